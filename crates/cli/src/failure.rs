@@ -1,0 +1,102 @@
+//! What is said when something cannot be done: the error, its causes, and a hint that can be acted on.
+
+use std::error::Error;
+use std::fmt::{self, Display};
+
+use serde_json::{Value, json};
+
+/// The kinds of failure that a script may tell apart; each has a name and an exit code, and both are a promise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// The command line itself is wrong.
+    Usage,
+    /// The project's configuration is wrong.
+    Config,
+    /// The project is not trusted.
+    Trust,
+    /// There is no project here.
+    NoProject,
+    /// A task, event or file that was named does not exist.
+    NotFound,
+    /// The rules do not allow it in the present state.
+    Refused,
+    /// The store cannot be used, or is damaged.
+    Store,
+    /// Anything that the machine refused: files, permissions.
+    System,
+}
+
+impl Code {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Usage => "usage",
+            Self::Config => "config",
+            Self::Trust => "trust",
+            Self::NoProject => "no_project",
+            Self::NotFound => "not_found",
+            Self::Refused => "refused",
+            Self::Store => "store",
+            Self::System => "system",
+        }
+    }
+
+    pub fn exit(self) -> u8 {
+        match self {
+            Self::Usage | Self::Config | Self::Trust | Self::NoProject => 64,
+            Self::NotFound | Self::Refused | Self::Store | Self::System => 1,
+        }
+    }
+}
+
+/// A command that failed.
+#[derive(Debug)]
+pub struct Failure {
+    pub code: Code,
+    pub message: String,
+    pub causes: Vec<String>,
+    pub hint: Option<String>,
+    /// Shown to people in place of the message, with the offending text underlined.
+    pub picture: Option<String>,
+}
+
+impl Failure {
+    pub fn new(code: Code, message: impl Display) -> Self {
+        Self { code, message: message.to_string(), causes: Vec::new(), hint: None, picture: None }
+    }
+
+    /// The error and everything that led to it.
+    pub fn from_error(code: Code, error: &dyn Error) -> Self {
+        let mut failure = Self::new(code, error);
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            failure.causes.push(error.to_string());
+            cause = error.source();
+        }
+        failure
+    }
+
+    pub fn caused_by(mut self, cause: impl Display) -> Self {
+        self.causes.push(cause.to_string());
+        self
+    }
+
+    pub fn hint(mut self, hint: impl Display) -> Self {
+        self.hint = Some(hint.to_string());
+        self
+    }
+
+    pub fn to_json(&self) -> Value {
+        json!({"error": {
+            "code": self.code.name(),
+            "message": self.message,
+            "causes": self.causes,
+            "hint": self.hint,
+        }})
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}

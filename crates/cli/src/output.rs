@@ -1,0 +1,164 @@
+//! What reaches the terminal or the pipe: plain text for people, or JSON for programs, never both.
+//!
+//! Invariants:
+//! - With `--json` nothing but JSON is written to standard output.
+//! - Colours appear on a terminal only, and never where `NO_COLOR` asks for none.
+//! - A reader that went away ends the command quietly.
+//! - Text that came from outside passes through [`crate::text`] before it is shown.
+
+use std::fmt::{self, Display};
+use std::io::{self, BufWriter, ErrorKind, StderrLock, StdoutLock, Write};
+
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+
+use crate::failure::{Code, Failure};
+use crate::text;
+
+/// Why a command ended before its end.
+#[derive(Debug)]
+pub enum Stop {
+    Failed(Box<Failure>),
+    /// Whoever was reading our output has seen enough.
+    Closed,
+}
+
+pub type Done = Result<(), Stop>;
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(Box::new(failure))
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::BrokenPipe => Self::Closed,
+            _ => Failure::new(Code::System, "cannot write the output").caused_by(error).into(),
+        }
+    }
+}
+
+/// The meaning of a piece of text; its colour follows from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    Plain,
+    Strong,
+    Faint,
+    Good,
+    Warning,
+    Bad,
+    Name,
+}
+
+impl Tone {
+    fn style(self) -> Style {
+        match self {
+            Self::Plain => Style::new(),
+            Self::Strong => Style::new().bold(),
+            Self::Faint => Style::new().dimmed(),
+            Self::Good => AnsiColor::Green.on_default(),
+            Self::Warning => AnsiColor::Yellow.on_default(),
+            Self::Bad => AnsiColor::Red.on_default().bold(),
+            Self::Name => AnsiColor::Cyan.on_default(),
+        }
+    }
+}
+
+/// Text with a tone, or without where colours are off.
+pub struct Painted<T> {
+    text: T,
+    tone: Option<Tone>,
+}
+
+impl<T: Display> Display for Painted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.tone {
+            None | Some(Tone::Plain) => self.text.fmt(f),
+            Some(tone) => {
+                let style = tone.style();
+                write!(f, "{style}{}{style:#}", self.text)
+            }
+        }
+    }
+}
+
+/// Standard output.
+pub struct Output {
+    json: bool,
+    color: bool,
+    to: BufWriter<StdoutLock<'static>>,
+}
+
+impl Output {
+    pub fn new(json: bool) -> Self {
+        let stdout = io::stdout();
+        let color = AutoStream::choice(&stdout) != ColorChoice::Never;
+        Self { json, color, to: BufWriter::new(stdout.lock()) }
+    }
+
+    /// Whether the reader is a program.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    pub fn paint<T: Display>(&self, tone: Tone, text: T) -> Painted<T> {
+        Painted { text, tone: self.color.then_some(tone) }
+    }
+
+    /// One line for people.
+    pub fn line(&mut self, line: impl Display) -> Done {
+        Ok(writeln!(self.to, "{line}")?)
+    }
+
+    /// One object for programs. Control characters are escaped, so that it is harmless on a terminal as well.
+    pub fn object(&mut self, object: &impl Serialize) -> Done {
+        let text = serde_json::to_string(object).expect("what we print has string keys");
+        Ok(writeln!(self.to, "{}", text::json(&text))?)
+    }
+
+    /// Lets the reader see what was written so far.
+    pub fn flush(&mut self) -> Done {
+        Ok(self.to.flush()?)
+    }
+}
+
+/// Standard error: failures and warnings.
+pub struct Messages {
+    color: bool,
+    to: StderrLock<'static>,
+}
+
+impl Messages {
+    pub fn new() -> Self {
+        let stderr = io::stderr();
+        let color = AutoStream::choice(&stderr) != ColorChoice::Never;
+        Self { color, to: stderr.lock() }
+    }
+
+    fn say(&mut self, tone: Tone, label: &str, message: &str) {
+        let label = Painted { text: label, tone: self.color.then_some(tone) };
+        // There is nobody left to tell if standard error is closed.
+        let _ = writeln!(self.to, "{label}: {}", text::lines(message));
+    }
+
+    pub fn warning(&mut self, message: &str) {
+        self.say(Tone::Warning, "warning", message);
+    }
+
+    /// Error, causes, hint.
+    pub fn failure(&mut self, failure: &Failure) {
+        match &failure.picture {
+            Some(picture) => drop(writeln!(self.to, "{}", picture.trim_end())),
+            None => self.say(Tone::Bad, "error", &failure.message),
+        }
+        for cause in &failure.causes {
+            self.say(Tone::Faint, "caused by", cause);
+        }
+        if let Some(hint) = &failure.hint {
+            self.say(Tone::Good, "hint", hint);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Makes text from outside harmless to look at.
+//!
+//! Goals, labels, results and hook output are written by agents and strangers. A terminal obeys escape sequences, and a
+//! reader is misled by invisible and direction-changing characters; here they become visible and inert.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// A character that changes how other text is shown, or that cannot be seen at all.
+fn is_treacherous(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+fn clean(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(|c| is_treacherous(c) && !keep(c)) {
+        return Cow::Borrowed(text);
+    }
+    let mut cleaned = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            c if keep(c) || !is_treacherous(c) => cleaned.push(c),
+            '\n' => cleaned.push('⏎'),
+            '\t' => cleaned.push(' '),
+            c => write!(cleaned, "\\u{{{:x}}}", u32::from(c)).expect("a string takes all text"),
+        }
+    }
+    Cow::Owned(cleaned)
+}
+
+/// Text as one line.
+pub fn line(text: &str) -> Cow<'_, str> {
+    clean(text, |_| false)
+}
+
+/// Text that may have several lines.
+pub fn lines(text: &str) -> Cow<'_, str> {
+    clean(text, |c| c == '\n' || c == '\t')
+}
+
+/// JSON text in which no character is left that a terminal would obey.
+pub fn json(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_treacherous) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_treacherous(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                write!(escaped, "\\u{unit:04x}").expect("a string takes all text");
+            }
+        } else {
+            escaped.push(c);
+        }
+    }
+    Cow::Owned(escaped)
+}
+
+/// Text as one line of at most `width` columns; what was cut is marked.
+pub fn fit(text: &str, width: usize) -> String {
+    let text = line(text);
+    if text.width() <= width {
+        return text.into_owned();
+    }
+    let mut used = 1;
+    let kept = text.chars().take_while(|c| {
+        used += c.width().unwrap_or(0);
+        used <= width
+    });
+    kept.chain(['…']).collect()
+}
+
+/// Text followed by the blanks that make it `width` columns wide.
+pub fn pad(text: &str, width: usize) -> String {
+    format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_sequences_become_visible() {
+        assert_eq!(line("a\u{1b}[31mred\u{9b}0m"), "a\\u{1b}[31mred\\u{9b}0m");
+        assert_eq!(line("two\nlines\tand\r"), "two⏎lines and\\u{d}");
+        assert_eq!(lines("two\nlines"), "two\nlines");
+        assert_eq!(line("abc\u{202e}def"), "abc\\u{202e}def");
+        assert!(matches!(line("plain ünïcode 漢字"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn json_stays_the_same_json() {
+        let text = serde_json::to_string("a\u{9b}b\u{202e}c\u{e0041}").unwrap();
+        let shown = json(&text);
+        assert!(shown.is_ascii());
+        assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), "a\u{9b}b\u{202e}c\u{e0041}");
+    }
+
+    #[test]
+    fn long_text_is_cut_by_columns() {
+        assert_eq!(fit("abcdef", 6), "abcdef");
+        assert_eq!(fit("abcdefg", 6), "abcde…");
+        assert_eq!(fit("漢字漢字", 5), "漢字…");
+    }
+}

@@ -1,0 +1,67 @@
+//! What a hook asks the engine to do.
+
+use serde_json::{Value, json};
+
+use crate::command::NewTask;
+use crate::event::{Event, EventType, Node};
+use crate::id::TaskId;
+
+/// A change to a task that a hook may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskAction {
+    /// Nothing is in its way any more.
+    Ready,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    CreateTask(NewTask),
+    UpdateTask {
+        task: TaskId,
+        action: TaskAction,
+    },
+    /// Adds an event that bears no state.
+    Log {
+        node: Node,
+        event: Event,
+    },
+}
+
+impl Action {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::CreateTask(_) => "create_task",
+            Self::UpdateTask { .. } => "update_task",
+            Self::Log { .. } => "log",
+        }
+    }
+
+    /// The action as it is recorded where it fails.
+    pub(crate) fn payload(&self) -> Value {
+        match self {
+            Self::CreateTask(new) => json!({
+                "goal": new.goal,
+                "deliverables": new.deliverables,
+                "labels": new.labels,
+                "priority": new.priority,
+                "parentTaskId": new.parent,
+            }),
+            Self::UpdateTask { task, action: TaskAction::Ready } => json!({"taskId": task, "action": "ready"}),
+            Self::Log { node, event } => json!({"type": event.kind(), "nodeId": node, "data": event}),
+        }
+    }
+
+    /// Whether it counts towards the bound on a cascade. What the graph itself bounds does not.
+    pub(crate) fn counts(&self) -> bool {
+        match self {
+            Self::CreateTask(_) => true,
+            Self::UpdateTask { action: TaskAction::Ready, .. } => false,
+            Self::Log { event, .. } => event.kind() != EventType::DependencySatisfied,
+        }
+    }
+}
+
+/// Whether an event only tells something: such events may be logged by anybody.
+pub(crate) fn is_stateless(event: EventType) -> bool {
+    matches!(event, EventType::DependencySatisfied | EventType::AgentMetrics | EventType::AutoLabelSuggestion)
+}

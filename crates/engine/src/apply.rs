@@ -1,0 +1,414 @@
+//! Folds an event into row changes.
+//!
+//! Invariants:
+//! - Total and deterministic: the same view and record give the same changes, today and at every replay.
+//! - An event that the rules could not have decided is refused with both sides named, so a replay checks the log.
+//! - Every row that an event concerns gets the event's position as its version.
+
+use crate::debt::{Debt, Effect};
+use crate::event::{Envelope, Event, EventType, Record, payload};
+use crate::graph::{awaited, waiters};
+use crate::id::{DebtId, EdgeId, Epoch, RunId, Seq, SessionName, TaskId};
+use crate::moves::Move;
+use crate::session::Session;
+use crate::task::{Edge, Lease, State, Task};
+use crate::view::{Change, Direction, View, ViewError};
+
+/// An event that does not fit the state before it.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    #[error("event {seq} ({event}) does not fit: {why}")]
+    Unfit { seq: Seq, event: EventType, why: String },
+    #[error("cannot look up the present state")]
+    View(#[from] ViewError),
+}
+
+type Changes = Result<Vec<Change>, ApplyError>;
+
+/// What changes in the rows when this event has happened.
+pub fn apply(view: &dyn View, record: &Record) -> Changes {
+    Fold { view, record }.changes()
+}
+
+struct Fold<'a> {
+    view: &'a dyn View,
+    record: &'a Record,
+}
+
+fn put(task: Task) -> Change {
+    Change::PutTask(Box::new(task))
+}
+
+impl Fold<'_> {
+    fn changes(&self) -> Changes {
+        let mut changes = self.event()?;
+        if let Some(owed) = &self.envelope().metadata.owes {
+            changes.extend((0..).zip(&owed.hooks).map(|(index, hook)| {
+                Change::PutDebt(Box::new(Debt {
+                    id: DebtId { seq: self.record.seq, index },
+                    effect: Effect::Hook(hook.clone()),
+                    config: owed.config,
+                    owner: owed.owner.clone(),
+                    attempts: 0,
+                    task: self.envelope().node.task(),
+                }))
+            }));
+        }
+        Ok(changes)
+    }
+
+    fn event(&self) -> Changes {
+        match &self.envelope().event {
+            Event::TaskCreated(created) => self.created(created),
+            Event::TaskReady(_) | Event::TaskWaiting(_) | Event::TaskUnblocked(_) | Event::TaskSubmitted(_) => {
+                self.moved(|_| {})
+            }
+            Event::TaskStarted(_) => self.moved(|_| {}),
+            Event::TaskClaimed(claimed) => self.claimed(claimed),
+            Event::LeaseExpired(expired) => self.expired(expired.epoch),
+            Event::TaskUpdated(patch) => self.updated(patch),
+            Event::CompletionClaimed(claim) => self.touched(|task| task.claim = Some(claim.clone())),
+            Event::TaskCompleted(completed) => self.completed(completed),
+            Event::TaskBlocked(blocked) => self.moved(|task| task.blocked = Some(blocked.clone())),
+            Event::TaskNeedsContinuation(payload::TaskNeedsContinuation { reason })
+            | Event::TaskReleased(payload::TaskReleased { reason })
+            | Event::TaskFailed(payload::TaskFailed { reason }) => {
+                self.moved(|task| task.reason = Some(reason.clone()))
+            }
+            Event::TaskReopened(_) => self.reopened(),
+            Event::TaskDeleted(deleted) => self.deleted(&deleted.edges_removed),
+            Event::DependencyAdded(added) => self.edge_added(added),
+            Event::DependencyRemoved(removed) => self.edge_removed(removed.edge_id),
+            Event::DependencySatisfied(_) | Event::AgentMetrics(_) | Event::AutoLabelSuggestion(_) => {
+                self.touched(|_| {})
+            }
+            Event::HookError(_) | Event::ActionError(_) => match self.envelope().node.task() {
+                Some(_) => self.touched(|_| {}),
+                None => Ok(Vec::new()),
+            },
+            Event::ConfigRecorded(config) => {
+                Ok(vec![Change::PutConfig { digest: config.digest, text: config.text.clone() }])
+            }
+            Event::SessionStarted(started) => self.session_started(started),
+            Event::SessionEnded(ended) => self.session(|session| session.ended = Some(ended.ending)),
+            Event::IterationStarted(started) => self.iteration_started(started),
+            Event::IterationCompleted(payload::IterationCompleted { run })
+            | Event::IterationFailed(payload::IterationFailed { run, .. })
+            | Event::IterationInterrupted(payload::IterationInterrupted { run }) => self.iteration_over(run),
+            Event::HookStarted(started) => self.hook_started(started),
+            Event::HookFinished(finished) => self.debt(finished.debt).map(|debt| vec![Change::DropDebt(debt.id)]),
+        }
+    }
+
+    // Tasks.
+
+    fn created(&self, created: &payload::TaskCreated) -> Changes {
+        let id = self.node()?;
+        let last = self.view.last_task()?;
+        if id.0 != last.map_or(1, |last| last.0 + 1) {
+            return Err(self.unfit(format!("the next task after {last:?} is not {id}")));
+        }
+        let at = self.envelope().timestamp;
+        let created = created.clone();
+        Ok(vec![put(Task {
+            id,
+            goal: created.goal,
+            body: created.body,
+            deliverables: created.deliverables,
+            labels: created.labels,
+            priority: created.priority,
+            kind: created.kind,
+            state: State::Created,
+            open_dependencies: 0,
+            result: None,
+            artifacts: Vec::new(),
+            blocked: None,
+            reason: None,
+            claim: None,
+            lease: None,
+            epoch: Epoch(0),
+            created_at: at,
+            updated_at: at,
+            started_at: None,
+            completed_at: None,
+            version: self.record.seq,
+            last_event: self.record.seq,
+        })])
+    }
+
+    fn claimed(&self, claimed: &payload::TaskClaimed) -> Changes {
+        let task = self.own_task()?;
+        if !task.state.is_claimable() || task.lease.is_some() || claimed.epoch <= task.epoch {
+            return Err(self.unfit(format!("{} is {} at epoch {}", task.id, task.state, task.epoch)));
+        }
+        let lease = Lease { owner: claimed.owner.clone(), epoch: claimed.epoch, until: claimed.until };
+        Ok(vec![put(Task { lease: Some(lease), epoch: claimed.epoch, ..task })])
+    }
+
+    fn expired(&self, epoch: Epoch) -> Changes {
+        let held = self.own_task()?.lease.map(|lease| lease.epoch);
+        if held != Some(epoch) {
+            return Err(self.unfit(format!("epoch {epoch} does not hold the task")));
+        }
+        self.moved(|_| {})
+    }
+
+    fn updated(&self, patch: &payload::TaskUpdated) -> Changes {
+        let kind = match patch.kind.as_deref() {
+            Some("") | None => None,
+            Some(name) => Some(name.parse().map_err(|error| self.unfit(format!("{error}")))?),
+        };
+        self.touched(|task| {
+            let patch = patch.clone();
+            task.goal = patch.goal.unwrap_or(std::mem::take(&mut task.goal));
+            task.deliverables = patch.deliverables.unwrap_or(std::mem::take(&mut task.deliverables));
+            task.labels = patch.labels.unwrap_or(std::mem::take(&mut task.labels));
+            task.priority = patch.priority.unwrap_or(task.priority);
+            if let Some(body) = patch.body {
+                task.body = Some(body).filter(|body| !body.is_empty());
+            }
+            if patch.kind.is_some() {
+                task.kind = kind;
+            }
+        })
+    }
+
+    fn completed(&self, completed: &payload::TaskCompleted) -> Changes {
+        let mut changes = self.moved(|task| {
+            task.result.clone_from(&completed.result);
+            task.artifacts.clone_from(&completed.artifacts);
+        })?;
+        self.count_for_waiters(&mut changes, |open| open.checked_sub(1))?;
+        Ok(changes)
+    }
+
+    fn reopened(&self) -> Changes {
+        let was = self.own_task()?.state;
+        let mut changes = self.moved(|_| {})?;
+        if was == State::Completed {
+            self.count_for_waiters(&mut changes, |open| open.checked_add(1))?;
+        }
+        Ok(changes)
+    }
+
+    fn deleted(&self, removed: &[EdgeId]) -> Changes {
+        let task = self.own_task()?;
+        let mut edges = self.view.edges(task.id, Direction::From)?;
+        edges.extend(self.view.edges(task.id, Direction::To)?);
+        edges.sort_unstable_by_key(|edge| edge.id);
+        if !edges.iter().map(|edge| edge.id).eq(removed.iter().copied()) {
+            return Err(self.unfit("it does not name the edges of the task".to_owned()));
+        }
+        let mut others: Vec<_> = edges.iter().flat_map(|edge| [edge.from_id, edge.to_id]).collect();
+        others.sort_unstable();
+        others.dedup();
+        let waiting = if task.state == State::Completed { Vec::new() } else { waiters(self.view, task.id)? };
+        let mut changes = self.moved(|task| task.open_dependencies = 0)?;
+        for id in others.into_iter().filter(|id| *id != task.id) {
+            let mut other = self.task(id)?;
+            if waiting.contains(&id) {
+                other.open_dependencies = self.counted(&other, |open| open.checked_sub(1))?;
+            }
+            changes.push(put(Task { version: self.record.seq, ..other }));
+        }
+        changes.extend(edges.iter().map(|edge| Change::DropEdge(edge.id)));
+        Ok(changes)
+    }
+
+    /// Lets everybody who waits for this task count again.
+    fn count_for_waiters(&self, changes: &mut Vec<Change>, count: fn(u32) -> Option<u32>) -> Result<(), ApplyError> {
+        for id in waiters(self.view, self.node()?)? {
+            let mut waiter = self.task(id)?;
+            waiter.open_dependencies = self.counted(&waiter, count)?;
+            changes.push(put(Task { version: self.record.seq, ..waiter }));
+        }
+        Ok(())
+    }
+
+    fn counted(&self, task: &Task, count: fn(u32) -> Option<u32>) -> Result<u32, ApplyError> {
+        count(task.open_dependencies)
+            .ok_or_else(|| self.unfit(format!("{} has {} open dependencies", task.id, task.open_dependencies)))
+    }
+
+    // Edges.
+
+    fn edge_added(&self, added: &payload::DependencyAdded) -> Changes {
+        let edge =
+            Edge { id: EdgeId(self.record.seq.0), from_id: added.from_id, to_id: added.to_id, kind: added.edge_type };
+        let mut changes = vec![Change::PutEdge(edge)];
+        let counts = match edge.wait() {
+            Some((waiter, target)) => {
+                let open = self.task(target)?.state != State::Completed;
+                (open && !awaited(self.view, waiter)?.contains(&target)).then_some(waiter)
+            }
+            None => None,
+        };
+        changes.extend(self.ends_touched(edge, counts, |open| open.checked_add(1))?);
+        Ok(changes)
+    }
+
+    fn edge_removed(&self, id: EdgeId) -> Changes {
+        let edges = self.view.edges(self.node()?, Direction::From)?;
+        let Some(edge) = edges.into_iter().find(|edge| edge.id == id) else {
+            return Err(self.unfit(format!("there is no edge {id}")));
+        };
+        let mut changes = vec![Change::DropEdge(id)];
+        let counts = match edge.wait() {
+            Some((waiter, target)) => {
+                let open = self.task(target)?.state != State::Completed;
+                let last = self.waiting_edges(waiter, target)? == 1;
+                (open && last).then_some(waiter)
+            }
+            None => None,
+        };
+        changes.extend(self.ends_touched(edge, counts, |open| open.checked_sub(1))?);
+        Ok(changes)
+    }
+
+    /// How many edges make one task wait for another.
+    fn waiting_edges(&self, waiter: TaskId, target: TaskId) -> Result<usize, ApplyError> {
+        let mut edges = self.view.edges(waiter, Direction::From)?;
+        edges.extend(self.view.edges(waiter, Direction::To)?);
+        Ok(edges.iter().filter(|edge| edge.wait() == Some((waiter, target))).count())
+    }
+
+    /// Both ends of an edge, one of which may count its dependencies anew.
+    fn ends_touched(&self, edge: Edge, counts: Option<TaskId>, count: fn(u32) -> Option<u32>) -> Changes {
+        [edge.from_id, edge.to_id]
+            .into_iter()
+            .map(|id| {
+                let mut task = if id == self.node()? { self.own_task()? } else { self.task(id)? };
+                if counts == Some(id) {
+                    task.open_dependencies = self.counted(&task, count)?;
+                }
+                Ok(put(Task { version: self.record.seq, ..task }))
+            })
+            .collect()
+    }
+
+    // Sessions and effects.
+
+    fn session_started(&self, started: &payload::SessionStarted) -> Changes {
+        let name = self.session_name()?;
+        if self.view.session(name)?.is_some() {
+            return Err(self.unfit(format!("session `{name}` exists")));
+        }
+        Ok(vec![Change::PutSession(Box::new(Session {
+            name: name.clone(),
+            config: started.config,
+            task: self.envelope().node.task(),
+            goal: started.goal.clone(),
+            iteration: 0,
+            turn: None,
+            ended: None,
+            version: self.record.seq,
+        }))])
+    }
+
+    fn iteration_started(&self, started: &payload::IterationStarted) -> Changes {
+        let name = self.session_name()?;
+        let id = DebtId { seq: self.record.seq, index: 0 };
+        let mut config = None;
+        let mut changes = self.session(|session| {
+            session.iteration = started.run.iteration;
+            session.turn = Some((started.run.clone(), id));
+            config = Some(session.config);
+        })?;
+        let config = config.expect("the session was folded");
+        changes.push(Change::PutDebt(Box::new(Debt {
+            id,
+            effect: Effect::Turn { session: name.clone(), run: started.run.clone() },
+            config,
+            owner: started.owner.clone(),
+            attempts: 1,
+            task: self.envelope().node.task(),
+        })));
+        Ok(changes)
+    }
+
+    fn iteration_over(&self, run: &RunId) -> Changes {
+        let mut ended = None;
+        let mut changes = self.session(|session| ended = session.turn.take_if(|(turn, _)| turn == run))?;
+        let (_, debt) = ended.ok_or_else(|| self.unfit(format!("the turn {run} is not running")))?;
+        changes.push(Change::DropDebt(debt));
+        Ok(changes)
+    }
+
+    fn hook_started(&self, started: &payload::HookStarted) -> Changes {
+        let debt = self.debt(started.debt)?;
+        if started.attempt != debt.attempts + 1 {
+            return Err(self.unfit(format!("{} was begun {} times", debt.id, debt.attempts)));
+        }
+        Ok(vec![Change::PutDebt(Box::new(Debt { attempts: started.attempt, owner: started.owner.clone(), ..debt }))])
+    }
+
+    fn debt(&self, id: DebtId) -> Result<Debt, ApplyError> {
+        self.view.debt(id)?.ok_or_else(|| self.unfit(format!("nothing is owed under {id}")))
+    }
+
+    /// Changes the session of this event, which must be running.
+    fn session(&self, change: impl FnOnce(&mut Session)) -> Changes {
+        let name = self.session_name()?;
+        match self.view.session(name)? {
+            Some(mut session) if session.ended.is_none() => {
+                change(&mut session);
+                session.version = self.record.seq;
+                Ok(vec![Change::PutSession(Box::new(session))])
+            }
+            Some(_) => Err(self.unfit(format!("session `{name}` has ended"))),
+            None => Err(self.unfit(format!("there is no session `{name}`"))),
+        }
+    }
+
+    // What all of them need.
+
+    fn envelope(&self) -> &Envelope {
+        &self.record.envelope
+    }
+
+    fn node(&self) -> Result<TaskId, ApplyError> {
+        self.envelope().node.task().ok_or_else(|| self.unfit("it names no task".to_owned()))
+    }
+
+    fn session_name(&self) -> Result<&SessionName, ApplyError> {
+        self.envelope().session.as_ref().ok_or_else(|| self.unfit("it names no session".to_owned()))
+    }
+
+    fn task(&self, id: TaskId) -> Result<Task, ApplyError> {
+        self.view.task(id)?.ok_or_else(|| self.unfit(format!("there is no task {id}")))
+    }
+
+    /// The task of this event, with its place in the task's history.
+    fn own_task(&self) -> Result<Task, ApplyError> {
+        let task = self.task(self.node()?)?;
+        Ok(Task {
+            version: self.record.seq,
+            last_event: self.record.seq,
+            updated_at: self.envelope().timestamp,
+            ..task
+        })
+    }
+
+    /// Changes the task of this event without moving it.
+    fn touched(&self, change: impl FnOnce(&mut Task)) -> Changes {
+        let mut task = self.own_task()?;
+        change(&mut task);
+        Ok(vec![put(task)])
+    }
+
+    /// Moves the task of this event along the table.
+    fn moved(&self, change: impl FnOnce(&mut Task)) -> Changes {
+        let row = Move::on(self.record.kind()).expect("only moves are folded as moves");
+        let mut task = self.own_task()?;
+        if !row.allows(task.state, self.envelope().metadata.forced) {
+            return Err(self.unfit(format!("{} is {}", task.id, task.state)));
+        }
+        row.make(&mut task, self.envelope().timestamp);
+        change(&mut task);
+        Ok(vec![put(task)])
+    }
+
+    fn unfit(&self, why: String) -> ApplyError {
+        ApplyError::Unfit { seq: self.record.seq, event: self.record.kind(), why }
+    }
+}

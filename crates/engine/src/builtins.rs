@@ -1,0 +1,141 @@
+//! The pure built-ins: how dependents become ready, reviews appear, and metrics are kept. There is no second rule for
+//! any of it elsewhere.
+
+use std::sync::Arc;
+
+use crate::action::{Action, TaskAction};
+use crate::command::NewTask;
+use crate::event::{Event, EventType, Node, Record, payload};
+use crate::graph::waiters;
+use crate::registry::{Handler, Hook, HookFault};
+use crate::task::{State, Task};
+use crate::view::View;
+
+type Answer = Result<Vec<Action>, HookFault>;
+
+/// All of them, in order of priority.
+pub(crate) fn all() -> [Hook; 4] {
+    use EventType::{TaskCompleted, TaskCreated, TaskStarted};
+    let hook = |name: &str, events: &[EventType], priority, description: &str, handler: Handler| Hook {
+        name: name.to_owned(),
+        events: events.to_vec(),
+        priority,
+        enabled: true,
+        description: description.to_owned(),
+        handler,
+    };
+    [
+        Hook {
+            enabled: false,
+            ..hook(
+                "auto-label-by-keyword",
+                &[TaskCreated],
+                5,
+                "suggests labels by words of the goal",
+                Arc::new(suggest_labels),
+            )
+        },
+        hook(
+            "auto-create-review-task",
+            &[TaskCompleted],
+            10,
+            "makes a review task when an agent's task is completed",
+            Arc::new(create_review),
+        ),
+        hook(
+            "check-dependency-satisfaction",
+            &[TaskCompleted],
+            20,
+            "makes dependents ready when their last dependency is completed",
+            Arc::new(check_dependents),
+        ),
+        hook(
+            "track-agent-task-lifecycle",
+            &[TaskCreated, TaskStarted, TaskCompleted],
+            50,
+            "records how long an agent's task took",
+            Arc::new(track_agent),
+        ),
+    ]
+}
+
+/// The task of an event, if it is an agent's.
+fn agent_task(record: &Record, view: &dyn View) -> Result<Option<Task>, HookFault> {
+    let task = record.envelope.node.task().map(|id| view.task(id)).transpose()?.flatten();
+    Ok(task.filter(|task| task.has_label("agent")))
+}
+
+fn create_review(record: &Record, view: &dyn View) -> Answer {
+    let Some(task) = agent_task(record, view)?.filter(|task| !task.has_label("review")) else { return Ok(vec![]) };
+    Ok(vec![Action::CreateTask(NewTask {
+        goal: format!("Review: {}", task.goal),
+        deliverables: vec!["Review completed".to_owned(), "Feedback provided".to_owned()],
+        labels: [vec!["review".to_owned()], task.labels].concat(),
+        priority: task.priority,
+        parent: Some(task.id),
+        ..NewTask::default()
+    })])
+}
+
+fn check_dependents(record: &Record, view: &dyn View) -> Answer {
+    let Some(completed) = record.envelope.node.task() else { return Ok(vec![]) };
+    let mut actions = Vec::new();
+    for id in waiters(view, completed)? {
+        let Some(task) = view.task(id)? else { continue };
+        let waits = match task.state {
+            State::Created => true,
+            State::Blocked => task.blocked.is_some_and(|blocked| blocked.by.is_some()),
+            _ => false,
+        };
+        if waits && task.open_dependencies == 0 {
+            let satisfied = payload::DependencySatisfied { dependent_task_id: id, completed_task_id: completed };
+            actions.push(Action::UpdateTask { task: id, action: TaskAction::Ready });
+            actions.push(Action::Log { node: Node::Task(id), event: satisfied.into() });
+        }
+    }
+    Ok(actions)
+}
+
+fn track_agent(record: &Record, view: &dyn View) -> Answer {
+    if record.kind() != EventType::TaskCompleted {
+        return Ok(vec![]);
+    }
+    let Some(task) = agent_task(record, view)? else { return Ok(vec![]) };
+    let metrics = payload::AgentMetrics {
+        duration_ms: task.started_at.zip(task.completed_at).map(|(from, to)| to.millis() - from.millis()),
+        goal: task.goal,
+        labels: task.labels,
+        priority: task.priority,
+        deliverables: task.deliverables,
+    };
+    Ok(vec![Action::Log { node: Node::Task(task.id), event: metrics.into() }])
+}
+
+/// Labels, and the words that suggest them.
+const KEYWORDS: &[(&str, &[&str])] = &[
+    ("bug", &["bug", "bugs", "crash", "fix", "fixes", "regression"]),
+    ("docs", &["docs", "document", "documentation", "readme"]),
+    ("performance", &["performance", "slow", "optimise", "optimize"]),
+    ("refactor", &["refactor", "refactoring", "cleanup"]),
+    ("research", &["research", "investigate", "explore"]),
+    ("review", &["review"]),
+    ("security", &["security", "vulnerability", "vulnerabilities", "cve"]),
+    ("test", &["test", "tests", "testing", "coverage"]),
+];
+
+fn suggest_labels(record: &Record, _: &dyn View) -> Answer {
+    let Event::TaskCreated(created) = &record.envelope.event else { return Ok(vec![]) };
+    let goal = created.goal.to_lowercase();
+    let words: Vec<&str> = goal.split(|c: char| !c.is_alphanumeric()).collect();
+    let found: Vec<(&str, &str)> = KEYWORDS
+        .iter()
+        .filter(|(label, _)| !created.labels.iter().any(|own| own == label))
+        .filter_map(|(label, keywords)| Some((*label, *keywords.iter().find(|word| words.contains(word))?)))
+        .collect();
+    if found.is_empty() {
+        return Ok(vec![]);
+    }
+    let (labels, keywords) = found.into_iter().map(|(label, word)| (label.to_owned(), word.to_owned())).unzip();
+    let suggestion = payload::AutoLabelSuggestion { labels, keywords };
+    Ok(vec![Action::Log { node: record.envelope.node, event: suggestion.into() }])
+}

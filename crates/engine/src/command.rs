@@ -1,0 +1,177 @@
+//! What can be asked of the engine.
+
+use serde_json::Value;
+
+use crate::debt::HookOutcome;
+use crate::id::{ConfigDigest, DebtId, Epoch, OwnerName, RunId, SessionName, TaskId, TypeName};
+use crate::session::Ending;
+use crate::task::{EdgeKind, Priority};
+use crate::time::Timestamp;
+
+/// By what right a command is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Authority {
+    /// A person, or a script of theirs.
+    Person,
+    /// Whoever holds the lease of this epoch.
+    Holder(Epoch),
+    /// A person who overrides the rules; the event says so.
+    Forced,
+}
+
+/// Who asks, when, and on whose behalf.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    pub by: String,
+    pub at: Timestamp,
+    pub authority: Authority,
+    /// The agent turn from inside which the command comes.
+    pub run: Option<RunId>,
+}
+
+/// A task to be made.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NewTask {
+    pub goal: String,
+    pub body: Option<String>,
+    pub deliverables: Vec<String>,
+    pub labels: Vec<String>,
+    pub priority: Priority,
+    pub kind: Option<TypeName>,
+    pub depends_on: Vec<TaskId>,
+    /// The task that it was spawned by.
+    pub parent: Option<TaskId>,
+}
+
+/// What is to change about a task; an empty body or type takes it away.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TaskPatch {
+    pub goal: Option<String>,
+    pub body: Option<String>,
+    pub deliverables: Option<Vec<String>>,
+    pub labels: Option<Vec<String>>,
+    pub priority: Option<Priority>,
+    pub kind: Option<Option<TypeName>>,
+}
+
+/// What becomes of the tasks that wait for a deleted one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deletion {
+    /// If there are any, nothing is deleted.
+    Alone,
+    /// They are deleted too.
+    Cascade,
+    /// They are blocked, with the reason.
+    BlockDependents,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    CreateTask(NewTask),
+    UpdateTask {
+        id: TaskId,
+        patch: TaskPatch,
+    },
+    /// Takes this task, or the next one, under a lease.
+    ClaimTask {
+        id: Option<TaskId>,
+        owner: OwnerName,
+        until: Timestamp,
+    },
+    StartTask {
+        id: TaskId,
+        context: Value,
+    },
+    SubmitTask {
+        id: TaskId,
+    },
+    CompleteTask {
+        id: TaskId,
+        result: Option<String>,
+        artifacts: Vec<String>,
+    },
+    BlockTask {
+        id: TaskId,
+        reason: String,
+        required_knowledge: Vec<String>,
+    },
+    UnblockTask {
+        id: TaskId,
+    },
+    NeedContinuation {
+        id: TaskId,
+        reason: String,
+    },
+    ReleaseTask {
+        id: TaskId,
+        reason: String,
+    },
+    FailTask {
+        id: TaskId,
+        reason: String,
+    },
+    ReopenTask {
+        id: TaskId,
+        reason: String,
+    },
+    DeleteTask {
+        id: TaskId,
+        deletion: Deletion,
+    },
+    AddEdge {
+        from: TaskId,
+        kind: EdgeKind,
+        to: TaskId,
+    },
+    RemoveEdge {
+        from: TaskId,
+        kind: EdgeKind,
+        to: TaskId,
+    },
+    StartSession {
+        name: SessionName,
+        task: Option<TaskId>,
+        goal: Option<String>,
+        config: String,
+    },
+    EndSession {
+        name: SessionName,
+        ending: Ending,
+        reason: Option<String>,
+    },
+    /// Begins the next turn of a session.
+    StartIteration {
+        session: SessionName,
+        owner: OwnerName,
+        nonce: u64,
+    },
+    CompleteIteration {
+        run: RunId,
+    },
+    FailIteration {
+        run: RunId,
+        error: String,
+    },
+    /// Says that an owed hook is about to run.
+    BeginEffect {
+        debt: DebtId,
+        owner: OwnerName,
+    },
+    FinishEffect {
+        debt: DebtId,
+        outcome: HookOutcome,
+        message: Option<String>,
+    },
+    /// Takes over a debt whose owner is dead.
+    RecoverEffect {
+        debt: DebtId,
+        owner: OwnerName,
+    },
+}
+
+impl Command {
+    /// The digest under which a configuration's text is known.
+    pub fn config_digest(text: &str) -> ConfigDigest {
+        ConfigDigest::of(text.as_bytes())
+    }
+}

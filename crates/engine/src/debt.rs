@@ -1,0 +1,128 @@
+//! Work that is owed: what a crash may interrupt, and what is to be done about it then.
+//!
+//! A debt is made by an event, in the commit of that event. `hook_started` and `hook_finished` (for a turn:
+//! `iteration_started` and the end of the iteration) stand before and after the effect. A debt that was started by an
+//! owner who is dead was interrupted; [`Effect::recovery`] is the whole table of what happens then.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{ConfigDigest, DebtId, OwnerName, RunId, SessionName, TaskId};
+
+/// What kind of effect a hook has, as far as running it again is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HookClass {
+    /// A gate or a validation rule: it only judges.
+    Gate,
+    /// A git or forge operation: it can see whether it has already happened.
+    Vcs,
+    /// A request with an idempotency key.
+    Webhook,
+    /// Says of itself that it may run again.
+    Idempotent,
+    Other,
+}
+
+/// What a crash, a timeout or a bad answer of the hook itself counts as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailure {
+    Ignore,
+    Block,
+    Escalate,
+}
+
+/// How one run of a hook ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HookOutcome {
+    Success,
+    Skip,
+    Failure,
+    Block,
+    TimedOut,
+    /// Its owner died while it ran, and it may not run again.
+    Interrupted,
+}
+
+/// An effectful hook that an event made owed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct OwedHook {
+    pub hook: String,
+    pub class: HookClass,
+    pub on_failure: OnFailure,
+}
+
+/// Everything that one event made owed, by whom, and under which configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Owed {
+    pub config: ConfigDigest,
+    pub owner: OwnerName,
+    pub hooks: Vec<OwedHook>,
+}
+
+/// The work itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    Hook(OwedHook),
+    /// One agent turn.
+    Turn {
+        session: SessionName,
+        run: RunId,
+    },
+}
+
+/// What to do about an effect whose owner died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recovery {
+    /// It never began: run it.
+    Run,
+    RunAgain,
+    LookThenAct,
+    /// The receiver knows the key and counts it once.
+    SendAgain,
+    /// It is recorded as interrupted, and counts as this says.
+    Record(OnFailure),
+    /// The iteration ends as interrupted; the next one takes the work up.
+    EndIteration,
+}
+
+impl Effect {
+    /// The table of interrupted effects.
+    pub fn recovery(&self) -> Recovery {
+        match self {
+            Self::Turn { .. } => Recovery::EndIteration,
+            Self::Hook(hook) => match hook.class {
+                HookClass::Gate | HookClass::Idempotent => Recovery::RunAgain,
+                HookClass::Vcs => Recovery::LookThenAct,
+                HookClass::Webhook => Recovery::SendAgain,
+                HookClass::Other => Recovery::Record(hook.on_failure),
+            },
+        }
+    }
+}
+
+/// A row of the table of debts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Debt {
+    pub id: DebtId,
+    pub effect: Effect,
+    pub config: ConfigDigest,
+    /// Whoever owes it; free for others only when that owner is dead.
+    pub owner: OwnerName,
+    /// How often it was begun.
+    pub attempts: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+}
+
+impl Debt {
+    /// What whoever takes it over has to do.
+    pub fn recovery(&self) -> Recovery {
+        if self.attempts == 0 { Recovery::Run } else { self.effect.recovery() }
+    }
+}

@@ -1,0 +1,60 @@
+//! Commands about the edges between tasks.
+
+use super::Deciding;
+use crate::event::{Node, payload};
+use crate::graph::circle;
+use crate::id::{EdgeId, TaskId};
+use crate::refusal::Refusal;
+use crate::task::{Edge, EdgeKind, State};
+use crate::view::{Direction, View};
+
+impl Deciding<'_, '_> {
+    /// Adds an edge. One that is there already changes nothing.
+    pub(super) fn add_edge(&mut self, from: TaskId, kind: EdgeKind, to: TaskId) -> Result<(), Refusal> {
+        for (one, other) in [(from, to), (to, from)] {
+            if self.task(one)?.state == State::Deleted {
+                return Err(Refusal::LinkToDeleted { from: other, to: one });
+            }
+        }
+        if from == to {
+            return Err(Refusal::SelfDependency(from));
+        }
+        if self.find(from, kind, to)?.is_some() {
+            return Ok(());
+        }
+        let wait = Edge { id: EdgeId(0), from_id: from, to_id: to, kind }.wait();
+        if let Some((waiter, awaited)) = wait {
+            // The whole graph is at stake: a circle may close far away from both ends.
+            self.draft.last_edge()?;
+            if let Some(path) = circle(&self.draft, waiter, awaited)? {
+                return Err(Refusal::Cycle { path });
+            }
+        }
+        self.emit_edge(from, kind, to)?;
+        wait.map_or(Ok(()), |(waiter, _)| self.settle(waiter))
+    }
+
+    pub(super) fn remove_edge(&mut self, from: TaskId, kind: EdgeKind, to: TaskId) -> Result<(), Refusal> {
+        self.task(from)?;
+        self.task(to)?;
+        let edge = self.find(from, kind, to)?.ok_or(Refusal::UnknownEdge { from, kind, to })?;
+        let removed = payload::DependencyRemoved { edge_id: edge.id, from_id: from, to_id: to };
+        self.emit(Node::Task(from), removed)?;
+        let Some((waiter, awaited)) = edge.wait() else { return Ok(()) };
+        let task = self.task(waiter)?;
+        if task.blocked.is_some_and(|blocked| blocked.by == Some(awaited)) && task.state == State::Blocked {
+            self.emit(Node::Task(waiter), payload::TaskUnblocked {})?;
+        }
+        self.settle(waiter)
+    }
+
+    /// Says that an edge was added; whether it may be was checked before.
+    pub(super) fn emit_edge(&mut self, from_id: TaskId, edge_type: EdgeKind, to_id: TaskId) -> Result<(), Refusal> {
+        self.emit(Node::Task(from_id), payload::DependencyAdded { from_id, to_id, edge_type }).map(drop)
+    }
+
+    fn find(&self, from: TaskId, kind: EdgeKind, to: TaskId) -> Result<Option<Edge>, Refusal> {
+        let edges = self.draft.edges(from, Direction::From)?;
+        Ok(edges.into_iter().find(|edge| edge.to_id == to && edge.kind == kind))
+    }
+}

@@ -1,0 +1,322 @@
+//! Turns a command into events.
+//!
+//! The command's own events come first, then the pure hooks of each event in turn, and whatever their actions lead to,
+//! until nothing is left to be said or a bound is reached. All of it is one commit: it happens whole or not at all.
+//!
+//! Invariant: a command checks everything before it emits its first event, so a refused action leaves nothing behind.
+
+mod edges;
+mod effects;
+mod sessions;
+mod tasks;
+
+use std::collections::BTreeMap;
+
+use serde_json::to_value;
+
+use crate::action::{Action, TaskAction, is_stateless};
+use crate::command::{Authority, Command, Origin};
+use crate::debt::{Owed, OwedHook};
+use crate::draft::Draft;
+use crate::event::{Cause, Envelope, Event, EventType, Metadata, Node, Record, payload};
+use crate::id::{Digest, OwnerName, RunId, Seq, SessionName, TaskId};
+use crate::limits::Limits;
+use crate::moves::Move;
+use crate::refusal::Refusal;
+use crate::registry::{HookFault, Registry};
+use crate::task::Task;
+use crate::view::{Change, Looked, Scope, View};
+
+/// What a project's configuration means to the engine.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    /// The hooks that run inside the commit.
+    pub registry: Registry,
+    /// The hooks that are owed after it.
+    pub effects: Option<Effects>,
+}
+
+/// Which effectful hooks each event makes owed.
+#[derive(Debug, Clone)]
+pub struct Effects {
+    /// The configuration that they come from, as it was read.
+    pub config: String,
+    /// Whoever appends the event, and so owes its hooks.
+    pub owner: OwnerName,
+    pub hooks: BTreeMap<EventType, Vec<OwedHook>>,
+}
+
+/// Events that are decided but not yet in a log.
+pub struct Decided<'v> {
+    draft: Draft<'v>,
+    entries: Vec<Entry>,
+}
+
+/// An event and the one before it in the history of the same task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub record: Record,
+    pub previous: Seq,
+}
+
+impl Decided<'_> {
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The scopes that the decision depends on.
+    pub fn reads(&self) -> Looked<BTreeMap<Scope, u64>> {
+        self.draft.reads()
+    }
+
+    pub fn into_parts(self) -> (Vec<Entry>, Vec<Change>) {
+        (self.entries, self.draft.into_changes())
+    }
+}
+
+/// Decides a command against the present state.
+pub fn decide<'v>(
+    view: &'v dyn View,
+    rules: &Rules,
+    origin: &Origin,
+    command: &Command,
+) -> Result<Decided<'v>, Refusal> {
+    let mut deciding = Deciding::new(view, rules, origin)?;
+    deciding.command(command)?;
+    deciding.run_hooks()?;
+    Ok(Decided { draft: deciding.draft, entries: deciding.entries })
+}
+
+/// A decision in the making.
+struct Deciding<'v, 'r> {
+    draft: Draft<'v>,
+    rules: &'r Rules,
+    origin: &'r Origin,
+    entries: Vec<Entry>,
+    /// The entry that led to what is being decided now.
+    cause: Option<usize>,
+    depth: u8,
+    /// How many events hooks have added that count.
+    added: usize,
+    /// The turn that the command comes from, if its session is known.
+    turn: Option<RunId>,
+}
+
+impl<'v, 'r> Deciding<'v, 'r> {
+    fn new(view: &'v dyn View, rules: &'r Rules, origin: &'r Origin) -> Result<Self, Refusal> {
+        let draft = Draft::new(view)?;
+        let turn = match &origin.run {
+            Some(run) => draft.session(&run.session)?.map(|_| run.clone()),
+            None => None,
+        };
+        Ok(Self { draft, rules, origin, entries: Vec::new(), cause: None, depth: 0, added: 0, turn })
+    }
+
+    fn command(&mut self, command: &Command) -> Result<(), Refusal> {
+        use Command as C;
+        match command {
+            C::CreateTask(new) => self.create(new).map(drop),
+            C::UpdateTask { id, patch } => self.update(*id, patch),
+            C::ClaimTask { id, owner, until } => self.claim(*id, owner, *until),
+            C::StartTask { id, context } => self.start(*id, context),
+            C::SubmitTask { id } => self.simple_move(*id, payload::TaskSubmitted {}),
+            C::CompleteTask { id, result, artifacts } => self.complete(*id, result.as_deref(), artifacts),
+            C::BlockTask { id, reason, required_knowledge } => self.block(*id, reason, required_knowledge),
+            C::UnblockTask { id } => self.unblock(*id),
+            C::NeedContinuation { id, reason } => self.need_continuation(*id, reason),
+            C::ReleaseTask { id, reason } => self.release(*id, reason),
+            C::FailTask { id, reason } => self.fail(*id, reason),
+            C::ReopenTask { id, reason } => self.reopen(*id, reason),
+            C::DeleteTask { id, deletion } => self.delete(*id, *deletion),
+            C::AddEdge { from, kind, to } => self.add_edge(*from, *kind, *to),
+            C::RemoveEdge { from, kind, to } => self.remove_edge(*from, *kind, *to),
+            C::StartSession { name, task, goal, config } => self.start_session(name, *task, goal.as_deref(), config),
+            C::EndSession { name, ending, reason } => self.end_session(name, *ending, reason.as_deref()),
+            C::StartIteration { session, owner, nonce } => self.start_iteration(session, owner, *nonce),
+            C::CompleteIteration { run } => self.end_iteration(run, payload::IterationCompleted { run: run.clone() }),
+            C::FailIteration { run, error } => {
+                self.end_iteration(run, payload::IterationFailed { run: run.clone(), error: error.clone() })
+            }
+            C::BeginEffect { debt, owner } => self.begin_effect(*debt, owner),
+            C::FinishEffect { debt, outcome, message } => self.finish_effect(*debt, *outcome, message.as_deref()),
+            C::RecoverEffect { debt, owner } => self.recover_effect(*debt, owner),
+        }
+    }
+
+    // Hooks and their actions.
+
+    fn run_hooks(&mut self) -> Result<(), Refusal> {
+        let mut next = 0;
+        while next < self.entries.len() {
+            for action in self.answers(next)? {
+                self.act(next, &action)?;
+            }
+            next += 1;
+        }
+        Ok(())
+    }
+
+    /// What the hooks of an event ask for, in their order. A hook that fails is recorded and keeps nobody from running.
+    fn answers(&mut self, index: usize) -> Result<Vec<Action>, Refusal> {
+        let rules = self.rules;
+        let record = self.entries[index].record.clone();
+        let mut actions = Vec::new();
+        for hook in rules.registry.for_event(record.kind()) {
+            match (hook.handler)(&record, &self.draft) {
+                Ok(answer) => actions.extend(answer),
+                Err(HookFault::View(error)) => return Err(error.into()),
+                Err(HookFault::Failed(error)) => {
+                    let original_event = to_value(&record).expect("a record has string keys");
+                    let failed = payload::HookError { hook_name: hook.name.clone(), error, original_event };
+                    self.caused_by(index);
+                    self.emit(record.envelope.node, failed)?;
+                }
+            }
+        }
+        Ok(actions)
+    }
+
+    /// Carries out one action. One that is refused is recorded, and the command still succeeds.
+    fn act(&mut self, index: usize, action: &Action) -> Result<(), Refusal> {
+        self.caused_by(index);
+        let before = self.entries.len();
+        match self.perform(action) {
+            Ok(()) => {
+                self.added += if action.counts() { self.entries.len() - before } else { 0 };
+                Ok(())
+            }
+            Err(refusal) if refusal.is_fatal() => Err(refusal),
+            Err(refusal) => {
+                debug_assert_eq!(self.entries.len(), before, "a refused action leaves nothing behind");
+                let error = payload::ActionError {
+                    action_type: action.name().to_owned(),
+                    error: refusal.to_string(),
+                    payload: action.payload(),
+                };
+                self.emit(Node::System, error).map(drop)
+            }
+        }
+    }
+
+    fn perform(&mut self, action: &Action) -> Result<(), Refusal> {
+        if self.depth > Limits::DEPTH {
+            return Err(Refusal::CascadeLimit { limit: format!("{} steps", Limits::DEPTH) });
+        }
+        if action.counts() && self.added >= Limits::EVENTS {
+            return Err(Refusal::CascadeLimit { limit: format!("{} events", Limits::EVENTS) });
+        }
+        match action {
+            Action::CreateTask(new) => self.create(new).map(drop),
+            Action::UpdateTask { task, action: TaskAction::Ready } => self.make_ready(*task),
+            Action::Log { node, event } if is_stateless(event.kind()) => {
+                if let Some(id) = node.task() {
+                    self.task(id)?;
+                }
+                self.emit(*node, event.clone()).map(drop)
+            }
+            Action::Log { event, .. } => {
+                Err(Refusal::invalid("a log action", format!("cannot make a `{}`: that bears state", event.kind())))
+            }
+        }
+    }
+
+    // What all commands need.
+
+    fn caused_by(&mut self, index: usize) {
+        self.cause = Some(index);
+        self.depth = self.entries[index].record.envelope.metadata.depth.saturating_add(1);
+    }
+
+    /// Adds an event, and answers its position.
+    fn emit(&mut self, node: Node, event: impl Into<Event>) -> Result<Seq, Refusal> {
+        let run = self.turn.clone();
+        let (session, iteration) = run.map(|run| (run.session, run.iteration)).unzip();
+        self.emit_in(node, session, iteration, event.into())
+    }
+
+    /// Adds an event of a session.
+    fn emit_in(
+        &mut self,
+        node: Node,
+        session: Option<SessionName>,
+        iteration: Option<u32>,
+        event: Event,
+    ) -> Result<Seq, Refusal> {
+        let owes = self.owed_by(event.kind())?;
+        let seq = self.draft.head()?.next();
+        let back = |cause: usize| u32::try_from(self.entries.len() - cause).expect("a commit is small");
+        let metadata = Metadata {
+            triggered_by: self.origin.by.clone(),
+            cause: self.cause.map(|cause| Cause::Back(back(cause))),
+            depth: self.depth,
+            forced: self.forced(),
+            owes,
+        };
+        let envelope = Envelope { timestamp: self.origin.at, node, session, iteration, event, metadata };
+        let record = Record { seq, envelope };
+        let previous = self.draft.apply(&record)?;
+        self.entries.push(Entry { record, previous });
+        Ok(seq)
+    }
+
+    /// The effectful hooks of an event. The configuration that they come from is recorded before it is named.
+    fn owed_by(&mut self, event: EventType) -> Result<Option<Owed>, Refusal> {
+        let Some(effects) = &self.rules.effects else { return Ok(None) };
+        let Some(hooks) = effects.hooks.get(&event).filter(|hooks| !hooks.is_empty()) else { return Ok(None) };
+        let config = self.record_config(&effects.config)?;
+        Ok(Some(Owed { config, owner: effects.owner.clone(), hooks: hooks.clone() }))
+    }
+
+    fn record_config(&mut self, text: &str) -> Result<Digest, Refusal> {
+        let digest = Digest::of(text.as_bytes());
+        if self.draft.config(digest)?.is_none() {
+            self.emit_in(Node::System, None, None, payload::ConfigRecorded { digest, text: text.to_owned() }.into())?;
+        }
+        Ok(digest)
+    }
+
+    fn task(&self, id: TaskId) -> Result<Task, Refusal> {
+        self.draft.task(id)?.ok_or(Refusal::UnknownTask(id))
+    }
+
+    /// Whether an override was asked for. What hooks lead to is never forced.
+    fn forced(&self) -> bool {
+        self.depth == 0 && self.origin.authority == Authority::Forced
+    }
+
+    /// The task, if it may make the move that this event stands for, and whoever asks may make it.
+    fn movable(&self, id: TaskId, event: EventType) -> Result<Task, Refusal> {
+        let task = self.task(id)?;
+        let row = Move::on(event).expect("only moves are asked for");
+        if !row.allows(task.state, self.forced()) {
+            return Err(Refusal::IllegalMove {
+                id,
+                state: task.state,
+                event,
+                from: row.from.to_vec(),
+                forceable: row.forced_from.contains(&task.state),
+            });
+        }
+        self.may_touch(&task)?;
+        Ok(task)
+    }
+
+    /// While somebody holds a task, nobody else moves it.
+    fn may_touch(&self, task: &Task) -> Result<(), Refusal> {
+        match (&task.lease, self.origin.authority) {
+            _ if self.depth > 0 => Ok(()),
+            (_, Authority::Forced) | (None, Authority::Person) => Ok(()),
+            (Some(lease), Authority::Holder(epoch)) if lease.epoch == epoch => Ok(()),
+            (lease, Authority::Holder(epoch)) => {
+                let current = lease.as_ref().map(|lease| lease.epoch);
+                Err(Refusal::LeaseLost { id: task.id, epoch, current })
+            }
+            (Some(lease), Authority::Person) => {
+                Err(Refusal::Held { id: task.id, owner: lease.owner.clone(), epoch: lease.epoch })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

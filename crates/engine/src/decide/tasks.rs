@@ -1,0 +1,331 @@
+//! Commands about one task.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::Deciding;
+use crate::command::{Deletion, NewTask, TaskPatch};
+use crate::event::{Event, EventType, Node, payload};
+use crate::graph::{awaited, waiters};
+use crate::id::{Epoch, OwnerName, TaskId};
+use crate::limits::{Limits, check_bytes, check_labels, check_list, check_text};
+use crate::refusal::Refusal;
+use crate::task::{Blocked, Claim, EdgeKind, State, Task};
+use crate::time::Timestamp;
+use crate::view::{Direction, View};
+
+impl Deciding<'_, '_> {
+    pub(super) fn create(&mut self, new: &NewTask) -> Result<TaskId, Refusal> {
+        check_text("the goal", &new.goal, Limits::GOAL)?;
+        check_bytes("the body", new.body.as_deref().unwrap_or_default(), Limits::BODY)?;
+        check_list("a deliverable", &new.deliverables, Limits::DELIVERABLES, Limits::DELIVERABLE)?;
+        check_labels(&new.labels)?;
+        if new.depends_on.len() > Limits::DEPENDENCIES {
+            return Err(Refusal::invalid("a task", format!("may wait for at most {} others", Limits::DEPENDENCIES)));
+        }
+        let id = TaskId(self.draft.last_task()?.map_or(1, |last| last.0 + 1));
+        let depends_on: BTreeSet<_> = new.depends_on.iter().copied().collect();
+        for other in depends_on.iter().chain(&new.parent) {
+            if self.task(*other)?.state == State::Deleted {
+                return Err(Refusal::LinkToDeleted { from: id, to: *other });
+            }
+        }
+        self.emit(
+            Node::Task(id),
+            payload::TaskCreated {
+                goal: new.goal.clone(),
+                body: new.body.clone().filter(|body| !body.is_empty()),
+                deliverables: new.deliverables.clone(),
+                labels: without_repeats(&new.labels),
+                priority: new.priority,
+                kind: new.kind.clone(),
+            },
+        )?;
+        let edges = depends_on.into_iter().map(|other| (EdgeKind::DependsOn, other));
+        for (kind, other) in edges.chain(new.parent.map(|parent| (EdgeKind::SpawnedBy, parent))) {
+            self.emit_edge(id, kind, other)?;
+        }
+        self.settle(id)?;
+        Ok(id)
+    }
+
+    pub(super) fn update(&mut self, id: TaskId, patch: &TaskPatch) -> Result<(), Refusal> {
+        let task = self.task(id)?;
+        if task.state == State::Deleted && !self.forced() {
+            let from = State::ALL.into_iter().filter(|state| *state != State::Deleted).collect();
+            let event = EventType::TaskUpdated;
+            return Err(Refusal::IllegalMove { id, state: task.state, event, from, forceable: true });
+        }
+        check_text("the goal", patch.goal.as_ref().unwrap_or(&task.goal), Limits::GOAL)?;
+        check_bytes("the body", patch.body.as_deref().unwrap_or_default(), Limits::BODY)?;
+        let deliverables = patch.deliverables.as_deref().unwrap_or_default();
+        check_list("a deliverable", deliverables, Limits::DELIVERABLES, Limits::DELIVERABLE)?;
+        check_labels(patch.labels.as_deref().unwrap_or_default())?;
+        let patch = patch.clone();
+        let body = task.body.unwrap_or_default();
+        let kind = task.kind.map(|kind| kind.to_string()).unwrap_or_default();
+        let wanted_kind = patch.kind.map(|kind| kind.map(|kind| kind.to_string()).unwrap_or_default());
+        // Only what differs is said.
+        let update = payload::TaskUpdated {
+            goal: patch.goal.filter(|goal| *goal != task.goal),
+            body: patch.body.filter(|wanted| *wanted != body),
+            deliverables: patch.deliverables.filter(|wanted| *wanted != task.deliverables),
+            labels: patch.labels.map(|labels| without_repeats(&labels)).filter(|wanted| *wanted != task.labels),
+            priority: patch.priority.filter(|wanted| *wanted != task.priority),
+            kind: wanted_kind.filter(|wanted| *wanted != kind),
+        };
+        let nothing = payload::TaskUpdated {
+            goal: None,
+            body: None,
+            deliverables: None,
+            labels: None,
+            priority: None,
+            kind: None,
+        };
+        if update == nothing {
+            return Ok(());
+        }
+        self.emit(Node::Task(id), update).map(drop)
+    }
+
+    pub(super) fn claim(&mut self, id: Option<TaskId>, owner: &OwnerName, until: Timestamp) -> Result<(), Refusal> {
+        if until <= self.origin.at {
+            return Err(Refusal::invalid("a lease", "has to end in the future"));
+        }
+        self.expire_leases()?;
+        let id = match id {
+            Some(id) => id,
+            None => self.draft.claimable(None)?.ok_or(Refusal::NothingReady)?.1,
+        };
+        if self.task(id)?.lease.is_some_and(|lease| lease.until < self.origin.at) {
+            self.expire(id)?;
+        }
+        let task = self.task(id)?;
+        self.check_startable(&task)?;
+        if !task.state.is_claimable() {
+            return Err(Refusal::OpenDependencies { id, open: self.open(id)? });
+        }
+        let epoch = Epoch(task.epoch.0 + 1);
+        self.emit(Node::Task(id), payload::TaskClaimed { owner: owner.clone(), epoch, until })?;
+        self.emit(Node::Task(id), payload::TaskStarted { context: Value::Null }).map(drop)
+    }
+
+    /// A lease that ran out makes its task claimable again.
+    fn expire_leases(&mut self) -> Result<(), Refusal> {
+        for _ in 0..Limits::EXPIRED {
+            let Some((_, id)) = self.draft.expired(self.origin.at, None)? else { break };
+            self.expire(id)?;
+        }
+        Ok(())
+    }
+
+    fn expire(&mut self, id: TaskId) -> Result<(), Refusal> {
+        let Some(lease) = self.task(id)?.lease else { return Ok(()) };
+        self.emit(Node::Task(id), payload::LeaseExpired { owner: lease.owner, epoch: lease.epoch })?;
+        self.settle(id)
+    }
+
+    pub(super) fn start(&mut self, id: TaskId, context: &Value) -> Result<(), Refusal> {
+        if context.to_string().len() > Limits::CONTEXT {
+            return Err(Refusal::invalid("the context", format!("has more than {} bytes", Limits::CONTEXT)));
+        }
+        self.check_startable(&self.task(id)?)?;
+        self.emit(Node::Task(id), payload::TaskStarted { context: context.clone() }).map(drop)
+    }
+
+    /// A task that still waits is refused with the names of those it waits for.
+    fn check_startable(&self, task: &Task) -> Result<(), Refusal> {
+        if task.state == State::Created && !self.forced() {
+            return Err(Refusal::OpenDependencies { id: task.id, open: self.open(task.id)? });
+        }
+        self.movable(task.id, EventType::TaskStarted).map(drop)
+    }
+
+    pub(super) fn complete(&mut self, id: TaskId, result: Option<&str>, artifacts: &[String]) -> Result<(), Refusal> {
+        check_bytes("the result", result.unwrap_or_default(), Limits::RESULT)?;
+        check_list("an artifact", artifacts, Limits::ARTIFACTS, Limits::ARTIFACT)?;
+        let (result, artifacts) = (result.map(str::to_owned), artifacts.to_vec());
+        if let Some(run) = self.running_turn()? {
+            let task = self.task(id)?;
+            let row = crate::moves::Move::on(EventType::TaskCompleted).expect("completing is a move");
+            if !row.allows(task.state, false) {
+                let (event, from) = (EventType::CompletionClaimed, row.from.to_vec());
+                return Err(Refusal::IllegalMove { id, state: task.state, event, from, forceable: false });
+            }
+            return self.emit(Node::Task(id), Claim { run, result, artifacts }).map(drop);
+        }
+        let task = self.task(id)?;
+        if task.state == State::Created && !self.forced() {
+            return Err(Refusal::OpenDependencies { id, open: self.open(id)? });
+        }
+        self.movable(id, EventType::TaskCompleted)?;
+        self.emit(Node::Task(id), payload::TaskCompleted { result, artifacts }).map(drop)
+    }
+
+    pub(super) fn block(&mut self, id: TaskId, reason: &str, needs: &[String]) -> Result<(), Refusal> {
+        check_text("the reason", reason, Limits::REASON)?;
+        check_list("a required piece of knowledge", needs, Limits::DELIVERABLES, Limits::DELIVERABLE)?;
+        let blocked = Blocked { reason: reason.to_owned(), required_knowledge: needs.to_vec(), by: None };
+        self.movable(id, EventType::TaskBlocked)?;
+        self.emit(Node::Task(id), blocked).map(drop)
+    }
+
+    pub(super) fn unblock(&mut self, id: TaskId) -> Result<(), Refusal> {
+        self.movable(id, EventType::TaskUnblocked)?;
+        self.emit(Node::Task(id), payload::TaskUnblocked {})?;
+        self.settle(id)
+    }
+
+    pub(super) fn need_continuation(&mut self, id: TaskId, reason: &str) -> Result<(), Refusal> {
+        check_text("the reason", reason, Limits::REASON)?;
+        self.simple_move(id, payload::TaskNeedsContinuation { reason: reason.to_owned() })
+    }
+
+    pub(super) fn release(&mut self, id: TaskId, reason: &str) -> Result<(), Refusal> {
+        check_text("the reason", reason, Limits::REASON)?;
+        self.simple_move(id, payload::TaskReleased { reason: reason.to_owned() })?;
+        self.settle(id)
+    }
+
+    pub(super) fn fail(&mut self, id: TaskId, reason: &str) -> Result<(), Refusal> {
+        check_text("the reason", reason, Limits::REASON)?;
+        self.simple_move(id, payload::TaskFailed { reason: reason.to_owned() })?;
+        self.block_waiters(id, &format!("its dependency {id} failed"))
+    }
+
+    pub(super) fn reopen(&mut self, id: TaskId, reason: &str) -> Result<(), Refusal> {
+        check_text("the reason", reason, Limits::REASON)?;
+        let from = self.movable(id, EventType::TaskReopened)?.state;
+        self.emit(Node::Task(id), payload::TaskReopened { from, reason: reason.to_owned() })?;
+        self.settle(id)?;
+        for waiter in waiters(&self.draft, id)? {
+            let task = self.task(waiter)?;
+            if task.state == State::Ready {
+                self.emit(Node::Task(waiter), payload::TaskWaiting {})?;
+            } else if task.blocked.is_some_and(|blocked| blocked.by == Some(id)) {
+                self.emit(Node::Task(waiter), payload::TaskUnblocked {})?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn delete(&mut self, id: TaskId, deletion: Deletion) -> Result<(), Refusal> {
+        let mut doomed = vec![id];
+        match deletion {
+            Deletion::Alone => {
+                let dependents = self.open_waiters(id)?;
+                if !dependents.is_empty() {
+                    return Err(Refusal::HasDependents { id, dependents });
+                }
+            }
+            Deletion::Cascade => {
+                let mut next = 0;
+                while next < doomed.len() {
+                    let waiting = waiters(&self.draft, doomed[next])?;
+                    doomed.extend(waiting.into_iter().filter(|waiter| !doomed.contains(waiter)).collect::<Vec<_>>());
+                    next += 1;
+                }
+            }
+            Deletion::BlockDependents => {}
+        }
+        for id in &doomed {
+            self.movable(*id, EventType::TaskDeleted)?;
+        }
+        if deletion == Deletion::BlockDependents {
+            self.block_waiters(id, &format!("its dependency {id} was deleted"))?;
+        }
+        // Those that wait go first, so that nobody ever waits for a deleted task.
+        for id in doomed.into_iter().rev() {
+            let mut edges = self.draft.edges(id, Direction::From)?;
+            edges.extend(self.draft.edges(id, Direction::To)?);
+            let mut edges_removed: Vec<_> = edges.iter().map(|edge| edge.id).collect();
+            edges_removed.sort_unstable();
+            self.emit(Node::Task(id), payload::TaskDeleted { edges_removed })?;
+        }
+        Ok(())
+    }
+
+    // What several of them need.
+
+    /// A move that needs nothing but the table's leave.
+    pub(super) fn simple_move(&mut self, id: TaskId, event: impl Into<Event>) -> Result<(), Refusal> {
+        let event = event.into();
+        self.movable(id, event.kind())?;
+        self.emit(Node::Task(id), event).map(drop)
+    }
+
+    /// A created task that waits for nothing is ready; for a failed one it can only wait in vain.
+    pub(super) fn settle(&mut self, id: TaskId) -> Result<(), Refusal> {
+        let task = self.task(id)?;
+        if !matches!(task.state, State::Created | State::Ready) {
+            return Ok(());
+        }
+        for other in awaited(&self.draft, id)? {
+            if self.task(other)?.state == State::Failed {
+                return self.block_by(id, other, &format!("its dependency {other} failed"));
+            }
+        }
+        match (task.state, task.open_dependencies) {
+            (State::Created, 0) => self.emit(Node::Task(id), payload::TaskReady {}).map(drop),
+            (State::Ready, 1..) => self.emit(Node::Task(id), payload::TaskWaiting {}).map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    /// What a hook asks for when the last dependency of a task is done.
+    pub(super) fn make_ready(&mut self, id: TaskId) -> Result<(), Refusal> {
+        let task = self.task(id)?;
+        if task.open_dependencies > 0 {
+            return Err(Refusal::OpenDependencies { id, open: self.open(id)? });
+        }
+        if task.state == State::Blocked && task.blocked.is_some_and(|blocked| blocked.by.is_some()) {
+            self.emit(Node::Task(id), payload::TaskUnblocked {})?;
+        }
+        self.simple_move(id, payload::TaskReady {})
+    }
+
+    fn block_waiters(&mut self, id: TaskId, reason: &str) -> Result<(), Refusal> {
+        for waiter in waiters(&self.draft, id)? {
+            if matches!(self.task(waiter)?.state, State::Created | State::Ready) {
+                self.block_by(waiter, id, reason)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn block_by(&mut self, id: TaskId, by: TaskId, reason: &str) -> Result<(), Refusal> {
+        let blocked = Blocked { reason: reason.to_owned(), required_knowledge: vec![], by: Some(by) };
+        self.emit(Node::Task(id), blocked).map(drop)
+    }
+
+    /// The tasks that a task waits for and that are not completed.
+    fn open(&self, id: TaskId) -> Result<Vec<TaskId>, Refusal> {
+        let mut open = Vec::new();
+        for other in awaited(&self.draft, id)? {
+            if self.task(other)?.state != State::Completed {
+                open.push(other);
+            }
+        }
+        Ok(open)
+    }
+
+    /// The tasks that still wait for a task.
+    fn open_waiters(&self, id: TaskId) -> Result<Vec<TaskId>, Refusal> {
+        if self.task(id)?.state == State::Completed {
+            return Ok(Vec::new());
+        }
+        let mut open = Vec::new();
+        for other in waiters(&self.draft, id)? {
+            if self.task(other)?.state != State::Completed {
+                open.push(other);
+            }
+        }
+        Ok(open)
+    }
+}
+
+fn without_repeats(labels: &[String]) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    labels.iter().filter(|label| seen.insert(label.as_str())).cloned().collect()
+}

@@ -1,0 +1,192 @@
+//! A view with events on top of it that are not in the log yet.
+//!
+//! `decide` works on a draft, so that a later event of a commit sees what the earlier ones did; a store folds appended
+//! events through one, and then carries out the changes that came of it. A draft also remembers which scopes were
+//! looked at: a commit is valid for as long as none of them moved.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::apply::{ApplyError, apply};
+use crate::debt::Debt;
+use crate::event::Record;
+use crate::id::{ConfigDigest, DebtId, EdgeId, Seq, SessionName, TaskId};
+use crate::memory::Memory;
+use crate::session::Session;
+use crate::task::{Edge, Priority, Task};
+use crate::time::Timestamp;
+use crate::view::{Change, Direction, Looked, Scope, View};
+
+/// A view and what was put on top of it.
+pub struct Draft<'v> {
+    base: &'v dyn View,
+    head: Seq,
+    /// The rows that are new or changed.
+    over: Memory,
+    dropped_edges: BTreeSet<EdgeId>,
+    dropped_debts: BTreeSet<DebtId>,
+    /// Tasks of the base that were looked up before.
+    seen: RefCell<BTreeMap<TaskId, Option<Task>>>,
+    scopes: RefCell<BTreeSet<Scope>>,
+}
+
+impl<'v> Draft<'v> {
+    pub fn new(base: &'v dyn View) -> Looked<Self> {
+        Ok(Self {
+            base,
+            head: base.head()?,
+            over: Memory::default(),
+            dropped_edges: BTreeSet::new(),
+            dropped_debts: BTreeSet::new(),
+            seen: RefCell::default(),
+            scopes: RefCell::default(),
+        })
+    }
+
+    /// Folds one event on top. Answers the event before it in the history of the same task.
+    pub fn apply(&mut self, record: &Record) -> Result<Seq, ApplyError> {
+        let task = record.envelope.node.task().map(|id| self.task(id)).transpose()?.flatten();
+        for change in apply(self, record)? {
+            match &change {
+                Change::DropEdge(id) if !self.over.has_edge(*id) => drop(self.dropped_edges.insert(*id)),
+                Change::DropDebt(id) => drop(self.dropped_debts.insert(*id)),
+                Change::PutDebt(debt) => drop(self.dropped_debts.remove(&debt.id)),
+                _ => {}
+            }
+            self.over.execute(change);
+        }
+        self.head = record.seq;
+        Ok(task.map_or(Seq::START, |task| task.last_event))
+    }
+
+    /// What was looked at, with the versions that the look-ups saw.
+    pub fn reads(&self) -> Looked<BTreeMap<Scope, u64>> {
+        let scopes = self.scopes.borrow();
+        scopes.iter().map(|scope| Ok((scope.clone(), self.base.version(scope)?))).collect()
+    }
+
+    /// The changes that lead from the base to this draft, each row once.
+    pub fn into_changes(self) -> Vec<Change> {
+        let tasks = self.over.tasks().cloned().map(Box::new).map(Change::PutTask);
+        let edges = self.over.all_edges().copied().map(Change::PutEdge);
+        let sessions = self.over.sessions().cloned().map(Box::new).map(Change::PutSession);
+        let debts = self.over.debts().cloned().map(Box::new).map(Change::PutDebt);
+        let configs =
+            self.over.configs().map(|(digest, text)| Change::PutConfig { digest: *digest, text: text.clone() });
+        let dropped_edges = self.dropped_edges.iter().copied().map(Change::DropEdge);
+        let dropped_debts = self.dropped_debts.iter().copied().map(Change::DropDebt);
+        tasks
+            .chain(dropped_edges)
+            .chain(edges)
+            .chain(sessions)
+            .chain(dropped_debts)
+            .chain(debts)
+            .chain(configs)
+            .collect()
+    }
+
+    fn looked_at(&self, scope: Scope) {
+        self.scopes.borrow_mut().insert(scope);
+    }
+
+    /// Walks two ordered sources as one. `base` may answer rows that lie changed on top; those are passed over.
+    fn merged<K: Ord + Copy>(
+        &self,
+        after: Option<K>,
+        base: impl Fn(Option<K>) -> Looked<Option<K>>,
+        over: impl Fn(Option<K>) -> Looked<Option<K>>,
+        hidden: impl Fn(K) -> bool,
+    ) -> Looked<Option<K>> {
+        let mut below = base(after)?;
+        while let Some(key) = below.filter(|key| hidden(*key)) {
+            below = base(Some(key))?;
+        }
+        Ok(match (below, over(after)?) {
+            (Some(one), Some(two)) => Some(one.min(two)),
+            (one, two) => one.or(two),
+        })
+    }
+}
+
+impl View for Draft<'_> {
+    fn head(&self) -> Looked<Seq> {
+        Ok(self.head)
+    }
+
+    fn task(&self, id: TaskId) -> Looked<Option<Task>> {
+        match self.over.task(id)? {
+            Some(task) => Ok(Some(task)),
+            None => {
+                self.looked_at(Scope::Task(id));
+                if let Some(task) = self.seen.borrow().get(&id) {
+                    return Ok(task.clone());
+                }
+                let task = self.base.task(id)?;
+                self.seen.borrow_mut().insert(id, task.clone());
+                Ok(task)
+            }
+        }
+    }
+
+    fn last_task(&self) -> Looked<Option<TaskId>> {
+        self.looked_at(Scope::Ids);
+        Ok(self.over.last_task()?.max(self.base.last_task()?))
+    }
+
+    fn edges(&self, id: TaskId, direction: Direction) -> Looked<Vec<Edge>> {
+        self.looked_at(Scope::Task(id));
+        let mut edges = self.base.edges(id, direction)?;
+        edges.retain(|edge| !self.dropped_edges.contains(&edge.id));
+        edges.extend(self.over.edges(id, direction)?);
+        Ok(edges)
+    }
+
+    fn last_edge(&self) -> Looked<Option<EdgeId>> {
+        self.looked_at(Scope::Edges);
+        Ok(self.over.last_edge()?.max(self.base.last_edge()?))
+    }
+
+    fn claimable(&self, after: Option<(Priority, TaskId)>) -> Looked<Option<(Priority, TaskId)>> {
+        let hidden = |(_, id)| matches!(self.over.task(id), Ok(Some(_)));
+        let found = self.merged(after, |a| self.base.claimable(a), |a| self.over.claimable(a), hidden)?;
+        found.inspect(|(_, id)| self.looked_at(Scope::Task(*id)));
+        Ok(found)
+    }
+
+    fn expired(&self, before: Timestamp, after: Option<(Timestamp, TaskId)>) -> Looked<Option<(Timestamp, TaskId)>> {
+        let hidden = |(_, id)| matches!(self.over.task(id), Ok(Some(_)));
+        self.merged(after, |a| self.base.expired(before, a), |a| self.over.expired(before, a), hidden)
+    }
+
+    fn session(&self, name: &SessionName) -> Looked<Option<Session>> {
+        match self.over.session(name)? {
+            Some(session) => Ok(Some(session)),
+            None => {
+                self.looked_at(Scope::Session(name.clone()));
+                self.base.session(name)
+            }
+        }
+    }
+
+    fn debt(&self, id: DebtId) -> Looked<Option<Debt>> {
+        match self.over.debt(id)? {
+            Some(debt) => Ok(Some(debt)),
+            None if self.dropped_debts.contains(&id) => Ok(None),
+            None => self.base.debt(id),
+        }
+    }
+
+    fn owed(&self, after: Option<DebtId>) -> Looked<Option<Debt>> {
+        let id = |debt: Option<Debt>| debt.map(|debt| debt.id);
+        let hidden = |id| self.dropped_debts.contains(&id);
+        let found = self.merged(after, |a| self.base.owed(a).map(id), |a| self.over.owed(a).map(id), hidden)?;
+        found.map_or(Ok(None), |id| self.debt(id))
+    }
+
+    fn config(&self, digest: ConfigDigest) -> Looked<Option<String>> {
+        match self.over.config(digest)? {
+            Some(text) => Ok(Some(text)),
+            None => self.base.config(digest),
+        }
+    }
+}

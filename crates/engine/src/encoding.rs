@@ -1,0 +1,166 @@
+//! How an event is written down.
+//!
+//! Invariants:
+//! - Canonical: one event has one encoding, byte for byte, so that its digest means something.
+//! - Versioned: every encoding names its format. Older ones are lifted step by step when they are read; newer ones are
+//!   refused by name. What was written is never rewritten.
+//!
+//! An encoding is a JSON object on one line: `v`, `type`, `timestamp`, `nodeId`, `session`, `iteration`, `data`,
+//! `metadata`, in this order, without spaces, absent fields left out.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::event::{Envelope, Event, EventType, Metadata, Node};
+use crate::id::SessionName;
+use crate::time::Timestamp;
+
+/// The format that is written.
+pub const FORMAT: u32 = 1;
+
+/// Lifts an encoded event from one format to the next.
+pub type Upcast = fn(&mut Value);
+
+/// How format `n + 1` is made from format `n`, counted from format 1.
+const UPCASTS: &[Upcast] = &[];
+
+/// Bytes that are not an event.
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    #[error("not an event")]
+    Malformed(#[from] serde_json::Error),
+    #[error("written in format {found}, and this version reads up to {known}")]
+    Newer { found: u32, known: u32 },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Written<'a, D> {
+    v: u32,
+    #[serde(rename = "type")]
+    kind: EventType,
+    timestamp: Timestamp,
+    node_id: Node,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    session: Option<std::borrow::Cow<'a, SessionName>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    iteration: Option<u32>,
+    data: D,
+    metadata: std::borrow::Cow<'a, Metadata>,
+}
+
+/// The canonical bytes of an event.
+pub fn encode(envelope: &Envelope) -> Vec<u8> {
+    use std::borrow::Cow::Borrowed;
+    let Envelope { timestamp, node, session, iteration, event, metadata } = envelope;
+    serde_json::to_vec(&Written {
+        v: FORMAT,
+        kind: event.kind(),
+        timestamp: *timestamp,
+        node_id: *node,
+        session: session.as_ref().map(Borrowed),
+        iteration: *iteration,
+        data: event,
+        metadata: Borrowed(metadata),
+    })
+    .expect("an event has string keys only")
+}
+
+/// Reads an event of this or any older format.
+pub fn decode(bytes: &[u8]) -> Result<Envelope, DecodeError> {
+    decode_with(bytes, UPCASTS)
+}
+
+/// Reads an event where the present format is the one that `upcasts` lead to.
+pub fn decode_with(bytes: &[u8], upcasts: &[Upcast]) -> Result<Envelope, DecodeError> {
+    let present = u32::try_from(upcasts.len()).expect("few formats") + 1;
+    // The common case first: nothing to lift, nothing to look at twice.
+    if let Ok(written) = serde_json::from_slice::<Written<'_, &RawValue>>(bytes)
+        && written.v == present
+    {
+        return finish(&written);
+    }
+    let mut value: Value = serde_json::from_slice(bytes)?;
+    let found = value.get("v").and_then(Value::as_u64).and_then(|v| u32::try_from(v).ok()).unwrap_or(0);
+    if found > present {
+        return Err(DecodeError::Newer { found, known: present });
+    }
+    for upcast in upcasts.iter().skip(found.saturating_sub(1) as usize) {
+        upcast(&mut value);
+    }
+    let lifted = serde_json::to_vec(&value)?;
+    finish(&serde_json::from_slice::<Written<'_, &RawValue>>(&lifted)?)
+}
+
+fn finish(written: &Written<'_, &RawValue>) -> Result<Envelope, DecodeError> {
+    Ok(Envelope {
+        timestamp: written.timestamp,
+        node: written.node_id,
+        session: written.session.as_deref().cloned(),
+        iteration: written.iteration,
+        event: Event::decode(written.kind, written.data)?,
+        metadata: written.metadata.as_ref().clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::payload;
+    use crate::id::TaskId;
+    use crate::task::Priority;
+
+    fn event() -> Envelope {
+        Envelope {
+            timestamp: Timestamp::from_millis(1_768_644_000_000),
+            node: Node::Task(TaskId(1)),
+            session: None,
+            iteration: None,
+            event: Event::TaskCreated(payload::TaskCreated {
+                goal: "say \"hi\"\n".to_owned(),
+                body: None,
+                deliverables: vec![],
+                labels: vec!["agent".to_owned()],
+                priority: Priority::default(),
+                kind: None,
+            }),
+            metadata: Metadata { triggered_by: "ada".to_owned(), cause: None, depth: 0, forced: false, owes: None },
+        }
+    }
+
+    /// These bytes are in people's logs: they may never change for this format.
+    #[test]
+    fn the_encoding_is_fixed() {
+        let bytes = r#"{"v":1,"type":"task_created","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"T1","data":{"goal":"say \"hi\"\n","deliverables":[],"labels":["agent"],"priority":2},"metadata":{"triggeredBy":"ada","depth":0}}"#;
+        assert_eq!(String::from_utf8(encode(&event())).unwrap(), bytes);
+        assert_eq!(decode(bytes.as_bytes()).unwrap(), event());
+    }
+
+    #[test]
+    fn older_formats_are_lifted() {
+        // Suppose format 2 had renamed `title` to `goal`.
+        let lift: Upcast = |value| {
+            let data = value["data"].as_object_mut().expect("data is an object");
+            let title = data.remove("title").expect("format 1 has a title");
+            data.insert("goal".to_owned(), title);
+        };
+        let old = String::from_utf8(encode(&event())).unwrap().replace("\"goal\"", "\"title\"");
+        assert_eq!(decode_with(old.as_bytes(), &[lift]).unwrap(), event());
+    }
+
+    #[test]
+    fn newer_formats_are_refused_by_name() {
+        let newer = String::from_utf8(encode(&event())).unwrap().replace("\"v\":1", "\"v\":7");
+        let error = decode(newer.as_bytes()).unwrap_err();
+        assert_eq!(error.to_string(), "written in format 7, and this version reads up to 1");
+    }
+
+    #[test]
+    fn damaged_bytes_are_no_event() {
+        let bytes = encode(&event());
+        for cut in 0..bytes.len() {
+            assert!(decode(&bytes[..cut]).is_err(), "cut at {cut}");
+        }
+    }
+}

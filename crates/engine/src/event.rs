@@ -1,0 +1,270 @@
+//! The events: every fact that Windlass knows.
+//!
+//! The set is closed. A new event is one line in [`events!`], its payload in [`payload`], and its meaning in `apply`.
+
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::debt::Owed;
+use crate::id::{ParseIdError, Seq, SessionName, TaskId, as_text};
+use crate::time::Timestamp;
+
+pub mod payload;
+
+/// Declares each event once: its Rust name (also its payload's) and its name in the log.
+macro_rules! events {
+    ($($variant:ident = $name:literal,)+) => {
+        /// What happened. The payload is what the log keeps under `data`.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+        #[serde(untagged)]
+        pub enum Event {
+            $($variant(payload::$variant),)+
+        }
+
+        /// The type of an event, as it is named in the log and in configuration.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum EventType {
+            $($variant,)+
+        }
+
+        impl EventType {
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+        }
+
+        impl Event {
+            pub fn kind(&self) -> EventType {
+                match self {
+                    $(Self::$variant(_) => EventType::$variant,)+
+                }
+            }
+
+            /// Reads the payload of an event whose type is known.
+            pub(crate) fn decode(kind: EventType, data: &RawValue) -> Result<Self, serde_json::Error> {
+                Ok(match kind {
+                    $(EventType::$variant => Self::$variant(serde_json::from_str(data.get())?),)+
+                })
+            }
+        }
+
+        $(impl From<payload::$variant> for Event {
+            fn from(payload: payload::$variant) -> Self {
+                Self::$variant(payload)
+            }
+        })+
+    };
+}
+
+events! {
+    TaskCreated = "task_created",
+    TaskReady = "task_ready",
+    TaskWaiting = "task_waiting",
+    TaskClaimed = "task_claimed",
+    LeaseExpired = "lease_expired",
+    TaskStarted = "task_started",
+    TaskUpdated = "task_updated",
+    CompletionClaimed = "completion_claimed",
+    TaskSubmitted = "task_submitted",
+    TaskCompleted = "task_completed",
+    TaskBlocked = "task_blocked",
+    TaskUnblocked = "task_unblocked",
+    TaskNeedsContinuation = "task_needs_continuation",
+    TaskReleased = "task_released",
+    TaskFailed = "task_failed",
+    TaskReopened = "task_reopened",
+    TaskDeleted = "task_deleted",
+    DependencyAdded = "dependency_added",
+    DependencyRemoved = "dependency_removed",
+    DependencySatisfied = "dependency_satisfied",
+    AgentMetrics = "agent_metrics",
+    AutoLabelSuggestion = "auto_label_suggestion",
+    ConfigRecorded = "config_recorded",
+    SessionStarted = "session_started",
+    SessionEnded = "session_ended",
+    IterationStarted = "iteration_started",
+    IterationCompleted = "iteration_completed",
+    IterationFailed = "iteration_failed",
+    IterationInterrupted = "iteration_interrupted",
+    HookStarted = "hook_started",
+    HookFinished = "hook_finished",
+    HookError = "hook_error",
+    ActionError = "action_error",
+}
+
+impl Display for EventType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for EventType {
+    type Err = UnknownEventType;
+
+    fn from_str(text: &str) -> Result<Self, UnknownEventType> {
+        Self::ALL.iter().copied().find(|kind| kind.name() == text).ok_or_else(|| UnknownEventType(text.to_owned()))
+    }
+}
+
+/// A type that this version does not know.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no event type is called `{0}`")]
+pub struct UnknownEventType(String);
+
+/// What an event is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Node {
+    Task(TaskId),
+    System,
+}
+
+impl Node {
+    pub fn task(self) -> Option<TaskId> {
+        match self {
+            Self::Task(id) => Some(id),
+            Self::System => None,
+        }
+    }
+}
+
+impl Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Task(id) => id.fmt(f),
+            Self::System => f.write_str("system"),
+        }
+    }
+}
+
+impl FromStr for Node {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        if text == "system" { Ok(Self::System) } else { text.parse().map(Self::Task) }
+    }
+}
+
+as_text!(Node, EventType);
+
+/// The event that led to another one.
+///
+/// Within a commit positions are not known before the store gives them, so a cause there is counted backwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    At(Seq),
+    /// So many events before this one, in the same commit.
+    Back(u32),
+}
+
+impl Serialize for Cause {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::At(seq) => to.serialize_u64(seq.0),
+            Self::Back(steps) => to.serialize_i64(-i64::from(*steps)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Cause {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let number = i64::deserialize(from)?;
+        Ok(match u32::try_from(-number) {
+            Ok(steps) if steps > 0 => Self::Back(steps),
+            _ => Self::At(Seq(number.unsigned_abs())),
+        })
+    }
+}
+
+/// Who and what led to an event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Metadata {
+    pub triggered_by: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+    /// How many hooks and actions lie between a person's command and this event.
+    pub depth: u8,
+    /// An audited override of the rules.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub forced: bool,
+    /// The effectful hooks that this event made owed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owes: Option<Owed>,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// An event with everything that is said around it, but for its position.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Envelope {
+    pub timestamp: Timestamp,
+    pub node: Node,
+    pub session: Option<SessionName>,
+    pub iteration: Option<u32>,
+    pub event: Event,
+    pub metadata: Metadata,
+}
+
+/// An event at its place in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    pub seq: Seq,
+    pub envelope: Envelope,
+}
+
+impl Record {
+    pub fn kind(&self) -> EventType {
+        self.envelope.event.kind()
+    }
+
+    /// The position of the event that led to this one.
+    pub fn cause(&self) -> Option<Seq> {
+        self.envelope.metadata.cause.map(|cause| match cause {
+            Cause::At(seq) => seq,
+            Cause::Back(steps) => Seq(self.seq.0.saturating_sub(u64::from(steps))),
+        })
+    }
+}
+
+/// The shape in which people and programs outside see a record.
+impl Serialize for Record {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Shown<'a> {
+            seq: Seq,
+            timestamp: Timestamp,
+            #[serde(rename = "type")]
+            kind: EventType,
+            node_id: Node,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            session: &'a Option<SessionName>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            iteration: Option<u32>,
+            data: &'a Event,
+            metadata: Metadata,
+        }
+        let Envelope { timestamp, node, session, iteration, event, metadata } = &self.envelope;
+        let metadata = Metadata { cause: self.cause().map(Cause::At), ..metadata.clone() };
+        Shown {
+            seq: self.seq,
+            timestamp: *timestamp,
+            kind: self.kind(),
+            node_id: *node,
+            session,
+            iteration: *iteration,
+            data: event,
+            metadata,
+        }
+        .serialize(to)
+    }
+}

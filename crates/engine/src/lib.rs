@@ -1,0 +1,58 @@
+//! The rules of Windlass.
+//!
+//! ```text
+//! command ──► decide(view, rules, origin, command) ──► events ──► apply(view, event) ──► row changes
+//!                      │                                  ▲
+//!                      └── pure hooks of each event ──────┘   in the same commit
+//! ```
+//!
+//! Invariants:
+//! - Nothing here does I/O, reads a clock, or draws a random number: time, ids and look-ups are inputs.
+//! - Events record decisions. `apply` folds them and never decides again.
+//! - A task changes its state through an event of its own, along the table in [`moves`].
+//!
+//! Not here: where events are kept (`store`), how work is done (`runner`), how anything is shown (`cli`).
+
+mod action;
+mod apply;
+mod builtins;
+mod command;
+mod debt;
+mod decide;
+mod draft;
+mod encoding;
+mod event;
+mod graph;
+mod id;
+mod limits;
+mod memory;
+mod moves;
+mod refusal;
+mod registry;
+mod session;
+mod task;
+mod time;
+mod view;
+
+pub use action::{Action, TaskAction};
+pub use apply::{ApplyError, apply};
+pub use command::{Authority, Command, Deletion, NewTask, Origin, TaskPatch};
+pub use debt::{Debt, Effect, HookClass, HookOutcome, OnFailure, Owed, OwedHook, Recovery};
+pub use decide::{Decided, Effects, Entry, Rules, decide};
+pub use draft::Draft;
+pub use encoding::{DecodeError, FORMAT, Upcast, decode, decode_with, encode};
+pub use event::{Cause, Envelope, Event, EventType, Metadata, Node, Record, payload};
+pub use graph::{awaited, waiters};
+pub use id::{
+    CommitId, ConfigDigest, DebtId, Digest, EdgeId, Epoch, OwnerName, ParseIdError, RunId, Seq, SessionName, TaskId,
+    TypeName,
+};
+pub use limits::Limits;
+pub use memory::Memory;
+pub use moves::{Field, MOVES, Move};
+pub use refusal::Refusal;
+pub use registry::{Handler, Hook, HookFault, Registry, RegistryError};
+pub use session::{Ending, Session};
+pub use task::{Blocked, Claim, Edge, EdgeKind, Lease, Priority, State, Task};
+pub use time::Timestamp;
+pub use view::{Change, Direction, Looked, Scope, View, ViewError};

@@ -1,0 +1,63 @@
+//! How much of anything is taken from outside. Each bound has a name, a value and a test.
+
+use crate::refusal::Refusal;
+
+/// Bounds on what a task may hold and on what a command may set off.
+pub struct Limits;
+
+impl Limits {
+    pub const GOAL: usize = 64 * 1024;
+    pub const BODY: usize = 1024 * 1024;
+    pub const RESULT: usize = 256 * 1024;
+    pub const REASON: usize = 64 * 1024;
+    pub const CONTEXT: usize = 256 * 1024;
+    pub const LABEL: usize = 256;
+    pub const LABELS: usize = 64;
+    pub const DELIVERABLE: usize = 4 * 1024;
+    pub const DELIVERABLES: usize = 256;
+    pub const ARTIFACT: usize = 4 * 1024;
+    pub const ARTIFACTS: usize = 1024;
+    pub const DEPENDENCIES: usize = 1024;
+    /// Hooks and actions between a command and an event that it led to.
+    pub const DEPTH: u8 = 8;
+    /// Events that hooks may add to one command. Dependents that become ready are not counted: the graph bounds them.
+    pub const EVENTS: usize = 256;
+    /// Expired leases that one claim clears away.
+    pub const EXPIRED: usize = 32;
+}
+
+/// Free text: not blank, not too long, and without the one byte that no environment variable can carry.
+pub fn check_text(what: &'static str, text: &str, most: usize) -> Result<(), Refusal> {
+    if text.trim().is_empty() {
+        return Err(Refusal::invalid(what, "is empty"));
+    }
+    check_bytes(what, text, most)
+}
+
+/// Free text that may be blank.
+pub fn check_bytes(what: &'static str, text: &str, most: usize) -> Result<(), Refusal> {
+    if text.len() > most {
+        return Err(Refusal::invalid(what, format!("has {} bytes; at most {most} are taken", text.len())));
+    }
+    if text.contains('\0') {
+        return Err(Refusal::invalid(what, "contains a NUL byte"));
+    }
+    Ok(())
+}
+
+/// A list of short texts.
+pub fn check_list(what: &'static str, list: &[String], most: usize, longest: usize) -> Result<(), Refusal> {
+    if list.len() > most {
+        return Err(Refusal::invalid(what, format!("is one of {}; at most {most} are taken", list.len())));
+    }
+    list.iter().try_for_each(|text| check_text(what, text, longest))
+}
+
+/// Labels are words for people and scripts to sort by: one line each.
+pub fn check_labels(labels: &[String]) -> Result<(), Refusal> {
+    check_list("a label", labels, Limits::LABELS, Limits::LABEL)?;
+    match labels.iter().find(|label| label.contains(char::is_control)) {
+        Some(_) => Err(Refusal::invalid("a label", "contains a control character")),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,154 @@
+//! The view in memory: for tests, for rebuilding, and as the plain statement of what every view must answer.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Unbounded};
+
+use crate::apply::{ApplyError, apply};
+use crate::debt::Debt;
+use crate::event::Record;
+use crate::id::{ConfigDigest, DebtId, EdgeId, Seq, SessionName, TaskId};
+use crate::session::Session;
+use crate::task::{Edge, Priority, Task};
+use crate::time::Timestamp;
+use crate::view::{Change, Direction, Looked, View};
+
+/// All rows, with the indexes that the look-ups need.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Memory {
+    head: Seq,
+    tasks: BTreeMap<TaskId, Task>,
+    claimable: BTreeSet<(Priority, TaskId)>,
+    leases: BTreeSet<(Timestamp, TaskId)>,
+    edges: BTreeMap<EdgeId, Edge>,
+    from: BTreeSet<(TaskId, EdgeId)>,
+    to: BTreeSet<(TaskId, EdgeId)>,
+    sessions: BTreeMap<SessionName, Session>,
+    debts: BTreeMap<DebtId, Debt>,
+    configs: BTreeMap<ConfigDigest, String>,
+}
+
+impl Memory {
+    /// Folds one event.
+    pub fn apply(&mut self, record: &Record) -> Result<(), ApplyError> {
+        for change in apply(self, record)? {
+            self.execute(change);
+        }
+        self.head = record.seq;
+        Ok(())
+    }
+
+    pub fn tasks(&self) -> impl Iterator<Item = &Task> {
+        self.tasks.values()
+    }
+
+    pub fn all_edges(&self) -> impl Iterator<Item = &Edge> {
+        self.edges.values()
+    }
+
+    pub fn sessions(&self) -> impl Iterator<Item = &Session> {
+        self.sessions.values()
+    }
+
+    pub fn debts(&self) -> impl Iterator<Item = &Debt> {
+        self.debts.values()
+    }
+
+    pub fn configs(&self) -> impl Iterator<Item = (&ConfigDigest, &String)> {
+        self.configs.iter()
+    }
+
+    pub(crate) fn has_edge(&self, id: EdgeId) -> bool {
+        self.edges.contains_key(&id)
+    }
+
+    pub(crate) fn execute(&mut self, change: Change) {
+        match change {
+            Change::PutTask(task) => self.put_task(*task),
+            Change::PutEdge(edge) => {
+                self.from.insert((edge.from_id, edge.id));
+                self.to.insert((edge.to_id, edge.id));
+                self.edges.insert(edge.id, edge);
+            }
+            Change::DropEdge(id) => {
+                if let Some(edge) = self.edges.remove(&id) {
+                    self.from.remove(&(edge.from_id, id));
+                    self.to.remove(&(edge.to_id, id));
+                }
+            }
+            Change::PutSession(session) => drop(self.sessions.insert(session.name.clone(), *session)),
+            Change::PutDebt(debt) => drop(self.debts.insert(debt.id, *debt)),
+            Change::DropDebt(id) => drop(self.debts.remove(&id)),
+            Change::PutConfig { digest, text } => drop(self.configs.insert(digest, text)),
+        }
+    }
+
+    fn put_task(&mut self, task: Task) {
+        if task.state.is_claimable() {
+            self.claimable.insert((task.priority, task.id));
+        }
+        if let Some(lease) = &task.lease {
+            self.leases.insert((lease.until, task.id));
+        }
+        let now = (task.state.is_claimable().then_some(task.priority), task.lease.as_ref().map(|lease| lease.until));
+        if let Some(old) = self.tasks.insert(task.id, task) {
+            if old.state.is_claimable() && now.0 != Some(old.priority) {
+                self.claimable.remove(&(old.priority, old.id));
+            }
+            if let Some(lease) = old.lease.filter(|lease| now.1 != Some(lease.until)) {
+                self.leases.remove(&(lease.until, old.id));
+            }
+        }
+    }
+}
+
+impl View for Memory {
+    fn head(&self) -> Looked<Seq> {
+        Ok(self.head)
+    }
+
+    fn task(&self, id: TaskId) -> Looked<Option<Task>> {
+        Ok(self.tasks.get(&id).cloned())
+    }
+
+    fn last_task(&self) -> Looked<Option<TaskId>> {
+        Ok(self.tasks.last_key_value().map(|(id, _)| *id))
+    }
+
+    fn edges(&self, id: TaskId, direction: Direction) -> Looked<Vec<Edge>> {
+        let index = match direction {
+            Direction::From => &self.from,
+            Direction::To => &self.to,
+        };
+        let range = index.range((id, EdgeId(0))..=(id, EdgeId(u64::MAX)));
+        Ok(range.map(|(_, edge)| self.edges[edge]).collect())
+    }
+
+    fn last_edge(&self) -> Looked<Option<EdgeId>> {
+        Ok(self.edges.last_key_value().map(|(id, _)| *id))
+    }
+
+    fn claimable(&self, after: Option<(Priority, TaskId)>) -> Looked<Option<(Priority, TaskId)>> {
+        Ok(self.claimable.range((after.map_or(Unbounded, Excluded), Unbounded)).next().copied())
+    }
+
+    fn expired(&self, before: Timestamp, after: Option<(Timestamp, TaskId)>) -> Looked<Option<(Timestamp, TaskId)>> {
+        let next = self.leases.range((after.map_or(Unbounded, Excluded), Unbounded)).next();
+        Ok(next.filter(|(until, _)| *until < before).copied())
+    }
+
+    fn session(&self, name: &SessionName) -> Looked<Option<Session>> {
+        Ok(self.sessions.get(name).cloned())
+    }
+
+    fn debt(&self, id: DebtId) -> Looked<Option<Debt>> {
+        Ok(self.debts.get(&id).cloned())
+    }
+
+    fn owed(&self, after: Option<DebtId>) -> Looked<Option<Debt>> {
+        Ok(self.debts.range((after.map_or(Unbounded, Excluded), Unbounded)).next().map(|(_, debt)| debt.clone()))
+    }
+
+    fn config(&self, digest: ConfigDigest) -> Looked<Option<String>> {
+        Ok(self.configs.get(&digest).cloned())
+    }
+}

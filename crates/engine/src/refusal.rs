@@ -1,0 +1,105 @@
+//! Why a command cannot be carried out. Each refusal names both sides: what was asked, and what stands against it.
+
+use crate::apply::ApplyError;
+use crate::event::EventType;
+use crate::id::{DebtId, Epoch, OwnerName, RunId, SessionName, TaskId};
+use crate::task::{EdgeKind, State};
+use crate::view::ViewError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    #[error("there is no task {0}")]
+    UnknownTask(TaskId),
+    #[error("{what} {why}")]
+    Invalid { what: &'static str, why: String },
+    #[error("cannot {} {id}: it is {state}, and that is possible only from {}", verb(*event), list(from, "or"))]
+    IllegalMove { id: TaskId, state: State, event: EventType, from: Vec<State>, forceable: bool },
+    #[error("{id} waits for {}", list(open, "and"))]
+    OpenDependencies { id: TaskId, open: Vec<TaskId> },
+    #[error("{0} cannot wait for itself")]
+    SelfDependency(TaskId),
+    #[error("that would be a circle: {}", arrows(path))]
+    Cycle { path: Vec<TaskId> },
+    #[error("{to} is deleted, so {from} cannot be linked to it")]
+    LinkToDeleted { from: TaskId, to: TaskId },
+    #[error("there is no edge {from} {kind} {to}")]
+    UnknownEdge { from: TaskId, kind: EdgeKind, to: TaskId },
+    #[error("{id} is what {} waits for", list(dependents, "and"))]
+    HasDependents { id: TaskId, dependents: Vec<TaskId> },
+    #[error("{id} is held by {owner} (epoch {epoch})")]
+    Held { id: TaskId, owner: OwnerName, epoch: Epoch },
+    #[error("epoch {epoch} of {id} is over; {}", match current { Some(now) => format!("epoch {now} holds it"), None => "nobody holds it".to_owned() })]
+    LeaseLost { id: TaskId, epoch: Epoch, current: Option<Epoch> },
+    #[error("the turn {0} is over; what it claims comes too late")]
+    RunEnded(RunId),
+    #[error("nothing is ready")]
+    NothingReady,
+    #[error("there is no session `{0}`")]
+    UnknownSession(SessionName),
+    #[error("session `{name}` {why}")]
+    IllegalSession { name: SessionName, why: &'static str },
+    #[error("nothing is owed under {0}")]
+    UnknownDebt(DebtId),
+    #[error("{debt} {why}")]
+    IllegalEffect { debt: DebtId, why: &'static str },
+    #[error("a cascade of hooks may make {limit}; the rest is refused")]
+    CascadeLimit { limit: String },
+    #[error("cannot look up the present state")]
+    View(#[from] ViewError),
+    #[error("the rules contradict themselves")]
+    Apply(#[source] ApplyError),
+}
+
+impl Refusal {
+    pub(crate) fn invalid(what: &'static str, why: impl Into<String>) -> Self {
+        Self::Invalid { what, why: why.into() }
+    }
+
+    /// Not a matter of rules: the store itself is in trouble, so nothing may be decided.
+    pub(crate) fn is_fatal(&self) -> bool {
+        matches!(self, Self::View(_) | Self::Apply(_))
+    }
+}
+
+impl From<ApplyError> for Refusal {
+    fn from(error: ApplyError) -> Self {
+        match error {
+            ApplyError::View(error) => Self::View(error),
+            error => Self::Apply(error),
+        }
+    }
+}
+
+/// What a person wanted to do, by the event that would have said it was done.
+fn verb(event: EventType) -> &'static str {
+    match event {
+        EventType::TaskStarted | EventType::TaskClaimed => "start",
+        EventType::TaskSubmitted => "submit",
+        EventType::TaskCompleted | EventType::CompletionClaimed => "complete",
+        EventType::TaskBlocked => "block",
+        EventType::TaskUnblocked => "unblock",
+        EventType::TaskFailed => "fail",
+        EventType::TaskReopened => "reopen",
+        EventType::TaskReleased => "release",
+        EventType::TaskDeleted => "delete",
+        EventType::TaskUpdated => "update",
+        _ => "move",
+    }
+}
+
+fn list<T: ToString>(items: &[T], conjunction: &str) -> String {
+    const SHOWN: usize = 5;
+    let mut words: Vec<String> = items.iter().take(SHOWN).map(ToString::to_string).collect();
+    if items.len() > SHOWN {
+        words.push(format!("{} more", items.len() - SHOWN));
+    }
+    match words.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} {conjunction} {last}", rest.join(", ")),
+        Some((last, _)) => last.clone(),
+        None => "nothing".to_owned(),
+    }
+}
+
+fn arrows(path: &[TaskId]) -> String {
+    path.iter().map(ToString::to_string).collect::<Vec<_>>().join(" → ")
+}

@@ -1,0 +1,276 @@
+//! The rows of the graph: tasks and the edges between them.
+
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{EdgeId, Epoch, OwnerName, RunId, Seq, TaskId, TypeName};
+use crate::time::Timestamp;
+
+/// Where a task stands. The legal moves between states are in [`crate::moves`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Waits for its dependencies.
+    Created,
+    Ready,
+    Active,
+    Submitted,
+    Completed,
+    /// Waits for a person.
+    Blocked,
+    /// Was worked on without getting there; the next run takes it up.
+    NeedsContinuation,
+    Failed,
+    Deleted,
+}
+
+impl State {
+    pub const ALL: [Self; 9] = [
+        Self::Created,
+        Self::Ready,
+        Self::Active,
+        Self::Submitted,
+        Self::Completed,
+        Self::Blocked,
+        Self::NeedsContinuation,
+        Self::Failed,
+        Self::Deleted,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Ready => "ready",
+            Self::Active => "active",
+            Self::Submitted => "submitted",
+            Self::Completed => "completed",
+            Self::Blocked => "blocked",
+            Self::NeedsContinuation => "needs_continuation",
+            Self::Failed => "failed",
+            Self::Deleted => "deleted",
+        }
+    }
+
+    /// Somebody may take it up now.
+    pub fn is_claimable(self) -> bool {
+        matches!(self, Self::Ready | Self::NeedsContinuation)
+    }
+}
+
+impl Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for State {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|state| state.name() == text).ok_or_else(|| {
+            format!("no task state is called `{text}`; there are {}", Self::ALL.map(Self::name).join(", "))
+        })
+    }
+}
+
+/// 0 is the most urgent, 4 the least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u8", into = "u8")]
+pub struct Priority(u8);
+
+impl Priority {
+    pub const LEAST: Self = Self(4);
+}
+
+impl Default for Priority {
+    fn default() -> Self {
+        Self(2)
+    }
+}
+
+impl TryFrom<u8> for Priority {
+    type Error = String;
+
+    fn try_from(number: u8) -> Result<Self, String> {
+        if number <= 4 { Ok(Self(number)) } else { Err(format!("{number} is no priority: 0 (most urgent) to 4")) }
+    }
+}
+
+impl From<Priority> for u8 {
+    fn from(priority: Priority) -> Self {
+        priority.0
+    }
+}
+
+impl FromStr for Priority {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number: u8 = text.parse().map_err(|_| format!("`{text}` is no priority: 0 (most urgent) to 4"))?;
+        number.try_into()
+    }
+}
+
+impl Display for Priority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Why a task waits for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Blocked {
+    pub reason: String,
+    /// What would have to be known.
+    pub required_knowledge: Vec<String>,
+    /// The dependency whose end blocked it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<TaskId>,
+}
+
+/// Who is working on a task, and until when that holds unless renewed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Lease {
+    pub owner: OwnerName,
+    pub epoch: Epoch,
+    pub until: Timestamp,
+}
+
+/// An agent's word, from inside its turn, that the task is done. The runner judges it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Claim {
+    pub run: RunId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+    pub artifacts: Vec<String>,
+}
+
+/// A node of the graph.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Task {
+    pub id: TaskId,
+    pub goal: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
+    pub deliverables: Vec<String>,
+    pub labels: Vec<String>,
+    pub priority: Priority,
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<TypeName>,
+    pub state: State,
+    /// How many different tasks it waits for that are not completed.
+    pub open_dependencies: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<Blocked>,
+    /// Why it failed, or why it needs another attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<Claim>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Lease>,
+    /// The last epoch that was given out.
+    pub epoch: Epoch,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<Timestamp>,
+    /// The last event that changed this row: the version of the task's scope.
+    pub version: Seq,
+    /// The last event of this task itself: the head of its history.
+    pub last_event: Seq,
+}
+
+impl Task {
+    /// The goal, then a blank line and the body if there is one.
+    pub fn content(&self) -> String {
+        match &self.body {
+            Some(body) => format!("{}\n\n{body}", self.goal),
+            None => self.goal.clone(),
+        }
+    }
+
+    pub fn has_label(&self, label: &str) -> bool {
+        self.labels.iter().any(|l| l == label)
+    }
+}
+
+/// What one task is to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EdgeKind {
+    /// The first waits until the second is completed.
+    DependsOn,
+    SpawnedBy,
+    /// The second waits until the first is completed.
+    Blocks,
+    References,
+    Produces,
+    RequiresKnowledge,
+}
+
+impl EdgeKind {
+    pub const ALL: [Self; 6] =
+        [Self::DependsOn, Self::SpawnedBy, Self::Blocks, Self::References, Self::Produces, Self::RequiresKnowledge];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::DependsOn => "depends_on",
+            Self::SpawnedBy => "spawned_by",
+            Self::Blocks => "blocks",
+            Self::References => "references",
+            Self::Produces => "produces",
+            Self::RequiresKnowledge => "requires_knowledge",
+        }
+    }
+}
+
+impl Display for EdgeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for EdgeKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| {
+            format!("no edge kind is called `{text}`; there are {}", Self::ALL.map(Self::name).join(", "))
+        })
+    }
+}
+
+/// A directed edge of the graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Edge {
+    pub id: EdgeId,
+    pub from_id: TaskId,
+    pub to_id: TaskId,
+    #[serde(rename = "edgeType")]
+    pub kind: EdgeKind,
+}
+
+impl Edge {
+    /// `(who waits, for whom)`, if the edge makes anybody wait.
+    pub fn wait(&self) -> Option<(TaskId, TaskId)> {
+        match self.kind {
+            EdgeKind::DependsOn => Some((self.from_id, self.to_id)),
+            EdgeKind::Blocks => Some((self.to_id, self.from_id)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Moments, as the outside tells them. They are shown and compared with leases; they never order events.
+
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+use crate::id::as_text;
+
+/// A moment, to the millisecond, in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The last moment that RFC 3339 can name with four digits of year.
+    const LAST: i64 = 253_402_300_799_999;
+
+    /// A moment given in milliseconds since 1970, kept within the years 0 to 9999.
+    pub fn from_millis(millis: i64) -> Self {
+        Self(millis.clamp(-62_167_219_200_000, Self::LAST))
+    }
+
+    pub fn millis(self) -> i64 {
+        self.0
+    }
+
+    pub fn plus_millis(self, millis: i64) -> Self {
+        Self::from_millis(self.0.saturating_add(millis))
+    }
+}
+
+impl Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let moment = jiff::Timestamp::from_millisecond(self.0).expect("a kept moment is within the calendar");
+        write!(f, "{moment:.3}")
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = jiff::Error;
+
+    fn from_str(text: &str) -> Result<Self, jiff::Error> {
+        Ok(Self::from_millis(text.parse::<jiff::Timestamp>()?.as_millisecond()))
+    }
+}
+
+as_text!(Timestamp);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_written_to_the_millisecond() {
+        let moment = Timestamp::from_millis(1_768_644_000_007);
+        assert_eq!(moment.to_string(), "2026-01-17T10:00:00.007Z");
+        assert_eq!(moment.to_string().parse::<Timestamp>().unwrap(), moment);
+        for edge in [i64::MIN, i64::MAX, 0] {
+            let moment = Timestamp::from_millis(edge);
+            assert_eq!(moment.to_string().parse::<Timestamp>().unwrap(), moment);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What the rules can see, and what they ask to be changed.
+//!
+//! A view answers small questions about the present state and never hands out the whole graph. Every view carries out
+//! the same [`Change`]s, so all the rules are on this side and none in SQL.
+
+use std::error::Error;
+
+use crate::debt::Debt;
+use crate::id::{ConfigDigest, DebtId, EdgeId, Seq, SessionName, TaskId};
+use crate::session::Session;
+use crate::task::{Edge, Priority, Task};
+use crate::time::Timestamp;
+
+/// A look-up that failed for reasons outside the rules.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read the store")]
+pub struct ViewError(#[source] pub Box<dyn Error + Send + Sync>);
+
+pub type Looked<T> = Result<T, ViewError>;
+
+/// Which end of an edge a task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Edges that begin at the task.
+    From,
+    /// Edges that end at the task.
+    To,
+}
+
+/// What a decision can depend on. Writers that touch different scopes do not disturb each other.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    Task(TaskId),
+    Session(SessionName),
+    /// The shape of the graph: grows with every edge added.
+    Edges,
+    /// The counter that task ids come from.
+    Ids,
+}
+
+/// The present state, as point look-ups.
+pub trait View {
+    /// The position of the last event.
+    fn head(&self) -> Looked<Seq>;
+    fn task(&self, id: TaskId) -> Looked<Option<Task>>;
+    /// The youngest task, whatever became of it.
+    fn last_task(&self) -> Looked<Option<TaskId>>;
+    /// The edges at a task, in the order in which they were added.
+    fn edges(&self, id: TaskId, direction: Direction) -> Looked<Vec<Edge>>;
+    /// The youngest edge that still exists.
+    fn last_edge(&self) -> Looked<Option<EdgeId>>;
+    /// The first task that may be claimed, most urgent and oldest first, after the one given.
+    fn claimable(&self, after: Option<(Priority, TaskId)>) -> Looked<Option<(Priority, TaskId)>>;
+    /// The first task whose lease ran out before a moment, in order of that, after the one given.
+    fn expired(&self, before: Timestamp, after: Option<(Timestamp, TaskId)>) -> Looked<Option<(Timestamp, TaskId)>>;
+    fn session(&self, name: &SessionName) -> Looked<Option<Session>>;
+    fn debt(&self, id: DebtId) -> Looked<Option<Debt>>;
+    /// The first debt after the one given.
+    fn owed(&self, after: Option<DebtId>) -> Looked<Option<Debt>>;
+    /// The text of a configuration that was recorded.
+    fn config(&self, digest: ConfigDigest) -> Looked<Option<String>>;
+
+    /// How far a scope has come. Two equal answers mean that nothing in it changed in between.
+    fn version(&self, scope: &Scope) -> Looked<u64> {
+        Ok(match scope {
+            Scope::Task(id) => self.task(*id)?.map_or(0, |task| task.version.0),
+            Scope::Session(name) => self.session(name)?.map_or(0, |session| session.version.0),
+            Scope::Edges => self.last_edge()?.map_or(0, |edge| edge.0),
+            Scope::Ids => self.last_task()?.map_or(0, |task| task.0),
+        })
+    }
+}
+
+/// A change of one row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    PutTask(Box<Task>),
+    PutEdge(Edge),
+    DropEdge(EdgeId),
+    PutSession(Box<Session>),
+    PutDebt(Box<Debt>),
+    DropDebt(DebtId),
+    PutConfig { digest: ConfigDigest, text: String },
+}
