@@ -67,22 +67,9 @@ impl<'v> Draft<'v> {
 
     /// The changes that lead from the base to this draft, each row once.
     pub fn into_changes(self) -> Vec<Change> {
-        let tasks = self.over.tasks().cloned().map(Box::new).map(Change::PutTask);
-        let edges = self.over.all_edges().copied().map(Change::PutEdge);
-        let sessions = self.over.sessions().cloned().map(Box::new).map(Change::PutSession);
-        let debts = self.over.debts().cloned().map(Box::new).map(Change::PutDebt);
-        let configs =
-            self.over.configs().map(|(digest, text)| Change::PutConfig { digest: *digest, text: text.clone() });
-        let dropped_edges = self.dropped_edges.iter().copied().map(Change::DropEdge);
-        let dropped_debts = self.dropped_debts.iter().copied().map(Change::DropDebt);
-        tasks
-            .chain(dropped_edges)
-            .chain(edges)
-            .chain(sessions)
-            .chain(dropped_debts)
-            .chain(debts)
-            .chain(configs)
-            .collect()
+        let edges = self.dropped_edges.into_iter().map(Change::DropEdge);
+        let debts = self.dropped_debts.into_iter().map(Change::DropDebt);
+        edges.chain(debts).chain(self.over.into_rows()).collect()
     }
 
     fn looked_at(&self, scope: Scope) {

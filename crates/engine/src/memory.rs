@@ -37,24 +37,18 @@ impl Memory {
         Ok(())
     }
 
+    /// Every row, as the change that puts it there.
+    pub fn into_rows(self) -> impl Iterator<Item = Change> {
+        let tasks = self.tasks.into_values().map(|task| Change::PutTask(Box::new(task)));
+        let edges = self.edges.into_values().map(Change::PutEdge);
+        let sessions = self.sessions.into_values().map(|session| Change::PutSession(Box::new(session)));
+        let debts = self.debts.into_values().map(|debt| Change::PutDebt(Box::new(debt)));
+        let configs = self.configs.into_iter().map(|(digest, text)| Change::PutConfig { digest, text });
+        tasks.chain(edges).chain(sessions).chain(debts).chain(configs)
+    }
+
     pub fn tasks(&self) -> impl Iterator<Item = &Task> {
         self.tasks.values()
-    }
-
-    pub fn all_edges(&self) -> impl Iterator<Item = &Edge> {
-        self.edges.values()
-    }
-
-    pub fn sessions(&self) -> impl Iterator<Item = &Session> {
-        self.sessions.values()
-    }
-
-    pub fn debts(&self) -> impl Iterator<Item = &Debt> {
-        self.debts.values()
-    }
-
-    pub fn configs(&self) -> impl Iterator<Item = (&ConfigDigest, &String)> {
-        self.configs.iter()
     }
 
     pub(crate) fn has_edge(&self, id: EdgeId) -> bool {

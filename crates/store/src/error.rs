@@ -1,0 +1,106 @@
+//! What can go wrong with a store. Each case is told apart because each has its own remedy.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rusqlite::ErrorCode;
+use windlass_engine::{ApplyError, DecodeError, Refusal, Seq, ViewError};
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("there is no store at {}", .0.display())]
+    Missing(PathBuf),
+    #[error("cannot open the store {}", path.display())]
+    Open { path: PathBuf, source: rusqlite::Error },
+    #[error("{} is not a store of Windlass", .0.display())]
+    NotAStore(PathBuf),
+    #[error("the store {} has schema {found}, and this version of Windlass knows up to {known}", path.display())]
+    Newer { path: PathBuf, found: u32, known: u32 },
+    #[error("cannot save the store to {} before its schema is changed", path.display())]
+    Backup { path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
+    #[error("{} already exists", .0.display())]
+    Exists(PathBuf),
+    #[error("event {seq} of {} does not match its digest", path.display())]
+    Damaged { path: PathBuf, seq: Seq },
+    #[error("event {seq} of {} does not match the chain", path.display())]
+    BrokenChain { path: PathBuf, seq: Seq },
+    #[error("event {seq} of {} cannot be read", path.display())]
+    Undecodable { path: PathBuf, seq: Seq, source: DecodeError },
+    #[error("the log {} contradicts itself", path.display())]
+    Unfit { path: PathBuf, source: ApplyError },
+    #[error("the store {} is damaged", path.display())]
+    Corrupt { path: PathBuf, source: rusqlite::Error },
+    #[error("there is no space left for the store {}", path.display())]
+    Full { path: PathBuf, source: rusqlite::Error },
+    #[error("the store {} cannot be written to", .0.display())]
+    ReadOnly(PathBuf),
+    #[error("the store {} is busy: another process has been writing to it for {seconds} s", path.display())]
+    Busy { path: PathBuf, seconds: u64 },
+    #[error("the disk did not say whether the commit is durable")]
+    OutcomeUnknown,
+    #[error("cannot use the store {}", path.display())]
+    Sqlite { path: PathBuf, source: rusqlite::Error },
+    #[error("cannot use {}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    /// Several commands shared a commit that failed.
+    #[error(transparent)]
+    Shared(#[from] Arc<Self>),
+}
+
+/// How long a writer waits for its turn.
+pub(crate) const PATIENCE_SECONDS: u64 = 30;
+
+impl StoreError {
+    /// Names what SQLite says about a store.
+    pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> Self {
+        let path = path.to_owned();
+        match source.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt) => Self::Corrupt { path, source },
+            Some(ErrorCode::NotADatabase) => Self::NotAStore(path),
+            Some(ErrorCode::DiskFull) => Self::Full { path, source },
+            Some(ErrorCode::ReadOnly) => Self::ReadOnly(path),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path, seconds: PATIENCE_SECONDS },
+            Some(ErrorCode::CannotOpen) => Self::Open { path, source },
+            _ => Self::Sqlite { path, source },
+        }
+    }
+
+    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
+        Self::Io { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn fold(path: &Path, error: ApplyError) -> Self {
+        match error {
+            ApplyError::View(error) => Self::view(path, error),
+            source => Self::Unfit { path: path.to_owned(), source },
+        }
+    }
+
+    /// A look-up failed because the store did.
+    pub(crate) fn view(path: &Path, error: ViewError) -> Self {
+        match error.0.downcast::<Self>() {
+            Ok(error) => *error,
+            Err(other) => Self::io(path, io::Error::other(other)),
+        }
+    }
+}
+
+/// A command that was not carried out: the rules refused it, or the store failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecuteError {
+    #[error(transparent)]
+    Refused(Refusal),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<Refusal> for ExecuteError {
+    /// A refusal that only passes on the store's own failure is that failure.
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::View(error) => Self::Store(StoreError::view(Path::new("the store"), error)),
+            refusal => Self::Refused(refusal),
+        }
+    }
+}

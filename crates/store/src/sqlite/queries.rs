@@ -1,0 +1,229 @@
+//! Questions to the log and to the rows.
+
+use rusqlite::{OptionalExtension, Row, params, params_from_iter};
+use windlass_engine::{
+    CommitId, Debt, Digest, Direction, Edge, Priority, Record, Seq, Session, State, Task, TaskId, View, decode,
+};
+
+use super::Sqlite;
+use super::rows::{Snapshot, edge, parsed, seq, signed};
+use crate::{Filter, StoreError};
+
+/// An event as it lies on the disk.
+pub(super) struct Stored {
+    pub seq: Seq,
+    pub previous: Seq,
+    pub body: Vec<u8>,
+    pub digest: Digest,
+    pub chain: Digest,
+}
+
+pub(super) const STORED: &str = "seq, previous, body, digest, chain";
+
+pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
+    Ok(Stored {
+        seq: seq(row, 0)?,
+        previous: seq(row, 1)?,
+        body: row.get(2)?,
+        digest: Digest(row.get(3)?),
+        chain: Digest(row.get(4)?),
+    })
+}
+
+impl Stored {
+    /// The event, if it is what was written.
+    pub fn verify(&self, store: &Sqlite) -> Result<Record, StoreError> {
+        let path = || store.path().to_owned();
+        if Digest::of(&self.body) != self.digest {
+            return Err(StoreError::Damaged { path: path(), seq: self.seq });
+        }
+        let envelope =
+            decode(&self.body).map_err(|source| StoreError::Undecodable { path: path(), seq: self.seq, source })?;
+        Ok(Record { seq: self.seq, envelope })
+    }
+
+    pub fn verify_chain(&self, store: &Sqlite, before: Digest) -> Result<(), StoreError> {
+        if before.chain(self.digest) == self.chain {
+            return Ok(());
+        }
+        Err(StoreError::BrokenChain { path: store.path().to_owned(), seq: self.seq })
+    }
+}
+
+/// The last position and its link of the chain.
+pub(super) fn last(store: &Sqlite) -> Result<Option<(Seq, Digest)>, StoreError> {
+    store.sql(|connection| {
+        let mut query = connection.prepare_cached("SELECT seq, chain FROM events ORDER BY seq DESC LIMIT 1")?;
+        query.query_row([], |row| Ok((seq(row, 0)?, Digest(row.get(1)?)))).optional()
+    })
+}
+
+pub(super) fn head(store: &Sqlite) -> Result<Seq, StoreError> {
+    store.sql(|connection| {
+        let mut query = connection.prepare_cached("SELECT max(seq) FROM events")?;
+        query.query_row([], |row| Ok(Seq(row.get::<_, Option<i64>>(0)?.unwrap_or(0).unsigned_abs())))
+    })
+}
+
+/// Where a commit lies, if it was appended before. It can only be after the position that it names itself.
+pub(super) fn positions_of(store: &Sqlite, id: CommitId) -> Result<Vec<Seq>, StoreError> {
+    store.sql(|connection| {
+        let mut query = connection.prepare_cached("SELECT seq FROM events WHERE seq > ? AND nonce = ? ORDER BY seq")?;
+        query.query_map(params![signed(id.after.0), id.nonce.to_le_bytes()], |row| seq(row, 0))?.collect()
+    })
+}
+
+pub(super) fn events(store: &Sqlite, filter: &Filter, after: Seq, most: usize) -> Result<Vec<Record>, StoreError> {
+    match filter.task {
+        Some(task) => history(store, filter, task, after, most),
+        None if filter.types.is_empty() => everything(store, after, most),
+        None => of_types(store, filter, after, most),
+    }
+}
+
+/// A stretch of the log, verified link by link.
+fn everything(store: &Sqlite, after: Seq, most: usize) -> Result<Vec<Record>, StoreError> {
+    let chain = |connection: &rusqlite::Connection| {
+        let mut query =
+            connection.prepare_cached("SELECT chain FROM events WHERE seq <= ? ORDER BY seq DESC LIMIT 1")?;
+        query.query_row([signed(after.0)], |row| row.get(0)).optional()
+    };
+    let mut before = store.sql(chain)?.map_or(Digest::ZERO, Digest);
+    let sql = format!("SELECT {STORED} FROM events WHERE seq > ? ORDER BY seq LIMIT ?");
+    let found: Vec<Stored> = store.sql(|connection| {
+        let mut query = connection.prepare_cached(&sql)?;
+        query.query_map(params![signed(after.0), signed(most as u64)], stored)?.collect()
+    })?;
+    found
+        .into_iter()
+        .map(|event| {
+            let record = event.verify(store)?;
+            event.verify_chain(store, before)?;
+            before = event.chain;
+            Ok(record)
+        })
+        .collect()
+}
+
+fn of_types(store: &Sqlite, filter: &Filter, after: Seq, most: usize) -> Result<Vec<Record>, StoreError> {
+    let marks = vec!["?"; filter.types.len()].join(", ");
+    let sql = format!(
+        "SELECT {STORED} FROM events WHERE type IN ({marks}) AND seq > {} ORDER BY seq LIMIT {}",
+        signed(after.0),
+        signed(most as u64)
+    );
+    let found: Vec<Stored> = store.sql(|connection| {
+        let names = filter.types.iter().map(|kind| kind.name());
+        connection.prepare(&sql)?.query_map(params_from_iter(names), stored)?.collect()
+    })?;
+    found.iter().map(|event| event.verify(store)).collect()
+}
+
+/// One task's events, walked from the youngest back.
+fn history(store: &Sqlite, filter: &Filter, task: TaskId, after: Seq, most: usize) -> Result<Vec<Record>, StoreError> {
+    let snapshot = store.snapshot()?;
+    let task = snapshot.task(task).map_err(|error| StoreError::view(store.path(), error))?;
+    let sql = format!("SELECT {STORED} FROM events WHERE seq = ?");
+    let mut next = task.map_or(Seq::START, |task| task.last_event);
+    let mut found = Vec::new();
+    while next > after {
+        let event: Option<Stored> =
+            store.sql(|connection| connection.prepare_cached(&sql)?.query_row([signed(next.0)], stored).optional())?;
+        let event = event.ok_or_else(|| StoreError::Damaged { path: store.path().to_owned(), seq: next })?;
+        if event.previous >= next {
+            return Err(StoreError::Damaged { path: store.path().to_owned(), seq: next });
+        }
+        let record = event.verify(store)?;
+        if filter.matches(&record) {
+            found.push(record);
+        }
+        next = event.previous;
+    }
+    found.reverse();
+    found.truncate(most);
+    Ok(found)
+}
+
+/// Which tasks a person wants to see.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TaskFilter {
+    /// Any of these states; all if empty.
+    pub states: Vec<State>,
+    /// All of these labels.
+    pub labels: Vec<String>,
+    pub kind: Option<String>,
+}
+
+impl TaskFilter {
+    fn matches(&self, task: &Task) -> bool {
+        self.labels.iter().all(|label| task.has_label(label))
+            && self.kind.as_deref().is_none_or(|kind| task.kind.as_ref().is_some_and(|own| own.as_str() == kind))
+    }
+}
+
+impl Snapshot<'_> {
+    /// The tasks that a filter wants, oldest first, handed over one by one until the receiver has enough.
+    pub fn tasks(&self, filter: &TaskFilter, mut take: impl FnMut(Task) -> bool) -> Result<(), StoreError> {
+        let marks = vec!["?"; filter.states.len()].join(", ");
+        let wanted = if filter.states.is_empty() { String::new() } else { format!("WHERE state IN ({marks})") };
+        self.store.sql(|connection| {
+            let mut query = connection.prepare(&format!("SELECT row FROM tasks {wanted} ORDER BY id"))?;
+            let mut rows = query.query(params_from_iter(filter.states.iter().map(|state| state.name())))?;
+            while let Some(row) = rows.next()? {
+                let task: Task = parsed(row)?;
+                if filter.matches(&task) && !take(task) {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The tasks that may be claimed, in the order in which claims would take them.
+    pub fn ready(&self, most: usize) -> Result<Vec<Task>, StoreError> {
+        let fail = |error| StoreError::view(self.store.path(), error);
+        let mut found = Vec::new();
+        let mut after: Option<(Priority, TaskId)> = None;
+        while found.len() < most {
+            let Some(next) = self.claimable(after).map_err(fail)? else { break };
+            found.extend(self.task(next.1).map_err(fail)?);
+            after = Some(next);
+        }
+        Ok(found)
+    }
+
+    /// How many tasks are in each state that has any.
+    pub fn counts(&self) -> Result<Vec<(State, u64)>, StoreError> {
+        let counts: Vec<(String, i64)> = self.store.sql(|connection| {
+            let mut query = connection.prepare("SELECT state, count(*) FROM tasks GROUP BY state")?;
+            query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+        })?;
+        let count = |state: State| counts.iter().find(|(name, _)| name == state.name());
+        Ok(State::ALL.into_iter().filter_map(|state| Some((state, count(state)?.1.unsigned_abs()))).collect())
+    }
+
+    pub fn all_edges(&self) -> Result<Vec<Edge>, StoreError> {
+        self.store.sql(|connection| {
+            connection.prepare("SELECT id, from_id, to_id, kind FROM edges ORDER BY id")?.query_map([], edge)?.collect()
+        })
+    }
+
+    pub fn sessions(&self) -> Result<Vec<Session>, StoreError> {
+        self.store.sql(|connection| {
+            connection.prepare("SELECT row FROM sessions ORDER BY name")?.query_map([], parsed)?.collect()
+        })
+    }
+
+    pub fn debts(&self) -> Result<Vec<Debt>, StoreError> {
+        self.store.sql(|connection| {
+            connection.prepare("SELECT row FROM debts ORDER BY seq, place")?.query_map([], parsed)?.collect()
+        })
+    }
+
+    pub fn links(&self, id: TaskId) -> Result<Vec<Edge>, StoreError> {
+        let fail = |error| StoreError::view(self.store.path(), error);
+        let mut edges = self.edges(id, Direction::From).map_err(fail)?;
+        edges.extend(self.edges(id, Direction::To).map_err(fail)?);
+        Ok(edges)
+    }
+}

@@ -1,0 +1,121 @@
+//! One write transaction: everything in it becomes durable together.
+
+use rusqlite::params;
+use windlass_engine::{Change, Command, Digest, Draft, Entry, Envelope, Origin, Record, Rules, Seq, decide, encode};
+
+use super::rows::{self, Snapshot, signed};
+use super::{Sqlite, queries};
+use crate::memory::moved;
+use crate::{Appended, Commit, ExecuteError, StoreError, failpoint};
+
+/// Rolled back when dropped, unless it was committed.
+pub struct Transaction<'s> {
+    store: &'s Sqlite,
+    head: Seq,
+    chain: Digest,
+    began_at: Seq,
+    open: bool,
+}
+
+impl<'s> Transaction<'s> {
+    pub(super) fn begin(store: &'s Sqlite) -> Result<Self, StoreError> {
+        store.sql(|connection| connection.prepare_cached("BEGIN IMMEDIATE")?.execute([]))?;
+        let mut transaction = Self { store, head: Seq::START, chain: Digest::ZERO, began_at: Seq::START, open: true };
+        if let Some((head, chain)) = queries::last(store)? {
+            (transaction.head, transaction.chain, transaction.began_at) = (head, chain, head);
+        }
+        Ok(transaction)
+    }
+
+    /// Decides a command and writes its events.
+    pub fn execute(
+        &mut self,
+        rules: &Rules,
+        origin: &Origin,
+        command: &Command,
+        nonce: u128,
+    ) -> Result<Vec<Record>, ExecuteError> {
+        let rows = Snapshot::within(self.store, self.head);
+        let (entries, changes) = decide(&rows, rules, origin, command)?.into_parts();
+        self.write(&entries, &changes, nonce)?;
+        Ok(entries.into_iter().map(|entry| entry.record).collect())
+    }
+
+    /// Writes a commit that was decided elsewhere, unless it is here already or what it saw has moved.
+    pub fn append(&mut self, commit: &Commit) -> Result<Appended, StoreError> {
+        let seen = queries::positions_of(self.store, commit.id)?;
+        if !seen.is_empty() {
+            return Ok(Appended::AlreadyApplied(seen));
+        }
+        let rows = Snapshot::within(self.store, self.head);
+        let path = self.store.path();
+        if let Some(scope) = moved(&rows, commit).map_err(|error| StoreError::view(path, error))? {
+            return Ok(Appended::Conflict(scope));
+        }
+        let (entries, changes) = self.fold(&rows, &commit.events)?;
+        self.write(&entries, &changes, commit.id.nonce)?;
+        Ok(Appended::At(entries.iter().map(|entry| entry.record.seq).collect()))
+    }
+
+    /// What events do to the rows, from here on.
+    fn fold(&self, rows: &Snapshot<'_>, events: &[Envelope]) -> Result<(Vec<Entry>, Vec<Change>), StoreError> {
+        let path = self.store.path();
+        let mut draft = Draft::new(rows).map_err(|error| StoreError::view(path, error))?;
+        let mut entries = Vec::with_capacity(events.len());
+        for (seq, envelope) in (self.head.0 + 1..).zip(events) {
+            let record = Record { seq: Seq(seq), envelope: envelope.clone() };
+            let previous = draft.apply(&record).map_err(|error| StoreError::fold(path, error))?;
+            entries.push(Entry { record, previous });
+        }
+        Ok((entries, draft.into_changes()))
+    }
+
+    fn write(&mut self, entries: &[Entry], changes: &[Change], nonce: u128) -> Result<(), StoreError> {
+        let (mut head, mut chain) = (self.head, self.chain);
+        self.store.sql(|connection| {
+            let mut insert = connection.prepare_cached(
+                "INSERT INTO events (seq, type, previous, nonce, body, digest, chain) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            )?;
+            for Entry { record, previous } in entries {
+                let body = encode(&record.envelope);
+                let digest = Digest::of(&body);
+                head = record.seq;
+                chain = chain.chain(digest);
+                insert.execute(params![
+                    signed(head.0),
+                    record.kind().name(),
+                    signed(previous.0),
+                    nonce.to_le_bytes(),
+                    body,
+                    digest.0,
+                    chain.0
+                ])?;
+            }
+            changes.iter().try_for_each(|change| rows::execute(connection, change))
+        })?;
+        (self.head, self.chain) = (head, chain);
+        Ok(())
+    }
+
+    pub(super) fn wrote(&self) -> bool {
+        self.head > self.began_at
+    }
+
+    /// Returns when everything is on the disk.
+    pub(super) fn commit(mut self) -> Result<(), StoreError> {
+        let path = self.store.path();
+        failpoint::pass("store.before_commit").map_err(|error| StoreError::io(path, error))?;
+        self.store.sql(|connection| connection.prepare_cached("COMMIT")?.execute([]))?;
+        self.open = false;
+        failpoint::pass("store.after_commit").map_err(|error| StoreError::io(path, error))
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if self.open {
+            // SQLite may have rolled back by itself already.
+            let _ = self.store.connection.execute_batch("ROLLBACK");
+        }
+    }
+}
