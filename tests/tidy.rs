@@ -1,1 +1,132 @@
+//! Rules of the repository that no compiler checks.
 
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Which crate may use which of ours.
+const ARROWS: &[(&str, &[&str])] =
+    &[("engine", &[]), ("store", &["engine"]), ("testkit", &["engine"]), ("cli", &["engine", "store"])];
+
+/// Files that are longer than they should be. The list only shrinks.
+const LONG: &[&str] = &[];
+const LINES: usize = 600;
+
+/// What the engine may not even mention: it is pure.
+const IMPURE: &[&str] = &[
+    "std::fs",
+    "std::net",
+    "std::process",
+    "std::thread",
+    "std::env",
+    "std::time::",
+    "SystemTime",
+    "Instant::",
+    "tokio",
+    "async ",
+    ".await",
+    "rusqlite",
+    "rand::",
+    "println!",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Every file with this extension below a directory.
+fn files(directory: &Path, extension: &str, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).expect("a directory of the repository") {
+        let path = entry.expect("an entry of the repository").path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if path.is_dir() && name != "target" && !name.starts_with('.') {
+            files(&path, extension, found);
+        } else if path.extension().is_some_and(|found| found == extension) {
+            found.push(path);
+        }
+    }
+}
+
+fn sources(below: &str) -> Vec<(String, String)> {
+    let (root, mut found) = (root(), Vec::new());
+    files(&root.join(below), "rs", &mut found);
+    found.sort();
+    found
+        .into_iter()
+        .map(|path| {
+            let text = fs::read_to_string(&path).expect("a source file is text");
+            (path.strip_prefix(&root).expect("below the root").display().to_string(), text)
+        })
+        .collect()
+}
+
+/// The crates of ours that a manifest names in a section.
+fn uses(manifest: &str, section: &str) -> BTreeSet<String> {
+    manifest
+        .lines()
+        .skip_while(|line| *line != section)
+        .skip(1)
+        .take_while(|line| !line.starts_with('['))
+        .filter_map(|line| line.strip_prefix("windlass-")?.split(['.', ' ', '=']).next())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn crates_use_only_what_is_below_them() {
+    let mut crates: Vec<_> = fs::read_dir(root().join("crates"))
+        .expect("the crates")
+        .map(|entry| entry.expect("a crate").file_name().into_string().expect("a plain name"))
+        .collect();
+    crates.sort();
+    let mut known: Vec<_> = ARROWS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    known.sort();
+    assert_eq!(crates, known, "every crate has its arrows");
+    for (name, allowed) in ARROWS {
+        let manifest = fs::read_to_string(root().join("crates").join(name).join("Cargo.toml")).expect("a manifest");
+        for used in uses(&manifest, "[dependencies]") {
+            assert!(allowed.contains(&used.as_str()), "{name} may not use {used}");
+        }
+    }
+}
+
+#[test]
+fn the_engine_is_pure() {
+    for (path, text) in sources("crates/engine/src") {
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        for (number, line) in code.enumerate() {
+            for word in IMPURE {
+                assert!(!line.contains(word), "{path}: line {}: `{word}` in the engine", number + 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn files_stay_short() {
+    let mut long = Vec::new();
+    for (path, text) in sources("crates") {
+        if text.lines().count() > LINES && path.contains("/src/") {
+            long.push(path);
+        }
+    }
+    assert_eq!(long, LONG, "files of more than {LINES} lines");
+}
+
+#[test]
+fn every_source_file_says_what_it_is() {
+    for (path, text) in sources("crates").into_iter().filter(|(path, _)| path.contains("/src/")) {
+        assert!(text.starts_with("//!"), "{path} has no header");
+    }
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    // Spelt so that this file does not find itself.
+    let words = [["TO", "DO"].concat(), ["FIX", "ME"].concat(), ["#[ign", "ore"].concat()];
+    for (path, text) in sources("crates").into_iter().chain(sources("tests")) {
+        for word in &words {
+            assert!(!text.contains(word), "{path} has a {word}");
+        }
+    }
+}

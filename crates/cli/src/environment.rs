@@ -30,6 +30,11 @@ pub fn run() -> Option<String> {
     text("WINDLASS_RUN")
 }
 
+/// `WINDLASS_FAILPOINT`: a place at which a test wants this program to fail.
+pub fn failpoint() -> Option<String> {
+    text("WINDLASS_FAILPOINT")
+}
+
 /// Who is to be named as the author of an event.
 pub fn user() -> String {
     text("USER").or_else(|| text("LOGNAME")).unwrap_or_else(|| "unknown".to_owned())

@@ -1,1 +1,44 @@
-fn main() {}
+//! The binary `windlass`: arguments, configuration, printing, exit codes. The rules are in `engine`.
+
+mod args;
+mod commands;
+mod config;
+mod context;
+mod environment;
+mod failure;
+mod output;
+mod project;
+mod remedy;
+mod show;
+mod text;
+mod trust;
+
+use std::process::ExitCode;
+
+use crate::output::{Messages, Output, Stop};
+
+fn main() -> ExitCode {
+    if let Some(place) = environment::failpoint() {
+        windlass_store::failpoint::arm(&place);
+    }
+    let (invocation, json) = match args::parse() {
+        Ok(parsed) => parsed,
+        Err(refused) => return refused.report(),
+    };
+    let mut out = Output::new(json);
+    let done = commands::run(invocation, &mut out).and_then(|code| out.flush().map(|()| code));
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(Stop::Closed) => ExitCode::SUCCESS,
+        Err(Stop::Failed(failure)) => {
+            if json {
+                // What was written so far stays valid JSON, line by line.
+                let _ = out.object(&failure.to_json()).and_then(|()| out.flush());
+            } else {
+                let _ = out.flush();
+                Messages::new().failure(&failure);
+            }
+            ExitCode::from(failure.code.exit())
+        }
+    }
+}

@@ -89,6 +89,7 @@ impl<T: Display> Display for Painted<T> {
 pub struct Output {
     json: bool,
     color: bool,
+    columns: Option<usize>,
     to: BufWriter<StdoutLock<'static>>,
 }
 
@@ -96,7 +97,14 @@ impl Output {
     pub fn new(json: bool) -> Self {
         let stdout = io::stdout();
         let color = AutoStream::choice(&stdout) != ColorChoice::Never;
-        Self { json, color, to: BufWriter::new(stdout.lock()) }
+        let size = rustix::termios::tcgetwinsize(&stdout).ok().filter(|size| size.ws_col > 0);
+        let columns = size.map(|size| usize::from(size.ws_col));
+        Self { json, color, columns, to: BufWriter::new(stdout.lock()) }
+    }
+
+    /// How wide the terminal is. In a pipe nothing is cut.
+    pub fn columns(&self) -> Option<usize> {
+        self.columns
     }
 
     /// Whether the reader is a program.
@@ -146,6 +154,10 @@ impl Messages {
 
     pub fn warning(&mut self, message: &str) {
         self.say(Tone::Warning, "warning", message);
+    }
+
+    pub fn note(&mut self, message: &str) {
+        self.say(Tone::Faint, "note", message);
     }
 
     /// Error, causes, hint.

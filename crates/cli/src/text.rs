@@ -74,6 +74,11 @@ pub fn fit(text: &str, width: usize) -> String {
     kept.chain(['…']).collect()
 }
 
+/// How many columns a text takes on a terminal.
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
 /// Text followed by the blanks that make it `width` columns wide.
 pub fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))

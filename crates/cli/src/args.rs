@@ -1,0 +1,96 @@
+//! The command line as it is typed.
+//!
+//! Exit codes here are ours, not clap's: a wrong command line is 64, never 2, which means "blocked" to an agent.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+
+use crate::commands::Command;
+use crate::failure::{Code, Failure};
+use crate::output::{Messages, Output};
+
+/// Turns any coding agent until the work is really done.
+#[derive(Debug, Parser)]
+#[command(name = "windlass", version, about, max_term_width = 100, after_help = EXAMPLES)]
+#[command(disable_help_subcommand = true, subcommand_required = true, arg_required_else_help = true)]
+pub struct Invocation {
+    /// The project to work on [default: $WINDLASS_PROJECT, then the nearest parent with .windlass/]
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
+    pub project: Option<PathBuf>,
+    /// Print JSON: one object, or one object a line
+    #[arg(long, global = true, help_heading = "Everywhere")]
+    pub json: bool,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass demo                                a tour, in a temporary directory
+  windlass init                                make a project here
+  windlass task add \"Fix the login\" --priority 1
+  windlass task add \"Release\" --depends T1     waits until T1 is completed
+  windlass task ready                          what can be worked on now
+  windlass events --follow                     watch what happens";
+
+/// A command line that cannot be carried out, or that only asked for help.
+pub struct Refused {
+    error: clap::Error,
+    json: bool,
+}
+
+pub fn parse() -> Result<(Invocation, bool), Refused> {
+    let words: Vec<OsString> = env::args_os().collect();
+    parse_from(words)
+}
+
+pub fn parse_from(words: Vec<OsString>) -> Result<(Invocation, bool), Refused> {
+    let json = words.iter().skip(1).take_while(|word| *word != "--").any(|word| word == "--json");
+    match Invocation::try_parse_from(words) {
+        Ok(invocation) => {
+            let json = invocation.json;
+            Ok((invocation, json))
+        }
+        Err(error) => Err(Refused { error, json }),
+    }
+}
+
+/// The whole command line, for completions and the reference.
+pub fn command() -> clap::Command {
+    Invocation::command()
+}
+
+impl Refused {
+    pub fn report(self) -> ExitCode {
+        let asked = matches!(self.error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+        if asked {
+            // A closed pipe is no reason to complain about help.
+            let _ = self.error.print();
+            return ExitCode::SUCCESS;
+        }
+        let failure = self.failure();
+        if self.json {
+            let mut out = Output::new(true);
+            let _ = out.object(&failure.to_json()).and_then(|()| out.flush());
+        } else if self.error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            let _ = self.error.print();
+        } else {
+            Messages::new().failure(&failure);
+        }
+        ExitCode::from(failure.code.exit())
+    }
+
+    pub fn failure(&self) -> Failure {
+        let text = self.error.render().to_string();
+        let mut parts = text.split("\n\n").map(str::trim).filter(|part| !part.is_empty());
+        let message = parts.next().unwrap_or("wrong arguments").trim_start_matches("error: ").to_owned();
+        let rest: Vec<&str> = parts.filter(|part| !part.starts_with("For more information")).collect();
+        let hint = if rest.is_empty() { "`windlass --help` shows how it is used".to_owned() } else { rest.join("\n") };
+        Failure::new(Code::Usage, message).hint(hint)
+    }
+}

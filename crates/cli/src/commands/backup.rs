@@ -1,0 +1,29 @@
+//! `windlass backup FILE`
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::context::Context;
+use crate::output::{Done, Output, Tone};
+use crate::remedy;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass backup ../windlass-monday.db
+  cp ../windlass-monday.db .windlass/windlass.db     restore it, while no windlass is running
+                                                     (and remove windlass.db-wal and windlass.db-shm)")]
+pub struct Args {
+    /// The file to write; it must not exist yet
+    file: PathBuf,
+}
+
+pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
+    let opened = context.open()?;
+    opened.store.backup(&args.file).map_err(remedy::store)?;
+    let file = args.file.display().to_string();
+    if out.is_json() {
+        return out.object(&json!({"file": file}));
+    }
+    out.line(format_args!("{} {}", out.paint(Tone::Good, "saved to"), crate::text::line(&file)))
+}

@@ -1,0 +1,22 @@
+//! `windlass completions SHELL`
+
+use clap_complete::Shell;
+
+use crate::args;
+use crate::output::{Done, Output};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass completions bash > ~/.local/share/bash-completion/completions/windlass
+  windlass completions zsh > ~/.zfunc/_windlass
+  windlass completions fish > ~/.config/fish/completions/windlass.fish")]
+pub struct Args {
+    /// The shell that is to complete
+    shell: Shell,
+}
+
+pub fn run(args: Args, out: &mut Output) -> Done {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut args::command(), "windlass", &mut script);
+    out.line(String::from_utf8_lossy(&script).trim_end())
+}

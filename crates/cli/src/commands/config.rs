@@ -1,0 +1,96 @@
+//! `windlass config`: looks at the configuration, and never runs any of it.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use crate::config::{self, Config};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{Done, Output, Tone};
+use crate::text;
+
+/// Check the configuration, or print its schema.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass config check                      check the project's configuration
+  windlass config check other.yaml           check another file
+  windlass config schema > windlass.json     a JSON Schema, for your editor")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check the configuration. Nothing is run.
+    Check {
+        /// The file to check [default: the project's]
+        file: Option<PathBuf>,
+    },
+    /// Print the JSON Schema of the configuration.
+    Schema,
+}
+
+pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
+    match args.command {
+        Command::Check { file: Some(file) } => {
+            let config = Config::read(&context.directory.join(file)).map_err(Failure::from)?;
+            report(&config, out)
+        }
+        Command::Check { file: None } => report(&Config::load(&context.project()?)?, out),
+        Command::Schema if out.is_json() => out.object(&config::schema()),
+        Command::Schema => {
+            let schema = serde_json::to_string_pretty(&config::schema()).expect("a schema has string keys");
+            out.line(schema)
+        }
+    }
+}
+
+fn report(config: &Config, out: &mut Output) -> Done {
+    match out.is_json() {
+        true => out.object(&as_json(config)),
+        false => as_text(config, out),
+    }
+}
+
+fn as_json(config: &Config) -> Value {
+    let points: serde_json::Map<_, _> =
+        config.points().into_iter().map(|(point, count)| (point.to_string(), count.into())).collect();
+    json!({
+        "file": config.file().to_string_lossy(),
+        "ok": true,
+        "exists": config.exists(),
+        "hooks": config.hooks.len(),
+        "points": points,
+        "taskTypes": config.task_types().map(|(name, _)| name).collect::<Vec<_>>(),
+        "agents": config.settings.agents.keys().collect::<Vec<_>>(),
+        "effectfulHooks": config.effectful_hooks().len(),
+    })
+}
+
+fn as_text(config: &Config, out: &mut Output) -> Done {
+    let file = config.file().to_string_lossy();
+    let note = if config.exists() { "" } else { " (no such file: every setting has its default)" };
+    out.line(format_args!("{}  {}{note}", out.paint(Tone::Good, "ok"), text::line(&file)))?;
+    let points: Vec<_> = config.points().into_iter().map(|(point, count)| format!("{count} at {point}")).collect();
+    let task_types: Vec<_> = config.task_types().map(|(name, _)| text::line(name).into_owned()).collect();
+    let agents: Vec<_> = config.settings.agents.keys().map(|name| text::line(name).into_owned()).collect();
+    for (label, items) in [("hooks", points), ("task types", task_types), ("agents", agents)] {
+        let items = if items.is_empty() { "none".to_owned() } else { items.join(", ") };
+        out.line(format_args!("    {} {items}", text::pad(label, 11)))?;
+    }
+    let effects = config.effectful_hooks();
+    if effects.is_empty() {
+        return Ok(());
+    }
+    out.line("")?;
+    out.line("checked, but this version runs no hooks yet:")?;
+    let columns = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(4).max(20));
+    for effect in effects {
+        out.line(format_args!("  {} {}", text::line(&effect.place), text::line(&effect.name)))?;
+        out.line(format_args!("    {}", out.paint(Tone::Faint, text::fit(&effect.what, columns))))?;
+    }
+    Ok(())
+}

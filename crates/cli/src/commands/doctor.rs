@@ -1,0 +1,159 @@
+//! `windlass doctor`
+
+use std::fs::File;
+use std::io::{BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use windlass_store::{Report, Sqlite, StoreError};
+
+use crate::config::Config;
+use crate::context::Context;
+use crate::failure::{Code, Failure};
+use crate::output::{Done, Messages, Output, Stop, Tone};
+use crate::project::Project;
+use crate::trust;
+use crate::{remedy, text};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass doctor                              verify the configuration, every event and every row
+  windlass doctor --rebuild                    fold the rows anew from the log
+  windlass doctor --export sound.jsonl         save every sound event of a damaged store
+
+It exits with 1 if anything is wrong.")]
+pub struct Args {
+    /// Write every sound event to a file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    export: Option<PathBuf>,
+    /// Throw the rows away and fold them anew from the log
+    #[arg(long, conflicts_with = "export")]
+    rebuild: bool,
+}
+
+/// One thing that was looked at.
+struct Check {
+    what: &'static str,
+    /// What is wrong; nothing if all is well.
+    problems: Vec<String>,
+    /// What was found.
+    note: String,
+    hint: Option<String>,
+}
+
+pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> {
+    let project = context.project()?;
+    if let Some(file) = args.export {
+        return export(&project, &file, out).map(|()| 0);
+    }
+    if std::io::stderr().is_terminal() && !out.is_json() {
+        Messages::new().note("looking over every event and every row");
+    }
+    let checks = [check_config(&project), check_store(context, &project, args.rebuild)?];
+    let sound = checks.iter().all(|check| check.problems.is_empty());
+    if out.is_json() {
+        let checks: Vec<_> = checks
+            .iter()
+            .map(|check| {
+                let ok = check.problems.is_empty();
+                json!({"check": check.what, "ok": ok, "note": check.note, "problems": check.problems, "hint": check.hint})
+            })
+            .collect();
+        out.object(&json!({"ok": sound, "checks": checks}))?;
+    } else {
+        checks.iter().try_for_each(|check| show(check, out))?;
+    }
+    Ok(u8::from(!sound))
+}
+
+fn show(check: &Check, out: &mut Output) -> Done {
+    let mark = if check.problems.is_empty() { out.paint(Tone::Good, "ok   ") } else { out.paint(Tone::Bad, "wrong") };
+    out.line(format_args!("{mark}  {}  {}", text::pad(check.what, 13), text::line(&check.note)))?;
+    for problem in &check.problems {
+        out.line(format_args!("       {}", text::line(problem)))?;
+    }
+    if let Some(hint) = &check.hint {
+        out.line(format_args!("       {}: {}", out.paint(Tone::Good, "hint"), text::line(hint)))?;
+    }
+    Ok(())
+}
+
+fn check_config(project: &Project) -> Check {
+    let what = "configuration";
+    let looked = Config::load(project).and_then(|config| Ok((trust::state(project, &config)?, config)));
+    match looked {
+        Ok((state, config)) => {
+            let note = format!("{} hooks that run something; trust: {}", config.effectful_hooks().len(), state.name());
+            Check { what, problems: vec![], note, hint: None }
+        }
+        Err(failure) => Check {
+            what,
+            problems: vec![failure.message],
+            note: String::new(),
+            hint: Some("`windlass config check` shows the place".to_owned()),
+        },
+    }
+}
+
+fn check_store(context: &Context, project: &Project, rebuild: bool) -> Result<Check, Failure> {
+    let what = "store";
+    let looked = context.open().and_then(|mut opened| {
+        if rebuild {
+            opened.store.rebuild().map_err(remedy::store)?;
+        }
+        opened.store.inspect().map_err(remedy::store)
+    });
+    match looked {
+        Ok(report) => Ok(judge(&report)),
+        Err(failure) if failure.code == Code::Store => {
+            let problems = [vec![failure.message], failure.causes].concat();
+            let note = project.store_file().display().to_string();
+            Ok(Check { what, problems, note, hint: failure.hint })
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+fn judge(report: &Report) -> Check {
+    let pages = report.pages.iter().map(|problem| format!("pages: {problem}"));
+    let log = report.log.iter().map(|found| format!("event {}: {}", found.seq, found.problem));
+    let rows = report.rows.iter().map(|row| format!("{} {}", row.row, row.problem));
+    let hint = match report {
+        report if !report.pages.is_empty() || !report.log.is_empty() => {
+            Some("`windlass doctor --export sound.jsonl` saves every sound event, `windlass backup` the file as it is")
+        }
+        report if !report.rows.is_empty() => Some("the log is sound: `windlass doctor --rebuild` folds the rows anew"),
+        _ => None,
+    };
+    let note = format!("{} events", report.events);
+    Check { what: "store", problems: pages.chain(log).chain(rows).collect(), note, hint: hint.map(str::to_owned) }
+}
+
+/// Saves what is sound. The file is new, and whole or absent.
+fn export(project: &Project, file: &Path, out: &mut Output) -> Done {
+    let fail = |error: std::io::Error| {
+        let failure = Failure::new(Code::System, format!("cannot write {}", file.display())).caused_by(&error);
+        match error.kind() {
+            std::io::ErrorKind::AlreadyExists => failure.hint("choose another name; nothing is overwritten"),
+            _ => failure,
+        }
+    };
+    let mut to = BufWriter::new(File::create_new(file).map_err(fail)?);
+    let salvage = Sqlite::salvage(&project.store_file(), |record| {
+        serde_json::to_writer(&mut to, &record)
+            .map_err(std::io::Error::from)
+            .and_then(|()| to.write_all(b"\n"))
+            .map_err(|source| StoreError::Io { path: file.to_owned(), source })
+    })
+    .map_err(remedy::store)?;
+    to.into_inner().map_err(|error| fail(error.into_error()))?.sync_all().map_err(fail)?;
+    if out.is_json() {
+        return out.object(&json!({"file": file, "saved": salvage.saved, "lost": salvage.lost}));
+    }
+    out.line(format_args!("{} events saved to {}", salvage.saved, text::line(&file.display().to_string())))?;
+    for (first, last) in salvage.lost {
+        let which = if first == last { format!("event {first}") } else { format!("events {first} to {last}") };
+        out.line(format_args!("{} {which}", out.paint(Tone::Bad, "lost")))?;
+    }
+    Ok(())
+}

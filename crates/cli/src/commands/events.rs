@@ -1,0 +1,93 @@
+//! `windlass events`
+
+use std::time::Duration;
+
+use windlass_engine::{EventType, Seq, TaskId};
+use windlass_store::{Filter, Store};
+
+use crate::context::Context;
+use crate::failure::{Code, Failure};
+use crate::output::{Done, Output};
+use crate::{remedy, show};
+
+/// Events that are read at a time.
+const PAGE: usize = 512;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass events --task T3                    the history of one task
+  windlass events --type task_completed --type task_failed
+  windlass events --from 100 --json | jq .type
+  windlass events --follow                     go on as things happen; Ctrl-C ends it")]
+pub struct Args {
+    /// Only events of this type; may be given several times
+    #[arg(long = "type", value_name = "TYPE", value_parser = event_type)]
+    types: Vec<EventType>,
+    /// Only events of this task
+    #[arg(long, value_name = "ID")]
+    task: Option<TaskId>,
+    /// Only events from this position on
+    #[arg(long, value_name = "SEQ", default_value_t = 1)]
+    from: u64,
+    /// At most so many
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Wait for more
+    #[arg(long, short)]
+    follow: bool,
+}
+
+fn event_type(text: &str) -> Result<EventType, String> {
+    text.parse().map_err(|error| {
+        let nearest = EventType::ALL
+            .iter()
+            .map(|kind| kind.name())
+            .max_by(|one, two| strsim::jaro_winkler(one, text).total_cmp(&strsim::jaro_winkler(two, text)));
+        format!("{error}; did you mean `{}`?", nearest.unwrap_or_default())
+    })
+}
+
+pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
+    let opened = context.open()?;
+    let filter = Filter { types: args.types, task: args.task };
+    if let Some(id) = args.task {
+        opened.task(id)?;
+    }
+    let mut after = Seq(args.from.saturating_sub(1));
+    if i64::try_from(after.0).is_err() {
+        return Err(Failure::new(Code::Usage, format!("{} is beyond every log", args.from)).into());
+    }
+    let mut left = args.limit.unwrap_or(usize::MAX);
+    let mut size = PAGE;
+    while left > 0 {
+        // Taken before the look, so that nothing can slip in between the look and the wait.
+        let head = opened.store.head().map_err(remedy::store)?;
+        let page = match opened.store.read(&filter, after, size.min(left)) {
+            // Something in it is damaged. What comes before that can still be shown.
+            Err(_) if size > 1 => {
+                size = 1;
+                continue;
+            }
+            page => page.map_err(remedy::store)?,
+        };
+        for record in &page {
+            if out.is_json() {
+                out.object(record)?
+            } else {
+                show::event(record, out)?
+            }
+            after = record.seq;
+        }
+        left -= page.len();
+        if !page.is_empty() {
+            continue;
+        }
+        if !args.follow {
+            break;
+        }
+        out.flush()?;
+        after = after.max(head);
+        opened.store.wait(after, Duration::from_secs(60)).map_err(remedy::store)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,251 @@
+//! `windlass init`: makes a project.
+//!
+//! Invariants:
+//! - A project that is there already is never changed.
+//! - `.windlass/` appears with everything in it, or not at all.
+//! - Nothing is started; what is found is found by looking.
+
+mod look;
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use serde_json::json;
+
+pub use self::look::{Found, Git};
+use crate::config::Config;
+use crate::context::{self, Context};
+use crate::environment;
+use crate::failure::{Code, Failure};
+use crate::output::{Done, Output, Tone};
+use crate::project::{self, DIRECTORY, Project};
+use crate::text;
+use crate::trust;
+
+const TEMPLATE: &str = include_str!("init/template.yaml");
+
+const IGNORED: &str = "\
+# What Windlass keeps for itself. The configuration and the workflows belong into git.
+windlass.db*
+runs/
+worktrees/
+backups/
+locks/
+*.lock
+";
+
+/// Make a project here: look at it, write a commented configuration, and trust it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass init                       make a project in this directory
+  windlass init --project new/thing   make it there; the directory is made if it is missing
+
+A project that is there already is left as it is.")]
+pub struct Args {}
+
+/// What `init` did.
+#[derive(Debug)]
+pub struct Report {
+    pub project: Project,
+    /// Whether the project is new.
+    pub created: bool,
+    pub found: Found,
+}
+
+pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
+    let root = match &context.project {
+        Some(named) => context.directory.join(named),
+        None => context.directory.clone(),
+    };
+    let report = prepare(&root)?;
+    // A fresh clone has the configuration but no store: that stays out of git.
+    let new_store = !report.project.store_file().exists();
+    if new_store {
+        context::create_store(&report.project)?;
+    }
+    let untrusted = match report.created {
+        true => trust::grant(&report.project, &Config::load(&report.project)?).err(),
+        false => None,
+    };
+    match (out.is_json(), report.created) {
+        (true, _) => out.object(&as_json(&report)),
+        (false, true) => as_text(&report, untrusted.as_ref(), out),
+        (false, false) => already_there(&report, new_store, out),
+    }
+}
+
+fn already_there(report: &Report, new_store: bool, out: &mut Output) -> Done {
+    let root = report.project.root.to_string_lossy();
+    out.line(format_args!("There is a project already: {}", text::line(&root)))?;
+    match new_store {
+        true => out.line("It had no store; now it has an empty one."),
+        false => out.line("Nothing was changed."),
+    }
+}
+
+/// Makes the project's directory and its configuration; where there is one already, only looks.
+pub fn prepare(root: &Path) -> Result<Report, Failure> {
+    let cannot = |error: io::Error| {
+        Failure::new(Code::System, format!("cannot make a project in `{}`", root.display())).caused_by(error)
+    };
+    fs::create_dir_all(root).map_err(cannot)?;
+    let look = |project: &Project| look::look(&project.root, &environment::program_directories());
+    if let Some(project) = existing(root)? {
+        return Ok(Report { found: look(&project), project, created: false });
+    }
+    let project = Project { root: root.canonicalize().map_err(cannot)? };
+    let found = look(&project);
+    let created = write(&project, &configuration(&found)).map_err(cannot)?;
+    Ok(Report { project, created, found })
+}
+
+/// The project that is there already: in this directory, or for a linked git worktree in the main one.
+fn existing(root: &Path) -> Result<Option<Project>, Failure> {
+    match project::main_worktree(root) {
+        Some(_) => project::around(root),
+        None => Project::at(root),
+    }
+}
+
+/// Writes everything beside its place, then moves it there at once; `false` where somebody else was faster.
+fn write(project: &Project, configuration: &str) -> io::Result<bool> {
+    let beside = project.root.join(format!("{DIRECTORY}.{}.new", std::process::id()));
+    fs::create_dir(&beside)?;
+    let moved = fs::write(beside.join("config.yaml"), configuration)
+        .and_then(|()| fs::write(beside.join(".gitignore"), IGNORED))
+        .map(|()| fs::rename(&beside, project.directory()));
+    if !matches!(moved, Ok(Ok(()))) {
+        // Best effort: the error that matters is the one above.
+        let _ = fs::remove_dir_all(&beside);
+    }
+    match moved? {
+        Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => Ok(false),
+        moved => moved.map(|()| true),
+    }
+}
+
+/// The commented configuration, with what was found in it.
+fn configuration(found: &Found) -> String {
+    let line = |key: &str, value: Option<&str>, example: &str| match value {
+        Some(value) => format!("{key}: {value}"),
+        None => format!("#{key}: {example}"),
+    };
+    let branch = found.git.as_ref().and_then(|git| git.branch.as_deref()).map(|branch| format!("\"{branch}\""));
+    TEMPLATE
+        .replace("{agent}", &line("agent", found.agents.first().copied(), "claude"))
+        .replace("{test_command}", &line("test_command", found.tests, "make test"))
+        .replace("{base_branch}", &line("base_branch", branch.as_deref(), "main"))
+}
+
+fn as_json(report: &Report) -> serde_json::Value {
+    let Report { project, created, found } = report;
+    json!({
+        "project": project.root.to_string_lossy(),
+        "created": created,
+        "config": project.config_file().to_string_lossy(),
+        "found": {
+            "tests": found.tests,
+            "agents": found.agents,
+            "git": found.git.as_ref().map(|git| json!({"branch": git.branch})),
+        },
+    })
+}
+
+fn as_text(report: &Report, untrusted: Option<&Failure>, out: &mut Output) -> Done {
+    let Report { project, found, .. } = report;
+    let file = project.config_file();
+    out.line(format_args!("{} {}", out.paint(Tone::Good, "created"), text::line(&file.to_string_lossy())))?;
+    let git = match &found.git {
+        None => "no repository",
+        Some(Git { branch: None }) => "a repository",
+        Some(Git { branch: Some(branch) }) => branch,
+    };
+    let agents = if found.agents.is_empty() { "none found".to_owned() } else { found.agents.join(", ") };
+    for (label, value) in [("tests", found.tests.unwrap_or("none found")), ("agents", &agents), ("git", git)] {
+        out.line(format_args!("  {} {value}", text::pad(label, 8)))?;
+    }
+    if let Some(failure) = untrusted {
+        let reason = text::line(&failure.message).into_owned();
+        out.line(format_args!("{}: it is not trusted yet: {reason}", out.paint(Tone::Warning, "warning")))?;
+    }
+    out.line("")?;
+    out.line("Next:")?;
+    out.line("  windlass config check              what the configuration says")?;
+    out.line("  windlass task add \"what to do\"     the first task")?;
+    out.line("  windlass task ready                what can be worked on")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_configuration(text: &str) -> Config {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("config.yaml");
+        fs::write(&file, text).unwrap();
+        Config::read(&file).map_err(Failure::from).unwrap_or_else(|failure| panic!("{failure}\n{text}"))
+    }
+
+    #[test]
+    fn what_is_written_is_valid() {
+        let git = |branch: &str| Some(Git { branch: Some(branch.to_owned()) });
+        let found = Found { tests: Some("go test ./..."), agents: vec!["codex", "aider"], git: git("main") };
+        let config = check_configuration(&configuration(&found));
+        assert_eq!(config.settings.agent.as_deref().map(String::as_str), Some("codex"));
+        assert_eq!(config.settings.test_command.as_deref(), Some("go test ./..."));
+        assert_eq!(config.settings.base_branch.as_deref(), Some("main"));
+        assert_eq!(config.hooks.iter().map(|hook| hook.name.as_str()).collect::<Vec<_>>(), ["before_submit[0]"]);
+
+        let config = check_configuration(&configuration(&Found::default()));
+        assert!(config.settings.agent.is_none() && config.settings.base_branch.is_none());
+    }
+
+    /// Lines that are commented out have no blank after the `#`, or two.
+    #[test]
+    fn what_is_commented_out_is_valid_too() {
+        let uncommented = |line: &str| match line.trim_start().strip_prefix('#') {
+            Some(rest) if !rest.starts_with(' ') || rest.starts_with("  ") => line.replacen('#', "", 1),
+            _ => line.to_owned(),
+        };
+        let text: Vec<_> = configuration(&Found::default()).lines().map(uncommented).collect();
+        let config = check_configuration(&text.join("\n"));
+        assert!(config.hooks.len() >= 5, "{:?}", config.hooks);
+        assert_eq!(config.settings.notify.len(), 1);
+    }
+
+    #[test]
+    fn a_project_is_made_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().join("new/thing");
+        let report = prepare(&root).unwrap();
+        assert!(report.created);
+        assert_eq!(fs::read_dir(&root).unwrap().count(), 1);
+        let config = fs::read_to_string(report.project.config_file()).unwrap();
+        let ignored = fs::read_to_string(report.project.directory().join(".gitignore")).unwrap();
+        assert!(ignored.contains("windlass.db*\n"));
+
+        fs::write(report.project.config_file(), "version: 1\n").unwrap();
+        assert!(!prepare(&root).unwrap().created);
+        assert_ne!(fs::read_to_string(report.project.config_file()).unwrap(), config);
+    }
+
+    #[test]
+    fn whoever_comes_second_changes_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let project = Project { root: directory.path().to_owned() };
+        assert!(write(&project, "version: 1\n").unwrap());
+        assert!(!write(&project, "version: 2\n").unwrap());
+        assert_eq!(fs::read_to_string(project.config_file()).unwrap(), "version: 1\n");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_in_the_way_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join(".windlass"), "").unwrap();
+        assert!(prepare(directory.path()).unwrap_err().message.contains("is not a directory"));
+        let file = directory.path().join(".windlass");
+        assert!(prepare(&file).unwrap_err().message.starts_with("cannot make a project in"));
+    }
+}

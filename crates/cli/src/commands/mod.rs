@@ -1,0 +1,73 @@
+//! One file per command.
+
+mod backup;
+mod completions;
+mod config;
+mod demo;
+mod doctor;
+mod events;
+mod init;
+mod status;
+mod task;
+mod trust;
+
+use std::env;
+
+use clap::Subcommand;
+
+use crate::args::Invocation;
+use crate::context::Context;
+use crate::failure::{Code, Failure};
+use crate::output::{Output, Stop};
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// A tour in a temporary directory: a project, tasks, dependencies, and their events
+    Demo(demo::Args),
+    /// Make a project: look around, write a commented configuration, and trust it
+    Init(init::Args),
+    /// Where things stand
+    Status(status::Args),
+    /// The tasks and what they wait for
+    #[command(subcommand, visible_alias = "tasks")]
+    Task(task::Command),
+    /// Everything that happened, oldest first
+    Events(events::Args),
+    /// The configuration file
+    Config(config::Args),
+    /// Say whether this project may run its hooks
+    Trust(trust::Args),
+    /// Look the project and its store over
+    Doctor(doctor::Args),
+    /// Copy the store while it is in use
+    Backup(backup::Args),
+    /// Completions for a shell
+    Completions(completions::Args),
+}
+
+/// Runs a command. The answer is the exit code.
+pub fn run(invocation: Invocation, out: &mut Output) -> Result<u8, Stop> {
+    let directory = env::current_dir().map_err(|error| {
+        Failure::new(Code::System, "cannot find the working directory")
+            .caused_by(error)
+            .hint("it may have been deleted: change to another one")
+    })?;
+    let context = Context { project: invocation.project, directory };
+    run_in(&context, invocation.command, out)
+}
+
+pub fn run_in(context: &Context, command: Command, out: &mut Output) -> Result<u8, Stop> {
+    match command {
+        Command::Doctor(args) => return doctor::run(context, args, out),
+        Command::Demo(args) => demo::run(args, out),
+        Command::Init(args) => init::run(context, args, out),
+        Command::Status(args) => status::run(context, args, out),
+        Command::Task(command) => task::run(context, command, out),
+        Command::Events(args) => events::run(context, args, out),
+        Command::Config(args) => config::run(context, args, out),
+        Command::Trust(args) => trust::run(context, args, out),
+        Command::Backup(args) => backup::run(context, args, out),
+        Command::Completions(args) => completions::run(args, out),
+    }
+    .map(|()| 0)
+}

@@ -1,0 +1,88 @@
+//! `windlass task add`
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use windlass_engine::{Authority, Command, Limits, NewTask, Priority, TaskId, TypeName};
+
+use super::present;
+use crate::context::Context;
+use crate::failure::{Code, Failure};
+use crate::output::{Done, Output};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass task add \"Fix the login\" --priority 0 --label bug
+  windlass task add \"Write the guide\" --body \"Cover installing and the first run.\" --deliverable docs/guide.md
+  windlass task add \"Release 1.0\" --depends T1 --depends T2
+  windlass task add \"Import the plan\" --body-file plan.md
+  windlass task add -- \"--verbose does nothing\"      a goal that begins with a dash")]
+pub struct Args {
+    /// What is to be reached, in a line
+    goal: String,
+    /// More about it
+    #[arg(long, value_name = "TEXT", conflicts_with = "body_file")]
+    body: Option<String>,
+    /// More about it, from a file, or from standard input with `-`
+    #[arg(long, value_name = "FILE")]
+    body_file: Option<PathBuf>,
+    /// 0 (most urgent) to 4
+    #[arg(long, short, value_name = "N", default_value_t = Priority::default())]
+    priority: Priority,
+    /// A label; may be given several times
+    #[arg(long, short, value_name = "LABEL")]
+    label: Vec<String>,
+    /// The type of the task, which says which hooks run for it
+    #[arg(long = "type", short, value_name = "TYPE")]
+    kind: Option<TypeName>,
+    /// What is to be there in the end; may be given several times
+    #[arg(long, short, value_name = "TEXT")]
+    deliverable: Vec<String>,
+    /// A task that has to be completed before; may be given several times
+    #[arg(long, value_name = "ID")]
+    depends: Vec<TaskId>,
+    /// The task that this one was spawned by
+    #[arg(long, value_name = "ID")]
+    parent: Option<TaskId>,
+}
+
+pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
+    let body = match args.body_file {
+        Some(file) => Some(read_text(&file)?),
+        None => args.body,
+    };
+    let new = NewTask {
+        goal: args.goal,
+        body,
+        deliverables: args.deliverable,
+        labels: args.label,
+        priority: args.priority,
+        kind: args.kind,
+        depends_on: args.depends,
+        parent: args.parent,
+    };
+    let mut opened = context.open()?;
+    let records = opened.execute(&Command::CreateTask(new), Authority::Person)?;
+    present::result(&opened, &records, out)
+}
+
+/// The text of a file, or of standard input, as long as it may be and no longer.
+pub fn read_text(file: &Path) -> Result<String, Failure> {
+    let name = file.display();
+    let fail = |error| Failure::new(Code::System, format!("cannot read {name}")).caused_by(error);
+    let limit = Limits::BODY as u64 + 1;
+    let mut bytes = Vec::new();
+    if file == Path::new("-") {
+        std::io::stdin().lock().take(limit).read_to_end(&mut bytes).map_err(fail)?;
+    } else {
+        std::fs::File::open(file).map_err(fail)?.take(limit).read_to_end(&mut bytes).map_err(fail)?;
+    }
+    if bytes.len() > Limits::BODY {
+        let message = format!("{name} has more than {} bytes", Limits::BODY);
+        return Err(Failure::new(Code::Usage, message).hint("name the file in the text instead of putting it in"));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let place = error.utf8_error().valid_up_to();
+        Failure::new(Code::Usage, format!("{name} is not UTF-8 text: byte {place} is the first wrong one"))
+    })
+}

@@ -1,0 +1,54 @@
+//! `windlass task claim`
+
+use windlass_engine::{Authority, Command, Event, OwnerName, TaskId};
+
+use super::present;
+use crate::config::Span;
+use crate::context::Context;
+use crate::output::{Done, Output, Tone};
+use crate::{environment, show};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass task claim                          the most urgent one that is ready
+  windlass task claim T3 --owner worker-1 --lease 2h
+  windlass task complete T3 --epoch 1          as its holder, with the epoch that claim told
+
+Whoever holds a task is the only one who moves it, until the lease runs out.")]
+pub struct Args {
+    /// The task; the next one if none is named
+    #[arg(value_name = "ID")]
+    id: Option<TaskId>,
+    /// Who holds it
+    #[arg(long, value_name = "NAME")]
+    owner: Option<OwnerName>,
+    /// How long the lease lasts
+    #[arg(long, value_name = "DURATION", default_value = "1h")]
+    lease: Span,
+}
+
+pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
+    let mut opened = context.open()?;
+    let owner = args.owner.unwrap_or_else(default_owner);
+    let millis = i64::try_from(args.lease.duration().as_millis()).unwrap_or(i64::MAX);
+    let until = environment::now().plus_millis(millis);
+    let records = opened.execute(&Command::ClaimTask { id: args.id, owner, until }, Authority::Person)?;
+    let claimed = records.iter().find_map(|record| match &record.envelope.event {
+        Event::TaskClaimed(claimed) => record.envelope.node.task().map(|id| (id, claimed)),
+        _ => None,
+    });
+    let Some((id, claimed)) = claimed else { return Ok(()) };
+    present::of(&opened, id, &records, out)?;
+    if out.is_json() {
+        return Ok(());
+    }
+    let (owner, epoch, until) = (&claimed.owner, claimed.epoch, show::moment(claimed.until));
+    out.line(out.paint(Tone::Faint, format_args!("held by {owner} until {until}; its holder says --epoch {epoch}")))
+}
+
+/// The person's own name, made safe.
+fn default_owner() -> OwnerName {
+    let name: String = environment::user().chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c)).collect();
+    let name = if name.is_empty() { "somebody".to_owned() } else { name.chars().take(64).collect() };
+    name.parse().expect("only the characters of a name are left")
+}

@@ -1,0 +1,51 @@
+//! `windlass task delete`
+
+use serde_json::json;
+use windlass_engine::{Authority, Command, Deletion, EventType, TaskId};
+
+use crate::context::Context;
+use crate::output::{Done, Output, Tone};
+use crate::show;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass task delete T3
+  windlass task delete T3 --cascade            and everything that waits for it
+  windlass task delete T3 --force              it alone: what waits for it is blocked
+
+A deleted task keeps its id and its history; `windlass task reopen --force` brings it back.")]
+pub struct Args {
+    /// The task, such as T3
+    #[arg(value_name = "ID")]
+    id: TaskId,
+    /// Delete the tasks that wait for it too
+    #[arg(long)]
+    cascade: bool,
+    /// Delete it even if others wait for it or somebody holds it; the log says that it was forced
+    #[arg(long)]
+    force: bool,
+}
+
+pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
+    let mut opened = context.open()?;
+    let deletion = match (args.cascade, args.force) {
+        (true, _) => Deletion::Cascade,
+        (false, true) => Deletion::BlockDependents,
+        (false, false) => Deletion::Alone,
+    };
+    let authority = if args.force { Authority::Forced } else { Authority::Person };
+    let records = opened.execute(&Command::DeleteTask { id: args.id, deletion }, authority)?;
+    let deleted: Vec<TaskId> = records
+        .iter()
+        .filter(|record| record.kind() == EventType::TaskDeleted)
+        .filter_map(|record| record.envelope.node.task())
+        .collect();
+    if out.is_json() {
+        out.object(&json!({"deleted": deleted}))?;
+    } else {
+        for id in deleted {
+            out.line(format_args!("{} {id}", out.paint(Tone::Bad, "deleted")))?;
+        }
+    }
+    show::consequences(args.id, &records, out)
+}

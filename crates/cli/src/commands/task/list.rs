@@ -1,0 +1,115 @@
+//! `windlass task list`, `ready` and `next`
+
+use windlass_engine::{Refusal, State};
+use windlass_store::TaskFilter;
+
+use crate::context::Context;
+use crate::output::{Done, Output, Tone};
+use crate::{remedy, show};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass task list
+  windlass task list --state blocked --state failed
+  windlass task list --all --label bug --json")]
+pub struct List {
+    /// Only tasks in this state; may be given several times
+    #[arg(long, value_name = "STATE", conflicts_with = "all")]
+    state: Vec<State>,
+    /// Only tasks with this label; may be given several times
+    #[arg(long, short, value_name = "LABEL")]
+    label: Vec<String>,
+    /// Only tasks of this type
+    #[arg(long = "type", short, value_name = "TYPE")]
+    kind: Option<String>,
+    /// Completed and deleted ones too
+    #[arg(long, short)]
+    all: bool,
+    /// At most so many
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+}
+
+pub fn list(context: &Context, args: List, out: &mut Output) -> Done {
+    let opened = context.open()?;
+    let states = match (args.all, args.state.is_empty()) {
+        (true, _) => Vec::new(),
+        (false, true) => {
+            State::ALL.into_iter().filter(|state| !matches!(state, State::Completed | State::Deleted)).collect()
+        }
+        (false, false) => args.state,
+    };
+    let filter = TaskFilter { states, labels: args.label, kind: args.kind };
+    let mut left = args.limit.unwrap_or(usize::MAX);
+    let mut tasks = Vec::new();
+    let mut written = Ok(());
+    opened
+        .store
+        .snapshot()
+        .and_then(|snapshot| {
+            snapshot.tasks(&filter, |task| {
+                if left == 0 {
+                    return false;
+                }
+                left -= 1;
+                if out.is_json() {
+                    written = out.object(&task);
+                } else {
+                    tasks.push(task);
+                }
+                left > 0 && written.is_ok()
+            })
+        })
+        .map_err(remedy::store)?;
+    written?;
+    if tasks.is_empty() && !out.is_json() {
+        return out.line(out.paint(Tone::Faint, "no tasks; `windlass task add GOAL` makes one"));
+    }
+    show::table(&tasks, out)
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass task ready
+  windlass task ready --limit 1 --json")]
+pub struct Ready {
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: usize,
+}
+
+pub fn ready(context: &Context, args: &Ready, out: &mut Output) -> Done {
+    let opened = context.open()?;
+    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+    let mut tasks = snapshot.ready(args.limit.saturating_add(1)).map_err(remedy::store)?;
+    let more = tasks.len() > args.limit;
+    tasks.truncate(args.limit);
+    if out.is_json() {
+        return tasks.iter().try_for_each(|task| out.object(task));
+    }
+    if tasks.is_empty() {
+        return out.line(out.paint(Tone::Faint, "nothing is ready"));
+    }
+    show::table(&tasks, out)?;
+    if more {
+        let limit = args.limit;
+        out.line(out.paint(Tone::Faint, format_args!("the first {limit}; --limit shows more")))?;
+    }
+    Ok(())
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass task next
+  windlass task next --json | jq -r .id")]
+pub struct Next {}
+
+pub fn next(context: &Context, _: &Next, out: &mut Output) -> Done {
+    let opened = context.open()?;
+    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+    match snapshot.ready(1).map_err(remedy::store)?.first() {
+        Some(task) if out.is_json() => out.object(task),
+        Some(task) => show::line(task, out),
+        None => Err(remedy::refusal(&Refusal::NothingReady).into()),
+    }
+}

@@ -1,0 +1,100 @@
+//! `windlass task show`, and how every command shows the task that it changed
+
+use serde_json::{Value, json};
+use windlass_engine::{Edge, Record, Task, TaskId};
+
+use crate::context::{Context, Opened};
+use crate::environment;
+use crate::output::{Done, Output, Tone};
+use crate::{remedy, show, text};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass task show T3
+  windlass task show T3 --json | jq .state")]
+pub struct Args {
+    /// The task, such as T3
+    #[arg(value_name = "ID")]
+    id: TaskId,
+}
+
+pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
+    let opened = context.open()?;
+    let task = opened.task(args.id)?;
+    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+    let edges = snapshot.links(args.id).map_err(remedy::store)?;
+    if out.is_json() {
+        return out.object(&with_edges(&task, &edges));
+    }
+    show::line(&task, out)?;
+    if let Some(body) = &task.body {
+        out.line(format_args!("\n{}\n", text::lines(body)))?;
+    }
+    for (label, value) in details(&task) {
+        out.line(format_args!("  {}  {}", out.paint(Tone::Faint, text::pad(label, 12)), text::line(&value)))?;
+    }
+    for edge in &edges {
+        let (from, kind, to) = (edge.from_id, edge.kind, edge.to_id);
+        out.line(format_args!("  {}  {from} {kind} {to}", out.paint(Tone::Faint, text::pad("edge", 12))))?;
+    }
+    Ok(())
+}
+
+/// The task object, with the edges at it.
+fn with_edges(task: &Task, edges: &[Edge]) -> Value {
+    let mut object = serde_json::to_value(task).expect("a task has string keys");
+    object["edges"] = json!(edges);
+    object
+}
+
+fn details(task: &Task) -> Vec<(&'static str, String)> {
+    let now = environment::now();
+    let ago = |at| format!("{} ({} ago)", show::moment(at), show::span(at, now));
+    let mut details = Vec::new();
+    details.extend(task.kind.as_ref().map(|kind| ("type", kind.to_string())));
+    details.extend(task.labels.iter().map(|label| ("label", label.clone())));
+    details.extend(task.deliverables.iter().map(|text| ("deliverable", text.clone())));
+    if task.open_dependencies > 0 {
+        details.push(("waits for", format!("{} that are not completed", task.open_dependencies)));
+    }
+    if let Some(blocked) = &task.blocked {
+        details.push(("blocked", blocked.reason.clone()));
+        details.extend(blocked.required_knowledge.iter().map(|text| ("needs", text.clone())));
+    }
+    details.extend(task.reason.as_ref().map(|reason| ("reason", reason.clone())));
+    if let Some(lease) = &task.lease {
+        let left = match lease.until {
+            until if until > now => format!("for {} more", show::span(now, until)),
+            until => format!("ran out {} ago", show::span(until, now)),
+        };
+        details.push(("held by", format!("{} (epoch {}), {left}", lease.owner, lease.epoch)));
+    }
+    details.extend(task.claim.as_ref().map(|claim| ("claimed done", format!("in {}", claim.run))));
+    details.extend(task.result.as_ref().map(|result| ("result", result.clone())));
+    details.extend(task.artifacts.iter().map(|text| ("artifact", text.clone())));
+    details.push(("created", ago(task.created_at)));
+    details.extend(task.started_at.map(|at| ("started", ago(at))));
+    details.extend(task.completed_at.map(|at| ("completed", ago(at))));
+    details
+}
+
+/// Shows the task that a command was about, and what else it led to.
+pub fn result(opened: &Opened, records: &[Record], out: &mut Output) -> Done {
+    // A claim may clear away other leases first: its own task comes last.
+    let subject = records.iter().rev().find(|record| record.envelope.metadata.depth == 0);
+    match subject.and_then(|record| record.envelope.node.task()) {
+        Some(id) => of(opened, id, records, out),
+        None => Ok(()),
+    }
+}
+
+/// Shows one task and what else happened.
+pub fn of(opened: &Opened, id: TaskId, records: &[Record], out: &mut Output) -> Done {
+    let task = opened.task(id)?;
+    if out.is_json() {
+        out.object(&task)?
+    } else {
+        show::line(&task, out)?
+    }
+    show::consequences(id, records, out)
+}

@@ -1,0 +1,83 @@
+//! `windlass task update`
+
+use std::path::PathBuf;
+
+use windlass_engine::{Command, Priority, TaskPatch, TypeName};
+
+use super::add::read_text;
+use super::{Subject, present};
+use crate::context::Context;
+use crate::failure::{Code, Failure};
+use crate::output::{Done, Output};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass task update T3 --priority 0
+  windlass task update T3 --add-label urgent --remove-label later
+  windlass task update T3 --body \"\"            take the body away")]
+pub struct Args {
+    #[command(flatten)]
+    subject: Subject,
+    /// What is to be reached
+    #[arg(long, value_name = "TEXT")]
+    goal: Option<String>,
+    /// More about it; empty takes it away
+    #[arg(long, value_name = "TEXT", conflicts_with = "body_file")]
+    body: Option<String>,
+    /// More about it, from a file, or from standard input with `-`
+    #[arg(long, value_name = "FILE")]
+    body_file: Option<PathBuf>,
+    /// 0 (most urgent) to 4
+    #[arg(long, short, value_name = "N")]
+    priority: Option<Priority>,
+    /// These labels instead of the present ones; may be given several times
+    #[arg(long, short, value_name = "LABEL", conflicts_with_all = ["add_label", "remove_label"])]
+    label: Option<Vec<String>>,
+    /// One more label; may be given several times
+    #[arg(long, value_name = "LABEL")]
+    add_label: Vec<String>,
+    /// One label less; may be given several times
+    #[arg(long, value_name = "LABEL")]
+    remove_label: Vec<String>,
+    /// The type of the task; empty takes it away
+    #[arg(long = "type", short, value_name = "TYPE")]
+    kind: Option<String>,
+    /// These deliverables instead of the present ones; may be given several times
+    #[arg(long, short, value_name = "TEXT")]
+    deliverable: Option<Vec<String>>,
+}
+
+pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
+    let mut opened = context.open()?;
+    let id = args.subject.id;
+    let labels = match args.label {
+        Some(labels) => Some(labels),
+        None if args.add_label.is_empty() && args.remove_label.is_empty() => None,
+        None => {
+            let mut labels = opened.task(id)?.labels;
+            labels.extend(args.add_label);
+            labels.retain(|label| !args.remove_label.contains(label));
+            Some(labels)
+        }
+    };
+    let kind = match args.kind.as_deref() {
+        None => None,
+        Some("") => Some(None),
+        Some(name) => {
+            let name: TypeName = name.parse().map_err(|error| Failure::from_error(Code::Usage, &error))?;
+            Some(Some(name))
+        }
+    };
+    let body = match args.body_file {
+        Some(file) => Some(read_text(&file)?),
+        None => args.body,
+    };
+    let patch =
+        TaskPatch { goal: args.goal, body, deliverables: args.deliverable, labels, priority: args.priority, kind };
+    if patch == TaskPatch::default() {
+        let failure = Failure::new(Code::Usage, "nothing was said to change");
+        return Err(failure.hint("`windlass task update --help` shows what can be").into());
+    }
+    let records = opened.execute(&Command::UpdateTask { id, patch }, args.subject.authority())?;
+    present::of(&opened, id, &records, out)
+}

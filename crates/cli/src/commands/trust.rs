@@ -1,0 +1,133 @@
+//! `windlass trust`: shows what a project's configuration would run, and records that a person allows it.
+
+use std::io::{self, BufRead, IsTerminal};
+
+use serde_json::{Value, json};
+
+use crate::config::{Config, Effect};
+use crate::context::Context;
+use crate::failure::{Code, Failure};
+use crate::output::{Done, Output, Stop, Tone};
+use crate::project::Project;
+use crate::text;
+use crate::trust::{self, Trust};
+
+/// Allow this project's configuration to run what it says.
+///
+/// A configuration can run programs, so it does nothing until a person trusts it. The decision is kept outside the
+/// project, and holds until the configuration or a workflow changes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass trust             show what would run, and ask
+  windlass trust --yes       trust without being asked
+  windlass trust --show      only show what would run, and whether it is trusted
+  windlass trust --revoke    forget the decision")]
+pub struct Args {
+    /// Trust without being asked
+    #[arg(long, conflicts_with_all = ["show", "revoke"])]
+    yes: bool,
+    /// Show what would run and whether it is trusted; change nothing
+    #[arg(long, conflicts_with = "revoke")]
+    show: bool,
+    /// Forget the decision
+    #[arg(long)]
+    revoke: bool,
+}
+
+pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
+    let project = context.project()?;
+    if args.revoke {
+        return revoke(&project, out);
+    }
+    let config = Config::load(&project)?;
+    let state = trust::state(&project, &config)?;
+    if args.show {
+        return show(&project, &config, state, out);
+    }
+    if state == Trust::Trusted {
+        return finish(&project, state, "is trusted already", out);
+    }
+    if !args.yes {
+        ask(&project, &config, state, out)?;
+    }
+    trust::grant(&project, &config)?;
+    finish(&project, Trust::Trusted, "is trusted", out)
+}
+
+fn revoke(project: &Project, out: &mut Output) -> Done {
+    let sentence = if trust::revoke(project)? { "is no longer trusted" } else { "was not trusted" };
+    finish(project, Trust::Never, sentence, out)
+}
+
+fn show(project: &Project, config: &Config, state: Trust, out: &mut Output) -> Done {
+    if out.is_json() {
+        return out.object(&json!({
+            "project": project.root.to_string_lossy(),
+            "trust": state.name(),
+            "runs": config.effects().iter().map(as_json).collect::<Vec<_>>(),
+            "workflows": config.workflows()?.iter().map(|workflow| &workflow.path).collect::<Vec<_>>(),
+        }));
+    }
+    describe(project, config, state, out)
+}
+
+fn as_json(effect: &Effect) -> Value {
+    json!({"at": effect.place, "name": effect.name, "what": effect.what, "line": effect.line})
+}
+
+fn describe(project: &Project, config: &Config, state: Trust, out: &mut Output) -> Done {
+    let root = project.root.to_string_lossy();
+    let (tone, sentence) = match state {
+        Trust::Trusted => (Tone::Good, "trusted"),
+        Trust::Changed => (Tone::Warning, "changed since it was trusted"),
+        Trust::Never => (Tone::Warning, "never trusted"),
+    };
+    out.line(format_args!("{}  {}", text::line(&root), out.paint(tone, sentence)))?;
+    let effects = config.effects();
+    let workflows = config.workflows()?;
+    if effects.is_empty() && workflows.is_empty() {
+        return out.line("Its configuration runs nothing.");
+    }
+    out.line("Its configuration would run:")?;
+    for Effect { place, name, what, line } in &effects {
+        let place = out.paint(Tone::Name, text::line(place));
+        let line = line.map(|line| format!(" (line {line})")).unwrap_or_default();
+        out.line(format_args!("  {place} {}{}", text::line(name), out.paint(Tone::Faint, line)))?;
+        // All of it: what is cut off cannot be judged.
+        out.line(format_args!("      {}", text::line(what)))?;
+    }
+    for workflow in &workflows {
+        out.line(format_args!("  {} {}", out.paint(Tone::Name, "workflows"), text::line(&workflow.path)))?;
+    }
+    Ok(())
+}
+
+/// Goes on only if a person says yes.
+fn ask(project: &Project, config: &Config, state: Trust, out: &mut Output) -> Done {
+    if out.is_json() || !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+        return Err(refused("nobody can be asked here").hint("`windlass trust --yes` trusts without asking").into());
+    }
+    describe(project, config, state, out)?;
+    out.line("Trust it? [y/N]")?;
+    out.flush()?;
+    let mut answer = String::new();
+    io::stdin()
+        .lock()
+        .read_line(&mut answer)
+        .map_err(|error| Stop::from(Failure::new(Code::System, "cannot read the answer").caused_by(error)))?;
+    match answer.trim().to_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(refused("the answer was no").into()),
+    }
+}
+
+fn refused(cause: &str) -> Failure {
+    Failure::new(Code::Trust, "the project stays untrusted").caused_by(cause)
+}
+
+fn finish(project: &Project, state: Trust, sentence: &str, out: &mut Output) -> Done {
+    match out.is_json() {
+        true => out.object(&json!({"project": project.root.to_string_lossy(), "trust": state.name()})),
+        false => out.line(format_args!("{} {sentence}", text::line(&project.root.to_string_lossy()))),
+    }
+}

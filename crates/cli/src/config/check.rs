@@ -1,0 +1,77 @@
+//! What must hold between values, beyond each one's type.
+
+use super::error::{Problem, quoted};
+use super::file::{Driver, Notice, Settings};
+use super::hooks::{placed, request};
+use super::reader::Located;
+
+/// Agents that are known without a word of configuration.
+pub const KNOWN_AGENTS: &[&str] =
+    &["claude", "codex", "opencode", "gemini", "goose", "qwen", "copilot", "kimi", "aider", "scripted"];
+
+pub fn check(settings: &Settings) -> Result<(), Problem> {
+    settings.version.as_ref().map_or(Ok(()), version)?;
+    settings.agent.as_ref().map_or(Ok(()), |agent| default_agent(agent, settings))?;
+    agents(settings)?;
+    settings.limits.cost.as_ref().map_or(Ok(()), cost)?;
+    settings.secrets.iter().try_for_each(secret)?;
+    settings.notify.iter().try_for_each(|notice| placed(check_notice(notice), &notice.at))
+}
+
+fn version(version: &Located<u64>) -> Result<(), Problem> {
+    match version.value {
+        1 => Ok(()),
+        other => Err(Problem::new(format!("version {other} of the configuration is not known"))
+            .suggest("this version of windlass reads `version: 1`".to_owned())
+            .at(version.at.clone())),
+    }
+}
+
+fn default_agent(agent: &Located<String>, settings: &Settings) -> Result<(), Problem> {
+    let command = ["command:", "acp:"].iter().find_map(|prefix| agent.strip_prefix(prefix));
+    let known: Vec<_> = settings.agents.keys().map(String::as_str).chain(KNOWN_AGENTS.iter().copied()).collect();
+    match command {
+        Some(command) if !command.trim().is_empty() => Ok(()),
+        None if known.contains(&agent.as_str()) => Ok(()),
+        _ => Err(Problem::unknown("agent", agent, &known).at(agent.at.clone())),
+    }
+}
+
+fn agents(settings: &Settings) -> Result<(), Problem> {
+    for (name, agent) in &settings.agents {
+        let has_command = agent.command.as_ref().is_some_and(|command| !command.trim().is_empty());
+        let wrong = match agent.driver {
+            Some(Driver::Command | Driver::Acp) if !has_command => "has a driver that needs a `command`",
+            None if !has_command && !KNOWN_AGENTS.contains(&name.as_str()) => "has neither `driver` nor `command`",
+            _ => continue,
+        };
+        return Err(Problem::new(format!("the agent {} {wrong}", quoted(name))).at(agent.at.clone()));
+    }
+    Ok(())
+}
+
+fn cost(cost: &Located<f64>) -> Result<(), Problem> {
+    match cost.is_finite() && cost.value > 0.0 {
+        true => Ok(()),
+        false => Err(Problem::new("`cost` must be more than 0").at(cost.at.clone())),
+    }
+}
+
+fn secret(name: &Located<String>) -> Result<(), Problem> {
+    let rest = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    match name.starts_with(|c: char| rest(c) && !c.is_ascii_digit()) && name.chars().all(rest) {
+        true => Ok(()),
+        false => Err(Problem::new("this is not the name of an environment variable")
+            .suggest("write the variable's name here, never the secret itself".to_owned())
+            .at(name.at.clone())),
+    }
+}
+
+fn check_notice(notice: &Notice) -> Result<(), Problem> {
+    match (&notice.command, &notice.http) {
+        (Some(_), None) => Ok(()),
+        (None, Some(http)) => request(http.clone()).map(|_| ()),
+        (Some(_), Some(_)) => Err(Problem::new("a notice is either `command` or `http`, not both")),
+        (None, None) => Err(Problem::new("this notice does not say what it runs: `command` or `http`")),
+    }
+}

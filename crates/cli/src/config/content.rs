@@ -1,0 +1,101 @@
+//! What a person trusts: the bytes of the configuration and of everything under `workflows/`.
+//!
+//! Invariants:
+//! - Two configurations with the same digest have the same bytes and the same workflows, under the same names.
+//! - What cannot be read whole is an error, never left out.
+
+use std::fs;
+use std::path::Path;
+
+use windlass_engine::Digest;
+
+use super::error::ConfigError;
+use super::source;
+
+/// Directories within each other under `workflows/`; symbolic links in a circle end here.
+const DEPTH: usize = 8;
+const FILES: usize = 1_000;
+
+/// A file under `workflows/`, by its path there.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Workflow {
+    pub path: String,
+    digest: Digest,
+}
+
+/// Every file under a directory, by name. A directory that does not exist has none.
+pub fn workflows(directory: &Path) -> Result<Vec<Workflow>, ConfigError> {
+    let mut found = Vec::new();
+    if directory.exists() {
+        walk(directory, "", DEPTH, &mut found)?;
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn walk(directory: &Path, prefix: &str, depth: usize, found: &mut Vec<Workflow>) -> Result<(), ConfigError> {
+    let failed = |error| ConfigError::of_file(directory, "cannot be read").caused_by(error);
+    if depth == 0 {
+        return Err(ConfigError::of_file(directory, format!("is nested too deeply: at most {DEPTH} levels are taken")));
+    }
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+            return Err(ConfigError::of_file(&path, "has a name that is not UTF-8 text"));
+        };
+        let name = format!("{prefix}{name}");
+        if path.is_dir() {
+            walk(&path, &format!("{name}/"), depth - 1, found)?;
+        } else if found.len() == FILES {
+            return Err(ConfigError::of_file(directory, format!("has too many files: at most {FILES} are taken")));
+        } else {
+            found.push(Workflow { digest: Digest::of(&source::read(&path)?), path: name });
+        }
+    }
+    Ok(())
+}
+
+/// One digest for all of it. Each part has a name of its own, and no name contains the byte that separates them.
+pub fn digest(configuration: Option<Digest>, workflows: &[Workflow]) -> Digest {
+    let mut parts = match configuration {
+        Some(digest) => format!("config\0{digest}\0"),
+        None => "no config\0".to_owned(),
+    };
+    for Workflow { path, digest } in workflows {
+        parts.extend(["workflow\0", path, "\0", &digest.to_string(), "\0"]);
+    }
+    Digest::of(parts.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest_of(files: &[(&str, &str)]) -> Digest {
+        let directory = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let file = directory.path().join(path);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        digest(None, &workflows(directory.path()).unwrap())
+    }
+
+    #[test]
+    fn names_and_bytes_count() {
+        let base = digest_of(&[("a.json", "{}"), ("b/c.json", "[]")]);
+        assert_eq!(base, digest_of(&[("b/c.json", "[]"), ("a.json", "{}")]));
+        assert_ne!(base, digest_of(&[("a.json", "{} "), ("b/c.json", "[]")]));
+        assert_ne!(base, digest_of(&[("a.json", "{}"), ("b.json", "[]")]));
+        assert_ne!(base, digest_of(&[("a.json", "{}")]));
+        assert_ne!(digest(None, &[]), digest(Some(Digest::of(b"")), &[]));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_circle_of_links_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(directory.path(), directory.path().join("again")).unwrap();
+        assert!(workflows(directory.path()).is_err());
+    }
+}

@@ -1,0 +1,253 @@
+//! The configuration file as it is written. These structs are the one source of its keys, types and descriptions:
+//! reading, the schema and suggestions all follow from them.
+//!
+//! Not here: what the values mean together (`hooks`, `check`).
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use super::entry::{Brief, Points, Request};
+use super::reader::Located;
+use super::span::Span;
+
+/// The configuration of a Windlass project: `.windlass/config.yaml`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(title = "Windlass configuration")]
+pub struct Settings {
+    /// The version of this format. Only 1 is known.
+    #[schemars(extend("enum" = [1, null]))]
+    pub version: Option<Located<u64>>,
+    /// Hooks of the project, by point.
+    pub(super) hooks: Points,
+    /// Types of tasks, each with its own hooks and agents.
+    pub(super) task_types: BTreeMap<String, TaskType>,
+    /// The agent that works unless another one is named: a name under `agents`, a known agent, `command:CMD` or `acp:CMD`.
+    pub agent: Option<Located<String>>,
+    /// Agents by name.
+    pub agents: BTreeMap<String, Located<Agent>>,
+    /// How much a session may use.
+    pub limits: Limits,
+    /// What ends the work: the agent's promise, or the end of a turn that passes its gates.
+    pub completion: Completion,
+    /// Whether a stop hook that fails by itself keeps the work from being complete. Default: true.
+    pub strict: Option<bool>,
+    /// What happens when stop hooks have sent the agent back as often as they may.
+    pub on_retry_limit: OnRetryLimit,
+    /// Whether an agent may supply commands for validation rules.
+    pub agent_commands: AgentCommands,
+    /// Commands that validation rules of the kind `custom` may name.
+    pub validators: BTreeMap<String, String>,
+    /// What `run_tests` runs. Default: what the project shows.
+    pub test_command: Option<String>,
+    /// The branch that work starts from and is merged into. Default: the repository's own.
+    pub base_branch: Option<String>,
+    /// Patterns of files that may not change under a session.
+    pub protected: Vec<String>,
+    /// Names of environment variables whose values are masked wherever output is kept or shown.
+    pub secrets: Vec<Located<String>>,
+    /// Whom to tell when a session needs a person or ends.
+    pub notify: Vec<Located<Notice>>,
+}
+
+/// A type of task.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TaskType {
+    /// Hooks of this type. A point that is given here replaces the project's.
+    pub(super) hooks: Points,
+    /// Who may work on it. Without a list it is open to all.
+    pub agents: Roles,
+}
+
+/// Which agents may do what.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Roles {
+    /// Who may do the work.
+    pub implementer: Option<Vec<String>>,
+    /// Who may judge it.
+    pub gatekeeper: Option<Vec<String>>,
+}
+
+/// How an agent is started.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Agent {
+    /// The code that speaks to it. Default: the agent's own name.
+    pub driver: Option<Driver>,
+    /// The program. Default: the driver's own.
+    pub command: Option<String>,
+    /// Arguments after the driver's own.
+    pub args: Vec<String>,
+    /// The model to ask for.
+    pub model: Option<String>,
+    /// Environment variables to add.
+    #[schemars(schema_with = "variables")]
+    pub env: BTreeMap<String, String>,
+    /// The answer when it asks whether it may do something. Default: allow.
+    pub permissions: Option<Permissions>,
+    /// Hooks that run after the task's own when this agent works.
+    pub(super) hooks: Points,
+}
+
+/// The kinds of agents that can be driven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Driver {
+    Acp,
+    Claude,
+    Codex,
+    Opencode,
+    Gemini,
+    Goose,
+    Command,
+    Scripted,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Permissions {
+    Allow,
+    Ask,
+    Deny,
+}
+
+/// How much a session may use. What runs out ends the session and names itself.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Iterations of a session.
+    pub max_iterations: NonZeroU32,
+    /// How often stop hooks may send the agent back within an iteration; 0 means never. Also read as `maxHookRetries`.
+    #[serde(alias = "maxHookRetries")]
+    pub max_hook_retries: u32,
+    /// How often the agent may repair its work before it is submitted.
+    pub max_remediations: u32,
+    /// Turns of one such repair.
+    pub remediation_turns: NonZeroU32,
+    /// How often gatekeepers may reject a task before a person is asked.
+    pub max_rejections: u32,
+    /// Failed iterations in a row.
+    pub max_failures: NonZeroU32,
+    /// Time from a session's start to its end. Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall_time: Option<Span>,
+    /// Cost of a session in US dollars, where the agent tells. Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub cost: Option<Located<f64>>,
+}
+
+const fn nonzero(number: u32) -> NonZeroU32 {
+    NonZeroU32::new(number).expect("the defaults are not zero")
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_iterations: nonzero(25),
+            max_hook_retries: 5,
+            max_remediations: 3,
+            remediation_turns: nonzero(20),
+            max_rejections: 3,
+            max_failures: nonzero(3),
+            wall_time: None,
+            cost: None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Completion {
+    /// The agent says that it is done, and the gates agree.
+    #[default]
+    Promise,
+    /// The gates agree at the end of a turn.
+    Gate,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnRetryLimit {
+    /// The task is blocked for a person.
+    #[default]
+    Escalate,
+    /// The work counts as complete, with a warning.
+    Complete,
+    /// A person chooses: continue, abort, ignore the hook.
+    Ask,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentCommands {
+    /// Any command.
+    #[default]
+    Allow,
+    /// Only those under `validators`.
+    Named,
+    /// None.
+    Deny,
+}
+
+/// Tells somebody. Exactly one of `command` and `http`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = [{"required": ["command"]}, {"required": ["http"]}]))]
+pub struct Notice {
+    /// A shell command.
+    #[serde(default)]
+    pub command: Option<String>,
+    /// A request to send.
+    #[serde(default)]
+    pub http: Option<Brief<Request>>,
+    /// When. Default: always.
+    #[serde(default)]
+    #[allow(dead_code, reason = "occasions are read and kept; what tells anybody comes later")]
+    pub on: Option<Vec<Occasion>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Occasion {
+    /// A person is needed.
+    Escalated,
+    /// The work is complete.
+    Completed,
+    /// The session ended without completion.
+    Ended,
+    /// The session failed.
+    Failed,
+}
+
+/// Numbers and booleans are read as the text that they are written as.
+fn variables(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}})
+}
+
+impl Agent {
+    /// What is started, as a shell would show it: variables can change what a program does.
+    pub fn describe(&self, name: &str) -> String {
+        let variables = self.env.iter().map(|(name, value)| format!("{name}={value}"));
+        let program = self.command.clone().unwrap_or_else(|| name.to_owned());
+        let words: Vec<_> = variables.chain([program]).chain(self.args.iter().cloned()).collect();
+        words.join(" ")
+    }
+}
+
+impl Notice {
+    /// What is done, as text.
+    pub fn describe(&self) -> String {
+        match (&self.command, &self.http) {
+            (Some(command), _) => command.clone(),
+            (None, Some(Brief::Word(url))) => format!("POST {url}"),
+            (None, Some(Brief::Full(request))) => request.describe(),
+            (None, None) => String::new(),
+        }
+    }
+}

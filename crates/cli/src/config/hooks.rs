@@ -1,0 +1,282 @@
+//! Hooks where they stand: whose they are, at which point, under which name, and what runs.
+//!
+//! Invariants:
+//! - A hook is exactly one kind of thing.
+//! - No two hooks have the same name, and no hook of the registry is configured twice.
+//!
+//! Not here: conditions, templates and expressions, which are kept as they were written; running anything.
+
+use std::collections::BTreeMap;
+use std::iter;
+use std::ops::Range;
+
+use super::builtin::Builtin;
+use super::entry::{Brief, Entry, KINDS, Points, Request, Rule};
+use super::error::{Problem, quoted};
+use super::file::Settings;
+use super::point::Point;
+use super::reader::Located;
+
+/// Names travel in variables, events and messages.
+const NAME: usize = 128;
+
+/// Whose hook it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    Project,
+    TaskType(String),
+    Agent(String),
+}
+
+/// What a hook runs.
+#[derive(Debug, Clone)]
+pub enum Kind {
+    Command(String),
+    Builtin(Builtin),
+    #[allow(dead_code, reason = "rules are read and kept; what judges by them comes later")]
+    Rules(Vec<Brief<Rule>>),
+    Prompt(String),
+    Http(Request),
+    Workflow(String),
+    Gatekeeper(Vec<String>),
+}
+
+/// A hook of the project, ready to be looked at.
+#[derive(Debug, Clone)]
+pub struct Hook {
+    pub scope: Scope,
+    pub point: Point,
+    /// Further points at which it runs.
+    pub events: Vec<Point>,
+    pub name: String,
+    pub kind: Kind,
+    /// Where it is written.
+    pub line: usize,
+    /// The rest of what was written; what runs has been taken out of it.
+    pub entry: Entry,
+}
+
+impl Hook {
+    /// Every point at which it runs, in the order of definition.
+    pub fn points(&self) -> impl Iterator<Item = Point> {
+        iter::once(self.point).chain(self.events.iter().copied())
+    }
+
+    /// Whose it is and where it runs, in words.
+    pub fn place(&self) -> String {
+        let points: Vec<_> = self.points().map(Point::name).collect();
+        let points = points.join(", ");
+        match &self.scope {
+            Scope::Project => points,
+            Scope::TaskType(name) => format!("{points} (task type {name})"),
+            Scope::Agent(name) => format!("{points} (agent {name})"),
+        }
+    }
+
+    pub fn enabled(&self) -> bool {
+        self.entry.enabled.unwrap_or(true)
+    }
+
+    /// What would run, as text; `None` for a hook that only looks at what is known already.
+    pub fn effect(&self) -> Option<String> {
+        match &self.kind {
+            Kind::Command(command) => Some(command.clone()),
+            Kind::Builtin(builtin) => builtin.effect().map(|effect| format!("{builtin} ({effect})")),
+            Kind::Rules(_) => None,
+            Kind::Prompt(prompt) => Some(format!("prompt: {prompt}")),
+            Kind::Http(request) => Some(request.describe()),
+            Kind::Workflow(id) => Some(format!("workflow: {id}")),
+            Kind::Gatekeeper(briefs) => Some(format!("gatekeeper: {}", briefs.join(", "))),
+        }
+    }
+}
+
+impl Request {
+    pub fn describe(&self) -> String {
+        format!("{} {}", self.method.as_deref().unwrap_or("POST"), self.url)
+    }
+}
+
+/// Every hook of the file, in the order of definition: the project's, then types', then agents'.
+pub fn resolve(settings: &Settings, source: &str) -> Result<Vec<Hook>, Problem> {
+    let mut hooks = Collected { source, hooks: Vec::new(), names: BTreeMap::new() };
+    hooks.take(&Scope::Project, &settings.hooks)?;
+    for (name, task_type) in &settings.task_types {
+        hooks.take(&Scope::TaskType(name.clone()), &task_type.hooks)?;
+    }
+    for (name, agent) in &settings.agents {
+        hooks.take(&Scope::Agent(name.clone()), &agent.hooks)?;
+    }
+    Ok(hooks.hooks)
+}
+
+struct Collected<'a> {
+    source: &'a str,
+    hooks: Vec<Hook>,
+    /// Names that are taken, with the line that took them.
+    names: BTreeMap<String, usize>,
+}
+
+impl Collected<'_> {
+    fn take(&mut self, scope: &Scope, points: &Points) -> Result<(), Problem> {
+        let mut seen = BTreeMap::new();
+        for (written, entries) in &points.0 {
+            let point = point(written)?;
+            if let Some(line) = seen.insert(point, self.line(written.at.start)) {
+                let problem = Problem::new(format!("the point `{point}` is given twice, in two spellings"));
+                return Err(problem.suggest(format!("the first one is on line {line}")).at(written.at.clone()));
+            }
+            let Some(entries) = entries else {
+                let problem = Problem::new(format!("`{point}`: expected a list of hooks, found nothing"));
+                return Err(problem.suggest("write `[]` for none".to_owned()).at(written.at.clone()));
+            };
+            for (index, entry) in entries.iter().enumerate() {
+                self.add(scope, (point, index), entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, scope: &Scope, place: (Point, usize), written: &Located<Brief<Entry>>) -> Result<(), Problem> {
+        let mut entry = match &written.value {
+            Brief::Word(name) => Entry { r#use: Some(name.clone()), ..Entry::default() },
+            Brief::Full(entry) => entry.clone(),
+        };
+        let line = self.line(written.at.start);
+        let kind = placed(kind(&mut entry), &written.at)?;
+        if let Kind::Builtin(builtin) = kind {
+            placed(self.check_registered(scope, builtin), &written.at)?;
+        }
+        let events = entry.events.iter().map(point).collect::<Result<_, _>>()?;
+        let (point, index) = place;
+        let name = match (&entry.name, &kind) {
+            (Some(name), _) => checked_name(name)?,
+            (None, Kind::Builtin(builtin)) if builtin.is_registered() => builtin.to_string(),
+            (None, _) => default_name(scope, point, index),
+        };
+        let named_at = entry.name.as_ref().map_or(&written.at, |name| &name.at);
+        placed(self.claim(&name, line), named_at)?;
+        self.hooks.push(Hook { scope: scope.clone(), point, events, name, kind, line, entry });
+        Ok(())
+    }
+
+    fn check_registered(&self, scope: &Scope, builtin: Builtin) -> Result<(), Problem> {
+        if !builtin.is_registered() {
+            return Ok(());
+        }
+        if *scope != Scope::Project {
+            return Err(Problem::new(format!("`{builtin}` belongs to the whole project"))
+                .suggest("configure it under the `hooks` at the top of the file".to_owned()));
+        }
+        match self.hooks.iter().find(|hook| matches!(hook.kind, Kind::Builtin(other) if other == builtin)) {
+            Some(first) => Err(Problem::new(format!("`{builtin}` is configured twice"))
+                .suggest(format!("the first time is on line {}", first.line))),
+            None => Ok(()),
+        }
+    }
+
+    fn claim(&mut self, name: &str, line: usize) -> Result<(), Problem> {
+        match self.names.insert(name.to_owned(), line) {
+            Some(first) => Err(Problem::new(format!("two hooks have the name {}", quoted(name)))
+                .suggest(format!("the first one is on line {first}; give each its own name"))),
+            None => Ok(()),
+        }
+    }
+
+    fn line(&self, offset: usize) -> usize {
+        let offset = self.source.floor_char_boundary(offset);
+        self.source[..offset].matches('\n').count() + 1
+    }
+}
+
+fn point(written: &Located<String>) -> Result<Point, Problem> {
+    Point::parse(written).ok_or_else(|| Problem::unknown("point", written, &Point::all()).at(written.at.clone()))
+}
+
+fn default_name(scope: &Scope, point: Point, index: usize) -> String {
+    match scope {
+        Scope::Project => format!("{point}[{index}]"),
+        Scope::TaskType(name) | Scope::Agent(name) => format!("{name}.{point}[{index}]"),
+    }
+}
+
+fn checked_name(name: &Located<String>) -> Result<String, Problem> {
+    let wrong = match &**name {
+        name if name.trim().is_empty() => "a hook's name must not be empty",
+        name if name.len() > NAME => "a hook's name has at most 128 bytes",
+        name if name.contains(char::is_control) => "a hook's name is one line without control characters",
+        name => return Ok(name.to_owned()),
+    };
+    Err(Problem::new(wrong).at(name.at.clone()))
+}
+
+/// Takes the one thing out of an entry that runs.
+fn kind(entry: &mut Entry) -> Result<Kind, Problem> {
+    let name = entry.name.as_ref().map(|name| name.value.clone());
+    let kinds = [
+        entry.command.take().map(|command| Ok(Kind::Command(not_empty("command", command)?))),
+        entry.r#use.take().map(|name| builtin(&name).map(Kind::Builtin)),
+        entry.rules.take().map(|rules| not_none("rules", rules).map(Kind::Rules)),
+        entry.prompt.take().map(|prompt| Ok(Kind::Prompt(not_empty("prompt", prompt)?))),
+        entry.http.take().map(|http| request(http).map(Kind::Http)),
+        entry.workflow.take().map(|id| Ok(Kind::Workflow(not_empty("workflow", id)?))),
+        entry.gatekeeper.take().map(|briefs| not_none("gatekeeper", briefs).map(Kind::Gatekeeper)),
+    ];
+    let named: Vec<_> = KINDS.iter().zip(&kinds).filter(|(_, kind)| kind.is_some()).map(|(kind, _)| *kind).collect();
+    match (named.as_slice(), kinds.into_iter().flatten().next()) {
+        ([_], Some(kind)) => kind,
+        ([first, second, ..], _) => Err(Problem::new(format!("a hook is either `{first}` or `{second}`, not both"))
+            .suggest("write two hooks".to_owned())),
+        _ => Err(nothing_runs(name.as_deref())),
+    }
+}
+
+fn nothing_runs(name: Option<&str>) -> Problem {
+    let suggestion = match name.and_then(Builtin::parse) {
+        Some(builtin) => format!("write `use: {builtin}`"),
+        None => format!("add one of `{}`", KINDS.join("`, `")),
+    };
+    Problem::new("this hook does not say what it runs").suggest(suggestion)
+}
+
+fn not_empty(key: &str, text: String) -> Result<String, Problem> {
+    match text.trim().is_empty() {
+        true => Err(Problem::new(format!("`{key}` is empty"))),
+        false => Ok(text),
+    }
+}
+
+fn not_none<T>(key: &str, list: Vec<T>) -> Result<Vec<T>, Problem> {
+    match list.is_empty() {
+        true => Err(Problem::new(format!("`{key}` is an empty list"))),
+        false => Ok(list),
+    }
+}
+
+fn builtin(name: &str) -> Result<Builtin, Problem> {
+    Builtin::parse(name).ok_or_else(|| {
+        let problem = Problem::unknown("built-in hook", name, &Builtin::names());
+        match name.contains([' ', '/']) {
+            true => problem.suggest("write a command as `- command: …`".to_owned()),
+            false => problem,
+        }
+    })
+}
+
+/// A request that can be sent.
+pub fn request(http: Brief<Request>) -> Result<Request, Problem> {
+    let request = match http {
+        Brief::Word(url) => Request { url, method: None, headers: BTreeMap::new() },
+        Brief::Full(request) => request,
+    };
+    match request.url.starts_with("https://") || request.url.starts_with("http://") {
+        true => Ok(request),
+        false => Err(Problem::new(format!("{} is not an address of the web", quoted(&request.url)))
+            .suggest("an address starts with `https://` or `http://`".to_owned())),
+    }
+}
+
+/// Where a problem of a located thing is, unless it is known better.
+pub fn placed<T>(result: Result<T, Problem>, at: &Range<usize>) -> Result<T, Problem> {
+    result.map_err(|problem| problem.at(at.clone()))
+}

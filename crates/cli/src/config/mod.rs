@@ -1,0 +1,179 @@
+//! The project's configuration: `.windlass/config.yaml`.
+//!
+//! ```text
+//! bytes ─ source ─► text ─ yaml ─► located tree ─ reader ─► structs of `file` ─ hooks, check ─► Config
+//! ```
+//!
+//! Invariants:
+//! - Unknown keys, names and points, wrong types and duplicate keys are errors that name their place.
+//! - A file that is missing or empty is a configuration: every default.
+//! - Reading it starts nothing, whatever it says.
+//!
+//! Not here: which hooks apply to a task (`engine`); expressions and templates, which are kept as written.
+
+mod builtin;
+mod check;
+mod content;
+mod entry;
+mod error;
+mod file;
+mod hooks;
+#[cfg(test)]
+mod pictures;
+mod point;
+mod reader;
+mod schema;
+mod source;
+mod span;
+mod syntax;
+#[cfg(test)]
+mod tests;
+mod yaml;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use windlass_engine::Digest;
+
+pub use self::content::Workflow;
+pub use self::error::ConfigError;
+pub use self::file::{Roles, Settings};
+pub use self::hooks::{Hook, Kind};
+pub use self::point::Point;
+pub use self::schema::schema;
+pub use self::span::Span;
+use crate::failure::Failure;
+use crate::project::Project;
+
+/// A configuration that can be used.
+#[derive(Debug)]
+pub struct Config {
+    file: PathBuf,
+    /// Of the bytes that were read; `None` where there is no file.
+    digest: Option<Digest>,
+    pub settings: Settings,
+    /// In the order of definition.
+    pub hooks: Vec<Hook>,
+}
+
+/// How a hook of the registry is to be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuiltinSetting {
+    pub name: &'static str,
+    pub enabled: bool,
+    pub priority: Option<i64>,
+}
+
+/// Something that would run a program, send a request or prompt an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Effect {
+    /// The point, or the section of the file.
+    pub place: String,
+    pub name: String,
+    /// As it is written: not cleaned, perhaps several lines.
+    pub what: String,
+    pub line: Option<usize>,
+}
+
+impl Config {
+    /// The project's configuration; without a file, every default.
+    pub fn load(project: &Project) -> Result<Self, Failure> {
+        let file = project.config_file();
+        match Self::read(&file) {
+            Err(error) if error.is_missing() => Ok(Self::missing(file)),
+            other => Ok(other?),
+        }
+    }
+
+    /// The configuration in a file, which must exist.
+    pub fn read(file: &Path) -> Result<Self, ConfigError> {
+        let bytes = source::read(file)?;
+        let text = source::decode(file, &bytes)?;
+        let (settings, hooks) = parse(text).map_err(|problem| ConfigError::in_text(file, text, problem))?;
+        Ok(Self { file: file.to_owned(), digest: Some(Digest::of(&bytes)), settings, hooks })
+    }
+
+    fn missing(file: PathBuf) -> Self {
+        Self { file, digest: None, settings: Settings::default(), hooks: Vec::new() }
+    }
+
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Whether there is a file at all.
+    pub fn exists(&self) -> bool {
+        self.digest.is_some()
+    }
+
+    /// The files under `workflows/` beside the configuration.
+    pub fn workflows(&self) -> Result<Vec<Workflow>, Failure> {
+        Ok(content::workflows(&self.file.with_file_name("workflows"))?)
+    }
+
+    /// Stands for the bytes that were read, and for everything under `workflows/` as it is now.
+    pub fn digest(&self) -> Result<Digest, Failure> {
+        Ok(content::digest(self.digest, &self.workflows()?))
+    }
+
+    /// How the hooks of the registry are to be run, where the configuration says so.
+    pub fn builtin_settings(&self) -> Vec<BuiltinSetting> {
+        let setting = |hook: &Hook| match hook.kind {
+            Kind::Builtin(builtin) if builtin.is_registered() => {
+                Some(BuiltinSetting { name: builtin.name(), enabled: hook.enabled(), priority: hook.entry.priority })
+            }
+            _ => None,
+        };
+        self.hooks.iter().filter_map(setting).collect()
+    }
+
+    /// Every hook that would run a program, send a request or prompt an agent.
+    pub fn effectful_hooks(&self) -> Vec<Effect> {
+        let effect = |hook: &Hook| {
+            let what = hook.effect()?;
+            Some(Effect { place: hook.place(), name: hook.name.clone(), what, line: Some(hook.line) })
+        };
+        self.hooks.iter().filter(|hook| hook.enabled()).filter_map(effect).collect()
+    }
+
+    /// Everything that would run because of this configuration: hooks, agents' programs, validators, tests, notices.
+    pub fn effects(&self) -> Vec<Effect> {
+        let Settings { agent, agents, validators, test_command, notify, .. } = &self.settings;
+        let other = |place: &str, name: &str, what: String| Effect {
+            place: place.to_owned(),
+            name: name.to_owned(),
+            what,
+            line: None,
+        };
+        let mut effects = self.effectful_hooks();
+        let by_name = agent.iter().filter(|agent| !agents.contains_key(&agent.value));
+        effects.extend(by_name.map(|agent| other("agent", "default", agent.value.clone())));
+        effects.extend(agents.iter().map(|(name, agent)| other("agents", name, agent.describe(name))));
+        effects.extend(validators.iter().map(|(name, command)| other("validators", name, command.clone())));
+        effects.extend(test_command.iter().map(|command| other("test_command", "run_tests", command.clone())));
+        let numbered = notify.iter().enumerate();
+        effects.extend(numbered.map(|(n, notice)| other("notify", &format!("notify[{n}]"), notice.describe())));
+        effects
+    }
+
+    /// How many hooks there are at which point.
+    pub fn points(&self) -> BTreeMap<Point, usize> {
+        let mut points = BTreeMap::new();
+        for point in self.hooks.iter().flat_map(Hook::points) {
+            *points.entry(point).or_default() += 1;
+        }
+        points
+    }
+
+    pub fn task_types(&self) -> impl Iterator<Item = (&str, &Roles)> {
+        self.settings.task_types.iter().map(|(name, task_type)| (name.as_str(), &task_type.agents))
+    }
+}
+
+fn parse(text: &str) -> Result<(Settings, Vec<Hook>), error::Problem> {
+    let tree = yaml::parse(text)?;
+    let settings: Settings = reader::read(&tree, text)?;
+    check::check(&settings)?;
+    let hooks = hooks::resolve(&settings, text)?;
+    Ok((settings, hooks))
+}

@@ -1,0 +1,153 @@
+//! The points at which hooks run, and the other names that agents' own hook systems have for them.
+
+use std::collections::BTreeSet;
+use std::fmt::{self, Display};
+
+use windlass_engine::EventType;
+
+/// Moments of the loop, gates, and what agents' own hook systems report.
+const MOMENTS: &[&str] = &[
+    "session_start",
+    "pre_iteration",
+    "post_iteration",
+    "on_task_complete",
+    "on_error",
+    "session_end",
+    "stop",
+    "before_submit",
+    "after_submit",
+    "before_merge",
+    "after_merge",
+    "pre_tool_use",
+    "post_tool_use",
+    "user_prompt_submit",
+    "subagent_stop",
+    "notification",
+    "pre_compact",
+];
+
+/// Event types that this version's log does not hold yet; a configuration may name them already.
+const EVENTS: &[&str] = &[
+    "session_resumed",
+    "turn_finished",
+    "promise_detected",
+    "validation_finished",
+    "gate_decided",
+    "feedback_queued",
+    "feedback_delivered",
+    "checkpoint_created",
+    "hook_registered",
+    "hooks_cleared",
+    "workflow_triggered",
+    "workflow_completed",
+    "workflow_failed",
+    "note_added",
+    "message_added",
+    "change_opened",
+    "change_merged",
+];
+
+/// Names that are not just another way to write a point's own.
+const ALIASES: &[(&str, &str)] = &[
+    ("before_tool", "pre_tool_use"),
+    ("after_tool", "post_tool_use"),
+    ("before_agent", "user_prompt_submit"),
+    ("before_submit_prompt", "user_prompt_submit"),
+    ("after_agent", "stop"),
+    ("agent_stop", "stop"),
+    ("pre_compress", "pre_compact"),
+];
+
+/// A place in the life of the work where hooks run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Point(&'static str);
+
+impl Point {
+    /// The point of that name, in any agent's spelling: `stop`, `Stop`, `PreToolUse`, `pre-tool-use`.
+    pub fn parse(name: &str) -> Option<Self> {
+        let name = snake_case(name);
+        let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name.as_str(), |(_, point)| point);
+        Self::names().find(|known| *known == name).map(Self)
+    }
+
+    pub fn name(self) -> &'static str {
+        self.0
+    }
+
+    fn names() -> impl Iterator<Item = &'static str> {
+        MOMENTS.iter().chain(EVENTS).copied().chain(EventType::ALL.iter().map(|kind| kind.name()))
+    }
+
+    /// Every way to write a point: `pre_tool_use`, `PreToolUse`, `preToolUse`, and other agents' names for it.
+    pub fn spellings() -> BTreeSet<String> {
+        let names = Self::names().chain(ALIASES.iter().map(|(alias, _)| *alias));
+        names.flat_map(|name| [name.to_owned(), pascal_case(name), camel_case(name)]).collect()
+    }
+
+    /// Every name, once.
+    pub fn all() -> Vec<&'static str> {
+        let mut seen = BTreeSet::new();
+        Self::names().filter(|name| seen.insert(*name)).collect()
+    }
+}
+
+impl Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 4);
+    for c in name.chars() {
+        if c.is_ascii_uppercase() && !snake.is_empty() && !snake.ends_with('_') {
+            snake.push('_');
+        }
+        snake.push(if c == '-' { '_' } else { c.to_ascii_lowercase() });
+    }
+    snake
+}
+
+fn pascal_case(name: &str) -> String {
+    name.split('_').map(|word| word[..1].to_ascii_uppercase() + &word[1..]).collect()
+}
+
+fn camel_case(name: &str) -> String {
+    let pascal = pascal_case(name);
+    pascal[..1].to_ascii_lowercase() + &pascal[1..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_spellings_are_the_same_points() {
+        let check = |name: &str, point: &str| assert_eq!(Point::parse(name).map(Point::name), Some(point), "{name}");
+        check("stop", "stop");
+        check("Stop", "stop");
+        check("PreToolUse", "pre_tool_use");
+        check("preToolUse", "pre_tool_use");
+        check("SubagentStop", "subagent_stop");
+        check("SessionStart", "session_start");
+        check("BeforeTool", "pre_tool_use");
+        check("AfterAgent", "stop");
+        check("task_completed", "task_completed");
+        assert_eq!(Point::parse("pre_iterations"), None);
+        assert_eq!(Point::parse(""), None);
+    }
+
+    #[test]
+    fn every_published_spelling_is_read() {
+        for name in Point::spellings() {
+            assert!(Point::parse(&name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_event_type_is_a_point() {
+        for kind in EventType::ALL {
+            assert_eq!(Point::parse(kind.name()).map(Point::name), Some(kind.name()));
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! The whole way from a file to a configuration.
+
+use std::fs;
+use std::time::Duration;
+
+use super::*;
+
+fn read(text: impl AsRef<[u8]>) -> Result<Config, ConfigError> {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("config.yaml");
+    fs::write(&file, text).unwrap();
+    Config::read(&file)
+}
+
+fn config(text: &str) -> Config {
+    read(text).map_err(Failure::from).unwrap_or_else(|failure| panic!("{failure}\n{text}"))
+}
+
+fn names(config: &Config) -> Vec<&str> {
+    config.hooks.iter().map(|hook| hook.name.as_str()).collect()
+}
+
+fn failure(result: Result<Config, ConfigError>) -> Failure {
+    Failure::from(result.expect_err("the file should be refused"))
+}
+
+/// Every point of a session, with timeouts and piped output.
+const LOOP: &str = r#"
+version: 1
+
+hooks:
+  session_start:
+    - command: "git fetch --quiet"
+      timeout: 30
+    - command: "cargo build --workspace"
+      timeout: 60
+      pipe_output: true  # the agent sees what does not build
+
+  pre_iteration:
+    - command: "cargo clippy"
+      timeout: 30
+      pipe_output: true
+
+  post_iteration:
+    - command: "cargo test -q"
+      timeout: 120
+      pipe_output: true
+    - command: "curl -X POST $WEBHOOK -d '{\"text\": \"iteration {{iteration}}\"}'"
+      timeout: 5
+      # pipe_output: false (default)
+
+  session_end:
+    - command: "./scripts/done.sh {{session}}"
+      timeout: 10
+
+  on_task_complete:
+    - command: "./scripts/validate.sh {{task_id}}"
+      timeout: 30
+      pipe_output: true
+
+  on_error:
+    - command: "git diff HEAD"
+      timeout: 10
+      pipe_output: true
+"#;
+
+/// Types of tasks, with hooks and agents of their own.
+const TYPES: &str = "
+# Hooks of all tasks, unless a type has its own
+hooks:
+  before_submit:
+    - rebase_on_main
+    - create_pr
+
+task_types:
+  product:
+    hooks:
+      before_submit:
+        - rebase_on_main
+        - run_tests
+        - create_pr
+      before_merge:
+        - gatekeeper: [qa, architecture]
+    # Who may work on it
+    agents:
+      implementer: [implementer-1, implementer-2]
+      gatekeeper: [gatekeeper-qa]
+
+  infrastructure:
+    hooks:
+      before_submit:
+        - rebase_on_main
+        - create_pr
+      # No before_merge
+    agents:
+      implementer: [implementer-1]
+";
+
+#[test]
+fn a_session_s_hooks_load() {
+    let config = config(LOOP);
+    assert_eq!(config.hooks.len(), 8);
+    assert_eq!(config.hooks.iter().filter(|hook| hook.entry.pipe_output == Some(true)).count(), 5);
+    let webhook = &config.hooks[4];
+    assert_eq!((webhook.name.as_str(), webhook.line), ("post_iteration[1]", 21));
+    assert_eq!(webhook.entry.timeout.unwrap().duration(), Duration::from_secs(5));
+    assert!(
+        matches!(&webhook.kind, Kind::Command(command) if command.contains(r#"{"text": "iteration {{iteration}}"}"#))
+    );
+    assert_eq!(config.effectful_hooks().len(), 8);
+}
+
+#[test]
+fn task_types_load() {
+    let config = config(TYPES);
+    assert_eq!(
+        names(&config),
+        [
+            "before_submit[0]",
+            "before_submit[1]",
+            "infrastructure.before_submit[0]",
+            "infrastructure.before_submit[1]",
+            "product.before_submit[0]",
+            "product.before_submit[1]",
+            "product.before_submit[2]",
+            "product.before_merge[0]",
+        ]
+    );
+    assert!(matches!(&config.hooks[7].kind, Kind::Gatekeeper(briefs) if *briefs == ["qa", "architecture"]));
+    let (name, roles) = config.task_types().last().unwrap();
+    assert_eq!(name, "product");
+    assert_eq!(roles.gatekeeper.as_deref(), Some(&["gatekeeper-qa".to_owned()][..]));
+}
+
+#[test]
+fn every_field_of_a_hook_is_kept() {
+    let config = config(
+        "
+hooks:
+  PreToolUse:
+    - name: guard
+      command: ./guard.sh
+      timeout: 500ms
+      pipe_output: true
+      events: [task_created, Stop]
+      priority: -5
+      enabled: false
+      description: looks before it leaps
+      metadata: {author: me, version: 1.0, tags: [a, null]}
+      when: \"'agent' in task.labels\"
+      matcher: Edit|Write
+      on_failure: escalate
+      idempotent: true
+      retry: {max: 3, backoff: 2s, jitter: true}
+      feedback: 'it said {{ output }}'
+      max_output: 1024
+",
+    );
+    let [hook] = &config.hooks[..] else { panic!("{:?}", config.hooks) };
+    let points: Vec<_> = hook.points().map(Point::name).collect();
+    assert_eq!(points, ["pre_tool_use", "task_created", "stop"]);
+    assert!(!hook.enabled());
+    assert_eq!(hook.entry.priority, Some(-5));
+    assert_eq!(hook.entry.matcher.as_deref(), Some("Edit|Write"));
+    assert_eq!(hook.entry.metadata["tags"], serde_json::json!(["a", null]));
+    assert_eq!(hook.entry.retry.as_ref().unwrap().max, Some(3));
+    assert_eq!(hook.entry.max_output, Some(1024));
+    assert_eq!(config.effectful_hooks(), [], "a hook that is off runs nothing");
+}
+
+#[test]
+fn every_section_is_read() {
+    let config = config(
+        "
+agent: local
+agents:
+  local: {driver: command, command: ./agent.sh, args: [--fast], env: {PORT: 8080, DEBUG: true}, permissions: ask}
+  claude: {model: big, hooks: {stop: [{prompt: is it really done?}]}}
+limits: {maxHookRetries: 0, wall_time: 4h, cost: 2.5}
+completion: gate
+strict: false
+on_retry_limit: ask
+agent_commands: named
+validators: {lint: make lint}
+test_command: make test
+base_branch: 1.0
+protected: [tests/**]
+secrets: [GITHUB_TOKEN]
+notify: [{http: https://example.org/tell, on: [escalated]}]
+",
+    );
+    let settings = &config.settings;
+    assert_eq!(settings.agents["local"].env["PORT"], "8080");
+    assert_eq!(settings.agents["local"].env["DEBUG"], "true");
+    assert_eq!(settings.base_branch.as_deref(), Some("1.0"));
+    assert_eq!((settings.limits.max_hook_retries, settings.limits.max_remediations), (0, 3));
+    let effects: Vec<_> = config.effects().into_iter().map(|effect| (effect.place, effect.what)).collect();
+    let shown: Vec<_> = effects.iter().map(|(place, what)| format!("{place}: {what}")).collect();
+    insta::assert_snapshot!(shown.join("\n"), @"
+    stop (agent claude): prompt: is it really done?
+    agents: claude
+    agents: DEBUG=true PORT=8080 ./agent.sh --fast
+    validators: make lint
+    test_command: make test
+    notify: POST https://example.org/tell
+    ");
+}
+
+#[test]
+fn hooks_of_the_registry_are_reconfigured() {
+    let config = config(
+        "
+hooks:
+  task_completed:
+    - use: auto-create-review-task
+      enabled: false
+    - use: check-dependency-satisfaction
+      priority: 3
+  task_created: [auto-label-by-keyword]
+",
+    );
+    let setting = |name, enabled, priority| BuiltinSetting { name, enabled, priority };
+    assert_eq!(
+        config.builtin_settings(),
+        [
+            setting("auto-create-review-task", false, None),
+            setting("check-dependency-satisfaction", true, Some(3)),
+            setting("auto-label-by-keyword", true, None),
+        ]
+    );
+    assert_eq!(config.effectful_hooks(), []);
+}
+
+#[test]
+fn nothing_is_a_configuration() {
+    for text in
+        ["", "\n", "# only a comment\n", "---\n", "hooks:\nlimits:\nprotected:\nagent:\n", "\u{feff}version: 1\n"]
+    {
+        assert_eq!(config(text).hooks.len(), 0, "{text:?}");
+    }
+    assert_eq!(config("version: 1\r\nhooks:\r\n  stop:\r\n    - command: a\r\n").hooks[0].line, 4);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_says_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let project = Project { root: directory.path().to_owned() };
+    assert!(!Config::load(&project).unwrap().exists());
+    let missing = failure(Config::read(&project.config_file()));
+    assert!(missing.message.ends_with("config.yaml: there is no such file"), "{missing}");
+
+    fs::create_dir_all(project.config_file()).unwrap();
+    let failed = Config::load(&project).unwrap_err();
+    assert!(failed.message.ends_with("config.yaml: is a directory, not a file"), "{failed}");
+
+    assert!(failure(read("#".repeat(1024 * 1024 + 1))).message.ends_with("is larger than 1 MiB"));
+    assert!(read("#".repeat(1024 * 1024)).is_ok());
+}
+
+#[test]
+fn a_file_that_is_not_text_says_where() {
+    let failed = failure(read(b"version: 1\nagent: \xff\n"));
+    assert!(failed.message.ends_with("config.yaml:2:8: not UTF-8 text: byte 0xff at offset 18"), "{failed}");
+    assert!(read(b"\xff\xfev\0").is_err());
+}
+
+/// Each of these would cost a careless reader seconds, gigabytes or its stack.
+#[test]
+fn bombs_are_refused_at_once() {
+    let mut aliases = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for n in 1..12 {
+        aliases += &format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 9].join(","));
+    }
+    let staircase = (0..1_000).map(|n| format!("{}a:\n", " ".repeat(n))).collect::<String>();
+    let bombs = [
+        ("[".repeat(100_000), "nested too deeply"),
+        ("{a: ".repeat(25_000), "nested too deeply"),
+        ("- ".repeat(50_000), "nested too deeply"),
+        ("? ".repeat(50_000), "nested too deeply"),
+        (staircase, "nested too deeply"),
+        (aliases, "aliases repeat too much"),
+        ("- 1\n".repeat(200_000), "too many values"),
+        ("a: &a [*a]\n".to_owned(), "an alias stands inside what it repeats"),
+        (format!("{}: 1\n", "k".repeat(1_000_000)), ""),
+    ];
+    for (text, message) in bombs {
+        let failed = failure(read(&text));
+        assert!(failed.message.contains(message), "{failed}");
+        assert!(failed.message.len() < 1_000 && failed.picture.is_none_or(|picture| picture.len() < 4_000));
+    }
+}
+
+#[test]
+fn the_digest_follows_the_bytes() {
+    let directory = tempfile::tempdir().unwrap();
+    let project = Project { root: directory.path().to_owned() };
+    let digest = || Config::load(&project).unwrap().digest().unwrap();
+    let none = digest();
+    fs::create_dir_all(project.directory().join("workflows")).unwrap();
+    assert_eq!(digest(), none);
+    fs::write(project.config_file(), "").unwrap();
+    let empty = digest();
+    assert_ne!(empty, none);
+    fs::write(project.directory().join("workflows/w.json"), "{}").unwrap();
+    assert_ne!(digest(), empty);
+}
+
+#[test]
+fn the_schema_knows_what_the_reader_knows() {
+    let schema = schema();
+    let entry = &schema["$defs"]["Entry"];
+    for kind in entry::KINDS {
+        assert!(entry["properties"].get(kind).is_some(), "{kind}");
+    }
+    assert_eq!(entry["oneOf"].as_array().map(Vec::len), Some(entry::KINDS.len()));
+    assert_eq!(entry["additionalProperties"], false);
+    assert_eq!(schema["$defs"]["Limits"]["properties"]["maxHookRetries"]["default"], 5);
+    let stop = &schema["$defs"]["Hooks"]["properties"]["stop"];
+    assert_eq!(stop["items"]["anyOf"][0]["enum"][0], "rebase_on_main");
+    let undescribed: Vec<_> = schema["properties"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(_, property)| property.get("description").is_none())
+        .collect();
+    assert!(undescribed.is_empty(), "{undescribed:?}");
+}

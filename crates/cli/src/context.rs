@@ -1,0 +1,76 @@
+//! What every command starts from: where it is run, the project, its store and its rules.
+
+use std::path::PathBuf;
+
+use windlass_engine::{Authority, Command, Origin, Record, Registry, Rules, RunId, Task, TaskId, View};
+use windlass_store::{Lifetime, Sqlite, Store};
+
+use crate::config::Config;
+use crate::environment;
+use crate::failure::{Code, Failure};
+use crate::project::{self, Project};
+use crate::remedy;
+
+/// Where and for which project a command is run.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// `--project`
+    pub project: Option<PathBuf>,
+    /// The working directory.
+    pub directory: PathBuf,
+}
+
+impl Context {
+    pub fn project(&self) -> Result<Project, Failure> {
+        project::find(self.project.as_deref(), environment::project(), &self.directory)
+    }
+
+    /// Opens the project's store.
+    pub fn open(&self) -> Result<Opened, Failure> {
+        let project = self.project()?;
+        let store = Sqlite::open(&project.store_file(), Lifetime::Command).map_err(remedy::store)?;
+        Ok(Opened { project, store })
+    }
+}
+
+/// Makes the store of a project, or finds the one that is there.
+pub fn create_store(project: &Project) -> Result<(), Failure> {
+    Sqlite::create(&project.store_file(), Lifetime::Command).map(drop).map_err(remedy::store)
+}
+
+/// A project with its store open.
+pub struct Opened {
+    pub project: Project,
+    pub store: Sqlite,
+}
+
+impl Opened {
+    /// Has the engine decide a command, and returns when its events are durable.
+    pub fn execute(&mut self, command: &Command, authority: Authority) -> Result<Vec<Record>, Failure> {
+        let rules = rules(&Config::load(&self.project)?)?;
+        let run = environment::run().map(|run| run.parse::<RunId>()).transpose().map_err(|error| {
+            Failure::from_error(Code::Usage, &error).hint("WINDLASS_RUN is set by Windlass for the programs it starts")
+        })?;
+        let origin = Origin { by: environment::user(), at: environment::now(), authority, run };
+        let nonce = environment::random()
+            .map_err(|error| Failure::new(Code::System, "cannot get random bytes").caused_by(error))?;
+        self.store.execute(&rules, &origin, command, nonce).map_err(remedy::execute)
+    }
+
+    pub fn task(&self, id: TaskId) -> Result<Task, Failure> {
+        let snapshot = self.store.snapshot().map_err(remedy::store)?;
+        let task = snapshot.task(id).map_err(remedy::view)?;
+        task.ok_or_else(|| remedy::refusal(&windlass_engine::Refusal::UnknownTask(id)))
+    }
+}
+
+/// What the configuration means to the engine.
+pub fn rules(config: &Config) -> Result<Rules, Failure> {
+    let mut registry = Registry::with_builtins();
+    for setting in config.builtin_settings() {
+        registry
+            .configure(&setting.name, setting.enabled, setting.priority)
+            .map_err(|error| Failure::from_error(Code::Config, &error))?;
+    }
+    Ok(Rules { registry, effects: None })
+}

@@ -1,0 +1,288 @@
+//! Finding the project that a command works on.
+//!
+//! ```text
+//! --project DIR ─► WINDLASS_PROJECT ─► main worktree of a linked git worktree ─► nearest parent with `.windlass/`
+//! ```
+//!
+//! Invariants:
+//! - Looking starts no program: git's files are read, and only as far as git's own rules for them go.
+//! - A `.git` file counts as a worktree's only if the repository that it names points back at it, so that no directory
+//!   can lead its visitors into a project elsewhere.
+//! - A project's root is a real path, without symbolic links.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use crate::failure::{Code, Failure};
+
+/// What makes a directory a project.
+pub const DIRECTORY: &str = ".windlass";
+
+/// Git's own pointer files hold one path.
+const POINTER: u64 = 16 * 1024;
+
+/// A directory with `.windlass/`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Project {
+    pub root: PathBuf,
+}
+
+impl Project {
+    /// The project in exactly this directory, if there is one.
+    pub fn at(root: &Path) -> Result<Option<Self>, Failure> {
+        let directory = root.join(DIRECTORY);
+        match fs::metadata(&directory) {
+            Ok(metadata) if metadata.is_dir() => Ok(Some(Self { root: real(root)? })),
+            Ok(_) => Err(Failure::new(Code::NoProject, format!("`{}` is not a directory", directory.display()))
+                .hint("move it away: a project keeps its configuration and its store in a directory of that name")),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// `.windlass`, where everything of the project is kept.
+    pub fn directory(&self) -> PathBuf {
+        self.root.join(DIRECTORY)
+    }
+
+    pub fn config_file(&self) -> PathBuf {
+        self.directory().join("config.yaml")
+    }
+
+    pub fn store_file(&self) -> PathBuf {
+        self.directory().join("windlass.db")
+    }
+}
+
+/// The project that is named, else the one around `cwd`.
+pub fn find(explicit: Option<&Path>, variable: Option<PathBuf>, cwd: &Path) -> Result<Project, Failure> {
+    if let Some(named) = explicit {
+        return named_project("--project", &cwd.join(named));
+    }
+    if let Some(named) = variable {
+        return named_project("WINDLASS_PROJECT", &cwd.join(named));
+    }
+    match around(cwd)? {
+        Some(project) => Ok(project),
+        None => Err(none(&format!("`{}` and its parents have no `{DIRECTORY}` directory", cwd.display()))),
+    }
+}
+
+/// The project around a directory: the main worktree's, else the nearest parent's.
+pub fn around(cwd: &Path) -> Result<Option<Project>, Failure> {
+    match main_worktree(cwd) {
+        Some(position) => Ok(nearest(&position)?.or(nearest(cwd)?)),
+        None => nearest(cwd),
+    }
+}
+
+fn nearest(start: &Path) -> Result<Option<Project>, Failure> {
+    for directory in start.ancestors() {
+        if let Some(project) = Project::at(directory)? {
+            return Ok(Some(project));
+        }
+    }
+    Ok(None)
+}
+
+fn named_project(by: &str, root: &Path) -> Result<Project, Failure> {
+    match Project::at(root)? {
+        Some(project) => Ok(project),
+        None => Err(none(&format!("{by} names `{}`, which has no `{DIRECTORY}` directory", root.display()))),
+    }
+}
+
+fn none(cause: &str) -> Failure {
+    Failure::new(Code::NoProject, "there is no project here").caused_by(cause).hint("`windlass init` makes one here")
+}
+
+fn real(path: &Path) -> Result<PathBuf, Failure> {
+    path.canonicalize()
+        .map_err(|error| Failure::new(Code::System, format!("cannot resolve `{}`", path.display())).caused_by(error))
+}
+
+/// Inside a linked git worktree: the same position in the main worktree, whether or not it exists there.
+pub fn main_worktree(cwd: &Path) -> Option<PathBuf> {
+    let cwd = cwd.canonicalize().ok()?;
+    let worktree = cwd.ancestors().find(|directory| directory.join(".git").symlink_metadata().is_ok())?;
+    let pointer = worktree.join(".git");
+    let git = resolve(worktree, read_pointer(&pointer)?.strip_prefix("gitdir:")?)?;
+    // Only a linked worktree has these two; a submodule's directory has neither.
+    let common = resolve(&git, &read_pointer(&git.join("commondir"))?)?;
+    let back = resolve(&git, &read_pointer(&git.join("gitdir"))?)?;
+    if back != pointer || !git.starts_with(common.join("worktrees")) || common.file_name()? != ".git" {
+        return None;
+    }
+    Some(common.parent()?.join(cwd.strip_prefix(worktree).ok()?))
+}
+
+/// A real path from one that is written relative to a directory.
+fn resolve(base: &Path, written: &str) -> Option<PathBuf> {
+    let written = written.trim();
+    (!written.is_empty()).then(|| base.join(written).canonicalize().ok()).flatten()
+}
+
+/// The text of a small regular file; anything else is no pointer.
+fn read_pointer(file: &Path) -> Option<String> {
+    let read = || -> io::Result<String> {
+        if !fs::metadata(file)?.is_file() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut text = String::new();
+        File::open(file)?.take(POINTER).read_to_string(&mut text)?;
+        Ok(text)
+    };
+    read().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Directories and files under a temporary root; a path that ends with `/` is a directory.
+    struct Tree(tempfile::TempDir);
+
+    impl Tree {
+        fn new(files: &[(&str, &str)]) -> Self {
+            let tree = Self(tempfile::tempdir().unwrap());
+            for (path, text) in files {
+                tree.add(path, text);
+            }
+            tree
+        }
+
+        fn add(&self, path: &str, text: &str) {
+            let file = self.path(path);
+            let directory = if path.ends_with('/') { &*file } else { file.parent().unwrap() };
+            fs::create_dir_all(directory).unwrap();
+            if !path.ends_with('/') {
+                fs::write(file, text).unwrap();
+            }
+        }
+
+        fn path(&self, path: &str) -> PathBuf {
+            self.0.path().canonicalize().unwrap().join(path.trim_end_matches('/'))
+        }
+
+        fn find(&self, cwd: &str) -> Option<PathBuf> {
+            find(None, None, &self.path(cwd)).ok().map(|project| project.root)
+        }
+    }
+
+    /// A repository `main` with a linked worktree `linked`, as git writes them.
+    fn worktrees() -> Tree {
+        let tree = Tree::new(&[
+            ("main/.git/worktrees/linked/commondir", "../..\n"),
+            ("main/sub/deep/", ""),
+            ("linked/sub/deep/", ""),
+        ]);
+        let git = tree.path("main/.git/worktrees/linked");
+        tree.add("linked/.git", &format!("gitdir: {}\n", git.display()));
+        tree.add("main/.git/worktrees/linked/gitdir", &format!("{}\n", tree.path("linked/.git").display()));
+        tree
+    }
+
+    #[test]
+    fn the_nearest_parent_wins() {
+        let tree = Tree::new(&[("a/.windlass/", ""), ("a/b/.windlass/", ""), ("a/b/c/", ""), ("x/", "")]);
+        assert_eq!(tree.find("a"), Some(tree.path("a")));
+        assert_eq!(tree.find("a/b/c"), Some(tree.path("a/b")));
+        let failure = find(None, None, &tree.path("x")).unwrap_err();
+        assert_eq!(failure.code, Code::NoProject);
+        assert_eq!(failure.hint.as_deref(), Some("`windlass init` makes one here"));
+    }
+
+    #[test]
+    fn a_name_goes_before_a_variable_before_the_place() {
+        let tree = Tree::new(&[("a/.windlass/", ""), ("b/.windlass/", ""), ("c/.windlass/", ""), ("d/", "")]);
+        let found = |explicit: Option<&str>, variable: Option<&str>| {
+            find(explicit.map(Path::new), variable.map(|path| tree.path(path)), &tree.path("a")).map(|p| p.root)
+        };
+        assert_eq!(found(Some("../b"), Some("c")).unwrap(), tree.path("b"));
+        assert_eq!(found(None, Some("c")).unwrap(), tree.path("c"));
+        assert_eq!(found(None, None).unwrap(), tree.path("a"));
+        assert_eq!(found(Some("../d"), None).unwrap_err().code, Code::NoProject);
+        assert_eq!(found(Some("../missing"), None).unwrap_err().code, Code::NoProject);
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_the_directory_is_named() {
+        let tree = Tree::new(&[("a/.windlass", "not a directory")]);
+        let failure = find(None, None, &tree.path("a")).unwrap_err();
+        assert!(failure.message.ends_with(".windlass` is not a directory"), "{failure}");
+    }
+
+    #[test]
+    fn a_linked_worktree_belongs_to_the_main_one() {
+        let tree = worktrees();
+        tree.add("main/.windlass/", "");
+        tree.add("linked/.windlass/", "");
+        assert_eq!(tree.find("linked/sub/deep"), Some(tree.path("main")));
+        tree.add("main/sub/.windlass/", "");
+        assert_eq!(tree.find("linked/sub/deep"), Some(tree.path("main/sub")));
+        assert_eq!(tree.find("linked"), Some(tree.path("main")));
+    }
+
+    #[test]
+    fn without_a_project_in_the_main_one_the_worktree_counts() {
+        let tree = worktrees();
+        assert_eq!(tree.find("linked/sub"), None);
+        tree.add("linked/.windlass/", "");
+        assert_eq!(tree.find("linked/sub"), Some(tree.path("linked")));
+    }
+
+    #[test]
+    fn pointers_may_be_relative() {
+        let tree = worktrees();
+        tree.add("main/.windlass/", "");
+        tree.add("linked/.git", "gitdir: ../main/.git/worktrees/linked\n");
+        tree.add("main/.git/worktrees/linked/gitdir", "../../../../linked/.git\n");
+        assert_eq!(tree.find("linked/sub"), Some(tree.path("main")));
+    }
+
+    #[test]
+    fn a_directory_cannot_claim_to_be_anothers_worktree() {
+        let tree = worktrees();
+        tree.add("main/.windlass/", "");
+        tree.add("hostile/", "");
+        fs::copy(tree.path("linked/.git"), tree.path("hostile/.git")).unwrap();
+        assert_eq!(tree.find("hostile"), None);
+        // Not even with a repository of its own that names the other one as common.
+        tree.add("hostile/fake/commondir", &tree.path("main/.git").display().to_string());
+        tree.add("hostile/fake/gitdir", &tree.path("hostile/.git").display().to_string());
+        tree.add("hostile/.git", "gitdir: fake");
+        assert_eq!(tree.find("hostile"), None);
+    }
+
+    #[test]
+    fn broken_pointers_are_no_worktrees() {
+        let long = format!("gitdir: {}", "x/".repeat(100_000));
+        for text in ["", "gitdir:", "gitdir: ", "gitdir: /nowhere", "gitdir: .git", "nonsense", "gitdir: \0", &long] {
+            let tree = Tree::new(&[("a/.windlass/", ""), ("a/b/.git", text)]);
+            assert_eq!(tree.find("a/b"), Some(tree.path("a")), "{text:?}");
+        }
+        let tree = Tree::new(&[("a/.windlass/", ""), ("a/b/", "")]);
+        fs::write(tree.path("a/b/.git"), b"gitdir: \xff\xfe").unwrap();
+        assert_eq!(tree.find("a/b"), Some(tree.path("a")));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn odd_files_do_not_hang() {
+        let tree = Tree::new(&[("a/.windlass/", ""), ("a/b/", ""), ("a/c/", "")]);
+        rustix::fs::mknodat(rustix::fs::CWD, tree.path("a/b/.git"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
+            .unwrap();
+        std::os::unix::fs::symlink(".git", tree.path("a/c/.git")).unwrap();
+        assert_eq!(tree.find("a/b"), Some(tree.path("a")));
+        assert_eq!(tree.find("a/c"), Some(tree.path("a")));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_lead_to_the_real_project() {
+        let tree = Tree::new(&[("real/.windlass/", ""), ("real/sub/", "")]);
+        std::os::unix::fs::symlink(tree.path("real"), tree.path("link")).unwrap();
+        assert_eq!(tree.find("link"), Some(tree.path("real")));
+        assert_eq!(find(Some(Path::new("link")), None, &tree.path("")).unwrap().root, tree.path("real"));
+    }
+}

@@ -1,0 +1,84 @@
+//! What a person can do about an error of the engine or of the store.
+
+use windlass_engine::{Refusal, ViewError};
+use windlass_store::{ExecuteError, StoreError};
+
+use crate::failure::{Code, Failure};
+
+pub fn execute(error: ExecuteError) -> Failure {
+    match error {
+        ExecuteError::Refused(refusal) => self::refusal(&refusal),
+        ExecuteError::Store(error) => store(error),
+    }
+}
+
+pub fn view(error: ViewError) -> Failure {
+    match error.0.downcast::<StoreError>() {
+        Ok(error) => store(*error),
+        Err(error) => Failure::new(Code::Store, "cannot read the store").caused_by(error),
+    }
+}
+
+pub fn refusal(refusal: &Refusal) -> Failure {
+    let code = match refusal {
+        Refusal::UnknownTask(_) | Refusal::UnknownEdge { .. } => Code::NotFound,
+        Refusal::Invalid { .. } => Code::Usage,
+        Refusal::View(_) | Refusal::Apply(_) => Code::Store,
+        _ => Code::Refused,
+    };
+    let failure = Failure::from_error(code, refusal);
+    match refusal {
+        Refusal::UnknownTask(_) => failure.hint("`windlass task list --all` shows every task"),
+        Refusal::UnknownEdge { from, .. } => failure.hint(format!("`windlass task show {from}` shows its edges")),
+        Refusal::IllegalMove { forceable: true, .. } => failure.hint("--force does it all the same, and is recorded"),
+        Refusal::IllegalMove { id, .. } => {
+            failure.hint(format!("`windlass events --task {id}` shows how it got there"))
+        }
+        Refusal::OpenDependencies { open, .. } => match open.first() {
+            Some(first) => failure
+                .hint(format!("complete {first} first, or take the dependency away with `windlass task undepend`")),
+            None => failure,
+        },
+        Refusal::HasDependents { .. } => {
+            failure.hint("--cascade deletes them too; --force deletes it alone and blocks them")
+        }
+        Refusal::Held { epoch, .. } => failure
+            .hint(format!("its holder says --epoch {epoch}; --force does it over the holder's head, and is recorded")),
+        Refusal::LeaseLost { id, .. } => {
+            failure.hint(format!("claim it again with `windlass task claim {id}`, if it can be claimed"))
+        }
+        Refusal::NothingReady => failure.hint("`windlass task list` shows what is waiting, and for what"),
+        Refusal::Cycle { .. } => failure.hint("take one of these dependencies away first"),
+        Refusal::Apply(_) => failure.hint("this is a defect of Windlass; nothing was changed"),
+        _ => failure,
+    }
+}
+
+pub fn store(error: StoreError) -> Failure {
+    let failure = Failure::from_error(Code::Store, &error);
+    match &error {
+        StoreError::Missing(_) => failure.hint("`windlass init` makes it"),
+        StoreError::NotAStore(path) => failure.hint(format!(
+            "move {} away and restore a backup, or run `windlass init` for an empty store",
+            path.display()
+        )),
+        StoreError::Newer { .. } => failure.hint("use a newer Windlass; nothing was changed"),
+        StoreError::Damaged { .. }
+        | StoreError::BrokenChain { .. }
+        | StoreError::Undecodable { .. }
+        | StoreError::Corrupt { .. } => failure.hint(
+            "`windlass doctor --export sound.jsonl` saves every sound event; `windlass doctor` says what is damaged",
+        ),
+        StoreError::Unfit { .. } => failure.hint("`windlass doctor` looks the whole store over"),
+        StoreError::Full { .. } => failure.hint("make room and try again; nothing was lost"),
+        StoreError::ReadOnly(_) => {
+            failure.hint("check the permissions of the directory and whether its disk is read-only")
+        }
+        StoreError::Busy { .. } => {
+            failure.hint("look for a stopped windlass process, or a backup program that holds the file")
+        }
+        StoreError::Open { .. } => failure.hint("check that the directory exists and can be written to"),
+        StoreError::Exists(_) => failure.hint("choose another name; nothing is overwritten"),
+        _ => failure,
+    }
+}

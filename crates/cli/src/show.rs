@@ -1,0 +1,160 @@
+//! How tasks and events look to a person.
+
+use jiff::Unit;
+use windlass_engine::{Event, Node, Record, State, Task, TaskId, Timestamp};
+
+use crate::output::{Done, Messages, Output, Tone};
+use crate::text;
+
+/// The colour of a state.
+pub fn tone(state: State) -> Tone {
+    match state {
+        State::Ready => Tone::Good,
+        State::Active | State::Submitted => Tone::Name,
+        State::Completed | State::Deleted => Tone::Faint,
+        State::Blocked | State::Failed => Tone::Bad,
+        State::NeedsContinuation => Tone::Warning,
+        State::Created => Tone::Plain,
+    }
+}
+
+/// Tasks as an aligned table.
+pub fn table(tasks: &[Task], out: &mut Output) -> Done {
+    let width = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
+    let ids = width(&mut tasks.iter().map(|task| task.id.to_string().len()));
+    let states = width(&mut tasks.iter().map(|task| task.state.name().len()));
+    for task in tasks {
+        let id = text::pad(&task.id.to_string(), ids);
+        let state = text::pad(task.state.name(), states);
+        let line = format!(
+            "{}  {}  {}  ",
+            out.paint(Tone::Strong, id),
+            out.paint(tone(task.state), state),
+            out.paint(Tone::Faint, format_args!("P{}", task.priority))
+        );
+        let used = ids + states + 8;
+        let waits = match task.open_dependencies {
+            0 => String::new(),
+            1 => " (waits for 1)".to_owned(),
+            open => format!(" (waits for {open})"),
+        };
+        let labels: String = task.labels.iter().map(|label| format!(" #{}", text::line(label))).collect();
+        let room = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(used + waits.len()).max(20));
+        let goal = text::fit(&task.goal, room);
+        let left = room.saturating_sub(text::width(&goal));
+        let labels = if text::width(&labels) <= left { labels } else { String::new() };
+        let (waits, labels) = (out.paint(Tone::Faint, waits), out.paint(Tone::Faint, labels));
+        out.line(format_args!("{line}{goal}{labels}{waits}"))?;
+    }
+    Ok(())
+}
+
+/// One task as one line.
+pub fn line(task: &Task, out: &mut Output) -> Done {
+    table(std::slice::from_ref(task), out)
+}
+
+/// What a command about one task led to besides: tasks that waited for it, reviews, failures of hooks.
+pub fn consequences(subject: TaskId, records: &[Record], out: &mut Output) -> Done {
+    tell(Some(Node::Task(subject)), records, out)
+}
+
+/// What a command led to, whichever task it concerns.
+pub fn all_consequences(records: &[Record], out: &mut Output) -> Done {
+    tell(None, records, out)
+}
+
+fn tell(subject: Option<Node>, records: &[Record], out: &mut Output) -> Done {
+    let mut messages = Messages::new();
+    for record in records {
+        let node = record.envelope.node;
+        match &record.envelope.event {
+            Event::HookError(error) => {
+                messages.warning(&format!("hook `{}` failed: {}", error.hook_name, error.error));
+            }
+            Event::ActionError(error) => messages.warning(&format!("{} failed: {}", error.action_type, error.error)),
+            _ if out.is_json() || Some(node) == subject => {}
+            Event::TaskReady(_) => out.line(format_args!("{} {node} is ready", out.paint(Tone::Good, "→")))?,
+            Event::TaskWaiting(_) => out.line(format_args!("{} {node} waits again", out.paint(Tone::Warning, "→")))?,
+            Event::TaskBlocked(blocked) => {
+                let reason = text::line(&blocked.reason).into_owned();
+                out.line(format_args!("{} {node} is blocked: {reason}", out.paint(Tone::Bad, "→")))?;
+            }
+            Event::TaskCreated(created) => {
+                let goal = text::fit(&created.goal, 100);
+                out.line(format_args!("{} {node} created: {goal}", out.paint(Tone::Name, "→")))?;
+            }
+            Event::LeaseExpired(expired) => {
+                let owner = &expired.owner;
+                out.line(format_args!("{} the lease of {owner} on {node} ran out", out.paint(Tone::Warning, "→")))?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A moment in the person's own time zone.
+pub fn moment(at: Timestamp) -> String {
+    let moment = jiff::Timestamp::from_millisecond(at.millis()).unwrap_or_default();
+    moment.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// How long ago, or how long until, in one word.
+pub fn span(from: Timestamp, to: Timestamp) -> String {
+    let seconds = jiff::Span::new().milliseconds(to.millis().saturating_sub(from.millis()).max(0)).total(Unit::Second);
+    match seconds.unwrap_or_default() {
+        s if s < 60.0 => format!("{s:.0} s"),
+        s if s < 3600.0 => format!("{:.0} min", s / 60.0),
+        s if s < 86400.0 => format!("{:.1} h", s / 3600.0),
+        s => format!("{:.1} days", s / 86400.0),
+    }
+}
+
+/// What an event says, in a few words.
+pub fn summary(record: &Record) -> String {
+    let text = match &record.envelope.event {
+        Event::TaskCreated(created) => created.goal.clone(),
+        Event::TaskClaimed(claimed) => format!("by {} (epoch {})", claimed.owner, claimed.epoch),
+        Event::LeaseExpired(expired) => format!("of {} (epoch {})", expired.owner, expired.epoch),
+        Event::TaskCompleted(completed) => completed.result.clone().unwrap_or_default(),
+        Event::TaskBlocked(blocked) => blocked.reason.clone(),
+        Event::TaskNeedsContinuation(payload) => payload.reason.clone(),
+        Event::TaskReleased(payload) => payload.reason.clone(),
+        Event::TaskFailed(payload) => payload.reason.clone(),
+        Event::TaskReopened(payload) => format!("from {}: {}", payload.from, payload.reason),
+        Event::DependencyAdded(edge) => format!("{} {} {}", edge.from_id, edge.edge_type, edge.to_id),
+        Event::DependencyRemoved(edge) => format!("{} no longer linked to {}", edge.from_id, edge.to_id),
+        Event::DependencySatisfied(payload) => format!("by {}", payload.completed_task_id),
+        Event::AgentMetrics(metrics) => metrics.duration_ms.map(|ms| format!("{ms} ms")).unwrap_or_default(),
+        Event::AutoLabelSuggestion(suggestion) => suggestion.labels.join(", "),
+        Event::CompletionClaimed(claim) => format!("in {}", claim.run),
+        Event::HookError(error) => format!("{}: {}", error.hook_name, error.error),
+        Event::ActionError(error) => format!("{}: {}", error.action_type, error.error),
+        Event::HookStarted(hook) => hook.hook.clone(),
+        Event::HookFinished(hook) => hook.hook.clone(),
+        Event::IterationFailed(failed) => failed.error.clone(),
+        _ => String::new(),
+    };
+    if record.envelope.metadata.forced { format!("(forced) {text}") } else { text }
+}
+
+/// One event as one line.
+pub fn event(record: &Record, out: &mut Output) -> Done {
+    let node = match record.envelope.node {
+        Node::System => String::new(),
+        Node::Task(id) => id.to_string(),
+    };
+    let depth = usize::from(record.envelope.metadata.depth);
+    let kind = format!("{}{}", "  ".repeat(depth.min(4)), record.kind());
+    let room = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(66).max(20));
+    let said = text::fit(&summary(record), room);
+    let line = format!(
+        "{}  {}  {} {}  {said}",
+        out.paint(Tone::Faint, format_args!("{:>6}", record.seq.0)),
+        out.paint(Tone::Faint, moment(record.envelope.timestamp)),
+        out.paint(Tone::Strong, text::pad(&node, 6)),
+        out.paint(Tone::Name, text::pad(&kind, 24)),
+    );
+    out.line(line.trim_end())
+}

@@ -1,0 +1,270 @@
+//! Whose configuration may run: a person's decision, kept outside every project.
+//!
+//! One small file per project under the person's state directory says which content was trusted. Its name comes from
+//! the project's real path, so that a copy or a move asks again.
+//!
+//! Invariants:
+//! - Nothing inside a project can grant trust.
+//! - A record that is damaged or stands for other content grants nothing.
+//! - A record is replaced as a whole, and is on the disk when `grant` returns.
+//!
+//! Not here: what needs trust (the commands that run hooks); asking (`commands::trust`).
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use windlass_engine::Digest;
+
+use crate::config::Config;
+use crate::environment;
+use crate::failure::{Code, Failure};
+use crate::project::Project;
+
+/// A record is a few hundred bytes; anything larger is none.
+const RECORD: u64 = 64 * 1024;
+
+/// What a person has said about a project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    Trusted,
+    /// It was trusted once; since then the configuration or a workflow has changed.
+    Changed,
+    Never,
+}
+
+impl Trust {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Trusted => "trusted",
+            Self::Changed => "changed",
+            Self::Never => "never",
+        }
+    }
+}
+
+/// Whether the project may run what its configuration says.
+pub fn state(project: &Project, config: &Config) -> Result<Trust, Failure> {
+    match environment::state_directory() {
+        Some(directory) => Decisions::under(&directory).state(project, config),
+        None => Ok(Trust::Never),
+    }
+}
+
+/// Trusts the configuration as it was read, and the workflows as they are.
+pub fn grant(project: &Project, config: &Config) -> Result<(), Failure> {
+    decisions()?.grant(project, config)
+}
+
+/// Forgets the decision. Says whether there was one.
+pub fn revoke(project: &Project) -> Result<bool, Failure> {
+    decisions()?.revoke(project)
+}
+
+fn decisions() -> Result<Decisions, Failure> {
+    let directory = environment::state_directory().ok_or_else(|| {
+        Failure::new(Code::System, "there is no place to keep trust decisions in")
+            .caused_by("`WINDLASS_STATE_DIR`, `XDG_STATE_HOME` and `HOME` are unset or not absolute")
+            .hint("set `WINDLASS_STATE_DIR` to a directory of your own")
+    })?;
+    Ok(Decisions::under(&directory))
+}
+
+/// The decisions of one person.
+struct Decisions {
+    directory: PathBuf,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    version: u32,
+    /// For people who look at the file; the file's name is what counts.
+    project: String,
+    digest: String,
+}
+
+impl Decisions {
+    fn under(state: &Path) -> Self {
+        Self { directory: state.join("trust") }
+    }
+
+    fn record_file(&self, project: &Project) -> PathBuf {
+        self.directory.join(format!("{}.json", Digest::of(project.root.as_os_str().as_bytes())))
+    }
+
+    fn state(&self, project: &Project, config: &Config) -> Result<Trust, Failure> {
+        Ok(match self.record(project) {
+            None => Trust::Never,
+            Some(record) if record.digest == config.digest()?.to_string() => Trust::Trusted,
+            Some(_) => Trust::Changed,
+        })
+    }
+
+    fn record(&self, project: &Project) -> Option<Record> {
+        let file = self.record_file(project);
+        if !fs::metadata(&file).ok()?.is_file() {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        File::open(file).ok()?.take(RECORD).read_to_end(&mut bytes).ok()?;
+        serde_json::from_slice(&bytes).ok().filter(|record: &Record| record.version == 1)
+    }
+
+    fn grant(&self, project: &Project, config: &Config) -> Result<(), Failure> {
+        let record = Record {
+            version: 1,
+            project: project.root.to_string_lossy().into_owned(),
+            digest: config.digest()?.to_string(),
+        };
+        let text = serde_json::to_string(&record).expect("a record is plain text");
+        let file = self.record_file(project);
+        self.replace(&file, text.as_bytes()).map_err(|error| {
+            Failure::new(Code::System, format!("cannot record the decision in `{}`", file.display())).caused_by(error)
+        })
+    }
+
+    /// Writes beside the file and renames, so that a reader sees the old decision or the new one.
+    fn replace(&self, file: &Path, bytes: &[u8]) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
+        let beside = file.with_extension(format!("{}.new", std::process::id()));
+        let written =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside).and_then(|mut to| {
+                to.write_all(bytes)?;
+                to.sync_all()?;
+                fs::rename(&beside, file)
+            });
+        if written.is_err() {
+            // Best effort: the error that matters is the one above.
+            let _ = fs::remove_file(&beside);
+        }
+        written.and_then(|()| File::open(&self.directory)?.sync_all())
+    }
+
+    fn revoke(&self, project: &Project) -> Result<bool, Failure> {
+        let file = self.record_file(project);
+        match fs::remove_file(&file) {
+            Ok(()) => Ok(true),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
+            Err(error) => {
+                Err(Failure::new(Code::System, format!("cannot remove `{}`", file.display())).caused_by(error))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    struct Setting {
+        _directory: tempfile::TempDir,
+        project: Project,
+        decisions: Decisions,
+    }
+
+    impl Setting {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let root = directory.path().join("project");
+            fs::create_dir_all(root.join(".windlass/workflows")).unwrap();
+            let project = Project::at(&root).unwrap().unwrap();
+            let decisions = Decisions::under(&directory.path().join("state"));
+            let setting = Self { _directory: directory, project, decisions };
+            setting.write("config.yaml", "hooks: {stop: [{command: make test}]}\n");
+            setting
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            fs::write(self.project.directory().join(path), text).unwrap();
+        }
+
+        fn state(&self) -> Trust {
+            self.decisions.state(&self.project, &Config::load(&self.project).unwrap()).unwrap()
+        }
+
+        fn grant(&self) {
+            self.decisions.grant(&self.project, &Config::load(&self.project).unwrap()).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_decision_holds_for_what_was_seen() {
+        let setting = Setting::new();
+        assert_eq!(setting.state(), Trust::Never);
+        setting.grant();
+        assert_eq!(setting.state(), Trust::Trusted);
+
+        setting.write("config.yaml", "hooks: {stop: [{command: rm -rf .}]}\n");
+        assert_eq!(setting.state(), Trust::Changed);
+        setting.grant();
+        setting.write("workflows/w.json", "{}");
+        assert_eq!(setting.state(), Trust::Changed);
+        setting.grant();
+        assert_eq!(setting.state(), Trust::Trusted);
+
+        assert!(setting.decisions.revoke(&setting.project).unwrap());
+        assert_eq!(setting.state(), Trust::Never);
+        assert!(!setting.decisions.revoke(&setting.project).unwrap());
+    }
+
+    #[test]
+    fn what_was_read_is_trusted_and_not_what_came_later() {
+        let setting = Setting::new();
+        let seen = Config::load(&setting.project).unwrap();
+        setting.write("config.yaml", "hooks: {stop: [{command: something else}]}\n");
+        setting.decisions.grant(&setting.project, &seen).unwrap();
+        assert_eq!(setting.state(), Trust::Changed);
+    }
+
+    #[test]
+    fn a_damaged_record_grants_nothing() {
+        let setting = Setting::new();
+        setting.grant();
+        let file = setting.decisions.record_file(&setting.project);
+        for text in ["", "{", "{}", "[]", "{\"version\":2,\"project\":\"\",\"digest\":\"\"}"] {
+            fs::write(&file, text).unwrap();
+            assert_eq!(setting.state(), Trust::Never, "{text}");
+        }
+        fs::remove_file(&file).unwrap();
+        fs::create_dir(&file).unwrap();
+        assert_eq!(setting.state(), Trust::Never);
+    }
+
+    #[test]
+    fn another_place_is_another_project() {
+        let setting = Setting::new();
+        setting.grant();
+        let copy = setting.project.root.with_file_name("copy");
+        fs::rename(&setting.project.root, &copy).unwrap();
+        let moved = Project::at(&copy).unwrap().unwrap();
+        let config = Config::load(&moved).unwrap();
+        assert_eq!(setting.decisions.state(&moved, &config).unwrap(), Trust::Never);
+    }
+
+    #[test]
+    fn records_are_private_and_leave_nothing_beside_them() {
+        let setting = Setting::new();
+        setting.grant();
+        setting.grant();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&setting.decisions.directory), 0o700);
+        assert_eq!(mode(&setting.decisions.record_file(&setting.project)), 0o600);
+        assert_eq!(fs::read_dir(&setting.decisions.directory).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_state_directory_that_cannot_be_made_is_named() {
+        let setting = Setting::new();
+        let file = setting.project.root.join("file");
+        fs::write(&file, "").unwrap();
+        let config = Config::load(&setting.project).unwrap();
+        let failure = Decisions::under(&file).grant(&setting.project, &config).unwrap_err();
+        assert!(failure.message.starts_with("cannot record the decision in"), "{failure}");
+        assert_eq!(Decisions::under(&file).state(&setting.project, &config).unwrap(), Trust::Never);
+    }
+}
