@@ -3,7 +3,7 @@
 //! Invariants:
 //! - Total and deterministic: the same view and record give the same changes, today and at every replay.
 //! - An event that the rules could not have decided is refused with both sides named, so a replay checks the log.
-//! - Every row that an event concerns gets the event's position as its version.
+//! - Every row that an event concerns gets the event's position as its version: the task that it names, always.
 
 use crate::debt::{Debt, Effect};
 use crate::event::{Envelope, Event, EventType, Record, payload};
@@ -42,8 +42,15 @@ fn put(task: Task) -> Change {
 impl Fold<'_> {
     fn changes(&self) -> Changes {
         let mut changes = self.event()?;
+        if let Some(id) = self.envelope().node.task()
+            && !changes.iter().any(|change| matches!(change, Change::PutTask(task) if task.id == id))
+        {
+            changes.push(put(self.own_task()?));
+        }
         if let Some(owed) = &self.envelope().metadata.owes {
-            changes.extend((0..).zip(&owed.hooks).map(|(index, hook)| {
+            // A turn is itself a debt of the event that begins it, and the first.
+            let first = u32::from(self.record.kind() == EventType::IterationStarted);
+            changes.extend((first..).zip(&owed.hooks).map(|(index, hook)| {
                 Change::PutDebt(Box::new(Debt {
                     id: DebtId { seq: self.record.seq, index },
                     effect: Effect::Hook(hook.clone()),
@@ -79,13 +86,11 @@ impl Fold<'_> {
             Event::TaskDeleted(deleted) => self.deleted(&deleted.edges_removed),
             Event::DependencyAdded(added) => self.edge_added(added),
             Event::DependencyRemoved(removed) => self.edge_removed(removed.edge_id),
-            Event::DependencySatisfied(_) | Event::AgentMetrics(_) | Event::AutoLabelSuggestion(_) => {
-                self.touched(|_| {})
-            }
-            Event::HookError(_) | Event::ActionError(_) => match self.envelope().node.task() {
-                Some(_) => self.touched(|_| {}),
-                None => Ok(Vec::new()),
-            },
+            Event::DependencySatisfied(_)
+            | Event::AgentMetrics(_)
+            | Event::AutoLabelSuggestion(_)
+            | Event::HookError(_)
+            | Event::ActionError(_) => Ok(Vec::new()),
             Event::ConfigRecorded(config) => {
                 Ok(vec![Change::PutConfig { digest: config.digest, text: config.text.clone() }])
             }
@@ -235,6 +240,10 @@ impl Fold<'_> {
     fn edge_added(&self, added: &payload::DependencyAdded) -> Changes {
         let edge =
             Edge { id: EdgeId(self.record.seq.0), from_id: added.from_id, to_id: added.to_id, kind: added.edge_type };
+        let same = |other: &Edge| (other.to_id, other.kind) == (edge.to_id, edge.kind);
+        if edge.from_id == edge.to_id || self.view.edges(edge.from_id, Direction::From)?.iter().any(same) {
+            return Err(self.unfit(format!("{} {} {} cannot be added", edge.from_id, edge.kind, edge.to_id)));
+        }
         let mut changes = vec![Change::PutEdge(edge)];
         let counts = match edge.wait() {
             Some((waiter, target)) => {
@@ -310,11 +319,12 @@ impl Fold<'_> {
         let id = DebtId { seq: self.record.seq, index: 0 };
         let mut config = None;
         let mut changes = self.session(|session| {
+            let next = session.turn.is_none() && session.iteration + 1 == started.run.iteration;
+            config = Some(session.config).filter(|_| next && session.name == started.run.session);
             session.iteration = started.run.iteration;
             session.turn = Some((started.run.clone(), id));
-            config = Some(session.config);
         })?;
-        let config = config.expect("the session was folded");
+        let config = config.ok_or_else(|| self.unfit(format!("{} is not the next turn", started.run)))?;
         changes.push(Change::PutDebt(Box::new(Debt {
             id,
             effect: Effect::Turn { session: name.clone(), run: started.run.clone() },

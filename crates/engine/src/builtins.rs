@@ -82,12 +82,7 @@ fn check_dependents(record: &Record, view: &dyn View) -> Answer {
     let mut actions = Vec::new();
     for id in waiters(view, completed)? {
         let Some(task) = view.task(id)? else { continue };
-        let waits = match task.state {
-            State::Created => true,
-            State::Blocked => task.blocked.is_some_and(|blocked| blocked.by.is_some()),
-            _ => false,
-        };
-        if waits && task.open_dependencies == 0 {
+        if task.state == State::Created && task.open_dependencies == 0 {
             let satisfied = payload::DependencySatisfied { dependent_task_id: id, completed_task_id: completed };
             actions.push(Action::UpdateTask { task: id, action: TaskAction::Ready });
             actions.push(Action::Log { node: Node::Task(id), event: satisfied.into() });

@@ -175,10 +175,10 @@ impl Serialize for Cause {
 impl<'de> Deserialize<'de> for Cause {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let number = i64::deserialize(from)?;
-        Ok(match u32::try_from(-number) {
-            Ok(steps) if steps > 0 => Self::Back(steps),
-            _ => Self::At(Seq(number.unsigned_abs())),
-        })
+        if number >= 0 {
+            return Ok(Self::At(Seq(number.unsigned_abs())));
+        }
+        u32::try_from(number.unsigned_abs()).map(Self::Back).map_err(serde::de::Error::custom)
     }
 }
 

@@ -9,7 +9,7 @@
 //! Invariants:
 //! - Nothing here does I/O, reads a clock, or draws a random number: time, ids and look-ups are inputs.
 //! - Events record decisions. `apply` folds them and never decides again.
-//! - A task changes its state through an event of its own, along the table in [`moves`].
+//! - A task changes its state through an event of its own, along the table in [`MOVES`].
 //!
 //! Not here: where events are kept (`store`), how work is done (`runner`), how anything is shown (`cli`).
 

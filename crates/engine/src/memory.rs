@@ -47,6 +47,12 @@ impl Memory {
         tasks.chain(edges).chain(sessions).chain(debts).chain(configs)
     }
 
+    /// Carries out the changes of a commit that ends at this position, as every view does.
+    pub fn carry_out(&mut self, changes: Vec<Change>, head: Seq) {
+        changes.into_iter().for_each(|change| self.execute(change));
+        self.head = head;
+    }
+
     pub fn tasks(&self) -> impl Iterator<Item = &Task> {
         self.tasks.values()
     }

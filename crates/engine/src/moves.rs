@@ -37,15 +37,15 @@ use State::{Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuat
 /// All legal moves. `task_created` makes the row and is not in the table.
 pub const MOVES: &[Move] = &[
     Move { on: On::TaskReady, from: &[Created], to: Ready, clears: &[], forced_from: &[] },
-    Move { on: On::TaskWaiting, from: &[Ready], to: Created, clears: &[], forced_from: &[] },
+    Move { on: On::TaskWaiting, from: &[Ready], to: Created, clears: &[Claim], forced_from: &[] },
     Move {
         on: On::TaskStarted,
         from: &[Ready, NeedsContinuation],
         to: Active,
-        clears: &[Reason, Claim],
+        clears: &[Reason, Claim, BlockedField],
         forced_from: &[Created, Blocked],
     },
-    Move { on: On::LeaseExpired, from: &[Active], to: Created, clears: &[Lease, Claim], forced_from: &[] },
+    Move { on: On::LeaseExpired, from: &[Active, Submitted], to: Created, clears: &[Lease, Claim], forced_from: &[] },
     Move {
         on: On::TaskReleased,
         from: &[Active, Submitted, NeedsContinuation],
@@ -94,7 +94,7 @@ pub const MOVES: &[Move] = &[
         on: On::TaskDeleted,
         from: &[Created, Ready, Active, Submitted, Completed, Blocked, NeedsContinuation, Failed],
         to: Deleted,
-        clears: &[Lease, Claim],
+        clears: &[Lease, Claim, BlockedField],
         forced_from: &[],
     },
 ];

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{EdgeId, Epoch, OwnerName, RunId, Seq, TaskId, TypeName};
 use crate::time::Timestamp;
 
-/// Where a task stands. The legal moves between states are in [`crate::moves`].
+/// Where a task stands. The legal moves between states are in [`crate::MOVES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -121,7 +121,7 @@ impl Display for Priority {
 
 /// Why a task waits for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Blocked {
     pub reason: String,
     /// What would have to be known.
@@ -142,7 +142,7 @@ pub struct Lease {
 
 /// An agent's word, from inside its turn, that the task is done. The runner judges it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Claim {
     pub run: RunId,
     #[serde(default, skip_serializing_if = "Option::is_none")]

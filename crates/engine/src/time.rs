@@ -10,8 +10,8 @@ use crate::id::as_text;
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The last moment that RFC 3339 can name with four digits of year.
-    const LAST: i64 = 253_402_300_799_999;
+    /// The last moment of which the calendar can say what day it is in every time zone: 9999-12-30T22:00:00Z.
+    const LAST: i64 = 253_402_207_200_000;
 
     /// A moment given in milliseconds since 1970, kept within the years 0 to 9999.
     pub fn from_millis(millis: i64) -> Self {

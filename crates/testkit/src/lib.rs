@@ -1,1 +1,15 @@
+//! What the tests of several crates share. Development only.
+//!
+//! [`history`] makes random sequences of commands, [`project`] carries them out in memory, [`model`] says what should
+//! have come of them, and [`invariants`] what may never come of any. A test of another view runs the same history
+//! against it and compares.
 
+pub mod debts;
+pub mod history;
+pub mod invariants;
+pub mod model;
+pub mod project;
+
+pub use history::{Ask, Right, Step, Turn, histories, rules};
+pub use model::Model;
+pub use project::Project;

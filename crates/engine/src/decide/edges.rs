@@ -41,10 +41,7 @@ impl Deciding<'_, '_> {
         let removed = payload::DependencyRemoved { edge_id: edge.id, from_id: from, to_id: to };
         self.emit(Node::Task(from), removed)?;
         let Some((waiter, awaited)) = edge.wait() else { return Ok(()) };
-        let task = self.task(waiter)?;
-        if task.blocked.is_some_and(|blocked| blocked.by == Some(awaited)) && task.state == State::Blocked {
-            self.emit(Node::Task(waiter), payload::TaskUnblocked {})?;
-        }
+        self.free(waiter, awaited)?;
         self.settle(waiter)
     }
 

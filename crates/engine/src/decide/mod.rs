@@ -148,12 +148,22 @@ impl<'v, 'r> Deciding<'v, 'r> {
     fn run_hooks(&mut self) -> Result<(), Refusal> {
         let mut next = 0;
         while next < self.entries.len() {
-            for action in self.answers(next)? {
-                self.act(next, &action)?;
+            if self.is_heard(next) {
+                for action in self.answers(next)? {
+                    self.act(next, &action)?;
+                }
             }
             next += 1;
         }
         Ok(())
+    }
+
+    /// Whether the hooks of an event run. Errors beyond the bounds are only recorded: hooks for errors that lead to
+    /// errors would never come to an end.
+    fn is_heard(&self, index: usize) -> bool {
+        let record = &self.entries[index].record;
+        let is_error = matches!(record.kind(), EventType::HookError | EventType::ActionError);
+        !is_error || (record.envelope.metadata.depth <= Limits::DEPTH && self.added < Limits::EVENTS)
     }
 
     /// What the hooks of an event ask for, in their order. A hook that fails is recorded and keeps nobody from running.
@@ -170,6 +180,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
                     let failed = payload::HookError { hook_name: hook.name.clone(), error, original_event };
                     self.caused_by(index);
                     self.emit(record.envelope.node, failed)?;
+                    self.added += 1;
                 }
             }
         }
@@ -182,7 +193,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
         let before = self.entries.len();
         match self.perform(action) {
             Ok(()) => {
-                self.added += if action.counts() { self.entries.len() - before } else { 0 };
+                self.added += if self.counts(action) { self.entries.len() - before } else { 0 };
                 Ok(())
             }
             Err(refusal) if refusal.is_fatal() => Err(refusal),
@@ -193,16 +204,23 @@ impl<'v, 'r> Deciding<'v, 'r> {
                     error: refusal.to_string(),
                     payload: action.payload(),
                 };
+                self.added += 1;
                 self.emit(Node::System, error).map(drop)
             }
         }
+    }
+
+    /// Whether an action counts towards the bound on events. What the graph bounds does not, where it is the command
+    /// itself that leads to it.
+    fn counts(&self, action: &Action) -> bool {
+        self.depth > 1 || action.counts()
     }
 
     fn perform(&mut self, action: &Action) -> Result<(), Refusal> {
         if self.depth > Limits::DEPTH {
             return Err(Refusal::CascadeLimit { limit: format!("{} steps", Limits::DEPTH) });
         }
-        if action.counts() && self.added >= Limits::EVENTS {
+        if self.counts(action) && self.added >= Limits::EVENTS {
             return Err(Refusal::CascadeLimit { limit: format!("{} events", Limits::EVENTS) });
         }
         match action {
@@ -259,8 +277,12 @@ impl<'v, 'r> Deciding<'v, 'r> {
         Ok(seq)
     }
 
-    /// The effectful hooks of an event. The configuration that they come from is recorded before it is named.
+    /// The effectful hooks of an event. The configuration that they come from is recorded before it is named, and so
+    /// that record itself can owe none.
     fn owed_by(&mut self, event: EventType) -> Result<Option<Owed>, Refusal> {
+        if event == EventType::ConfigRecorded {
+            return Ok(None);
+        }
         let Some(effects) = &self.rules.effects else { return Ok(None) };
         let Some(hooks) = effects.hooks.get(&event).filter(|hooks| !hooks.is_empty()) else { return Ok(None) };
         let config = self.record_config(&effects.config)?;

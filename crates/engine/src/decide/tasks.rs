@@ -102,10 +102,16 @@ impl Deciding<'_, '_> {
             self.expire(id)?;
         }
         let task = self.task(id)?;
-        self.check_startable(&task)?;
-        if !task.state.is_claimable() {
+        if task.state == State::Created {
             return Err(Refusal::OpenDependencies { id, open: self.open(id)? });
         }
+        // An override may start a task; it does not make one fit to be handed out.
+        if !task.state.is_claimable() {
+            let from = State::ALL.into_iter().filter(|state| state.is_claimable()).collect();
+            let event = EventType::TaskClaimed;
+            return Err(Refusal::IllegalMove { id, state: task.state, event, from, forceable: false });
+        }
+        self.may_touch(&task)?;
         let epoch = Epoch(task.epoch.0 + 1);
         self.emit(Node::Task(id), payload::TaskClaimed { owner: owner.clone(), epoch, until })?;
         self.emit(Node::Task(id), payload::TaskStarted { context: Value::Null }).map(drop)
@@ -127,6 +133,9 @@ impl Deciding<'_, '_> {
     }
 
     pub(super) fn start(&mut self, id: TaskId, context: &Value) -> Result<(), Refusal> {
+        if nests_deeper(context, Limits::NESTING) {
+            return Err(Refusal::invalid("the context", format!("is nested more than {} deep", Limits::NESTING)));
+        }
         if context.to_string().len() > Limits::CONTEXT {
             return Err(Refusal::invalid("the context", format!("has more than {} bytes", Limits::CONTEXT)));
         }
@@ -160,7 +169,13 @@ impl Deciding<'_, '_> {
             return Err(Refusal::OpenDependencies { id, open: self.open(id)? });
         }
         self.movable(id, EventType::TaskCompleted)?;
-        self.emit(Node::Task(id), payload::TaskCompleted { result, artifacts }).map(drop)
+        self.emit(Node::Task(id), payload::TaskCompleted { result, artifacts })?;
+        for waiter in waiters(&self.draft, id)? {
+            if self.free(waiter, id)? {
+                self.block_in_vain(waiter)?;
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn block(&mut self, id: TaskId, reason: &str, needs: &[String]) -> Result<(), Refusal> {
@@ -200,12 +215,8 @@ impl Deciding<'_, '_> {
         self.emit(Node::Task(id), payload::TaskReopened { from, reason: reason.to_owned() })?;
         self.settle(id)?;
         for waiter in waiters(&self.draft, id)? {
-            let task = self.task(waiter)?;
-            if task.state == State::Ready {
-                self.emit(Node::Task(waiter), payload::TaskWaiting {})?;
-            } else if task.blocked.is_some_and(|blocked| blocked.by == Some(id)) {
-                self.emit(Node::Task(waiter), payload::TaskUnblocked {})?;
-            }
+            self.free(waiter, id)?;
+            self.settle(waiter)?;
         }
         Ok(())
     }
@@ -261,10 +272,8 @@ impl Deciding<'_, '_> {
         if !matches!(task.state, State::Created | State::Ready) {
             return Ok(());
         }
-        for other in awaited(&self.draft, id)? {
-            if self.task(other)?.state == State::Failed {
-                return self.block_by(id, other, &format!("its dependency {other} failed"));
-            }
+        if self.block_in_vain(id)? {
+            return Ok(());
         }
         match (task.state, task.open_dependencies) {
             (State::Created, 0) => self.emit(Node::Task(id), payload::TaskReady {}).map(drop),
@@ -279,10 +288,27 @@ impl Deciding<'_, '_> {
         if task.open_dependencies > 0 {
             return Err(Refusal::OpenDependencies { id, open: self.open(id)? });
         }
-        if task.state == State::Blocked && task.blocked.is_some_and(|blocked| blocked.by.is_some()) {
+        self.simple_move(id, payload::TaskReady {})
+    }
+
+    /// A task that the end of a dependency had blocked waits again. Answers whether it had.
+    pub(super) fn free(&mut self, id: TaskId, dependency: TaskId) -> Result<bool, Refusal> {
+        let blocked = self.task(id)?.blocked.is_some_and(|blocked| blocked.by == Some(dependency));
+        if blocked {
             self.emit(Node::Task(id), payload::TaskUnblocked {})?;
         }
-        self.simple_move(id, payload::TaskReady {})
+        Ok(blocked)
+    }
+
+    /// Blocks a task that waits for a failed one. Answers whether it does.
+    fn block_in_vain(&mut self, id: TaskId) -> Result<bool, Refusal> {
+        for other in awaited(&self.draft, id)? {
+            if self.task(other)?.state == State::Failed {
+                self.block_by(id, other, &format!("its dependency {other} failed"))?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn block_waiters(&mut self, id: TaskId, reason: &str) -> Result<(), Refusal> {
@@ -322,6 +348,14 @@ impl Deciding<'_, '_> {
             }
         }
         Ok(open)
+    }
+}
+
+fn nests_deeper(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(list) => levels == 0 || list.iter().any(|inner| nests_deeper(inner, levels - 1)),
+        Value::Object(map) => levels == 0 || map.values().any(|inner| nests_deeper(inner, levels - 1)),
+        _ => false,
     }
 }
 

@@ -1,0 +1,280 @@
+//! Who may do what to a task: persons, holders of a lease, agents inside a turn, and overrides.
+
+use super::script::{Script, check, default_rules};
+use crate::event::EventType;
+use crate::id::Epoch;
+use crate::task::State;
+
+#[test]
+fn an_agent_inside_its_turn_only_claims_to_be_done() {
+    check(
+        "add one
+         session a task=T1
+         claim T1 by=w1 for=60s
+         turn a by=w1
+         --
+         run=a.1 complete T1 all green
+         epoch=1 complete T1",
+        "T1 completion_claimed a.1
+         T1 task_completed",
+    );
+    let script = "add one\nsession a task=T1\nturn a by=w1\nrun=a.1 complete T1 all green";
+    let project = Script::after(default_rules(), script);
+    let task = project.task("T1");
+    assert_eq!((task.state, task.claim.unwrap().result.as_deref()), (State::Ready, Some("all green")));
+    let claimed = project.log.last().unwrap();
+    assert_eq!(claimed.envelope.session.as_ref().map(|name| name.as_str()), Some("a"));
+    assert_eq!(claimed.envelope.iteration, Some(1));
+}
+
+#[test]
+fn force_inside_a_turn_is_still_only_a_claim() {
+    check(
+        "add one
+         add two after=T1
+         session a
+         turn a by=w1
+         --
+         forced complete T1 run=a.1
+         forced complete T2 run=a.1",
+        "T1 completion_claimed a.1 (forced)
+         ! cannot complete T2: it is created, and that is possible only from ready, active, submitted or needs_continuation",
+    );
+}
+
+#[test]
+fn a_turn_that_is_over_completes_nothing() {
+    check(
+        "add one
+         session a
+         turn a by=w1
+         turn-done a.1
+         --
+         run=a.1 complete T1
+         turn a by=w1
+         run=a.1 complete T1
+         run=a.2 complete T1",
+        "! the turn a.1.0000000000000007 is over; what it claims comes too late
+         system iteration_started a.2
+         ! the turn a.1.0000000000000007 is over; what it claims comes too late
+         T1 completion_claimed a.2",
+    );
+}
+
+#[test]
+fn a_turn_of_a_session_that_nobody_knows_is_no_turn() {
+    check("add one\n--\nrun=elsewhere.1 complete T1", "T1 task_completed");
+}
+
+#[test]
+fn a_claim_does_not_outlive_the_attempt() {
+    let script = "add one\nsession a\nturn a by=w1\nrun=a.1 complete T1\nstart T1";
+    assert_eq!(Script::after(default_rules(), script).task("T1").claim, None);
+}
+
+#[test]
+fn while_somebody_holds_a_task_nobody_else_moves_it() {
+    check(
+        "add one
+         claim T1 by=w1 for=60s
+         --
+         complete T1
+         fail T1
+         block T1
+         release T1
+         submit T1
+         delete T1
+         delete T1 cascade
+         epoch=2 complete T1
+         epoch=1 submit T1
+         complete T1
+         epoch=1 complete T1
+         epoch=1 complete T1",
+        "! T1 is held by w1 (epoch 1)
+         ! T1 is held by w1 (epoch 1)
+         ! T1 is held by w1 (epoch 1)
+         ! T1 is held by w1 (epoch 1)
+         ! T1 is held by w1 (epoch 1)
+         ! T1 is held by w1 (epoch 1)
+         ! T1 is held by w1 (epoch 1)
+         ! epoch 2 of T1 is over; epoch 1 holds it
+         T1 task_submitted
+         ! T1 is held by w1 (epoch 1)
+         T1 task_completed
+         ! cannot complete T1: it is completed, and that is possible only from ready, active, submitted or needs_continuation",
+    );
+}
+
+#[test]
+fn whoever_held_a_task_before_has_no_say() {
+    check(
+        "add one
+         claim T1 by=w1 for=60s
+         epoch=1 release T1
+         --
+         epoch=1 complete T1
+         claim T1 by=w2 for=60s
+         epoch=1 submit T1
+         epoch=2 submit T1",
+        "! epoch 1 of T1 is over; nobody holds it
+         T1 task_claimed w2 epoch 2
+         T1 task_started
+         ! epoch 1 of T1 is over; epoch 2 holds it
+         T1 task_submitted",
+    );
+}
+
+#[test]
+fn an_override_is_possible_and_audited() {
+    check(
+        "add one
+         claim T1 by=w1 for=60s
+         --
+         forced complete T1
+         add two labels=agent
+         forced complete T2",
+        "T1 task_completed (forced)
+         T2 task_created
+         T2 task_ready
+         T2 task_completed (forced)
+         T3 task_created
+         T3 dependency_added spawned_by T2
+         T3 task_ready
+         T2 agent_metrics",
+    );
+}
+
+#[test]
+fn every_state_but_the_legal_ones_names_the_way_out() {
+    let mut project = Script::after(default_rules(), "add one\nadd two after=T1");
+    assert_eq!(project.run("submit T1"), ["! cannot submit T1: it is ready, and that is possible only from active"]);
+    assert_eq!(project.run("unblock T1"), ["! cannot unblock T1: it is ready, and that is possible only from blocked"]);
+    let refusal = project.run("fail T2").remove(0);
+    assert!(refusal.starts_with("! cannot fail T2: it is created"), "{refusal}");
+    assert_eq!(project.run("forced fail T2"), ["T2 task_failed (forced)"]);
+}
+
+#[test]
+fn the_most_urgent_and_then_the_oldest_is_claimed_next() {
+    check(
+        "add one
+         add two prio=1
+         add three prio=1
+         add four prio=0 after=T1
+         --
+         claim by=w1 for=60s
+         claim by=w1 for=60s
+         claim by=w1 for=60s
+         claim by=w1 for=60s",
+        "T2 task_claimed w1 epoch 1
+         T2 task_started
+         T3 task_claimed w1 epoch 1
+         T3 task_started
+         T1 task_claimed w1 epoch 1
+         T1 task_started
+         ! nothing is ready",
+    );
+}
+
+#[test]
+fn what_needs_another_attempt_can_be_claimed() {
+    check(
+        "add one
+         claim T1 by=w1 for=60s
+         epoch=1 continue T1 no commits
+         --
+         claim by=w2 for=60s",
+        "T1 task_claimed w2 epoch 2
+         T1 task_started",
+    );
+}
+
+#[test]
+fn a_lease_holds_to_its_last_moment_and_then_runs_out() {
+    check(
+        "add one
+         claim T1 by=w1 for=60s
+         --
+         later 60s
+         claim T1 by=w2 for=60s
+         later 1s
+         claim T1 by=w2 for=60s
+         epoch=1 complete T1",
+        "! cannot start T1: it is active, and that is possible only from ready or needs_continuation
+         T1 lease_expired w1 epoch 1
+         T1 task_ready
+         T1 task_claimed w2 epoch 2
+         T1 task_started
+         ! epoch 1 of T1 is over; epoch 2 holds it",
+    );
+}
+
+#[test]
+fn a_lease_that_ran_out_holds_until_somebody_else_claims() {
+    check("add one\nclaim T1 by=w1 for=60s\nlater 90s\n--\nepoch=1 complete T1", "T1 task_completed");
+}
+
+#[test]
+fn a_submitted_task_whose_holder_is_gone_is_claimed_again() {
+    check(
+        "add one
+         claim T1 by=w1 for=60s
+         epoch=1 submit T1
+         add two
+         later 61s
+         --
+         claim T2 by=w2 for=60s",
+        "T1 lease_expired w1 epoch 1
+         T1 task_ready
+         T2 task_claimed w2 epoch 1
+         T2 task_started",
+    );
+}
+
+#[test]
+fn a_lease_that_runs_out_on_a_blocked_graph_blocks_again() {
+    check(
+        "add one
+         add two
+         claim T2 by=w1 for=60s
+         link T2 depends_on T1
+         fail T1
+         later 61s
+         add three
+         --
+         claim by=w1 for=60s",
+        "T2 lease_expired w1 epoch 1
+         T2 task_blocked by T1
+         T3 task_claimed w1 epoch 1
+         T3 task_started",
+    );
+}
+
+#[test]
+fn a_lease_has_to_end_in_the_future() {
+    check("add one\n--\nclaim T1 by=w1 for=0s", "! a lease has to end in the future");
+}
+
+#[test]
+fn not_even_force_claims_what_cannot_be_claimed() {
+    check(
+        "add one
+         add two after=T1
+         add three
+         block T3
+         --
+         forced claim T2 by=w1 for=60s
+         forced claim T3 by=w1 for=60s",
+        "! T2 waits for T1
+         ! cannot start T3: it is blocked, and that is possible only from ready or needs_continuation",
+    );
+}
+
+#[test]
+fn epochs_only_grow() {
+    let script = "add one\nclaim T1 by=w1 for=9s\nepoch=1 release T1\nclaim T1 by=w1 for=9s\nepoch=2 fail T1\n\
+                  reopen T1\nclaim T1 by=w1 for=9s";
+    let project = Script::after(default_rules(), script);
+    assert_eq!(project.task("T1").epoch, Epoch(3));
+    assert_eq!(project.data(EventType::TaskClaimed)["epoch"], 3);
+}

@@ -1,0 +1,171 @@
+//! The built-ins, with the examples that their specification prints.
+
+use serde_json::json;
+
+use super::script::{Script, check, check_with, default_rules};
+use crate::command::{Command, NewTask};
+use crate::decide::Rules;
+use crate::event::EventType;
+use crate::graph::waiters;
+use crate::task::EdgeKind;
+use crate::view::{Direction, View};
+
+fn research() -> NewTask {
+    NewTask {
+        goal: "Research graph patterns".to_owned(),
+        labels: vec!["agent".to_owned(), "research".to_owned()],
+        deliverables: vec!["Research doc".to_owned(), "Pattern catalog".to_owned()],
+        priority: 1.try_into().unwrap(),
+        ..NewTask::default()
+    }
+}
+
+#[test]
+fn a_completed_agent_task_gets_a_review() {
+    let mut project = Script::new(default_rules());
+    project.ask(&Command::CreateTask(research())).unwrap();
+    let answered = project.run("complete T1 Research complete");
+    let expected = [
+        "T1 task_completed",
+        "T2 task_created",
+        "T2 dependency_added spawned_by T1",
+        "T2 task_ready",
+        "T1 agent_metrics",
+    ];
+    assert_eq!(answered, expected);
+    assert_eq!(project.data(EventType::TaskCompleted), json!({"result": "Research complete", "artifacts": []}));
+    assert_eq!(
+        project.data(EventType::TaskCreated),
+        json!({
+            "goal": "Review: Research graph patterns",
+            "deliverables": ["Review completed", "Feedback provided"],
+            "labels": ["review", "agent", "research"],
+            "priority": 1,
+        }),
+    );
+    let edges = project.memory.edges("T2".parse().unwrap(), Direction::From).unwrap();
+    let edges: Vec<_> = edges.iter().map(|edge| (edge.kind, edge.to_id.to_string())).collect();
+    assert_eq!(edges, [(EdgeKind::SpawnedBy, "T1".to_owned())]);
+    assert_eq!(waiters(&project.memory, "T1".parse().unwrap()).unwrap(), [], "a review waits for nobody");
+}
+
+#[test]
+fn the_review_is_caused_by_the_completion() {
+    let project = Script::after(default_rules(), "add mend it labels=agent\ncomplete T1");
+    let completed = project.log.iter().find(|record| record.kind() == EventType::TaskCompleted).unwrap();
+    let review = project.log.iter().rfind(|record| record.kind() == EventType::TaskCreated).unwrap();
+    assert_eq!(review.cause(), Some(completed.seq));
+    assert_eq!((completed.envelope.metadata.depth, review.envelope.metadata.depth), (0, 1));
+    assert_eq!(completed.cause(), None);
+}
+
+#[test]
+fn a_review_inherits_the_most_urgent_priority() {
+    let project = Script::after(default_rules(), "add put out the fire labels=agent prio=0\ncomplete T1");
+    assert_eq!(project.task("T2").priority, 0.try_into().unwrap());
+}
+
+#[test]
+fn a_review_is_not_reviewed() {
+    check(
+        "add mend it labels=agent
+         complete T1
+         --
+         complete T2",
+        "T2 task_completed
+         T2 agent_metrics",
+    );
+}
+
+#[test]
+fn a_task_of_a_person_gets_neither_review_nor_metrics() {
+    check("add mend it labels=agents\n--\ncomplete T1", "T1 task_completed");
+}
+
+#[test]
+fn the_last_dependency_makes_a_task_ready() {
+    check(
+        "add ten
+         add fifteen
+         add twenty after=T1,T2
+         start T2
+         --
+         complete T1
+         complete T2",
+        "T1 task_completed
+         T2 task_completed
+         T3 task_ready
+         T3 dependency_satisfied T2",
+    );
+    let project = Script::after(default_rules(), "add a\nadd b\nadd c after=T1,T2\nstart T2\ncomplete T1\ncomplete T2");
+    assert_eq!(project.data(EventType::DependencySatisfied), json!({"dependentTaskId": "T3", "completedTaskId": "T2"}),);
+}
+
+#[test]
+fn the_metrics_of_an_agent_task() {
+    let mut project = Script::new(default_rules());
+    project.ask(&Command::CreateTask(research())).unwrap();
+    project.run("start T1\nlater 9000s\ncomplete T1");
+    assert_eq!(
+        project.data(EventType::AgentMetrics),
+        json!({
+            "goal": "Research graph patterns",
+            "labels": ["agent", "research"],
+            "priority": 1,
+            "durationMs": 9_000_000,
+            "deliverables": ["Research doc", "Pattern catalog"],
+        }),
+    );
+}
+
+#[test]
+fn a_task_that_was_never_started_took_no_known_time() {
+    let project = Script::after(default_rules(), "add mend it labels=agent\nlater 5s\ncomplete T1");
+    assert_eq!(project.data(EventType::AgentMetrics)["durationMs"], json!(null));
+}
+
+#[test]
+fn a_task_that_was_taken_up_again_counts_from_its_first_start() {
+    let script = "add mend it labels=agent\nstart T1\nlater 5s\nrelease T1\nstart T1\nlater 5s\ncomplete T1";
+    let project = Script::after(default_rules(), script);
+    assert_eq!(project.data(EventType::AgentMetrics)["durationMs"], json!(10_000));
+}
+
+fn with_auto_labels() -> Rules {
+    let mut rules = default_rules();
+    rules.registry.configure("auto-label-by-keyword", true, None).unwrap();
+    rules
+}
+
+#[test]
+fn labels_are_suggested_only_where_that_is_switched_on() {
+    check("add fix the slow start", "T1 task_created\nT1 task_ready");
+    check_with(
+        with_auto_labels(),
+        "add fix the slow start",
+        "T1 task_created\nT1 task_ready\nT1 auto_label_suggestion bug,performance",
+    );
+}
+
+#[test]
+fn labels_are_suggested_by_whole_words() {
+    let nothing = "T1 task_created\nT1 task_ready";
+    check_with(with_auto_labels(), "add add a prefix to the latest debugger", nothing);
+    check_with(with_auto_labels(), "add fix it labels=bug", nothing);
+    check_with(with_auto_labels(), "add (Bug): crash!", &format!("{nothing}\nT1 auto_label_suggestion bug"));
+}
+
+#[test]
+fn the_built_ins_run_in_the_order_of_their_priorities() {
+    let rules = default_rules();
+    let hooks: Vec<_> = rules.registry.hooks().iter().map(|hook| (&*hook.name, hook.priority, hook.enabled)).collect();
+    assert_eq!(
+        hooks,
+        [
+            ("auto-label-by-keyword", 5, false),
+            ("auto-create-review-task", 10, true),
+            ("check-dependency-satisfaction", 20, true),
+            ("track-agent-task-lifecycle", 50, true),
+        ],
+    );
+}

@@ -1,0 +1,133 @@
+//! Work that is owed, and the table of what happens where it was interrupted.
+
+use super::script::{Script, check_with, default_rules};
+use crate::debt::{Effect, HookClass, OnFailure, OwedHook, Recovery};
+use crate::decide::{Effects, Rules};
+use crate::event::EventType;
+use crate::view::View;
+
+/// Starting a task, or a turn, makes one hook owed by `w1`.
+fn owing(class: HookClass, on_failure: OnFailure) -> Rules {
+    let hook = OwedHook { hook: "push".to_owned(), class, on_failure };
+    let hooks = [EventType::TaskStarted, EventType::IterationStarted].map(|event| (event, vec![hook.clone()])).into();
+    let effects = Effects { config: "hooks: {}".to_owned(), owner: "w1".parse().unwrap(), hooks };
+    Rules { effects: Some(effects), ..default_rules() }
+}
+
+/// A project in which the hook is owed under 4.0.
+fn owed(class: HookClass, on_failure: OnFailure) -> Script {
+    Script::after(owing(class, on_failure), "add one\nstart T1")
+}
+
+#[test]
+fn an_effect_is_begun_once_by_its_owner_and_finished_once() {
+    check_with(
+        owing(HookClass::Other, OnFailure::Ignore),
+        "add one
+         start T1
+         --
+         finish 4.0
+         begin 4.0 by=w2
+         begin 4.0 by=w1
+         begin 4.0 by=w1
+         finish 4.0
+         finish 4.0
+         begin 4.0 by=w1
+         recover 4.0 by=w1",
+        "! 4.0 has not begun
+         ! 4.0 is somebody else's
+         T1 hook_started push 1 by w1
+         ! 4.0 has begun already
+         T1 hook_finished push Success
+         ! nothing is owed under 4.0
+         ! nothing is owed under 4.0
+         ! nothing is owed under 4.0",
+    );
+}
+
+#[test]
+fn what_was_never_begun_is_run_whatever_it_is() {
+    for class in [HookClass::Gate, HookClass::Vcs, HookClass::Webhook, HookClass::Idempotent, HookClass::Other] {
+        let mut project = owed(class, OnFailure::Block);
+        let debt = project.memory.owed(None).unwrap().unwrap();
+        assert_eq!(debt.recovery(), Recovery::Run);
+        assert_eq!(project.run("recover 4.0 by=w2"), ["T1 hook_started push 1 by w2"]);
+        assert_eq!(project.run("begin 4.0 by=w2"), ["! 4.0 has begun already"]);
+    }
+}
+
+#[test]
+fn what_may_run_again_does_and_belongs_to_whoever_took_it_over() {
+    let table = [
+        (HookClass::Gate, Recovery::RunAgain),
+        (HookClass::Idempotent, Recovery::RunAgain),
+        (HookClass::Vcs, Recovery::LookThenAct),
+        (HookClass::Webhook, Recovery::SendAgain),
+    ];
+    for (class, recovery) in table {
+        let mut project = owed(class, OnFailure::Block);
+        project.run("begin 4.0 by=w1");
+        let debt = project.memory.owed(None).unwrap().unwrap();
+        assert_eq!(debt.recovery(), recovery, "{class:?}");
+        assert_eq!(project.run("recover 4.0 by=w2"), ["T1 hook_started push 2 by w2"]);
+        let debt = project.memory.owed(None).unwrap().unwrap();
+        assert_eq!((debt.attempts, debt.owner.as_str()), (2, "w2"));
+        assert_eq!(project.run("finish 4.0"), ["T1 hook_finished push Success"]);
+        assert_eq!(project.memory.owed(None).unwrap(), None);
+    }
+}
+
+#[test]
+fn any_other_hook_is_recorded_as_interrupted_and_counts_as_it_says() {
+    for on_failure in [OnFailure::Ignore, OnFailure::Block, OnFailure::Escalate] {
+        let mut project = owed(HookClass::Other, on_failure);
+        project.run("begin 4.0 by=w1");
+        let debt = project.memory.owed(None).unwrap().unwrap();
+        assert_eq!(debt.recovery(), Recovery::Record(on_failure));
+        assert_eq!(project.run("recover 4.0 by=w2"), ["T1 hook_finished push Interrupted"]);
+        assert_eq!(project.memory.owed(None).unwrap(), None);
+    }
+}
+
+#[test]
+fn an_interrupted_turn_ends_and_the_next_takes_the_work_up() {
+    check_with(
+        default_rules(),
+        "add one
+         session a task=T1
+         turn a by=w1
+         --
+         begin 5.0 by=w1
+         finish 5.0
+         recover 5.0 by=w2
+         run=a.1 complete T1
+         turn a by=w2",
+        "! 5.0 has begun already
+         ! 5.0 is a turn, not a hook
+         T1 iteration_interrupted a.1
+         ! the turn a.1.0000000000000007 is over; what it claims comes too late
+         T1 iteration_started a.2",
+    );
+}
+
+#[test]
+fn a_turn_and_the_hooks_of_its_beginning_are_owed_side_by_side() {
+    let script = "add one\nsession a task=T1\nturn a by=w2";
+    let mut project = Script::after(owing(HookClass::Gate, OnFailure::Block), script);
+    let turn = project.memory.owed(None).unwrap().unwrap();
+    let hook = project.memory.owed(Some(turn.id)).unwrap().unwrap();
+    assert!(matches!(turn.effect, Effect::Turn { .. }), "{turn:?}");
+    assert!(matches!(hook.effect, Effect::Hook(_)), "{hook:?}");
+    let answered = project.run(&format!("begin {} by=w1\nturn-done a.1\nfinish {}", hook.id, hook.id));
+    let expected = ["T1 hook_started push 1 by w1", "T1 iteration_completed", "T1 hook_finished push Success"];
+    assert_eq!(answered, expected);
+    assert_eq!(project.memory.owed(None).unwrap(), None);
+}
+
+#[test]
+fn a_debt_names_the_configuration_and_the_task_that_it_came_from() {
+    let project = owed(HookClass::Gate, OnFailure::Block);
+    let debt = project.memory.owed(None).unwrap().unwrap();
+    assert_eq!(project.memory.config(debt.config).unwrap().as_deref(), Some("hooks: {}"));
+    assert_eq!(debt.task, Some("T1".parse().unwrap()));
+}

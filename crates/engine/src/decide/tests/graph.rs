@@ -1,0 +1,337 @@
+//! Who waits for whom, and what becomes of them.
+
+use std::fmt::Write;
+
+use super::script::{Script, check, default_rules};
+use crate::task::State;
+use crate::view::View;
+
+#[test]
+fn a_task_without_dependencies_is_ready_at_once() {
+    check(
+        "add one
+         add two after=T1",
+        "T1 task_created
+         T1 task_ready
+         T2 task_created
+         T2 dependency_added depends_on T1",
+    );
+}
+
+#[test]
+fn a_task_that_depends_on_what_is_done_is_ready_at_once() {
+    check(
+        "add one
+         complete T1
+         --
+         add two after=T1",
+        "T2 task_created
+         T2 dependency_added depends_on T1
+         T2 task_ready",
+    );
+}
+
+#[test]
+fn a_task_that_waits_can_be_neither_started_nor_completed_nor_claimed() {
+    check(
+        "add one
+         add two
+         add three after=T1,T2
+         --
+         start T3
+         complete T3
+         claim T3 by=w1 for=60s
+         complete T1
+         start T3",
+        "! T3 waits for T1 and T2
+         ! T3 waits for T1 and T2
+         ! T3 waits for T1 and T2
+         T1 task_completed
+         ! T3 waits for T2",
+    );
+}
+
+#[test]
+fn what_two_edges_say_counts_once() {
+    check(
+        "add one
+         add two after=T1,T1
+         link T1 blocks T2
+         --
+         complete T1",
+        "T1 task_completed
+         T2 task_ready
+         T2 dependency_satisfied T1",
+    );
+    check(
+        "add one
+         add two after=T1
+         link T1 blocks T2
+         --
+         unlink T2 depends_on T1
+         unlink T1 blocks T2",
+        "T2 dependency_removed T1
+         T1 dependency_removed T2
+         T2 task_ready",
+    );
+}
+
+#[test]
+fn an_edge_makes_a_ready_task_wait_and_its_removal_frees_it() {
+    check(
+        "add one
+         add two
+         --
+         link T2 depends_on T1
+         unlink T2 depends_on T1
+         unlink T2 depends_on T1
+         link T2 references T1",
+        "T2 dependency_added depends_on T1
+         T2 task_waiting
+         T2 dependency_removed T1
+         T2 task_ready
+         ! there is no edge T2 depends_on T1
+         T2 dependency_added references T1",
+    );
+}
+
+#[test]
+fn an_edge_that_is_there_already_changes_nothing() {
+    check("add one\nadd two after=T1\n--\nlink T2 depends_on T1", "");
+}
+
+#[test]
+fn a_circle_is_refused_with_its_whole_path() {
+    check(
+        "add one
+         add two after=T1
+         add three after=T2
+         add four after=T3
+         --
+         link T1 depends_on T4
+         link T4 blocks T1
+         link T1 depends_on T2
+         link T1 spawned_by T4",
+        "! that would be a circle: T1 → T4 → T3 → T2 → T1
+         ! that would be a circle: T1 → T4 → T3 → T2 → T1
+         ! that would be a circle: T1 → T2 → T1
+         T1 dependency_added spawned_by T4",
+    );
+}
+
+#[test]
+fn nobody_waits_for_themselves() {
+    check(
+        "add one\n--\nlink T1 depends_on T1\nlink T1 blocks T1\nadd two after=T2",
+        "! T1 cannot wait for itself
+         ! T1 cannot wait for itself
+         ! there is no task T2",
+    );
+}
+
+#[test]
+fn a_task_that_others_wait_for_is_not_deleted_alone() {
+    check(
+        "add one
+         add two after=T1
+         add three after=T2
+         --
+         delete T1
+         delete T3
+         delete T2
+         delete T1
+         delete T1
+         add four after=T1
+         link T1 references T2",
+        "! T1 is what T2 waits for
+         T3 task_deleted
+         T2 task_deleted
+         T1 task_deleted
+         ! cannot delete T1: it is deleted, and that is possible only from created, ready, active, submitted, completed or 3 more
+         ! T1 is deleted, so T4 cannot be linked to it
+         ! T1 is deleted, so T2 cannot be linked to it",
+    );
+}
+
+#[test]
+fn a_completed_task_is_deleted_though_others_depended_on_it() {
+    check("add one\nadd two after=T1\ncomplete T1\n--\ndelete T1", "T1 task_deleted");
+    let project = Script::after(default_rules(), "add one\nadd two after=T1\ncomplete T1\ndelete T1");
+    assert_eq!((project.task("T2").state, project.task("T2").open_dependencies), (State::Ready, 0));
+}
+
+#[test]
+fn a_cascade_deletes_those_who_wait_first() {
+    check(
+        "add one
+         add two after=T1
+         add three after=T1,T2
+         add four
+         --
+         delete T1 cascade",
+        "T3 task_deleted
+         T2 task_deleted
+         T1 task_deleted",
+    );
+}
+
+#[test]
+fn a_forced_deletion_blocks_those_who_wait() {
+    check(
+        "add one
+         add two
+         add three after=T1,T2
+         --
+         delete T1 block
+         complete T2
+         unblock T3",
+        "T3 task_blocked by T1
+         T1 task_deleted
+         T2 task_completed
+         T3 task_unblocked
+         T3 task_ready",
+    );
+}
+
+#[test]
+fn a_failure_blocks_those_who_wait_and_reopening_frees_them() {
+    check(
+        "add one
+         add two after=T1
+         add three after=T2
+         --
+         fail T1
+         unblock T2
+         reopen T1
+         complete T1",
+        "T1 task_failed
+         T2 task_blocked by T1
+         T2 task_unblocked
+         T2 task_blocked by T1
+         T1 task_reopened from failed
+         T1 task_ready
+         T2 task_unblocked
+         T1 task_completed
+         T2 task_ready
+         T2 dependency_satisfied T1",
+    );
+}
+
+#[test]
+fn completing_a_failed_task_by_force_frees_those_who_wait() {
+    check(
+        "add one
+         add two
+         add three after=T1,T2
+         fail T1
+         --
+         complete T1
+         forced complete T1
+         complete T2",
+        "! cannot complete T1: it is failed, and that is possible only from ready, active, submitted or needs_continuation
+         T1 task_completed (forced)
+         T3 task_unblocked (forced)
+         T2 task_completed
+         T3 task_ready
+         T3 dependency_satisfied T2",
+    );
+}
+
+#[test]
+fn whoever_waits_for_two_failed_tasks_stays_blocked_by_the_other() {
+    check(
+        "add one
+         add two
+         add three after=T1,T2
+         fail T1
+         fail T2
+         --
+         reopen T1
+         forced complete T2",
+        "T1 task_reopened from failed
+         T1 task_ready
+         T3 task_unblocked
+         T3 task_blocked by T2
+         T2 task_completed (forced)
+         T3 task_unblocked (forced)",
+    );
+}
+
+#[test]
+fn a_forced_completion_frees_nobody_from_another_failure() {
+    check(
+        "add one
+         add two
+         add three after=T1,T2
+         fail T1
+         fail T2
+         --
+         forced complete T1
+         reopen T2",
+        "T1 task_completed (forced)
+         T3 task_unblocked (forced)
+         T3 task_blocked by T2 (forced)
+         T2 task_reopened from failed
+         T2 task_ready
+         T3 task_unblocked",
+    );
+}
+
+#[test]
+fn whoever_is_linked_to_a_failed_task_is_blocked_until_unlinked() {
+    check(
+        "add one
+         fail T1
+         --
+         add two after=T1
+         unlink T2 depends_on T1
+         link T1 blocks T2",
+        "T2 task_created
+         T2 dependency_added depends_on T1
+         T2 task_blocked by T1
+         T2 dependency_removed T1
+         T2 task_unblocked
+         T2 task_ready
+         T1 dependency_added blocks T2
+         T2 task_blocked by T1",
+    );
+}
+
+#[test]
+fn reopening_a_completed_task_makes_others_wait_again() {
+    check(
+        "add one
+         add two after=T1
+         complete T1
+         --
+         reopen T1
+         forced reopen T1",
+        "! cannot reopen T1: it is completed, and that is possible only from failed
+         T1 task_reopened from completed (forced)
+         T1 task_ready (forced)
+         T2 task_waiting (forced)",
+    );
+}
+
+#[test]
+fn a_forced_start_leaves_no_trace_of_the_block() {
+    let project = Script::after(default_rules(), "add one\nblock T1 no key\nforced start T1");
+    assert_eq!((project.task("T1").state, project.task("T1").blocked), (State::Active, None));
+    let project = Script::after(default_rules(), "add one\nblock T1 no key\ndelete T1\nforced reopen T1");
+    assert_eq!((project.task("T1").state, project.task("T1").blocked), (State::Ready, None));
+}
+
+#[test]
+fn a_thousand_dependents_become_ready_in_one_commit() {
+    let mut script = "add hub labels=agent\n".to_owned();
+    for number in 0..1000 {
+        writeln!(script, "add spoke {number} after=T1").unwrap();
+    }
+    let mut project = Script::after(default_rules(), &script);
+    let answered = project.run("complete T1");
+    assert_eq!(answered.iter().filter(|line| line.ends_with("task_ready")).count(), 1001, "and the review");
+    assert_eq!(answered.iter().filter(|line| line.ends_with("dependency_satisfied T1")).count(), 1000);
+    assert!(!answered.iter().any(|line| line.contains("error")));
+    assert!(project.memory.tasks().all(|task| task.state != State::Created));
+    assert_eq!(project.memory.claimable(None).unwrap().map(|(_, id)| id), Some("T2".parse().unwrap()));
+}

@@ -1,0 +1,275 @@
+//! A small language for tests: one command a line, and one line for each event that came of it.
+//!
+//! ```text
+//! add mend the pump labels=agent prio=0 after=T1,T2     forced start T1      epoch=1 complete T1
+//! later 90s                                             run=a.1 complete T1  claim T1 by=w1 for=60s
+//! ```
+//!
+//! A line that is refused answers `! ` and why. A line `--` forgets what was answered so far.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::command::{Authority, Command, Deletion, NewTask, Origin, TaskPatch};
+use crate::debt::HookOutcome;
+use crate::decide::{Rules, decide};
+use crate::event::{Event, EventType, Record};
+use crate::id::{Epoch, OwnerName, RunId, TaskId};
+use crate::memory::Memory;
+use crate::refusal::Refusal;
+use crate::registry::Registry;
+use crate::session::Ending;
+use crate::task::Task;
+use crate::time::Timestamp;
+use crate::view::View;
+
+/// The configuration of every session that a script starts.
+pub const CONFIG: &str = "hooks: {}";
+const NONCE: u64 = 7;
+
+/// A project that carries out scripts.
+pub struct Script {
+    pub rules: Rules,
+    pub memory: Memory,
+    pub log: Vec<Record>,
+    now: Timestamp,
+}
+
+/// The registry as it is by default, and nothing owed.
+pub fn default_rules() -> Rules {
+    Rules { registry: Registry::with_builtins(), effects: None }
+}
+
+/// Runs a script under the default rules and compares what it answers, line by line.
+#[track_caller]
+pub fn check(script: &str, expected: &str) {
+    check_with(default_rules(), script, expected);
+}
+
+#[track_caller]
+pub fn check_with(rules: Rules, script: &str, expected: &str) {
+    let answered = Script::new(rules).run(script);
+    let expected: Vec<&str> = expected.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    assert_eq!(answered, expected, "\n{}\n", answered.join("\n"));
+}
+
+impl Script {
+    pub fn new(rules: Rules) -> Self {
+        let now = "2026-01-17T10:00:00Z".parse().unwrap();
+        Self { rules, memory: Memory::default(), log: Vec::new(), now }
+    }
+
+    /// A project after a script, of which every line was accepted.
+    #[track_caller]
+    pub fn after(rules: Rules, script: &str) -> Self {
+        let mut project = Self::new(rules);
+        let refused: Vec<_> = project.run(script).into_iter().filter(|line| line.starts_with('!')).collect();
+        assert!(refused.is_empty(), "{refused:?}");
+        project
+    }
+
+    pub fn run(&mut self, script: &str) -> Vec<String> {
+        let mut answered = Vec::new();
+        for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            match Line::parse(line) {
+                Line { words, .. } if words == ["--"] => answered.clear(),
+                Line { words, .. } if words[0] == "later" => self.now = self.now.plus_millis(millis(words[1])),
+                line => match self.give(line.authority(), line.run(), &line.command(self.now)) {
+                    Ok(records) => answered.extend(records.iter().map(shown)),
+                    Err(refusal) => answered.push(format!("! {refusal}")),
+                },
+            }
+        }
+        answered
+    }
+
+    pub fn give(
+        &mut self,
+        authority: Authority,
+        run: Option<RunId>,
+        command: &Command,
+    ) -> Result<Vec<Record>, Refusal> {
+        let origin = Origin { by: "ada".to_owned(), at: self.now, authority, run };
+        let (entries, _) = decide(&self.memory, &self.rules, &origin, command)?.into_parts();
+        let records: Vec<Record> = entries.into_iter().map(|entry| entry.record).collect();
+        records.iter().for_each(|record| self.memory.apply(record).unwrap());
+        self.log.extend(records.iter().cloned());
+        Ok(records)
+    }
+
+    /// A command of a person.
+    pub fn ask(&mut self, command: &Command) -> Result<Vec<Record>, Refusal> {
+        self.give(Authority::Person, None, command)
+    }
+
+    pub fn task(&self, id: &str) -> Task {
+        self.memory.task(id.parse().unwrap()).unwrap().unwrap()
+    }
+
+    /// What the last event of a type says, as it stands in the log.
+    pub fn data(&self, kind: EventType) -> Value {
+        let record = self.log.iter().rev().find(|record| record.kind() == kind).unwrap();
+        serde_json::to_value(record).unwrap()["data"].take()
+    }
+}
+
+/// `forced verb word word key=value`, taken apart.
+struct Line<'a> {
+    forced: bool,
+    words: Vec<&'a str>,
+    options: BTreeMap<&'a str, &'a str>,
+}
+
+impl<'a> Line<'a> {
+    fn parse(line: &'a str) -> Self {
+        let (forced, line) = line.strip_prefix("forced ").map_or((false, line), |rest| (true, rest));
+        let (options, words): (Vec<_>, Vec<_>) = line.split_whitespace().partition(|word| word.contains('='));
+        let options = options.into_iter().filter_map(|option| option.split_once('=')).collect();
+        Self { forced, words, options }
+    }
+
+    fn authority(&self) -> Authority {
+        match self.options.get("epoch") {
+            _ if self.forced => Authority::Forced,
+            Some(epoch) => Authority::Holder(Epoch(epoch.parse().unwrap())),
+            None => Authority::Person,
+        }
+    }
+
+    fn run(&self) -> Option<RunId> {
+        self.options.get("run").map(|run| run_id(run))
+    }
+
+    fn list(&self, option: &str) -> Vec<String> {
+        self.options.get(option).map_or(vec![], |list| list.split(',').map(str::to_owned).collect())
+    }
+
+    fn owner(&self) -> OwnerName {
+        self.options["by"].parse().unwrap()
+    }
+
+    fn id(&self) -> TaskId {
+        self.words[1].parse().unwrap()
+    }
+
+    fn rest(&self, from: usize) -> String {
+        self.words.get(from..).unwrap_or_default().join(" ")
+    }
+
+    fn reason(&self) -> String {
+        Some(self.rest(2)).filter(|reason| !reason.is_empty()).unwrap_or_else(|| "because".to_owned())
+    }
+
+    fn command(&self, now: Timestamp) -> Command {
+        use Command as C;
+        match self.words[0] {
+            "add" => C::CreateTask(self.new_task()),
+            "relabel" => {
+                let labels = Some(self.list("labels"));
+                C::UpdateTask { id: self.id(), patch: TaskPatch { labels, ..TaskPatch::default() } }
+            }
+            "claim" => C::ClaimTask {
+                id: self.words.get(1).map(|id| id.parse().unwrap()),
+                owner: self.owner(),
+                until: now.plus_millis(millis(self.options["for"])),
+            },
+            "start" => C::StartTask { id: self.id(), context: Value::Null },
+            "submit" => C::SubmitTask { id: self.id() },
+            "complete" => {
+                let result = Some(self.rest(2)).filter(|result| !result.is_empty());
+                C::CompleteTask { id: self.id(), result, artifacts: vec![] }
+            }
+            "block" => C::BlockTask { id: self.id(), reason: self.reason(), required_knowledge: vec![] },
+            "unblock" => C::UnblockTask { id: self.id() },
+            "continue" => C::NeedContinuation { id: self.id(), reason: self.reason() },
+            "release" => C::ReleaseTask { id: self.id(), reason: self.reason() },
+            "fail" => C::FailTask { id: self.id(), reason: self.reason() },
+            "reopen" => C::ReopenTask { id: self.id(), reason: self.reason() },
+            "delete" => C::DeleteTask { id: self.id(), deletion: deletion(self.words.get(2).copied()) },
+            "link" => C::AddEdge { from: self.id(), kind: self.word(2), to: self.word(3) },
+            "unlink" => C::RemoveEdge { from: self.id(), kind: self.word(2), to: self.word(3) },
+            _ => self.session_or_debt(),
+        }
+    }
+
+    fn session_or_debt(&self) -> Command {
+        use Command as C;
+        match self.words[0] {
+            "session" => C::StartSession {
+                name: self.word(1),
+                task: self.options.get("task").map(|id| id.parse().unwrap()),
+                goal: None,
+                config: self.options.get("config").copied().unwrap_or(CONFIG).to_owned(),
+            },
+            "end" => C::EndSession { name: self.word(1), ending: Ending::Completed, reason: None },
+            "turn" => C::StartIteration { session: self.word(1), owner: self.owner(), nonce: NONCE },
+            "turn-done" => C::CompleteIteration { run: run_id(self.words[1]) },
+            "turn-failed" => C::FailIteration { run: run_id(self.words[1]), error: self.reason() },
+            "begin" => C::BeginEffect { debt: self.word(1), owner: self.owner() },
+            "finish" => C::FinishEffect { debt: self.word(1), outcome: HookOutcome::Success, message: None },
+            "recover" => C::RecoverEffect { debt: self.word(1), owner: self.owner() },
+            verb => panic!("no command is called `{verb}`"),
+        }
+    }
+
+    fn word<T: std::str::FromStr<Err: std::fmt::Debug>>(&self, place: usize) -> T {
+        self.words[place].parse().unwrap()
+    }
+
+    fn new_task(&self) -> NewTask {
+        NewTask {
+            goal: self.rest(1),
+            labels: self.list("labels"),
+            priority: self.options.get("prio").map_or_else(Default::default, |prio| prio.parse().unwrap()),
+            depends_on: self.list("after").iter().map(|id| id.parse().unwrap()).collect(),
+            parent: self.options.get("parent").map(|id| id.parse().unwrap()),
+            ..NewTask::default()
+        }
+    }
+}
+
+fn deletion(word: Option<&str>) -> Deletion {
+    match word {
+        None => Deletion::Alone,
+        Some("cascade") => Deletion::Cascade,
+        Some("block") => Deletion::BlockDependents,
+        Some(word) => panic!("no way to delete is called `{word}`"),
+    }
+}
+
+/// `session.iteration`.
+pub fn run_id(text: &str) -> RunId {
+    let (session, iteration) = text.split_once('.').unwrap();
+    RunId { session: session.parse().unwrap(), iteration: iteration.parse().unwrap(), nonce: NONCE }
+}
+
+fn millis(text: &str) -> i64 {
+    1000 * text.strip_suffix('s').unwrap().parse::<i64>().unwrap()
+}
+
+/// An event on one line: of what, which, and the part of it that a test is about.
+fn shown(record: &Record) -> String {
+    let turn = |run: &RunId| format!("{}.{}", run.session, run.iteration);
+    let detail = match &record.envelope.event {
+        Event::TaskBlocked(blocked) => blocked.by.map_or_else(|| blocked.reason.clone(), |by| format!("by {by}")),
+        Event::TaskClaimed(claimed) => format!("{} epoch {}", claimed.owner, claimed.epoch),
+        Event::LeaseExpired(expired) => format!("{} epoch {}", expired.owner, expired.epoch),
+        Event::TaskReopened(reopened) => format!("from {}", reopened.from),
+        Event::CompletionClaimed(claim) => turn(&claim.run),
+        Event::DependencyAdded(added) => format!("{} {}", added.edge_type, added.to_id),
+        Event::DependencyRemoved(removed) => removed.to_id.to_string(),
+        Event::DependencySatisfied(satisfied) => satisfied.completed_task_id.to_string(),
+        Event::AutoLabelSuggestion(suggestion) => suggestion.labels.join(","),
+        Event::IterationStarted(started) => turn(&started.run),
+        Event::IterationInterrupted(interrupted) => turn(&interrupted.run),
+        Event::HookStarted(started) => format!("{} {} by {}", started.hook, started.attempt, started.owner),
+        Event::HookFinished(finished) => format!("{} {:?}", finished.hook, finished.outcome),
+        Event::HookError(error) => format!("{}: {}", error.hook_name, error.error),
+        Event::ActionError(error) => format!("{}: {}", error.action_type, error.error),
+        _ => String::new(),
+    };
+    let forced = if record.envelope.metadata.forced { "(forced)" } else { "" };
+    let words = [record.envelope.node.to_string(), record.kind().to_string(), detail, forced.to_owned()];
+    words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}

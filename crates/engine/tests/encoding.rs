@@ -1,0 +1,265 @@
+//! The bytes of events: a promise to every log that was ever written.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use windlass_engine::{
+    Cause, Digest, EdgeKind, Ending, Envelope, Epoch, Event, EventType, HookClass, HookOutcome, Metadata, Node,
+    OnFailure, Owed, OwedHook, Priority, RunId, Seq, State, TaskId, Timestamp, decode, encode, payload,
+};
+use windlass_testkit::{Project, histories, rules};
+
+fn envelope(node: Node, event: impl Into<Event>) -> Envelope {
+    Envelope {
+        timestamp: Timestamp::from_millis(1_768_644_000_000),
+        node,
+        session: None,
+        iteration: None,
+        event: event.into(),
+        metadata: Metadata { triggered_by: "ada".to_owned(), cause: None, depth: 0, forced: false, owes: None },
+    }
+}
+
+fn run() -> RunId {
+    RunId { session: "main".parse().expect("a name"), iteration: 3, nonce: 255 }
+}
+
+#[track_caller]
+fn check(envelope: &Envelope, bytes: &str) {
+    assert_eq!(String::from_utf8(encode(envelope)).expect("JSON"), bytes);
+    assert_eq!(&decode(bytes.as_bytes()).expect("an event"), envelope);
+}
+
+#[test]
+fn a_claim_from_inside_a_turn() {
+    let claim = payload::CompletionClaimed { run: run(), result: Some("done".to_owned()), artifacts: vec![] };
+    let inside = Envelope {
+        session: Some("main".parse().expect("a name")),
+        iteration: Some(3),
+        ..envelope(Node::Task(TaskId(7)), claim)
+    };
+    check(
+        &inside,
+        r#"{"v":1,"type":"completion_claimed","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"T7","session":"main","iteration":3,"data":{"run":"main.3.00000000000000ff","result":"done","artifacts":[]},"metadata":{"triggeredBy":"ada","depth":0}}"#,
+    );
+}
+
+#[test]
+fn an_event_that_owes_hooks_and_has_a_cause() {
+    let mut owing =
+        envelope(Node::Task(TaskId(7)), payload::TaskStarted { context: json!({"b": 1, "a": [1.5, null]}) });
+    let hook = OwedHook { hook: "push".to_owned(), class: HookClass::Vcs, on_failure: OnFailure::Block };
+    let config = Digest::of(b"hooks: {}");
+    let owes = Owed { config, owner: "w1".parse().expect("a name"), hooks: vec![hook] };
+    owing.metadata =
+        Metadata { cause: Some(Cause::Back(2)), depth: 1, forced: true, owes: Some(owes), ..owing.metadata };
+    let bytes = r#"{"v":1,"type":"task_started","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"T7","data":{"context":{"a":[1.5,null],"b":1}},"metadata":{"triggeredBy":"ada","cause":-2,"depth":1,"forced":true,"owes":{"config":"CONFIG","owner":"w1","hooks":[{"hook":"push","class":"vcs","onFailure":"block"}]}}}"#;
+    check(&owing, &bytes.replace("CONFIG", &config.to_string()));
+}
+
+#[test]
+fn an_interrupted_hook_of_no_task() {
+    let debt = "12.1".parse().expect("a debt");
+    let finished =
+        payload::HookFinished { debt, hook: "tell".to_owned(), outcome: HookOutcome::Interrupted, message: None };
+    check(
+        &envelope(Node::System, finished),
+        r#"{"v":1,"type":"hook_finished","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"system","data":{"debt":"12.1","hook":"tell","outcome":"interrupted"},"metadata":{"triggeredBy":"ada","depth":0}}"#,
+    );
+}
+
+#[test]
+fn the_edges_and_their_ends() {
+    let node = Node::Task(TaskId(2));
+    let added = payload::DependencyAdded { from_id: TaskId(2), to_id: TaskId(1), edge_type: EdgeKind::DependsOn };
+    check(
+        &envelope(node, added),
+        r#"{"v":1,"type":"dependency_added","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"T2","data":{"fromId":"T2","toId":"T1","edgeType":"depends_on"},"metadata":{"triggeredBy":"ada","depth":0}}"#,
+    );
+    let deleted = payload::TaskDeleted { edges_removed: vec!["E4".parse().expect("an edge")] };
+    check(
+        &envelope(node, deleted),
+        r#"{"v":1,"type":"task_deleted","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"T2","data":{"edgesRemoved":["E4"]},"metadata":{"triggeredBy":"ada","depth":0}}"#,
+    );
+}
+
+/// The names in the log, in the order in which they were first written.
+#[test]
+fn event_types_keep_their_names() {
+    let names: Vec<_> = EventType::ALL.iter().map(|kind| kind.name()).collect();
+    assert_eq!(
+        names.join(" "),
+        "task_created task_ready task_waiting task_claimed lease_expired task_started task_updated \
+         completion_claimed task_submitted task_completed task_blocked task_unblocked task_needs_continuation \
+         task_released task_failed task_reopened task_deleted dependency_added dependency_removed \
+         dependency_satisfied agent_metrics auto_label_suggestion config_recorded session_started session_ended \
+         iteration_started iteration_completed iteration_failed iteration_interrupted hook_started hook_finished \
+         hook_error action_error"
+    );
+}
+
+/// One event of every type, all of its fields filled.
+fn one_of_each() -> Vec<Event> {
+    let (word, list) = (|| "why \"so\"\n\u{1f980}".to_owned(), || vec!["one".to_owned(), "two".to_owned()]);
+    let (owner, debt) = ("w1".parse().expect("a name"), "12.1".parse().expect("a debt"));
+    let (epoch, task) = (Epoch(3), TaskId(1));
+    let config = Digest::of(b"x");
+    let until = Timestamp::from_millis(1_768_644_000_001);
+    let value = || json!({"deep": [{"er": null}], "n": 0.1});
+    let kind = || Some("bugfix".parse().expect("a name"));
+    let priority = Priority::LEAST;
+    vec![
+        payload::TaskCreated {
+            goal: word(),
+            body: Some(word()),
+            deliverables: list(),
+            labels: list(),
+            priority,
+            kind: kind(),
+        }
+        .into(),
+        payload::TaskReady {}.into(),
+        payload::TaskWaiting {}.into(),
+        payload::TaskClaimed { owner, epoch, until }.into(),
+        payload::LeaseExpired { owner: "w1".parse().expect("a name"), epoch }.into(),
+        payload::TaskStarted { context: value() }.into(),
+        payload::TaskUpdated {
+            goal: Some(word()),
+            body: Some(String::new()),
+            deliverables: Some(list()),
+            labels: Some(vec![]),
+            priority: Some(priority),
+            kind: Some(String::new()),
+        }
+        .into(),
+        payload::CompletionClaimed { run: run(), result: Some(word()), artifacts: list() }.into(),
+        payload::TaskSubmitted {}.into(),
+        payload::TaskCompleted { result: Some(word()), artifacts: list() }.into(),
+        payload::TaskBlocked { reason: word(), required_knowledge: list(), by: Some(task) }.into(),
+        payload::TaskUnblocked {}.into(),
+        payload::TaskNeedsContinuation { reason: word() }.into(),
+        payload::TaskReleased { reason: word() }.into(),
+        payload::TaskFailed { reason: word() }.into(),
+        payload::TaskReopened { from: State::Failed, reason: word() }.into(),
+        payload::TaskDeleted { edges_removed: vec!["E4".parse().expect("an edge")] }.into(),
+        payload::DependencyAdded { from_id: task, to_id: TaskId(2), edge_type: EdgeKind::RequiresKnowledge }.into(),
+        payload::DependencyRemoved { edge_id: "E4".parse().expect("an edge"), from_id: task, to_id: TaskId(2) }.into(),
+        payload::DependencySatisfied { dependent_task_id: task, completed_task_id: TaskId(2) }.into(),
+        payload::AgentMetrics { goal: word(), labels: list(), priority, duration_ms: Some(-1), deliverables: list() }
+            .into(),
+        payload::AutoLabelSuggestion { labels: list(), keywords: list() }.into(),
+        payload::ConfigRecorded { digest: config, text: word() }.into(),
+        payload::SessionStarted { config, goal: Some(word()) }.into(),
+        payload::SessionEnded { ending: Ending::Limit, reason: Some(word()) }.into(),
+        payload::IterationStarted { run: run(), owner: "w1".parse().expect("a name") }.into(),
+        payload::IterationCompleted { run: run() }.into(),
+        payload::IterationFailed { run: run(), error: word() }.into(),
+        payload::IterationInterrupted { run: run() }.into(),
+        payload::HookStarted { debt, hook: word(), owner: "w1".parse().expect("a name"), attempt: 2 }.into(),
+        payload::HookFinished { debt, hook: word(), outcome: HookOutcome::TimedOut, message: Some(word()) }.into(),
+        payload::HookError { hook_name: word(), error: word(), original_event: value() }.into(),
+        payload::ActionError { action_type: word(), error: word(), payload: value() }.into(),
+    ]
+}
+
+#[test]
+fn every_event_is_read_as_it_was_written() {
+    let kinds: BTreeSet<_> = one_of_each().iter().map(Event::kind).collect();
+    assert!(EventType::ALL.iter().all(|kind| kinds.contains(kind)), "one is missing");
+    for event in one_of_each() {
+        let written = envelope(Node::Task(TaskId(1)), event);
+        let bytes = encode(&written);
+        assert_eq!(decode(&bytes).expect("an event"), written);
+        assert!(!bytes.contains(&b'\n'), "an event is one line");
+    }
+}
+
+#[test]
+fn a_field_that_nobody_knows_is_no_event() {
+    for event in one_of_each() {
+        let bytes = String::from_utf8(encode(&envelope(Node::System, event))).expect("JSON");
+        for place in ["{\"v\":1,", "\"data\":{", "\"metadata\":{"] {
+            let more = if bytes.contains("\"data\":{}") && place == "\"data\":{" { "\"x\":1" } else { "\"x\":1," };
+            let changed = bytes.replacen(place, &format!("{place}{more}"), 1);
+            assert_ne!(changed, bytes);
+            assert!(decode(changed.as_bytes()).is_err(), "{changed}");
+        }
+    }
+}
+
+#[test]
+fn a_cause_that_cannot_be_is_no_event() {
+    let bytes = r#"{"v":1,"type":"task_ready","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"T1","data":{},"metadata":{"triggeredBy":"ada","cause":CAUSE,"depth":0}}"#;
+    let cause = |text: &str| decode(bytes.replace("CAUSE", text).as_bytes()).map(|read| read.metadata.cause);
+    assert_eq!(cause("7").expect("a position"), Some(Cause::At(Seq(7))));
+    assert_eq!(cause("-7").expect("a distance"), Some(Cause::Back(7)));
+    for text in ["-4294967296", "-9223372036854775808", "1.5", "\"7\""] {
+        assert!(cause(text).is_err(), "{text}");
+    }
+}
+
+fn json_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_filter("JSON has no others", |number| number.is_finite()).prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(any::<String>(), inner, 0..4).prop_map(|map| map.into_iter().collect()),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// One event has one encoding, whatever it was given to carry.
+    #[test]
+    fn what_comes_from_outside_is_kept_to_the_last_bit(context in json_value(), by in any::<String>(), at in any::<i64>()) {
+        let mut written = envelope(Node::Task(TaskId(1)), payload::TaskStarted { context });
+        written.metadata.triggered_by = by;
+        written.timestamp = Timestamp::from_millis(at);
+        let bytes = encode(&written);
+        let read = decode(&bytes).expect("an event");
+        prop_assert_eq!(&read, &written);
+        prop_assert_eq!(encode(&read), bytes);
+    }
+
+    /// Damage is an error or another event, never a panic.
+    #[test]
+    fn damaged_bytes_are_survived(place in any::<prop::sample::Index>(), byte in any::<u8>(), which in 0..33_usize) {
+        let mut bytes = encode(&envelope(Node::Task(TaskId(1)), one_of_each().swap_remove(which)));
+        let place = place.index(bytes.len());
+        bytes[place] = byte;
+        if let Ok(read) = decode(&bytes) {
+            prop_assert_eq!(decode(&encode(&read)).expect("an event"), read);
+        }
+    }
+}
+
+/// What people and programs see says where the cause is, not how far back.
+#[test]
+fn a_record_shows_its_cause_as_a_position() {
+    use proptest::strategy::ValueTree;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let history = histories(40).new_tree(&mut runner).expect("a history").current();
+    let mut project = Project::new(rules());
+    history.iter().for_each(|step| drop(project.step(step)));
+    let positions: BTreeSet<u64> = project.log().iter().map(|record| record.seq.0).collect();
+    let mut caused = 0;
+    for record in project.log() {
+        let shown = serde_json::to_value(record).expect("string keys");
+        if let Some(cause) = shown["metadata"].get("cause") {
+            caused += 1;
+            assert!(positions.contains(&cause.as_u64().expect("a position")));
+            assert!(cause.as_u64() < Some(record.seq.0));
+        }
+    }
+    assert!(caused > 0);
+}

@@ -1,0 +1,296 @@
+//! What holds for every history.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseResult;
+use windlass_engine::{
+    Cause, Command, Draft, Entry, EventType, Memory, Node, Record, Refusal, Seq, Task, TaskId, View, decide, decode,
+    encode,
+};
+use windlass_testkit::debts::due;
+use windlass_testkit::invariants::Rows;
+use windlass_testkit::model::Row;
+use windlass_testkit::{Model, Project, Step, histories, invariants, rules};
+
+const STEPS: usize = 50;
+
+fn some(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(some(400))]
+
+    /// The engine and the model accept the same commands and come to the same state.
+    #[test]
+    fn the_engine_agrees_with_the_model(history in histories(STEPS)) {
+        let (mut project, mut model) = (Project::new(rules()), Model::default());
+        for step in &history {
+            let (origin, command) = project.next(step);
+            let expected = model.give(&origin, &command, project.log());
+            let before = project.memory().clone();
+            let given = project.give(&origin, &command);
+            prop_assert_eq!(given.is_ok(), expected, "{:?} {:?}: {:?}", origin, command, given);
+            if let Err(refusal) = &given {
+                prop_assert!(!matches!(refusal, Refusal::Apply(_) | Refusal::View(_)), "{:?}: {:?}", command, refusal);
+                prop_assert_eq!(&before, project.memory());
+            }
+            same_state(&model, project.memory())?;
+        }
+    }
+
+    /// No history leads to a state that is not allowed, and every change of a row shows in its version.
+    #[test]
+    fn no_illegal_state_is_reachable(history in histories(STEPS)) {
+        let mut project = Project::new(rules());
+        for step in &history {
+            let before = project.memory().clone();
+            let Ok(entries) = project.step(step) else { continue };
+            let wrong = invariants::broken(project.memory(), project.log());
+            prop_assert!(wrong.is_empty(), "{:#?} after {:#?}", wrong, entries);
+            versions_tell_of_changes(&before, project.memory())?;
+            refused_actions_leave_their_errors(&entries)?;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(some(250))]
+
+    /// A log folds from nothing to the state that it was made with, also from its bytes.
+    #[test]
+    fn every_prefix_of_a_log_replays(history in histories(STEPS)) {
+        let mut project = Project::new(rules());
+        let mut replayed = Memory::default();
+        for step in &history {
+            for entry in project.step(step).into_iter().flatten() {
+                let bytes = encode(&entry.record.envelope);
+                let envelope = decode(&bytes).expect("what was written can be read");
+                prop_assert_eq!(&encode(&envelope), &bytes);
+                prop_assert_eq!(&envelope, &entry.record.envelope);
+                replayed.apply(&Record { seq: entry.record.seq, envelope }).expect("what was decided fits");
+            }
+            prop_assert_eq!(&replayed, project.memory());
+        }
+    }
+
+    /// A replay checks the log: what happened once cannot have happened twice in a row.
+    #[test]
+    fn an_event_that_stands_twice_does_not_fit(history in histories(STEPS), place in any::<prop::sample::Index>()) {
+        let mut project = Project::new(rules());
+        history.iter().for_each(|step| drop(project.step(step)));
+        let log = &project.log()[..=place.index(project.log().len())];
+        let mut replayed = Memory::default();
+        log.iter().for_each(|record| replayed.apply(record).expect("what was decided fits"));
+        let last = log.last().expect("a history begins with a task");
+        let twice = Record { seq: last.seq.next(), ..last.clone() };
+        prop_assert_eq!(replayed.apply(&twice).is_ok(), may_stand_twice(last.kind()), "{}", last.kind());
+    }
+
+    /// The row changes of a commit, its events folded one by one, and folded through a draft: all the same.
+    #[test]
+    fn the_changes_of_a_commit_are_what_its_events_fold_to(history in histories(STEPS)) {
+        let mut project = Project::new(rules());
+        for step in &history {
+            let (origin, command) = project.next(step);
+            let before = project.memory().clone();
+            let Ok(decided) = decide(&before, project.rules(), &origin, &command) else { continue };
+            let (entries, changes) = decided.into_parts();
+            let head = entries.last().map_or(before.head().expect("in memory"), |entry| entry.record.seq);
+            let mut carried_out = before.clone();
+            carried_out.carry_out(changes, head);
+
+            let mut draft = Draft::new(&before).expect("in memory");
+            for entry in &entries {
+                prop_assert_eq!(draft.apply(&entry.record).expect("it was decided so"), entry.previous);
+            }
+            let mut drafted = before.clone();
+            drafted.carry_out(draft.into_changes(), head);
+
+            prop_assert_eq!(&project.give(&origin, &command).expect("it was decided before"), &entries);
+            prop_assert_eq!(&carried_out, project.memory());
+            prop_assert_eq!(&drafted, project.memory());
+        }
+    }
+
+    /// Whoever follows a task's history backwards meets every event of that task.
+    #[test]
+    fn a_history_leaves_out_no_event(history in histories(STEPS)) {
+        let mut project = Project::new(rules());
+        let entries: Vec<Entry> = history.iter().flat_map(|step| project.step(step).unwrap_or_default()).collect();
+        let previous: BTreeMap<Seq, Seq> = entries.iter().map(|entry| (entry.record.seq, entry.previous)).collect();
+        for task in project.memory().tasks() {
+            let mut met = BTreeSet::new();
+            let mut at = task.last_event;
+            while at != Seq::START {
+                met.insert(at);
+                at = previous[&at];
+            }
+            let own = |entry: &&Entry| entry.record.envelope.node == Node::Task(task.id);
+            let events: BTreeSet<Seq> = entries.iter().filter(own).map(|entry| entry.record.seq).collect();
+            prop_assert_eq!(met, events, "{}", task.id);
+        }
+    }
+
+    /// A decision stands for as long as none of the scopes that it read has moved, whatever else happens first.
+    #[test]
+    fn what_a_decision_read_is_all_that_it_depends_on(history in histories(STEPS)) {
+        let mut project = Project::new(rules());
+        for pair in history.windows(2) {
+            overtaken(project.clone(), &pair[0], &pair[1])?;
+            drop(project.step(&pair[0]));
+        }
+    }
+}
+
+/// Decides one step, lets another happen first, and commits the first all the same if its scopes allow.
+fn overtaken(mut project: Project, step: &Step, first: &Step) -> TestCaseResult {
+    let before = project.memory().clone();
+    let (origin, command) = project.next(step);
+    let Ok(decided) = decide(&before, project.rules(), &origin, &command) else { return Ok(()) };
+    let Ok(between) = project.step(first) else { return Ok(()) };
+    let mut memory = project.memory().clone();
+    let reads = decided.reads().expect("in memory");
+    let moved = reads.iter().any(|(scope, version)| memory.version(scope).expect("in memory") != *version);
+    if moved || is_about_no_task(&before, &command) {
+        return Ok(());
+    }
+    let mut log = project.log().to_vec();
+    for entry in decided.entries() {
+        let seq = Seq(entry.record.seq.0 + between.len() as u64);
+        let record = Record { seq, ..entry.record.clone() };
+        let folded = memory.apply(&record);
+        prop_assert!(folded.is_ok(), "{:?} after {:?}: {:?}", record, between, folded);
+        log.push(record);
+    }
+    let wrong = invariants::broken(&memory, &log);
+    prop_assert!(wrong.is_empty(), "{:#?} after {:#?}", wrong, log);
+    Ok(())
+}
+
+/// Whether an event tells something rather than moves something.
+fn may_stand_twice(kind: EventType) -> bool {
+    use EventType as E;
+    matches!(
+        kind,
+        E::TaskUpdated
+            | E::CompletionClaimed
+            | E::DependencySatisfied
+            | E::AgentMetrics
+            | E::AutoLabelSuggestion
+            | E::ConfigRecorded
+            | E::HookError
+            | E::ActionError
+    )
+}
+
+fn same_state(model: &Model, memory: &Memory) -> TestCaseResult {
+    let row = |task: &Task| Row {
+        state: task.state,
+        blocked_by: task.blocked.as_ref().and_then(|blocked| blocked.by),
+        open: task.open_dependencies as usize,
+        priority: task.priority,
+        lease: task.lease.as_ref().map(|lease| (lease.epoch, lease.until)),
+    };
+    let rows: BTreeMap<TaskId, Row> = memory.tasks().map(|task| (task.id, row(task))).collect();
+    prop_assert_eq!(&model.rows(), &rows);
+    let all = Rows::of(memory);
+    let edges: BTreeSet<_> = all.edges.iter().map(|edge| (edge.from_id, edge.kind, edge.to_id)).collect();
+    prop_assert_eq!(model.edges(), &edges);
+    let turns: BTreeSet<_> = all.sessions.iter().filter_map(|session| Some(session.turn.clone()?.0)).collect();
+    prop_assert_eq!(model.turns(), turns);
+    Ok(())
+}
+
+/// A version never goes back, and stands still only where the row does.
+fn versions_tell_of_changes(before: &Memory, after: &Memory) -> TestCaseResult {
+    for old in before.tasks() {
+        let new = after.task(old.id).expect("in memory").expect("rows are never lost");
+        prop_assert!(new.version > old.version || new == *old, "{:?} became {:?}", old, new);
+    }
+    for old in Rows::of(before).sessions {
+        let new = after.session(&old.name).expect("in memory").expect("rows are never lost");
+        prop_assert!(new.version > old.version || new == old, "{:?} became {:?}", old, new);
+    }
+    Ok(())
+}
+
+/// The test hooks of these histories fail at every block, and ask in vain three times at every update.
+fn refused_actions_leave_their_errors(entries: &[Entry]) -> TestCaseResult {
+    for (place, entry) in entries.iter().enumerate() {
+        let led_to: Vec<EventType> = entries[place..]
+            .iter()
+            .zip(0..)
+            .filter(|(later, back)| later.record.envelope.metadata.cause == Some(Cause::Back(*back)))
+            .map(|(later, _)| later.record.kind())
+            .collect();
+        match entry.record.kind() {
+            EventType::TaskUpdated => prop_assert_eq!(led_to, [EventType::ActionError; 3]),
+            EventType::TaskBlocked => prop_assert_eq!(led_to, [EventType::HookError]),
+            EventType::ActionError | EventType::HookError => prop_assert_eq!(led_to, []),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Debts of events that name no task lie in no scope.
+fn is_about_no_task(memory: &Memory, command: &Command) -> bool {
+    match command {
+        Command::BeginEffect { debt, .. }
+        | Command::FinishEffect { debt, .. }
+        | Command::RecoverEffect { debt, .. } => {
+            memory.debt(*debt).expect("in memory").is_some_and(|debt| debt.task.is_none())
+        }
+        _ => false,
+    }
+}
+
+/// The histories would prove little if most of their steps were refused.
+#[test]
+fn histories_reach_every_event_and_most_refusals() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+    let mut runner = TestRunner::deterministic();
+    let (mut events, mut refusals, mut steps, mut refused) = (BTreeSet::new(), BTreeSet::new(), 0, 0);
+    for _ in 0..400 {
+        let history: Vec<Step> = histories(STEPS).new_tree(&mut runner).expect("a history").current();
+        let mut project = Project::new(rules());
+        for step in &history {
+            steps += 1;
+            match project.step(step) {
+                Ok(entries) => events.extend(entries.iter().map(|entry| entry.record.kind())),
+                Err(refusal) => {
+                    refused += 1;
+                    let shown = format!("{refusal:?}");
+                    refusals.insert(shown.split([' ', '(']).next().unwrap_or_default().to_owned());
+                }
+            }
+        }
+        assert_eq!(due(project.log()).len(), Rows::of(project.memory()).debts.len());
+    }
+    let never: Vec<_> = EventType::ALL.iter().filter(|kind| !events.contains(kind)).collect();
+    assert!(never.is_empty(), "no history leads to {never:?}");
+    assert!(refused * 3 < steps * 2, "{refused} of {steps} steps are refused");
+    let expected = [
+        "Cycle",
+        "HasDependents",
+        "Held",
+        "IllegalEffect",
+        "IllegalMove",
+        "IllegalSession",
+        "Invalid",
+        "LeaseLost",
+        "LinkToDeleted",
+        "NothingReady",
+        "OpenDependencies",
+        "RunEnded",
+        "SelfDependency",
+        "UnknownDebt",
+        "UnknownEdge",
+        "UnknownSession",
+        "UnknownTask",
+    ];
+    assert_eq!(refusals.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+}

@@ -1,0 +1,381 @@
+//! Random histories: sequences of commands over a small graph.
+//!
+//! A step says what somebody tries, partly in terms of what is there when it is tried ("the second debt", "the turn
+//! that runs now", "whoever holds it"), so that most steps mean something and a shrunk history still does.
+//! [`Step::resolve`] makes the command of it. Any view of the same history resolves it to the same command.
+//!
+//! Invariant: a step is plain data. The same history gives the same commands, in whatever store it is carried out.
+
+use std::sync::Arc;
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::json;
+use windlass_engine::{
+    Action, Authority, Command, Deletion, Direction, EdgeKind, Effects, Ending, Epoch, Event, EventType, Hook,
+    HookClass, HookFault, HookOutcome, Looked, NewTask, Node, OnFailure, Origin, OwedHook, OwnerName, Priority,
+    Registry, Rules, RunId, SessionName, TaskAction, TaskId, TaskPatch, Timestamp, View, payload,
+};
+
+/// How many tasks the commands of a history name; later ones exist, but nobody asks for them by number.
+pub const TASKS: u64 = 8;
+
+/// By what right a step is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Right {
+    Person,
+    Forced,
+    /// Whoever holds the task that the step is about, or a person if nobody does.
+    Holder,
+    /// Whoever held it before.
+    FormerHolder,
+}
+
+/// A turn of a session, named by what it is when the step is tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Turn {
+    /// The one that runs now, or would run next.
+    Present(SessionName),
+    /// The one before.
+    Past(SessionName),
+}
+
+/// What a step tries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ask {
+    /// A command that means the same whenever it is given.
+    Plain(Command),
+    /// Takes a task for so many milliseconds.
+    Claim {
+        id: Option<TaskId>,
+        owner: OwnerName,
+        lease: i64,
+    },
+    /// Removes one of the edges that begin at a task.
+    RemoveSomeEdge {
+        from: TaskId,
+        nth: usize,
+    },
+    CompleteTurn(Turn),
+    FailTurn(Turn),
+    /// Does something about one of the debts.
+    Debt {
+        nth: usize,
+        step: DebtStep,
+    },
+}
+
+/// What is done about a debt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DebtStep {
+    BeginByOwner,
+    BeginBy(OwnerName),
+    Finish(HookOutcome),
+    Recover(OwnerName),
+}
+
+/// One attempt to change something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Milliseconds since the step before.
+    pub after: i64,
+    pub right: Right,
+    /// The turn from inside which it is tried.
+    pub inside: Option<Turn>,
+    pub ask: Ask,
+}
+
+impl Step {
+    /// The command, and in whose name it is given, as things stand.
+    pub fn resolve(&self, view: &dyn View, at: Timestamp) -> Looked<(Origin, Command)> {
+        let command = self.command(view, at)?;
+        let task = subject(&command).map(|id| view.task(id)).transpose()?.flatten();
+        let lease = task.as_ref().and_then(|task| task.lease.as_ref());
+        let authority = match self.right {
+            Right::Person => Authority::Person,
+            Right::Forced => Authority::Forced,
+            Right::Holder => lease.map_or(Authority::Person, |lease| Authority::Holder(lease.epoch)),
+            Right::FormerHolder => Authority::Holder(Epoch(task.map_or(0, |task| task.epoch.0.saturating_sub(1)))),
+        };
+        let run = self.inside.as_ref().map(|turn| run(view, turn)).transpose()?;
+        Ok((Origin { by: "ada".to_owned(), at, authority, run }, command))
+    }
+
+    fn command(&self, view: &dyn View, at: Timestamp) -> Looked<Command> {
+        Ok(match &self.ask {
+            Ask::Plain(command) => command.clone(),
+            Ask::Claim { id, owner, lease } => {
+                Command::ClaimTask { id: *id, owner: owner.clone(), until: at.plus_millis(*lease) }
+            }
+            Ask::RemoveSomeEdge { from, nth } => {
+                let edges = view.edges(*from, Direction::From)?;
+                match edges.get(nth % edges.len().max(1)) {
+                    Some(edge) => Command::RemoveEdge { from: *from, kind: edge.kind, to: edge.to_id },
+                    None => Command::RemoveEdge { from: *from, kind: EdgeKind::DependsOn, to: TaskId(1) },
+                }
+            }
+            Ask::CompleteTurn(turn) => Command::CompleteIteration { run: run(view, turn)? },
+            Ask::FailTurn(turn) => Command::FailIteration { run: run(view, turn)?, error: "no network".to_owned() },
+            Ask::Debt { nth, step } => debt_command(view, *nth, step)?,
+        })
+    }
+}
+
+/// The task that a command is about, if it is about an existing one.
+fn subject(command: &Command) -> Option<TaskId> {
+    use Command as C;
+    match command {
+        C::UpdateTask { id, .. }
+        | C::StartTask { id, .. }
+        | C::SubmitTask { id }
+        | C::CompleteTask { id, .. }
+        | C::BlockTask { id, .. }
+        | C::UnblockTask { id }
+        | C::NeedContinuation { id, .. }
+        | C::ReleaseTask { id, .. }
+        | C::FailTask { id, .. }
+        | C::ReopenTask { id, .. }
+        | C::DeleteTask { id, .. } => Some(*id),
+        C::ClaimTask { id, .. } => *id,
+        C::AddEdge { from, .. } | C::RemoveEdge { from, .. } => Some(*from),
+        _ => None,
+    }
+}
+
+/// The nonce of every turn: who is who follows from the session and the number.
+const NONCE: u64 = 7;
+
+fn run(view: &dyn View, turn: &Turn) -> Looked<RunId> {
+    let (Turn::Present(session) | Turn::Past(session)) = turn;
+    let last = view.session(session)?.map_or(1, |session| session.iteration.max(1));
+    let iteration = if matches!(turn, Turn::Past(_)) { last - 1 } else { last };
+    Ok(RunId { session: session.clone(), iteration, nonce: NONCE })
+}
+
+fn debt_command(view: &dyn View, nth: usize, step: &DebtStep) -> Looked<Command> {
+    let mut debts = Vec::new();
+    while let Some(debt) = view.owed(debts.last().map(|debt: &windlass_engine::Debt| debt.id))? {
+        debts.push(debt);
+    }
+    let Some(debt) = debts.get(nth % debts.len().max(1)) else {
+        let debt = "1.0".parse().expect("a debt id");
+        return Ok(Command::RecoverEffect { debt, owner: owner("w1") });
+    };
+    let (id, owner) = (debt.id, debt.owner.clone());
+    Ok(match step {
+        DebtStep::BeginByOwner => Command::BeginEffect { debt: id, owner },
+        DebtStep::BeginBy(other) => Command::BeginEffect { debt: id, owner: other.clone() },
+        DebtStep::Finish(outcome) => Command::FinishEffect { debt: id, outcome: *outcome, message: None },
+        DebtStep::Recover(other) => Command::RecoverEffect { debt: id, owner: other.clone() },
+    })
+}
+
+fn owner(name: &str) -> OwnerName {
+    name.parse().expect("an owner's name")
+}
+
+// The strategies.
+
+/// Histories of up to so many steps.
+pub fn histories(steps: usize) -> impl Strategy<Value = Vec<Step>> {
+    // A graph and a session to work on come first: what follows would otherwise mostly name what is not there.
+    let first = (vec(new_task(), 3..6), start_session()).prop_map(|(tasks, session)| {
+        let tasks = (0..).zip(tasks).map(|(others, new)| Ask::Plain(Command::CreateTask(among(others, new))));
+        tasks.chain([session]).map(|ask| Step { after: 1, right: Right::Person, inside: None, ask }).collect::<Vec<_>>()
+    });
+    (first, vec(step(), steps / 2..steps)).prop_map(|(first, rest)| [first, rest].concat())
+}
+
+/// The task as it can be made when there are only so many others.
+fn among(others: u64, mut new: NewTask) -> NewTask {
+    new.depends_on.retain(|id| id.0 <= others);
+    new.parent = new.parent.filter(|id| id.0 <= others);
+    new
+}
+
+/// One step of any kind.
+pub fn step() -> impl Strategy<Value = Step> {
+    let right = prop_oneof![
+        6 => Just(Right::Person),
+        4 => Just(Right::Forced),
+        5 => Just(Right::Holder),
+        1 => Just(Right::FormerHolder),
+    ];
+    let create = new_task().prop_map(|new| Ask::Plain(Command::CreateTask(new)));
+    let ask = prop_oneof![2 => create, 10 => about_a_task(), 4 => about_edges(), 5 => about_sessions(), 3 => debts()];
+    (prop_oneof![3 => 0..20_i64, 1 => 20..200_i64], right, option::weighted(0.2, turn()), ask)
+        .prop_map(|(after, right, inside, ask)| Step { after, right, inside, ask })
+}
+
+/// Mostly one of a few, so that much happens to the same task.
+fn task() -> impl Strategy<Value = TaskId> {
+    prop_oneof![3 => 1..=3_u64, 1 => 1..=TASKS].prop_map(TaskId)
+}
+
+fn session() -> impl Strategy<Value = SessionName> {
+    prop_oneof![3 => Just("a"), 1 => Just("b")].prop_map(|name| name.parse().expect("a session name"))
+}
+
+fn worker() -> impl Strategy<Value = OwnerName> {
+    select(vec!["w1", "w2"]).prop_map(owner)
+}
+
+fn turn() -> impl Strategy<Value = Turn> {
+    prop_oneof![3 => session().prop_map(Turn::Present), 1 => session().prop_map(Turn::Past)]
+}
+
+fn priority() -> impl Strategy<Value = Priority> {
+    (0..=4_u8).prop_map(|number| number.try_into().expect("0 to 4"))
+}
+
+fn labels() -> impl Strategy<Value = Vec<String>> {
+    let label = select(vec!["agent", "review", "research"]).prop_map(str::to_owned);
+    prop_oneof![2 => Just(vec![]), 1 => vec(label, 0..3)]
+}
+
+fn new_task() -> impl Strategy<Value = NewTask> {
+    (priority(), labels(), vec(task(), 0..3), option::weighted(0.2, task())).prop_map(
+        |(priority, labels, depends_on, parent)| {
+            let goal = "mend the test".to_owned();
+            NewTask { goal, priority, labels, depends_on, parent, ..NewTask::default() }
+        },
+    )
+}
+
+fn about_a_task() -> impl Strategy<Value = Ask> {
+    use Command as C;
+    let why = || "because".to_owned();
+    prop_oneof![
+        2 => (priority(), option::of(labels()), task()).prop_map(|(priority, labels, id)| Ask::Plain(C::UpdateTask {
+            id,
+            patch: TaskPatch { priority: Some(priority), labels, ..TaskPatch::default() },
+        })),
+        5 => (option::of(task()), worker(), -5..120_i64)
+            .prop_map(|(id, owner, lease)| Ask::Claim { id, owner, lease }),
+        3 => task().prop_map(|id| Ask::Plain(C::StartTask { id, context: json!({"why": ["asked", 1.5]}) })),
+        2 => task().prop_map(|id| Ask::Plain(C::SubmitTask { id })),
+        7 => (task(), option::of(Just("done".to_owned()))).prop_map(|(id, result)| {
+            Ask::Plain(C::CompleteTask { id, result, artifacts: vec![] })
+        }),
+        2 => task().prop_map(move |id| Ask::Plain(C::BlockTask { id, reason: why(), required_knowledge: vec![] })),
+        2 => task().prop_map(|id| Ask::Plain(C::UnblockTask { id })),
+        1 => task().prop_map(move |id| Ask::Plain(C::NeedContinuation { id, reason: why() })),
+        1 => task().prop_map(move |id| Ask::Plain(C::ReleaseTask { id, reason: why() })),
+        3 => task().prop_map(move |id| Ask::Plain(C::FailTask { id, reason: why() })),
+        3 => task().prop_map(move |id| Ask::Plain(C::ReopenTask { id, reason: why() })),
+        2 => (task(), select(vec![Deletion::Alone, Deletion::Cascade, Deletion::BlockDependents]))
+            .prop_map(|(id, deletion)| Ask::Plain(C::DeleteTask { id, deletion })),
+    ]
+}
+
+fn about_edges() -> impl Strategy<Value = Ask> {
+    let waiting = select(vec![EdgeKind::DependsOn, EdgeKind::Blocks]);
+    let kind = prop_oneof![3 => waiting, 1 => select(EdgeKind::ALL.to_vec())];
+    prop_oneof![
+        3 => (task(), kind, task()).prop_map(|(from, kind, to)| Ask::Plain(Command::AddEdge { from, kind, to })),
+        2 => (task(), 0..4_usize).prop_map(|(from, nth)| Ask::RemoveSomeEdge { from, nth }),
+    ]
+}
+
+fn start_session() -> impl Strategy<Value = Ask> {
+    let config = select(vec!["hooks: {}", "hooks: {stop: []}"]);
+    let task = option::of((1..=3_u64).prop_map(TaskId));
+    (session(), task, config).prop_map(|(name, task, config)| {
+        Ask::Plain(Command::StartSession { name, task, goal: None, config: config.to_owned() })
+    })
+}
+
+fn about_sessions() -> impl Strategy<Value = Ask> {
+    prop_oneof![
+        2 => start_session(),
+        1 => session().prop_map(|name| {
+            Ask::Plain(Command::EndSession { name, ending: Ending::Completed, reason: None })
+        }),
+        6 => (session(), worker()).prop_map(|(session, owner)| {
+            Ask::Plain(Command::StartIteration { session, owner, nonce: NONCE })
+        }),
+        2 => turn().prop_map(Ask::CompleteTurn),
+        1 => turn().prop_map(Ask::FailTurn),
+    ]
+}
+
+fn debts() -> impl Strategy<Value = Ask> {
+    let outcome = select(vec![HookOutcome::Success, HookOutcome::Failure, HookOutcome::TimedOut]);
+    let step = prop_oneof![
+        3 => Just(DebtStep::BeginByOwner),
+        1 => worker().prop_map(DebtStep::BeginBy),
+        3 => outcome.prop_map(DebtStep::Finish),
+        3 => worker().prop_map(DebtStep::Recover),
+    ];
+    (0..6_usize, step).prop_map(|(nth, step)| Ask::Debt { nth, step })
+}
+
+// The rules under which histories run.
+
+/// The built-ins, two hooks that go wrong in every way a pure hook can, and effects of every class.
+pub fn rules() -> Rules {
+    let mut registry = Registry::with_builtins();
+    for hook in [failing_hook(), demanding_hook()] {
+        registry.register(hook).expect("the test hooks are well formed");
+    }
+    registry.configure("auto-label-by-keyword", true, None).expect("a built-in");
+    Rules { registry, effects: Some(effects()) }
+}
+
+/// Fails whenever a task is blocked.
+fn failing_hook() -> Hook {
+    hook("fails", EventType::TaskBlocked, Arc::new(|_, _| Err(HookFault::Failed("out of order".to_owned()))))
+}
+
+/// Asks for what is refused whenever a task is updated.
+fn demanding_hook() -> Hook {
+    let handler = |record: &windlass_engine::Record, _: &dyn View| {
+        let Some(task) = record.envelope.node.task() else { return Ok(vec![]) };
+        Ok(vec![
+            Action::UpdateTask { task, action: TaskAction::Ready },
+            Action::Log { node: Node::Task(task), event: Event::TaskCompleted(no_result()) },
+            Action::CreateTask(NewTask {
+                depends_on: vec![TaskId(999)],
+                goal: "never".to_owned(),
+                ..NewTask::default()
+            }),
+        ])
+    };
+    hook("demands", EventType::TaskUpdated, Arc::new(handler))
+}
+
+fn no_result() -> payload::TaskCompleted {
+    payload::TaskCompleted { result: None, artifacts: vec![] }
+}
+
+fn hook(name: &str, event: EventType, handler: windlass_engine::Handler) -> Hook {
+    Hook {
+        name: name.to_owned(),
+        events: vec![event],
+        priority: 100,
+        enabled: true,
+        description: String::new(),
+        handler,
+    }
+}
+
+fn effects() -> Effects {
+    let owed = |hook: &str, class, on_failure| OwedHook { hook: hook.to_owned(), class, on_failure };
+    let hooks = [
+        (EventType::TaskCompleted, vec![owed("gate", HookClass::Gate, OnFailure::Block)]),
+        (
+            EventType::TaskStarted,
+            vec![
+                owed("push", HookClass::Vcs, OnFailure::Ignore),
+                owed("tell", HookClass::Webhook, OnFailure::Ignore),
+                owed("log", HookClass::Other, OnFailure::Escalate),
+            ],
+        ),
+        (EventType::IterationStarted, vec![owed("sweep", HookClass::Idempotent, OnFailure::Ignore)]),
+        (EventType::IterationInterrupted, vec![owed("note", HookClass::Other, OnFailure::Ignore)]),
+        (EventType::ConfigRecorded, vec![owed("trust", HookClass::Other, OnFailure::Ignore)]),
+    ];
+    Effects { config: "hooks: {stop: []}".to_owned(), owner: owner("w1"), hooks: hooks.into() }
+}

@@ -1,0 +1,193 @@
+//! What holds between commits, whatever was tried before.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use windlass_engine::{
+    Change, Debt, DebtId, Edge, Effect, Memory, Priority, Record, RunId, Session, State, Task, TaskId, Timestamp, View,
+};
+
+use crate::debts::{Due, due};
+
+use State::{Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuation, Ready, Submitted};
+
+/// All rows of a view, to be looked at as a whole.
+#[derive(Debug, Default)]
+pub struct Rows {
+    pub tasks: Vec<Task>,
+    pub edges: Vec<Edge>,
+    pub sessions: Vec<Session>,
+    pub debts: Vec<Debt>,
+}
+
+impl Rows {
+    pub fn of(memory: &Memory) -> Self {
+        let mut rows = Self::default();
+        for row in memory.clone().into_rows() {
+            match row {
+                Change::PutTask(task) => rows.tasks.push(*task),
+                Change::PutEdge(edge) => rows.edges.push(edge),
+                Change::PutSession(session) => rows.sessions.push(*session),
+                Change::PutDebt(debt) => rows.debts.push(*debt),
+                Change::PutConfig { .. } | Change::DropEdge(_) | Change::DropDebt(_) => {}
+            }
+        }
+        rows
+    }
+}
+
+/// Everything that is wrong with a state that a log led to; nothing, if the engine is right.
+pub fn broken(memory: &Memory, log: &[Record]) -> Vec<String> {
+    let mut wrong = Findings::default();
+    let rows = Rows::of(memory);
+    let graph = Graph::of(&rows);
+    for task in &rows.tasks {
+        task_fields(task, &mut wrong);
+        waiting(task, &graph, &mut wrong);
+        history(task, log, &mut wrong);
+    }
+    edges(&rows, &graph, &mut wrong);
+    indexes(memory, &mut wrong);
+    owed(&rows, log, &mut wrong);
+    wrong.0
+}
+
+#[derive(Default)]
+struct Findings(Vec<String>);
+
+impl Findings {
+    fn unless(&mut self, holds: bool, what: impl FnOnce() -> String) {
+        if !holds {
+            self.0.push(what());
+        }
+    }
+}
+
+/// Who waits for whom, worked out from all edges.
+struct Graph<'a> {
+    tasks: BTreeMap<TaskId, &'a Task>,
+    waits: BTreeSet<(TaskId, TaskId)>,
+}
+
+impl<'a> Graph<'a> {
+    fn of(rows: &'a Rows) -> Self {
+        let tasks = rows.tasks.iter().map(|task| (task.id, task)).collect();
+        Self { tasks, waits: rows.edges.iter().filter_map(Edge::wait).collect() }
+    }
+
+    fn awaited(&self, id: TaskId) -> impl Iterator<Item = &Task> {
+        self.waits.iter().filter(move |(waiter, _)| *waiter == id).map(|(_, awaited)| self.tasks[awaited])
+    }
+}
+
+/// Which fields a state has and which it cannot have.
+fn task_fields(task: &Task, wrong: &mut Findings) {
+    let state = task.state;
+    let mut check = |holds: bool, what: &str| wrong.unless(holds, || format!("{} is {state} and {what}", task.id));
+    check(task.blocked.is_some() == (state == Blocked), "the field `blocked` says otherwise");
+    check(task.lease.is_none() || matches!(state, Active | Submitted), "held");
+    check(task.lease.as_ref().is_none_or(|lease| lease.epoch == task.epoch), "held under an old epoch");
+    check(state != Completed || task.completed_at.is_some(), "has no moment of completion");
+    let finished = matches!(state, Completed | Deleted);
+    check(task.completed_at.is_none() || finished, "has a moment of completion");
+    check(task.result.is_none() && task.artifacts.is_empty() || finished, "has a result");
+    check(task.started_at.is_some() || !matches!(state, Active | Submitted | NeedsContinuation), "was never started");
+    check(task.reason.is_some() || !matches!(state, Failed | NeedsContinuation), "does not say why");
+    let claimed = matches!(state, Ready | Active | Submitted | NeedsContinuation);
+    check(task.claim.is_none() || claimed, "still claimed to be done");
+    check(task.updated_at >= task.created_at, "was updated before it was created");
+}
+
+fn waiting(task: &Task, graph: &Graph<'_>, wrong: &mut Findings) {
+    let open = graph.awaited(task.id).filter(|other| other.state != Completed).count();
+    let counted = task.open_dependencies;
+    wrong.unless(counted as usize == open, || format!("{} counts {counted} open dependencies of {open}", task.id));
+    wrong.unless(task.state != Ready || open == 0, || format!("{} is ready and waits for {open}", task.id));
+    wrong.unless(task.state != Created || open > 0, || format!("{} is created and waits for nobody", task.id));
+    let failed = graph.awaited(task.id).find(|other| other.state == Failed);
+    let in_vain = matches!(task.state, Created | Ready) && failed.is_some();
+    wrong.unless(!in_vain, || format!("{} is {} and waits in vain", task.id, task.state));
+    let by = task.blocked.as_ref().and_then(|blocked| blocked.by);
+    let freed = graph.awaited(task.id).any(|other| Some(other.id) == by && other.state == Completed);
+    wrong.unless(!freed, || format!("{} is blocked by what is completed", task.id));
+}
+
+fn history(task: &Task, log: &[Record], wrong: &mut Findings) {
+    let last = log.iter().rev().find(|record| record.envelope.node.task() == Some(task.id)).map(|record| record.seq);
+    wrong.unless(last == Some(task.last_event), || {
+        format!("{}: the last event is {last:?}, not {}", task.id, task.last_event)
+    });
+    wrong.unless(task.version >= task.last_event, || format!("{}: the version lags behind", task.id));
+}
+
+fn edges(rows: &Rows, graph: &Graph<'_>, wrong: &mut Findings) {
+    let mut seen = BTreeSet::new();
+    for edge in &rows.edges {
+        wrong.unless(seen.insert((edge.from_id, edge.kind, edge.to_id)), || format!("{edge:?} is there twice"));
+        wrong.unless(edge.from_id != edge.to_id, || format!("{edge:?} leads nowhere"));
+        for end in [edge.from_id, edge.to_id] {
+            wrong.unless(graph.tasks[&end].state != Deleted, || format!("{edge:?} ends at a deleted task"));
+        }
+    }
+    wrong.unless(is_acyclic(graph.waits.clone()), || "somebody waits for themselves".to_owned());
+}
+
+/// Takes away those who wait for nobody until nobody is left, or only circles are.
+fn is_acyclic(mut waits: BTreeSet<(TaskId, TaskId)>) -> bool {
+    loop {
+        let waiters: BTreeSet<_> = waits.iter().map(|(waiter, _)| *waiter).collect();
+        let before = waits.len();
+        waits.retain(|(_, awaited)| waiters.contains(awaited));
+        if waits.len() == before {
+            return waits.is_empty();
+        }
+    }
+}
+
+fn indexes(memory: &Memory, wrong: &mut Findings) {
+    let claimable: BTreeSet<(Priority, TaskId)> = memory
+        .tasks()
+        .filter(|task| matches!(task.state, Ready | NeedsContinuation))
+        .map(|task| (task.priority, task.id))
+        .collect();
+    let walked = walk(|after| memory.claimable(after).expect("memory can always be read"));
+    wrong.unless(walked.iter().eq(&claimable), || format!("claimable is {claimable:?}, the index says {walked:?}"));
+    let end = Timestamp::from_millis(i64::MAX);
+    let leases: BTreeSet<(Timestamp, TaskId)> =
+        memory.tasks().filter_map(|task| Some((task.lease.as_ref()?.until, task.id))).collect();
+    let walked = walk(|after| memory.expired(end, after).expect("memory can always be read"));
+    wrong.unless(walked.iter().eq(&leases), || format!("leases are {leases:?}, the index says {walked:?}"));
+}
+
+fn walk<K: Copy>(next: impl Fn(Option<K>) -> Option<K>) -> Vec<K> {
+    let mut found = Vec::new();
+    while let Some(key) = next(found.last().copied()) {
+        found.push(key);
+    }
+    found
+}
+
+/// A debt exists exactly from its making to its end.
+fn owed(rows: &Rows, log: &[Record], wrong: &mut Findings) {
+    let told: BTreeMap<DebtId, Due> = due(log);
+    let kept: BTreeMap<DebtId, Due> = rows.debts.iter().map(|debt| (debt.id, as_due(debt))).collect();
+    wrong.unless(told == kept, || format!("the log owes {told:?}, the rows {kept:?}"));
+    let running: BTreeSet<&RunId> = told.values().filter_map(|due| due.turn.as_ref()).collect();
+    let mut turns = BTreeSet::new();
+    for session in &rows.sessions {
+        wrong.unless(session.ended.is_none() || session.turn.is_none(), || format!("{} goes on", session.name));
+        let Some((run, debt)) = &session.turn else { continue };
+        turns.insert(run);
+        wrong.unless(kept.get(debt).is_some_and(|due| due.turn.as_ref() == Some(run)), || {
+            format!("the turn {run} is not owed under {debt}")
+        });
+    }
+    wrong.unless(turns == running, || format!("turns {turns:?} run, {running:?} are owed"));
+}
+
+fn as_due(debt: &Debt) -> Due {
+    let turn = match &debt.effect {
+        Effect::Hook(_) => None,
+        Effect::Turn { run, .. } => Some(run.clone()),
+    };
+    Due { owner: debt.owner.clone(), begun: debt.attempts, turn }
+}

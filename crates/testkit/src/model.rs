@@ -1,0 +1,397 @@
+//! What should come of a history, said a second time and differently.
+//!
+//! The engine keeps counts and indexes and moves one row at a time. The model keeps the least that has to be known,
+//! and works everything else out from scratch whenever it is asked. It is slow and plain, and shares no rule with the
+//! engine: where the two disagree, one of them is wrong.
+//!
+//! Not here: the built-in bounds, which small histories never reach.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use windlass_engine::{
+    Authority, Command, DebtId, Deletion, EdgeKind, Epoch, NewTask, Origin, Priority, Record, RunId, SessionName,
+    State, TaskId, Timestamp,
+};
+
+use crate::debts::{Due, due};
+
+/// Where a task was put; whether one that waits is ready follows from the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Waiting,
+    Active,
+    Submitted,
+    Completed,
+    /// By a person, or by what became of a dependency.
+    Blocked(Option<TaskId>),
+    NeedsContinuation,
+    Failed,
+    Deleted,
+}
+
+#[derive(Debug, Clone)]
+struct Node {
+    phase: Phase,
+    priority: Priority,
+    labels: BTreeSet<String>,
+    lease: Option<(Epoch, Timestamp)>,
+    epoch: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Talk {
+    turns: u32,
+    turn: Option<RunId>,
+    over: bool,
+}
+
+/// Everything that is known.
+#[derive(Debug, Clone, Default)]
+pub struct Model {
+    tasks: BTreeMap<TaskId, Node>,
+    edges: BTreeSet<(TaskId, EdgeKind, TaskId)>,
+    sessions: BTreeMap<SessionName, Talk>,
+}
+
+/// A task as far as the model knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    pub state: State,
+    pub blocked_by: Option<TaskId>,
+    pub open: usize,
+    pub priority: Priority,
+    pub lease: Option<(Epoch, Timestamp)>,
+}
+
+const ALIVE: [State; 8] = [Created, Ready, Active, Submitted, Completed, Blocked, NeedsContinuation, Failed];
+
+use State::{Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuation, Ready, Submitted};
+
+impl Model {
+    /// Takes a command, and answers whether it is accepted. A refused one changes nothing.
+    pub fn give(&mut self, origin: &Origin, command: &Command, log: &[Record]) -> bool {
+        let mut after = self.clone();
+        let accepted = Attempt { model: &mut after, origin, log }.command(command).is_some();
+        if accepted {
+            after.block_those_who_wait_in_vain();
+            *self = after;
+        }
+        accepted
+    }
+
+    pub fn rows(&self) -> BTreeMap<TaskId, Row> {
+        let row = |(id, node): (&TaskId, &Node)| {
+            let blocked_by = if let Phase::Blocked(by) = node.phase { by } else { None };
+            let (priority, lease) = (node.priority, node.lease);
+            (*id, Row { state: self.state(*id), blocked_by, open: self.open(*id).len(), priority, lease })
+        };
+        self.tasks.iter().map(row).collect()
+    }
+
+    pub fn edges(&self) -> &BTreeSet<(TaskId, EdgeKind, TaskId)> {
+        &self.edges
+    }
+
+    /// The turns that run now.
+    pub fn turns(&self) -> BTreeSet<RunId> {
+        self.sessions.values().filter_map(|talk| talk.turn.clone()).collect()
+    }
+
+    fn state(&self, id: TaskId) -> State {
+        match self.tasks[&id].phase {
+            Phase::Waiting if self.open(id).is_empty() => Ready,
+            Phase::Waiting => Created,
+            Phase::Active => Active,
+            Phase::Submitted => Submitted,
+            Phase::Completed => Completed,
+            Phase::Blocked(_) => Blocked,
+            Phase::NeedsContinuation => NeedsContinuation,
+            Phase::Failed => Failed,
+            Phase::Deleted => Deleted,
+        }
+    }
+
+    /// `(who, for whom)`.
+    fn waits(&self) -> BTreeSet<(TaskId, TaskId)> {
+        let wait = |(from, kind, to): &(TaskId, EdgeKind, TaskId)| match kind {
+            EdgeKind::DependsOn => Some((*from, *to)),
+            EdgeKind::Blocks => Some((*to, *from)),
+            _ => None,
+        };
+        self.edges.iter().filter_map(wait).collect()
+    }
+
+    fn awaited(&self, id: TaskId) -> BTreeSet<TaskId> {
+        self.waits().into_iter().filter(|(waiter, _)| *waiter == id).map(|(_, awaited)| awaited).collect()
+    }
+
+    fn waiters(&self, id: TaskId) -> BTreeSet<TaskId> {
+        self.waits().into_iter().filter(|(_, awaited)| *awaited == id).map(|(waiter, _)| waiter).collect()
+    }
+
+    fn open(&self, id: TaskId) -> BTreeSet<TaskId> {
+        self.awaited(id).into_iter().filter(|other| self.tasks[other].phase != Phase::Completed).collect()
+    }
+
+    /// Everybody who waits for a task, directly or not, the task itself included.
+    fn above(&self, id: TaskId) -> BTreeSet<TaskId> {
+        let mut found = BTreeSet::from([id]);
+        loop {
+            let more: BTreeSet<_> = found.iter().flat_map(|id| self.waiters(*id)).collect();
+            if more.is_subset(&found) {
+                return found;
+            }
+            found.extend(more);
+        }
+    }
+
+    fn block_those_who_wait_in_vain(&mut self) {
+        for id in self.tasks.keys().copied().collect::<Vec<_>>() {
+            let failed = self.awaited(id).into_iter().find(|other| self.tasks[other].phase == Phase::Failed);
+            let node = self.tasks.get_mut(&id).expect("it was listed");
+            if node.phase == Phase::Waiting && failed.is_some() {
+                node.phase = Phase::Blocked(failed);
+            }
+        }
+    }
+
+    /// The tasks that a task's end had blocked wait again.
+    fn free_waiters(&mut self, id: TaskId) {
+        for waiter in self.waiters(id) {
+            self.free(waiter, id);
+        }
+    }
+
+    fn free(&mut self, waiter: TaskId, by: TaskId) {
+        let node = self.tasks.get_mut(&waiter).expect("edges end at tasks");
+        if node.phase == Phase::Blocked(Some(by)) {
+            node.phase = Phase::Waiting;
+        }
+    }
+
+    fn add(&mut self, priority: Priority, labels: BTreeSet<String>) -> TaskId {
+        let id = TaskId(self.tasks.len() as u64 + 1);
+        self.tasks.insert(id, Node { phase: Phase::Waiting, priority, labels, lease: None, epoch: 0 });
+        id
+    }
+}
+
+/// A command under way. `None` means that it is refused.
+struct Attempt<'a> {
+    model: &'a mut Model,
+    origin: &'a Origin,
+    log: &'a [Record],
+}
+
+impl Attempt<'_> {
+    fn command(&mut self, command: &Command) -> Option<()> {
+        use Command as C;
+        match command {
+            C::CreateTask(new) => self.create(new),
+            C::UpdateTask { id, patch } => {
+                (self.state(*id)? != Deleted || self.forced()).then_some(())?;
+                let node = self.node(*id)?;
+                node.priority = patch.priority.unwrap_or(node.priority);
+                if let Some(labels) = &patch.labels {
+                    node.labels = labels.iter().cloned().collect();
+                }
+                Some(())
+            }
+            C::ClaimTask { id, until, .. } => self.claim(*id, *until),
+            C::StartTask { id, .. } => {
+                self.leave(*id, &[Ready, NeedsContinuation], &[Created, Blocked])?.phase = Phase::Active;
+                Some(())
+            }
+            C::SubmitTask { id } => {
+                self.leave(*id, &[Active], &[])?.phase = Phase::Submitted;
+                Some(())
+            }
+            C::CompleteTask { id, .. } => self.complete(*id),
+            C::BlockTask { id, .. } => {
+                let from = [Created, Ready, Active, Submitted, NeedsContinuation];
+                self.put_down(*id, &from, &[], Phase::Blocked(None))
+            }
+            C::UnblockTask { id } => self.put_down(*id, &[Blocked], &[], Phase::Waiting),
+            C::NeedContinuation { id, .. } => self.put_down(*id, &[Active, Submitted], &[], Phase::NeedsContinuation),
+            C::ReleaseTask { id, .. } => {
+                self.put_down(*id, &[Active, Submitted, NeedsContinuation], &[], Phase::Waiting)
+            }
+            C::FailTask { id, .. } => {
+                let from = [Ready, Active, Submitted, NeedsContinuation, Blocked];
+                self.put_down(*id, &from, &[Created], Phase::Failed)
+            }
+            C::ReopenTask { id, .. } => {
+                self.put_down(*id, &[Failed], &[Completed, Deleted], Phase::Waiting)?;
+                self.model.free_waiters(*id);
+                Some(())
+            }
+            C::DeleteTask { id, deletion } => self.delete(*id, *deletion),
+            C::AddEdge { from, kind, to } => self.add_edge(*from, *kind, *to),
+            C::RemoveEdge { from, kind, to } => self.remove_edge(*from, *kind, *to),
+            other => self.session_or_debt(other),
+        }
+    }
+
+    fn create(&mut self, new: &NewTask) -> Option<()> {
+        for other in new.depends_on.iter().chain(&new.parent) {
+            (self.state(*other)? != Deleted).then_some(())?;
+        }
+        let id = self.model.add(new.priority, new.labels.iter().cloned().collect());
+        self.model.edges.extend(new.depends_on.iter().map(|other| (id, EdgeKind::DependsOn, *other)));
+        self.model.edges.extend(new.parent.map(|parent| (id, EdgeKind::SpawnedBy, parent)));
+        Some(())
+    }
+
+    fn claim(&mut self, id: Option<TaskId>, until: Timestamp) -> Option<()> {
+        (until > self.origin.at).then_some(())?;
+        for node in self.model.tasks.values_mut() {
+            if node.lease.is_some_and(|(_, until)| until < self.origin.at) {
+                (node.lease, node.phase) = (None, Phase::Waiting);
+            }
+        }
+        self.model.block_those_who_wait_in_vain();
+        let claimable =
+            |(id, row): (TaskId, Row)| matches!(row.state, Ready | NeedsContinuation).then_some((row.priority, id));
+        let next = self.model.rows().into_iter().filter_map(claimable).min().map(|(_, id)| id);
+        let node = self.leave(id.or(next)?, &[Ready, NeedsContinuation], &[])?;
+        node.epoch += 1;
+        (node.phase, node.lease) = (Phase::Active, Some((Epoch(node.epoch), until)));
+        Some(())
+    }
+
+    fn complete(&mut self, id: TaskId) -> Option<()> {
+        let from = [Ready, Active, Submitted, NeedsContinuation];
+        if let Some(run) = &self.origin.run
+            && let Some(talk) = self.model.sessions.get(&run.session)
+        {
+            // From inside a turn it is a claim, and changes no state.
+            return (talk.turn.as_ref() == Some(run) && from.contains(&self.state(id)?)).then_some(());
+        }
+        self.put_down(id, &from, &[Created, Blocked, Failed], Phase::Completed)?;
+        self.model.free_waiters(id);
+        let Node { priority, mut labels, .. } = self.node(id)?.clone();
+        if labels.contains("agent") && labels.insert("review".to_owned()) {
+            let review = self.model.add(priority, labels);
+            self.model.edges.insert((review, EdgeKind::SpawnedBy, id));
+        }
+        Some(())
+    }
+
+    fn delete(&mut self, id: TaskId, deletion: Deletion) -> Option<()> {
+        let state = self.state(id)?;
+        let doomed = match deletion {
+            Deletion::Cascade => self.model.above(id),
+            Deletion::Alone | Deletion::BlockDependents => BTreeSet::from([id]),
+        };
+        let mut waiting = self.model.waiters(id);
+        waiting.retain(|waiter| self.model.state(*waiter) != Completed);
+        (deletion != Deletion::Alone || state == Completed || waiting.is_empty()).then_some(())?;
+        for doomed in &doomed {
+            self.put_down(*doomed, &ALIVE, &[], Phase::Deleted)?;
+        }
+        for waiter in waiting.into_iter().filter(|_| deletion == Deletion::BlockDependents) {
+            let node = self.node(waiter)?;
+            if node.phase == Phase::Waiting {
+                node.phase = Phase::Blocked(Some(id));
+            }
+        }
+        self.model.edges.retain(|(from, _, to)| !doomed.contains(from) && !doomed.contains(to));
+        Some(())
+    }
+
+    fn add_edge(&mut self, from: TaskId, kind: EdgeKind, to: TaskId) -> Option<()> {
+        let linked = self.state(from)? != Deleted && self.state(to)? != Deleted && from != to;
+        linked.then_some(())?;
+        self.model.edges.insert((from, kind, to));
+        let circle = self.model.waits().iter().any(|(waiter, awaited)| self.model.above(*waiter).contains(awaited));
+        (!circle).then_some(())
+    }
+
+    fn remove_edge(&mut self, from: TaskId, kind: EdgeKind, to: TaskId) -> Option<()> {
+        self.model.edges.remove(&(from, kind, to)).then_some(())?;
+        match kind {
+            EdgeKind::DependsOn => self.model.free(from, to),
+            EdgeKind::Blocks => self.model.free(to, from),
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn session_or_debt(&mut self, command: &Command) -> Option<()> {
+        match command {
+            Command::StartSession { name, task, .. } => {
+                (!self.model.sessions.contains_key(name)).then_some(())?;
+                task.map_or(Some(()), |task| self.state(task).map(drop))?;
+                self.model.sessions.insert(name.clone(), Talk::default());
+                Some(())
+            }
+            Command::EndSession { name, .. } => {
+                self.quiet_session(name)?.over = true;
+                Some(())
+            }
+            Command::StartIteration { session, nonce, .. } => {
+                let talk = self.quiet_session(session)?;
+                talk.turns += 1;
+                talk.turn = Some(RunId { session: session.clone(), iteration: talk.turns, nonce: *nonce });
+                Some(())
+            }
+            Command::CompleteIteration { run } | Command::FailIteration { run, .. } => self.end_turn(run),
+            Command::BeginEffect { debt, owner } => {
+                let due = self.due(*debt)?;
+                (due.begun == 0 && due.owner == *owner).then_some(())
+            }
+            Command::FinishEffect { debt, .. } => {
+                let due = self.due(*debt)?;
+                (due.begun > 0 && due.turn.is_none()).then_some(())
+            }
+            Command::RecoverEffect { debt, .. } => self.due(*debt)?.turn.map_or(Some(()), |run| self.end_turn(&run)),
+            _ => unreachable!("the other commands are about tasks"),
+        }
+    }
+
+    fn quiet_session(&mut self, name: &SessionName) -> Option<&mut Talk> {
+        self.model.sessions.get_mut(name).filter(|talk| !talk.over && talk.turn.is_none())
+    }
+
+    fn end_turn(&mut self, run: &RunId) -> Option<()> {
+        let talk = self.model.sessions.get_mut(&run.session)?;
+        talk.turn.take_if(|turn| turn == run).map(drop)
+    }
+
+    fn due(&self, debt: DebtId) -> Option<Due> {
+        due(self.log).remove(&debt)
+    }
+
+    fn forced(&self) -> bool {
+        self.origin.authority == Authority::Forced
+    }
+
+    fn state(&self, id: TaskId) -> Option<State> {
+        self.model.tasks.contains_key(&id).then(|| self.model.state(id))
+    }
+
+    fn node(&mut self, id: TaskId) -> Option<&mut Node> {
+        self.model.tasks.get_mut(&id)
+    }
+
+    /// The task, if it may leave its state this way at the word of whoever asks.
+    fn leave(&mut self, id: TaskId, from: &[State], forced_from: &[State]) -> Option<&mut Node> {
+        let state = self.state(id)?;
+        let forced = self.forced();
+        let authority = self.origin.authority;
+        let node = self.node(id)?;
+        let may = match authority {
+            Authority::Forced => true,
+            Authority::Person => node.lease.is_none(),
+            Authority::Holder(epoch) => node.lease.is_some_and(|(held, _)| held == epoch),
+        };
+        (may && (from.contains(&state) || forced && forced_from.contains(&state))).then_some(node)
+    }
+
+    /// Leaves a state for one in which nobody holds the task.
+    fn put_down(&mut self, id: TaskId, from: &[State], forced_from: &[State], phase: Phase) -> Option<()> {
+        let node = self.leave(id, from, forced_from)?;
+        (node.phase, node.lease) = (phase, None);
+        Some(())
+    }
+}
