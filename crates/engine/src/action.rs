@@ -9,8 +9,8 @@ use crate::id::TaskId;
 /// A change to a task that a hook may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskAction {
-    /// Nothing is in its way any more.
-    Ready,
+    /// Nothing is in its way any more, perhaps because this task was completed.
+    Ready { after: Option<TaskId> },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,18 +46,15 @@ impl Action {
                 "priority": new.priority,
                 "parentTaskId": new.parent,
             }),
-            Self::UpdateTask { task, action: TaskAction::Ready } => json!({"taskId": task, "action": "ready"}),
+            Self::UpdateTask { task, action: TaskAction::Ready { .. } } => json!({"taskId": task, "action": "ready"}),
             Self::Log { node, event } => json!({"type": event.kind(), "nodeId": node, "data": event}),
         }
     }
 
-    /// Whether it counts towards the bound on a cascade. What the graph itself bounds does not.
+    /// Whether it counts towards the bound on a cascade. Becoming ready does not: every task does so once, so the graph
+    /// bounds it, and one that never did would be work lost.
     pub(crate) fn counts(&self) -> bool {
-        match self {
-            Self::CreateTask(_) => true,
-            Self::UpdateTask { action: TaskAction::Ready, .. } => false,
-            Self::Log { event, .. } => event.kind() != EventType::DependencySatisfied,
-        }
+        !matches!(self, Self::UpdateTask { action: TaskAction::Ready { .. }, .. })
     }
 }
 

@@ -57,6 +57,7 @@ impl Fold<'_> {
                     config: owed.config,
                     owner: owed.owner.clone(),
                     attempts: 0,
+                    depth: self.envelope().metadata.depth.saturating_add(1),
                     task: self.envelope().node.task(),
                 }))
             }));
@@ -331,6 +332,7 @@ impl Fold<'_> {
             config,
             owner: started.owner.clone(),
             attempts: 1,
+            depth: self.envelope().metadata.depth.saturating_add(1),
             task: self.envelope().node.task(),
         })));
         Ok(changes)

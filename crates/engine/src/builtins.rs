@@ -7,6 +7,7 @@ use crate::action::{Action, TaskAction};
 use crate::command::NewTask;
 use crate::event::{Event, EventType, Node, Record, payload};
 use crate::graph::waiters;
+use crate::limits::Limits;
 use crate::registry::{Handler, Hook, HookFault};
 use crate::task::{State, Task};
 use crate::view::View;
@@ -67,10 +68,12 @@ fn agent_task(record: &Record, view: &dyn View) -> Result<Option<Task>, HookFaul
 
 fn create_review(record: &Record, view: &dyn View) -> Answer {
     let Some(task) = agent_task(record, view)?.filter(|task| !task.has_label("review")) else { return Ok(vec![]) };
+    let mut goal = format!("Review: {}", task.goal);
+    goal.truncate(goal.floor_char_boundary(Limits::GOAL));
     Ok(vec![Action::CreateTask(NewTask {
-        goal: format!("Review: {}", task.goal),
+        goal,
         deliverables: vec!["Review completed".to_owned(), "Feedback provided".to_owned()],
-        labels: [vec!["review".to_owned()], task.labels].concat(),
+        labels: ["review".to_owned()].into_iter().chain(task.labels).take(Limits::LABELS).collect(),
         priority: task.priority,
         parent: Some(task.id),
         ..NewTask::default()
@@ -83,9 +86,8 @@ fn check_dependents(record: &Record, view: &dyn View) -> Answer {
     for id in waiters(view, completed)? {
         let Some(task) = view.task(id)? else { continue };
         if task.state == State::Created && task.open_dependencies == 0 {
-            let satisfied = payload::DependencySatisfied { dependent_task_id: id, completed_task_id: completed };
-            actions.push(Action::UpdateTask { task: id, action: TaskAction::Ready });
-            actions.push(Action::Log { node: Node::Task(id), event: satisfied.into() });
+            let action = TaskAction::Ready { after: Some(completed) };
+            actions.push(Action::UpdateTask { task: id, action });
         }
     }
     Ok(actions)

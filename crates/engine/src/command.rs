@@ -159,6 +159,7 @@ pub enum Command {
     },
     FinishEffect {
         debt: DebtId,
+        owner: OwnerName,
         outcome: HookOutcome,
         message: Option<String>,
     },

@@ -116,6 +116,8 @@ pub struct Debt {
     pub owner: OwnerName,
     /// How often it was begun.
     pub attempts: u32,
+    /// How many hooks and actions lie between a person's command and this.
+    pub depth: u8,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
 }

@@ -54,7 +54,8 @@ struct Written<'a, D> {
 pub fn encode(envelope: &Envelope) -> Vec<u8> {
     use std::borrow::Cow::Borrowed;
     let Envelope { timestamp, node, session, iteration, event, metadata } = envelope;
-    serde_json::to_vec(&Written {
+    let mut bytes = Vec::with_capacity(512);
+    let written = Written {
         v: FORMAT,
         kind: event.kind(),
         timestamp: *timestamp,
@@ -63,8 +64,9 @@ pub fn encode(envelope: &Envelope) -> Vec<u8> {
         iteration: *iteration,
         data: event,
         metadata: Borrowed(metadata),
-    })
-    .expect("an event has string keys only")
+    };
+    serde_json::to_writer(&mut bytes, &written).expect("an event has string keys only");
+    bytes
 }
 
 /// Reads an event of this or any older format.

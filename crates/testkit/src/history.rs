@@ -167,7 +167,7 @@ fn debt_command(view: &dyn View, nth: usize, step: &DebtStep) -> Looked<Command>
     Ok(match step {
         DebtStep::BeginByOwner => Command::BeginEffect { debt: id, owner },
         DebtStep::BeginBy(other) => Command::BeginEffect { debt: id, owner: other.clone() },
-        DebtStep::Finish(outcome) => Command::FinishEffect { debt: id, outcome: *outcome, message: None },
+        DebtStep::Finish(outcome) => Command::FinishEffect { debt: id, owner, outcome: *outcome, message: None },
         DebtStep::Recover(other) => Command::RecoverEffect { debt: id, owner: other.clone() },
     })
 }
@@ -334,7 +334,7 @@ fn demanding_hook() -> Hook {
     let handler = |record: &windlass_engine::Record, _: &dyn View| {
         let Some(task) = record.envelope.node.task() else { return Ok(vec![]) };
         Ok(vec![
-            Action::UpdateTask { task, action: TaskAction::Ready },
+            Action::UpdateTask { task, action: TaskAction::Ready { after: None } },
             Action::Log { node: Node::Task(task), event: Event::TaskCompleted(no_result()) },
             Action::CreateTask(NewTask {
                 depends_on: vec![TaskId(999)],

@@ -145,6 +145,20 @@ impl Model {
         }
     }
 
+    /// The task, and everybody who still waits for it, directly or through others who wait.
+    fn open_above(&self, id: TaskId) -> BTreeSet<TaskId> {
+        let open = |id: &TaskId| self.tasks[id].phase != Phase::Completed;
+        let mut found = BTreeSet::from([id]);
+        loop {
+            let more = found.iter().filter(|id| open(id)).flat_map(|id| self.waiters(*id)).filter(open);
+            let more: BTreeSet<_> = more.collect();
+            if more.is_subset(&found) {
+                return found;
+            }
+            found.extend(more);
+        }
+    }
+
     fn block_those_who_wait_in_vain(&mut self) {
         for id in self.tasks.keys().copied().collect::<Vec<_>>() {
             let failed = self.awaited(id).into_iter().find(|other| self.tasks[other].phase == Phase::Failed);
@@ -280,7 +294,7 @@ impl Attempt<'_> {
     fn delete(&mut self, id: TaskId, deletion: Deletion) -> Option<()> {
         let state = self.state(id)?;
         let doomed = match deletion {
-            Deletion::Cascade => self.model.above(id),
+            Deletion::Cascade => self.model.open_above(id),
             Deletion::Alone | Deletion::BlockDependents => BTreeSet::from([id]),
         };
         let mut waiting = self.model.waiters(id);
@@ -321,7 +335,7 @@ impl Attempt<'_> {
         match command {
             Command::StartSession { name, task, .. } => {
                 (!self.model.sessions.contains_key(name)).then_some(())?;
-                task.map_or(Some(()), |task| self.state(task).map(drop))?;
+                task.map_or(Some(()), |task| (self.state(task)? != Deleted).then_some(()))?;
                 self.model.sessions.insert(name.clone(), Talk::default());
                 Some(())
             }
@@ -340,9 +354,9 @@ impl Attempt<'_> {
                 let due = self.due(*debt)?;
                 (due.begun == 0 && due.owner == *owner).then_some(())
             }
-            Command::FinishEffect { debt, .. } => {
+            Command::FinishEffect { debt, owner, .. } => {
                 let due = self.due(*debt)?;
-                (due.begun > 0 && due.turn.is_none()).then_some(())
+                (due.begun > 0 && due.turn.is_none() && due.owner == *owner).then_some(())
             }
             Command::RecoverEffect { debt, .. } => self.due(*debt)?.turn.map_or(Some(()), |run| self.end_turn(&run)),
             _ => unreachable!("the other commands are about tasks"),

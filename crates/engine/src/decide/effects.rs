@@ -1,9 +1,10 @@
 //! Commands about work that is owed.
 
-use super::Deciding;
+use super::{Causing, Deciding};
 use crate::debt::{Debt, Effect, HookOutcome, Recovery};
 use crate::event::{Node, payload};
 use crate::id::{DebtId, OwnerName};
+use crate::limits::{Limits, check_bytes};
 use crate::refusal::Refusal;
 use crate::view::View;
 
@@ -19,15 +20,21 @@ impl Deciding<'_, '_> {
         self.begin(&debt, owner)
     }
 
+    /// Says how it ended. Whoever was taken for dead meanwhile has no say any more.
     pub(super) fn finish_effect(
         &mut self,
         id: DebtId,
+        owner: &OwnerName,
         outcome: HookOutcome,
         message: Option<&str>,
     ) -> Result<(), Refusal> {
+        check_bytes("the message", message.unwrap_or_default(), Limits::REASON)?;
         let debt = self.owed(id)?;
         if debt.attempts == 0 {
             return Err(Refusal::IllegalEffect { debt: id, why: "has not begun" });
+        }
+        if debt.owner != *owner {
+            return Err(Refusal::IllegalEffect { debt: id, why: "is somebody else's" });
         }
         self.finish(&debt, outcome, message.map(str::to_owned))
     }
@@ -47,18 +54,25 @@ impl Deciding<'_, '_> {
         }
     }
 
+    /// What a debt leads to lies as deep as the debt.
+    fn because_of(&mut self, debt: &Debt) {
+        (self.cause, self.depth) = (Some(Causing::At(debt.id.seq)), debt.depth);
+    }
+
     fn owed(&self, id: DebtId) -> Result<Debt, Refusal> {
         self.draft.debt(id)?.ok_or(Refusal::UnknownDebt(id))
     }
 
     fn begin(&mut self, debt: &Debt, owner: &OwnerName) -> Result<(), Refusal> {
         let hook = hook_name(debt)?;
+        self.because_of(debt);
         let started = payload::HookStarted { debt: debt.id, hook, owner: owner.clone(), attempt: debt.attempts + 1 };
         self.emit(node(debt), started).map(drop)
     }
 
     fn finish(&mut self, debt: &Debt, outcome: HookOutcome, message: Option<String>) -> Result<(), Refusal> {
         let hook = hook_name(debt)?;
+        self.because_of(debt);
         self.emit(node(debt), payload::HookFinished { debt: debt.id, hook, outcome, message }).map(drop)
     }
 }

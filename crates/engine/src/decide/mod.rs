@@ -5,6 +5,7 @@
 //!
 //! Invariant: a command checks everything before it emits its first event, so a refused action leaves nothing behind.
 
+mod cascade;
 mod edges;
 mod effects;
 mod sessions;
@@ -12,9 +13,6 @@ mod tasks;
 
 use std::collections::BTreeMap;
 
-use serde_json::to_value;
-
-use crate::action::{Action, TaskAction, is_stateless};
 use crate::command::{Authority, Command, Origin};
 use crate::debt::{Owed, OwedHook};
 use crate::draft::Draft;
@@ -23,7 +21,7 @@ use crate::id::{Digest, OwnerName, RunId, Seq, SessionName, TaskId};
 use crate::limits::Limits;
 use crate::moves::Move;
 use crate::refusal::Refusal;
-use crate::registry::{HookFault, Registry};
+use crate::registry::Registry;
 use crate::task::Task;
 use crate::view::{Change, Looked, Scope, View};
 
@@ -87,14 +85,21 @@ pub fn decide<'v>(
     Ok(Decided { draft: deciding.draft, entries: deciding.entries })
 }
 
+/// What leads to an event: an entry of the same commit, or an event that is in the log already.
+#[derive(Debug, Clone, Copy)]
+enum Causing {
+    Entry(usize),
+    At(Seq),
+}
+
 /// A decision in the making.
 struct Deciding<'v, 'r> {
     draft: Draft<'v>,
     rules: &'r Rules,
     origin: &'r Origin,
     entries: Vec<Entry>,
-    /// The entry that led to what is being decided now.
-    cause: Option<usize>,
+    /// What led to what is being decided now.
+    cause: Option<Causing>,
     depth: u8,
     /// How many events hooks have added that count.
     added: usize,
@@ -138,110 +143,15 @@ impl<'v, 'r> Deciding<'v, 'r> {
                 self.end_iteration(run, payload::IterationFailed { run: run.clone(), error: error.clone() })
             }
             C::BeginEffect { debt, owner } => self.begin_effect(*debt, owner),
-            C::FinishEffect { debt, outcome, message } => self.finish_effect(*debt, *outcome, message.as_deref()),
+            C::FinishEffect { debt, owner, outcome, message } => {
+                self.finish_effect(*debt, owner, *outcome, message.as_deref())
+            }
             C::RecoverEffect { debt, owner } => self.recover_effect(*debt, owner),
         }
     }
 
-    // Hooks and their actions.
-
-    fn run_hooks(&mut self) -> Result<(), Refusal> {
-        let mut next = 0;
-        while next < self.entries.len() {
-            if self.is_heard(next) {
-                for action in self.answers(next)? {
-                    self.act(next, &action)?;
-                }
-            }
-            next += 1;
-        }
-        Ok(())
-    }
-
-    /// Whether the hooks of an event run. Errors beyond the bounds are only recorded: hooks for errors that lead to
-    /// errors would never come to an end.
-    fn is_heard(&self, index: usize) -> bool {
-        let record = &self.entries[index].record;
-        let is_error = matches!(record.kind(), EventType::HookError | EventType::ActionError);
-        !is_error || (record.envelope.metadata.depth <= Limits::DEPTH && self.added < Limits::EVENTS)
-    }
-
-    /// What the hooks of an event ask for, in their order. A hook that fails is recorded and keeps nobody from running.
-    fn answers(&mut self, index: usize) -> Result<Vec<Action>, Refusal> {
-        let rules = self.rules;
-        let record = self.entries[index].record.clone();
-        let mut actions = Vec::new();
-        for hook in rules.registry.for_event(record.kind()) {
-            match (hook.handler)(&record, &self.draft) {
-                Ok(answer) => actions.extend(answer),
-                Err(HookFault::View(error)) => return Err(error.into()),
-                Err(HookFault::Failed(error)) => {
-                    let original_event = to_value(&record).expect("a record has string keys");
-                    let failed = payload::HookError { hook_name: hook.name.clone(), error, original_event };
-                    self.caused_by(index);
-                    self.emit(record.envelope.node, failed)?;
-                    self.added += 1;
-                }
-            }
-        }
-        Ok(actions)
-    }
-
-    /// Carries out one action. One that is refused is recorded, and the command still succeeds.
-    fn act(&mut self, index: usize, action: &Action) -> Result<(), Refusal> {
-        self.caused_by(index);
-        let before = self.entries.len();
-        match self.perform(action) {
-            Ok(()) => {
-                self.added += if self.counts(action) { self.entries.len() - before } else { 0 };
-                Ok(())
-            }
-            Err(refusal) if refusal.is_fatal() => Err(refusal),
-            Err(refusal) => {
-                debug_assert_eq!(self.entries.len(), before, "a refused action leaves nothing behind");
-                let error = payload::ActionError {
-                    action_type: action.name().to_owned(),
-                    error: refusal.to_string(),
-                    payload: action.payload(),
-                };
-                self.added += 1;
-                self.emit(Node::System, error).map(drop)
-            }
-        }
-    }
-
-    /// Whether an action counts towards the bound on events. What the graph bounds does not, where it is the command
-    /// itself that leads to it.
-    fn counts(&self, action: &Action) -> bool {
-        self.depth > 1 || action.counts()
-    }
-
-    fn perform(&mut self, action: &Action) -> Result<(), Refusal> {
-        if self.depth > Limits::DEPTH {
-            return Err(Refusal::CascadeLimit { limit: format!("{} steps", Limits::DEPTH) });
-        }
-        if self.counts(action) && self.added >= Limits::EVENTS {
-            return Err(Refusal::CascadeLimit { limit: format!("{} events", Limits::EVENTS) });
-        }
-        match action {
-            Action::CreateTask(new) => self.create(new).map(drop),
-            Action::UpdateTask { task, action: TaskAction::Ready } => self.make_ready(*task),
-            Action::Log { node, event } if is_stateless(event.kind()) => {
-                if let Some(id) = node.task() {
-                    self.task(id)?;
-                }
-                self.emit(*node, event.clone()).map(drop)
-            }
-            Action::Log { event, .. } => {
-                Err(Refusal::invalid("a log action", format!("cannot make a `{}`: that bears state", event.kind())))
-            }
-        }
-    }
-
-    // What all commands need.
-
     fn caused_by(&mut self, index: usize) {
-        self.cause = Some(index);
+        self.cause = Some(Causing::Entry(index));
         self.depth = self.entries[index].record.envelope.metadata.depth.saturating_add(1);
     }
 
@@ -262,14 +172,12 @@ impl<'v, 'r> Deciding<'v, 'r> {
     ) -> Result<Seq, Refusal> {
         let owes = self.owed_by(event.kind())?;
         let seq = self.draft.head()?.next();
-        let back = |cause: usize| u32::try_from(self.entries.len() - cause).expect("a commit is small");
-        let metadata = Metadata {
-            triggered_by: self.origin.by.clone(),
-            cause: self.cause.map(|cause| Cause::Back(back(cause))),
-            depth: self.depth,
-            forced: self.forced(),
-            owes,
-        };
+        let cause = self.cause.map(|cause| match cause {
+            Causing::Entry(index) => Cause::Back(u32::try_from(self.entries.len() - index).expect("a commit is small")),
+            Causing::At(seq) => Cause::At(seq),
+        });
+        let metadata =
+            Metadata { triggered_by: self.origin.by.clone(), cause, depth: self.depth, forced: self.forced(), owes };
         let envelope = Envelope { timestamp: self.origin.at, node, session, iteration, event, metadata };
         let record = Record { seq, envelope };
         let previous = self.draft.apply(&record)?;
@@ -278,9 +186,9 @@ impl<'v, 'r> Deciding<'v, 'r> {
     }
 
     /// The effectful hooks of an event. The configuration that they come from is recorded before it is named, and so
-    /// that record itself can owe none.
+    /// that record itself can owe none; beyond the bound on depth nothing is owed any more.
     fn owed_by(&mut self, event: EventType) -> Result<Option<Owed>, Refusal> {
-        if event == EventType::ConfigRecorded {
+        if event == EventType::ConfigRecorded || self.depth >= Limits::DEPTH {
             return Ok(None);
         }
         let Some(effects) = &self.rules.effects else { return Ok(None) };

@@ -3,8 +3,10 @@
 use super::Deciding;
 use crate::event::{Event, Node, payload};
 use crate::id::{OwnerName, RunId, SessionName, TaskId};
+use crate::limits::{Limits, check_bytes};
 use crate::refusal::Refusal;
 use crate::session::{Ending, Session};
+use crate::task::State;
 use crate::view::View;
 
 impl Deciding<'_, '_> {
@@ -18,8 +20,12 @@ impl Deciding<'_, '_> {
         if self.draft.session(name)?.is_some() {
             return Err(Refusal::IllegalSession { name: name.clone(), why: "exists already" });
         }
-        if let Some(task) = task {
-            self.task(task)?;
+        check_bytes("the goal", goal.unwrap_or_default(), Limits::GOAL)?;
+        check_bytes("the configuration", config, Limits::CONFIG)?;
+        if let Some(task) = task
+            && self.task(task)?.state == State::Deleted
+        {
+            return Err(Refusal::IllegalSession { name: name.clone(), why: "cannot work on a deleted task" });
         }
         let config = self.record_config(config)?;
         let started = payload::SessionStarted { config, goal: goal.map(str::to_owned) };
@@ -33,6 +39,7 @@ impl Deciding<'_, '_> {
         ending: Ending,
         reason: Option<&str>,
     ) -> Result<(), Refusal> {
+        check_bytes("the reason", reason.unwrap_or_default(), Limits::REASON)?;
         let session = self.running_session(name)?;
         if session.turn.is_some() {
             return Err(Refusal::IllegalSession { name: name.clone(), why: "is in the middle of a turn" });

@@ -10,6 +10,7 @@ use crate::event::{Event, EventType, Node, payload};
 use crate::graph::{awaited, waiters};
 use crate::id::{Epoch, OwnerName, TaskId};
 use crate::limits::{Limits, check_bytes, check_labels, check_list, check_text};
+use crate::moves::Move;
 use crate::refusal::Refusal;
 use crate::task::{Blocked, Claim, EdgeKind, State, Task};
 use crate::time::Timestamp;
@@ -101,11 +102,11 @@ impl Deciding<'_, '_> {
         if self.task(id)?.lease.is_some_and(|lease| lease.until < self.origin.at) {
             self.expire(id)?;
         }
-        let task = self.task(id)?;
+        let task = self.without_wait(id)?;
+        // An override may start a task; it does not make one fit to be handed out.
         if task.state == State::Created {
             return Err(Refusal::OpenDependencies { id, open: self.open(id)? });
         }
-        // An override may start a task; it does not make one fit to be handed out.
         if !task.state.is_claimable() {
             let from = State::ALL.into_iter().filter(|state| state.is_claimable()).collect();
             let event = EventType::TaskClaimed;
@@ -139,16 +140,22 @@ impl Deciding<'_, '_> {
         if context.to_string().len() > Limits::CONTEXT {
             return Err(Refusal::invalid("the context", format!("has more than {} bytes", Limits::CONTEXT)));
         }
-        self.check_startable(&self.task(id)?)?;
-        self.emit(Node::Task(id), payload::TaskStarted { context: context.clone() }).map(drop)
+        self.without_wait(id)?;
+        self.simple_move(id, payload::TaskStarted { context: context.clone() })
     }
 
-    /// A task that still waits is refused with the names of those it waits for.
-    fn check_startable(&self, task: &Task) -> Result<(), Refusal> {
-        if task.state == State::Created && !self.forced() {
-            return Err(Refusal::OpenDependencies { id: task.id, open: self.open(task.id)? });
+    /// The task, unless it still waits: then it is refused with the names of those it waits for. One that waits for
+    /// nothing is made ready, for where the built-in hook that does it is switched off nobody else will.
+    fn without_wait(&mut self, id: TaskId) -> Result<Task, Refusal> {
+        let task = self.task(id)?;
+        match (task.state, task.open_dependencies) {
+            (State::Created, 0) => {
+                self.settle(id)?;
+                self.task(id)
+            }
+            (State::Created, _) if !self.forced() => Err(Refusal::OpenDependencies { id, open: self.open(id)? }),
+            _ => Ok(task),
         }
-        self.movable(task.id, EventType::TaskStarted).map(drop)
     }
 
     pub(super) fn complete(&mut self, id: TaskId, result: Option<&str>, artifacts: &[String]) -> Result<(), Refusal> {
@@ -157,19 +164,15 @@ impl Deciding<'_, '_> {
         let (result, artifacts) = (result.map(str::to_owned), artifacts.to_vec());
         if let Some(run) = self.running_turn()? {
             let task = self.task(id)?;
-            let row = crate::moves::Move::on(EventType::TaskCompleted).expect("completing is a move");
+            let row = Move::on(EventType::TaskCompleted).expect("completing is a move");
             if !row.allows(task.state, false) {
                 let (event, from) = (EventType::CompletionClaimed, row.from.to_vec());
                 return Err(Refusal::IllegalMove { id, state: task.state, event, from, forceable: false });
             }
             return self.emit(Node::Task(id), Claim { run, result, artifacts }).map(drop);
         }
-        let task = self.task(id)?;
-        if task.state == State::Created && !self.forced() {
-            return Err(Refusal::OpenDependencies { id, open: self.open(id)? });
-        }
-        self.movable(id, EventType::TaskCompleted)?;
-        self.emit(Node::Task(id), payload::TaskCompleted { result, artifacts })?;
+        self.without_wait(id)?;
+        self.simple_move(id, payload::TaskCompleted { result, artifacts })?;
         for waiter in waiters(&self.draft, id)? {
             if self.free(waiter, id)? {
                 self.block_in_vain(waiter)?;
@@ -231,10 +234,11 @@ impl Deciding<'_, '_> {
                 }
             }
             Deletion::Cascade => {
+                let mut found = BTreeSet::from([id]);
                 let mut next = 0;
                 while next < doomed.len() {
-                    let waiting = waiters(&self.draft, doomed[next])?;
-                    doomed.extend(waiting.into_iter().filter(|waiter| !doomed.contains(waiter)).collect::<Vec<_>>());
+                    let waiting = self.open_waiters(doomed[next])?;
+                    doomed.extend(waiting.into_iter().filter(|waiter| found.insert(*waiter)));
                     next += 1;
                 }
             }
@@ -283,12 +287,14 @@ impl Deciding<'_, '_> {
     }
 
     /// What a hook asks for when the last dependency of a task is done.
-    pub(super) fn make_ready(&mut self, id: TaskId) -> Result<(), Refusal> {
+    pub(super) fn make_ready(&mut self, id: TaskId, after: Option<TaskId>) -> Result<(), Refusal> {
         let task = self.task(id)?;
         if task.open_dependencies > 0 {
             return Err(Refusal::OpenDependencies { id, open: self.open(id)? });
         }
-        self.simple_move(id, payload::TaskReady {})
+        self.simple_move(id, payload::TaskReady {})?;
+        let satisfied = |completed_task_id| payload::DependencySatisfied { dependent_task_id: id, completed_task_id };
+        after.map_or(Ok(()), |completed| self.emit(Node::Task(id), satisfied(completed)).map(drop))
     }
 
     /// A task that the end of a dependency had blocked waits again. Answers whether it had.

@@ -7,6 +7,7 @@ use crate::command::{Command, NewTask};
 use crate::decide::Rules;
 use crate::event::EventType;
 use crate::graph::waiters;
+use crate::limits::Limits;
 use crate::task::EdgeKind;
 use crate::view::{Direction, View};
 
@@ -167,5 +168,31 @@ fn the_built_ins_run_in_the_order_of_their_priorities() {
             ("check-dependency-satisfaction", 20, true),
             ("track-agent-task-lifecycle", 50, true),
         ],
+    );
+}
+
+#[test]
+fn a_review_fits_however_long_the_task_is() {
+    let mut project = Script::new(default_rules());
+    let labels: Vec<_> = (1..Limits::LABELS).map(|number| format!("label-{number}")).collect();
+    let goal = "ä".repeat(Limits::GOAL / 2);
+    project.run(&format!("add {goal} labels=agent,{}", labels.join(",")));
+    let answered = project.run("complete T1");
+    assert!(answered.contains(&"T2 task_created".to_owned()), "{answered:?}");
+}
+
+#[test]
+fn where_nothing_makes_tasks_ready_taking_them_up_does() {
+    let mut rules = default_rules();
+    rules.registry.configure("check-dependency-satisfaction", false, None).unwrap();
+    check_with(
+        rules,
+        "add one
+         add two after=T1
+         complete T1
+         --
+         start T2",
+        "T2 task_ready
+         T2 task_started",
     );
 }

@@ -72,7 +72,7 @@ fn a_failing_hook_is_recorded_and_keeps_no_other_from_running() {
 fn a_refused_action_is_recorded_and_the_next_is_carried_out() {
     fn asks(_: &Record, _: &dyn View) -> Answer {
         Ok(vec![
-            Action::UpdateTask { task: TaskId(1), action: TaskAction::Ready },
+            Action::UpdateTask { task: TaskId(1), action: TaskAction::Ready { after: None } },
             create(" "),
             Action::CreateTask(NewTask { depends_on: vec![TaskId(9)], goal: "x".to_owned(), ..NewTask::default() }),
             note(Node::Task(TaskId(9))),
@@ -185,7 +185,7 @@ fn a_hook_for_errors_that_asks_for_the_impossible_comes_to_an_end() {
 }
 
 #[test]
-fn what_does_not_count_where_the_graph_bounds_it_counts_further_down() {
+fn echoes_of_a_satisfied_dependency_come_to_an_end() {
     fn echoes(record: &Record, _: &dyn View) -> Answer {
         let event = record.envelope.event.clone();
         Ok(vec![Action::Log { node: record.envelope.node, event }; 10])

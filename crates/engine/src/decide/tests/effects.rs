@@ -4,6 +4,7 @@ use super::script::{Script, check_with, default_rules};
 use crate::debt::{Effect, HookClass, OnFailure, OwedHook, Recovery};
 use crate::decide::{Effects, Rules};
 use crate::event::EventType;
+use crate::limits::Limits;
 use crate::view::View;
 
 /// Starting a task, or a turn, makes one hook owed by `w1`.
@@ -26,12 +27,12 @@ fn an_effect_is_begun_once_by_its_owner_and_finished_once() {
         "add one
          start T1
          --
-         finish 4.0
+         finish 4.0 by=w1
          begin 4.0 by=w2
          begin 4.0 by=w1
          begin 4.0 by=w1
-         finish 4.0
-         finish 4.0
+         finish 4.0 by=w1
+         finish 4.0 by=w1
          begin 4.0 by=w1
          recover 4.0 by=w1",
         "! 4.0 has not begun
@@ -72,7 +73,8 @@ fn what_may_run_again_does_and_belongs_to_whoever_took_it_over() {
         assert_eq!(project.run("recover 4.0 by=w2"), ["T1 hook_started push 2 by w2"]);
         let debt = project.memory.owed(None).unwrap().unwrap();
         assert_eq!((debt.attempts, debt.owner.as_str()), (2, "w2"));
-        assert_eq!(project.run("finish 4.0"), ["T1 hook_finished push Success"]);
+        assert_eq!(project.run("finish 4.0 by=w1"), ["! 4.0 is somebody else's"]);
+        assert_eq!(project.run("finish 4.0 by=w2"), ["T1 hook_finished push Success"]);
         assert_eq!(project.memory.owed(None).unwrap(), None);
     }
 }
@@ -98,7 +100,7 @@ fn an_interrupted_turn_ends_and_the_next_takes_the_work_up() {
          turn a by=w1
          --
          begin 5.0 by=w1
-         finish 5.0
+         finish 5.0 by=w1
          recover 5.0 by=w2
          run=a.1 complete T1
          turn a by=w2",
@@ -118,7 +120,7 @@ fn a_turn_and_the_hooks_of_its_beginning_are_owed_side_by_side() {
     let hook = project.memory.owed(Some(turn.id)).unwrap().unwrap();
     assert!(matches!(turn.effect, Effect::Turn { .. }), "{turn:?}");
     assert!(matches!(hook.effect, Effect::Hook(_)), "{hook:?}");
-    let answered = project.run(&format!("begin {} by=w1\nturn-done a.1\nfinish {}", hook.id, hook.id));
+    let answered = project.run(&format!("begin {} by=w1\nturn-done a.1\nfinish {} by=w1", hook.id, hook.id));
     let expected = ["T1 hook_started push 1 by w1", "T1 iteration_completed", "T1 hook_finished push Success"];
     assert_eq!(answered, expected);
     assert_eq!(project.memory.owed(None).unwrap(), None);
@@ -130,4 +132,21 @@ fn a_debt_names_the_configuration_and_the_task_that_it_came_from() {
     let debt = project.memory.owed(None).unwrap().unwrap();
     assert_eq!(project.memory.config(debt.config).unwrap().as_deref(), Some("hooks: {}"));
     assert_eq!(debt.task, Some("T1".parse().unwrap()));
+}
+
+/// A hook of `hook_finished` makes itself owed again, but every time lies one step deeper.
+#[test]
+fn hooks_that_owe_themselves_come_to_an_end() {
+    let hook = OwedHook { hook: "echo".to_owned(), class: HookClass::Other, on_failure: OnFailure::Ignore };
+    let hooks = [EventType::TaskStarted, EventType::HookFinished].map(|event| (event, vec![hook.clone()])).into();
+    let effects = Effects { config: "hooks: {}".to_owned(), owner: "w1".parse().unwrap(), hooks };
+    let mut project = Script::after(Rules { effects: Some(effects), ..default_rules() }, "add one\nstart T1");
+    let mut runs = 0;
+    while let Some(debt) = project.memory.owed(None).unwrap() {
+        project.run(&format!("begin {} by=w1\nfinish {} by=w1", debt.id, debt.id));
+        runs += 1;
+    }
+    assert_eq!(runs, usize::from(Limits::DEPTH));
+    let causes = project.log.iter().filter(|record| record.kind() == EventType::HookFinished);
+    assert!(causes.clone().all(|record| record.cause().is_some_and(|cause| cause < record.seq)));
 }

@@ -207,7 +207,10 @@ impl<'a> Line<'a> {
             "turn-done" => C::CompleteIteration { run: run_id(self.words[1]) },
             "turn-failed" => C::FailIteration { run: run_id(self.words[1]), error: self.reason() },
             "begin" => C::BeginEffect { debt: self.word(1), owner: self.owner() },
-            "finish" => C::FinishEffect { debt: self.word(1), outcome: HookOutcome::Success, message: None },
+            "finish" => {
+                let outcome = HookOutcome::Success;
+                C::FinishEffect { debt: self.word(1), owner: self.owner(), outcome, message: None }
+            }
             "recover" => C::RecoverEffect { debt: self.word(1), owner: self.owner() },
             verb => panic!("no command is called `{verb}`"),
         }

@@ -1,0 +1,101 @@
+//! The pure hooks of a commit's events, and what they ask for.
+//!
+//! Invariant: it comes to an end. Depth and the number of events are bounded; what lies beyond is refused and recorded.
+
+use serde_json::to_value;
+
+use super::Deciding;
+use crate::action::{Action, TaskAction, is_stateless};
+use crate::event::{EventType, Node, payload};
+use crate::limits::Limits;
+use crate::refusal::Refusal;
+use crate::registry::HookFault;
+
+impl Deciding<'_, '_> {
+    pub(super) fn run_hooks(&mut self) -> Result<(), Refusal> {
+        let mut next = 0;
+        while next < self.entries.len() {
+            if self.is_heard(next) {
+                for action in self.answers(next)? {
+                    self.act(next, &action)?;
+                }
+            }
+            next += 1;
+        }
+        Ok(())
+    }
+
+    /// Whether the hooks of an event run. Errors beyond the bounds are only recorded: hooks for errors that lead to
+    /// errors would never come to an end.
+    fn is_heard(&self, index: usize) -> bool {
+        let record = &self.entries[index].record;
+        let is_error = matches!(record.kind(), EventType::HookError | EventType::ActionError);
+        !is_error || (record.envelope.metadata.depth <= Limits::DEPTH && self.added < Limits::EVENTS)
+    }
+
+    /// What the hooks of an event ask for, in their order. A hook that fails is recorded and keeps nobody from running.
+    fn answers(&mut self, index: usize) -> Result<Vec<Action>, Refusal> {
+        let rules = self.rules;
+        let record = self.entries[index].record.clone();
+        let mut actions = Vec::new();
+        for hook in rules.registry.for_event(record.kind()) {
+            match (hook.handler)(&record, &self.draft) {
+                Ok(answer) => actions.extend(answer),
+                Err(HookFault::View(error)) => return Err(error.into()),
+                Err(HookFault::Failed(error)) => {
+                    let original_event = to_value(&record).expect("a record has string keys");
+                    let failed = payload::HookError { hook_name: hook.name.clone(), error, original_event };
+                    self.caused_by(index);
+                    self.emit(record.envelope.node, failed)?;
+                    self.added += 1;
+                }
+            }
+        }
+        Ok(actions)
+    }
+
+    /// Carries out one action. One that is refused is recorded, and the command still succeeds.
+    fn act(&mut self, index: usize, action: &Action) -> Result<(), Refusal> {
+        self.caused_by(index);
+        let before = self.entries.len();
+        match self.perform(action) {
+            Ok(()) => {
+                self.added += if action.counts() { self.entries.len() - before } else { 0 };
+                Ok(())
+            }
+            Err(refusal) if refusal.is_fatal() => Err(refusal),
+            Err(refusal) => {
+                debug_assert_eq!(self.entries.len(), before, "a refused action leaves nothing behind");
+                let error = payload::ActionError {
+                    action_type: action.name().to_owned(),
+                    error: refusal.to_string(),
+                    payload: action.payload(),
+                };
+                self.added += 1;
+                self.emit(Node::System, error).map(drop)
+            }
+        }
+    }
+
+    fn perform(&mut self, action: &Action) -> Result<(), Refusal> {
+        if self.depth > Limits::DEPTH {
+            return Err(Refusal::CascadeLimit { limit: format!("{} steps", Limits::DEPTH) });
+        }
+        if action.counts() && self.added >= Limits::EVENTS {
+            return Err(Refusal::CascadeLimit { limit: format!("{} events", Limits::EVENTS) });
+        }
+        match action {
+            Action::CreateTask(new) => self.create(new).map(drop),
+            Action::UpdateTask { task, action: TaskAction::Ready { after } } => self.make_ready(*task, *after),
+            Action::Log { node, event } if is_stateless(event.kind()) => {
+                if let Some(id) = node.task() {
+                    self.task(id)?;
+                }
+                self.emit(*node, event.clone()).map(drop)
+            }
+            Action::Log { event, .. } => {
+                Err(Refusal::invalid("a log action", format!("cannot make a `{}`: that bears state", event.kind())))
+            }
+        }
+    }
+}
