@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rusqlite::ErrorCode;
+use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 use windlass_engine::{ApplyError, DecodeError, Refusal, Seq, ViewError};
 
 #[derive(Debug, thiserror::Error)]
@@ -37,8 +38,11 @@ pub enum StoreError {
     ReadOnly(PathBuf),
     #[error("the store {} is busy: another process has been writing to it for {seconds} s", path.display())]
     Busy { path: PathBuf, seconds: u64 },
+    /// The log is what counts: the rows can be folded from it anew.
+    #[error("a row of the store {} cannot be read", path.display())]
+    BadRow { path: PathBuf, source: rusqlite::Error },
     #[error("the disk did not say whether the commit is durable")]
-    OutcomeUnknown,
+    OutcomeUnknown { source: Option<Box<dyn std::error::Error + Send + Sync>> },
     #[error("cannot use the store {}", path.display())]
     Sqlite { path: PathBuf, source: rusqlite::Error },
     #[error("cannot use {}", path.display())]
@@ -48,14 +52,33 @@ pub enum StoreError {
     Shared(#[from] Arc<Self>),
 }
 
+fn extended(error: &rusqlite::Error) -> i32 {
+    error.sqlite_error().map_or(0, |error| error.extended_code)
+}
+
 /// How long a writer waits for its turn.
 pub(crate) const PATIENCE_SECONDS: u64 = 30;
 
 impl StoreError {
     /// Names what SQLite says about a store.
     pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> Self {
+        use rusqlite::Error as E;
         let path = path.to_owned();
         match source.sqlite_error_code() {
+            // The index of the write-ahead log could not get its space.
+            Some(ErrorCode::SystemIoFailure) if extended(&source) == SQLITE_IOERR_SHMSIZE => {
+                Self::Full { path, source }
+            }
+            None if matches!(
+                source,
+                E::FromSqlConversionFailure(..)
+                    | E::InvalidColumnType(..)
+                    | E::IntegralValueOutOfRange(..)
+                    | E::Utf8Error(..)
+            ) =>
+            {
+                Self::BadRow { path, source }
+            }
             Some(ErrorCode::DatabaseCorrupt) => Self::Corrupt { path, source },
             Some(ErrorCode::NotADatabase) => Self::NotAStore(path),
             Some(ErrorCode::DiskFull) => Self::Full { path, source },

@@ -31,7 +31,7 @@ use windlass_engine::{
 pub use error::{ExecuteError, StoreError};
 pub use memory::MemoryStore;
 pub use shared::Shared;
-pub use sqlite::{Found, Lifetime, Mismatch, Report, Salvage, Snapshot, Sqlite, TaskFilter};
+pub use sqlite::{Found, Lifetime, Mismatch, Report, Salvage, Snapshot, Sqlite, TaskFilter, Transaction};
 
 /// Events to be appended together, and what the decision for them depended on.
 #[derive(Debug, Clone)]
@@ -80,7 +80,8 @@ pub trait Store {
     /// Returns when there are events after a position, whoever appended them, or when patience ends.
     fn wait(&self, after: Seq, patience: Duration) -> Result<(), StoreError>;
 
-    /// The present state. It stays as it is while it is held.
+    /// The present state. It stays as it is while it is held, and until then this handle may see nothing newer, in
+    /// whatever way it looks.
     fn view(&self) -> Result<Box<dyn View + '_>, StoreError>;
 
     /// Decides a command and appends its events. The nonce tells this attempt from every other one.
@@ -117,6 +118,6 @@ pub trait Store {
                 Appended::Unknown => {}
             }
         }
-        Err(StoreError::OutcomeUnknown)
+        Err(StoreError::OutcomeUnknown { source: None })
     }
 }

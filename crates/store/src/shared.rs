@@ -65,7 +65,7 @@ impl Shared {
 fn write(mut store: Sqlite, waiting: &Receiver<Job>) {
     while let Ok(first) = waiting.recv() {
         let jobs: Vec<Job> = [first].into_iter().chain(waiting.try_iter().take(SHARE - 1)).collect();
-        let answers = store.transact(|transaction| {
+        let answers = store.transact_until_known(|transaction| {
             jobs.iter()
                 .map(|job| match transaction.execute(&job.rules, &job.origin, &job.command, job.nonce) {
                     // Without the store nobody in this transaction gets anywhere.

@@ -15,9 +15,8 @@ use crate::StoreError;
 #[cfg(target_os = "linux")]
 const SECOND_LOOK: Duration = Duration::from_secs(1);
 
-/// Elsewhere there is nobody to tell us: look often enough to seem immediate to a person.
-#[cfg(not(target_os = "linux"))]
-const SECOND_LOOK: Duration = Duration::from_millis(100);
+/// Where nobody tells us: look often enough to seem immediate to a person.
+const UNTOLD: Duration = Duration::from_millis(100);
 
 /// Tells everybody who waits that there is something new.
 pub(super) fn wake(path: &Path) {
@@ -29,59 +28,64 @@ pub(super) fn wake(path: &Path) {
 
 pub(super) fn wait(store: &Sqlite, after: Seq, patience: Duration) -> Result<(), StoreError> {
     let began = Instant::now();
-    let bell = Bell::at(store.path())?;
+    let bell = Bell::at(store.path());
     while queries::head(store)? <= after {
         let Some(left) = patience.checked_sub(began.elapsed()).filter(|left| !left.is_zero()) else { break };
-        bell.listen(left.min(SECOND_LOOK))?;
+        bell.listen(left);
     }
     Ok(())
 }
 
-#[cfg(target_os = "linux")]
+/// Rings when somebody has committed. A bell that could not be hung up, because the system has none left, is slow.
 struct Bell {
-    watch: rustix::fd::OwnedFd,
+    #[cfg(target_os = "linux")]
+    watch: Option<rustix::fd::OwnedFd>,
 }
 
 #[cfg(target_os = "linux")]
 impl Bell {
     /// Starts to watch, so that nothing is missed between a look and a wait.
-    fn at(path: &Path) -> Result<Self, StoreError> {
+    fn at(path: &Path) -> Self {
         use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
-        let fail = |error: rustix::io::Errno| StoreError::io(path, error.into());
-        let watch = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(fail)?;
-        add_watch(&watch, path, WatchFlags::ATTRIB).map_err(fail)?;
-        Ok(Self { watch })
+        let watch = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK);
+        Self { watch: watch.and_then(|watch| add_watch(&watch, path, WatchFlags::ATTRIB).map(|_| watch)).ok() }
     }
 
-    fn listen(&self, patience: Duration) -> Result<(), StoreError> {
+    /// Returns when it rings, or when it is time to look again.
+    fn listen(&self, patience: Duration) {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
-        let patience = Timespec::try_from(patience).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
-        let mut watched = [PollFd::new(&self.watch, PollFlags::IN)];
-        match poll(&mut watched, Some(&patience)) {
-            // What exactly happened does not matter: the log is looked at next.
-            Ok(_) | Err(rustix::io::Errno::INTR) => self.drain(),
-            Err(error) => return Err(StoreError::io(Path::new("inotify"), error.into())),
+        let Some(watch) = &self.watch else { return std::thread::sleep(patience.min(UNTOLD)) };
+        let patience = patience.min(SECOND_LOOK);
+        let patience = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
+        // What exactly happened does not matter: the log is looked at next.
+        if poll(&mut [PollFd::new(watch, PollFlags::IN)], Some(&patience)).is_ok() {
+            let mut buffer = [0_u8; 1024];
+            while matches!(rustix::io::read(watch, &mut buffer), Ok(1..)) {}
         }
-        Ok(())
-    }
-
-    fn drain(&self) {
-        let mut buffer = [0_u8; 1024];
-        while matches!(rustix::io::read(&self.watch, &mut buffer), Ok(1..)) {}
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-struct Bell;
-
-#[cfg(not(target_os = "linux"))]
 impl Bell {
-    fn at(_: &Path) -> Result<Self, StoreError> {
-        Ok(Self)
+    fn at(_: &Path) -> Self {
+        Self {}
     }
 
-    fn listen(&self, patience: Duration) -> Result<(), StoreError> {
-        std::thread::sleep(patience);
-        Ok(())
+    fn listen(&self, patience: Duration) {
+        std::thread::sleep(patience.min(UNTOLD));
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// The system gives out a limited number of watches, and somebody else may have them all.
+    #[test]
+    fn without_a_bell_somebody_looks_now_and_then() {
+        assert!(Bell::at(Path::new("/no/such/file")).watch.is_none());
+        let began = Instant::now();
+        Bell { watch: None }.listen(Duration::from_secs(600));
+        assert!(began.elapsed() >= UNTOLD && began.elapsed() < Duration::from_secs(60));
     }
 }

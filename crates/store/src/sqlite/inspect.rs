@@ -1,16 +1,15 @@
-//! Looking a store over: what is sound, what is not, and what can be saved.
+//! Looking a store over: what is sound and what is not, and folding the rows anew.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::path::Path;
+use std::io;
 
-use rusqlite::{OpenFlags, OptionalExtension};
-use windlass_engine::{Change, Digest, Memory, Record, Seq};
+use rusqlite::types::ValueRef;
+use windlass_engine::{Change, Digest, Memory, Record, Seq, View};
 
-use super::queries::{STORED, stored};
-use super::rows::{self, signed};
-use super::schema::{PROJECTED, PROJECTIONS, finish};
-use super::{Sqlite, connect};
+use super::Sqlite;
+use super::queries::{STORED, Stored, misfiled, stored};
+use super::rows::{self, Reading};
+use super::schema::{PROJECTED, PROJECTIONS, within};
 use crate::StoreError;
 
 /// What is wrong with one event.
@@ -44,20 +43,14 @@ impl Report {
     }
 }
 
-/// What was saved from a damaged store.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Salvage {
-    pub saved: u64,
-    /// The first and the last event of each stretch that could not be saved.
-    pub lost: Vec<(Seq, Seq)>,
-}
-
 /// At most so many findings of a kind are listed; the first ones tell.
 const LISTED: usize = 20;
 
 impl Sqlite {
     /// Verifies every page, every event, the chain, and every row against what the log says.
     pub fn inspect(&self) -> Result<Report, StoreError> {
+        // All of it at one moment: others go on writing.
+        let _moment = Reading::begin(self)?;
         let mut report = Report { pages: self.check_pages()?, ..Report::default() };
         let mut memory = Memory::default();
         let folded = self.fold(&mut memory, |seq, error| {
@@ -73,7 +66,7 @@ impl Sqlite {
         }
         // Rows can only be compared with a log that is whole.
         if report.log.is_empty() && report.pages.is_empty() {
-            report.rows = self.compare(memory)?;
+            report.rows = self.compare(memory);
         }
         Ok(report)
     }
@@ -90,43 +83,75 @@ impl Sqlite {
         }
     }
 
-    /// Verifies every event and folds it. What is wrong with one is handed over, and may end it.
+    /// Verifies every event and folds it. What is wrong with one is handed over, and may end it. After the first such
+    /// event the others are still verified, but not folded: they would only seem to contradict each other.
     fn fold(
         &self,
         memory: &mut Memory,
         mut wrong: impl FnMut(Seq, StoreError) -> Result<(), StoreError>,
     ) -> Result<u64, StoreError> {
-        let mut count = 0;
-        let mut before = Digest::ZERO;
-        let mut verdict = Ok(());
-        self.sql(|connection| {
-            let mut query = connection.prepare(&format!("SELECT {STORED} FROM events ORDER BY seq"))?;
-            let mut rows = query.query([])?;
-            while let Some(row) = rows.next()? {
-                let event = stored(row)?;
-                let folded = event
-                    .verify(self)
-                    .and_then(|record| event.verify_chain(self, before).map(|()| record))
-                    .and_then(|record| memory.apply(&record).map_err(|error| StoreError::fold(&self.path, error)));
-                count += 1;
-                before = event.chain;
-                if let Err(error) = folded {
-                    verdict = wrong(event.seq, error);
-                    if verdict.is_err() {
-                        break;
-                    }
+        let fail = |error| StoreError::sqlite(&self.path, error);
+        let mut query = self.connection.prepare(&format!("SELECT {STORED} FROM events ORDER BY seq")).map_err(fail)?;
+        let mut rows = query.query([]).map_err(fail)?;
+        let (mut count, mut last, mut before) = (0, Seq::START, Digest::ZERO);
+        let (mut whole, mut astray) = (true, false);
+        loop {
+            let event = match rows.next().and_then(|row| row.map(stored).transpose()).map_err(fail) {
+                Ok(Some(event)) => event,
+                Ok(None) => return Ok(count),
+                // Nobody can say what comes after it.
+                Err(error @ StoreError::Corrupt { .. }) => return wrong(last.next(), error).map(|()| count),
+                Err(error) => return Err(error),
+            };
+            count += 1;
+            let follows = event.seq == last.next();
+            if !follows {
+                whole = false;
+                // A torn page may hold many entries that are no events: it is told once.
+                if !astray {
+                    wrong(last.next(), StoreError::io(&self.path, io::Error::other("is missing")))?;
+                }
+                astray = event.seq <= last;
+                if astray {
+                    continue;
                 }
             }
-            Ok(())
-        })?;
-        verdict.map(|()| count)
+            let looked = event.verify(self).and_then(|record| {
+                if follows { self.fold_one(&event, &record, before, whole.then_some(&mut *memory)) } else { Ok(()) }
+            });
+            if let Err(error) = looked {
+                whole = false;
+                wrong(event.seq, error)?;
+            }
+            (last, before, astray) = (event.seq, event.chain, false);
+        }
     }
 
-    fn compare(&self, memory: Memory) -> Result<Vec<Mismatch>, StoreError> {
+    /// Checks where an event stands, and folds it unless there is no `memory` to fold it into.
+    fn fold_one(
+        &self,
+        event: &Stored,
+        record: &Record,
+        before: Digest,
+        memory: Option<&mut Memory>,
+    ) -> Result<(), StoreError> {
+        event.verify_chain(self, before)?;
+        let Some(memory) = memory else { return Ok(()) };
+        let task = record.envelope.node.task().map(|id| memory.task(id)).transpose();
+        let task = task.map_err(|error| StoreError::view(&self.path, error))?.flatten();
+        let previous = task.map_or(Seq::START, |task| task.last_event);
+        if event.previous != previous {
+            let why = format!("it is filed after event {}, not {previous}", event.previous);
+            return Err(misfiled(self, record, why));
+        }
+        memory.apply(record).map_err(|error| StoreError::fold(&self.path, error))
+    }
+
+    fn compare(&self, memory: Memory) -> Vec<Mismatch> {
         let mut mismatches = Vec::new();
         let mut expected: BTreeMap<String, String> = memory.into_rows().map(line).collect();
         for table in PROJECTED {
-            self.each_row(table, |key, content| {
+            let looked = self.each_row(table, |key, content| {
                 let row = format!("{table} {key}");
                 let problem = match expected.remove(&row) {
                     Some(wanted) if wanted == content => return,
@@ -134,11 +159,14 @@ impl Sqlite {
                     None => "is not in the log",
                 };
                 mismatches.push(Mismatch { row, problem });
-            })?;
+            });
+            if looked.is_err() {
+                mismatches.push(Mismatch { row: table.to_owned(), problem: "cannot be read" });
+            }
         }
         mismatches.extend(expected.into_keys().map(|row| Mismatch { row, problem: "is missing" }));
         mismatches.truncate(LISTED);
-        Ok(mismatches)
+        mismatches
     }
 
     fn each_row(&self, table: &str, mut look: impl FnMut(String, String)) -> Result<(), StoreError> {
@@ -153,7 +181,14 @@ impl Sqlite {
             let mut query = connection.prepare(&format!("SELECT {columns} FROM {table}"))?;
             let mut rows = query.query([])?;
             while let Some(row) = rows.next()? {
-                look(row.get(0)?, row.get(1)?);
+                // Damage can make anything of a column: what is no text differs from any.
+                let text = |column| {
+                    Ok::<_, rusqlite::Error>(match row.get_ref(column)? {
+                        ValueRef::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+                        other => format!("{other:?}"),
+                    })
+                };
+                look(text(0)?, text(1)?);
             }
             Ok(())
         })
@@ -161,86 +196,7 @@ impl Sqlite {
 
     /// Throws the rows away and folds them anew from the log.
     pub fn rebuild(&mut self) -> Result<(), StoreError> {
-        self.sql(|connection| connection.execute_batch("BEGIN IMMEDIATE"))?;
-        let rebuilt = rebuild(self);
-        finish(self, rebuilt)
-    }
-
-    /// Copies the store as it is at this moment, while others go on writing.
-    pub fn backup(&self, to: &Path) -> Result<(), StoreError> {
-        if to.exists() {
-            return Err(StoreError::Exists(to.to_owned()));
-        }
-        let mut name = to.file_name().unwrap_or_default().to_owned();
-        name.push(".part");
-        let part = to.with_file_name(name);
-        let _ = std::fs::remove_file(&part);
-        let text = part.to_str().ok_or_else(|| StoreError::io(to, std::io::Error::other("the name is not UTF-8")))?;
-        let copied = self
-            .sql(|connection| connection.execute("VACUUM INTO ?", [text]).map(drop))
-            .and_then(|()| use_wal(&part))
-            .and_then(|()| publish(&part, to).map_err(|error| StoreError::io(to, error)));
-        if copied.is_err() {
-            let _ = std::fs::remove_file(&part);
-        }
-        copied
-    }
-
-    /// Hands over every event that is sound, from a store that may be damaged anywhere.
-    pub fn salvage(path: &Path, mut save: impl FnMut(Record) -> Result<(), StoreError>) -> Result<Salvage, StoreError> {
-        let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-        let store = Self { connection, path: path.to_owned(), read_only: true };
-        let mut salvage = Salvage::default();
-        let last =
-            store.sql(|connection| connection.query_row("SELECT max(seq) FROM events", [], |row| rows::seq(row, 0)));
-        // If not even the end can be found, search a while beyond the last event that was.
-        const BEYOND: u64 = 10_000;
-        let known = last.ok();
-        let mut next = 1;
-        let mut end = known.map_or(BEYOND, |seq| seq.0);
-        while next <= end {
-            let sql = format!("SELECT {STORED} FROM events WHERE seq = ?");
-            let event =
-                store.sql(|connection| connection.prepare_cached(&sql)?.query_row([signed(next)], stored).optional());
-            match event.map(|event| event.map(|event| event.verify(&store))) {
-                Ok(Some(Ok(record))) => {
-                    save(record)?;
-                    salvage.saved += 1;
-                    end = end.max(if known.is_none() { next + BEYOND } else { end });
-                }
-                _ => salvage.lose(Seq(next)),
-            }
-            next += 1;
-        }
-        if known.is_none() {
-            salvage.lost.pop();
-        }
-        Ok(salvage)
-    }
-}
-
-impl Salvage {
-    fn lose(&mut self, seq: Seq) {
-        match self.lost.last_mut() {
-            Some((_, last)) if last.next() == seq => *last = seq,
-            _ => self.lost.push((seq, seq)),
-        }
-    }
-}
-
-/// A copy comes without the mode that the store is used in.
-fn use_wal(path: &Path) -> Result<(), StoreError> {
-    let copy = rusqlite::Connection::open(path).map_err(|error| StoreError::sqlite(path, error))?;
-    copy.pragma_update(None, "journal_mode", "wal").map_err(|error| StoreError::sqlite(path, error))
-}
-
-/// Makes a finished file durable under its name.
-fn publish(part: &Path, to: &Path) -> std::io::Result<()> {
-    File::open(part)?.sync_all()?;
-    std::fs::rename(part, to)?;
-    match to.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        Some(parent) => File::open(parent)?.sync_all(),
-        None => File::open(".")?.sync_all(),
+        within(self, rebuild)
     }
 }
 
@@ -251,6 +207,8 @@ fn problem(error: &StoreError) -> String {
         StoreError::BrokenChain { .. } => "does not match the chain".to_owned(),
         StoreError::Undecodable { source, .. } => source.to_string(),
         StoreError::Unfit { source, .. } => source.to_string(),
+        StoreError::Corrupt { source, .. } => format!("cannot be read: {source}"),
+        StoreError::Io { source, .. } => source.to_string(),
         other => other.to_string(),
     }
 }

@@ -8,28 +8,34 @@
 //! The write-ahead log is kept between commands instead of being folded back at every close, and it is grown once when
 //! the store is made: syncing a file that does not grow costs half.
 
+mod backup;
 mod follow;
 mod inspect;
 mod queries;
 mod rows;
+mod salvage;
 mod schema;
 mod transaction;
 
+use std::cell::Cell;
+use std::fmt::Write as _;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, OpenFlags};
 use windlass_engine::{Command, Origin, Record, Rules, Seq, View};
 
 use crate::error::PATIENCE_SECONDS;
 use crate::{Appended, Commit, ExecuteError, Filter, Store, StoreError};
 
-pub use inspect::{Found, Mismatch, Report, Salvage};
+pub use inspect::{Found, Mismatch, Report};
 pub use queries::TaskFilter;
 pub use rows::Snapshot;
+pub use salvage::Salvage;
 pub use transaction::Transaction;
 
 /// How long the process means to use the store: it says how often the write-ahead log is folded back.
@@ -51,53 +57,109 @@ impl Lifetime {
     }
 }
 
+/// What to do about a file that is no store yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Absent {
+    Make,
+    Refuse,
+}
+
 /// An open store.
 pub struct Sqlite {
     connection: Connection,
     path: PathBuf,
     read_only: bool,
+    /// How many hold the present moment still. They share it: a connection can be at one moment only.
+    readers: Cell<u32>,
 }
+
+/// How often a commit is tried whose outcome the disk does not tell.
+const ATTEMPTS: u32 = 3;
 
 impl Sqlite {
     /// Makes a store where there is none, or opens the one that is there.
     pub fn create(path: &Path, lifetime: Lifetime) -> Result<Self, StoreError> {
-        Self::open_with(path, lifetime, OpenFlags::SQLITE_OPEN_CREATE)
+        match file_length(path) {
+            Ok(_) | Err(StoreError::Missing(_)) => Self::open_if(path, lifetime, Absent::Make),
+            Err(error) => Err(error),
+        }
     }
 
     /// Opens a store that exists.
     pub fn open(path: &Path, lifetime: Lifetime) -> Result<Self, StoreError> {
-        match path.metadata() {
-            Ok(found) if found.is_file() => {}
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(StoreError::io(path, error)),
-            Ok(_) => return Err(StoreError::NotAStore(path.to_owned())),
-            Err(_) => return Err(StoreError::Missing(path.to_owned())),
+        if file_length(path)? == 0 {
+            // Not even SQLite may touch it: a write-ahead log beside an empty file would be thrown away.
+            return Err(StoreError::NotAStore(path.to_owned()));
         }
-        match Self::open_with(path, lifetime, OpenFlags::empty()) {
-            Err(StoreError::ReadOnly(_) | StoreError::Open { .. }) => Self::open_to_read(path),
+        Self::open_if(path, lifetime, Absent::Refuse)
+    }
+
+    /// Opens a file for writing if that is possible, for reading otherwise.
+    fn open_if(path: &Path, lifetime: Lifetime, absent: Absent) -> Result<Self, StoreError> {
+        match Self::open_to_write(path, lifetime, absent) {
+            Err(StoreError::ReadOnly(_) | StoreError::Open { .. }) if file_length(path).is_ok() => {
+                Self::open_to_read(path)
+            }
             opened => opened,
         }
     }
 
-    fn open_with(path: &Path, lifetime: Lifetime, flags: OpenFlags) -> Result<Self, StoreError> {
-        let flags = flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = connect(path, flags)?;
-        let mut store = Self { connection, path: path.to_owned(), read_only: false };
-        schema::prepare(&mut store)?;
-        let pages = lifetime.checkpoint_pages();
-        store.sql(|connection| connection.pragma_update(None, "wal_autocheckpoint", pages))?;
+    fn open_to_write(path: &Path, lifetime: Lifetime, absent: Absent) -> Result<Self, StoreError> {
+        let create = match absent {
+            Absent::Make => OpenFlags::SQLITE_OPEN_CREATE,
+            Absent::Refuse => OpenFlags::empty(),
+        };
+        let mut store = Self::new(connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | create)?, path, false);
+        // SQLite does not wait for its turn where it turns the write-ahead log on.
+        let mut may_wait = turns(Duration::from_secs(PATIENCE_SECONDS));
+        loop {
+            match schema::prepare(&mut store, &schema::PRESENT, absent) {
+                Err(StoreError::Busy { .. }) if may_wait(1) => {}
+                prepared => break prepared?,
+            }
+        }
+        store.sql(|connection| {
+            // Said rather than hoped: a library that is linked in may have been built with weaker defaults.
+            connection.pragma_update(None, "synchronous", "full")?;
+            if cfg!(target_os = "macos") {
+                connection.pragma_update(None, "fullfsync", true)?;
+            }
+            connection.pragma_update(None, "wal_autocheckpoint", lifetime.checkpoint_pages())
+        })?;
         Ok(store)
     }
 
     /// A store on a disk that cannot be written to can still be read.
     fn open_to_read(path: &Path) -> Result<Self, StoreError> {
-        let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-        let store = Self { connection, path: path.to_owned(), read_only: true };
-        schema::check(&store)?;
-        Ok(store)
+        Self::read_only(path, |store| schema::check(store, &schema::PRESENT))
+    }
+
+    /// A file that is only looked at, if it is what `check` says it is.
+    fn read_only(path: &Path, check: impl Fn(&Self) -> Result<(), StoreError>) -> Result<Self, StoreError> {
+        let checked = |connection| {
+            let store = Self::new(connection, path, true);
+            check(&store).map(|()| store)
+        };
+        match connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(checked) {
+            // Without a write-ahead log everything is in the file, and nobody is changing it.
+            Err(StoreError::Open { .. } | StoreError::ReadOnly(_)) if wal_length(path) == 0 => {
+                connect_unchanging(path).and_then(checked)
+            }
+            opened => opened,
+        }
+    }
+
+    fn new(connection: Connection, path: &Path, read_only: bool) -> Self {
+        Self { connection, path: path.to_owned(), read_only, readers: Cell::new(0) }
     }
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The position of the last event.
+    pub fn head(&self) -> Result<Seq, StoreError> {
+        queries::head(self)
     }
 
     /// The present state, with the questions that only people ask.
@@ -116,11 +178,32 @@ impl Sqlite {
         let mut transaction = Transaction::begin(self)?;
         let result = work(&mut transaction)?;
         let wrote = transaction.wrote();
-        transaction.commit()?;
+        let committed = transaction.commit();
         if wrote {
             follow::wake(&self.path);
         }
-        Ok(result)
+        committed.map(|()| result)
+    }
+
+    /// As [`Self::transact`], but looks again if the disk does not say whether the commit is durable. Commands that have
+    /// become durable in an attempt before count as they are.
+    pub(crate) fn transact_until_known<T>(
+        &mut self,
+        mut work: impl FnMut(&mut Transaction<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut tried_after = None;
+        let mut outcome = Err(StoreError::OutcomeUnknown { source: None });
+        for _ in 0..ATTEMPTS {
+            outcome = self.transact(|transaction| {
+                transaction.look_first_after(tried_after);
+                tried_after = tried_after.or(Some(transaction.head()));
+                work(transaction)
+            });
+            if !matches!(outcome, Err(StoreError::OutcomeUnknown { .. })) {
+                break;
+            }
+        }
+        outcome
     }
 
     /// Runs a statement, and names what goes wrong with it.
@@ -129,19 +212,56 @@ impl Sqlite {
     }
 }
 
+/// How long the file is, if it is one that could be a store.
+fn file_length(path: &Path) -> Result<u64, StoreError> {
+    match path.metadata() {
+        // SQLite would take what is shorter than any database for an empty one.
+        Ok(found) if found.is_file() && !(1..512).contains(&found.len()) => Ok(found.len()),
+        Ok(_) => Err(StoreError::NotAStore(path.to_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(StoreError::Missing(path.to_owned())),
+        Err(error) => Err(StoreError::io(path, error)),
+    }
+}
+
+fn wal_length(path: &Path) -> u64 {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    Path::new(&name).metadata().map_or(0, |found| found.len())
+}
+
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
-    let fail = |source| StoreError::sqlite(path, source);
-    let mut connection = Connection::open_with_flags(path, flags).map_err(fail)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(fail)?;
-    connection.busy_handler(Some(turns())).map_err(fail)?;
+    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX);
+    connection.and_then(set_up).map_err(|source| StoreError::sqlite(path, source))
+}
+
+/// Opens a file that nobody can be writing to, without locks and without the files beside it.
+fn connect_unchanging(path: &Path) -> Result<Connection, StoreError> {
+    let absolute = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
+    let mut name = "file://".to_owned();
+    for byte in absolute.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => name.push(char::from(*byte)),
+            byte => write!(name, "%{byte:02x}").expect("a string takes everything"),
+        }
+    }
+    name.push_str("?immutable=1");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(name, flags);
+    connection.and_then(set_up).map_err(|source| StoreError::sqlite(path, source))
+}
+
+fn set_up(mut connection: Connection) -> rusqlite::Result<Connection> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.busy_handler(Some(turns(Duration::from_secs(PATIENCE_SECONDS))))?;
     Ok(connection)
 }
 
 /// Waits for the writer's turn. Short waits of random length are fair: whoever waits longest has had the most chances,
 /// while waits that grow with every try would favour newcomers.
-fn turns() -> impl FnMut(i32) -> bool + Send {
+fn turns(patience: Duration) -> impl FnMut(i32) -> bool + Send {
     let mut began = Instant::now();
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(std::process::id());
+    // Every connection its own: those that drew the same lengths would meet again and again.
+    let mut random = RandomState::new().hash_one(()) | 1;
     move |tries| {
         if tries == 0 {
             began = Instant::now();
@@ -150,20 +270,14 @@ fn turns() -> impl FnMut(i32) -> bool + Send {
         random ^= random >> 7;
         random ^= random << 17;
         thread::sleep(Duration::from_micros(50 + random % 400));
-        began.elapsed() < Duration::from_secs(PATIENCE_SECONDS)
+        began.elapsed() < patience
     }
 }
 
 impl Store for Sqlite {
     fn append(&mut self, commit: &Commit) -> Result<Appended, StoreError> {
-        let outcome = self.transact(|transaction| transaction.append(commit));
-        match outcome {
-            // The sync itself failed: what is on the disk is known only after looking again.
-            Err(StoreError::Sqlite { source, .. })
-                if source.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) =>
-            {
-                Ok(Appended::Unknown)
-            }
+        match self.transact(|transaction| transaction.append(commit)) {
+            Err(StoreError::OutcomeUnknown { .. }) => Ok(Appended::Unknown),
             outcome => outcome,
         }
     }
@@ -188,9 +302,85 @@ impl Store for Sqlite {
         command: &Command,
         nonce: u128,
     ) -> Result<Vec<Record>, ExecuteError> {
-        self.transact(|transaction| match transaction.execute(rules, origin, command, nonce) {
+        self.transact_until_known(|transaction| match transaction.execute(rules, origin, command, nonce) {
             Err(ExecuteError::Store(error)) => Err(error),
             answer => Ok(answer),
         })?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_engine::{Authority, NewTask, Timestamp};
+
+    fn store() -> (tempfile::TempDir, Sqlite) {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Sqlite::create(&directory.path().join("windlass.db"), Lifetime::Command).unwrap();
+        (directory, store)
+    }
+
+    fn add(store: &mut Sqlite, goal: &str) -> Result<Vec<Record>, ExecuteError> {
+        let at = Timestamp::from_millis(0);
+        let origin = Origin { by: "ada".to_owned(), at, authority: Authority::Person, run: None };
+        let task = Command::CreateTask(NewTask { goal: goal.to_owned(), ..NewTask::default() });
+        store.execute(&Rules::default(), &origin, &task, 7)
+    }
+
+    #[test]
+    fn a_commit_is_synced_whatever_the_library_defaults_to() {
+        let (_directory, store) = store();
+        let ask = |name| store.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
+        assert_eq!(ask("synchronous"), 2, "full");
+        let mode: String = store.connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+        assert_eq!(mode, "wal");
+    }
+
+    #[test]
+    fn a_full_file_is_named() {
+        let (_directory, mut store) = store();
+        add(&mut store, "fits").unwrap();
+        let pages: u32 = store.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+        store.connection.pragma_update(None, "max_page_count", pages).unwrap();
+        let long = "x".repeat(60_000);
+        let refused = (0..100).find_map(|_| add(&mut store, &long).err()).unwrap();
+        assert!(matches!(refused, ExecuteError::Store(StoreError::Full { .. })), "{refused:?}");
+        assert!(store.inspect().unwrap().is_sound());
+        store.connection.pragma_update(None, "max_page_count", 1_000_000).unwrap();
+        add(&mut store, &long).unwrap();
+        assert!(store.inspect().unwrap().is_sound());
+    }
+
+    #[test]
+    fn whoever_cannot_get_a_turn_says_so() {
+        let (_directory, mut store) = store();
+        let other = connect(&store.path, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        store.connection.busy_handler(Some(turns(Duration::ZERO))).unwrap();
+        let refused = add(&mut store, "no turn").unwrap_err();
+        assert!(matches!(refused, ExecuteError::Store(StoreError::Busy { .. })), "{refused:?}");
+        other.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(add(&mut store, "its turn").unwrap().len(), 2);
+    }
+
+    /// A caller who shrugs at a failed write must not make half of it durable.
+    #[test]
+    fn a_torn_transaction_is_not_committed() {
+        let (_directory, mut store) = store();
+        add(&mut store, "whole").unwrap();
+        // The events can be written, the rows cannot.
+        let refusing = "DROP TABLE sessions; CREATE TABLE sessions (name TEXT, row TEXT CHECK (0))";
+        store.connection.execute_batch(refusing).unwrap();
+        let origin =
+            Origin { by: "ada".to_owned(), at: Timestamp::from_millis(0), authority: Authority::Forced, run: None };
+        let start =
+            Command::StartSession { name: "main".parse().unwrap(), task: None, goal: None, config: "a: 1".to_owned() };
+        store
+            .transact(|transaction| {
+                transaction.execute(&Rules::default(), &origin, &start, 8).unwrap_err();
+                Ok(())
+            })
+            .unwrap_err();
+        assert_eq!(queries::head(&store).unwrap(), Seq(2));
     }
 }

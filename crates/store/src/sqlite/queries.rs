@@ -2,7 +2,8 @@
 
 use rusqlite::{OptionalExtension, Row, params, params_from_iter};
 use windlass_engine::{
-    CommitId, Debt, Digest, Direction, Edge, Priority, Record, Seq, Session, State, Task, TaskId, View, decode,
+    ApplyError, CommitId, Debt, Digest, Direction, Edge, Priority, Record, Seq, Session, State, Task, TaskId, View,
+    decode,
 };
 
 use super::Sqlite;
@@ -12,27 +13,40 @@ use crate::{Filter, StoreError};
 /// An event as it lies on the disk.
 pub(super) struct Stored {
     pub seq: Seq,
+    kind: String,
     pub previous: Seq,
-    pub body: Vec<u8>,
-    pub digest: Digest,
+    body: Vec<u8>,
+    digest: Digest,
     pub chain: Digest,
 }
 
-pub(super) const STORED: &str = "seq, previous, body, digest, chain";
+pub(super) const STORED: &str = "seq, type, previous, body, digest, chain";
 
+/// Reads an event. A column that damage has made something else reads as nothing, which no digest matches.
 pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
+    let digest = |column| Digest(row.get(column).unwrap_or_default());
     Ok(Stored {
         seq: seq(row, 0)?,
-        previous: seq(row, 1)?,
-        body: row.get(2)?,
-        digest: Digest(row.get(3)?),
-        chain: Digest(row.get(4)?),
+        kind: row.get(1).unwrap_or_default(),
+        previous: seq(row, 2).unwrap_or_default(),
+        body: row.get(3).unwrap_or_default(),
+        digest: digest(4),
+        chain: digest(5),
     })
 }
 
 impl Stored {
-    /// The event, if it is what was written.
+    /// The event, if it is what was written and is filed as what it is.
     pub fn verify(&self, store: &Sqlite) -> Result<Record, StoreError> {
+        let record = self.record(store)?;
+        if record.kind().name() != self.kind {
+            return Err(misfiled(store, &record, format!("it is filed as `{}`", self.kind)));
+        }
+        Ok(record)
+    }
+
+    /// The event, if it is what was written.
+    pub fn record(&self, store: &Sqlite) -> Result<Record, StoreError> {
         let path = || store.path().to_owned();
         if Digest::of(&self.body) != self.digest {
             return Err(StoreError::Damaged { path: path(), seq: self.seq });
@@ -48,6 +62,12 @@ impl Stored {
         }
         Err(StoreError::BrokenChain { path: store.path().to_owned(), seq: self.seq })
     }
+}
+
+/// An event that is sound in itself, with something wrong beside it.
+pub(super) fn misfiled(store: &Sqlite, record: &Record, why: String) -> StoreError {
+    let source = ApplyError::Unfit { seq: record.seq, event: record.kind(), why };
+    StoreError::Unfit { path: store.path().to_owned(), source }
 }
 
 /// The last position and its link of the chain.
@@ -122,18 +142,18 @@ fn of_types(store: &Sqlite, filter: &Filter, after: Seq, most: usize) -> Result<
 /// One task's events, walked from the youngest back.
 fn history(store: &Sqlite, filter: &Filter, task: TaskId, after: Seq, most: usize) -> Result<Vec<Record>, StoreError> {
     let snapshot = store.snapshot()?;
-    let task = snapshot.task(task).map_err(|error| StoreError::view(store.path(), error))?;
+    let row = snapshot.task(task).map_err(|error| StoreError::view(store.path(), error))?;
     let sql = format!("SELECT {STORED} FROM events WHERE seq = ?");
-    let mut next = task.map_or(Seq::START, |task| task.last_event);
+    let mut next = row.map_or(Seq::START, |task| task.last_event);
     let mut found = Vec::new();
     while next > after {
         let event: Option<Stored> =
             store.sql(|connection| connection.prepare_cached(&sql)?.query_row([signed(next.0)], stored).optional())?;
         let event = event.ok_or_else(|| StoreError::Damaged { path: store.path().to_owned(), seq: next })?;
-        if event.previous >= next {
-            return Err(StoreError::Damaged { path: store.path().to_owned(), seq: next });
-        }
         let record = event.verify(store)?;
+        if event.previous >= next || record.envelope.node.task() != Some(task) {
+            return Err(misfiled(store, &record, format!("it is not where the history of {task} has it")));
+        }
         if filter.matches(&record) {
             found.push(record);
         }

@@ -20,19 +20,32 @@ pub struct Snapshot<'s> {
 }
 
 /// A read transaction. It holds the moment still until it is dropped.
-struct Reading<'s>(&'s Sqlite);
+pub(super) struct Reading<'s>(&'s Sqlite);
+
+impl<'s> Reading<'s> {
+    /// Begins at the present moment, or joins those who hold one still already.
+    pub fn begin(store: &'s Sqlite) -> Result<Self, StoreError> {
+        if store.readers.get() == 0 {
+            store.sql(|connection| connection.prepare_cached("BEGIN")?.execute([]))?;
+        }
+        store.readers.set(store.readers.get() + 1);
+        Ok(Self(store))
+    }
+}
 
 impl Drop for Reading<'_> {
     fn drop(&mut self) {
-        // Nothing was written, so there is nothing to lose.
-        let _ = self.0.connection.execute_batch("ROLLBACK");
+        self.0.readers.set(self.0.readers.get() - 1);
+        if self.0.readers.get() == 0 {
+            // Nothing was written, so there is nothing to lose.
+            let _ = self.0.connection.execute_batch("ROLLBACK");
+        }
     }
 }
 
 impl<'s> Snapshot<'s> {
     pub(super) fn begin(store: &'s Sqlite) -> Result<Self, StoreError> {
-        store.sql(|connection| connection.prepare_cached("BEGIN")?.execute([]))?;
-        let reading = Reading(store);
+        let reading = Reading::begin(store)?;
         Ok(Self { store, head: queries::head(store)?, _reading: Some(reading) })
     }
 

@@ -5,17 +5,25 @@
 
 use std::path::PathBuf;
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
-use super::Sqlite;
-use super::inspect;
-use crate::StoreError;
+use super::{Absent, Sqlite, connect, inspect};
+use crate::{StoreError, failpoint};
 
 /// "Wndl": so that a file can be told from any other SQLite database.
 const APPLICATION: u32 = 0x576e_646c;
 
+/// A schema, and the way to it from those before.
+pub(super) struct Schema {
+    /// Counted from 1.
+    pub number: u32,
+    /// How the log's table is brought from each schema to the next. Most changes are to the projections alone and leave
+    /// it as it is: then the step is empty.
+    pub log_changes: &'static [&'static str],
+}
+
 /// The schema that this version writes.
-pub(super) const SCHEMA: u32 = 1;
+pub(super) const PRESENT: Schema = Schema { number: 1, log_changes: &[] };
 
 /// The log. `previous` is the event before this one in the history of the same task, so that a history is read without
 /// an index; `nonce` tells commits apart.
@@ -58,9 +66,6 @@ pub(super) const PROJECTIONS: &str = "
 /// The tables of [`PROJECTIONS`].
 pub(super) const PROJECTED: [&str; 5] = ["tasks", "edges", "sessions", "debts", "configs"];
 
-/// How the log's table is brought from one schema to the next, counted from schema 1.
-const LOG_CHANGES: &[&str] = &[];
-
 /// How far the write-ahead log is grown when a store is made.
 const GROWN_BYTES: u32 = 512 * 1024;
 
@@ -70,26 +75,36 @@ fn version(connection: &Connection) -> rusqlite::Result<(u32, u32)> {
     Ok((number("application_id")?, number("user_version")?))
 }
 
-/// Makes sure that the file is a store of the present schema.
-pub(super) fn prepare(store: &mut Sqlite) -> Result<(), StoreError> {
+/// Makes sure that the file is a store of this schema.
+pub(super) fn prepare(store: &mut Sqlite, schema: &Schema, absent: Absent) -> Result<(), StoreError> {
     match store.sql(version)? {
-        (APPLICATION, SCHEMA) => Ok(()),
-        (APPLICATION, older @ 0..SCHEMA) => migrate(store, older),
-        (0, 0) if is_empty(store)? => create(store),
-        _ => check(store),
+        (APPLICATION, older) if (1..schema.number).contains(&older) => migrate(store, schema),
+        (0, 0) if absent == Absent::Make && is_empty(store)? => create(store),
+        _ => check(store, schema),
     }
 }
 
-/// Refuses what is not a store of the present schema.
-pub(super) fn check(store: &Sqlite) -> Result<(), StoreError> {
+/// Refuses what is not a store of this schema.
+pub(super) fn check(store: &Sqlite, schema: &Schema) -> Result<(), StoreError> {
     match store.sql(version)? {
-        (APPLICATION, SCHEMA) => Ok(()),
-        (APPLICATION, newer) if newer > SCHEMA => {
-            Err(StoreError::Newer { path: store.path.clone(), found: newer, known: SCHEMA })
+        (APPLICATION, found) if found == schema.number => Ok(()),
+        (APPLICATION, found) if found > schema.number => {
+            Err(StoreError::Newer { path: store.path.clone(), found, known: schema.number })
         }
-        (APPLICATION, _) => Err(StoreError::ReadOnly(store.path.clone())),
+        // It would have to be brought forward first.
+        (APPLICATION, 1..) => Err(StoreError::ReadOnly(store.path.clone())),
         _ => Err(StoreError::NotAStore(store.path.clone())),
     }
+}
+
+/// Refuses a file that a newer program has brought forward since it was opened.
+pub(super) fn check_still(store: &Sqlite, schema: &Schema) -> Result<(), StoreError> {
+    let found: u32 =
+        store.sql(|connection| connection.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0)))?;
+    if found <= schema.number {
+        return Ok(());
+    }
+    Err(StoreError::Newer { path: store.path.clone(), found, known: schema.number })
 }
 
 fn is_empty(store: &Sqlite) -> Result<bool, StoreError> {
@@ -97,22 +112,23 @@ fn is_empty(store: &Sqlite) -> Result<bool, StoreError> {
     Ok(store.sql(|connection| connection.query_row(tables, [], |_| Ok(())).optional())?.is_none())
 }
 
+/// Makes the tables.
 fn create(store: &mut Sqlite) -> Result<(), StoreError> {
     store.sql(|connection| connection.pragma_update(None, "journal_mode", "wal"))?;
-    store.sql(|connection| connection.execute_batch("BEGIN IMMEDIATE"))?;
-    let made = store.sql(|connection| {
-        // Another process may have been quicker.
-        if version(connection)? != (0, 0) {
-            return Ok(());
-        }
-        connection.execute_batch(LOG)?;
-        connection.execute_batch(PROJECTIONS)?;
-        grow(connection)?;
-        stamp(connection)
-    });
-    finish(store, made)?;
-    // Folding it back leaves the write-ahead log empty at its full length.
-    store.sql(|connection| connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(())))
+    within(store, |store| {
+        store.sql(|connection| {
+            // Another process may have been quicker.
+            if version(connection)? != (0, 0) {
+                return Ok(());
+            }
+            connection.execute_batch(LOG)?;
+            connection.execute_batch(PROJECTIONS)?;
+            grow(connection)?;
+            stamp(connection, &PRESENT)
+        })
+    })?;
+    // Folding it back leaves the write-ahead log empty at its full length. Nobody who reads is waited for.
+    store.sql(|connection| connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())))
 }
 
 /// Writes enough once that the write-ahead log never has to grow for ordinary commits.
@@ -122,28 +138,29 @@ fn grow(connection: &Connection) -> rusqlite::Result<()> {
     ))
 }
 
-fn stamp(connection: &Connection) -> rusqlite::Result<()> {
+fn stamp(connection: &Connection, schema: &Schema) -> rusqlite::Result<()> {
     connection.pragma_update(None, "application_id", APPLICATION)?;
-    connection.pragma_update(None, "user_version", SCHEMA)
+    connection.pragma_update(None, "user_version", schema.number)
 }
 
-fn migrate(store: &mut Sqlite, from: u32) -> Result<(), StoreError> {
-    let copy = backup_path(store, from);
-    if !copy.exists() {
-        store.backup(&copy).map_err(|error| StoreError::Backup { path: copy, source: Box::new(error) })?;
-    }
-    store.sql(|connection| connection.execute_batch("BEGIN IMMEDIATE"))?;
-    let changed = (|| {
-        if store.sql(version)?.1 == SCHEMA {
-            return Ok(());
+fn migrate(store: &mut Sqlite, schema: &Schema) -> Result<(), StoreError> {
+    within(store, |store| {
+        let from = store.sql(version)?.1;
+        // Another process may have been quicker.
+        if from >= schema.number {
+            return check(store, schema);
         }
-        for change in LOG_CHANGES.iter().skip(from.saturating_sub(1) as usize) {
+        // Through a connection of its own, while this one keeps all writers away: the copy is what is changed next.
+        let copy = backup_path(store, from);
+        let before = Sqlite::new(connect(&store.path, OpenFlags::SQLITE_OPEN_READ_ONLY)?, &store.path, true);
+        before.replace(&copy).map_err(|error| StoreError::Backup { path: copy, source: Box::new(error) })?;
+        for change in schema.log_changes.iter().skip(from as usize - 1) {
             store.sql(|connection| connection.execute_batch(change))?;
         }
         inspect::rebuild(store)?;
-        store.sql(stamp)
-    })();
-    finish(store, changed)
+        store.sql(|connection| stamp(connection, schema))?;
+        failpoint::pass("store.before_migrated").map_err(|error| StoreError::io(&store.path, error))
+    })
 }
 
 /// Where the file is saved before its schema is changed.
@@ -153,9 +170,173 @@ fn backup_path(store: &Sqlite, schema: u32) -> PathBuf {
     store.path.with_file_name(name)
 }
 
-/// Ends a transaction: all of it, or none.
-pub(super) fn finish<T>(store: &Sqlite, result: Result<T, StoreError>) -> Result<T, StoreError> {
-    let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
-    let ended = store.sql(|connection| connection.execute_batch(end));
-    result.and_then(|result| ended.map(|()| result))
+/// Does something in one transaction: all of it, or none.
+pub(super) fn within<T>(store: &Sqlite, work: impl FnOnce(&Sqlite) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    store.sql(|connection| connection.execute_batch("BEGIN IMMEDIATE"))?;
+    let result = work(store).and_then(|done| store.sql(|connection| connection.execute_batch("COMMIT")).map(|()| done));
+    if result.is_err() {
+        // SQLite may have rolled back by itself already; the first error is the one that tells.
+        let _ = store.connection.execute_batch("ROLLBACK");
+    }
+    result
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a program that dies in the middle is a child of the test")]
+mod tests {
+    use std::path::Path;
+    use std::process::Command as Program;
+
+    use rusqlite::types::Value;
+    use windlass_engine::{Authority, Command, NewTask, Origin, Rules, Timestamp};
+
+    use super::*;
+    use crate::{Lifetime, Store};
+
+    /// Suppose there were a second schema, which notes something beside every event.
+    const NEXT: Schema =
+        Schema { number: 2, log_changes: &["ALTER TABLE events ADD COLUMN noted TEXT NOT NULL DEFAULT 'nothing'"] };
+
+    /// And a third, whose way does not work.
+    const BROKEN: Schema = Schema {
+        number: 3,
+        log_changes: &[NEXT.log_changes[0], "DELETE FROM events; ALTER TABLE events ADD COLUMN noted TEXT"],
+    };
+
+    /// A store of schema 1 with a few tasks. Its projections are from another time.
+    fn older(directory: &Path) -> PathBuf {
+        let path = directory.join("windlass.db");
+        let mut store = Sqlite::create(&path, Lifetime::Command).unwrap();
+        add(&mut store, 3);
+        let connection = Connection::open(&path).unwrap();
+        connection.execute_batch("DROP TABLE debts; ALTER TABLE tasks RENAME COLUMN row TO content").unwrap();
+        path
+    }
+
+    fn add(store: &mut Sqlite, tasks: u128) {
+        let at = Timestamp::from_millis(0);
+        let origin = Origin { by: "ada".to_owned(), at, authority: Authority::Person, run: None };
+        for number in 0..tasks {
+            let task = Command::CreateTask(NewTask { goal: format!("task {number}"), ..NewTask::default() });
+            store.execute(&Rules::default(), &origin, &task, number).unwrap();
+        }
+    }
+
+    fn opened(path: &Path, schema: &Schema) -> Result<Sqlite, StoreError> {
+        let mut store = Sqlite::new(connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, path, false);
+        prepare(&mut store, schema, Absent::Refuse).map(|()| store)
+    }
+
+    /// Everything that the log holds, byte for byte.
+    fn log(path: &Path) -> Vec<Vec<Value>> {
+        let connection = Connection::open(path).unwrap();
+        let columns = "seq, type, previous, nonce, body, digest, chain";
+        let mut query = connection.prepare(&format!("SELECT {columns} FROM events ORDER BY seq")).unwrap();
+        let rows = query.query_map([], |row| (0..7).map(|column| row.get(column)).collect());
+        rows.unwrap().map(Result::unwrap).collect()
+    }
+
+    fn numbers(path: &Path) -> (u32, u32) {
+        version(&Connection::open(path).unwrap()).unwrap()
+    }
+
+    fn copy_of(path: &Path) -> PathBuf {
+        path.with_file_name("windlass.db.schema-1.bak")
+    }
+
+    #[test]
+    fn an_older_store_is_brought_forward_after_a_copy() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = older(directory.path());
+        let before = log(&path);
+        let store = opened(&path, &NEXT).unwrap();
+        assert_eq!(numbers(&path), (APPLICATION, 2));
+        assert_eq!(log(&path), before);
+        assert!(store.inspect().unwrap().is_sound(), "the projections were folded anew");
+        let noted = "SELECT count(*) FROM events WHERE noted = 'nothing'";
+        assert_eq!(store.connection.query_row(noted, [], |row| row.get(0)), Ok(before.len() as i64));
+        assert_eq!(numbers(&copy_of(&path)), (APPLICATION, 1));
+        assert_eq!(log(&copy_of(&path)), before);
+        // Once is enough, and the older program is kept out.
+        drop(opened(&path, &NEXT).unwrap());
+        let refused = Sqlite::open(&path, Lifetime::Command).err().unwrap();
+        assert!(matches!(refused, StoreError::Newer { found: 2, known: 1, .. }), "{refused}");
+    }
+
+    #[test]
+    fn many_programs_at_once_bring_it_forward_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = older(directory.path());
+        let before = log(&path);
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| opened(&path, &NEXT).unwrap());
+            }
+        });
+        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 2), before.clone()));
+        assert_eq!((numbers(&copy_of(&path)), log(&copy_of(&path))), ((APPLICATION, 1), before));
+    }
+
+    #[test]
+    fn a_change_that_fails_leaves_the_old_store_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = older(directory.path());
+        let before = log(&path);
+        opened(&path, &BROKEN).err().unwrap();
+        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 1), before.clone()));
+        // What came since is in the copy that the next attempt makes.
+        Connection::open(&path)
+            .unwrap()
+            .execute("INSERT INTO events SELECT seq + 100, type, previous, nonce, body, digest, chain FROM events", [])
+            .unwrap();
+        opened(&path, &BROKEN).err().unwrap();
+        assert_eq!(log(&copy_of(&path)).len(), 2 * before.len());
+    }
+
+    #[test]
+    fn a_damaged_log_is_not_brought_forward() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = older(directory.path());
+        Connection::open(&path).unwrap().execute("UPDATE events SET body = x'00' WHERE seq = 3", []).unwrap();
+        let refused = opened(&path, &NEXT).err().unwrap();
+        assert!(matches!(refused, StoreError::Damaged { seq: windlass_engine::Seq(3), .. }), "{refused}");
+        assert_eq!(numbers(&path), (APPLICATION, 1));
+    }
+
+    #[test]
+    fn without_a_copy_nothing_is_changed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = older(directory.path());
+        // Something is in the way of the copy.
+        std::fs::create_dir_all(copy_of(&path).join("occupied")).unwrap();
+        let refused = opened(&path, &NEXT).err().unwrap();
+        assert!(matches!(refused, StoreError::Backup { .. }), "{refused}");
+        assert_eq!(numbers(&path), (APPLICATION, 1));
+    }
+
+    /// Says to a child which store to bring forward.
+    const STORE: &str = "WINDLASS_TEST_MIGRATE";
+
+    /// Run in a child, which dies on the way.
+    #[test]
+    fn child_dies_on_the_way() {
+        let Some(path) = std::env::var_os(STORE) else { return };
+        failpoint::arm("store.before_migrated=kill");
+        let _ = opened(Path::new(&path), &NEXT);
+        unreachable!("it was killed");
+    }
+
+    #[test]
+    fn a_program_that_dies_on_the_way_leaves_the_old_store_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = older(directory.path());
+        let before = log(&path);
+        let mut child = Program::new(std::env::current_exe().unwrap());
+        let test = "sqlite::schema::tests::child_dies_on_the_way";
+        let status = child.args(["--exact", test]).env(STORE, &path).output().unwrap().status;
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9), "{status}");
+        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 1), before.clone()));
+        drop(opened(&path, &NEXT).unwrap());
+        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 2), before));
+    }
 }

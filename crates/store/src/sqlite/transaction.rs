@@ -1,12 +1,16 @@
 //! One write transaction: everything in it becomes durable together.
 
-use rusqlite::params;
-use windlass_engine::{Change, Command, Digest, Draft, Entry, Envelope, Origin, Record, Rules, Seq, decide, encode};
+use std::io;
+
+use rusqlite::{ErrorCode, params};
+use windlass_engine::{
+    Change, Command, CommitId, Digest, Draft, Entry, Envelope, Origin, Record, Rules, Seq, decide, encode,
+};
 
 use super::rows::{self, Snapshot, signed};
-use super::{Sqlite, queries};
+use super::{Sqlite, queries, schema};
 use crate::memory::moved;
-use crate::{Appended, Commit, ExecuteError, StoreError, failpoint};
+use crate::{Appended, Commit, ExecuteError, Filter, StoreError, failpoint};
 
 /// Rolled back when dropped, unless it was committed.
 pub struct Transaction<'s> {
@@ -14,17 +18,45 @@ pub struct Transaction<'s> {
     head: Seq,
     chain: Digest,
     began_at: Seq,
-    open: bool,
+    state: State,
+    /// Where the log ended before an attempt to do the same whose outcome is unknown.
+    tried_after: Option<Seq>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Open,
+    /// Something was written in part: whatever the caller makes of that, it may not become durable.
+    Torn,
+    Over,
 }
 
 impl<'s> Transaction<'s> {
     pub(super) fn begin(store: &'s Sqlite) -> Result<Self, StoreError> {
         store.sql(|connection| connection.prepare_cached("BEGIN IMMEDIATE")?.execute([]))?;
-        let mut transaction = Self { store, head: Seq::START, chain: Digest::ZERO, began_at: Seq::START, open: true };
+        let mut transaction = Self {
+            store,
+            head: Seq::START,
+            chain: Digest::ZERO,
+            began_at: Seq::START,
+            state: State::Open,
+            tried_after: None,
+        };
+        schema::check_still(store, &schema::PRESENT)?;
         if let Some((head, chain)) = queries::last(store)? {
             (transaction.head, transaction.chain, transaction.began_at) = (head, chain, head);
         }
         Ok(transaction)
+    }
+
+    /// The position of the last event so far.
+    pub fn head(&self) -> Seq {
+        self.head
+    }
+
+    /// Says that everything here may have become durable before, at a place after this one.
+    pub(super) fn look_first_after(&mut self, tried_after: Option<Seq>) {
+        self.tried_after = tried_after;
     }
 
     /// Decides a command and writes its events.
@@ -35,6 +67,12 @@ impl<'s> Transaction<'s> {
         command: &Command,
         nonce: u128,
     ) -> Result<Vec<Record>, ExecuteError> {
+        if let Some(after) = self.tried_after {
+            let there = self.find(CommitId { after, nonce })?;
+            if !there.is_empty() {
+                return Ok(there);
+            }
+        }
         let rows = Snapshot::within(self.store, self.head);
         let (entries, changes) = decide(&rows, rules, origin, command)?.into_parts();
         self.write(&entries, &changes, nonce)?;
@@ -57,6 +95,13 @@ impl<'s> Transaction<'s> {
         Ok(Appended::At(entries.iter().map(|entry| entry.record.seq).collect()))
     }
 
+    /// The events of a commit, if it was appended before.
+    fn find(&self, id: CommitId) -> Result<Vec<Record>, StoreError> {
+        let positions = queries::positions_of(self.store, id)?;
+        let Some(first) = positions.first() else { return Ok(Vec::new()) };
+        queries::events(self.store, &Filter::default(), Seq(first.0 - 1), positions.len())
+    }
+
     /// What events do to the rows, from here on.
     fn fold(&self, rows: &Snapshot<'_>, events: &[Envelope]) -> Result<(Vec<Entry>, Vec<Change>), StoreError> {
         let path = self.store.path();
@@ -72,7 +117,7 @@ impl<'s> Transaction<'s> {
 
     fn write(&mut self, entries: &[Entry], changes: &[Change], nonce: u128) -> Result<(), StoreError> {
         let (mut head, mut chain) = (self.head, self.chain);
-        self.store.sql(|connection| {
+        let written = self.store.sql(|connection| {
             let mut insert = connection.prepare_cached(
                 "INSERT INTO events (seq, type, previous, nonce, body, digest, chain) VALUES (?, ?, ?, ?, ?, ?, ?)",
             )?;
@@ -92,9 +137,12 @@ impl<'s> Transaction<'s> {
                 ])?;
             }
             changes.iter().try_for_each(|change| rows::execute(connection, change))
-        })?;
-        (self.head, self.chain) = (head, chain);
-        Ok(())
+        });
+        match written {
+            Ok(()) => (self.head, self.chain) = (head, chain),
+            Err(_) => self.state = State::Torn,
+        }
+        written
     }
 
     pub(super) fn wrote(&self) -> bool {
@@ -104,16 +152,31 @@ impl<'s> Transaction<'s> {
     /// Returns when everything is on the disk.
     pub(super) fn commit(mut self) -> Result<(), StoreError> {
         let path = self.store.path();
-        failpoint::pass("store.before_commit").map_err(|error| StoreError::io(path, error))?;
-        self.store.sql(|connection| connection.prepare_cached("COMMIT")?.execute([]))?;
-        self.open = false;
-        failpoint::pass("store.after_commit").map_err(|error| StoreError::io(path, error))
+        if self.state == State::Torn {
+            return Err(StoreError::io(path, io::Error::other("an earlier write of the same transaction failed")));
+        }
+        let wrote = self.wrote();
+        if wrote {
+            failpoint::pass("store.before_commit").map_err(|error| StoreError::io(path, error))?;
+        }
+        let committed = self.store.connection.prepare_cached("COMMIT").and_then(|mut end| end.execute([]));
+        committed.map_err(|error| match error.sqlite_error_code() {
+            // It was the sync that failed: what is on the disk is known only after looking again.
+            Some(ErrorCode::SystemIoFailure) if wrote => StoreError::OutcomeUnknown { source: Some(Box::new(error)) },
+            _ => StoreError::sqlite(path, error),
+        })?;
+        self.state = State::Over;
+        if wrote {
+            failpoint::pass("store.after_commit")
+                .map_err(|error| StoreError::OutcomeUnknown { source: Some(Box::new(error)) })?;
+        }
+        Ok(())
     }
 }
 
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
-        if self.open {
+        if self.state != State::Over {
             // SQLite may have rolled back by itself already.
             let _ = self.store.connection.execute_batch("ROLLBACK");
         }

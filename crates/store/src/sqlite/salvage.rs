@@ -1,0 +1,92 @@
+//! Saving what is sound from a store that may be damaged anywhere.
+
+use std::path::Path;
+
+use rusqlite::OptionalExtension;
+use rusqlite::config::DbConfig;
+use windlass_engine::{Record, Seq};
+
+use super::queries::{STORED, stored};
+use super::rows::signed;
+use super::{Sqlite, file_length, wal_length};
+use crate::StoreError;
+
+/// What was saved from a damaged store.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Salvage {
+    pub saved: u64,
+    /// The first and the last event of each stretch that could not be saved.
+    pub lost: Vec<(Seq, Seq)>,
+    /// The end of the log cannot be found: nobody can say how much came after what is named here.
+    pub open_end: bool,
+}
+
+/// No event takes fewer bytes of the file than this: its two digests and its nonce are longer.
+const SMALLEST_EVENT: u64 = 80;
+
+impl Sqlite {
+    /// Hands over every event that is sound, from a store that may be damaged anywhere.
+    pub fn salvage(path: &Path, mut save: impl FnMut(Record) -> Result<(), StoreError>) -> Result<Salvage, StoreError> {
+        let bytes = file_length(path)? + wal_length(path);
+        let store = Self::read_only(path, |store| {
+            let is_log = "SELECT 1 FROM sqlite_schema WHERE name = 'events' AND type = 'table'";
+            let found = store.sql(|connection| {
+                // SQLite would not look into a file that is shorter than it says.
+                connection.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true)?;
+                connection.query_row(is_log, [], |_| Ok(())).optional()
+            })?;
+            found.ok_or_else(|| StoreError::NotAStore(path.to_owned()))
+        })?;
+        // Positions are dense, so the file's size says how far they can go, whatever is written in it.
+        let furthest = bytes / SMALLEST_EVENT;
+        let (known, open_end) = store.end_of_log(furthest);
+        let mut salvage = Salvage { open_end, ..Salvage::default() };
+        let sql = format!("SELECT {STORED} FROM events WHERE seq = ?");
+        for next in 1..=if open_end { furthest } else { known } {
+            let event =
+                store.sql(|connection| connection.prepare_cached(&sql)?.query_row([signed(next)], stored).optional());
+            match event.map(|event| event.map(|event| event.record(&store))) {
+                Ok(Some(Ok(record))) => {
+                    salvage.saved += 1;
+                    save(record)?;
+                }
+                _ => salvage.lose(Seq(next)),
+            }
+        }
+        // What was looked for in vain beyond everything that is known was perhaps never there.
+        if let Some((first, last)) = salvage.lost.pop() {
+            let last = if last.0 == furthest && open_end { last.min(Seq(known)) } else { last };
+            salvage.lost.extend((first <= last).then_some((first, last)));
+        }
+        Ok(salvage)
+    }
+
+    /// How far the log goes, as far as anything in the file still says so, and whether it may have gone further.
+    fn end_of_log(&self, furthest: u64) -> (u64, bool) {
+        let ask = |sql| {
+            let found = self.sql(|connection| connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0)));
+            found.map(|last| u64::try_from(last.unwrap_or(0)).ok().filter(|last| *last <= furthest))
+        };
+        let log = ask("SELECT max(seq) FROM events");
+        let rows = [
+            "SELECT max(json_extract(row, '$.version')) FROM tasks",
+            "SELECT max(json_extract(row, '$.version')) FROM sessions",
+            "SELECT max(id) FROM edges",
+            "SELECT max(seq) FROM debts",
+        ];
+        let known = rows.into_iter().filter_map(|sql| ask(sql).ok().flatten()).max().unwrap_or(0);
+        match log {
+            Ok(Some(last)) => (known.max(last), false),
+            _ => (known, true),
+        }
+    }
+}
+
+impl Salvage {
+    fn lose(&mut self, seq: Seq) {
+        match self.lost.last_mut() {
+            Some((_, last)) if last.next() == seq => *last = seq,
+            _ => self.lost.push((seq, seq)),
+        }
+    }
+}

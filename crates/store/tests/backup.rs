@@ -1,0 +1,139 @@
+//! Copies of a store, and stores that many make or look at at once.
+
+mod scene;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use windlass_store::{Lifetime, Sqlite, Store, StoreError};
+
+use scene::{Place, create, everything, fill, give};
+
+/// Ends the writer, also when the test fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Does something again and again while another thread writes.
+fn while_written(place: &Place, mut work: impl FnMut(usize)) {
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut store = place.open();
+            while !over.load(Ordering::Relaxed) {
+                give(&mut store, &create("meanwhile"));
+            }
+        });
+        let _ends = Ends(&over);
+        (0..20).for_each(&mut work);
+    });
+}
+
+#[test]
+fn a_copy_of_a_store_that_is_being_written_is_a_whole_store() {
+    let place = Place::new();
+    fill(&mut place.create(), 6);
+    let store = place.open();
+    while_written(&place, |round| {
+        let before = everything(&store).len();
+        let to = place.directory.path().join(format!("copy-{round}.db"));
+        store.backup(&to).unwrap();
+        let copy = Sqlite::open(&to, Lifetime::Command).unwrap();
+        assert!(copy.inspect().unwrap().is_sound());
+        let copied = everything(&copy);
+        assert!(copied.len() >= before);
+        assert_eq!(copied, everything(&store)[..copied.len()]);
+    });
+    let names = fs::read_dir(place.directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(names.into_iter().all(|name| !name.to_string_lossy().ends_with(".part")));
+}
+
+#[test]
+fn a_look_over_a_store_that_is_being_written_finds_nothing() {
+    let place = Place::new();
+    fill(&mut place.create(), 6);
+    let store = place.open();
+    while_written(&place, |_| {
+        let report = store.inspect().unwrap();
+        assert!(report.is_sound(), "{report:?}");
+    });
+}
+
+#[test]
+fn a_copy_can_be_written_to_like_any_store() {
+    let place = Place::new();
+    let mut store = place.create();
+    fill(&mut store, 6);
+    // A view that is held does not stand in the way.
+    let view = store.view().unwrap();
+    let to = place.directory.path().join("copy.db");
+    store.backup(&to).unwrap();
+    drop(view);
+    let mut copy = Sqlite::open(&to, Lifetime::Command).unwrap();
+    assert_eq!(everything(&copy), everything(&store));
+    give(&mut copy, &create("in the copy only"));
+    assert!(copy.inspect().unwrap().is_sound());
+    assert_ne!(everything(&copy), everything(&store));
+}
+
+#[test]
+fn nothing_is_overwritten() {
+    let place = Place::new();
+    let store = place.create();
+    let taken = place.directory.path().join("taken");
+    fs::write(&taken, "mine").unwrap();
+    let dangling = place.directory.path().join("dangling");
+    std::os::unix::fs::symlink("nowhere", &dangling).unwrap();
+    for path in [&taken, &dangling, &place.path, &place.directory.path().to_owned()] {
+        let refused = store.backup(path).unwrap_err();
+        assert!(matches!(refused, StoreError::Exists(_)), "{refused}");
+    }
+    assert_eq!(fs::read(&taken).unwrap(), b"mine");
+    let nowhere = store.backup(&place.directory.path().join("no/such/copy.db")).unwrap_err();
+    assert!(matches!(nowhere, StoreError::Open { .. }), "{nowhere:?}");
+
+    // Of many who want the same name, one gets it, whole.
+    let wanted = place.directory.path().join("wanted.db");
+    let got = thread::scope(|scope| {
+        let tries: Vec<_> = (0..6).map(|_| scope.spawn(|| place.open().backup(&wanted))).collect();
+        tries.into_iter().map(|one| one.join().unwrap()).filter(Result::is_ok).count()
+    });
+    assert_eq!(got, 1);
+    assert!(Sqlite::open(&wanted, Lifetime::Command).unwrap().inspect().unwrap().is_sound());
+}
+
+#[test]
+fn names_need_not_be_text() {
+    let place = Place::new();
+    let directory = place.directory.path().join(OsStr::from_bytes(b"caf\xe9 100%? #1"));
+    fs::create_dir(&directory).unwrap();
+    let path = directory.join("windlass.db");
+    let mut store = Sqlite::create(&path, Lifetime::Command).unwrap();
+    fill(&mut store, 3);
+    let to = directory.join(OsStr::from_bytes(b"copy\xff.db"));
+    store.backup(&to).unwrap();
+    assert_eq!(everything(&Sqlite::open(&to, Lifetime::Command).unwrap()), everything(&store));
+    assert_eq!(Sqlite::salvage(&to, |_| Ok(())).unwrap().saved, everything(&store).len() as u64);
+}
+
+#[test]
+fn many_who_make_a_store_at_once_make_one() {
+    for _ in 0..15 {
+        let place = Place::new();
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| give(&mut place.create(), &create("mine")));
+            }
+        });
+        let store = place.open();
+        assert_eq!(everything(&store).len(), 16);
+        assert!(store.inspect().unwrap().is_sound());
+    }
+}

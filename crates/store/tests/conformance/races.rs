@@ -1,0 +1,67 @@
+//! Many writers at once, each with a handle of its own.
+
+use std::collections::BTreeSet;
+use std::thread;
+
+use windlass_engine::{Event, Memory, Refusal, TaskId, View};
+use windlass_store::{ExecuteError, Store};
+
+use crate::backends::Backend;
+use crate::scene::{claim, complete, create, create_after, everything, give, holder, nonce, origin, rules};
+
+const WRITERS: u64 = 6;
+const EACH: u64 = 6;
+
+pub fn many_writers_lose_and_double_nothing<B: Backend>() {
+    let backend = B::new();
+    let work = |writer: u64| {
+        let mut store = backend.open();
+        let mut acknowledged = Vec::new();
+        for _ in 0..EACH {
+            acknowledged.extend(give(&mut store, &create("alone")));
+        }
+        let own = acknowledged[0].envelope.node.task().unwrap();
+        acknowledged.extend(give(&mut store, &create_after("waits", &[own.0])));
+        loop {
+            match store.execute(&rules(), &origin(), &claim(&format!("w{writer}")), nonce()) {
+                Err(ExecuteError::Refused(Refusal::NothingReady)) => return acknowledged,
+                claimed => acknowledged.extend(claimed.unwrap()),
+            }
+            let task = acknowledged.last().unwrap().envelope.node.task().unwrap();
+            let done = store.execute(&rules(), &holder(1), &complete(task.0), nonce());
+            acknowledged.extend(done.unwrap());
+        }
+    };
+    let mut acknowledged = thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS).map(|writer| scope.spawn(move || work(writer))).collect();
+        writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect::<Vec<_>>()
+    });
+
+    // What was acknowledged is the log: nothing lost, nothing doubled.
+    acknowledged.sort_by_key(|record| record.seq);
+    let store = backend.reopen(backend.open());
+    let log = everything(&store);
+    assert_eq!(acknowledged, log);
+    assert!(log.windows(2).all(|pair| pair[0].seq < pair[1].seq));
+
+    let created: Vec<TaskId> = picked(&log, |event| matches!(event, Event::TaskCreated(_)));
+    assert_eq!(created, (1..=WRITERS * (EACH + 1)).map(TaskId).collect::<Vec<_>>());
+    let claimed = picked(&log, |event| matches!(event, Event::TaskClaimed(_)));
+    assert_eq!(claimed.iter().collect::<BTreeSet<_>>().len(), claimed.len(), "a task had two owners");
+    assert_eq!(claimed.len(), picked(&log, |event| matches!(event, Event::TaskCompleted(_))).len());
+    assert_eq!(claimed.len(), created.len());
+
+    // And the state is what the log says.
+    let mut memory = Memory::default();
+    log.iter().for_each(|record| memory.apply(record).unwrap());
+    let view = store.view().unwrap();
+    for id in created {
+        assert_eq!(view.task(id).unwrap(), memory.task(id).unwrap());
+    }
+}
+
+/// The tasks of some events, in the order of the log.
+fn picked(log: &[windlass_engine::Record], wanted: fn(&Event) -> bool) -> Vec<TaskId> {
+    let wanted = log.iter().filter(|record| wanted(&record.envelope.event));
+    wanted.filter_map(|record| record.envelope.node.task()).collect()
+}

@@ -1,0 +1,146 @@
+//! Reading the log and looking at the state.
+
+use windlass_engine::{Command, EventType, Record, Seq, TaskId};
+use windlass_store::{Commit, Filter, Store};
+
+use crate::backends::Backend;
+use crate::scene::{complete, create, create_after, everything, fill, give, nonce, origin, owner_name, rename, rules};
+
+pub fn positions_grow<B: Backend>() {
+    let backend = B::new();
+    let mut handles = [backend.open(), backend.open()];
+    let mut last = Seq::START;
+    for round in 0..10 {
+        for record in give(&mut handles[round % 2], &create("one more")) {
+            assert!(record.seq > last, "{} after {last}", record.seq);
+            last = record.seq;
+        }
+        assert_eq!(handles[(round + 1) % 2].view().unwrap().head().unwrap(), last);
+    }
+}
+
+pub fn pages_add_up_to_the_whole<B: Backend>() {
+    let backend = B::new();
+    let mut store = backend.open();
+    let commits = fill(&mut store, 6);
+    let whole = everything(&store);
+    assert_eq!(whole, commits.concat());
+    let first_two = Filter { types: vec![EventType::TaskCreated, EventType::TaskReady], task: None };
+    for filter in [Filter::default(), first_two, Filter { task: Some(TaskId(4)), ..Filter::default() }] {
+        for most in [1, 2, 7, 1000] {
+            let mut paged: Vec<Record> = Vec::new();
+            loop {
+                let after = paged.last().map_or(Seq::START, |record| record.seq);
+                let page = store.read(&filter, after, most).unwrap();
+                assert!(page.len() <= most);
+                if page.is_empty() {
+                    break;
+                }
+                paged.extend(page);
+            }
+            assert_eq!(paged, whole.iter().filter(|record| filter.matches(record)).cloned().collect::<Vec<_>>());
+        }
+    }
+    let end = whole.last().unwrap().seq;
+    assert_eq!(store.read(&Filter::default(), end, 9).unwrap(), []);
+    assert_eq!(store.read(&Filter::default(), Seq(end.0 + 1000), 9).unwrap(), []);
+    assert_eq!(store.read(&Filter::default(), Seq::START, 0).unwrap(), []);
+}
+
+pub fn filters_pick_by_type_and_by_task<B: Backend>() {
+    let backend = B::new();
+    let mut store = backend.open();
+    fill(&mut store, 6);
+    let whole = everything(&store);
+    let by_hand = |filter: &Filter| whole.iter().filter(|record| filter.matches(record)).cloned().collect::<Vec<_>>();
+    for task in [None, Some(TaskId(2)), Some(TaskId(4)), Some(TaskId(99))] {
+        for types in [vec![], vec![EventType::TaskCompleted], vec![EventType::TaskCreated, EventType::DependencyAdded]]
+        {
+            let filter = Filter { types, task };
+            assert_eq!(store.read(&filter, Seq::START, 1000).unwrap(), by_hand(&filter), "{filter:?}");
+        }
+    }
+    let session_events = Filter { types: vec![EventType::SessionStarted], task: None };
+    assert_eq!(store.read(&session_events, Seq::START, 9).unwrap().len(), 1);
+}
+
+pub fn causes_are_positions_in_the_log<B: Backend>() {
+    let backend = B::new();
+    let (mut store, mut other) = (backend.open(), backend.open());
+    give(&mut store, &create("first"));
+    give(&mut store, &create_after("second", &[1]));
+    give(&mut store, &create("third"));
+    // It is decided at one place of the log and appended at another.
+    let commit = {
+        let view = store.view().unwrap();
+        let decided = windlass_engine::decide(&*view, &rules(), &origin(), &complete(1)).unwrap();
+        Commit {
+            id: windlass_engine::CommitId { after: view.head().unwrap(), nonce: nonce() },
+            reads: decided.reads().unwrap(),
+            events: decided.entries().iter().map(|entry| entry.record.envelope.clone()).collect(),
+        }
+    };
+    give(&mut other, &rename(3, "in between"));
+    store.append(&commit).unwrap();
+    let log = everything(&other);
+    let of = |kind: EventType| log.iter().find(|record| record.kind() == kind).unwrap();
+    assert_eq!(of(EventType::DependencySatisfied).cause(), Some(of(EventType::TaskCompleted).seq));
+    assert_eq!(of(EventType::TaskCompleted).cause(), None);
+    for record in &log {
+        assert!(record.cause().is_none_or(|cause| cause < record.seq && log.iter().any(|r| r.seq == cause)));
+    }
+}
+
+pub fn a_view_stays_as_it_is<B: Backend>() {
+    let backend = B::new();
+    let (mut store, mut other) = (backend.open(), backend.open());
+    give(&mut store, &create("first"));
+    {
+        let view = store.view().unwrap();
+        let before = (view.head().unwrap(), view.task(TaskId(1)).unwrap());
+        // Enough that a log which is folded back now and then is folded back.
+        for round in 0..300 {
+            give(&mut other, &rename(1, &format!("round {round}")));
+        }
+        give(&mut other, &create("second"));
+        assert_eq!((view.head().unwrap(), view.task(TaskId(1)).unwrap()), before);
+        assert_eq!(view.task(TaskId(2)).unwrap(), None);
+        assert_eq!(view.last_task().unwrap(), Some(TaskId(1)));
+    }
+    let view = store.view().unwrap();
+    assert_eq!(view.task(TaskId(1)).unwrap().unwrap().goal, "round 299");
+    assert_eq!(view.last_task().unwrap(), Some(TaskId(2)));
+}
+
+pub fn one_handle_may_look_twice_at_once<B: Backend>() {
+    let backend = B::new();
+    let mut store = backend.open();
+    fill(&mut store, 3);
+    let whole = everything(&store);
+    let one = store.view().unwrap();
+    let two = store.view().unwrap();
+    let task = Filter { task: Some(TaskId(1)), ..Filter::default() };
+    assert!(!store.read(&task, Seq::START, 99).unwrap().is_empty());
+    drop(one);
+    give(&mut backend.open(), &rename(3, "changed"));
+    assert_eq!(two.head().unwrap(), whole.last().unwrap().seq);
+    assert_ne!(two.task(TaskId(3)).unwrap().unwrap().goal, "changed");
+    drop(two);
+    assert_eq!(store.view().unwrap().task(TaskId(3)).unwrap().unwrap().goal, "changed");
+    give(&mut store, &create("and it can still write"));
+}
+
+/// Whatever names a task is in its history: what its sessions did, and which hooks ran for it.
+pub fn sessions_and_hooks_are_in_the_history_of_their_task<B: Backend>() {
+    let backend = B::new();
+    let mut store = backend.open();
+    let session: windlass_engine::SessionName = "main".parse().unwrap();
+    give(&mut store, &create("first"));
+    let (name, config) = (session.clone(), "hooks: {}".to_owned());
+    give(&mut store, &Command::StartSession { name, task: Some(TaskId(1)), goal: None, config });
+    give(&mut store, &Command::StartIteration { session, owner: owner_name("w1"), nonce: 7 });
+    give(&mut store, &rename(1, "renamed"));
+    let filter = Filter { task: Some(TaskId(1)), ..Filter::default() };
+    let by_hand: Vec<_> = everything(&store).into_iter().filter(|record| filter.matches(record)).collect();
+    assert_eq!(store.read(&filter, Seq::START, 99).unwrap(), by_hand);
+}

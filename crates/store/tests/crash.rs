@@ -1,0 +1,217 @@
+//! Programs that die: whatever they said is durable is there, and nothing is there in part.
+//!
+//! The children are this program again, told by an environment variable what to do.
+
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+#![expect(clippy::disallowed_methods, reason = "what dies here is a child process, and the child has to be told")]
+
+mod scene;
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use windlass_engine::{Record, Seq};
+use windlass_store::{Appended, Commit, ExecuteError, Filter, Lifetime, Shared, Sqlite, Store, failpoint};
+
+use scene::{Place, create, create_after, everything, give, nonce, origin, rules};
+
+/// What a child is told: the store, how many commits to make, and where to fail.
+const STORE: &str = "WINDLASS_TEST_STORE";
+const COMMITS: &str = "WINDLASS_TEST_COMMITS";
+const FAIL: &str = "WINDLASS_TEST_FAIL";
+
+/// Begins every line of a child that is meant for us.
+const ACKNOWLEDGED: &str = "acknowledged ";
+
+fn child(place: &Place, commits: u64, fail: &str) -> Child {
+    child_that(place, "child_appends", commits, fail)
+}
+
+fn child_that(place: &Place, test: &str, commits: u64, fail: &str) -> Child {
+    let mut program = Command::new(std::env::current_exe().unwrap());
+    program.args(["--exact", test, "--nocapture"]);
+    program.env(STORE, &place.path).env(COMMITS, commits.to_string()).env(FAIL, fail);
+    program.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Run in a child: appends commits of several events, and says so line by line.
+#[test]
+fn child_appends() {
+    let Some(path) = std::env::var_os(STORE).map(PathBuf::from) else { return };
+    failpoint::arm(&std::env::var(FAIL).unwrap());
+    let commits: u64 = std::env::var(COMMITS).unwrap().parse().unwrap();
+    let mut store = Sqlite::open(&path, Lifetime::Command).unwrap();
+    let mut worst = Duration::ZERO;
+    for _ in 0..commits {
+        let began = Instant::now();
+        // Three events and several rows: enough to be torn.
+        match store.execute(&rules(), &origin(), &create_after("one of many", &[1, 2]), nonce()) {
+            Ok(records) => say(&format!("{ACKNOWLEDGED}{} {}", records[0].seq, records.len())),
+            Err(ExecuteError::Store(error)) => return say(&format!("failed {error}")),
+            Err(other) => panic!("{other}"),
+        }
+        worst = worst.max(began.elapsed());
+    }
+    say(&format!("worst {}", worst.as_micros()));
+}
+
+/// In one write, so that a line is said whole or not at all. libtest's own output must not come in between.
+fn say(line: &str) {
+    std::io::stdout().write_all(format!("\n{line}\n").as_bytes()).unwrap();
+}
+
+/// The commits that a child acknowledged: where they begin, and how many events they have.
+fn acknowledged(said: &str) -> Vec<(u64, u64)> {
+    let lines = said.lines().filter_map(|line| line.strip_prefix(ACKNOWLEDGED));
+    lines
+        .map(|line| line.split_once(' ').map(|(seq, events)| (seq.parse().unwrap(), events.parse().unwrap())).unwrap())
+        .collect()
+}
+
+/// A store with two tasks to depend on.
+fn place() -> Place {
+    let place = Place::new();
+    let mut store = place.create();
+    give(&mut store, &create("first"));
+    give(&mut store, &create("second"));
+    place
+}
+
+/// Every acknowledged commit is there, and there is no part of any. Answers the log.
+fn check(place: &Place, acknowledged: &[(u64, u64)]) -> Vec<Record> {
+    let mut store = place.open();
+    let log = everything(&store);
+    assert_eq!((log.len() - 4) % 3, 0, "a part of a commit is there");
+    for (first, events) in acknowledged {
+        assert_eq!(*events, 3);
+        let there = store.read(&Filter::default(), Seq(first - 1), 3).unwrap();
+        let task = there[0].envelope.node;
+        assert!(there.len() == 3 && there.iter().all(|record| record.envelope.node == task), "{first} is not there");
+    }
+    let report = store.inspect().unwrap();
+    assert!(report.is_sound(), "{report:?}");
+    give(&mut store, &create_after("life goes on", &[1, 2]));
+    log
+}
+
+#[test]
+fn killed_at_any_moment_nothing_acknowledged_is_lost() {
+    let place = place();
+    let mut all = Vec::new();
+    for commits in [0, 1, 2, 3, 5, 8, 13, 21] {
+        let mut child = child(&place, u64::MAX, "");
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        // The kill comes at whatever it is doing when the last of these lines has reached us.
+        let mut said = String::new();
+        while acknowledged(&said).len() < commits {
+            assert_ne!(lines.read_line(&mut said).unwrap(), 0, "the child ended: {said}");
+        }
+        child.kill().unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
+        lines.read_to_string(&mut said).unwrap();
+        all.extend(acknowledged(&said));
+        check(&place, &all);
+    }
+    assert!(all.len() >= 53);
+}
+
+#[test]
+fn killed_before_the_commit_nothing_is_there() {
+    let place = place();
+    let child = child(&place, 1, "store.before_commit=kill").wait_with_output().unwrap();
+    assert_eq!(child.status.signal(), Some(9));
+    assert_eq!(acknowledged(&String::from_utf8(child.stdout).unwrap()), []);
+    assert_eq!(check(&place, &[]).len(), 4);
+}
+
+#[test]
+fn killed_after_the_commit_all_of_it_is_there() {
+    let place = place();
+    let child = child(&place, 1, "store.after_commit=kill").wait_with_output().unwrap();
+    assert_eq!(child.status.signal(), Some(9));
+    assert_eq!(acknowledged(&String::from_utf8(child.stdout).unwrap()), []);
+    assert_eq!(check(&place, &[(5, 3)]).len(), 7);
+}
+
+#[test]
+fn a_failure_before_the_commit_undoes_all_of_it() {
+    let place = place();
+    let child = child(&place, 1, "store.before_commit=error").wait_with_output().unwrap();
+    let said = String::from_utf8(child.stdout).unwrap();
+    assert!(said.contains("failed cannot use"), "{said}");
+    assert_eq!(check(&place, &[]).len(), 4);
+}
+
+/// The disk took the commit and did not say so: looking again tells, and it counts once.
+#[test]
+fn an_unknown_outcome_is_looked_up() {
+    let place = place();
+    let child = child(&place, 3, "store.after_commit=error").wait_with_output().unwrap();
+    let said = String::from_utf8(child.stdout).unwrap();
+    let acknowledged = acknowledged(&said);
+    assert_eq!(acknowledged, [(5, 3), (8, 3), (11, 3)], "{said}");
+    assert_eq!(check(&place, &acknowledged).len(), 13);
+}
+
+/// Run in a child: the same through the other two doors.
+#[test]
+fn child_is_not_told() {
+    let Some(path) = std::env::var_os(STORE).map(PathBuf::from) else { return };
+    failpoint::arm(&std::env::var(FAIL).unwrap());
+    let mut store = Sqlite::open(&path, Lifetime::Command).unwrap();
+    let commit = {
+        let (rules, origin, command) = (rules(), origin(), create_after("appended", &[1, 2]));
+        let view = store.view().unwrap();
+        let decided = windlass_engine::decide(&*view, &rules, &origin, &command).unwrap();
+        Commit {
+            id: windlass_engine::CommitId { after: view.head().unwrap(), nonce: nonce() },
+            reads: decided.reads().unwrap(),
+            events: decided.entries().iter().map(|entry| entry.record.envelope.clone()).collect(),
+        }
+    };
+    assert_eq!(store.append(&commit).unwrap(), Appended::Unknown);
+    assert_eq!(store.append(&commit).unwrap(), Appended::AlreadyApplied(vec![Seq(5), Seq(6), Seq(7)]));
+    let shared = Shared::new(store);
+    let records = shared.execute(&rules().into(), origin(), create_after("shared", &[1, 2]), nonce()).unwrap();
+    assert_eq!(records[0].seq, Seq(8));
+}
+
+#[test]
+fn an_unknown_outcome_is_looked_up_by_whoever_appends_or_shares() {
+    let place = place();
+    let child = child_that(&place, "child_is_not_told", 0, "store.after_commit=error").wait_with_output().unwrap();
+    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
+    assert_eq!(check(&place, &[(5, 3), (8, 3)]).len(), 10);
+}
+
+#[test]
+fn eight_programs_at_once_lose_nothing() {
+    const EACH: u64 = 60;
+    let place = place();
+    let began = Instant::now();
+    let children: Vec<_> = (0..8).map(|_| child(&place, EACH, "")).collect();
+    let mut all = Vec::new();
+    let mut worst = 0;
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{said}");
+        all.extend(acknowledged(&said));
+        let own = said.lines().find_map(|line| line.strip_prefix("worst ")).expect("no child failed");
+        worst = worst.max(own.parse().unwrap());
+    }
+    let took = began.elapsed();
+    assert_eq!(all.len(), 8 * EACH as usize);
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 8 * EACH as usize, "two commits at one place");
+    let events = check(&place, &all).len();
+    println!(
+        "eight processes: {events} events in {took:?}, {:.0} events/s; the worst wait was {:?}",
+        events as f64 / took.as_secs_f64(),
+        Duration::from_micros(worst)
+    );
+}

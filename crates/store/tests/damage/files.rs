@@ -1,0 +1,186 @@
+//! Files that are cut, overwritten, or something else altogether.
+
+use std::fs;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+
+use windlass_engine::Seq;
+use windlass_store::{Lifetime, Sqlite, StoreError};
+
+use crate::scene::{Place, everything, give};
+use crate::{check_damage, filled, inspect, salvage};
+
+const PAGE: u64 = 4096;
+
+fn overwrite(path: &Path, at: u64, bytes: &[u8]) {
+    let mut file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.seek(SeekFrom::Start(at)).unwrap();
+    file.write_all(bytes).unwrap();
+}
+
+/// The pages that hold anything.
+fn used_pages(path: &Path) -> Vec<u64> {
+    let bytes = fs::read(path).unwrap();
+    let pages = (0..).zip(bytes.chunks(PAGE as usize));
+    pages.filter(|(_, page)| page.iter().any(|byte| *byte != 0)).map(|(number, _)| number).collect()
+}
+
+fn copy_of(place: &Place) -> Place {
+    let copy = Place::new();
+    fs::copy(&place.path, &copy.path).unwrap();
+    copy
+}
+
+#[test]
+fn a_zeroed_page_costs_what_was_on_it() {
+    let (place, log) = filled(40);
+    let mut least = log.len();
+    for page in used_pages(&place.path).into_iter().filter(|page| *page > 0) {
+        let copy = copy_of(&place);
+        overwrite(&copy.path, page * PAGE, &[0; PAGE as usize]);
+        let saved = check_damage(&copy.path, &log, &format!("page {page}"));
+        // The root of the log leads to all of it.
+        if page > 1 {
+            assert!(saved + 30 > log.len(), "page {page}: only {saved} of {} events were saved", log.len());
+        }
+        least = least.min(saved);
+    }
+    assert!(least < log.len(), "some page holds events");
+}
+
+#[test]
+fn a_lost_page_of_events_is_named_by_its_first_event() {
+    let (place, log) = filled(40);
+    let sql = "SELECT pageno FROM dbstat WHERE name = 'events' AND pagetype = 'leaf' ORDER BY path LIMIT 1 OFFSET 2";
+    let leaf = place.raw().query_row(sql, [], |row| row.get::<_, u32>(0)).ok();
+    // Not every build of SQLite can say where its pages are: then look for the page that holds the twentieth event.
+    let leaf = leaf.map_or_else(|| page_with(&place.path, b"5: mend what is broken"), |page| u64::from(page) - 1);
+    overwrite(&place.path, leaf * PAGE, &[0; PAGE as usize]);
+    let report = inspect(&place.path).unwrap();
+    let (_, salvage) = salvage(&place.path).unwrap();
+    assert_eq!(report.log.len(), 1, "{report:?}");
+    assert_eq!(report.log[0].seq, salvage.lost[0].0, "{report:?} {salvage:?}");
+    assert!(report.log[0].problem.starts_with("cannot be read"), "{report:?}");
+    assert!(!report.pages.is_empty());
+    assert_eq!(report.events, report.log[0].seq.0 - 1);
+    assert!(salvage.lost.len() == 1 && !salvage.open_end);
+    assert_eq!(salvage.saved + salvage.lost[0].1.0 - salvage.lost[0].0.0 + 1, log.len() as u64);
+}
+
+fn page_with(path: &Path, text: &[u8]) -> u64 {
+    let mut bytes = Vec::new();
+    fs::File::open(path).unwrap().read_to_end(&mut bytes).unwrap();
+    let at = bytes.windows(text.len()).position(|window| window == text).unwrap();
+    at as u64 / PAGE
+}
+
+#[test]
+fn a_torn_file_gives_back_what_is_left() {
+    let (place, log) = filled(40);
+    let length = fs::metadata(&place.path).unwrap().len();
+    let mut most = 0;
+    for cut in (1..length).step_by(12_900).chain([length - 1, PAGE, 3 * PAGE, length - PAGE]) {
+        let copy = copy_of(&place);
+        fs::File::options().write(true).open(&copy.path).unwrap().set_len(cut).unwrap();
+        assert!(inspect(&copy.path).map_or_else(|error| crate::is_named(&error), |report| !report.is_sound()), "{cut}");
+        most = most.max(check_damage(&copy.path, &log, &format!("cut at {cut}")));
+    }
+    assert!(most > log.len() / 2, "a long piece gives most of it back, not {most} of {}", log.len());
+}
+
+#[test]
+fn single_flipped_bits_are_noticed_or_harmless() {
+    let (place, log) = filled(12);
+    let original = fs::read(&place.path).unwrap();
+    let used = used_pages(&place.path);
+    // Any sequence will do, as long as it is the same every time.
+    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    for _ in 0..120 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let at = used[(random >> 40) as usize % used.len()] * PAGE + (random >> 20) % PAGE;
+        let bit = 1 << (random >> 61);
+        let copy = copy_of(&place);
+        overwrite(&copy.path, at, &[original[at as usize] ^ bit]);
+        check_damage(&copy.path, &log, &format!("bit {bit} of byte {at}"));
+    }
+}
+
+#[test]
+fn a_position_beyond_belief_does_not_keep_the_rescue_busy() {
+    let (place, log) = filled(3);
+    let last = log.last().unwrap().seq;
+    place.raw().execute("UPDATE events SET seq = ? WHERE seq = ?", [i64::MAX, last.0.cast_signed()]).unwrap();
+    let (saved, salvage) = salvage(&place.path).unwrap();
+    assert_eq!(saved, log[..log.len() - 1]);
+    assert!(salvage.open_end || salvage.lost == [(last, last)], "{salvage:?}");
+    assert!(!inspect(&place.path).unwrap().is_sound());
+}
+
+#[test]
+fn what_is_no_store_is_refused_and_left_alone() {
+    let directory = Place::new();
+    let make = |name: &str, content: &[u8]| {
+        let path = directory.directory.path().join(name);
+        fs::write(&path, content).unwrap();
+        path
+    };
+    let foreign = directory.directory.path().join("foreign.db");
+    rusqlite::Connection::open(&foreign).unwrap().execute_batch("CREATE TABLE cats (name TEXT)").unwrap();
+    let cases = [
+        make("garbage", &b"not a database at all, but longer than a header ".repeat(300)),
+        make("short", b"x"),
+        foreign,
+    ];
+    for path in cases {
+        let before = fs::read(&path).unwrap();
+        for opened in [Sqlite::open(&path, Lifetime::Command), Sqlite::create(&path, Lifetime::Command)] {
+            assert!(matches!(opened.err(), Some(StoreError::NotAStore(_))), "{}", path.display());
+        }
+        assert!(matches!(salvage(&path), Err(StoreError::NotAStore(_))), "{}", path.display());
+        assert_eq!(fs::read(&path).unwrap(), before, "{}", path.display());
+    }
+}
+
+#[test]
+fn an_empty_file_is_made_a_store_only_on_request() {
+    let place = Place::new();
+    fs::write(&place.path, b"").unwrap();
+    fs::write(place.wal(), b"perhaps somebody's work").unwrap();
+    assert!(matches!(Sqlite::open(&place.path, Lifetime::Command), Err(StoreError::NotAStore(_))));
+    assert_eq!(fs::read(place.wal()).unwrap(), b"perhaps somebody's work");
+    fs::remove_file(place.wal()).unwrap();
+    give(&mut place.create(), &crate::scene::create("first"));
+    assert_eq!(everything(&place.open()).len(), 2);
+}
+
+#[test]
+fn what_is_no_file_is_refused() {
+    let place = Place::new();
+    let missing = place.directory.path().join("no/such/directory/windlass.db");
+    assert!(matches!(Sqlite::open(&missing, Lifetime::Command), Err(StoreError::Missing(_))));
+    assert!(matches!(Sqlite::create(&missing, Lifetime::Command), Err(StoreError::Open { .. })));
+    assert!(matches!(salvage(&missing), Err(StoreError::Missing(_))));
+    let pipe = place.directory.path().join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    for path in [place.directory.path(), pipe.as_path()] {
+        assert!(matches!(Sqlite::open(path, Lifetime::Command), Err(StoreError::NotAStore(_))));
+        assert!(matches!(Sqlite::create(path, Lifetime::Command), Err(StoreError::NotAStore(_))));
+        assert!(matches!(salvage(path), Err(StoreError::NotAStore(_))));
+    }
+}
+
+#[test]
+fn a_newer_schema_is_refused_by_number_and_left_alone() {
+    let (place, log) = filled(3);
+    let mut before = place.open();
+    place.raw().pragma_update(None, "user_version", 99).unwrap();
+    for opened in [Sqlite::open(&place.path, Lifetime::Command), Sqlite::create(&place.path, Lifetime::Command)] {
+        let error = opened.err().unwrap();
+        assert!(matches!(error, StoreError::Newer { found: 99, known: 1, .. }), "{error}");
+    }
+    // A program that had it open when that happened writes nothing into it any more.
+    let refused = before.transact(|_| Ok(()));
+    assert!(matches!(refused, Err(StoreError::Newer { found: 99, .. })), "{refused:?}");
+    assert_eq!(salvage(&place.path).unwrap().0, log);
+    assert_eq!(log.last().unwrap().seq, Seq(log.len() as u64));
+}

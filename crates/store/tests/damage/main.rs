@@ -1,0 +1,85 @@
+//! Damage of every kind: it is named, nothing panics or hangs, and what is sound can be saved.
+
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+#![expect(clippy::disallowed_methods, reason = "some damage needs a child process, and the child has to be told")]
+
+#[path = "../scene/mod.rs"]
+mod scene;
+
+mod disk;
+mod events;
+mod files;
+mod wal;
+
+use std::path::Path;
+
+use rusqlite::Connection;
+use windlass_engine::{Record, Seq};
+use windlass_store::{Lifetime, Report, Salvage, Sqlite, StoreError};
+
+use scene::{Place, everything, fill};
+
+/// A store with a history, all of it in the file itself, and that history.
+fn filled(tasks: u64) -> (Place, Vec<Record>) {
+    let place = Place::new();
+    let mut store = place.create();
+    fill(&mut store, tasks);
+    let log = everything(&store);
+    drop(store);
+    fold_back(&place.raw());
+    (place, log)
+}
+
+/// Brings everything from the write-ahead log into the file, and leaves no such log.
+fn fold_back(connection: &Connection) {
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+}
+
+/// What a look over the store says, if it can be opened.
+fn inspect(path: &Path) -> Result<Report, StoreError> {
+    Sqlite::open(path, Lifetime::Command)?.inspect()
+}
+
+fn salvage(path: &Path) -> Result<(Vec<Record>, Salvage), StoreError> {
+    let mut saved = Vec::new();
+    let salvage = Sqlite::salvage(path, |record| {
+        saved.push(record);
+        Ok(())
+    })?;
+    assert_eq!(salvage.saved, saved.len() as u64);
+    Ok((saved, salvage))
+}
+
+/// Whether an error says what is wrong, rather than only that something is.
+fn is_named(error: &StoreError) -> bool {
+    !matches!(error, StoreError::Sqlite { .. } | StoreError::Io { .. } | StoreError::OutcomeUnknown { .. })
+}
+
+/// Holds whatever was done to a store: it is noticed or harmless, and everything sound is saved or named as lost.
+/// Answers how many events were saved.
+fn check_damage(path: &Path, log: &[Record], what: &str) -> usize {
+    match Sqlite::open(path, Lifetime::Command).and_then(|store| Ok((store.inspect()?, store))) {
+        Ok((report, store)) if report.is_sound() => assert_eq!(everything(&store), log, "{what}: not noticed"),
+        Ok((report, _)) => {
+            let seqs = report.log.iter().map(|found| found.seq);
+            assert!(seqs.into_iter().all(|seq| seq > Seq::START), "{what}: {report:?}");
+        }
+        Err(error) => assert!(is_named(&error), "{what}: {error:?}"),
+    }
+    match salvage(path) {
+        Ok((saved, salvage)) => {
+            for record in log {
+                let is_saved = saved.iter().any(|saved| saved == record);
+                let is_lost = salvage.lost.iter().any(|(first, last)| (*first..=*last).contains(&record.seq));
+                let is_beyond = salvage.open_end && saved.last().is_none_or(|last| last.seq < record.seq);
+                assert!(is_saved != (is_lost || is_beyond), "{what}: event {} of {salvage:?}", record.seq);
+            }
+            assert!(saved.iter().all(|saved| log.contains(saved)), "{what}: something was made up");
+            saved.len()
+        }
+        Err(error) => {
+            assert!(is_named(&error), "{what}: {error:?}");
+            0
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Random histories, in a file and in memory at once: they agree about every event and every row after every command.
+
+mod scene;
+
+use proptest::prelude::*;
+use windlass_engine::{Change, Direction, Memory, Timestamp, View};
+use windlass_store::{ExecuteError, Snapshot, Sqlite, Store, TaskFilter};
+use windlass_testkit::{Project, histories, rules};
+
+use scene::{Place, everything};
+
+/// Every row of a snapshot, in the order of [`Memory::into_rows`]. Configurations are looked up one by one.
+fn rows(snapshot: &Snapshot<'_>) -> Vec<Change> {
+    let mut tasks = Vec::new();
+    snapshot
+        .tasks(&TaskFilter::default(), |task| {
+            tasks.push(task);
+            true
+        })
+        .expect("tasks can be read");
+    let tasks = tasks.into_iter().map(|task| Change::PutTask(Box::new(task)));
+    let edges = snapshot.all_edges().expect("edges can be read").into_iter().map(Change::PutEdge);
+    let sessions = snapshot.sessions().expect("sessions can be read");
+    let sessions = sessions.into_iter().map(|session| Change::PutSession(Box::new(session)));
+    let debts = snapshot.debts().expect("debts can be read");
+    let debts = debts.into_iter().map(|debt| Change::PutDebt(Box::new(debt)));
+    tasks.chain(edges).chain(sessions).chain(debts).collect()
+}
+
+/// The answers that are not rows: what the indexes are for.
+fn answers(view: &dyn View, now: Timestamp) -> Vec<String> {
+    let mut answers = vec![format!("{:?} {:?} {:?}", view.head(), view.last_task(), view.last_edge())];
+    let mut next = None;
+    while let Some(found) = view.claimable(next).expect("a view can be read") {
+        answers.push(format!("claimable {found:?}"));
+        next = Some(found);
+    }
+    let mut next = None;
+    while let Some(found) = view.expired(now, next).expect("a view can be read") {
+        answers.push(format!("expired {found:?}"));
+        next = Some(found);
+    }
+    let mut next = None;
+    while let Some(debt) = view.owed(next).expect("a view can be read") {
+        next = Some(debt.id);
+        answers.push(format!("owed {debt:?} {:?}", view.debt(debt.id)));
+    }
+    for id in (1..=view.last_task().expect("a view can be read").map_or(0, |id| id.0)).map(windlass_engine::TaskId) {
+        let edges = [Direction::From, Direction::To].map(|direction| view.edges(id, direction));
+        answers.push(format!("{:?} {edges:?}", view.task(id)));
+    }
+    answers
+}
+
+fn check_rows(store: &Sqlite, memory: &Memory, now: Timestamp) -> Result<(), TestCaseError> {
+    let snapshot = store.snapshot().expect("the store can be read");
+    let (configs, expected): (Vec<_>, Vec<_>) =
+        memory.clone().into_rows().partition(|row| matches!(row, Change::PutConfig { .. }));
+    prop_assert_eq!(rows(&snapshot), expected);
+    for config in configs {
+        let Change::PutConfig { digest, text } = config else { unreachable!("they were picked") };
+        prop_assert_eq!(snapshot.config(digest).expect("the store can be read"), Some(text));
+    }
+    prop_assert_eq!(answers(&snapshot, now), answers(memory, now));
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_file_and_memory_agree(history in histories(30)) {
+        let place = Place::new();
+        let mut store = place.create();
+        let mut project = Project::new(rules());
+        for (number, step) in (0_u128..).zip(&history) {
+            let (origin, command) = project.next(step);
+            let kept = store.execute(project.rules(), &origin, &command, number);
+            match project.give(&origin, &command) {
+                Ok(entries) => {
+                    let records: Vec<_> = entries.into_iter().map(|entry| entry.record).collect();
+                    prop_assert_eq!(kept.expect("memory took it"), records);
+                }
+                Err(refusal) => match kept {
+                    Err(ExecuteError::Refused(same)) => prop_assert_eq!(same.to_string(), refusal.to_string()),
+                    other => prop_assert!(false, "memory: {refusal}, the file: {other:?}"),
+                },
+            }
+            check_rows(&store, project.memory(), project.now())?;
+        }
+        prop_assert_eq!(everything(&store), project.log());
+        let report = store.inspect().expect("it can be looked over");
+        prop_assert!(report.is_sound(), "{report:?}");
+        prop_assert_eq!(report.events, project.log().len() as u64);
+        store.rebuild().expect("it can be rebuilt");
+        check_rows(&store, project.memory(), project.now())?;
+        prop_assert_eq!(everything(&store), project.log());
+        prop_assert!(store.inspect().expect("it can be looked over").is_sound());
+    }
+}

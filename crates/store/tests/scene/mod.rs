@@ -1,0 +1,129 @@
+//! What the tests of the store share: who asks, what they ask, and where the store lies.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tempfile::TempDir;
+use windlass_engine::{
+    Authority, Command, NewTask, Origin, OwnerName, Record, Registry, Rules, Seq, TaskId, TaskPatch, Timestamp,
+};
+use windlass_store::{Filter, Lifetime, Sqlite, Store};
+
+pub fn origin() -> Origin {
+    Origin { by: "ada".to_owned(), at: morning(), authority: Authority::Person, run: None }
+}
+
+pub fn holder(epoch: u64) -> Origin {
+    Origin { authority: Authority::Holder(windlass_engine::Epoch(epoch)), ..origin() }
+}
+
+/// 2026-01-17T10:00:00Z.
+pub fn morning() -> Timestamp {
+    Timestamp::from_millis(1_768_644_000_000)
+}
+
+pub fn rules() -> Rules {
+    Rules { registry: Registry::with_builtins(), effects: None }
+}
+
+/// A number that no other commit of this process has.
+pub fn nonce() -> u128 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    (u128::from(std::process::id()) << 64) | u128::from(NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+pub fn create(goal: &str) -> Command {
+    Command::CreateTask(NewTask { goal: goal.to_owned(), ..NewTask::default() })
+}
+
+pub fn create_after(goal: &str, depends_on: &[u64]) -> Command {
+    let depends_on = depends_on.iter().copied().map(TaskId).collect();
+    Command::CreateTask(NewTask { goal: goal.to_owned(), depends_on, ..NewTask::default() })
+}
+
+pub fn rename(id: u64, goal: &str) -> Command {
+    Command::UpdateTask { id: TaskId(id), patch: TaskPatch { goal: Some(goal.to_owned()), ..TaskPatch::default() } }
+}
+
+pub fn claim(owner: &str) -> Command {
+    Command::ClaimTask { id: None, owner: owner_name(owner), until: morning().plus_millis(60_000) }
+}
+
+pub fn start(id: u64) -> Command {
+    Command::StartTask { id: TaskId(id), context: serde_json::Value::Null }
+}
+
+pub fn complete(id: u64) -> Command {
+    Command::CompleteTask { id: TaskId(id), result: Some("done".to_owned()), artifacts: vec![] }
+}
+
+pub fn owner_name(name: &str) -> OwnerName {
+    name.parse().expect("an owner's name")
+}
+
+/// Gives a command that has to succeed.
+pub fn give(store: &mut impl Store, command: &Command) -> Vec<Record> {
+    store.execute(&rules(), &origin(), command, nonce()).expect("the command is legal")
+}
+
+pub fn everything(store: &impl Store) -> Vec<Record> {
+    store.read(&Filter::default(), Seq::START, usize::MAX).expect("the log can be read")
+}
+
+/// A directory with a store in it.
+pub struct Place {
+    pub directory: TempDir,
+    pub path: PathBuf,
+}
+
+impl Place {
+    pub fn new() -> Self {
+        let directory = TempDir::new().expect("a temporary directory");
+        let path = directory.path().join("windlass.db");
+        Self { directory, path }
+    }
+
+    pub fn create(&self) -> Sqlite {
+        Sqlite::create(&self.path, Lifetime::Service).expect("a store can be made")
+    }
+
+    pub fn open(&self) -> Sqlite {
+        Sqlite::open(&self.path, Lifetime::Service).expect("the store can be opened")
+    }
+
+    pub fn wal(&self) -> PathBuf {
+        beside(&self.path, "-wal")
+    }
+
+    /// A connection that knows nothing of Windlass.
+    pub fn raw(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(&self.path).expect("the file can be opened")
+    }
+}
+
+/// A file whose name begins as another one's.
+pub fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// A small graph with something of everything in it, a commit at a time. Answers the commits.
+pub fn fill(store: &mut impl Store, tasks: u64) -> Vec<Vec<Record>> {
+    let mut commits = Vec::new();
+    for id in 1..=tasks {
+        let text = format!("{id}: {}", "mend what is broken ".repeat(10));
+        let command = if id % 4 == 0 { create_after(&text, &[id - 1, id - 2]) } else { create(&text) };
+        commits.push(give(store, &command));
+        if id % 4 == 1 {
+            commits.push(give(store, &start(id)));
+            commits.push(give(store, &complete(id)));
+        }
+    }
+    let name = "main".parse().expect("a session name");
+    let config = "hooks: {}".to_owned();
+    commits.push(give(store, &Command::StartSession { name, task: Some(TaskId(1)), goal: None, config }));
+    commits
+}
