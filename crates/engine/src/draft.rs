@@ -159,7 +159,10 @@ impl View for Draft<'_> {
         match self.over.debt(id)? {
             Some(debt) => Ok(Some(debt)),
             None if self.dropped_debts.contains(&id) => Ok(None),
-            None => self.base.debt(id),
+            None => {
+                self.looked_at(Scope::Debt(id));
+                self.base.debt(id)
+            }
         }
     }
 

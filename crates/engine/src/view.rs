@@ -32,6 +32,7 @@ pub enum Direction {
 pub enum Scope {
     Task(TaskId),
     Session(SessionName),
+    Debt(DebtId),
     /// The shape of the graph: grows with every edge added.
     Edges,
     /// The counter that task ids come from.
@@ -65,6 +66,7 @@ pub trait View {
         Ok(match scope {
             Scope::Task(id) => self.task(*id)?.map_or(0, |task| task.version.0),
             Scope::Session(name) => self.session(name)?.map_or(0, |session| session.version.0),
+            Scope::Debt(id) => self.debt(*id)?.map_or(0, |debt| u64::from(debt.attempts) + 1),
             Scope::Edges => self.last_edge()?.map_or(0, |edge| edge.0),
             Scope::Ids => self.last_task()?.map_or(0, |task| task.0),
         })

@@ -47,15 +47,10 @@ pub enum Lifetime {
     Service,
 }
 
-impl Lifetime {
-    /// Pages in the write-ahead log at which a commit folds it back.
-    fn checkpoint_pages(self) -> u32 {
-        match self {
-            Self::Command => 64,
-            Self::Service => 1000,
-        }
-    }
-}
+/// Pages in the write-ahead log at which a command folds it back before it writes.
+const LONG_FOR_A_COMMAND: i64 = 64;
+/// Pages at which a service folds it back after it wrote.
+const LONG_FOR_A_SERVICE: u32 = 1000;
 
 /// What to do about a file that is no store yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +64,7 @@ pub struct Sqlite {
     connection: Connection,
     path: PathBuf,
     read_only: bool,
+    lifetime: Lifetime,
     /// How many hold the present moment still. They share it: a connection can be at one moment only.
     readers: Cell<u32>,
 }
@@ -124,8 +120,10 @@ impl Sqlite {
             if cfg!(target_os = "macos") {
                 connection.pragma_update(None, "fullfsync", true)?;
             }
-            connection.pragma_update(None, "wal_autocheckpoint", lifetime.checkpoint_pages())
+            let pages = if lifetime == Lifetime::Service { LONG_FOR_A_SERVICE } else { 0 };
+            connection.pragma_update(None, "wal_autocheckpoint", pages)
         })?;
+        store.lifetime = lifetime;
         Ok(store)
     }
 
@@ -150,7 +148,8 @@ impl Sqlite {
     }
 
     fn new(connection: Connection, path: &Path, read_only: bool) -> Self {
-        Self { connection, path: path.to_owned(), read_only, readers: Cell::new(0) }
+        let (path, lifetime) = (path.to_owned(), Lifetime::Service);
+        Self { connection, path, read_only, lifetime, readers: Cell::new(0) }
     }
 
     pub fn path(&self) -> &Path {
@@ -175,6 +174,9 @@ impl Sqlite {
         if self.read_only {
             return Err(StoreError::ReadOnly(self.path.clone()));
         }
+        if self.lifetime == Lifetime::Command {
+            self.fold_back_if_long()?;
+        }
         let mut transaction = Transaction::begin(self)?;
         let result = work(&mut transaction)?;
         let wrote = transaction.wrote();
@@ -183,6 +185,19 @@ impl Sqlite {
             follow::wake(&self.path);
         }
         committed.map(|()| result)
+    }
+
+    /// Folds the write-ahead log back. Only a commit that follows in the same process begins it anew at its start: what
+    /// has been folded back is forgotten with the last process that had the store open.
+    fn fold_back_if_long(&self) -> Result<(), StoreError> {
+        let checkpoint = |mode: &str| {
+            let sql = format!("PRAGMA wal_checkpoint({mode})");
+            self.sql(|connection| connection.query_row(&sql, [], |row| row.get::<_, i64>(1)))
+        };
+        if checkpoint("NOOP")? >= LONG_FOR_A_COMMAND {
+            checkpoint("PASSIVE")?;
+        }
+        Ok(())
     }
 
     /// As [`Self::transact`], but looks again if the disk does not say whether the commit is durable. Commands that have

@@ -123,13 +123,17 @@ impl View for Snapshot<'_> {
     }
 
     fn edges(&self, id: TaskId, direction: Direction) -> Looked<Vec<Edge>> {
+        // Sorted here: asked to order by the id, SQLite plans the query anew for every task.
         let sql = match direction {
-            Direction::From => "SELECT id, from_id, to_id, kind FROM edges WHERE from_id = ? ORDER BY id",
-            Direction::To => "SELECT id, from_id, to_id, kind FROM edges WHERE to_id = ? ORDER BY id",
+            Direction::From => "SELECT id, from_id, to_id, kind FROM edges WHERE from_id = ?",
+            Direction::To => "SELECT id, from_id, to_id, kind FROM edges WHERE to_id = ?",
         };
-        self.store
+        let mut edges: Vec<Edge> = self
+            .store
             .sql(|connection| connection.prepare_cached(sql)?.query_map([signed(id.0)], edge)?.collect())
-            .map_err(|error| ViewError(Box::new(error)))
+            .map_err(|error| ViewError(Box::new(error)))?;
+        edges.sort_unstable_by_key(|edge| edge.id);
+        Ok(edges)
     }
 
     fn last_edge(&self) -> Looked<Option<EdgeId>> {
