@@ -52,9 +52,16 @@ struct Written<'a, D> {
 
 /// The canonical bytes of an event.
 pub fn encode(envelope: &Envelope) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(512);
+    encode_into(&mut bytes, envelope);
+    bytes
+}
+
+/// Writes the canonical bytes of an event in place of what the buffer held.
+pub fn encode_into(bytes: &mut Vec<u8>, envelope: &Envelope) {
     use std::borrow::Cow::Borrowed;
     let Envelope { timestamp, node, session, iteration, event, metadata } = envelope;
-    let mut bytes = Vec::with_capacity(512);
+    bytes.clear();
     let written = Written {
         v: FORMAT,
         kind: event.kind(),
@@ -65,8 +72,7 @@ pub fn encode(envelope: &Envelope) -> Vec<u8> {
         data: event,
         metadata: Borrowed(metadata),
     };
-    serde_json::to_writer(&mut bytes, &written).expect("an event has string keys only");
-    bytes
+    serde_json::to_writer(bytes, &written).expect("an event has string keys only");
 }
 
 /// Reads an event of this or any older format.

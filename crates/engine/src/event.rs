@@ -101,7 +101,7 @@ events! {
 
 impl Display for EventType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        f.write_str(self.name())
     }
 }
 

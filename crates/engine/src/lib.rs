@@ -40,7 +40,7 @@ pub use command::{Authority, Command, Deletion, NewTask, Origin, TaskPatch};
 pub use debt::{Debt, Effect, HookClass, HookOutcome, OnFailure, Owed, OwedHook, Recovery};
 pub use decide::{Decided, Effects, Entry, Rules, decide};
 pub use draft::Draft;
-pub use encoding::{DecodeError, FORMAT, Upcast, decode, decode_with, encode};
+pub use encoding::{DecodeError, FORMAT, Upcast, decode, decode_with, encode, encode_into};
 pub use event::{Cause, Envelope, Event, EventType, Metadata, Node, Record, payload};
 pub use graph::{awaited, waiters};
 pub use id::{

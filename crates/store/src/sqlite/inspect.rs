@@ -9,7 +9,7 @@ use windlass_engine::{Change, Digest, Memory, Record, Seq, View};
 use super::Sqlite;
 use super::queries::{STORED, Stored, misfiled, stored};
 use super::rows::{self, Reading};
-use super::schema::{PROJECTED, PROJECTIONS, within};
+use super::schema::{INDEXES, PROJECTED, PROJECTIONS, within};
 use crate::StoreError;
 
 /// What is wrong with one event.
@@ -240,6 +240,7 @@ pub(super) fn rebuild(store: &Sqlite) -> Result<(), StoreError> {
             connection.execute_batch(&format!("DROP TABLE IF EXISTS {table}"))?;
         }
         connection.execute_batch(PROJECTIONS)?;
-        memory.into_rows().try_for_each(|row| rows::execute(connection, &row))
+        memory.into_rows().try_for_each(|row| rows::execute(connection, &row))?;
+        connection.execute_batch(INDEXES)
     })
 }

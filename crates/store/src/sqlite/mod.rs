@@ -50,7 +50,7 @@ pub enum Lifetime {
 /// Pages in the write-ahead log at which a command folds it back before it writes.
 const LONG_FOR_A_COMMAND: i64 = 64;
 /// Pages at which a service folds it back after it wrote.
-const LONG_FOR_A_SERVICE: u32 = 1000;
+const LONG_FOR_A_SERVICE: u32 = 250;
 
 /// What to do about a file that is no store yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::io;
 
 use rusqlite::{ErrorCode, params};
 use windlass_engine::{
-    Change, Command, CommitId, Digest, Draft, Entry, Envelope, Origin, Record, Rules, Seq, decide, encode,
+    Change, Command, CommitId, Digest, Draft, Entry, Envelope, Origin, Record, Rules, Seq, decide, encode_into,
 };
 
 use super::rows::{self, Snapshot, signed};
@@ -121,8 +121,9 @@ impl<'s> Transaction<'s> {
             let mut insert = connection.prepare_cached(
                 "INSERT INTO events (seq, type, previous, nonce, body, digest, chain) VALUES (?, ?, ?, ?, ?, ?, ?)",
             )?;
+            let mut body = Vec::with_capacity(512);
             for Entry { record, previous } in entries {
-                let body = encode(&record.envelope);
+                encode_into(&mut body, &record.envelope);
                 let digest = Digest::of(&body);
                 head = record.seq;
                 chain = chain.chain(digest);

@@ -125,14 +125,14 @@ impl Drop for SmallDisk {
 
 #[test]
 fn a_full_disk_is_named_and_loses_nothing() {
-    let Some(disk) = SmallDisk::new(2 * 1024 * 1024) else {
+    let Some(disk) = SmallDisk::new(4 * 1024 * 1024) else {
         println!("SKIPPED: no disk can be mounted here; `sqlite::tests::a_full_file_is_named` shows the rest");
         return;
     };
     let place = &disk.0;
     let mut store = place.create();
     let mut acknowledged = fill(&mut store, 4).concat();
-    fs::write(place.directory.path().join("ballast"), vec![1; 600 * 1024]).unwrap();
+    fs::write(place.directory.path().join("ballast"), vec![1; 1300 * 1024]).unwrap();
     let long = "x".repeat(60_000);
     let refused = loop {
         match store.execute(&rules(), &origin(), &create(&long), nonce()) {

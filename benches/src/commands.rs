@@ -1,0 +1,101 @@
+//! Whole commands, from cold, at three sizes of the graph, each beside the bare program.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use windlass_store::{Lifetime, Sqlite};
+
+use crate::floors::{Floors, run};
+use crate::report::{Report, Times, at_most, ratio, shown};
+use crate::stores::fill;
+use crate::{Effort, Outcome};
+
+/// The commands, with `{}` for a task that has not been touched yet; and whether they write.
+const COMMANDS: &[(&str, &[&str], bool)] = &[
+    ("task add", &["task", "add", "one more"], true),
+    ("task start", &["task", "start", "{}"], true),
+    ("task complete", &["task", "complete", "{}"], true),
+    ("task claim", &["task", "claim"], true),
+    ("task ready", &["task", "ready", "--limit", "10"], false),
+    ("task next", &["task", "next"], false),
+    ("task show", &["task", "show", "{}"], false),
+];
+
+/// The programs that are compared, beside the one that is running.
+fn program(name: &str) -> Outcome<PathBuf> {
+    let path = std::env::current_exe()?.with_file_name(name);
+    if path.is_file() { Ok(path) } else { Err(format!("{} is not built", path.display()).into()) }
+}
+
+pub fn measure(effort: Effort, floor: &Floors, report: &mut Report) -> Outcome<()> {
+    report.section("Whole commands, from cold");
+    let windlass = program("windlass")?;
+    let version = Times::of(effort.commands, |_| {
+        let mut command = Command::new(&windlass);
+        command.arg("--version");
+        run(command)
+    })?;
+    let measured = format!("{} = {:.2} × `/bin/true`", shown(version.p50()), ratio(version.p50(), floor.spawn));
+    report.fact("`windlass --version`", measured);
+    let mut sizes = Vec::new();
+    for size in effort.sizes {
+        sizes.push(at_size(effort, &windlass, size)?);
+    }
+    for (place, (name, _, writes)) in COMMANDS.iter().enumerate() {
+        let times: Vec<Duration> = sizes.iter().map(|(_, times)| times[place]).collect();
+        let spread = ratio(*times.iter().max().expect("three sizes"), *times.iter().min().expect("three sizes"));
+        let shown_times: Vec<String> = times.iter().map(|time| shown(*time)).collect();
+        let measured = format!("{} ({spread:.2} ×)", shown_times.join(", "));
+        report.figure(
+            &format!("`{name}` at {:?} tasks, flat within", effort.sizes),
+            measured,
+            spread,
+            at_most(1.5, " ×"),
+        );
+        if *writes {
+            let worst = sizes.iter().map(|(bare, times)| ratio(times[place], *bare)).fold(0.0, f64::max);
+            let bare: Vec<String> = sizes.iter().map(|(bare, _)| shown(*bare)).collect();
+            let measured = format!("{worst:.2} × (bare: {})", bare.join(", "));
+            report.figure(&format!("`{name}` against the bare program"), measured, worst, at_most(1.3, " ×"));
+        }
+    }
+    Ok(())
+}
+
+/// The medians of the bare program and of every command, taken in turns.
+fn at_size(effort: Effort, windlass: &Path, size: u64) -> Outcome<(Duration, Vec<Duration>)> {
+    let directory = tempfile::tempdir()?;
+    let in_project = |words: &[&str]| {
+        let mut command = Command::new(windlass);
+        command.args(words).current_dir(directory.path()).env("WINDLASS_STATE_DIR", directory.path().join("state"));
+        command
+    };
+    run(in_project(&["init"]))?;
+    let file = directory.path().join(".windlass/windlass.db");
+    let size = size.max(2 * effort.commands as u64 + 10);
+    fill(&mut Sqlite::open(&file, Lifetime::Service)?, size)?;
+    let bare = program("bare")?;
+    let copy = directory.path().join("bare.db");
+    Sqlite::open(&file, Lifetime::Service)?.backup(&copy)?;
+    let mut bare_times = Vec::new();
+    let mut times = vec![Vec::new(); COMMANDS.len()];
+    for turn in 0..effort.commands {
+        let began = Instant::now();
+        let mut command = Command::new(&bare);
+        command.arg(&copy);
+        run(command)?;
+        bare_times.push(began.elapsed());
+        for (place, (_, words, _)) in COMMANDS.iter().enumerate() {
+            // Claims take the oldest tasks; each of the youngest is started and completed once.
+            let id = format!("T{}", size - turn as u64);
+            let words: Vec<&str> = words.iter().map(|word| if *word == "{}" { id.as_str() } else { word }).collect();
+            let command = in_project(&words);
+            let began = Instant::now();
+            run(command)?;
+            times[place].push(began.elapsed());
+        }
+    }
+    let medians = times.into_iter().map(|times| Times::from(times).p50()).collect();
+    Ok((Times::from(bare_times).p50(), medians))
+}

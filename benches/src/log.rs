@@ -1,0 +1,97 @@
+//! A long log: opening it, reading it, rebuilding from it.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use windlass_engine::{Seq, decode};
+use windlass_store::{Filter, Lifetime, Sqlite, Store};
+
+use crate::report::{Report, Times, at_most, ratio, shown};
+use crate::stores::fill;
+use crate::{Effort, Outcome};
+
+pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
+    report.section("A long log");
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("long.db");
+    let events = effort.sizes[2];
+    let mut store = Sqlite::create(&path, Lifetime::Service)?;
+    fill(&mut store, events / 2)?;
+    let count = store.head()?.0;
+    drop(store);
+
+    let opened = opening(&path)?;
+    report.figure(&format!("opening a log of {count} events"), shown(opened), millis(opened), at_most(50.0, " ms"));
+    let killed = killed(directory.path(), &path)?;
+    let measured = format!("{} (write-ahead log of {:.1} MB)", shown(killed.0), killed.1 as f64 / 1e6);
+    report.figure("the same after `kill -9`", measured, millis(killed.0), at_most(50.0, " ms"));
+
+    let mut store = Sqlite::open(&path, Lifetime::Service)?;
+    let read = reading(&path)?;
+    let verified = verified(&store)?;
+    let began = Instant::now();
+    store.rebuild()?;
+    let rebuilt = began.elapsed();
+    report.fact("decoding every event, digests not looked at", shown(read));
+    report.fact("reading every event as the store does: digest and chain verified", shown(verified));
+    let value = ratio(rebuilt, verified);
+    let measured = format!("{} = {value:.2} ×", shown(rebuilt));
+    report.figure("rebuilding every row from the log", measured, value, at_most(2.0, " × reading it"));
+    Ok(())
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// Opening, and the first answer.
+fn opening(path: &Path) -> Outcome<Duration> {
+    let times = Times::of(21, |_| Sqlite::open(path, Lifetime::Command)?.snapshot()?.ready(1).map(drop))?;
+    Ok(times.p50())
+}
+
+/// A copy of a store in use, as a power cut would leave it: the file, and a write-ahead log that was never folded back.
+fn killed(directory: &Path, path: &Path) -> Outcome<(Duration, u64)> {
+    let mut store = Sqlite::open(path, Lifetime::Service)?;
+    // Somebody who reads for long keeps the log from being folded back.
+    let reader = rusqlite::Connection::open(path)?;
+    reader.execute_batch("BEGIN; SELECT count(*) FROM tasks WHERE id < 2")?;
+    let log = path.with_extension("db-wal");
+    while log.metadata()?.len() < 15 << 20 {
+        fill(&mut store, 500)?;
+    }
+    let copy = directory.join("killed.db");
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        std::fs::copy(path, &copy)?;
+        std::fs::copy(&log, copy.with_extension("db-wal"))?;
+        let _ = std::fs::remove_file(copy.with_extension("db-shm"));
+        let began = Instant::now();
+        Sqlite::open(&copy, Lifetime::Command)?.snapshot()?.ready(1)?;
+        times.push(began.elapsed());
+    }
+    Ok((Times::from(times).p50(), log.metadata()?.len()))
+}
+
+/// The plainest way to read every event: one statement, one decoding each.
+fn reading(path: &Path) -> Outcome<Duration> {
+    let connection = rusqlite::Connection::open(path)?;
+    let began = Instant::now();
+    let mut query = connection.prepare("SELECT body FROM events ORDER BY seq")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        std::hint::black_box(decode(row.get_ref(0)?.as_blob()?)?);
+    }
+    Ok(began.elapsed())
+}
+
+fn verified(store: &Sqlite) -> Outcome<Duration> {
+    let began = Instant::now();
+    let mut after = Seq::START;
+    loop {
+        let page = store.read(&Filter::default(), after, 4_096)?;
+        let Some(last) = page.last() else { break };
+        after = last.seq;
+    }
+    Ok(began.elapsed())
+}

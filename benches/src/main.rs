@@ -1,0 +1,59 @@
+//! Every figure that `docs/performance.md` gives, measured in one run beside its floor.
+//!
+//! ```text
+//! cargo run --release -p windlass-bench --bin bench -- [--quick] [--write docs/performance.md]
+//! ```
+//!
+//! Figures are ratios against something that was measured minutes apart on the same machine. Nothing here passes or
+//! fails: a goal that is missed is reported as missed.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints")]
+#![expect(clippy::disallowed_methods, reason = "a benchmark starts programs and reads the clock")]
+
+mod commands;
+mod floors;
+mod log;
+mod many;
+mod report;
+mod stores;
+
+use std::error::Error;
+use std::fs;
+
+use report::Report;
+
+pub type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// How much is measured.
+#[derive(Clone, Copy)]
+pub struct Effort {
+    /// Repetitions of something quick.
+    pub many: usize,
+    /// Repetitions of a whole command.
+    pub commands: usize,
+    /// Sizes of the graph.
+    pub sizes: [u64; 3],
+}
+
+const FULL: Effort = Effort { many: 2_000, commands: 200, sizes: [10, 10_000, 1_000_000] };
+const QUICK: Effort = Effort { many: 300, commands: 40, sizes: [10, 1_000, 20_000] };
+
+fn main() -> Outcome<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(place) = words.iter().position(|word| word == "--write-many") {
+        return many::write(&words[place + 1..]);
+    }
+    let effort = if words.iter().any(|word| word == "--quick") { QUICK } else { FULL };
+    let mut report = Report::new(effort);
+    let floor = floors::measure(effort, &mut report)?;
+    stores::measure(effort, &floor, &mut report)?;
+    many::measure(effort, &mut report)?;
+    commands::measure(effort, &floor, &mut report)?;
+    log::measure(effort, &mut report)?;
+    println!("{}", report.markdown());
+    if let Some(place) = words.iter().position(|word| word == "--write") {
+        let file = words.get(place + 1).ok_or("--write needs a file")?;
+        fs::write(file, report.markdown())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! Figures, and the page that is made of them.
+
+use std::fmt::Write;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use crate::Effort;
+
+/// Times of one thing, sorted.
+pub struct Times(Vec<Duration>);
+
+impl Times {
+    /// Runs something so many times.
+    pub fn of<E>(count: usize, mut run: impl FnMut(usize) -> Result<(), E>) -> Result<Self, E> {
+        let mut times = Vec::with_capacity(count);
+        for turn in 0..count {
+            let began = Instant::now();
+            run(turn)?;
+            times.push(began.elapsed());
+        }
+        Ok(Self::from(times))
+    }
+
+    pub fn from(mut times: Vec<Duration>) -> Self {
+        times.sort_unstable();
+        Self(times)
+    }
+
+    pub fn p50(&self) -> Duration {
+        self.0[self.0.len() / 2]
+    }
+
+    pub fn p99(&self) -> Duration {
+        self.0[(self.0.len() * 99 / 100).min(self.0.len() - 1)]
+    }
+}
+
+pub fn ratio(one: Duration, other: Duration) -> f64 {
+    one.as_secs_f64() / other.as_secs_f64()
+}
+
+/// A length of time in the unit that suits it.
+pub fn shown(time: Duration) -> String {
+    match time.as_secs_f64() {
+        s if s < 1e-3 => format!("{:.1} µs", s * 1e6),
+        s if s < 1.0 => format!("{:.2} ms", s * 1e3),
+        s => format!("{s:.2} s"),
+    }
+}
+
+enum Bound {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+/// What a figure should be.
+pub struct Goal {
+    bound: Bound,
+    unit: &'static str,
+}
+
+pub fn at_most(bound: f64, unit: &'static str) -> Goal {
+    Goal { bound: Bound::AtMost(bound), unit }
+}
+
+pub fn at_least(bound: f64, unit: &'static str) -> Goal {
+    Goal { bound: Bound::AtLeast(bound), unit }
+}
+
+struct Row {
+    what: String,
+    measured: String,
+    goal: String,
+    met: Option<bool>,
+}
+
+/// The page in the making.
+pub struct Report {
+    effort: Effort,
+    sections: Vec<(String, Vec<Row>)>,
+}
+
+impl Report {
+    pub fn new(effort: Effort) -> Self {
+        Self { effort, sections: Vec::new() }
+    }
+
+    pub fn section(&mut self, title: &str) {
+        eprint_progress(title);
+        self.sections.push((title.to_owned(), Vec::new()));
+    }
+
+    fn push(&mut self, row: Row) {
+        self.sections.last_mut().expect("a section was begun").1.push(row);
+    }
+
+    /// A figure without a goal: a floor, or something worth knowing.
+    pub fn fact(&mut self, what: &str, measured: impl Into<String>) {
+        self.push(Row { what: what.to_owned(), measured: measured.into(), goal: String::new(), met: None });
+    }
+
+    /// A figure with a goal.
+    pub fn figure(&mut self, what: &str, measured: impl Into<String>, value: f64, goal: Goal) {
+        let (sign, bound, met) = match goal.bound {
+            Bound::AtMost(bound) => ('≤', bound, value <= bound),
+            Bound::AtLeast(bound) => ('≥', bound, value >= bound),
+        };
+        let goal = format!("{sign} {bound}{}", goal.unit);
+        self.push(Row { what: what.to_owned(), measured: measured.into(), goal, met: Some(met) });
+    }
+
+    pub fn markdown(&self) -> String {
+        let mut page = String::from(HEAD);
+        let _ = writeln!(page, "Measured on {}.", machine());
+        if self.effort.many < 1000 {
+            page.push_str("\n**A quick run: fewer repetitions and smaller graphs than the goals speak of.**\n");
+        }
+        for (title, rows) in &self.sections {
+            let _ = writeln!(page, "\n## {title}\n\n| what | measured | goal | |\n| --- | --- | --- | --- |");
+            for Row { what, measured, goal, met } in rows {
+                let mark = match met {
+                    Some(true) => "met",
+                    Some(false) => "**missed**",
+                    None => "",
+                };
+                let _ = writeln!(page, "| {what} | {measured} | {goal} | {mark} |");
+            }
+        }
+        page
+    }
+}
+
+const HEAD: &str = "\
+# Performance
+
+Written by `scripts/bench`; not by hand. Every figure is a median unless it says otherwise, and every ratio is against a
+floor that was measured in the same run on the same machine.
+
+";
+
+fn machine() -> String {
+    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpu.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown processor");
+    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("{cores} cores, {}, Linux {}", model.trim_start_matches([' ', '\t', ':']), kernel.trim())
+}
+
+#[expect(clippy::print_stderr, reason = "a long run says where it is")]
+fn eprint_progress(title: &str) {
+    eprintln!("measuring: {title}");
+}

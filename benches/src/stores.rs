@@ -1,0 +1,176 @@
+//! The store inside a long-lived process.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use windlass_engine::{
+    Authority, Command, CommitId, Envelope, Event, Metadata, NewTask, Node, Origin, Registry, Rules, Seq, TaskId,
+    Timestamp, payload,
+};
+use windlass_store::{Commit, Lifetime, Shared, Sqlite, Store};
+
+use crate::floors::{self, Floors};
+use crate::report::{Report, Times, at_least, at_most, ratio, shown};
+use crate::{Effort, Outcome};
+
+pub fn rules() -> Rules {
+    Rules { registry: Registry::with_builtins(), effects: None }
+}
+
+pub fn origin() -> Origin {
+    let at = Timestamp::from_millis(1_800_000_000_000);
+    Origin { by: "bench".to_owned(), at, authority: Authority::Person, run: None }
+}
+
+pub fn create(goal: &str) -> Command {
+    Command::CreateTask(NewTask { goal: goal.to_owned(), ..NewTask::default() })
+}
+
+pub fn complete(id: u64) -> Command {
+    Command::CompleteTask { id: TaskId(id), result: None, artifacts: vec![] }
+}
+
+/// Fills a store with ready tasks, many to a transaction.
+pub fn fill(store: &mut Sqlite, tasks: u64) -> Outcome<()> {
+    let (rules, origin) = (rules(), origin());
+    let mut made = 0;
+    while made < tasks {
+        let batch = (tasks - made).min(5_000);
+        store.transact(|transaction| {
+            for number in 0..batch {
+                let command = create(&format!("task number {}", made + number));
+                transaction.execute(&rules, &origin, &command, u128::from(made + number)).expect("a plain task");
+            }
+            Ok(())
+        })?;
+        made += batch;
+    }
+    Ok(())
+}
+
+pub fn measure(effort: Effort, floor: &Floors, report: &mut Report) -> Outcome<()> {
+    report.section("The store in one process");
+    let directory = tempfile::tempdir()?;
+    one_event(effort, directory.path(), report)?;
+    builtins(effort, directory.path(), report)?;
+    batches(effort, directory.path(), report)?;
+    emitters(effort, directory.path(), floor, report)
+}
+
+/// One event with its rows, durable, against the disk alone, turn by turn.
+fn one_event(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()> {
+    let mut store = Sqlite::create(&directory.join("one.db"), Lifetime::Service)?;
+    fill(&mut store, 2 * effort.many as u64 + 10)?;
+    let (rules, origin) = (rules(), origin());
+    let start = |id: usize| Command::StartTask { id: TaskId(id as u64), context: Default::default() };
+    for turn in 0..effort.many {
+        store.execute(&rules, &origin, &start(turn + 1), turn as u128)?;
+    }
+    let floor = floors::sync(effort)?.p50();
+    let times = Times::of(effort.many, |turn| {
+        let id = effort.many + turn + 1;
+        store.execute(&rules, &origin, &start(id), id as u128).map(drop)
+    })?;
+    let value = ratio(times.p50(), floor);
+    let measured = format!("{} = {value:.2} × (p99 {})", shown(times.p50()), shown(times.p99()));
+    report.figure("an event and its rows, durable (`start`)", measured, value, at_most(1.8, " × write + `fdatasync`"));
+    Ok(())
+}
+
+/// What the default built-ins add to completing an agent's task that others wait for.
+fn builtins(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()> {
+    let with = completions(effort, &directory.join("with.db"), &rules())?;
+    let without = completions(effort, &directory.join("without.db"), &Rules::default())?;
+    let added = with.saturating_sub(without).as_secs_f64() * 1e6;
+    let measured = format!("{added:.1} µs ({} with, {} without)", shown(with), shown(without));
+    report.figure("what the default built-ins add to `complete`", measured, added, at_most(50.0, " µs"));
+    Ok(())
+}
+
+/// Completing a task with one dependent. Without the built-ins the same row changes are made, and fewer events.
+fn completions(effort: Effort, path: &Path, with: &Rules) -> Outcome<Duration> {
+    let mut store = Sqlite::create(path, Lifetime::Service)?;
+    let (rules, origin) = (rules(), origin());
+    let count = effort.many as u64 / 2;
+    store.transact(|transaction| {
+        for pair in 0..count {
+            transaction.execute(&rules, &origin, &create("first"), u128::from(pair)).expect("a plain task");
+            let second =
+                NewTask { goal: "second".to_owned(), depends_on: vec![TaskId(2 * pair + 1)], ..NewTask::default() };
+            let command = Command::CreateTask(second);
+            transaction.execute(&rules, &origin, &command, u128::from(pair)).expect("a plain task");
+        }
+        Ok(())
+    })?;
+    let times = Times::of(effort.many / 2, |turn| {
+        store.execute(with, &origin, &complete(2 * turn as u64 + 1), turn as u128).map(drop)
+    })?;
+    Ok(times.p50())
+}
+
+/// Events that only tell something, a hundred to a commit.
+fn batches(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()> {
+    let mut store = Sqlite::create(&directory.join("batch.db"), Lifetime::Service)?;
+    fill(&mut store, 1)?;
+    let event = Envelope {
+        timestamp: origin().at,
+        node: Node::Task(TaskId(1)),
+        session: None,
+        iteration: None,
+        event: Event::AutoLabelSuggestion(payload::AutoLabelSuggestion {
+            labels: vec!["bug".to_owned()],
+            keywords: vec!["fix".to_owned()],
+        }),
+        metadata: Metadata { triggered_by: "bench".to_owned(), cause: None, depth: 0, forced: false, owes: None },
+    };
+    let id = CommitId { after: store.head()?, nonce: 0 };
+    let mut commit = Commit { id, reads: BTreeMap::new(), events: vec![event; 100] };
+    let times = Times::of(effort.many, |turn| {
+        commit.id = CommitId { after: store.head()?, nonce: turn as u128 };
+        store.append(&commit).map(drop)
+    })?;
+    let rate = 100.0 / times.p50().as_secs_f64();
+    report.figure(
+        "a batch of 100 events, one commit",
+        format!("{rate:.0} events/s"),
+        rate,
+        at_least(300_000.0, " events/s"),
+    );
+    let created = Times::of(effort.many / 4, |_| fill(&mut store, 100))?;
+    let rate = 200.0 / created.p50().as_secs_f64();
+    report.fact("a batch of 100 new tasks, each decided (200 events)", format!("{rate:.0} events/s"));
+    Ok(())
+}
+
+/// Threads that share commits.
+fn emitters(effort: Effort, directory: &Path, floor: &Floors, report: &mut Report) -> Outcome<()> {
+    for threads in [1_usize, 64] {
+        let store = Sqlite::create(&directory.join(format!("shared-{threads}.db")), Lifetime::Service)?;
+        let shared = Shared::new(store);
+        let rules = Arc::new(rules());
+        let each = effort.many * 4 / threads;
+        let began = Instant::now();
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                let (shared, rules) = (shared.clone(), Arc::clone(&rules));
+                scope.spawn(move || {
+                    for turn in 0..each {
+                        let nonce = (thread * each + turn) as u128;
+                        shared.execute(&rules, origin(), create("shared"), nonce).expect("a plain task");
+                    }
+                });
+            }
+        });
+        let time = began.elapsed() / u32::try_from(each * threads)?;
+        let measured = format!("{} a command = {:.2} × write + `fdatasync`", shown(time), ratio(time, floor.sync));
+        report.fact(&format!("{threads} threads adding tasks through one store"), measured);
+    }
+    Ok(())
+}
+
+/// The position of the last event, for those who only count.
+pub fn events(store: &Sqlite) -> Outcome<Seq> {
+    Ok(store.head()?)
+}
