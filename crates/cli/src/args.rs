@@ -11,8 +11,9 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use crate::commands::Command;
-use crate::failure::{Code, Failure};
+use crate::failure::Failure;
 use crate::output::{Messages, Output};
+use crate::usage;
 
 /// Turns any coding agent until the work is really done.
 #[derive(Debug, Parser)]
@@ -41,22 +42,28 @@ Examples:
 /// A command line that cannot be carried out, or that only asked for help.
 pub struct Refused {
     error: clap::Error,
+    words: Vec<OsString>,
     json: bool,
 }
 
 pub fn parse() -> Result<(Invocation, bool), Refused> {
-    let words: Vec<OsString> = env::args_os().collect();
+    let mut words: Vec<OsString> = env::args_os().collect();
+    // `windlass help task add` is what many type.
+    if words.get(1).is_some_and(|word| word == "help") {
+        words.remove(1);
+        words.push("--help".into());
+    }
     parse_from(words)
 }
 
 pub fn parse_from(words: Vec<OsString>) -> Result<(Invocation, bool), Refused> {
     let json = words.iter().skip(1).take_while(|word| *word != "--").any(|word| word == "--json");
-    match Invocation::try_parse_from(words) {
+    match Invocation::try_parse_from(&words) {
         Ok(invocation) => {
             let json = invocation.json;
             Ok((invocation, json))
         }
-        Err(error) => Err(Refused { error, json }),
+        Err(error) => Err(Refused { error, words, json }),
     }
 }
 
@@ -86,11 +93,6 @@ impl Refused {
     }
 
     pub fn failure(&self) -> Failure {
-        let text = self.error.render().to_string();
-        let mut parts = text.split("\n\n").map(str::trim).filter(|part| !part.is_empty());
-        let message = parts.next().unwrap_or("wrong arguments").trim_start_matches("error: ").to_owned();
-        let rest: Vec<&str> = parts.filter(|part| !part.starts_with("For more information")).collect();
-        let hint = if rest.is_empty() { "`windlass --help` shows how it is used".to_owned() } else { rest.join("\n") };
-        Failure::new(Code::Usage, message).hint(hint)
+        usage::failure(&self.error, &self.words)
     }
 }

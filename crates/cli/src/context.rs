@@ -69,7 +69,7 @@ pub fn rules(config: &Config) -> Result<Rules, Failure> {
     let mut registry = Registry::with_builtins();
     for setting in config.builtin_settings() {
         registry
-            .configure(&setting.name, setting.enabled, setting.priority)
+            .configure(setting.name, setting.enabled, setting.priority)
             .map_err(|error| Failure::from_error(Code::Config, &error))?;
     }
     Ok(Rules { registry, effects: None })

@@ -69,7 +69,11 @@ impl Failure {
         let mut failure = Self::new(code, error);
         let mut cause = error.source();
         while let Some(error) = cause {
-            failure.causes.push(error.to_string());
+            let text = error.to_string();
+            // Some libraries repeat their cause in their own message.
+            if !failure.causes.last().is_some_and(|said| said.ends_with(&text)) {
+                failure.causes.push(text);
+            }
             cause = error.source();
         }
         failure

@@ -8,10 +8,13 @@ mod environment;
 mod failure;
 mod output;
 mod project;
+#[cfg(test)]
+mod reference;
 mod remedy;
 mod show;
 mod text;
 mod trust;
+mod usage;
 
 use std::process::ExitCode;
 

@@ -11,6 +11,7 @@ use std::io::{self, BufWriter, ErrorKind, StderrLock, StdoutLock, Write};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 
 use crate::failure::{Code, Failure};
@@ -125,6 +126,15 @@ impl Output {
     pub fn object(&mut self, object: &impl Serialize) -> Done {
         let text = serde_json::to_string(object).expect("what we print has string keys");
         Ok(writeln!(self.to, "{}", text::json(&text))?)
+    }
+
+    /// Whether the reader went away, as far as that can be known without writing.
+    pub fn is_closed(&self) -> bool {
+        let stdout = io::stdout();
+        let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let gone = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
+        poll(&mut watched, Some(&now)).is_ok_and(|ready| ready > 0) && watched[0].revents().intersects(gone)
     }
 
     /// Lets the reader see what was written so far.

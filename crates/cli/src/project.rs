@@ -88,8 +88,18 @@ fn nearest(start: &Path) -> Result<Option<Project>, Failure> {
 fn named_project(by: &str, root: &Path) -> Result<Project, Failure> {
     match Project::at(root)? {
         Some(project) => Ok(project),
-        None => Err(none(&format!("{by} names `{}`, which has no `{DIRECTORY}` directory", root.display()))),
+        None => {
+            let cause = format!("{by} names `{}`, which has no `{DIRECTORY}` directory", root.display());
+            let hint = format!("`windlass init --project {}` makes one there", shell_word(&root.to_string_lossy()));
+            Err(none(&cause).hint(hint))
+        }
     }
+}
+
+/// A text as one word for a shell.
+fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@".contains(c);
+    if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
 fn none(cause: &str) -> Failure {

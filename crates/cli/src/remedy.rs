@@ -47,7 +47,7 @@ pub fn refusal(refusal: &Refusal) -> Failure {
         Refusal::LeaseLost { id, .. } => {
             failure.hint(format!("claim it again with `windlass task claim {id}`, if it can be claimed"))
         }
-        Refusal::NothingReady => failure.hint("`windlass task list` shows what is waiting, and for what"),
+        Refusal::NothingReady => failure.hint("`windlass task graph` shows what waits for what"),
         Refusal::Cycle { .. } => failure.hint("take one of these dependencies away first"),
         Refusal::Apply(_) => failure.hint("this is a defect of Windlass; nothing was changed"),
         _ => failure,
@@ -69,6 +69,12 @@ pub fn store(error: StoreError) -> Failure {
         | StoreError::Corrupt { .. } => failure.hint(
             "`windlass doctor --export sound.jsonl` saves every sound event; `windlass doctor` says what is damaged",
         ),
+        StoreError::BadRow { .. } => {
+            failure.hint("if the log is sound, `windlass doctor --rebuild` folds the rows anew")
+        }
+        StoreError::OutcomeUnknown { .. } => {
+            failure.hint("look before you try again: `windlass events` shows whether it was recorded")
+        }
         StoreError::Unfit { .. } => failure.hint("`windlass doctor` looks the whole store over"),
         StoreError::Full { .. } => failure.hint("make room and try again; nothing was lost"),
         StoreError::ReadOnly(_) => {

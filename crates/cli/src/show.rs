@@ -147,12 +147,16 @@ pub fn event(record: &Record, out: &mut Output) -> Done {
     };
     let depth = usize::from(record.envelope.metadata.depth);
     let kind = format!("{}{}", "  ".repeat(depth.min(4)), record.kind());
-    let room = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(66).max(20));
+    // A narrow terminal has no room for the year.
+    let at = moment(record.envelope.timestamp);
+    let at = if out.columns().is_some_and(|columns| columns < 100) { &at[5..] } else { &at };
+    let used = 6 + 2 + at.len() + 2 + 6 + 1 + 24 + 2;
+    let room = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(used).max(10));
     let said = text::fit(&summary(record), room);
     let line = format!(
         "{}  {}  {} {}  {said}",
         out.paint(Tone::Faint, format_args!("{:>6}", record.seq.0)),
-        out.paint(Tone::Faint, moment(record.envelope.timestamp)),
+        out.paint(Tone::Faint, at),
         out.paint(Tone::Strong, text::pad(&node, 6)),
         out.paint(Tone::Name, text::pad(&kind, 24)),
     );

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::context::Context;
+use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
 use crate::remedy;
 
@@ -20,6 +21,11 @@ pub struct Args {
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let opened = context.open()?;
+    let directory = args.file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if let Some(missing) = directory.filter(|directory| !directory.is_dir()) {
+        let failure = Failure::new(Code::System, format!("cannot write {}", args.file.display()));
+        return Err(failure.caused_by(format_args!("there is no directory {}", missing.display())).into());
+    }
     opened.store.backup(&args.file).map_err(remedy::store)?;
     let file = args.file.display().to_string();
     if out.is_json() {

@@ -1,6 +1,7 @@
 //! `windlass completions SHELL`
 
 use clap_complete::Shell;
+use serde_json::json;
 
 use crate::args;
 use crate::output::{Done, Output};
@@ -18,5 +19,9 @@ pub struct Args {
 pub fn run(args: Args, out: &mut Output) -> Done {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut args::command(), "windlass", &mut script);
-    out.line(String::from_utf8_lossy(&script).trim_end())
+    let script = String::from_utf8_lossy(&script);
+    match out.is_json() {
+        true => out.object(&json!({"shell": args.shell.to_string(), "script": script})),
+        false => out.line(script.trim_end()),
+    }
 }

@@ -25,11 +25,16 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Check the configuration. Nothing is run.
+    #[command(after_help = "Examples:
+  windlass config check                      check the project's configuration
+  windlass config check other.yaml           check another file")]
     Check {
         /// The file to check [default: the project's]
         file: Option<PathBuf>,
     },
     /// Print the JSON Schema of the configuration.
+    #[command(after_help = "Examples:
+  windlass config schema > windlass.json     for your editor")]
     Schema,
 }
 
@@ -89,7 +94,7 @@ fn as_text(config: &Config, out: &mut Output) -> Done {
     out.line("checked, but this version runs no hooks yet:")?;
     let columns = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(4).max(20));
     for effect in effects {
-        out.line(format_args!("  {} {}", text::line(&effect.place), text::line(&effect.name)))?;
+        out.line(format_args!("  {}", text::line(&effect.title())))?;
         out.line(format_args!("    {}", out.paint(Tone::Faint, text::fit(&effect.what, columns))))?;
     }
     Ok(())

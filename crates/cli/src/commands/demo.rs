@@ -11,6 +11,10 @@ use crate::output::{Done, Output, Stop, Tone};
 use crate::trust;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass demo
+
+Nothing of it is left afterwards.")]
 pub struct Args {}
 
 /// What is shown: a sentence, and the command that shows it.

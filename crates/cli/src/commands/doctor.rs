@@ -1,11 +1,12 @@
 //! `windlass doctor`
 
-use std::fs::File;
-use std::io::{BufWriter, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+mod salvage;
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
 
 use serde_json::json;
-use windlass_store::{Report, Sqlite, StoreError};
+use windlass_store::Report;
 
 use crate::config::Config;
 use crate::context::Context;
@@ -20,6 +21,7 @@ use crate::{remedy, text};
   windlass doctor                              verify the configuration, every event and every row
   windlass doctor --rebuild                    fold the rows anew from the log
   windlass doctor --export sound.jsonl         save every sound event of a damaged store
+  windlass doctor --restore sound.jsonl        put them into a new one
 
 It exits with 1 if anything is wrong.")]
 pub struct Args {
@@ -29,6 +31,9 @@ pub struct Args {
     /// Throw the rows away and fold them anew from the log
     #[arg(long, conflicts_with = "export")]
     rebuild: bool,
+    /// Fill an empty store with the events of such a file; nothing is done unless all of them fit together
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["export", "rebuild"])]
+    restore: Option<PathBuf>,
 }
 
 /// One thing that was looked at.
@@ -44,7 +49,10 @@ struct Check {
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> {
     let project = context.project()?;
     if let Some(file) = args.export {
-        return export(&project, &file, out).map(|()| 0);
+        return salvage::export(&project, &file, out).map(|()| 0);
+    }
+    if let Some(file) = args.restore {
+        return salvage::restore(&project, &file, out).map(|()| 0);
     }
     if std::io::stderr().is_terminal() && !out.is_json() {
         Messages::new().note("looking over every event and every row");
@@ -68,7 +76,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
 
 fn show(check: &Check, out: &mut Output) -> Done {
     let mark = if check.problems.is_empty() { out.paint(Tone::Good, "ok   ") } else { out.paint(Tone::Bad, "wrong") };
-    out.line(format_args!("{mark}  {}  {}", text::pad(check.what, 13), text::line(&check.note)))?;
+    let line = format!("{mark}  {}  {}", text::pad(check.what, 13), text::line(&check.note));
+    out.line(line.trim_end())?;
     for problem in &check.problems {
         out.line(format_args!("       {}", text::line(problem)))?;
     }
@@ -83,7 +92,11 @@ fn check_config(project: &Project) -> Check {
     let looked = Config::load(project).and_then(|config| Ok((trust::state(project, &config)?, config)));
     match looked {
         Ok((state, config)) => {
-            let note = format!("{} hooks that run something; trust: {}", config.effectful_hooks().len(), state.name());
+            let hooks = match config.effectful_hooks().len() {
+                1 => "1 hook that runs something".to_owned(),
+                hooks => format!("{hooks} hooks that run something"),
+            };
+            let note = format!("{hooks}; trust: {}", state.name());
             Check { what, problems: vec![], note, hint: None }
         }
         Err(failure) => Check {
@@ -120,40 +133,11 @@ fn judge(report: &Report) -> Check {
     let rows = report.rows.iter().map(|row| format!("{} {}", row.row, row.problem));
     let hint = match report {
         report if !report.pages.is_empty() || !report.log.is_empty() => {
-            Some("`windlass doctor --export sound.jsonl` saves every sound event, `windlass backup` the file as it is")
+            Some("`windlass doctor --export sound.jsonl` saves every sound event, --restore puts them into a new store")
         }
         report if !report.rows.is_empty() => Some("the log is sound: `windlass doctor --rebuild` folds the rows anew"),
         _ => None,
     };
     let note = format!("{} events", report.events);
     Check { what: "store", problems: pages.chain(log).chain(rows).collect(), note, hint: hint.map(str::to_owned) }
-}
-
-/// Saves what is sound. The file is new, and whole or absent.
-fn export(project: &Project, file: &Path, out: &mut Output) -> Done {
-    let fail = |error: std::io::Error| {
-        let failure = Failure::new(Code::System, format!("cannot write {}", file.display())).caused_by(&error);
-        match error.kind() {
-            std::io::ErrorKind::AlreadyExists => failure.hint("choose another name; nothing is overwritten"),
-            _ => failure,
-        }
-    };
-    let mut to = BufWriter::new(File::create_new(file).map_err(fail)?);
-    let salvage = Sqlite::salvage(&project.store_file(), |record| {
-        serde_json::to_writer(&mut to, &record)
-            .map_err(std::io::Error::from)
-            .and_then(|()| to.write_all(b"\n"))
-            .map_err(|source| StoreError::Io { path: file.to_owned(), source })
-    })
-    .map_err(remedy::store)?;
-    to.into_inner().map_err(|error| fail(error.into_error()))?.sync_all().map_err(fail)?;
-    if out.is_json() {
-        return out.object(&json!({"file": file, "saved": salvage.saved, "lost": salvage.lost}));
-    }
-    out.line(format_args!("{} events saved to {}", salvage.saved, text::line(&file.display().to_string())))?;
-    for (first, last) in salvage.lost {
-        let which = if first == last { format!("event {first}") } else { format!("events {first} to {last}") };
-        out.line(format_args!("{} {which}", out.paint(Tone::Bad, "lost")))?;
-    }
-    Ok(())
 }

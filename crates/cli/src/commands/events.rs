@@ -6,12 +6,14 @@ use windlass_engine::{EventType, Seq, TaskId};
 use windlass_store::{Filter, Store};
 
 use crate::context::Context;
-use crate::failure::{Code, Failure};
-use crate::output::{Done, Output};
-use crate::{remedy, show};
+use crate::output::{Done, Output, Stop};
+use crate::{remedy, show, usage};
 
 /// Events that are read at a time.
 const PAGE: usize = 512;
+
+/// Events are told at once; that the reader went away has to be looked for.
+const SECOND_LOOK: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -27,10 +29,10 @@ pub struct Args {
     #[arg(long, value_name = "ID")]
     task: Option<TaskId>,
     /// Only events from this position on
-    #[arg(long, value_name = "SEQ", default_value_t = 1)]
+    #[arg(long, value_name = "SEQ", default_value_t = 1, value_parser = usage::number)]
     from: u64,
     /// At most so many
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = usage::count)]
     limit: Option<usize>,
     /// Wait for more
     #[arg(long, short)]
@@ -54,9 +56,6 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         opened.task(id)?;
     }
     let mut after = Seq(args.from.saturating_sub(1));
-    if i64::try_from(after.0).is_err() {
-        return Err(Failure::new(Code::Usage, format!("{} is beyond every log", args.from)).into());
-    }
     let mut left = args.limit.unwrap_or(usize::MAX);
     let mut size = PAGE;
     while left > 0 {
@@ -87,7 +86,10 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         }
         out.flush()?;
         after = after.max(head);
-        opened.store.wait(after, Duration::from_secs(60)).map_err(remedy::store)?;
+        opened.store.wait(after, SECOND_LOOK).map_err(remedy::store)?;
+        if out.is_closed() {
+            return Err(Stop::Closed);
+        }
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
 use crate::project::{self, DIRECTORY, Project};
 use crate::text;
-use crate::trust;
+use crate::trust::{self, Trust};
 
 const TEMPLATE: &str = include_str!("init/template.yaml");
 
@@ -79,9 +79,16 @@ fn already_there(report: &Report, new_store: bool, out: &mut Output) -> Done {
     let root = report.project.root.to_string_lossy();
     out.line(format_args!("There is a project already: {}", text::line(&root)))?;
     match new_store {
-        true => out.line("It had no store; now it has an empty one."),
-        false => out.line("Nothing was changed."),
+        true => out.line("It had no store; now it has an empty one.")?,
+        false => out.line("Nothing was changed.")?,
     }
+    let Ok(config) = Config::load(&report.project) else {
+        return out.line(out.paint(Tone::Warning, "its configuration is wrong: `windlass config check` shows where"));
+    };
+    if !config.effectful_hooks().is_empty() && trust::state(&report.project, &config)? != Trust::Trusted {
+        out.line(out.paint(Tone::Warning, "its hooks are not trusted: `windlass trust` shows what would run"))?;
+    }
+    Ok(())
 }
 
 /// Makes the project's directory and its configuration; where there is one already, only looks.

@@ -45,7 +45,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
         let tasks: serde_json::Map<_, _> =
             State::ALL.iter().map(|state| (state.name().to_owned(), json!(count(&counts, *state)))).collect();
         return out.object(&json!({
-            "project": opened.project.root,
+            "project": opened.project.root.to_string_lossy(),
             "trust": trusted.name(),
             "tasks": tasks,
             "ready": ready,
@@ -91,7 +91,7 @@ fn section(title: &str, tasks: &[Task], out: &mut Output) -> Done {
     for task in tasks {
         let note = match (&task.blocked, &task.lease, &task.reason) {
             (Some(blocked), ..) => blocked.reason.clone(),
-            (None, Some(lease), _) => format!("held by {} since {}", lease.owner, since(task, now)),
+            (None, Some(lease), _) => format!("held by {} for {}", lease.owner, held(task, now)),
             (None, None, Some(reason)) => reason.clone(),
             (None, None, None) => continue,
         };
@@ -101,6 +101,6 @@ fn section(title: &str, tasks: &[Task], out: &mut Output) -> Done {
     Ok(())
 }
 
-fn since(task: &Task, now: windlass_engine::Timestamp) -> String {
+fn held(task: &Task, now: windlass_engine::Timestamp) -> String {
     task.started_at.map_or("a while".to_owned(), |at| show::span(at, now))
 }

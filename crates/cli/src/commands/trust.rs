@@ -89,12 +89,12 @@ fn describe(project: &Project, config: &Config, state: Trust, out: &mut Output) 
         return out.line("Its configuration runs nothing.");
     }
     out.line("Its configuration would run:")?;
-    for Effect { place, name, what, line } in &effects {
-        let place = out.paint(Tone::Name, text::line(place));
-        let line = line.map(|line| format!(" (line {line})")).unwrap_or_default();
-        out.line(format_args!("  {place} {}{}", text::line(name), out.paint(Tone::Faint, line)))?;
+    for effect in &effects {
+        let title = effect.title();
+        let line = effect.line.map(|line| format!(" (line {line})")).unwrap_or_default();
+        out.line(format_args!("  {}{}", out.paint(Tone::Name, text::line(&title)), out.paint(Tone::Faint, line)))?;
         // All of it: what is cut off cannot be judged.
-        out.line(format_args!("      {}", text::line(what)))?;
+        out.line(format_args!("      {}", text::line(&effect.what)))?;
     }
     for workflow in &workflows {
         out.line(format_args!("  {} {}", out.paint(Tone::Name, "workflows"), text::line(&workflow.path)))?;

@@ -75,6 +75,16 @@ pub struct Effect {
     pub line: Option<usize>,
 }
 
+impl Effect {
+    /// Where it runs and what it is called, once where the one says the other.
+    pub fn title(&self) -> String {
+        match self.name.starts_with(&self.place) {
+            true => self.name.clone(),
+            false => format!("{} {}", self.place, self.name),
+        }
+    }
+}
+
 impl Config {
     /// The project's configuration; without a file, every default.
     pub fn load(project: &Project) -> Result<Self, Failure> {

@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, short, value_name = "LABEL")]
     label: Vec<String>,
     /// The type of the task, which says which hooks run for it
-    #[arg(long = "type", short, value_name = "TYPE")]
+    #[arg(long = "type", short = 't', value_name = "TYPE")]
     kind: Option<TypeName>,
     /// What is to be there in the end; may be given several times
     #[arg(long, short, value_name = "TEXT")]
@@ -68,11 +68,12 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
 
 /// The text of a file, or of standard input, as long as it may be and no longer.
 pub fn read_text(file: &Path) -> Result<String, Failure> {
-    let name = file.display();
+    let piped = file == Path::new("-");
+    let name = if piped { "standard input".to_owned() } else { file.display().to_string() };
     let fail = |error| Failure::new(Code::System, format!("cannot read {name}")).caused_by(error);
     let limit = Limits::BODY as u64 + 1;
     let mut bytes = Vec::new();
-    if file == Path::new("-") {
+    if piped {
         std::io::stdin().lock().take(limit).read_to_end(&mut bytes).map_err(fail)?;
     } else {
         std::fs::File::open(file).map_err(fail)?.take(limit).read_to_end(&mut bytes).map_err(fail)?;

@@ -1,7 +1,8 @@
 //! `windlass task graph`
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write;
+use std::iter;
 
 use clap::ValueEnum;
 use serde_json::json;
@@ -64,8 +65,48 @@ struct Graph {
 /// Goals are cut here: a picture is no place for a page of text.
 const GOAL: usize = 60;
 
+/// So many levels hang below each other.
+const DEEP: usize = 12;
+
+/// A task in the drawing, with the lines to its left.
+struct Branch {
+    id: TaskId,
+    indent: String,
+    mark: &'static str,
+    depth: usize,
+}
+
+/// How much of a task is drawn in one place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Whole,
+    /// What hangs below it is drawn elsewhere.
+    Continued,
+    /// It stands further up already.
+    Repeated,
+}
+
+impl Branch {
+    fn root(id: TaskId) -> Self {
+        Self { id, indent: String::new(), mark: "", depth: 0 }
+    }
+
+    /// What hangs below, last one first.
+    fn children(&self, children: &BTreeSet<TaskId>) -> impl Iterator<Item = Self> {
+        let indent = match self.mark {
+            "" => String::new(),
+            "├─ " => format!("{}│  ", self.indent),
+            _ => format!("{}   ", self.indent),
+        };
+        let marks = iter::once("└─ ").chain(iter::repeat("├─ "));
+        let depth = self.depth + 1;
+        children.iter().rev().zip(marks).map(move |(id, mark)| Self { id: *id, indent: indent.clone(), mark, depth })
+    }
+}
+
 impl Graph {
-    /// What comes first stands on top; what waits for it hangs below.
+    /// What comes first stands on top; what waits for it hangs below. What would hang too far to the right to be read
+    /// begins again at the left, further down.
     fn text(&self, out: &mut Output) -> Done {
         if self.tasks.is_empty() {
             return out.line(out.paint(Tone::Faint, "no tasks; `windlass task add GOAL` makes one"));
@@ -76,22 +117,27 @@ impl Graph {
             below.entry(awaited).or_default().insert(waiter);
             waiting.insert(waiter);
         }
-        let roots = self.tasks.keys().filter(|id| !waiting.contains(id));
-        // Each entry: the task, the lines to its left, and its own branch.
-        let mut next: Vec<(TaskId, String, &str)> = roots.rev().map(|id| (*id, String::new(), "")).collect();
+        let mut roots: VecDeque<TaskId> = self.tasks.keys().filter(|id| !waiting.contains(id)).copied().collect();
         let mut drawn = BTreeSet::new();
-        while let Some((id, indent, branch)) = next.pop() {
-            let first = drawn.insert(id);
-            self.branch(id, &format!("{indent}{branch}"), first, out)?;
-            let indent = match branch {
-                "" => indent,
-                "├─ " => indent + "│  ",
-                _ => indent + "   ",
-            };
-            let children = below.get(&id).filter(|_| first);
-            let branches = [("└─ ")].into_iter().chain(std::iter::repeat("├─ "));
-            let children = children.into_iter().flatten().rev().zip(branches);
-            next.extend(children.map(|(child, branch)| (*child, indent.clone(), branch)));
+        while let Some(root) = roots.pop_front() {
+            let mut next = vec![Branch::root(root)];
+            while let Some(branch) = next.pop() {
+                let children = below.get(&branch.id);
+                let part = match (drawn.contains(&branch.id), children) {
+                    (false, Some(_)) if branch.depth == DEEP => Part::Continued,
+                    (false, _) => Part::Whole,
+                    (true, _) => Part::Repeated,
+                };
+                self.branch(&branch, part, out)?;
+                match part {
+                    Part::Whole => drop(drawn.insert(branch.id)),
+                    Part::Continued if !roots.contains(&branch.id) => roots.push_back(branch.id),
+                    Part::Continued | Part::Repeated => {}
+                }
+                if part == Part::Whole {
+                    next.extend(children.into_iter().flat_map(|children| branch.children(children)));
+                }
+            }
         }
         for edge in self.edges.iter().filter(|edge| edge.wait().is_none()) {
             out.line(out.paint(Tone::Faint, format_args!("{} {} {}", edge.from_id, edge.kind, edge.to_id)))?;
@@ -99,15 +145,20 @@ impl Graph {
         Ok(())
     }
 
-    fn branch(&self, id: TaskId, lines: &str, first: bool, out: &mut Output) -> Done {
-        let task = &self.tasks[&id];
-        let used = text::width(lines) + id.to_string().len() + task.state.name().len() + 4;
+    fn branch(&self, branch: &Branch, part: Part, out: &mut Output) -> Done {
+        let task = &self.tasks[&branch.id];
+        let lines = format!("{}{}", branch.indent, branch.mark);
+        let id = task.id.to_string();
+        let note = if part == Part::Continued { "  (goes on below)" } else { "" };
+        let used = text::width(&lines) + id.len() + task.state.name().len() + note.len() + 4;
         let room = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(used).max(10));
-        let goal = if first { text::fit(&task.goal, room) } else { "(see above)".to_owned() };
-        let goal = out.paint(if first { Tone::Plain } else { Tone::Faint }, goal);
-        let lines = out.paint(Tone::Faint, lines);
+        let (tone, goal) = match part {
+            Part::Whole | Part::Continued => (Tone::Plain, text::fit(&task.goal, room)),
+            Part::Repeated => (Tone::Faint, "(see above)".to_owned()),
+        };
+        let (lines, goal, note) = (out.paint(Tone::Faint, lines), out.paint(tone, goal), out.paint(Tone::Faint, note));
         let (id, state) = (out.paint(Tone::Strong, id), out.paint(show::tone(task.state), task.state));
-        out.line(format_args!("{lines}{id}  {state}  {goal}"))
+        out.line(format_args!("{lines}{id}  {state}  {goal}{note}"))
     }
 
     fn dot(&self) -> String {

@@ -1,11 +1,11 @@
 //! `windlass task list`, `ready` and `next`
 
-use windlass_engine::{Refusal, State};
+use windlass_engine::{Refusal, Seq, State};
 use windlass_store::TaskFilter;
 
 use crate::context::Context;
 use crate::output::{Done, Output, Tone};
-use crate::{remedy, show};
+use crate::{remedy, show, usage};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -20,18 +20,19 @@ pub struct List {
     #[arg(long, short, value_name = "LABEL")]
     label: Vec<String>,
     /// Only tasks of this type
-    #[arg(long = "type", short, value_name = "TYPE")]
+    #[arg(long = "type", short = 't', value_name = "TYPE")]
     kind: Option<String>,
     /// Completed and deleted ones too
     #[arg(long, short)]
     all: bool,
     /// At most so many
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = usage::count)]
     limit: Option<usize>,
 }
 
 pub fn list(context: &Context, args: List, out: &mut Output) -> Done {
     let opened = context.open()?;
+    let narrowed = args.all || !(args.state.is_empty() && args.label.is_empty() && args.kind.is_none());
     let states = match (args.all, args.state.is_empty()) {
         (true, _) => Vec::new(),
         (false, true) => {
@@ -63,7 +64,12 @@ pub fn list(context: &Context, args: List, out: &mut Output) -> Done {
         .map_err(remedy::store)?;
     written?;
     if tasks.is_empty() && !out.is_json() {
-        return out.line(out.paint(Tone::Faint, "no tasks; `windlass task add GOAL` makes one"));
+        let nothing = match opened.store.head().map_err(remedy::store)? {
+            Seq::START => "no tasks; `windlass task add GOAL` makes one",
+            _ if narrowed => "no such tasks",
+            _ => "nothing is open; --all shows completed and deleted tasks too",
+        };
+        return out.line(out.paint(Tone::Faint, nothing));
     }
     show::table(&tasks, out)
 }
@@ -74,7 +80,7 @@ pub fn list(context: &Context, args: List, out: &mut Output) -> Done {
   windlass task ready --limit 1 --json")]
 pub struct Ready {
     /// At most so many
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = usage::count)]
     limit: usize,
 }
 
@@ -92,8 +98,7 @@ pub fn ready(context: &Context, args: &Ready, out: &mut Output) -> Done {
     }
     show::table(&tasks, out)?;
     if more {
-        let limit = args.limit;
-        out.line(out.paint(Tone::Faint, format_args!("the first {limit}; --limit shows more")))?;
+        out.line(out.paint(Tone::Faint, "there are more; --limit shows them"))?;
     }
     Ok(())
 }

@@ -15,8 +15,13 @@ use windlass_engine::{Authority, Epoch, TaskId};
 
 use crate::context::Context;
 use crate::output::{Done, Output};
+use crate::usage;
 
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  windlass task add \"Fix the login\" --priority 1
+  windlass task list
+  windlass task claim                          take the most urgent one that is ready")]
 pub enum Command {
     /// Add a task
     Add(add::Args),
@@ -95,7 +100,7 @@ pub struct Subject {
     #[arg(value_name = "ID")]
     id: TaskId,
     /// The epoch of the lease that you hold, as `task claim` told it
-    #[arg(long, value_name = "N", conflicts_with = "force")]
+    #[arg(long, value_name = "N", conflicts_with = "force", value_parser = usage::number)]
     epoch: Option<u64>,
     /// Do it even where the rules say no; the log says that it was forced
     #[arg(long)]

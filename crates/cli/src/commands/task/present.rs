@@ -18,6 +18,9 @@ pub struct Args {
     id: TaskId,
 }
 
+/// About as much of a line is taken by other things than the goal.
+const ROW: usize = 24;
+
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let opened = context.open()?;
     let task = opened.task(args.id)?;
@@ -27,6 +30,11 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         return out.object(&with_edges(&task, &edges));
     }
     show::line(&task, out)?;
+    // The line may have had no room for all of the goal.
+    let narrow = out.columns().is_some_and(|columns| text::width(&text::line(&task.goal)) + ROW > columns);
+    if narrow || task.goal.contains('\n') {
+        out.line(format_args!("\n{}", text::lines(&task.goal)))?;
+    }
     if let Some(body) = &task.body {
         out.line(format_args!("\n{}\n", text::lines(body)))?;
     }

@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long, value_name = "LABEL")]
     remove_label: Vec<String>,
     /// The type of the task; empty takes it away
-    #[arg(long = "type", short, value_name = "TYPE")]
+    #[arg(long = "type", short = 't', value_name = "TYPE")]
     kind: Option<String>,
     /// These deliverables instead of the present ones; may be given several times
     #[arg(long, short, value_name = "TEXT")]

@@ -1,0 +1,217 @@
+//! `windlass doctor --export` and `--restore`: sound events out of a damaged store, and into a new one.
+//!
+//! The file has one event a line, as `windlass events --json` prints it. Positions are given anew when it is read, so
+//! everything that names a position is carried along.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
+use std::path::Path;
+
+use serde_json::{Value, json};
+use windlass_engine::{ApplyError, Cause, CommitId, DebtId, Envelope, Seq, decode};
+use windlass_store::{Appended, Commit, Lifetime, Sqlite, StoreError, Transaction};
+
+use crate::failure::{Code, Failure};
+use crate::output::{Done, Output, Tone};
+use crate::project::Project;
+use crate::{environment, remedy, text};
+
+/// The longest line that is read: no event that the engine makes is longer.
+const LINE: u64 = 16 * 1024 * 1024;
+
+/// What is printed names no format; it is the first one.
+const PRINTED_FORMAT: u64 = 1;
+
+/// Saves what is sound. The file is new, and whole or absent.
+pub fn export(project: &Project, file: &Path, out: &mut Output) -> Done {
+    let fail = |error: io::Error| {
+        let failure = Failure::new(Code::System, format!("cannot write {}", file.display())).caused_by(&error);
+        match error.kind() {
+            ErrorKind::AlreadyExists => failure.hint("choose another name; nothing is overwritten"),
+            _ => failure,
+        }
+    };
+    let mut to = BufWriter::new(File::create_new(file).map_err(fail)?);
+    let saved = Sqlite::salvage(&project.store_file(), |record| {
+        serde_json::to_writer(&mut to, &record)
+            .map_err(io::Error::from)
+            .and_then(|()| to.write_all(b"\n"))
+            .map_err(|source| StoreError::Io { path: file.to_owned(), source })
+    })
+    .map_err(remedy::store)
+    .and_then(|salvage| {
+        to.into_inner().map_err(|error| fail(error.into_error()))?.sync_all().map_err(fail)?;
+        Ok(salvage)
+    });
+    if saved.is_err() {
+        let _ = std::fs::remove_file(file);
+    }
+    let salvage = saved?;
+    if out.is_json() {
+        let (file, saved, lost) = (file.to_string_lossy(), salvage.saved, salvage.lost);
+        return out.object(&json!({"file": file, "saved": saved, "lost": lost, "openEnd": salvage.open_end}));
+    }
+    out.line(format_args!("{} events saved to {}", salvage.saved, text::line(&file.display().to_string())))?;
+    for (first, last) in salvage.lost {
+        let which = if first == last { format!("event {first}") } else { format!("events {first} to {last}") };
+        out.line(format_args!("{} {which}", out.paint(Tone::Bad, "lost")))?;
+    }
+    if salvage.open_end {
+        let mark = out.paint(Tone::Bad, "lost");
+        out.line(format_args!("{mark} perhaps more: the end of the log cannot be found"))?;
+    }
+    Ok(())
+}
+
+/// Fills an empty store with saved events: all of them, or none.
+pub fn restore(project: &Project, file: &Path, out: &mut Output) -> Done {
+    let from = File::open(file)
+        .map_err(|error| Failure::new(Code::System, format!("cannot read {}", file.display())).caused_by(error))?;
+    let mut store = Sqlite::create(&project.store_file(), Lifetime::Command).map_err(remedy::store)?;
+    let nonce = environment::random()
+        .map_err(|error| Failure::new(Code::System, "cannot get random bytes").caused_by(error))?;
+    let mut wrong = None;
+    let restored = store.transact(|transaction| {
+        let read = fill(transaction, &mut Saved::new(from, file), nonce);
+        read.map_err(|stop| match stop {
+            Stopped::Store(error) => error,
+            Stopped::Failed(failure) => {
+                wrong = Some(failure);
+                StoreError::Io { path: file.to_owned(), source: io::Error::other("it cannot be restored") }
+            }
+        })
+    });
+    let restored = restored.map_err(|error| wrong.unwrap_or_else(|| remedy::store(error)))?;
+    if out.is_json() {
+        return out.object(&json!({"file": file.to_string_lossy(), "restored": restored}));
+    }
+    out.line(format_args!("{restored} events restored from {}", text::line(&file.display().to_string())))
+}
+
+enum Stopped {
+    Store(StoreError),
+    Failed(Failure),
+}
+
+impl From<Failure> for Stopped {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// Appends every saved event by itself, so that the one that does not fit can be named.
+fn fill(transaction: &mut Transaction<'_>, saved: &mut Saved<'_>, nonce: u128) -> Result<u64, Stopped> {
+    if transaction.head() != Seq::START {
+        let failure = Failure::new(Code::Refused, "the store has events already");
+        return Err(failure
+            .hint("events are restored into an empty store: move .windlass/windlass.db* away first")
+            .into());
+    }
+    let mut restored = 0;
+    while let Some(event) = saved.next()? {
+        let id = CommitId { after: transaction.head(), nonce };
+        let commit = Commit { id, reads: BTreeMap::new(), events: vec![event] };
+        match transaction.append(&commit) {
+            Ok(Appended::At(_)) => restored += 1,
+            Ok(other) => unreachable!("a commit that read nothing is appended, not {other:?}"),
+            Err(StoreError::Unfit { source: ApplyError::Unfit { why, .. }, .. }) => {
+                return Err(saved.unfit(&why).into());
+            }
+            Err(error) => return Err(Stopped::Store(error)),
+        }
+        saved.stands_at(transaction.head());
+    }
+    Ok(restored)
+}
+
+/// The events of a file, one after the other, with what they name moved to where it is now.
+struct Saved<'f> {
+    from: BufReader<File>,
+    file: &'f Path,
+    line: u64,
+    /// Where the event that was read last had been.
+    seq: Seq,
+    /// Where each event was, and where it is now.
+    moved: BTreeMap<Seq, Seq>,
+}
+
+impl<'f> Saved<'f> {
+    fn new(from: File, file: &'f Path) -> Self {
+        Self { from: BufReader::new(from), file, line: 0, seq: Seq::START, moved: BTreeMap::new() }
+    }
+
+    fn next(&mut self) -> Result<Option<Envelope>, Failure> {
+        let mut bytes = Vec::new();
+        loop {
+            self.line += 1;
+            bytes.clear();
+            let read = self.from.by_ref().take(LINE).read_until(b'\n', &mut bytes);
+            match read.map_err(|error| self.failure("cannot be read").caused_by(error))? {
+                0 => return Ok(None),
+                _ if bytes.trim_ascii().is_empty() => {}
+                _ => break,
+            }
+        }
+        let mut object: Value = serde_json::from_slice(&bytes).map_err(|error| self.no_event(&error))?;
+        let seq = object.as_object_mut().and_then(|object| object.remove("seq"));
+        let seq = seq.and_then(|seq| seq.as_u64()).ok_or_else(|| self.no_event(&"it has no `seq`"))?;
+        if Seq(seq) <= self.seq {
+            return Err(self.failure(&format!("is event {seq}, but event {} came before it", self.seq)));
+        }
+        self.seq = Seq(seq);
+        if object.get("v").is_none() {
+            object["v"] = PRINTED_FORMAT.into();
+        }
+        self.move_debt(&mut object);
+        let mut event = decode(object.to_string().as_bytes()).map_err(|error| {
+            let failure = Failure::from_error(Code::Usage, &error);
+            self.no_event(&failure.causes.last().unwrap_or(&failure.message))
+        })?;
+        event.metadata.cause = event.metadata.cause.and_then(|cause| self.cause(cause));
+        Ok(Some(event))
+    }
+
+    /// The cause as it is now, counted back from its consequence; none if it was lost.
+    fn cause(&self, cause: Cause) -> Option<Cause> {
+        let Cause::At(seq) = cause else { return Some(cause) };
+        let here = self.moved.len() as u64 + 1;
+        let steps = here - self.moved.get(&seq)?.0;
+        Some(u32::try_from(steps).map_or(Cause::At(Seq(here - steps)), Cause::Back))
+    }
+
+    /// A debt is named after the event that made it.
+    fn move_debt(&self, object: &mut Value) {
+        let Some(debt) = object.pointer_mut("/data/debt") else { return };
+        let named = debt.as_str().and_then(|text| text.parse::<DebtId>().ok());
+        if let Some(id) = named
+            && let Some(seq) = self.moved.get(&id.seq)
+        {
+            *debt = DebtId { seq: *seq, ..id }.to_string().into();
+        }
+    }
+
+    /// The event that was read last has been written.
+    fn stands_at(&mut self, seq: Seq) {
+        self.moved.insert(self.seq, seq);
+    }
+
+    fn failure(&self, why: &str) -> Failure {
+        Failure::new(Code::Refused, format!("line {} of {} {why}", self.line, self.file.display()))
+    }
+
+    fn no_event(&self, cause: &dyn std::fmt::Display) -> Failure {
+        let failure = self.failure("is not an event").caused_by(cause);
+        failure.hint("--restore reads what `windlass doctor --export` or `windlass events --json` wrote")
+    }
+
+    fn unfit(&self, why: &str) -> Failure {
+        let failure = self.failure(&format!("(event {}) contradicts the events before it", self.seq)).caused_by(why);
+        match self.line - 1 {
+            0 => failure.hint("nothing was restored"),
+            before => failure.hint(format!(
+                "nothing was restored; the first {before} lines fit together: `head -n {before}` keeps them"
+            )),
+        }
+    }
+}

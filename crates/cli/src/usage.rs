@@ -1,0 +1,146 @@
+//! What is said about a command line that cannot be understood.
+//!
+//! clap finds what is wrong; here it is said in the words of every other failure.
+
+use std::error::Error;
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::args;
+use crate::failure::{Code, Failure};
+use crate::text;
+
+/// What somebody typed may be as long as it likes; this much of it is repeated.
+const SHOWN: usize = 60;
+
+/// The same for what a parser says about it.
+const CAUSE: usize = 300;
+
+/// How many: at least one. More than anybody has is as good as all.
+pub fn count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("expected a whole number from 1 on".to_owned()),
+        Ok(count) => Ok(count),
+        Err(_) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(usize::MAX),
+        Err(_) => Err("expected a whole number from 1 on".to_owned()),
+    }
+}
+
+/// A number that the log can hold.
+pub fn number(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|number| i64::try_from(*number).is_ok());
+    number.ok_or_else(|| format!("expected a whole number from 0 to {}", i64::MAX))
+}
+
+/// What is wrong with these words.
+pub fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
+    let wrong = Wrong { error, command: understood(words) };
+    let failure = Failure::new(Code::Usage, wrong.message());
+    let failure = match wrong.cause() {
+        Some(cause) => failure.caused_by(cause),
+        None => failure,
+    };
+    failure.hint(wrong.hint())
+}
+
+/// The command that was understood, without its arguments.
+fn understood(words: &[OsString]) -> String {
+    let root = args::command();
+    let (mut command, mut name) = (&root, "windlass".to_owned());
+    for word in words.iter().skip(1) {
+        if let Some(child) = command.find_subcommand(word) {
+            name = format!("{name} {}", child.get_name());
+            command = child;
+        }
+    }
+    name
+}
+
+struct Wrong<'e> {
+    error: &'e clap::Error,
+    command: String,
+}
+
+impl Wrong<'_> {
+    fn message(&self) -> String {
+        let argument = || self.names(ContextKind::InvalidArg).join(" and ");
+        let value = text::fit(&self.text(ContextKind::InvalidValue), SHOWN);
+        match self.error.kind() {
+            ErrorKind::InvalidValue if value.is_empty() => format!("{} needs a value", argument()),
+            ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
+                format!("`{value}` is not a value for {}", argument())
+            }
+            ErrorKind::UnknownArgument => match text::fit(&self.text(ContextKind::InvalidArg), SHOWN) {
+                option if option.starts_with('-') => format!("there is no option `{option}`"),
+                extra => format!("`{extra}` is one argument too many"),
+            },
+            ErrorKind::InvalidSubcommand => {
+                let word = text::fit(&self.text(ContextKind::InvalidSubcommand), SHOWN);
+                format!("there is no command `{word}`")
+            }
+            ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                "a command is missing".to_owned()
+            }
+            ErrorKind::MissingRequiredArgument => match self.names(ContextKind::InvalidArg).as_slice() {
+                [one] => format!("{one} is missing"),
+                _ => format!("{} are missing", argument()),
+            },
+            ErrorKind::ArgumentConflict => match self.names(ContextKind::PriorArg).join(" and ") {
+                prior if prior == argument() => format!("{prior} is given more than once"),
+                prior => format!("{} and {prior} exclude each other", argument()),
+            },
+            ErrorKind::TooManyValues => format!("{} takes no value", argument()),
+            ErrorKind::InvalidUtf8 => "an argument is not UTF-8 text".to_owned(),
+            _ => self.error.render().to_string().lines().next().unwrap_or_default().replacen("error: ", "", 1),
+        }
+    }
+
+    /// What the parser of the value says, or what could have been said.
+    fn cause(&self) -> Option<String> {
+        if let Some(source) = self.error.source() {
+            return Some(text::fit(&source.to_string(), CAUSE));
+        }
+        let known = self.strings(ContextKind::ValidValue);
+        (!known.is_empty()).then(|| format!("there are {}", known.join(", ")))
+    }
+
+    fn hint(&self) -> String {
+        let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
+        let near: Vec<_> = kinds.iter().flat_map(|kind| self.strings(*kind)).map(|name| format!("`{name}`")).collect();
+        if !near.is_empty() {
+            return format!("did you mean {}?", near.join(" or "));
+        }
+        let command = &self.command;
+        match self.error.kind() {
+            ErrorKind::UnknownArgument if self.text(ContextKind::InvalidArg).starts_with('-') => {
+                format!("`{command} --help` lists the options; text that begins with a dash goes after `--`")
+            }
+            ErrorKind::InvalidSubcommand | ErrorKind::MissingSubcommand => {
+                format!("`{command} --help` lists the commands")
+            }
+            _ => format!("`{command} --help` shows how it is used"),
+        }
+    }
+
+    fn strings(&self, kind: ContextKind) -> Vec<String> {
+        match self.error.get(kind) {
+            Some(ContextValue::String(text)) => vec![text.clone()],
+            Some(ContextValue::Strings(texts)) => texts.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn text(&self, kind: ContextKind) -> String {
+        self.strings(kind).join(" ")
+    }
+
+    /// Arguments by name alone: `--body`, `GOAL`.
+    fn names(&self, kind: ContextKind) -> Vec<String> {
+        let name = |text: &String| {
+            let word = text.split(['=', ' ']).next().unwrap_or_default();
+            word.trim_matches(['<', '>', '[', ']', '.']).to_owned()
+        };
+        self.strings(kind).iter().map(name).collect()
+    }
+}

@@ -1,0 +1,111 @@
+//! Every `console` example in the documents does what it shows.
+//!
+//! Each document gets an empty directory; its examples run in it one after the other. A line that begins with `$ ` is
+//! run by a shell, `> ` continues it, and the lines below are what it prints, on either stream. A line `...` stands for
+//! any lines, and at the end of a line for its rest. Times may be any, and the directory is called `/home/ann/shop`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::support::{WINDLASS, World, filter};
+
+const DIRECTORY: &str = "/home/ann/shop";
+
+/// A command and what it prints.
+struct Example {
+    line: usize,
+    command: String,
+    output: Vec<String>,
+}
+
+fn examples(text: &str) -> Vec<Example> {
+    let mut examples: Vec<Example> = Vec::new();
+    let mut within = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        match line {
+            "```console" => within = true,
+            "```" => within = false,
+            _ if !within => {}
+            line if line.starts_with("$ ") => {
+                examples.push(Example { line: number, command: line[2..].to_owned(), output: Vec::new() });
+            }
+            line if line.starts_with("> ") => {
+                let last = examples.last_mut().expect("a continuation has a beginning");
+                last.command = format!("{}\n{}", last.command, &line[2..]);
+            }
+            line => {
+                let last = examples.last_mut().expect("output comes from a command");
+                last.output.push(filter(line, Path::new("\0")));
+            }
+        }
+    }
+    for example in &mut examples {
+        while example.output.last().is_some_and(|line| line.is_empty()) {
+            example.output.pop();
+        }
+    }
+    examples
+}
+
+/// Whether the lines are as written, where `...` stands for any number of them.
+fn matches(written: &[String], printed: &[&str]) -> bool {
+    match written.split_first() {
+        None => printed.is_empty(),
+        Some((first, rest)) if first == "..." => (0..=printed.len()).any(|skip| matches(rest, &printed[skip..])),
+        Some((first, rest)) => printed.split_first().is_some_and(|(line, below)| {
+            let same = match first.strip_suffix("...") {
+                Some(beginning) => line.starts_with(beginning),
+                None => line == first,
+            };
+            same && matches(rest, below)
+        }),
+    }
+}
+
+/// Runs the examples of one document, and says where it is wrong.
+fn check(document: &Path) -> Vec<String> {
+    let world = World::empty();
+    std::os::unix::fs::symlink(WINDLASS, world.programs().join("windlass")).unwrap();
+    let mut wrong = Vec::new();
+    for example in examples(&fs::read_to_string(document).unwrap()) {
+        let ran = world.finish(world.program("sh").args(["-c", &format!("exec 2>&1\n{}", example.command)]));
+        let printed = filter(&ran.stdout, &world.directory).replace("$WORK", DIRECTORY);
+        let printed: Vec<_> = printed.trim_end().lines().map(str::trim_end).collect();
+        if !matches(&example.output, &printed) {
+            let Example { line, command, .. } = example;
+            let file = document.file_name().unwrap().to_string_lossy();
+            let printed = printed.join("\n");
+            wrong.push(format!("{file}, line {line}: `{command}` prints\n{printed}\n"));
+        }
+    }
+    wrong
+}
+
+fn documents() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let guides = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let mut documents: Vec<_> = guides.filter(|path| path.extension().is_some_and(|found| found == "md")).collect();
+    documents.extend(Some(root.join("README.md")).filter(|readme| readme.exists()));
+    documents.sort();
+    documents
+}
+
+#[test]
+fn examples_do_what_they_show() {
+    let wrong: Vec<_> = documents().iter().flat_map(|document| check(document)).collect();
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// Links between the documents lead somewhere.
+#[test]
+fn links_lead_somewhere() {
+    for document in documents() {
+        let text = fs::read_to_string(&document).unwrap();
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = target.split('#').next().unwrap_or_default();
+            let outside = file.contains("://") || file.is_empty();
+            let there = document.parent().unwrap().join(file).exists();
+            assert!(outside || there, "{}: {target} leads nowhere", document.display());
+        }
+    }
+}

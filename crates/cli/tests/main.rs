@@ -1,0 +1,22 @@
+//! The command line as it is used: the real binary, in a temporary project, in an environment that is always the same.
+
+#![expect(clippy::unwrap_used, reason = "what a test cannot do without is there, or the test fails")]
+
+mod support;
+
+mod docs;
+mod test_config;
+mod test_damage;
+mod test_doctor;
+mod test_events;
+mod test_graph;
+mod test_hostile;
+mod test_init;
+mod test_kill;
+mod test_many;
+mod test_output;
+mod test_project;
+mod test_task;
+mod test_trust;
+mod test_turn;
+mod test_usage;

@@ -1,0 +1,39 @@
+//! A terminal of our own, to see what a person sees.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+/// What a command writes to a terminal of this many columns, and its exit code.
+pub fn watch(command: &mut Command, columns: u16) -> (String, i32) {
+    answer(command, columns, "")
+}
+
+/// The same, where a person has typed something.
+pub fn answer(command: &mut Command, columns: u16, typed: &str) -> (String, i32) {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    tcsetwinsize(&master, Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    let path = Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()));
+    let terminal = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    command.env("TERM", "xterm-256color").stdin(terminal.try_clone().unwrap());
+    let mut child = command.stdout(terminal.try_clone().unwrap()).stderr(terminal).spawn().unwrap();
+    // Our own ends of the terminal are closed with the command, so that reading ends with the child.
+    command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    let mut shown = Vec::new();
+    let mut buffer = [0; 4096];
+    let mut master = File::from(master);
+    master.write_all(typed.as_bytes()).unwrap();
+    while let Ok(count @ 1..) = master.read(&mut buffer) {
+        shown.extend_from_slice(&buffer[..count]);
+    }
+    let code = child.wait().unwrap().code().unwrap_or(-1);
+    (String::from_utf8(shown).unwrap().replace("\r\n", "\n"), code)
+}

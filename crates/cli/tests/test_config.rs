@@ -1,0 +1,164 @@
+//! `windlass config check` and `schema`: every mistake is shown in its place
+
+use std::time::{Duration, Instant};
+
+use insta::assert_snapshot;
+
+use crate::support::World;
+
+fn check(world: &World, text: impl AsRef<[u8]>) -> String {
+    world.write(".windlass/config.yaml", text);
+    world.fails(&["config", "check"])
+}
+
+#[test]
+fn mistakes() {
+    let world = World::new();
+    assert_snapshot!(check(&world, "version: 1\nhoooks: {}\n"), @"
+    error: unknown key `hoooks`
+     --> $WORK/.windlass/config.yaml:2:1
+      |
+    2 | hoooks: {}
+      | ^^^^^^
+    hint: did you mean `hooks`?
+    [64 config]
+    ");
+    assert_snapshot!(check(&world, "hooks:\n  stop:\n    - comand: ./check.sh\n"), @"
+    error: unknown key `comand`
+     --> $WORK/.windlass/config.yaml:3:7
+      |
+    3 |     - comand: ./check.sh
+      |       ^^^^^^
+    hint: did you mean `command`?
+    [64 config]
+    ");
+    assert_snapshot!(check(&world, "agent: claude\nagent: codex\n"), @"
+    error: the key `agent` is given twice
+     --> $WORK/.windlass/config.yaml:2:1
+      |
+    2 | agent: codex
+      | ^^^^^
+    hint: the first one is on line 1; keep one of them
+    [64 config]
+    ");
+    assert_snapshot!(check(&world, "limits:\n  max_iterations: many\n"), @"
+    error: `max_iterations`: expected a whole number, 1 or more, found the text `many`
+     --> $WORK/.windlass/config.yaml:2:19
+      |
+    2 |   max_iterations: many
+      |                   ^^^^
+    [64 config]
+    ");
+    assert_snapshot!(check(&world, "hooks:\n  stop:\n    - command: ./c\n      timeout: 5 lightyears\n"), @"
+    error: `timeout`: expected a number of seconds, or a length of time such as `500ms`, `30s`, `2m`, `4h`, found the text `5 lightyears`
+     --> $WORK/.windlass/config.yaml:4:16
+      |
+    4 |       timeout: 5 lightyears
+      |                ^^^^^^^^^^^^
+    [64 config]
+    ");
+    assert_snapshot!(check(&world, "hooks:\n  stop:\n    - command: ./c\n      priority: high\n"), @"
+    error: `priority`: expected a whole number, found the text `high`
+     --> $WORK/.windlass/config.yaml:4:17
+      |
+    4 |       priority: high
+      |                 ^^^^
+    [64 config]
+    ");
+    assert_snapshot!(check(&world, "hooks: [stop: {\n"), @"
+    error: this `{` is not closed
+     --> $WORK/.windlass/config.yaml:1:15
+      |
+    1 | hooks: [stop: {
+      |               ^
+    [64 config]
+    ");
+    assert_snapshot!(check(&world, b"agent: \"caf\xe9\"\n"), @r#"
+    error: not UTF-8 text: byte 0xe9 at offset 11
+     --> $WORK/.windlass/config.yaml:1:12
+      |
+    1 | agent: "caf�"
+      |            ^
+    hint: save the file as UTF-8
+    [64 config]
+    "#);
+    assert_snapshot!(check(&world, "hooks:\n  before_submit: [creat_pr]\n"), @"
+    error: unknown built-in hook `creat_pr`
+     --> $WORK/.windlass/config.yaml:2:19
+      |
+    2 |   before_submit: [creat_pr]
+      |                   ^^^^^^^^
+    hint: did you mean `create_pr`?
+    [64 config]
+    ");
+}
+
+/// Programs get the place in the message.
+#[test]
+fn mistakes_as_json() {
+    let world = World::new();
+    world.write(".windlass/config.yaml", "version: 1\nhoooks: {}\n");
+    assert_snapshot!(world.run(&["config", "check", "--json"]), @r#"
+    {"error":{"causes":[],"code":"config","hint":"did you mean `hooks`?","message":"$WORK/.windlass/config.yaml:2:1: unknown key `hoooks`"}}
+    [exit 64]
+    "#);
+}
+
+#[test]
+fn a_hundred_kilobytes_of_brackets() {
+    let world = World::new();
+    for text in ["[".repeat(100_000), "{a: ".repeat(25_000), "- ".repeat(50_000)] {
+        let began = Instant::now();
+        let said = check(&world, &text);
+        assert!(said.starts_with("error: nested too deeply"), "{said}");
+        // Two processes were started; the bound is generous for a busy machine.
+        assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    }
+}
+
+/// A wrong configuration keeps nobody from looking at the tasks.
+#[test]
+fn what_needs_no_configuration_works_without() {
+    let world = World::with_tasks(&["One"]);
+    world.write(".windlass/config.yaml", "hoooks: {}\n");
+    for words in [&["task", "list"][..], &["task", "show", "T1"], &["events"], &["task", "graph"]] {
+        world.ok(words);
+    }
+    assert_snapshot!(world.fails(&["task", "add", "Two"]), @"
+    error: unknown key `hoooks`
+     --> $WORK/.windlass/config.yaml:1:1
+      |
+    1 | hoooks: {}
+      | ^^^^^^
+    hint: did you mean `hooks`?
+    [64 config]
+    ");
+    assert_snapshot!(world.run(&["doctor"]), @"
+    wrong  configuration
+           $WORK/.windlass/config.yaml:1:1: unknown key `hoooks`
+           hint: `windlass config check` shows the place
+    ok     store          2 events
+    [exit 1]
+    ");
+}
+
+#[test]
+fn other_files() {
+    let world = World::new();
+    world.write("other.yaml", "version: 1\nagent: claude\n");
+    assert_snapshot!(world.run(&["config", "check", "other.yaml"]), @"
+    ok  $WORK/other.yaml
+        hooks       none
+        task types  none
+        agents      none
+    ");
+    assert_snapshot!(world.run(&["config", "check", "other.yaml", "--json"]), @r#"{"agents":[],"effectfulHooks":0,"exists":true,"file":"$WORK/other.yaml","hooks":0,"ok":true,"points":{},"taskTypes":[]}"#);
+    assert_snapshot!(world.fails(&["config", "check", "missing.yaml"]), @"
+    error: $WORK/missing.yaml: there is no such file
+    [64 config]
+    ");
+    assert_snapshot!(world.fails(&["config", "check", "."]), @"
+    error: $WORK/.: is a directory, not a file
+    [64 config]
+    ");
+}

@@ -1,0 +1,184 @@
+//! Flipped bytes: what is sound is shown and saved, what is not is named
+
+use std::fs;
+
+use insta::assert_snapshot;
+
+use crate::support::World;
+
+/// A project whose store is one file, with nothing beside it.
+fn settled(goals: &[&str]) -> World {
+    let world = World::with_tasks(goals);
+    world.ok(&["backup", "copy.db"]);
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = fs::remove_file(world.path(&format!(".windlass/windlass.db{suffix}")));
+    }
+    fs::rename(world.path("copy.db"), world.path(".windlass/windlass.db")).unwrap();
+    world
+}
+
+/// Flips a bit in the letter that follows each of these bytes.
+fn flip(world: &World, before: &str) {
+    let file = world.path(".windlass/windlass.db");
+    let mut bytes = fs::read(&file).unwrap();
+    let before = before.as_bytes();
+    let places: Vec<_> = (0..bytes.len() - before.len()).filter(|at| bytes[*at..].starts_with(before)).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        bytes[at + before.len()] ^= 1;
+    }
+    fs::write(file, bytes).unwrap();
+}
+
+#[test]
+fn an_event_is_damaged() {
+    let world = settled(&["One", "Two", "Three"]);
+    flip(&world, r#""data":{"goal":"Tw"#);
+    assert_snapshot!(world.run(&["events"]), @"
+         1  <time>  T1     task_created              One
+         2  <time>  T1     task_ready
+    error: event 3 of $WORK/.windlass/windlass.db does not match its digest
+    hint: `windlass doctor --export sound.jsonl` saves every sound event; `windlass doctor` says what is damaged
+    [exit 1]
+    ");
+    let json = world.run(&["events", "--json"]);
+    assert_eq!((json.code, json.stdout.lines().count(), json.stderr.as_str()), (1, 3, ""));
+    assert!(json.stdout.lines().last().unwrap().starts_with(r#"{"error":"#), "{json}");
+    assert_snapshot!(world.run(&["doctor"]), @"
+    ok     configuration  1 hook that runs something; trust: trusted
+    wrong  store          6 events
+           event 3: does not match its digest
+           hint: `windlass doctor --export sound.jsonl` saves every sound event, --restore puts them into a new store
+    [exit 1]
+    ");
+    assert_snapshot!(world.run(&["doctor", "--rebuild"]), @"
+    ok     configuration  1 hook that runs something; trust: trusted
+    wrong  store          $WORK/.windlass/windlass.db
+           event 3 of $WORK/.windlass/windlass.db does not match its digest
+           hint: `windlass doctor --export sound.jsonl` saves every sound event; `windlass doctor` says what is damaged
+    [exit 1]
+    ");
+    assert_snapshot!(world.run(&["doctor", "--export", "sound.jsonl"]), @"
+    5 events saved to sound.jsonl
+    lost event 3
+    ");
+    assert_snapshot!(world.run(&["doctor", "--export", "again.jsonl", "--json"]), @r#"{"file":"again.jsonl","lost":[[3,3]],"openEnd":false,"saved":5}"#);
+    // Without the event that made T2 its others mean nothing: the restored store ends before them.
+    fs::remove_file(world.path(".windlass/windlass.db")).unwrap();
+    assert_snapshot!(world.fails(&["doctor", "--restore", "sound.jsonl"]), @"
+    error: line 3 of sound.jsonl (event 4) contradicts the events before it
+    caused by: there is no task T2
+    hint: nothing was restored; the first 2 lines fit together: `head -n 2` keeps them
+    [1 refused]
+    ");
+    let saved = fs::read_to_string(world.path("sound.jsonl")).unwrap();
+    let sound: String = saved.lines().take(2).map(|line| format!("{line}\n")).collect();
+    world.write("before.jsonl", sound);
+    world.ok(&["doctor", "--restore", "before.jsonl"]);
+    assert_snapshot!(world.run(&["task", "list"]), @"T1  ready  P2  One");
+}
+
+#[test]
+fn a_row_is_damaged() {
+    let world = settled(&["One", "Two"]);
+    flip(&world, r#""id":"T2","goal":"Tw"#);
+    assert_snapshot!(world.run(&["doctor"]), @"
+    ok     configuration  1 hook that runs something; trust: trusted
+    wrong  store          4 events
+           tasks 2 differs from the log
+           hint: the log is sound: `windlass doctor --rebuild` folds the rows anew
+    [exit 1]
+    ");
+    assert_snapshot!(world.run(&["doctor", "--rebuild"]), @"
+    ok     configuration  1 hook that runs something; trust: trusted
+    ok     store          4 events
+    ");
+    assert_snapshot!(world.run(&["task", "list"]), @"
+    T1  ready  P2  One
+    T2  ready  P2  Two
+    ");
+}
+
+#[test]
+fn a_row_that_cannot_be_read() {
+    let world = settled(&["One", "Two"]);
+    flip(&world, r#""id":"T2","goal"#);
+    assert_snapshot!(world.fails(&["task", "show", "T2"]), @"
+    error: a row of the store $WORK/.windlass/windlass.db cannot be read
+    caused by: Conversion error from type Text at index: 0, expected `:` at line 1 column 20
+    hint: if the log is sound, `windlass doctor --rebuild` folds the rows anew
+    [1 store]
+    ");
+    assert_snapshot!(world.run(&["doctor"]), @"
+    ok     configuration  1 hook that runs something; trust: trusted
+    wrong  store          4 events
+           tasks 2 differs from the log
+           hint: the log is sound: `windlass doctor --rebuild` folds the rows anew
+    [exit 1]
+    ");
+    assert_snapshot!(world.run(&["doctor", "--rebuild"]), @"
+    ok     configuration  1 hook that runs something; trust: trusted
+    ok     store          4 events
+    ");
+}
+
+#[test]
+fn it_is_no_store_at_all() {
+    let world = World::new();
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = fs::remove_file(world.path(&format!(".windlass/windlass.db{suffix}")));
+    }
+    world.write(
+        ".windlass/windlass.db",
+        "this is text, and long enough to be taken for a header of something else".repeat(20),
+    );
+    assert_snapshot!(world.fails(&["task", "list"]), @"
+    error: $WORK/.windlass/windlass.db is not a store of Windlass
+    hint: move $WORK/.windlass/windlass.db away and restore a backup, or run `windlass init` for an empty store
+    [1 store]
+    ");
+    assert_snapshot!(world.run(&["doctor"]), @"
+    ok     configuration  1 hook that runs something; trust: trusted
+    wrong  store          $WORK/.windlass/windlass.db
+           $WORK/.windlass/windlass.db is not a store of Windlass
+           hint: move $WORK/.windlass/windlass.db away and restore a backup, or run `windlass init` for an empty store
+    [exit 1]
+    ");
+    assert_snapshot!(world.fails(&["doctor", "--export", "x.jsonl"]), @"
+    error: $WORK/.windlass/windlass.db is not a store of Windlass
+    hint: move $WORK/.windlass/windlass.db away and restore a backup, or run `windlass init` for an empty store
+    [1 store]
+    ");
+    assert!(!world.path("x.jsonl").exists());
+    world.write(".windlass/windlass.db", "");
+    assert_snapshot!(world.run(&["task", "list"]), @"
+    error: $WORK/.windlass/windlass.db is not a store of Windlass
+    hint: move $WORK/.windlass/windlass.db away and restore a backup, or run `windlass init` for an empty store
+    [exit 1]
+    ");
+}
+
+/// Wherever a byte is flipped: no panic, no silence, no wrong answer.
+#[test]
+fn a_byte_anywhere() {
+    let world = settled(&["One", "Two", "Three"]);
+    let file = world.path(".windlass/windlass.db");
+    let whole = fs::read(&file).unwrap();
+    let expected = world.ok(&["events", "--json"]);
+    for at in (0..whole.len()).step_by(whole.len() / 24 + 1) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x55;
+        for suffix in ["-wal", "-shm"] {
+            let _ = fs::remove_file(world.path(&format!(".windlass/windlass.db{suffix}")));
+        }
+        fs::write(&file, bytes).unwrap();
+        let ran = world.run(&["events", "--json"]);
+        let doctor = world.run(&["doctor"]);
+        for ran in [&ran, &doctor] {
+            assert!([0, 1].contains(&ran.code) && !ran.stderr.contains("panick"), "byte {at}\n{ran}");
+        }
+        let shown: Vec<_> = ran.stdout.lines().filter(|line| !line.starts_with(r#"{"error""#)).collect();
+        assert!(expected.lines().zip(&shown).all(|(expected, shown)| expected == *shown), "byte {at}\n{ran}");
+        assert!(ran.code == 1 || doctor.code == 1 || shown.len() == expected.lines().count(), "byte {at}\n{ran}");
+    }
+}

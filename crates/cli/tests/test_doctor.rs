@@ -1,0 +1,149 @@
+//! `windlass doctor` and `backup`, on a store that is sound
+
+use std::fs;
+
+use insta::assert_snapshot;
+
+use crate::support::World;
+
+fn remove_store(world: &World) {
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = fs::remove_file(world.path(&format!(".windlass/windlass.db{suffix}")));
+    }
+}
+
+/// Tasks with dependencies, claims, blocks and reviews.
+fn history() -> World {
+    let world = World::new();
+    world.ok(&["task", "add", "Parse", "--label", "agent", "--body", "all of it"]);
+    world.ok(&["task", "add", "Test", "--depends", "T1"]);
+    world.ok(&["task", "claim", "--owner", "worker-1"]);
+    world.ok(&["task", "complete", "T1", "--epoch", "1", "--result", "done"]);
+    world.ok(&["task", "block", "T2", "--reason", "how?"]);
+    world
+}
+
+#[test]
+fn a_sound_project() {
+    let world = World::with_tasks(&["One"]);
+    assert_snapshot!(world.run(&["doctor"]), @"
+    ok     configuration  1 hook that runs something; trust: trusted
+    ok     store          2 events
+    ");
+    assert_snapshot!(world.run(&["doctor", "--json"]), @r#"{"checks":[{"check":"configuration","hint":null,"note":"1 hook that runs something; trust: trusted","ok":true,"problems":[]},{"check":"store","hint":null,"note":"2 events","ok":true,"problems":[]}],"ok":true}"#);
+    assert_snapshot!(world.run(&["doctor", "--rebuild"]), @"
+    ok     configuration  1 hook that runs something; trust: trusted
+    ok     store          2 events
+    ");
+}
+
+#[test]
+fn a_backup_is_a_store() {
+    let world = history();
+    assert_snapshot!(world.run(&["backup", "monday.db"]), @"saved to monday.db");
+    assert_snapshot!(world.fails(&["backup", "monday.db"]), @"
+    error: monday.db already exists
+    hint: choose another name; nothing is overwritten
+    [1 store]
+    ");
+    assert_snapshot!(world.fails(&["backup", "no/such/directory.db"]), @"
+    error: cannot write no/such/directory.db
+    caused by: there is no directory no/such
+    [1 system]
+    ");
+    let events = world.lines(&["events"]);
+    world.ok(&["task", "add", "Later"]);
+    remove_store(&world);
+    fs::copy(world.path("monday.db"), world.path(".windlass/windlass.db")).unwrap();
+    assert_eq!(world.lines(&["events"]), events);
+    assert_eq!(world.json(&["task", "add", "Next"])["id"], "T4");
+    world.ok(&["doctor"]);
+}
+
+#[test]
+fn what_was_exported_is_restored() {
+    let world = history();
+    let (events, tasks) = (world.lines(&["events"]), world.lines(&["task", "list", "--all"]));
+    assert_snapshot!(world.run(&["doctor", "--export", "sound.jsonl"]), @"14 events saved to sound.jsonl");
+    assert_snapshot!(world.fails(&["doctor", "--export", "sound.jsonl"]), @"
+    error: cannot write sound.jsonl
+    caused by: File exists (os error 17)
+    hint: choose another name; nothing is overwritten
+    [1 system]
+    ");
+    assert_snapshot!(world.fails(&["doctor", "--restore", "sound.jsonl"]), @"
+    error: the store has events already
+    hint: events are restored into an empty store: move .windlass/windlass.db* away first
+    [1 refused]
+    ");
+    remove_store(&world);
+    assert_snapshot!(world.run(&["doctor", "--restore", "sound.jsonl"]), @"14 events restored from sound.jsonl");
+    assert_eq!(world.lines(&["events"]), events);
+    assert_eq!(world.lines(&["task", "list", "--all"]), tasks);
+    world.ok(&["doctor"]);
+    assert_eq!(world.json(&["task", "add", "Next"])["id"], "T4");
+}
+
+/// Positions that are missing are closed up, and what names a position moves along.
+#[test]
+fn gaps_are_closed() {
+    let world = history();
+    let events = world.lines(&["events"]);
+    let suggestion = events.iter().position(|event| event["type"] == "agent_metrics").expect("metrics of the agent");
+    let kept: Vec<_> = events.iter().enumerate().filter(|(i, _)| *i != suggestion).map(|(_, event)| event).collect();
+    world.write("kept.jsonl", kept.iter().map(|event| format!("{event}\n")).collect::<String>());
+    remove_store(&world);
+    assert_eq!(world.json(&["doctor", "--restore", "kept.jsonl"])["restored"], kept.len());
+    let restored = world.lines(&["events"]);
+    let named = |events: &[serde_json::Value], event: &serde_json::Value| {
+        let cause = &event["metadata"]["cause"];
+        events.iter().find(|other| other["seq"] == *cause).map(|cause| cause["type"].clone())
+    };
+    for (before, after) in kept.iter().zip(&restored) {
+        assert_eq!((&before["type"], &before["data"]), (&after["type"], &after["data"]));
+        assert_eq!(named(&events, before), named(&restored, after));
+    }
+    assert_eq!(restored.last().unwrap()["seq"], kept.len());
+    world.ok(&["doctor"]);
+}
+
+#[test]
+fn what_cannot_be_restored_is_named_and_nothing_is_done() {
+    let world = history();
+    let events = world.lines(&["events"]);
+    let file = |name: &str, lines: &[String]| drop(world.write(name, lines.join("\n")));
+    let lines: Vec<_> = events.iter().map(ToString::to_string).collect();
+    file("without-first.jsonl", &lines[1..]);
+    file("twice.jsonl", &[&lines[..2], &lines[1..]].concat());
+    file("nonsense.jsonl", &[lines[0].clone(), "{\"seq\": 2}".to_owned()]);
+    file("text.jsonl", &["hello".to_owned()]);
+    remove_store(&world);
+    assert_snapshot!(world.fails(&["doctor", "--restore", "without-first.jsonl"]), @"
+    error: line 1 of without-first.jsonl (event 2) contradicts the events before it
+    caused by: there is no task T1
+    hint: nothing was restored
+    [1 refused]
+    ");
+    assert_snapshot!(world.fails(&["doctor", "--restore", "twice.jsonl"]), @"
+    error: line 3 of twice.jsonl is event 2, but event 2 came before it
+    [1 refused]
+    ");
+    assert_snapshot!(world.fails(&["doctor", "--restore", "nonsense.jsonl"]), @"
+    error: line 2 of nonsense.jsonl is not an event
+    caused by: missing field `type` at line 1 column 7
+    hint: --restore reads what `windlass doctor --export` or `windlass events --json` wrote
+    [1 refused]
+    ");
+    assert_snapshot!(world.fails(&["doctor", "--restore", "text.jsonl"]), @"
+    error: line 1 of text.jsonl is not an event
+    caused by: expected value at line 1 column 1
+    hint: --restore reads what `windlass doctor --export` or `windlass events --json` wrote
+    [1 refused]
+    ");
+    assert_snapshot!(world.fails(&["doctor", "--restore", "missing.jsonl"]), @"
+    error: cannot read missing.jsonl
+    caused by: No such file or directory (os error 2)
+    [1 system]
+    ");
+    assert!(world.lines(&["events"]).is_empty());
+}

@@ -1,0 +1,107 @@
+//! `windlass events`
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::support::World;
+
+#[test]
+fn everything_that_happened() {
+    let world = World::new();
+    world.ok(&["task", "add", "Parse", "--label", "agent"]);
+    world.ok(&["task", "add", "Test", "--depends", "T1"]);
+    world.ok(&["task", "claim", "--owner", "worker-1"]);
+    world.ok(&["task", "block", "T1", "--epoch", "1", "--reason", "which\nlanguage?"]);
+    assert_snapshot!(world.run(&["events"]), @"
+    1  <time>  T1     task_created              Parse
+    2  <time>  T1     task_ready
+    3  <time>  T2     task_created              Test
+    4  <time>  T2     dependency_added          T2 depends_on T1
+    5  <time>  T1     task_claimed              by worker-1 (epoch 1)
+    6  <time>  T1     task_started
+    7  <time>  T1     task_blocked              which⏎language?
+    ");
+    assert_snapshot!(world.run(&["events", "--task", "T2", "--type", "task_created"]), @"     3  <time>  T2     task_created              Test");
+    assert_snapshot!(world.run(&["events", "--from", "3", "--limit", "1"]), @"     3  <time>  T2     task_created              Test");
+    assert_snapshot!(world.run(&["events", "--from", "99"]), @"");
+}
+
+#[test]
+fn the_envelope() {
+    let world = World::new();
+    world.ok(&["task", "add", "Parse"]);
+    world.ok(&["task", "add", "Test", "--depends", "T1"]);
+    world.ok(&["task", "complete", "T1"]);
+    assert_snapshot!(world.run(&["events", "--json", "--from", "3"]), @r#"
+    {"seq":3,"timestamp":"<time>","type":"task_created","nodeId":"T2","data":{"goal":"Test","deliverables":[],"labels":[],"priority":2},"metadata":{"triggeredBy":"ann","depth":0}}
+    {"seq":4,"timestamp":"<time>","type":"dependency_added","nodeId":"T2","data":{"fromId":"T2","toId":"T1","edgeType":"depends_on"},"metadata":{"triggeredBy":"ann","depth":0}}
+    {"seq":5,"timestamp":"<time>","type":"task_completed","nodeId":"T1","data":{"artifacts":[]},"metadata":{"triggeredBy":"ann","depth":0}}
+    {"seq":6,"timestamp":"<time>","type":"task_ready","nodeId":"T2","data":{},"metadata":{"triggeredBy":"ann","cause":5,"depth":1}}
+    {"seq":7,"timestamp":"<time>","type":"dependency_satisfied","nodeId":"T2","data":{"dependentTaskId":"T2","completedTaskId":"T1"},"metadata":{"triggeredBy":"ann","cause":5,"depth":1}}
+    "#);
+    let events = world.lines(&["events"]);
+    let positions: Vec<_> = events.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
+    assert!(positions.is_sorted_by(|one, two| one < two), "{positions:?}");
+    // Whatever has a cause names an event that came before it.
+    for event in &events {
+        assert!(event["metadata"]["cause"].as_u64().is_none_or(|cause| cause < event["seq"].as_u64().unwrap()));
+    }
+}
+
+#[test]
+fn what_there_is_not() {
+    let world = World::with_tasks(&["One"]);
+    assert_snapshot!(world.fails(&["events", "--type", "task_complet"]), @"
+    error: `task_complet` is not a value for --type
+    caused by: no event type is called `task_complet`; did you mean `task_completed`?
+    hint: `windlass events --help` shows how it is used
+    [64 usage]
+    ");
+    assert_snapshot!(world.fails(&["events", "--task", "T7"]), @"
+    error: there is no task T7
+    hint: `windlass task list --all` shows every task
+    [1 not_found]
+    ");
+    assert_snapshot!(world.fails(&["events", "--from", "18446744073709551615"]), @"
+    error: `18446744073709551615` is not a value for --from
+    caused by: expected a whole number from 0 to 9223372036854775807
+    hint: `windlass events --help` shows how it is used
+    [64 usage]
+    ");
+    assert_snapshot!(world.fails(&["events", "--from=-1"]), @"
+    error: `-1` is not a value for --from
+    caused by: expected a whole number from 0 to 9223372036854775807
+    hint: `windlass events --help` shows how it is used
+    [64 usage]
+    ");
+}
+
+/// A follower hears of another process's command, and ends when its reader does.
+#[test]
+fn following() {
+    let world = World::with_tasks(&["One"]);
+    let mut command = world.command(&["events", "--follow", "--json", "--type", "task_created"]);
+    let mut follower = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
+    let mut goal =
+        || -> Value { serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap()["data"]["goal"].take() };
+    assert_eq!(goal(), json!("One"));
+    // It has caught up: what it prints from now on was told to it.
+    for name in ["Two", "Three"] {
+        world.ok(&["task", "add", name]);
+        assert_eq!(goal(), json!(name));
+    }
+    // Nothing more happens: it has to notice by itself.
+    drop(lines);
+    let ended = follower.wait_with_output().unwrap();
+    assert!(ended.status.success() && ended.stderr.is_empty(), "{ended:?}");
+}
+
+#[test]
+fn following_stops_at_a_limit() {
+    let world = World::with_tasks(&["One", "Two"]);
+    assert_eq!(world.lines(&["events", "--follow", "--limit", "3"]).len(), 3);
+}

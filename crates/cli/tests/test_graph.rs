@@ -1,0 +1,171 @@
+//! `windlass task graph`
+
+use insta::assert_snapshot;
+use windlass_engine::{Authority, Command, NewTask, Origin, Registry, Rules, TaskId, Timestamp};
+use windlass_store::{Lifetime, Sqlite};
+
+use crate::support::World;
+
+/// A diamond, a tail, a reference, and a task by itself.
+fn diamond() -> World {
+    let world = World::new();
+    world.ok(&["task", "add", "Design"]);
+    world.ok(&["task", "add", "Parse", "--depends", "T1"]);
+    world.ok(&["task", "add", "Print", "--depends", "T1"]);
+    world.ok(&["task", "add", "Ship", "--depends", "T2", "--depends", "T3"]);
+    world.ok(&["task", "add", "Tell", "--depends", "T4"]);
+    world.ok(&["task", "add", "Sleep"]);
+    world.ok(&["task", "link", "T6", "references", "T1"]);
+    world
+}
+
+#[test]
+fn a_diamond() {
+    let world = diamond();
+    assert_snapshot!(world.run(&["task", "graph"]), @"
+    T1  ready  Design
+    ├─ T2  created  Parse
+    │  └─ T4  created  Ship
+    │     └─ T5  created  Tell
+    └─ T3  created  Print
+       └─ T4  created  (see above)
+    T6  ready  Sleep
+    T6 references T1
+    ");
+    assert_snapshot!(world.run(&["task", "graph", "--format", "dot"]), @r#"
+    digraph windlass {
+      node [shape=box];
+      T1 [label="T1 ready\nDesign"];
+      T2 [label="T2 created\nParse"];
+      T3 [label="T3 created\nPrint"];
+      T4 [label="T4 created\nShip"];
+      T5 [label="T5 created\nTell"];
+      T6 [label="T6 ready\nSleep"];
+      T2 -> T1 [label="depends_on"];
+      T3 -> T1 [label="depends_on"];
+      T4 -> T2 [label="depends_on"];
+      T4 -> T3 [label="depends_on"];
+      T5 -> T4 [label="depends_on"];
+      T6 -> T1 [label="references"];
+    }
+    "#);
+    assert_snapshot!(world.run(&["task", "graph", "--format", "mermaid"]), @r#"
+    graph TD
+      T1["T1 ready: Design"]
+      T2["T2 created: Parse"]
+      T3["T3 created: Print"]
+      T4["T4 created: Ship"]
+      T5["T5 created: Tell"]
+      T6["T6 ready: Sleep"]
+      T2 -- depends_on --> T1
+      T3 -- depends_on --> T1
+      T4 -- depends_on --> T2
+      T4 -- depends_on --> T3
+      T5 -- depends_on --> T4
+      T6 -- references --> T1
+    "#);
+    let json = world.json(&["task", "graph"]);
+    assert_eq!((json["tasks"].as_array().unwrap().len(), json["edges"].as_array().unwrap().len()), (6, 6));
+    assert_eq!(
+        world.run(&["task", "graph", "--format", "json"]).stdout,
+        world.run(&["task", "graph", "--json"]).stdout
+    );
+    world.ok(&["task", "complete", "T1"]);
+    assert_snapshot!(world.run(&["task", "graph", "--open"]), @"
+    T2  ready  Parse
+    └─ T4  created  Ship
+       └─ T5  created  Tell
+    T3  ready  Print
+    └─ T4  created  (see above)
+    T6  ready  Sleep
+    ");
+}
+
+#[test]
+fn nothing_to_draw() {
+    let world = World::new();
+    assert_snapshot!(world.run(&["task", "graph"]), @"no tasks; `windlass task add GOAL` makes one");
+    assert_snapshot!(world.run(&["task", "graph", "--format", "dot"]), @"
+    digraph windlass {
+      node [shape=box];
+    }
+    ");
+    assert_snapshot!(world.fails(&["task", "graph", "--format", "svg"]), @"
+    error: `svg` is not a value for --format
+    caused by: there are text, dot, mermaid, json
+    hint: `windlass task graph --help` shows how it is used
+    [64 usage]
+    ");
+}
+
+#[test]
+fn hostile_goals_stay_inside_their_boxes() {
+    let world = World::with_tasks(&[
+        "\"]; T9 [label=\"x\\\"",
+        "end\\",
+        "a\u{1b}[2J\nb",
+        "<script>alert(1)</script> --> T1",
+        "\u{202e}backwards",
+    ]);
+    assert_snapshot!(world.run(&["task", "graph"]), @r#"
+    T1  ready  "]; T9 [label="x\"
+    T2  ready  end\
+    T3  ready  a\u{1b}[2J⏎b
+    T4  ready  <script>alert(1)</script> --> T1
+    T5  ready  \u{202e}backwards
+    "#);
+    assert_snapshot!(world.run(&["task", "graph", "--format", "dot"]), @r#"
+    digraph windlass {
+      node [shape=box];
+      T1 [label="T1 ready\n\"]; T9 [label=\"x\\\""];
+      T2 [label="T2 ready\nend\\"];
+      T3 [label="T3 ready\na\\u{1b}[2J⏎b"];
+      T4 [label="T4 ready\n<script>alert(1)</script> --> T1"];
+      T5 [label="T5 ready\n\\u{202e}backwards"];
+    }
+    "#);
+    assert_snapshot!(world.run(&["task", "graph", "--format", "mermaid"]), @r#"
+    graph TD
+      T1["T1 ready: #34;#93;#59; T9 #91;label#61;#34;x#92;#34;"]
+      T2["T2 ready: end#92;"]
+      T3["T3 ready: a#92;u#123;1b#125;#91;2J#9166;b"]
+      T4["T4 ready: #60;script#62;alert#40;1#41;#60;/script#62; --#62; T1"]
+      T5["T5 ready: #92;u#123;202e#125;backwards"]
+    "#);
+}
+
+#[test]
+fn a_chain_of_three_thousand() {
+    let world = World::new();
+    let mut store = Sqlite::open(&world.path(".windlass/windlass.db"), Lifetime::Service).unwrap();
+    let rules = Rules { registry: Registry::with_builtins(), effects: None };
+    let at = Timestamp::from_millis(1_768_644_000_000);
+    let origin = Origin { by: "ann".to_owned(), at, authority: Authority::Person, run: None };
+    store
+        .transact(|transaction| {
+            for number in 0..3000 {
+                let depends_on = if number == 0 { vec![] } else { vec![TaskId(number)] };
+                let new = NewTask { goal: format!("Link {number}"), depends_on, ..NewTask::default() };
+                let made = transaction.execute(&rules, &origin, &Command::CreateTask(new), u128::from(number));
+                made.expect("a chain is legal");
+            }
+            Ok(())
+        })
+        .unwrap();
+    drop(store);
+    let text = world.ok(&["task", "graph"]);
+    // What would hang too far to the right begins again at the left.
+    assert_snapshot!(text.lines().skip(10).take(5).collect::<Vec<_>>().join("\n"), @"
+                               └─ T11  created  Link 10
+                                  └─ T12  created  Link 11
+                                     └─ T13  created  Link 12  (goes on below)
+    T13  created  Link 12
+    └─ T14  created  Link 13
+    ");
+    assert!(text.lines().last().unwrap().ends_with("T3000  created  Link 2999"));
+    assert!(text.lines().all(|line| line.chars().count() < 80));
+    assert_eq!(world.ok(&["task", "graph", "--format", "dot"]).lines().count(), 3000 + 2999 + 3);
+    assert_eq!(world.ok(&["task", "graph", "--format", "mermaid"]).lines().count(), 3000 + 2999 + 1);
+    // A circle through all of it is found.
+    assert!(world.fails(&["task", "depend", "T1", "T3000"]).contains("that would be a circle"));
+}

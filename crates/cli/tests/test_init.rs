@@ -1,0 +1,139 @@
+//! `windlass init` and `windlass status`
+
+use std::fs;
+
+use insta::assert_snapshot;
+
+use crate::support::World;
+
+#[test]
+fn a_project_is_made_and_looked_at() {
+    let world = World::empty();
+    world.write("Cargo.toml", "");
+    world.write(".git/HEAD", "ref: refs/heads/main\n");
+    assert_snapshot!(world.run(&["init"]), @r#"
+    created $WORK/.windlass/config.yaml
+      tests    cargo test
+      agents   none found
+      git      main
+
+    Next:
+      windlass config check              what the configuration says
+      windlass task add "what to do"     the first task
+      windlass task ready                what can be worked on
+    "#);
+    assert_snapshot!(world.run(&["init"]), @"
+    There is a project already: $WORK
+    Nothing was changed.
+    ");
+    assert_snapshot!(world.run(&["status"]), @"
+    project  $WORK
+    tasks    none yet; `windlass task add GOAL` makes one
+    ");
+    assert_snapshot!(world.run(&["config", "check"]), @"
+    ok  $WORK/.windlass/config.yaml
+        hooks       1 at before_submit
+        task types  none
+        agents      none
+
+    checked, but this version runs no hooks yet:
+      before_submit[0]
+        create_pr (git: push the branch, and open a change on the forge)
+    ");
+    let ignored = fs::read_to_string(world.path(".windlass/.gitignore")).unwrap();
+    assert!(ignored.lines().any(|line| line == "windlass.db*"), "{ignored}");
+}
+
+#[test]
+fn programs_read_the_same() {
+    let world = World::empty();
+    world.write("go.mod", "");
+    assert_snapshot!(world.run(&["init", "--json"]), @r#"{"config":"$WORK/.windlass/config.yaml","created":true,"found":{"agents":[],"git":null,"tests":"go test ./..."},"project":"$WORK"}"#);
+    assert_snapshot!(world.run(&["init", "--json"]), @r#"{"config":"$WORK/.windlass/config.yaml","created":false,"found":{"agents":[],"git":null,"tests":"go test ./..."},"project":"$WORK"}"#);
+    world.ok(&["task", "add", "One", "--label", "bug"]);
+    assert_snapshot!(world.run(&["status", "--json"]), @r#"{"active":[],"events":2,"owed":0,"project":"$WORK","ready":[{"createdAt":"<time>","deliverables":[],"epoch":0,"goal":"One","id":"T1","labels":["bug"],"lastEvent":2,"openDependencies":0,"priority":2,"state":"ready","updatedAt":"<time>","version":2}],"stuck":[],"tasks":{"active":0,"blocked":0,"completed":0,"created":0,"deleted":0,"failed":0,"needs_continuation":0,"ready":1,"submitted":0},"trust":"trusted"}"#);
+}
+
+#[test]
+fn status_names_what_needs_somebody() {
+    let world = World::with_tasks(&["Parse", "Test", "Ship"]);
+    world.ok(&["task", "claim", "T1", "--owner", "worker-1"]);
+    world.ok(&["task", "block", "T2", "--reason", "which framework?"]);
+    assert_snapshot!(world.run(&["status"]), @"
+    project  $WORK
+    tasks    1 ready, 1 active, 1 blocked
+
+    at work
+    T1  active  P2  Parse
+      T1: held by worker-1 for 0 s
+
+    needs a person
+    T2  blocked  P2  Test
+      T2: which framework?
+
+    next
+    T3  ready  P2  Ship
+    ");
+}
+
+/// A fresh clone has the configuration and no store: that stays out of git.
+#[test]
+fn a_clone_is_told_what_to_do() {
+    let world = World::empty();
+    world.write(".windlass/config.yaml", "version: 1\nhooks:\n  stop:\n    - command: ./check.sh\n");
+    assert_snapshot!(world.fails(&["task", "list"]), @"
+    error: there is no store at $WORK/.windlass/windlass.db
+    hint: `windlass init` makes it
+    [1 store]
+    ");
+    assert_snapshot!(world.run(&["init"]), @"
+    There is a project already: $WORK
+    It had no store; now it has an empty one.
+    its hooks are not trusted: `windlass trust` shows what would run
+    ");
+    assert_snapshot!(world.run(&["task", "list"]), @"no tasks; `windlass task add GOAL` makes one");
+    assert_snapshot!(world.run(&["trust", "--show"]), @"
+    $WORK  never trusted
+    Its configuration would run:
+      stop[0] (line 4)
+          ./check.sh
+    ");
+}
+
+#[test]
+fn what_stands_in_the_way_is_named() {
+    let world = World::empty();
+    world.write(".windlass", "a file");
+    assert_snapshot!(world.fails(&["init"]), @"
+    error: `$WORK/.windlass` is not a directory
+    hint: move it away: a project keeps its configuration and its store in a directory of that name
+    [64 no_project]
+    ");
+    assert_snapshot!(world.fails(&["status"]), @"
+    error: `$WORK/.windlass` is not a directory
+    hint: move it away: a project keeps its configuration and its store in a directory of that name
+    [64 no_project]
+    ");
+}
+
+/// A repository full of odd things is only looked at.
+#[test]
+fn a_messy_repository_is_no_obstacle() {
+    let world = World::empty();
+    world.write("package.json", [0xff, 0xfe, 0x00]);
+    world.write("Makefile", "x".repeat(3 * 1024 * 1024));
+    world.write(".git", "gitdir: /nowhere/at/all\n");
+    std::os::unix::fs::symlink("go.mod", world.path("go.mod")).unwrap();
+    fs::create_dir(world.path("Cargo.toml")).unwrap();
+    assert_snapshot!(world.run(&["init"]), @r#"
+    created $WORK/.windlass/config.yaml
+      tests    none found
+      agents   none found
+      git      a repository
+
+    Next:
+      windlass config check              what the configuration says
+      windlass task add "what to do"     the first task
+      windlass task ready                what can be worked on
+    "#);
+}

@@ -1,0 +1,82 @@
+//! Eight processes at once
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::thread;
+
+use serde_json::Value;
+
+use crate::support::World;
+
+const PROCESSES: usize = 8;
+const TASKS: usize = 6;
+
+/// Does the same in eight threads, each of which starts processes, and gathers what they made.
+fn at_once<T: Send>(work: impl Fn(usize) -> Vec<T> + Sync) -> Vec<T> {
+    thread::scope(|scope| {
+        let work = &work;
+        let threads: Vec<_> = (0..PROCESSES).map(|number| scope.spawn(move || work(number))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("no process fails")).collect()
+    })
+}
+
+fn of_type<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
+    events.iter().filter(|event| event["type"] == kind).collect()
+}
+
+#[test]
+fn eight_add_claim_and_complete() {
+    let world = World::new();
+    let added = at_once(|process| {
+        let add =
+            |number| world.json(&["task", "add", &format!("{process}.{number}")])["id"].as_str().unwrap().to_owned();
+        (0..TASKS).map(add).collect()
+    });
+    let ids: BTreeSet<_> = added.iter().collect();
+    assert_eq!(ids.len(), PROCESSES * TASKS, "every id is given once");
+
+    let claimed = at_once(|process| {
+        let owner = format!("worker-{process}");
+        let mut mine = Vec::new();
+        loop {
+            let ran = world.run(&["--json", "task", "claim", "--owner", &owner]);
+            assert!(ran.stderr.is_empty(), "{ran}");
+            let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+            match ran.code {
+                0 => mine.push((answer["id"].as_str().unwrap().to_owned(), owner.clone())),
+                _ => break assert_eq!(answer["error"]["message"], "nothing is ready"),
+            }
+            let id = &mine.last().unwrap().0;
+            world.ok(&["task", "complete", id, "--epoch", "1"]);
+        }
+        mine
+    });
+    let owners: BTreeMap<_, _> = claimed.iter().cloned().collect();
+    assert_eq!((claimed.len(), owners.len()), (PROCESSES * TASKS, PROCESSES * TASKS), "each task has one owner");
+
+    let events = world.lines(&["events"]);
+    for kind in ["task_created", "task_ready", "task_claimed", "task_started", "task_completed"] {
+        let nodes: BTreeSet<_> = of_type(&events, kind).iter().map(|event| event["nodeId"].to_string()).collect();
+        assert_eq!((nodes.len(), of_type(&events, kind).len()), (PROCESSES * TASKS, PROCESSES * TASKS), "{kind}");
+    }
+    for event in of_type(&events, "task_claimed") {
+        assert_eq!(event["data"]["owner"], *owners[event["nodeId"].as_str().unwrap()]);
+    }
+    world.ok(&["doctor"]);
+}
+
+#[test]
+fn eight_want_the_same_task() {
+    let world = World::with_tasks(&["The only one"]);
+    let codes = at_once(|process| vec![world.run(&["task", "claim", "T1", "--owner", &format!("w{process}")]).code]);
+    assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
+    assert_eq!(world.json(&["task", "show", "T1"])["lease"]["epoch"], 1);
+}
+
+#[test]
+fn eight_make_the_same_project() {
+    let world = World::empty();
+    let made = at_once(|_| vec![world.json(&["init"])]);
+    assert_eq!(made.iter().filter(|report| report["created"] == true).count(), 1);
+    world.ok(&["task", "add", "One"]);
+    world.ok(&["doctor"]);
+}

@@ -1,0 +1,126 @@
+//! What reaches a terminal, a pipe, and a reader who has gone
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use crate::support::World;
+use crate::support::terminal::watch;
+
+/// More than a pipe holds.
+fn much() -> World {
+    let world = World::new();
+    world.write("body.md", "x".repeat(200_000));
+    world.ok(&["task", "add", "One", "--body-file", "body.md"]);
+    world.ok(&["task", "add", "Two", "--body-file", "body.md"]);
+    world
+}
+
+const LONG: &[&[&str]] = &[
+    &["events", "--json"],
+    &["task", "list", "--json"],
+    &["task", "show", "T1"],
+    &["completions", "zsh"],
+    &["demo"],
+    &["--help"],
+];
+
+#[test]
+fn the_reader_is_gone_at_once() {
+    let world = much();
+    for words in LONG {
+        let mut child = world.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let ended = child.wait_with_output().unwrap();
+        assert!(ended.status.success() && ended.stderr.is_empty(), "{words:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn the_reader_is_gone_after_a_line() {
+    let world = much();
+    for words in LONG {
+        let mut child = world.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::with_capacity(1, child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let ended = child.wait_with_output().unwrap();
+        assert!(ended.status.success() && ended.stderr.is_empty(), "{words:?}: {ended:?}");
+    }
+}
+
+/// Nobody reads the failure either: its exit code is left.
+#[test]
+fn nobody_listens() {
+    let world = World::new();
+    let mut child =
+        world.command(&["task", "show", "T9"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop((child.stdout.take(), child.stderr.take()));
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn no_room_for_the_output() {
+    let world = World::with_tasks(&["One"]);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let ran = world.finish(world.command(&["task", "list"]).stdout(full));
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.starts_with("error: cannot write the output\ncaused by: "), "{ran}");
+}
+
+#[test]
+fn colours_on_a_terminal_only() {
+    let world = World::with_tasks(&["One"]);
+    for words in
+        [&["task", "list"][..], &["status"], &["events"], &["task", "graph"], &["doctor"], &["task", "show", "T9"]]
+    {
+        let (shown, _) = watch(&mut world.command(words), 100);
+        assert!(shown.contains("\u{1b}["), "{words:?}: {shown}");
+        let (plain, _) = watch(world.command(words).env("NO_COLOR", "1"), 100);
+        assert!(!plain.contains('\u{1b}'), "{words:?}: {plain}");
+        let (dumb, _) = watch(world.command(words).env("NO_COLOR", "").env("CLICOLOR", "0"), 100);
+        assert!(!dumb.contains('\u{1b}'), "{words:?}: {dumb}");
+        let piped = world.run(words);
+        assert!(!piped.stdout.contains('\u{1b}') && !piped.stderr.contains('\u{1b}'), "{words:?}: {piped}");
+    }
+    let (json, _) = watch(&mut world.command(&["task", "list", "--json"]), 100);
+    assert!(!json.contains('\u{1b}'), "{json}");
+}
+
+/// On a terminal a line is a line, however narrow; in a pipe nothing is cut.
+#[test]
+fn lines_fit_the_terminal() {
+    let world = World::with_tasks(&[
+        "A goal of many words that goes on and on until nobody at all wants to read any more of it, 漢字漢字漢字漢字漢字",
+    ]);
+    for columns in [80, 100] {
+        for words in [&["task", "list"][..], &["task", "graph"], &["events"], &["status"]] {
+            let (shown, _) = watch(world.command(words).env("NO_COLOR", "1"), columns);
+            let goal = shown.lines().find(|line| line.contains("A goal")).unwrap();
+            assert!(goal.chars().count() <= usize::from(columns), "{columns}: {goal}");
+            assert!(goal.contains('…'), "{goal}");
+        }
+    }
+    assert!(world.ok(&["task", "list"]).contains("漢字漢字"));
+    // One task is shown whole.
+    let (shown, _) = watch(world.command(&["task", "show", "T1"]).env("NO_COLOR", "1"), 80);
+    assert!(shown.contains("any more of it, 漢字漢字"), "{shown}");
+}
+
+#[test]
+fn the_demo_is_a_tour_and_leaves_nothing() {
+    let world = World::empty();
+    let tour = world.ok(&["demo"]);
+    assert!(tour.contains("error: that would be a circle: T2 → T3 → T2"), "{tour}");
+    assert!(tour.contains("ok     store"), "{tour}");
+    assert_eq!(std::fs::read_dir(&world.directory).unwrap().count(), 0);
+    assert_eq!(world.run(&["demo", "--json"]).code, 64);
+}
+
+#[test]
+fn completions_for_every_shell() {
+    let world = World::empty();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        assert!(world.ok(&["completions", shell]).contains("undepend"), "{shell}");
+        assert_eq!(world.json(&["completions", shell])["shell"], shell);
+    }
+}

@@ -1,0 +1,156 @@
+//! Which project a command works on
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+
+use insta::assert_snapshot;
+
+use crate::support::World;
+
+#[test]
+fn without_a_project() {
+    let world = World::empty();
+    assert_snapshot!(world.fails(&["task", "list"]), @"
+    error: there is no project here
+    caused by: `$WORK` and its parents have no `.windlass` directory
+    hint: `windlass init` makes one here
+    [64 no_project]
+    ");
+    for words in
+        [&["status"][..], &["events"], &["doctor"], &["trust", "--show"], &["backup", "x.db"], &["config", "check"]]
+    {
+        assert!(world.fails(words).ends_with("[64 no_project]"), "{words:?}");
+    }
+    assert_eq!(fs::read_dir(&world.directory).unwrap().count(), 0, "looking leaves nothing behind");
+}
+
+#[test]
+fn from_a_subdirectory_and_by_name() {
+    let world = World::with_tasks(&["Here"]);
+    fs::create_dir_all(world.path("deep/er")).unwrap();
+    assert_snapshot!(world.run_in("deep/er", &["task", "list"]), @"T1  ready  P2  Here");
+    world.ok(&["init", "--project", "other place"]);
+    world.ok(&["task", "add", "There", "--project", "other place"]);
+    assert_snapshot!(world.run(&["--project", "other place", "task", "list"]), @"T1  ready  P2  There");
+    assert_snapshot!(world.run_in("deep", &["--project", "../other place", "task", "list"]), @"T1  ready  P2  There");
+    let there = world.path("other place");
+    let variable = ("WINDLASS_PROJECT", there.to_str().unwrap());
+    assert_snapshot!(world.run_with(variable, &["task", "list"]), @"T1  ready  P2  There");
+    assert_snapshot!(world.run_with(variable, &["task", "list", "--project", "."]), @"T1  ready  P2  Here");
+    assert_snapshot!(world.run_with(("WINDLASS_PROJECT", ""), &["task", "list"]), @"T1  ready  P2  Here");
+}
+
+#[test]
+fn named_but_not_there() {
+    let world = World::with_tasks(&["Here"]);
+    assert_snapshot!(world.fails(&["--project", "nowhere at all", "task", "list"]), @"
+    error: there is no project here
+    caused by: --project names `$WORK/nowhere at all`, which has no `.windlass` directory
+    hint: `windlass init --project '$WORK/nowhere at all'` makes one there
+    [64 no_project]
+    ");
+    assert_snapshot!(world.run_with(("WINDLASS_PROJECT", "/nowhere"), &["task", "list"]), @"
+    error: there is no project here
+    caused by: WINDLASS_PROJECT names `/nowhere`, which has no `.windlass` directory
+    hint: `windlass init --project /nowhere` makes one there
+    [exit 64]
+    ");
+}
+
+/// A directory may be called anything that the system takes.
+#[test]
+fn names_that_are_no_text() {
+    let world = World::empty();
+    let odd = world.directory.join(OsStr::from_bytes(b"caf\xe9 \x1b[31m"));
+    fs::create_dir(&odd).unwrap();
+    for words in [
+        &["init"][..],
+        &["task", "add", "One"],
+        &["status"],
+        &["doctor"],
+        &["trust", "--show"],
+        &["config", "check"],
+        &["backup", "copy.db"],
+        &["doctor", "--export", "sound.jsonl"],
+    ] {
+        for json in [&[][..], &["--json"]] {
+            let _ = fs::remove_file(odd.join("copy.db"));
+            let _ = fs::remove_file(odd.join("sound.jsonl"));
+            let ran = world.finish(world.command(&[json, words].concat()).current_dir(&odd));
+            assert!(ran.code == 0 && !ran.stdout.contains('\u{1b}'), "{words:?}\n{ran}");
+        }
+    }
+    let mut command = world.command(&["doctor", "--json", "--export"]);
+    let ran = world.finish(command.arg(OsStr::from_bytes(b"\xff.jsonl")).current_dir(&odd));
+    assert!(ran.code == 0, "{ran}");
+}
+
+/// A linked git worktree, as git writes it, belongs to the main one.
+#[test]
+fn in_a_linked_worktree() {
+    let world = World::empty();
+    world.write("main/.git/worktrees/linked/commondir", "../..\n");
+    world.write("main/.git/worktrees/linked/gitdir", format!("{}\n", world.path("linked/.git").display()));
+    world.write("linked/.git", format!("gitdir: {}\n", world.path("main/.git/worktrees/linked").display()));
+    world.ok(&["init", "--project", "main"]);
+    assert_snapshot!(world.run_in("linked", &["init"]), @"
+    There is a project already: $WORK/main
+    Nothing was changed.
+    ");
+    assert_snapshot!(world.run_in("linked", &["task", "add", "From the worktree"]), @"T1  ready  P2  From the worktree");
+    assert_snapshot!(world.run_in("main", &["task", "list"]), @"T1  ready  P2  From the worktree");
+    assert!(!world.path("linked/.windlass").exists());
+}
+
+#[test]
+fn the_directory_is_gone() {
+    let world = World::new();
+    fs::create_dir(world.path("gone")).unwrap();
+    // The shell stands in a directory that it removes under the command's feet.
+    let script = format!("cd gone && rmdir ../gone && exec '{}' task list", crate::support::WINDLASS);
+    let ran = world.finish(world.program("sh").args(["-c", &script]));
+    assert_snapshot!(ran, @"
+    error: cannot find the working directory
+    caused by: No such file or directory (os error 2)
+    hint: it may have been deleted: change to another one
+    [exit 1]
+    ");
+}
+
+/// Somebody else's project can be read where it cannot be written.
+#[test]
+fn read_only_for_another_user() {
+    let world = World::with_tasks(&["One"]);
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let mut above = world.directory.clone();
+    while above.pop() && above != std::env::temp_dir() && above.parent().is_some() {
+        let _ = fs::set_permissions(&above, fs::Permissions::from_mode(0o755));
+    }
+    let as_nobody = |words: &[&str]| {
+        let mut command = world.program("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", crate::support::WINDLASS]).args(words);
+        world.finish(&mut command)
+    };
+    let listed = as_nobody(&["task", "list"]);
+    if listed.stderr.contains("setpriv") {
+        return;
+    }
+    assert_snapshot!(listed, @"T1  ready  P2  One");
+    assert_snapshot!(as_nobody(&["events"]), @"
+    1  <time>  T1     task_created              One
+    2  <time>  T1     task_ready
+    ");
+    assert_snapshot!(as_nobody(&["task", "add", "Two"]), @"
+    error: the store $WORK/.windlass/windlass.db cannot be written to
+    hint: check the permissions of the directory and whether its disk is read-only
+    [exit 1]
+    ");
+    assert_snapshot!(as_nobody(&["doctor"]), @"
+    ok     configuration  1 hook that runs something; trust: never
+    ok     store          2 events
+    ");
+}

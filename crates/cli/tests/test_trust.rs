@@ -1,0 +1,170 @@
+//! `windlass trust`, and that nothing is started, trusted or not
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use insta::assert_snapshot;
+
+use crate::support::World;
+use crate::support::terminal::answer;
+
+const CONFIG: &str = "\
+version: 1
+hooks:
+  stop:
+    - command: touch stop-ran
+  before_submit: [run_tests, create_pr]
+  task_created:
+    - command: touch created-ran
+notify:
+  - command: touch notified
+    on: [escalated]
+";
+
+#[test]
+fn a_decision_is_made_kept_and_forgotten() {
+    let world = World::new();
+    assert_snapshot!(world.run(&["trust"]), @"$WORK is trusted already");
+    world.write(".windlass/config.yaml", CONFIG);
+    assert_snapshot!(world.run(&["trust", "--show"]), @"
+    $WORK  changed since it was trusted
+    Its configuration would run:
+      stop[0] (line 4)
+          touch stop-ran
+      before_submit[0] (line 5)
+          run_tests (runs the project's tests)
+      before_submit[1] (line 5)
+          create_pr (git: push the branch, and open a change on the forge)
+      task_created[0] (line 7)
+          touch created-ran
+      notify[0]
+          touch notified
+    ");
+    assert_snapshot!(world.fails(&["trust"]), @"
+    error: the project stays untrusted
+    caused by: nobody can be asked here
+    hint: `windlass trust --yes` trusts without asking
+    [64 trust]
+    ");
+    assert_snapshot!(world.run(&["trust", "--yes"]), @"$WORK is trusted");
+    assert_snapshot!(world.run(&["trust", "--show", "--json"]), @r#"{"project":"$WORK","runs":[{"at":"stop","line":4,"name":"stop[0]","what":"touch stop-ran"},{"at":"before_submit","line":5,"name":"before_submit[0]","what":"run_tests (runs the project's tests)"},{"at":"before_submit","line":5,"name":"before_submit[1]","what":"create_pr (git: push the branch, and open a change on the forge)"},{"at":"task_created","line":7,"name":"task_created[0]","what":"touch created-ran"},{"at":"notify","line":null,"name":"notify[0]","what":"touch notified"}],"trust":"trusted","workflows":[]}"#);
+    assert_snapshot!(world.run(&["trust", "--revoke"]), @"$WORK is no longer trusted");
+    assert_snapshot!(world.run(&["trust", "--revoke", "--json"]), @r#"{"project":"$WORK","trust":"never"}"#);
+    assert_snapshot!(world.run(&["status"]), @"
+    project  $WORK
+    its hooks are not trusted: `windlass trust` shows what would run
+    tasks    none yet; `windlass task add GOAL` makes one
+    ");
+    assert_snapshot!(world.fails(&["trust", "--yes", "--show"]), @"
+    error: --yes and --show exclude each other
+    hint: `windlass trust --help` shows how it is used
+    [64 usage]
+    ");
+}
+
+/// Only a person at a terminal is asked, and only a yes is a yes.
+#[test]
+fn a_person_is_asked() {
+    let world = World::new();
+    for (typed, code, state) in
+        [("n\n", 64, "never"), ("\n", 64, "never"), ("\u{4}", 64, "never"), ("Y\n", 0, "trusted")]
+    {
+        world.ok(&["trust", "--revoke"]);
+        let (shown, ended) = answer(&mut world.command(&["trust"]), 100, typed);
+        assert_eq!(
+            (ended, shown.contains("Trust it? [y/N]"), shown.contains("create_pr")),
+            (code, true, true),
+            "{shown}"
+        );
+        assert_eq!(world.json(&["trust", "--show"])["trust"], state, "{typed:?}");
+    }
+}
+
+/// A copy of a trusted project is another project.
+#[test]
+fn trust_does_not_travel() {
+    let world = World::new();
+    fs::create_dir_all(world.path("copy/.windlass")).unwrap();
+    fs::copy(world.path(".windlass/config.yaml"), world.path("copy/.windlass/config.yaml")).unwrap();
+    assert_eq!(world.json(&["trust", "--show"])["trust"], "trusted");
+    assert_eq!(world.json(&["trust", "--show", "--project", "copy"])["trust"], "never");
+}
+
+#[test]
+fn without_a_place_to_keep_it() {
+    let world = World::new();
+    world.ok(&["trust", "--revoke"]);
+    let mut command = world.command(&["trust", "--yes"]);
+    assert_snapshot!(world.finish(command.env_remove("WINDLASS_STATE_DIR").env_remove("HOME")), @"
+    error: there is no place to keep trust decisions in
+    caused by: `WINDLASS_STATE_DIR`, `XDG_STATE_HOME` and `HOME` are unset or not absolute
+    hint: set `WINDLASS_STATE_DIR` to a directory of your own
+    [exit 1]
+    ");
+}
+
+/// Programs that leave a mark when anybody starts them.
+fn lay_traps(world: &World) {
+    let mark = world.path("started");
+    let script = format!("#!/bin/sh\necho \"$0 $@\" >> '{}'\n", mark.display());
+    for name in
+        ["git", "sh", "bash", "cargo", "npm", "make", "pytest", "go", "claude", "codex", "gh", "curl", "touch", "less"]
+    {
+        let trap = world.programs().join(name);
+        fs::write(&trap, &script).unwrap();
+        fs::set_permissions(&trap, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+#[test]
+fn no_command_starts_a_program() {
+    let world = World::empty();
+    lay_traps(&world);
+    world.write("Cargo.toml", "");
+    world.write(".git/HEAD", "ref: refs/heads/main\n");
+    world.write(".windlass/config.yaml", CONFIG);
+    world.write(".windlass/workflows/w.json", "{}");
+    world.ok(&["init"]);
+    for trust in ["--revoke", "--yes"] {
+        world.ok(&["trust", trust]);
+        for words in [
+            "task add One",
+            "task add Two --depends T1",
+            "task list",
+            "task ready",
+            "task next",
+            "task claim T1 --owner w",
+            "task show T1",
+            "task update T1 --priority 0 --epoch 1",
+            "task complete T1 --epoch 1",
+            "task reopen T1 --force",
+            "task start T1",
+            "task block T1 --reason x",
+            "task unblock T1",
+            "task fail T1 --reason x",
+            "task graph",
+            "task delete T1 --cascade",
+            "status",
+            "events",
+            "config check",
+            "trust --show",
+            "doctor",
+            "doctor --rebuild",
+            "completions bash",
+            "demo",
+            "init",
+        ] {
+            let words: Vec<_> = words.split(' ').collect();
+            // The second round finds other tasks: what is refused may start nothing either.
+            world.run(&words);
+        }
+        world.ok(&["backup", &format!("copy{trust}.db")]);
+        world.ok(&["doctor", "--export", &format!("events{trust}.jsonl")]);
+    }
+    let left = |name: &str| world.path(name).exists();
+    assert!(!left("stop-ran") && !left("created-ran") && !left("notified"));
+    assert!(!left("started"), "{}", fs::read_to_string(world.path("started")).unwrap());
+    // The traps do work.
+    world.finish(&mut world.program("git"));
+    assert!(left("started"));
+}
