@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use windlass_engine::{Authority, Command, Origin, Record, Registry, Rules, RunId, Task, TaskId, View};
+use windlass_engine::{Authority, Command, EventType, Origin, Record, Registry, Rules, RunId, Task, TaskId, View};
 use windlass_store::{Lifetime, Sqlite, Store};
 
 use crate::config::Config;
 use crate::environment;
 use crate::failure::{Code, Failure};
+use crate::output::Messages;
 use crate::project::{self, Project};
 use crate::remedy;
 
@@ -47,20 +48,41 @@ pub struct Opened {
 impl Opened {
     /// Has the engine decide a command, and returns when its events are durable.
     pub fn execute(&mut self, command: &Command, authority: Authority) -> Result<Vec<Record>, Failure> {
-        let rules = rules(&Config::load(&self.project)?)?;
+        let config = Config::load(&self.project)?;
+        let rules = rules(&config)?;
         let run = environment::run().map(|run| run.parse::<RunId>()).transpose().map_err(|error| {
             Failure::from_error(Code::Usage, &error).hint("WINDLASS_RUN is set by Windlass for the programs it starts")
         })?;
         let origin = Origin { by: environment::user(), at: environment::now(), authority, run };
         let nonce = environment::random()
             .map_err(|error| Failure::new(Code::System, "cannot get random bytes").caused_by(error))?;
-        self.store.execute(&rules, &origin, command, nonce).map_err(remedy::execute)
+        let records = self.store.execute(&rules, &origin, command, nonce).map_err(remedy::execute)?;
+        warn_of_silent_hooks(&config, &records);
+        Ok(records)
     }
 
     pub fn task(&self, id: TaskId) -> Result<Task, Failure> {
         let snapshot = self.store.snapshot().map_err(remedy::store)?;
         let task = snapshot.task(id).map_err(remedy::view)?;
         task.ok_or_else(|| remedy::refusal(&windlass_engine::Refusal::UnknownTask(id)))
+    }
+}
+
+/// A hook that somebody wrote and that does not run must not be silent about it.
+fn warn_of_silent_hooks(config: &Config, records: &[Record]) {
+    let happened = |name: &str| {
+        records.iter().any(|record| {
+            let completed = name == "on_task_complete" && record.kind() == EventType::TaskCompleted;
+            completed || record.kind().name() == name
+        })
+    };
+    let silent = config.hooks.iter().filter(|hook| hook.enabled() && hook.effect().is_some());
+    let silent: Vec<&str> = silent
+        .filter(|hook| hook.points().any(|point| happened(point.name())))
+        .map(|hook| hook.name.as_str())
+        .collect();
+    if !silent.is_empty() {
+        Messages::new().warning(&format!("this version runs no hooks yet; not run: {}", silent.join(", ")));
     }
 }
 

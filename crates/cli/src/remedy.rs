@@ -66,7 +66,8 @@ pub fn store(error: StoreError) -> Failure {
         StoreError::Damaged { .. }
         | StoreError::BrokenChain { .. }
         | StoreError::Undecodable { .. }
-        | StoreError::Corrupt { .. } => failure.hint(
+        | StoreError::Corrupt { .. }
+        | StoreError::LostCommits { .. } => failure.hint(
             "`windlass doctor --export sound.jsonl` saves every sound event; `windlass doctor` says what is damaged",
         ),
         StoreError::BadRow { .. } => {

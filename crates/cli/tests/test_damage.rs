@@ -19,7 +19,11 @@ fn settled(goals: &[&str]) -> World {
 
 /// Flips a bit in the letter that follows each of these bytes.
 fn flip(world: &World, before: &str) {
-    let file = world.path(".windlass/windlass.db");
+    flip_in(world, ".windlass/windlass.db", before);
+}
+
+fn flip_in(world: &World, file: &str, before: &str) {
+    let file = world.path(file);
     let mut bytes = fs::read(&file).unwrap();
     let before = before.as_bytes();
     let places: Vec<_> = (0..bytes.len() - before.len()).filter(|at| bytes[*at..].starts_with(before)).collect();
@@ -181,4 +185,30 @@ fn a_byte_anywhere() {
         assert!(expected.lines().zip(&shown).all(|(expected, shown)| expected == *shown), "byte {at}\n{ran}");
         assert!(ran.code == 1 || doctor.code == 1 || shown.len() == expected.lines().count(), "byte {at}\n{ran}");
     }
+}
+
+#[test]
+fn the_newest_commits_are_damaged() {
+    let world = World::with_tasks(&["One", "Two", "Three", "Four"]);
+    flip_in(&world, ".windlass/windlass.db-wal", r#""data":{"goal":"Tw"#);
+    for command in [&["task", "add", "Five"][..], &["task", "list"]] {
+        let refused = world.run(command);
+        assert_eq!(refused.code, 1, "{refused}");
+        assert!(refused.stderr.contains("commits after event 2 cannot be read"), "{refused}");
+    }
+    assert_snapshot!(world.run(&["doctor"]), @"
+    ok     configuration  1 hook that runs something; trust: trusted
+    wrong  store          $WORK/.windlass/windlass.db
+           the write-ahead log of $WORK/.windlass/windlass.db is damaged: commits after event 2 cannot be read
+           hint: `windlass doctor --export sound.jsonl` saves every sound event; `windlass doctor` says what is damaged
+    [exit 1]
+    ");
+    world.ok(&["doctor", "--export", "sound.jsonl"]);
+    fs::create_dir(world.path("damaged")).unwrap();
+    for suffix in ["", "-wal", "-shm"] {
+        let name = format!("windlass.db{suffix}");
+        fs::rename(world.path(&format!(".windlass/{name}")), world.path(&format!("damaged/{name}"))).unwrap();
+    }
+    world.ok(&["doctor", "--restore", "sound.jsonl"]);
+    assert_snapshot!(world.run(&["task", "list"]), @"T1  ready  P2  One");
 }

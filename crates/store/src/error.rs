@@ -32,6 +32,8 @@ pub enum StoreError {
     Unfit { path: PathBuf, source: ApplyError },
     #[error("the store {} is damaged", path.display())]
     Corrupt { path: PathBuf, source: rusqlite::Error },
+    #[error("the write-ahead log of {} is damaged: commits after event {last} cannot be read", path.display())]
+    LostCommits { path: PathBuf, last: Seq },
     #[error("there is no space left for the store {}", path.display())]
     Full { path: PathBuf, source: rusqlite::Error },
     #[error("the store {} cannot be written to", .0.display())]

@@ -16,6 +16,7 @@ mod rows;
 mod salvage;
 mod schema;
 mod transaction;
+mod wal;
 
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -48,9 +49,12 @@ pub enum Lifetime {
 }
 
 /// Pages in the write-ahead log at which a command folds it back before it writes.
-const LONG_FOR_A_COMMAND: i64 = 64;
+const LONG_FOR_A_COMMAND: u64 = 64;
 /// Pages at which a service folds it back after it wrote.
 const LONG_FOR_A_SERVICE: u32 = 250;
+
+/// Prepared statements that are kept: more than there are different ones, so that none is prepared twice.
+const STATEMENTS: usize = 64;
 
 /// What to do about a file that is no store yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +68,8 @@ pub struct Sqlite {
     connection: Connection,
     path: PathBuf,
     read_only: bool,
-    lifetime: Lifetime,
+    /// Whether the write-ahead log is to be folded back before the next commit.
+    long_log: Cell<bool>,
     /// How many hold the present moment still. They share it: a connection can be at one moment only.
     readers: Cell<u32>,
 }
@@ -76,6 +81,8 @@ impl Sqlite {
     /// Makes a store where there is none, or opens the one that is there.
     pub fn create(path: &Path, lifetime: Lifetime) -> Result<Self, StoreError> {
         match file_length(path) {
+            // SQLite would throw the write-ahead log away, and that may be all that is left of somebody's work.
+            Ok(0) if wal_length(path) > 0 => Err(StoreError::NotAStore(path.to_owned())),
             Ok(_) | Err(StoreError::Missing(_)) => Self::open_if(path, lifetime, Absent::Make),
             Err(error) => Err(error),
         }
@@ -123,7 +130,8 @@ impl Sqlite {
             let pages = if lifetime == Lifetime::Service { LONG_FOR_A_SERVICE } else { 0 };
             connection.pragma_update(None, "wal_autocheckpoint", pages)
         })?;
-        store.lifetime = lifetime;
+        store.look_for_lost_commits()?;
+        store.long_log.set(lifetime == Lifetime::Command && store.log_frames()? >= LONG_FOR_A_COMMAND);
         Ok(store)
     }
 
@@ -148,8 +156,8 @@ impl Sqlite {
     }
 
     fn new(connection: Connection, path: &Path, read_only: bool) -> Self {
-        let (path, lifetime) = (path.to_owned(), Lifetime::Service);
-        Self { connection, path, read_only, lifetime, readers: Cell::new(0) }
+        let long_log = Cell::new(false);
+        Self { connection, path: path.to_owned(), read_only, long_log, readers: Cell::new(0) }
     }
 
     pub fn path(&self) -> &Path {
@@ -174,9 +182,7 @@ impl Sqlite {
         if self.read_only {
             return Err(StoreError::ReadOnly(self.path.clone()));
         }
-        if self.lifetime == Lifetime::Command {
-            self.fold_back_if_long()?;
-        }
+        self.fold_back_if_long()?;
         let mut transaction = Transaction::begin(self)?;
         let result = work(&mut transaction)?;
         let wrote = transaction.wrote();
@@ -190,14 +196,36 @@ impl Sqlite {
     /// Folds the write-ahead log back. Only a commit that follows in the same process begins it anew at its start: what
     /// has been folded back is forgotten with the last process that had the store open.
     fn fold_back_if_long(&self) -> Result<(), StoreError> {
-        let checkpoint = |mode: &str| {
-            let sql = format!("PRAGMA wal_checkpoint({mode})");
-            self.sql(|connection| connection.query_row(&sql, [], |row| row.get::<_, i64>(1)))
-        };
-        if checkpoint("NOOP")? >= LONG_FOR_A_COMMAND {
-            checkpoint("PASSIVE")?;
+        if self.long_log.take() {
+            self.sql(|connection| connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())))?;
         }
         Ok(())
+    }
+
+    /// How many frames of the write-ahead log SQLite takes.
+    fn log_frames(&self) -> Result<u64, StoreError> {
+        let frames = |connection: &Connection| {
+            connection.prepare_cached("PRAGMA wal_checkpoint(NOOP)")?.query_row([], |row| row.get::<_, i64>(1))
+        };
+        Ok(u64::try_from(self.sql(frames)?).unwrap_or(0))
+    }
+
+    /// Refuses a store whose write-ahead log has lost what was acknowledged, before anything overwrites the evidence.
+    fn look_for_lost_commits(&self) -> Result<(), StoreError> {
+        let suspicious = |store: &Self| {
+            let frames = store.log_frames()?;
+            wal::has_lost_commits(&self.path, frames).map_err(|error| StoreError::io(&self.path, error))
+        };
+        if !suspicious(self)? {
+            return Ok(());
+        }
+        // Others may have been writing between the two looks. While this one may write, they cannot; and while it may
+        // write, SQLite answers only another connection how long the log is.
+        let other = Self::new(connect(&self.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, &self.path, false);
+        schema::within(self, |_| match suspicious(&other)? {
+            true => Err(StoreError::LostCommits { path: self.path.clone(), last: queries::head(self)? }),
+            false => Ok(()),
+        })
     }
 
     /// As [`Self::transact`], but looks again if the disk does not say whether the commit is durable. Commands that have
@@ -239,9 +267,7 @@ fn file_length(path: &Path) -> Result<u64, StoreError> {
 }
 
 fn wal_length(path: &Path) -> u64 {
-    let mut name = path.as_os_str().to_owned();
-    name.push("-wal");
-    Path::new(&name).metadata().map_or(0, |found| found.len())
+    wal::path_of(path).metadata().map_or(0, |found| found.len())
 }
 
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
@@ -268,6 +294,7 @@ fn connect_unchanging(path: &Path) -> Result<Connection, StoreError> {
 fn set_up(mut connection: Connection) -> rusqlite::Result<Connection> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.busy_handler(Some(turns(Duration::from_secs(PATIENCE_SECONDS))))?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(connection)
 }
 

@@ -146,8 +146,10 @@ fn an_empty_file_is_made_a_store_only_on_request() {
     let place = Place::new();
     fs::write(&place.path, b"").unwrap();
     fs::write(place.wal(), b"perhaps somebody's work").unwrap();
-    assert!(matches!(Sqlite::open(&place.path, Lifetime::Command), Err(StoreError::NotAStore(_))));
-    assert_eq!(fs::read(place.wal()).unwrap(), b"perhaps somebody's work");
+    for opened in [Sqlite::open(&place.path, Lifetime::Command), Sqlite::create(&place.path, Lifetime::Command)] {
+        assert!(matches!(opened.err(), Some(StoreError::NotAStore(_))));
+        assert_eq!(fs::read(place.wal()).unwrap(), b"perhaps somebody's work");
+    }
     fs::remove_file(place.wal()).unwrap();
     give(&mut place.create(), &crate::scene::create("first"));
     assert_eq!(everything(&place.open()).len(), 2);

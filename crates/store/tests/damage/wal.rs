@@ -3,7 +3,9 @@
 use std::fs;
 
 use windlass_engine::Record;
+use windlass_store::{Lifetime, Sqlite, StoreError};
 
+use crate::salvage;
 use crate::scene::{Place, everything, fill};
 
 const HEADER: usize = 32;
@@ -22,12 +24,19 @@ fn unfolded() -> (Place, Vec<u8>, Vec<Vec<Record>>) {
     (copy, wal, commits)
 }
 
-/// The store with this write-ahead log holds a prefix of the commits, and is sound. Answers how many.
-fn check(place: &Place, wal: &[u8], commits: &[Vec<Record>], what: &str) -> usize {
+/// Opens the store with this write-ahead log.
+fn open_with(place: &Place, wal: &[u8]) -> (Place, Result<Sqlite, StoreError>) {
     let copy = Place::new();
     fs::copy(&place.path, &copy.path).unwrap();
     fs::write(copy.wal(), wal).unwrap();
-    let store = copy.open();
+    let opened = Sqlite::open(&copy.path, Lifetime::Command);
+    (copy, opened)
+}
+
+/// The store with this write-ahead log holds a prefix of the commits, and is sound. Answers how many.
+fn check(place: &Place, wal: &[u8], commits: &[Vec<Record>], what: &str) -> usize {
+    let (_copy, opened) = open_with(place, wal);
+    let store = opened.unwrap();
     let log = everything(&store);
     let kept = (0..=commits.len()).find(|kept| commits[..*kept].concat() == log);
     let kept = kept.unwrap_or_else(|| panic!("{what}: {} events are no prefix of the commits", log.len()));
@@ -55,30 +64,49 @@ fn a_cut_log_holds_a_prefix_of_the_commits() {
     assert_eq!(kept, commits.len(), "what was acknowledged is in the whole log");
 }
 
+/// The commit that each frame belongs to, counted from 0.
+fn commit_of(wal: &[u8], frame: usize) -> usize {
+    let ends_commit = |frame: &&[u8]| frame[4..8] != [0; 4];
+    wal[HEADER..].chunks(FRAME).take(frame).filter(ends_commit).count()
+}
+
+/// What was acknowledged is not forgotten without a word, and not overwritten.
 #[test]
-fn a_changed_log_ends_before_the_change() {
+fn a_changed_log_that_loses_commits_is_refused_and_what_comes_before_is_saved() {
     let (place, wal, commits) = unfolded();
-    let mut kept = 0;
     for frame in 0..used_frames(&wal) {
         for within in [6, 20, 1000, FRAME - 1] {
             let mut wal = wal.clone();
             wal[HEADER + frame * FRAME + within] ^= 0x10;
-            let now = check(&place, &wal, &commits, &format!("byte {within} of frame {frame}"));
-            assert!(now < commits.len() && now >= kept, "frame {frame}");
-            kept = now;
+            let hit = commit_of(&wal, frame);
+            let (copy, opened) = open_with(&place, &wal);
+            let what = format!("byte {within} of frame {frame}, in commit {hit}");
+            let before = commits[..hit].concat();
+            match opened {
+                Err(StoreError::LostCommits { last, .. }) => assert_eq!(last.0, before.len() as u64, "{what}"),
+                // The last commit cannot be told from one that a crash tore before it was acknowledged.
+                Ok(store) if hit + 1 == commits.len() => assert_eq!(everything(&store), before, "{what}"),
+                other => panic!("{what}: {:?}", other.map(drop)),
+            }
+            assert_eq!(salvage(&copy.path).unwrap().0, before, "{what}");
         }
-    }
-    for byte in (0..HEADER).step_by(5) {
-        let mut wal = wal.clone();
-        wal[byte] ^= 0x10;
-        assert_eq!(check(&place, &wal, &commits, &format!("byte {byte} of the header")), 0);
     }
 }
 
 #[test]
-fn a_log_of_another_store_is_ignored() {
-    let (place, _, commits) = unfolded();
-    let (_, other, _) = unfolded();
-    // It may even be valid in itself: then it is taken for what it says, and everything still fits together.
-    check(&place, &vec![0x5a; other.len()], &commits, "garbage");
+fn a_log_with_a_changed_header_is_refused() {
+    let (place, wal, _) = unfolded();
+    for byte in (0..HEADER).step_by(5) {
+        let mut wal = wal.clone();
+        wal[byte] ^= 0x10;
+        let refused = open_with(&place, &wal).1.map(drop);
+        assert!(matches!(refused, Err(StoreError::LostCommits { .. })), "byte {byte}: {refused:?}");
+    }
+}
+
+#[test]
+fn a_log_that_is_none_is_refused() {
+    let (place, wal, _) = unfolded();
+    let refused = open_with(&place, &vec![0x5a; wal.len()]).1.map(drop);
+    assert!(matches!(refused, Err(StoreError::LostCommits { .. })), "{refused:?}");
 }
