@@ -163,9 +163,10 @@ pub enum Command {
         outcome: HookOutcome,
         message: Option<String>,
     },
-    /// Takes over a debt whose owner is dead.
+    /// Takes over a debt whose owner is dead. It names that owner: if another was quicker, the debt is in living hands.
     RecoverEffect {
         debt: DebtId,
+        dead: OwnerName,
         owner: OwnerName,
     },
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::apply::{ApplyError, apply};
 use crate::debt::Debt;
-use crate::event::Record;
+use crate::event::{Node, Record};
 use crate::id::{ConfigDigest, DebtId, EdgeId, Seq, SessionName, TaskId};
 use crate::memory::Memory;
 use crate::session::Session;
@@ -45,7 +45,7 @@ impl<'v> Draft<'v> {
 
     /// Folds one event on top. Answers the event before it in the history of the same task.
     pub fn apply(&mut self, record: &Record) -> Result<Seq, ApplyError> {
-        let task = record.envelope.node.task().map(|id| self.task(id)).transpose()?.flatten();
+        let previous = self.last_event(record.envelope.node)?;
         for change in apply(self, record)? {
             match &change {
                 Change::DropEdge(id) if !self.over.has_edge(*id) => drop(self.dropped_edges.insert(*id)),
@@ -56,7 +56,17 @@ impl<'v> Draft<'v> {
             self.over.execute(change);
         }
         self.head = record.seq;
-        Ok(task.map_or(Seq::START, |task| task.last_event))
+        Ok(previous)
+    }
+
+    /// The last event so far in the history of a task.
+    fn last_event(&self, node: Node) -> Looked<Seq> {
+        let Some(id) = node.task() else { return Ok(Seq::START) };
+        match self.over.row(id) {
+            // Rows may be long: this one is only looked at.
+            Some(task) => Ok(task.last_event),
+            None => Ok(self.task(id)?.map_or(Seq::START, |task| task.last_event)),
+        }
     }
 
     /// What was looked at, with the versions that the look-ups saw.
@@ -134,14 +144,14 @@ impl View for Draft<'_> {
     }
 
     fn claimable(&self, after: Option<(Priority, TaskId)>) -> Looked<Option<(Priority, TaskId)>> {
-        let hidden = |(_, id)| matches!(self.over.task(id), Ok(Some(_)));
+        let hidden = |(_, id)| self.over.row(id).is_some();
         let found = self.merged(after, |a| self.base.claimable(a), |a| self.over.claimable(a), hidden)?;
         found.inspect(|(_, id)| self.looked_at(Scope::Task(*id)));
         Ok(found)
     }
 
     fn expired(&self, before: Timestamp, after: Option<(Timestamp, TaskId)>) -> Looked<Option<(Timestamp, TaskId)>> {
-        let hidden = |(_, id)| matches!(self.over.task(id), Ok(Some(_)));
+        let hidden = |(_, id)| self.over.row(id).is_some();
         self.merged(after, |a| self.base.expired(before, a), |a| self.over.expired(before, a), hidden)
     }
 

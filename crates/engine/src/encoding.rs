@@ -91,10 +91,13 @@ pub fn decode_with(bytes: &[u8], upcasts: &[Upcast]) -> Result<Envelope, DecodeE
     }
     let mut value: Value = serde_json::from_slice(bytes)?;
     let found = value.get("v").and_then(Value::as_u64).and_then(|v| u32::try_from(v).ok()).unwrap_or(0);
+    if found == 0 {
+        return Err(DecodeError::Malformed(serde::de::Error::custom("it names no format")));
+    }
     if found > present {
         return Err(DecodeError::Newer { found, known: present });
     }
-    for upcast in upcasts.iter().skip(found.saturating_sub(1) as usize) {
+    for upcast in upcasts.iter().skip(found as usize - 1) {
         upcast(&mut value);
     }
     let lifted = serde_json::to_vec(&value)?;
@@ -162,6 +165,14 @@ mod tests {
         let newer = String::from_utf8(encode(&event())).unwrap().replace("\"v\":1", "\"v\":7");
         let error = decode(newer.as_bytes()).unwrap_err();
         assert_eq!(error.to_string(), "written in format 7, and this version reads up to 1");
+    }
+
+    #[test]
+    fn what_names_no_format_is_no_event() {
+        for format in ["\"v\":0", "\"v\":-1", "\"v\":\"1\"", "\"w\":1"] {
+            let bytes = String::from_utf8(encode(&event())).unwrap().replace("\"v\":1", format);
+            assert!(matches!(decode(bytes.as_bytes()), Err(DecodeError::Malformed(_))), "{format}");
+        }
     }
 
     #[test]

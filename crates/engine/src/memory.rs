@@ -57,6 +57,10 @@ impl Memory {
         self.tasks.values()
     }
 
+    pub(crate) fn row(&self, id: TaskId) -> Option<&Task> {
+        self.tasks.get(&id)
+    }
+
     pub(crate) fn has_edge(&self, id: EdgeId) -> bool {
         self.edges.contains_key(&id)
     }

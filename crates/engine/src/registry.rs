@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::action::Action;
@@ -33,6 +34,16 @@ pub struct Hook {
     pub enabled: bool,
     pub description: String,
     pub handler: Handler,
+}
+
+impl Hook {
+    /// Runs the hook. One that panics has failed, and takes nobody with it: it may be anybody's closure.
+    pub(crate) fn ask(&self, record: &Record, view: &dyn View) -> Result<Vec<Action>, HookFault> {
+        catch_unwind(AssertUnwindSafe(|| (self.handler)(record, view))).unwrap_or_else(|panic| {
+            let said = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+            Err(HookFault::Failed(format!("it panicked: {}", said.unwrap_or("without a word"))))
+        })
+    }
 }
 
 impl fmt::Debug for Hook {

@@ -33,7 +33,7 @@ pub enum Scope {
     Task(TaskId),
     Session(SessionName),
     Debt(DebtId),
-    /// The shape of the graph: grows with every edge added.
+    /// The shape of the graph: moves with every edge that is added and stays. Taking edges away closes no circle.
     Edges,
     /// The counter that task ids come from.
     Ids,
@@ -61,7 +61,7 @@ pub trait View {
     /// The text of a configuration that was recorded.
     fn config(&self, digest: ConfigDigest) -> Looked<Option<String>>;
 
-    /// How far a scope has come. Two equal answers mean that nothing in it changed in between.
+    /// How far a scope has come. Two equal answers mean that what was decided upon the first still holds.
     fn version(&self, scope: &Scope) -> Looked<u64> {
         Ok(match scope {
             Scope::Task(id) => self.task(*id)?.map_or(0, |task| task.version.0),

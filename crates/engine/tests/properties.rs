@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use windlass_engine::{
-    Cause, Command, Draft, Entry, EventType, Memory, Node, Record, Refusal, Seq, Task, TaskId, View, decide, decode,
-    encode,
+    Cause, Draft, Entry, EventType, Memory, Node, Record, Refusal, Seq, Task, TaskId, View, decide, decode, encode,
 };
 use windlass_testkit::debts::due;
 use windlass_testkit::invariants::Rows;
@@ -153,7 +152,7 @@ fn overtaken(mut project: Project, step: &Step, first: &Step) -> TestCaseResult 
     let mut memory = project.memory().clone();
     let reads = decided.reads().expect("in memory");
     let moved = reads.iter().any(|(scope, version)| memory.version(scope).expect("in memory") != *version);
-    if moved || is_about_no_task(&before, &command) {
+    if moved {
         return Ok(());
     }
     let mut log = project.log().to_vec();
@@ -233,18 +232,6 @@ fn refused_actions_leave_their_errors(entries: &[Entry]) -> TestCaseResult {
         }
     }
     Ok(())
-}
-
-/// Debts of events that name no task lie in no scope.
-fn is_about_no_task(memory: &Memory, command: &Command) -> bool {
-    match command {
-        Command::BeginEffect { debt, .. }
-        | Command::FinishEffect { debt, .. }
-        | Command::RecoverEffect { debt, .. } => {
-            memory.debt(*debt).expect("in memory").is_some_and(|debt| debt.task.is_none())
-        }
-        _ => false,
-    }
 }
 
 /// The histories would prove little if most of their steps were refused.

@@ -10,7 +10,8 @@
 //! Invariants, for every backend (`tests/conformance.rs` states them as tests):
 //! - A commit is all or nothing, and acknowledged means durable.
 //! - The same commit never counts twice.
-//! - Positions are global and grow. They need not be dense.
+//! - Positions are global and grow. They need not be dense, but those of one commit follow each other: events of a
+//!   commit name their causes by counting back.
 //! - An appended event never changes. Rows are a private cache that the log can rebuild.
 //!
 //! Not here: what the events mean (`engine`), who shows them (`cli`).

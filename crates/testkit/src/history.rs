@@ -161,14 +161,14 @@ fn debt_command(view: &dyn View, nth: usize, step: &DebtStep) -> Looked<Command>
     }
     let Some(debt) = debts.get(nth % debts.len().max(1)) else {
         let debt = "1.0".parse().expect("a debt id");
-        return Ok(Command::RecoverEffect { debt, owner: owner("w1") });
+        return Ok(Command::RecoverEffect { debt, dead: owner("w1"), owner: owner("w2") });
     };
     let (id, owner) = (debt.id, debt.owner.clone());
     Ok(match step {
         DebtStep::BeginByOwner => Command::BeginEffect { debt: id, owner },
         DebtStep::BeginBy(other) => Command::BeginEffect { debt: id, owner: other.clone() },
         DebtStep::Finish(outcome) => Command::FinishEffect { debt: id, owner, outcome: *outcome, message: None },
-        DebtStep::Recover(other) => Command::RecoverEffect { debt: id, owner: other.clone() },
+        DebtStep::Recover(other) => Command::RecoverEffect { debt: id, dead: owner, owner: other.clone() },
     })
 }
 

@@ -358,7 +358,10 @@ impl Attempt<'_> {
                 let due = self.due(*debt)?;
                 (due.begun > 0 && due.turn.is_none() && due.owner == *owner).then_some(())
             }
-            Command::RecoverEffect { debt, .. } => self.due(*debt)?.turn.map_or(Some(()), |run| self.end_turn(&run)),
+            Command::RecoverEffect { debt, dead, .. } => {
+                let due = self.due(*debt).filter(|due| due.owner == *dead)?;
+                due.turn.map_or(Some(()), |run| self.end_turn(&run))
+            }
             _ => unreachable!("the other commands are about tasks"),
         }
     }

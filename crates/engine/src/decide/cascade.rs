@@ -2,11 +2,11 @@
 //!
 //! Invariant: it comes to an end. Depth and the number of events are bounded; what lies beyond is refused and recorded.
 
-use serde_json::to_value;
+use serde_json::{Value, to_value};
 
 use super::Deciding;
 use crate::action::{Action, TaskAction, is_stateless};
-use crate::event::{EventType, Node, payload};
+use crate::event::{EventType, Node, Record, payload};
 use crate::limits::Limits;
 use crate::refusal::Refusal;
 use crate::registry::HookFault;
@@ -36,17 +36,17 @@ impl Deciding<'_, '_> {
     /// What the hooks of an event ask for, in their order. A hook that fails is recorded and keeps nobody from running.
     fn answers(&mut self, index: usize) -> Result<Vec<Action>, Refusal> {
         let rules = self.rules;
-        let record = self.entries[index].record.clone();
         let mut actions = Vec::new();
-        for hook in rules.registry.for_event(record.kind()) {
-            match (hook.handler)(&record, &self.draft) {
+        for hook in rules.registry.for_event(self.entries[index].record.kind()) {
+            let record = &self.entries[index].record;
+            match hook.ask(record, &self.draft) {
                 Ok(answer) => actions.extend(answer),
                 Err(HookFault::View(error)) => return Err(error.into()),
                 Err(HookFault::Failed(error)) => {
-                    let original_event = to_value(&record).expect("a record has string keys");
+                    let (node, original_event) = (record.envelope.node, original(record));
                     let failed = payload::HookError { hook_name: hook.name.clone(), error, original_event };
                     self.caused_by(index);
-                    self.emit(record.envelope.node, failed)?;
+                    self.emit(node, failed)?;
                     self.added += 1;
                 }
             }
@@ -98,4 +98,13 @@ impl Deciding<'_, '_> {
             }
         }
     }
+}
+
+/// An event as its hook's failure tells it. Positions are left out: those of a commit are not known before the store
+/// gives them, and the failure names its cause beside this.
+fn original(record: &Record) -> Value {
+    let mut shown = to_value(record).expect("a record has string keys");
+    shown.as_object_mut().expect("a record is an object").remove("seq");
+    shown["metadata"].as_object_mut().expect("metadata is an object").remove("cause");
+    shown
 }

@@ -14,9 +14,7 @@ impl Deciding<'_, '_> {
         if debt.attempts > 0 {
             return Err(Refusal::IllegalEffect { debt: id, why: "has begun already" });
         }
-        if debt.owner != *owner {
-            return Err(Refusal::IllegalEffect { debt: id, why: "is somebody else's" });
-        }
+        belongs_to(&debt, owner)?;
         self.begin(&debt, owner)
     }
 
@@ -33,15 +31,14 @@ impl Deciding<'_, '_> {
         if debt.attempts == 0 {
             return Err(Refusal::IllegalEffect { debt: id, why: "has not begun" });
         }
-        if debt.owner != *owner {
-            return Err(Refusal::IllegalEffect { debt: id, why: "is somebody else's" });
-        }
+        belongs_to(&debt, owner)?;
         self.finish(&debt, outcome, message.map(str::to_owned))
     }
 
     /// Takes over what a dead owner left, as the table of interrupted effects says.
-    pub(super) fn recover_effect(&mut self, id: DebtId, owner: &OwnerName) -> Result<(), Refusal> {
+    pub(super) fn recover_effect(&mut self, id: DebtId, dead: &OwnerName, owner: &OwnerName) -> Result<(), Refusal> {
         let debt = self.owed(id)?;
+        belongs_to(&debt, dead)?;
         match debt.recovery() {
             Recovery::Run | Recovery::RunAgain | Recovery::LookThenAct | Recovery::SendAgain => {
                 self.begin(&debt, owner)
@@ -75,6 +72,13 @@ impl Deciding<'_, '_> {
         self.because_of(debt);
         self.emit(node(debt), payload::HookFinished { debt: debt.id, hook, outcome, message }).map(drop)
     }
+}
+
+fn belongs_to(debt: &Debt, owner: &OwnerName) -> Result<(), Refusal> {
+    if debt.owner == *owner {
+        return Ok(());
+    }
+    Err(Refusal::IllegalEffect { debt: debt.id, why: "is somebody else's" })
 }
 
 fn node(debt: &Debt) -> Node {

@@ -105,6 +105,8 @@ struct Deciding<'v, 'r> {
     added: usize,
     /// The turn that the command comes from, if its session is known.
     turn: Option<RunId>,
+    /// The configuration that owed hooks come from, once it is known to be recorded.
+    owed_under: Option<Digest>,
 }
 
 impl<'v, 'r> Deciding<'v, 'r> {
@@ -114,7 +116,8 @@ impl<'v, 'r> Deciding<'v, 'r> {
             Some(run) => draft.session(&run.session)?.map(|_| run.clone()),
             None => None,
         };
-        Ok(Self { draft, rules, origin, entries: Vec::new(), cause: None, depth: 0, added: 0, turn })
+        let entries = Vec::new();
+        Ok(Self { draft, rules, origin, entries, cause: None, depth: 0, added: 0, turn, owed_under: None })
     }
 
     fn command(&mut self, command: &Command) -> Result<(), Refusal> {
@@ -139,14 +142,12 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::EndSession { name, ending, reason } => self.end_session(name, *ending, reason.as_deref()),
             C::StartIteration { session, owner, nonce } => self.start_iteration(session, owner, *nonce),
             C::CompleteIteration { run } => self.end_iteration(run, payload::IterationCompleted { run: run.clone() }),
-            C::FailIteration { run, error } => {
-                self.end_iteration(run, payload::IterationFailed { run: run.clone(), error: error.clone() })
-            }
+            C::FailIteration { run, error } => self.fail_iteration(run, error),
             C::BeginEffect { debt, owner } => self.begin_effect(*debt, owner),
             C::FinishEffect { debt, owner, outcome, message } => {
                 self.finish_effect(*debt, owner, *outcome, message.as_deref())
             }
-            C::RecoverEffect { debt, owner } => self.recover_effect(*debt, owner),
+            C::RecoverEffect { debt, dead, owner } => self.recover_effect(*debt, dead, owner),
         }
     }
 
@@ -193,7 +194,11 @@ impl<'v, 'r> Deciding<'v, 'r> {
         }
         let Some(effects) = &self.rules.effects else { return Ok(None) };
         let Some(hooks) = effects.hooks.get(&event).filter(|hooks| !hooks.is_empty()) else { return Ok(None) };
-        let config = self.record_config(&effects.config)?;
+        let config = match self.owed_under {
+            Some(config) => config,
+            None => self.record_config(&effects.config)?,
+        };
+        self.owed_under = Some(config);
         Ok(Some(Owed { config, owner: effects.owner.clone(), hooks: hooks.clone() }))
     }
 

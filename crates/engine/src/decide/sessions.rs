@@ -58,6 +58,11 @@ impl Deciding<'_, '_> {
         self.emit_session(&session, payload::IterationStarted { run, owner: owner.clone() })
     }
 
+    pub(super) fn fail_iteration(&mut self, run: &RunId, error: &str) -> Result<(), Refusal> {
+        check_bytes("the error", error, Limits::REASON)?;
+        self.end_iteration(run, payload::IterationFailed { run: run.clone(), error: error.to_owned() })
+    }
+
     pub(super) fn end_iteration(&mut self, run: &RunId, event: impl Into<Event>) -> Result<(), Refusal> {
         let session = self.running_session(&run.session)?;
         match &session.turn {

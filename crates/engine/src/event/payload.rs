@@ -159,7 +159,7 @@ payloads! {
     HookError {
         hook_name: String,
         error: String,
-        /// The event whose hook it was, as it stands in the log.
+        /// The event whose hook it was, but for its position: that is this event's cause.
         original_event: Value,
     }
     ActionError {

@@ -28,7 +28,8 @@ pub(super) fn wake(path: &Path) {
 
 pub(super) fn wait(store: &Sqlite, after: Seq, patience: Duration) -> Result<(), StoreError> {
     let began = Instant::now();
-    let bell = Bell::at(store.path());
+    // Hung up once and kept: taking one down costs more than most waits.
+    let bell = store.bell.get_or_init(|| Bell::at(store.path()));
     while queries::head(store)? <= after {
         let Some(left) = patience.checked_sub(began.elapsed()).filter(|left| !left.is_zero()) else { break };
         bell.listen(left);
@@ -37,7 +38,7 @@ pub(super) fn wait(store: &Sqlite, after: Seq, patience: Duration) -> Result<(),
 }
 
 /// Rings when somebody has committed. A bell that could not be hung up, because the system has none left, is slow.
-struct Bell {
+pub(super) struct Bell {
     #[cfg(target_os = "linux")]
     watch: Option<rustix::fd::OwnedFd>,
 }

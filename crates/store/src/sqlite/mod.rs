@@ -18,7 +18,7 @@ mod schema;
 mod transaction;
 mod wal;
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -70,6 +70,8 @@ pub struct Sqlite {
     read_only: bool,
     /// Whether the write-ahead log is to be folded back before the next commit.
     long_log: Cell<bool>,
+    /// Tells of commits, once somebody has waited for one.
+    bell: OnceCell<follow::Bell>,
     /// How many hold the present moment still. They share it: a connection can be at one moment only.
     readers: Cell<u32>,
 }
@@ -157,7 +159,8 @@ impl Sqlite {
 
     fn new(connection: Connection, path: &Path, read_only: bool) -> Self {
         let long_log = Cell::new(false);
-        Self { connection, path: path.to_owned(), read_only, long_log, readers: Cell::new(0) }
+        let (bell, readers) = (OnceCell::new(), Cell::new(0));
+        Self { connection, path: path.to_owned(), read_only, long_log, bell, readers }
     }
 
     pub fn path(&self) -> &Path {

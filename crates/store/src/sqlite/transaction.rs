@@ -81,9 +81,11 @@ impl<'s> Transaction<'s> {
 
     /// Writes a commit that was decided elsewhere, unless it is here already or what it saw has moved.
     pub fn append(&mut self, commit: &Commit) -> Result<Appended, StoreError> {
-        let seen = queries::positions_of(self.store, commit.id)?;
-        if !seen.is_empty() {
-            return Ok(Appended::AlreadyApplied(seen));
+        if commit.id.after < self.head {
+            let seen = queries::positions_of(self.store, commit.id)?;
+            if !seen.is_empty() {
+                return Ok(Appended::AlreadyApplied(seen));
+            }
         }
         let rows = Snapshot::within(self.store, self.head);
         let path = self.store.path();

@@ -11,10 +11,10 @@ pub fn positions_grow<B: Backend>() {
     let mut handles = [backend.open(), backend.open()];
     let mut last = Seq::START;
     for round in 0..10 {
-        for record in give(&mut handles[round % 2], &create("one more")) {
-            assert!(record.seq > last, "{} after {last}", record.seq);
-            last = record.seq;
-        }
+        let commit = give(&mut handles[round % 2], &create("one more"));
+        assert!(commit[0].seq > last, "{} after {last}", commit[0].seq);
+        assert!(commit.windows(2).all(|pair| pair[1].seq == pair[0].seq.next()), "a commit lies together");
+        last = commit.last().unwrap().seq;
         assert_eq!(handles[(round + 1) % 2].view().unwrap().head().unwrap(), last);
     }
 }

@@ -41,6 +41,10 @@ fn fails(_: &Record, _: &dyn View) -> Answer {
     Err(HookFault::Failed("out of order".to_owned()))
 }
 
+fn panics(_: &Record, _: &dyn View) -> Answer {
+    panic!("dizzy")
+}
+
 fn notes(record: &Record, _: &dyn View) -> Answer {
     Ok(vec![note(record.envelope.node)])
 }
@@ -57,7 +61,6 @@ fn a_failing_hook_is_recorded_and_keeps_no_other_from_running() {
             "hookName": "broken",
             "error": "out of order",
             "originalEvent": {
-                "seq": 3,
                 "timestamp": "2026-01-17T10:00:00.000Z",
                 "type": "task_started",
                 "nodeId": "T1",
@@ -163,6 +166,14 @@ fn a_cascade_ends_after_so_many_events() {
     assert_eq!(answered.iter().filter(|line| line.contains("suggestion")).count(), Limits::EVENTS);
     let errors: Vec<_> = answered.iter().filter(|line| line.contains("error")).collect();
     assert_eq!(errors, ["system action_error log: a cascade of hooks may make 256 events; the rest is refused"; 3]);
+}
+
+#[test]
+fn a_hook_that_panics_has_failed_and_takes_nobody_with_it() {
+    let rules = rules([("mad", &[EventType::TaskStarted], panics), ("sound", &[EventType::TaskStarted], notes)]);
+    let answered = Script::after(rules, "add one").run("start T1");
+    let expected = ["T1 task_started", "T1 hook_error mad: it panicked: dizzy", "T1 auto_label_suggestion seen"];
+    assert_eq!(answered, expected);
 }
 
 #[test]

@@ -79,6 +79,16 @@ fn what_may_run_again_does_and_belongs_to_whoever_took_it_over() {
     }
 }
 
+/// Two who saw the same owner die: the second comes too late, for the debt is the first one's now.
+#[test]
+fn a_debt_is_taken_over_from_whoever_was_seen_to_be_dead() {
+    let mut project = owed(HookClass::Gate, OnFailure::Block);
+    project.run("begin 4.0 by=w1");
+    assert_eq!(project.run("recover 4.0 from=w1 by=w2"), ["T1 hook_started push 2 by w2"]);
+    assert_eq!(project.run("recover 4.0 from=w1 by=w3"), ["! 4.0 is somebody else's"]);
+    assert_eq!(project.run("recover 4.0 from=w2 by=w3"), ["T1 hook_started push 3 by w3"]);
+}
+
 #[test]
 fn any_other_hook_is_recorded_as_interrupted_and_counts_as_it_says() {
     for on_failure in [OnFailure::Ignore, OnFailure::Block, OnFailure::Escalate] {

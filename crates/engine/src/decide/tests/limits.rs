@@ -92,6 +92,9 @@ fn reasons() {
     for (size, taken) in [(Limits::REASON, true), (Limits::REASON + 1, false)] {
         let mut project = Script::after(default_rules(), "add one\nfail T1");
         assert_eq!(project.ask(&Command::ReopenTask { id, reason: text(size) }).is_ok(), taken);
+        let mut project = Script::after(default_rules(), "add one\nsession a task=T1\nturn a by=w1");
+        let run = "a.1.0000000000000007".parse().unwrap();
+        assert_eq!(project.ask(&Command::FailIteration { run, error: text(size) }).is_ok(), taken);
     }
 }
 

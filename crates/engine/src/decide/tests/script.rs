@@ -211,7 +211,10 @@ impl<'a> Line<'a> {
                 let outcome = HookOutcome::Success;
                 C::FinishEffect { debt: self.word(1), owner: self.owner(), outcome, message: None }
             }
-            "recover" => C::RecoverEffect { debt: self.word(1), owner: self.owner() },
+            "recover" => {
+                let dead = self.options.get("from").copied().unwrap_or("w1").parse().unwrap();
+                C::RecoverEffect { debt: self.word(1), dead, owner: self.owner() }
+            }
             verb => panic!("no command is called `{verb}`"),
         }
     }
