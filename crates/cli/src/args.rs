@@ -2,7 +2,6 @@
 //!
 //! Exit codes here are ours, not clap's: a wrong command line is 64, never 2, which means "blocked" to an agent.
 
-use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,6 +10,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use crate::commands::Command;
+use crate::environment;
 use crate::failure::Failure;
 use crate::output::{Messages, Output};
 use crate::usage;
@@ -47,13 +47,21 @@ pub struct Refused {
 }
 
 pub fn parse() -> Result<(Invocation, bool), Refused> {
-    let mut words: Vec<OsString> = env::args_os().collect();
-    // `windlass help task add` is what many type.
-    if words.get(1).is_some_and(|word| word == "help") {
-        words.remove(1);
+    let mut words = environment::arguments();
+    if let Some(asked) = help_word(&words) {
+        words.remove(asked);
         words.push("--help".into());
     }
     parse_from(words)
+}
+
+/// Where `help` stands as if it were a command: `windlass help task add` and `windlass task help add` are what many type.
+fn help_word(words: &[OsString]) -> Option<usize> {
+    let place = words.iter().take(3).skip(1).position(|word| word == "help")? + 1;
+    let root = command();
+    let parents =
+        words[1..place].iter().all(|word| root.find_subcommand(word).is_some_and(clap::Command::has_subcommands));
+    parents.then_some(place)
 }
 
 pub fn parse_from(words: Vec<OsString>) -> Result<(Invocation, bool), Refused> {

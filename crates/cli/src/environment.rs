@@ -6,10 +6,32 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use jiff::tz::TimeZone;
 use windlass_engine::Timestamp;
+
+use crate::small_file;
+
+/// Time zones are a few kilobytes.
+const ZONE_FILE: u64 = 1024 * 1024;
+
+/// The words of the command line, the program's own name first.
+pub fn arguments() -> Vec<OsString> {
+    env::args_os().collect()
+}
+
+pub fn working_directory() -> io::Result<PathBuf> {
+    env::current_dir()
+}
+
+/// Where the system keeps what may be gone tomorrow.
+pub fn temporary_directory() -> PathBuf {
+    env::temp_dir()
+}
 
 /// A variable's value, `None` where it is unset or empty.
 fn variable(name: &str) -> Option<OsString> {
@@ -25,9 +47,10 @@ pub fn project() -> Option<PathBuf> {
     variable("WINDLASS_PROJECT").map(PathBuf::from)
 }
 
-/// `WINDLASS_RUN`: the run that this process is part of, if an agent or a hook started it.
+/// `WINDLASS_RUN`: the run that this process is part of, if an agent or a hook started it. A value that is no text is
+/// still a value: whoever reads it refuses it.
 pub fn run() -> Option<String> {
-    text("WINDLASS_RUN")
+    variable("WINDLASS_RUN").map(|value| value.to_string_lossy().into_owned())
 }
 
 /// `WINDLASS_FAILPOINT`: a place at which a test wants this program to fail.
@@ -57,6 +80,22 @@ pub fn program_directories() -> Vec<PathBuf> {
 pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The person's own time zone: `TZ`, else the machine's.
+///
+/// One file is read. Finding the name in the whole database first would cost more than the rest of a command.
+pub fn time_zone() -> TimeZone {
+    static ZONE: OnceLock<TimeZone> = OnceLock::new();
+    let compiled = |file: &Path| TimeZone::tzif("", &small_file::read(file, ZONE_FILE).ok()?).ok();
+    let find = || match env::var_os("TZ") {
+        None => compiled(Path::new("/etc/localtime")),
+        Some(name) => {
+            let name = name.to_str()?.trim_start_matches(':');
+            compiled(&Path::new("/usr/share/zoneinfo").join(name)).or_else(|| TimeZone::posix(name).ok())
+        }
+    };
+    ZONE.get_or_init(|| find().unwrap_or(TimeZone::UTC)).clone()
 }
 
 /// Sixteen random bytes, for ids that must not collide.

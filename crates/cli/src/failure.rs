@@ -70,8 +70,8 @@ impl Failure {
         let mut cause = error.source();
         while let Some(error) = cause {
             let text = error.to_string();
-            // Some libraries repeat their cause in their own message.
-            if !failure.causes.last().is_some_and(|said| said.ends_with(&text)) {
+            // Some libraries repeat their cause in their own message, or themselves in their cause.
+            if !failure.causes.last().is_some_and(|said| said.ends_with(&text) || text.ends_with(said.as_str())) {
                 failure.causes.push(text);
             }
             cause = error.source();

@@ -12,6 +12,7 @@ mod project;
 mod reference;
 mod remedy;
 mod show;
+mod small_file;
 mod text;
 mod trust;
 mod usage;

@@ -159,7 +159,7 @@ impl Messages {
     fn say(&mut self, tone: Tone, label: &str, message: &str) {
         let label = Painted { text: label, tone: self.color.then_some(tone) };
         // There is nobody left to tell if standard error is closed.
-        let _ = writeln!(self.to, "{label}: {}", text::lines(message));
+        let _ = writeln!(self.to, "{label}: {}", text::line(message));
     }
 
     pub fn warning(&mut self, message: &str) {

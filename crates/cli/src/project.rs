@@ -10,11 +10,11 @@
 //!   can lead its visitors into a project elsewhere.
 //! - A project's root is a real path, without symbolic links.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Code, Failure};
+use crate::small_file;
 
 /// What makes a directory a project.
 pub const DIRECTORY: &str = ".windlass";
@@ -132,17 +132,8 @@ fn resolve(base: &Path, written: &str) -> Option<PathBuf> {
     (!written.is_empty()).then(|| base.join(written).canonicalize().ok()).flatten()
 }
 
-/// The text of a small regular file; anything else is no pointer.
 fn read_pointer(file: &Path) -> Option<String> {
-    let read = || -> io::Result<String> {
-        if !fs::metadata(file)?.is_file() {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        let mut text = String::new();
-        File::open(file)?.take(POINTER).read_to_string(&mut text)?;
-        Ok(text)
-    };
-    read().ok()
+    small_file::text(file, POINTER)
 }
 
 #[cfg(test)]

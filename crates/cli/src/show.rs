@@ -3,6 +3,7 @@
 use jiff::Unit;
 use windlass_engine::{Event, Node, Record, State, Task, TaskId, Timestamp};
 
+use crate::environment;
 use crate::output::{Done, Messages, Output, Tone};
 use crate::text;
 
@@ -15,6 +16,14 @@ pub fn tone(state: State) -> Tone {
         State::Blocked | State::Failed => Tone::Bad,
         State::NeedsContinuation => Tone::Warning,
         State::Created => Tone::Plain,
+    }
+}
+
+/// How many tasks it waits for; a task that is over waits for none, whatever was left open.
+pub fn waits(task: &Task) -> u64 {
+    match task.state {
+        State::Completed | State::Failed | State::Deleted => 0,
+        _ => u64::from(task.open_dependencies),
     }
 }
 
@@ -33,9 +42,8 @@ pub fn table(tasks: &[Task], out: &mut Output) -> Done {
             out.paint(Tone::Faint, format_args!("P{}", task.priority))
         );
         let used = ids + states + 8;
-        let waits = match task.open_dependencies {
+        let waits = match waits(task) {
             0 => String::new(),
-            1 => " (waits for 1)".to_owned(),
             open => format!(" (waits for {open})"),
         };
         let labels: String = task.labels.iter().map(|label| format!(" #{}", text::line(label))).collect();
@@ -97,7 +105,7 @@ fn tell(subject: Option<Node>, records: &[Record], out: &mut Output) -> Done {
 /// A moment in the person's own time zone.
 pub fn moment(at: Timestamp) -> String {
     let moment = jiff::Timestamp::from_millisecond(at.millis()).unwrap_or_default();
-    moment.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+    moment.to_zoned(environment::time_zone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// How long ago, or how long until, in one word.
@@ -147,11 +155,15 @@ pub fn event(record: &Record, out: &mut Output) -> Done {
     };
     let depth = usize::from(record.envelope.metadata.depth);
     let kind = format!("{}{}", "  ".repeat(depth.min(4)), record.kind());
-    // A narrow terminal has no room for the year.
+    // A narrow terminal has no room for the year, a narrower one for the day.
     let at = moment(record.envelope.timestamp);
-    let at = if out.columns().is_some_and(|columns| columns < 100) { &at[5..] } else { &at };
-    let used = 6 + 2 + at.len() + 2 + 6 + 1 + 24 + 2;
-    let room = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(used).max(10));
+    let at = match out.columns() {
+        Some(..80) => &at[11..],
+        Some(80..100) => &at[5..],
+        _ => &at,
+    };
+    let used = 6 + 2 + at.len() + 2 + 6 + 1 + text::width(&kind).max(24) + 2;
+    let room = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(used));
     let said = text::fit(&summary(record), room);
     let line = format!(
         "{}  {}  {} {}  {said}",

@@ -12,7 +12,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 fn is_treacherous(c: char) -> bool {
     c.is_control()
         || matches!(c,
-            '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
             | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
@@ -66,6 +67,9 @@ pub fn fit(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.into_owned();
     }
+    if width == 0 {
+        return String::new();
+    }
     let mut used = 1;
     let kept = text.chars().take_while(|c| {
         used += c.width().unwrap_or(0);
@@ -94,6 +98,7 @@ mod tests {
         assert_eq!(line("two\nlines\tand\r"), "two⏎lines and\\u{d}");
         assert_eq!(lines("two\nlines"), "two\nlines");
         assert_eq!(line("abc\u{202e}def"), "abc\\u{202e}def");
+        assert_eq!(line("\u{ad}\u{61c}\u{3164}"), "\\u{ad}\\u{61c}\\u{3164}");
         assert!(matches!(line("plain ünïcode 漢字"), Cow::Borrowed(_)));
     }
 
@@ -110,5 +115,6 @@ mod tests {
         assert_eq!(fit("abcdef", 6), "abcdef");
         assert_eq!(fit("abcdefg", 6), "abcde…");
         assert_eq!(fit("漢字漢字", 5), "漢字…");
+        assert_eq!((fit("abc", 1), fit("abc", 0)), ("…".to_owned(), String::new()));
     }
 }

@@ -11,7 +11,7 @@
 //! Not here: what needs trust (the commands that run hooks); asking (`commands::trust`).
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -23,6 +23,7 @@ use crate::config::Config;
 use crate::environment;
 use crate::failure::{Code, Failure};
 use crate::project::Project;
+use crate::small_file;
 
 /// A record is a few hundred bytes; anything larger is none.
 const RECORD: u64 = 64 * 1024;
@@ -51,6 +52,45 @@ pub fn state(project: &Project, config: &Config) -> Result<Trust, Failure> {
     match environment::state_directory() {
         Some(directory) => Decisions::under(&directory).state(project, config),
         None => Ok(Trust::Never),
+    }
+}
+
+/// How a project looks to somebody who only looks, with a configuration that may be wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// The configuration cannot be used.
+    Wrong,
+    /// Its hooks would run something.
+    Effectful(Trust),
+    Harmless(Trust),
+}
+
+impl Standing {
+    pub fn of(project: &Project) -> Self {
+        let looked = Config::load(project).and_then(|config| Ok((state(project, &config)?, config)));
+        match looked {
+            Err(_) => Self::Wrong,
+            Ok((trust, config)) if config.effectful_hooks().is_empty() => Self::Harmless(trust),
+            Ok((trust, _)) => Self::Effectful(trust),
+        }
+    }
+
+    pub fn trust(self) -> Option<Trust> {
+        match self {
+            Self::Wrong => None,
+            Self::Effectful(trust) | Self::Harmless(trust) => Some(trust),
+        }
+    }
+
+    /// What a person should know about it.
+    pub fn warning(self) -> Option<&'static str> {
+        match self {
+            Self::Wrong => Some("its configuration is wrong: `windlass config check` shows where"),
+            Self::Effectful(Trust::Changed | Trust::Never) => {
+                Some("its hooks are not trusted: `windlass trust` shows what would run")
+            }
+            Self::Effectful(Trust::Trusted) | Self::Harmless(_) => None,
+        }
     }
 }
 
@@ -104,12 +144,7 @@ impl Decisions {
     }
 
     fn record(&self, project: &Project) -> Option<Record> {
-        let file = self.record_file(project);
-        if !fs::metadata(&file).ok()?.is_file() {
-            return None;
-        }
-        let mut bytes = Vec::new();
-        File::open(file).ok()?.take(RECORD).read_to_end(&mut bytes).ok()?;
+        let bytes = small_file::read(&self.record_file(project), RECORD).ok()?;
         serde_json::from_slice(&bytes).ok().filter(|record: &Record| record.version == 1)
     }
 

@@ -4,7 +4,10 @@
 
 use std::error::Error;
 use std::ffi::OsString;
+use std::fmt::Debug;
+use std::str::FromStr;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::args;
@@ -16,6 +19,9 @@ const SHOWN: usize = 60;
 
 /// The same for what a parser says about it.
 const CAUSE: usize = 300;
+
+/// So many possible values are listed even where one of them was probably meant.
+const MANY: usize = 12;
 
 /// How many: at least one. More than anybody has is as good as all.
 pub fn count(text: &str) -> Result<usize, String> {
@@ -31,6 +37,14 @@ pub fn count(text: &str) -> Result<usize, String> {
 pub fn number(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|number| i64::try_from(*number).is_ok());
     number.ok_or_else(|| format!("expected a whole number from 0 to {}", i64::MAX))
+}
+
+/// One of these names.
+pub fn one_of<T>(names: impl IntoIterator<Item = &'static str>) -> impl TypedValueParser<Value = T>
+where
+    T: FromStr<Err: Debug> + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(names).map(|name| name.parse().expect("each name stands for a value"))
 }
 
 /// What is wrong with these words.
@@ -102,14 +116,19 @@ impl Wrong<'_> {
             return Some(text::fit(&source.to_string(), CAUSE));
         }
         let known = self.strings(ContextKind::ValidValue);
-        (!known.is_empty()).then(|| format!("there are {}", known.join(", ")))
+        let told = !known.is_empty() && (known.len() <= MANY || self.nearest().is_none());
+        told.then(|| format!("there are {}", known.join(", ")))
+    }
+
+    /// What was probably meant; clap names it last.
+    fn nearest(&self) -> Option<String> {
+        let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
+        kinds.iter().flat_map(|kind| self.strings(*kind)).last()
     }
 
     fn hint(&self) -> String {
-        let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
-        let near: Vec<_> = kinds.iter().flat_map(|kind| self.strings(*kind)).map(|name| format!("`{name}`")).collect();
-        if !near.is_empty() {
-            return format!("did you mean {}?", near.join(" or "));
+        if let Some(near) = self.nearest() {
+            return format!("did you mean `{near}`?");
         }
         let command = &self.command;
         match self.error.kind() {

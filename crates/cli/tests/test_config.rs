@@ -93,6 +93,20 @@ fn mistakes() {
     ");
 }
 
+/// A name that no task can have.
+#[test]
+fn names_of_task_types() {
+    let world = World::new();
+    assert_snapshot!(check(&world, "task_types:\n  hot fix: {}\n"), @"
+    error: `hot fix` is not a task type's name (letters, digits, _ and -, at most 64)
+     --> $WORK/.windlass/config.yaml:2:3
+      |
+    2 |   hot fix: {}
+      |   ^^^^^^^
+    [64 config]
+    ");
+}
+
 /// Programs get the place in the message.
 #[test]
 fn mistakes_as_json() {
@@ -121,9 +135,18 @@ fn a_hundred_kilobytes_of_brackets() {
 fn what_needs_no_configuration_works_without() {
     let world = World::with_tasks(&["One"]);
     world.write(".windlass/config.yaml", "hoooks: {}\n");
-    for words in [&["task", "list"][..], &["task", "show", "T1"], &["events"], &["task", "graph"]] {
+    for words in [&["task", "list"][..], &["task", "show", "T1"], &["events"], &["task", "graph"], &["status"]] {
         world.ok(words);
     }
+    assert_snapshot!(world.run(&["status"]), @"
+    project  $WORK
+    its configuration is wrong: `windlass config check` shows where
+    tasks    1 ready
+
+    next
+    T1  ready  P2  One
+    ");
+    assert!(world.json(&["status"])["trust"].is_null());
     assert_snapshot!(world.fails(&["task", "add", "Two"]), @"
     error: unknown key `hoooks`
      --> $WORK/.windlass/config.yaml:1:1
@@ -166,7 +189,8 @@ fn other_files() {
 #[test]
 fn a_hook_that_is_not_run_yet_says_so() {
     let world = World::with_tasks(&["One"]);
-    let config = "hooks:\n  on_task_complete: [{command: touch ran, name: mark}]\n  task_started: [{command: 'true'}]\n";
+    let config =
+        "hooks:\n  on_task_complete: [{command: touch ran, name: mark}]\n  task_started: [{command: 'true'}]\n";
     world.write(".windlass/config.yaml", config);
     assert_snapshot!(world.run(&["task", "complete", "T1"]), @"
     T1  completed  P2  One

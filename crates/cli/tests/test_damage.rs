@@ -82,6 +82,23 @@ fn an_event_is_damaged() {
     assert_snapshot!(world.run(&["task", "list"]), @"T1  ready  P2  One");
 }
 
+/// What cannot be read at all is not sent round in a circle.
+#[test]
+fn nothing_can_be_saved() {
+    let world = settled(&["One"]);
+    let file = world.path(".windlass/windlass.db");
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[100] ^= 0xff;
+    fs::write(&file, bytes).unwrap();
+    assert_snapshot!(world.fails(&["doctor", "--export", "sound.jsonl"]), @"
+    error: the store $WORK/.windlass/windlass.db is damaged
+    caused by: database disk image is malformed
+    hint: no event can be read: restore a backup, as `windlass backup --help` shows
+    [1 store]
+    ");
+    assert!(!world.path("sound.jsonl").exists());
+}
+
 #[test]
 fn a_row_is_damaged() {
     let world = settled(&["One", "Two"]);

@@ -20,6 +20,14 @@ fn diamond() -> World {
 }
 
 #[test]
+fn nothing_is_left() {
+    let world = World::with_tasks(&["One"]);
+    world.ok(&["task", "complete", "T1"]);
+    assert_snapshot!(world.run(&["task", "graph", "--open"]), @"nothing is left to draw");
+    assert_snapshot!(World::new().run(&["task", "graph"]), @"no tasks; `windlass task add GOAL` makes one");
+}
+
+#[test]
 fn a_diamond() {
     let world = diamond();
     assert_snapshot!(world.run(&["task", "graph"]), @"

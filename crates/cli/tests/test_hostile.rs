@@ -108,6 +108,17 @@ fn wrong_arguments_are_repeated_with_care() {
     }
 }
 
+/// A name from outside cannot add a line that looks like ours.
+#[test]
+fn names_of_files_stay_on_their_line() {
+    let world = World::new();
+    assert_snapshot!(world.fails(&["task", "add", "One", "--body-file", "no\nhint: run this\u{1b}[0m"]), @r"
+    error: cannot read no⏎hint: run this\u{1b}[0m
+    caused by: No such file or directory (os error 2)
+    [1 system]
+    ");
+}
+
 #[test]
 fn sizes() {
     let world = World::new();

@@ -42,6 +42,19 @@ fn from_a_subdirectory_and_by_name() {
     assert_snapshot!(world.run_with(("WINDLASS_PROJECT", ""), &["task", "list"]), @"T1  ready  P2  Here");
 }
 
+/// A project is made where the next command looks for it.
+#[test]
+fn the_variable_says_where_to_make_one() {
+    let world = World::empty();
+    let there = world.path("there");
+    let variable = ("WINDLASS_PROJECT", there.to_str().unwrap());
+    assert_eq!(world.run_with(variable, &["init"]).code, 0);
+    assert!(there.join(".windlass").is_dir() && !world.path(".windlass").exists());
+    assert_snapshot!(world.run_with(variable, &["task", "add", "One"]), @"T1  ready  P2  One");
+    assert_eq!(world.run_with(variable, &["init", "--project", "here"]).code, 0);
+    assert!(world.path("here/.windlass").is_dir());
+}
+
 #[test]
 fn named_but_not_there() {
     let world = World::with_tasks(&["Here"]);

@@ -198,8 +198,8 @@ fn edges_of_every_kind() {
     assert_snapshot!(world.run(&["task", "add", "Four", "--parent", "T1"]), @"T4  ready  P2  Four");
     assert_snapshot!(world.fails(&["task", "link", "T1", "bloks", "T2"]), @"
     error: `bloks` is not a value for KIND
-    caused by: no edge kind is called `bloks`; there are depends_on, spawned_by, blocks, references, produces, requires_knowledge
-    hint: `windlass task link --help` shows how it is used
+    caused by: there are depends_on, spawned_by, blocks, references, produces, requires_knowledge
+    hint: did you mean `blocks`?
     [64 usage]
     ");
 }
@@ -231,4 +231,35 @@ fn as_many_as_wanted() {
             assert!(said.ends_with("[64 usage]"), "{said}");
         }
     }
+}
+
+#[test]
+fn lists_are_taken_away_like_texts() {
+    let world = World::new();
+    world.ok(&["task", "add", "One", "-l", "a", "-l", "b", "-d", "x"]);
+    assert_snapshot!(world.run(&["task", "update", "T1", "--label", "", "--deliverable", ""]), @"T1  ready  P2  One");
+    assert_eq!(world.json(&["task", "show", "T1"])["deliverables"], serde_json::json!([]));
+    assert!(
+        world.fails(&["task", "update", "T1", "--label", "", "--label", "c"]).starts_with("error: a label is empty")
+    );
+}
+
+#[test]
+fn what_is_over_waits_for_nothing() {
+    let world = World::with_tasks(&["One"]);
+    world.ok(&["task", "add", "Two", "--depends", "T1"]);
+    assert_snapshot!(world.run(&["task", "complete", "T2", "--force"]), @"T2  completed  P2  Two");
+    assert!(!world.ok(&["task", "show", "T2"]).contains("waits for"));
+}
+
+#[test]
+fn a_holder_deletes_its_task() {
+    let world = World::with_tasks(&["One"]);
+    world.ok(&["task", "claim", "T1", "--owner", "worker-1"]);
+    assert_snapshot!(world.fails(&["task", "delete", "T1"]), @"
+    error: T1 is held by worker-1 (epoch 1)
+    hint: its holder says --epoch 1; --force does it over the holder's head, and is recorded
+    [1 refused]
+    ");
+    assert_snapshot!(world.run(&["task", "delete", "T1", "--epoch", "1"]), @"deleted T1");
 }

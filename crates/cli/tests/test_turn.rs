@@ -1,5 +1,7 @@
 //! Commands from inside an agent's turn
 
+use std::os::unix::ffi::OsStrExt;
+
 use insta::assert_snapshot;
 use windlass_engine::{Authority, Command, Event, Origin, Registry, Rules, RunId, TaskId, Timestamp};
 use windlass_store::{Lifetime, Sqlite, Store};
@@ -76,6 +78,9 @@ fn a_run_that_is_none() {
     hint: WINDLASS_RUN is set by Windlass for the programs it starts
     [exit 64]
     ");
+    let mut odd = world.command(&["task", "complete", "T1"]);
+    let ran = world.finish(odd.env("WINDLASS_RUN", std::ffi::OsStr::from_bytes(b"main.1.\xff")));
+    assert!(ran.code == 64 && ran.stderr.contains("is not a run id"), "{ran}");
     // A session of another project is nobody here.
     assert_snapshot!(world.run_with(("WINDLASS_RUN", "main.1.00000000000000ff"), &["task", "complete", "T1"]), @"T1  completed  P2  One");
     // Looking is always allowed.

@@ -55,16 +55,16 @@ fn wrong_values() {
     hint: `windlass task add --help` shows how it is used
     [64 usage]
     ");
-    assert_snapshot!(world.fails(&["task", "list", "--state", "redy"]), @"
-    error: `redy` is not a value for --state
-    caused by: no task state is called `redy`; there are created, ready, active, submitted, completed, blocked, needs_continuation, failed, deleted
-    hint: `windlass task list --help` shows how it is used
-    [64 usage]
-    ");
     assert_snapshot!(world.fails(&["task", "list", "--limit", "0"]), @"
     error: `0` is not a value for --limit
     caused by: expected a whole number from 1 on
     hint: `windlass task list --help` shows how it is used
+    [64 usage]
+    ");
+    assert_snapshot!(world.fails(&["task", "add", "x", "--priority", "-1"]), @"
+    error: `-1` is not a value for --priority
+    caused by: `-1` is no priority: 0 (most urgent) to 4
+    hint: `windlass task add --help` shows how it is used
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["task", "start", "T1", "--epoch", "one"]), @"
@@ -73,6 +73,23 @@ fn wrong_values() {
     hint: `windlass task start --help` shows how it is used
     [64 usage]
     ");
+}
+
+#[test]
+fn names_that_are_not_on_the_list() {
+    let world = World::new();
+    assert_snapshot!(world.fails(&["task", "list", "--state", "redy"]), @"
+    error: `redy` is not a value for --state
+    caused by: there are created, ready, active, submitted, completed, blocked, needs_continuation, failed, deleted
+    hint: did you mean `ready`?
+    [64 usage]
+    ");
+    assert_snapshot!(world.fails(&["events", "--type", "task_complete"]), @"
+    error: `task_complete` is not a value for --type
+    hint: did you mean `task_completed`?
+    [64 usage]
+    ");
+    assert!(world.fails(&["events", "--type", "foo"]).contains("caused by: there are task_created, "));
     assert_snapshot!(world.fails(&["completions", "tcsh"]), @"
     error: `tcsh` is not a value for SHELL
     caused by: there are bash, elvish, fish, powershell, zsh
@@ -92,12 +109,12 @@ fn wrong_words() {
     let world = World::new();
     assert_snapshot!(world.fails(&["tsk"]), @"
     error: there is no command `tsk`
-    hint: did you mean `tasks` or `task`?
+    hint: did you mean `task`?
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["task", "lst"]), @"
     error: there is no command `lst`
-    hint: did you mean `ls` or `list`?
+    hint: did you mean `list`?
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["frobnicate"]), @"
@@ -173,6 +190,8 @@ fn help_is_found_however_it_is_asked_for() {
     let world = World::empty();
     let help = world.ok(&["task", "add", "--help"]);
     assert_eq!(world.ok(&["help", "task", "add"]), help);
+    assert_eq!(world.ok(&["task", "help", "add"]), help);
+    assert_eq!(world.ok(&["config", "help"]), world.ok(&["config", "--help"]));
     assert_eq!(world.ok(&["help"]), world.ok(&["--help"]));
     assert!(world.ok(&["--version"]).starts_with("windlass "));
     assert!(world.fails(&["help", "frobnicate"]).starts_with("error: there is no command `frobnicate`"));

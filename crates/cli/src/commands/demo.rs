@@ -92,7 +92,7 @@ impl Temporary {
             Failure::new(Code::System, "cannot make a temporary directory").caused_by(error)
         };
         let nonce = environment::random().map_err(|error| fail(&error))?;
-        let path = std::env::temp_dir().join(format!("windlass-demo-{nonce:032x}"));
+        let path = environment::temporary_directory().join(format!("windlass-demo-{nonce:032x}"));
         std::fs::create_dir(&path).map_err(|error| fail(&error))?;
         Ok(Self { path })
     }

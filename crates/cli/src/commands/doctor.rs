@@ -127,6 +127,11 @@ fn check_store(context: &Context, project: &Project, rebuild: bool) -> Result<Ch
     }
 }
 
+/// So many events, in words.
+fn events(count: u64) -> String {
+    if count == 1 { "1 event".to_owned() } else { format!("{count} events") }
+}
+
 fn judge(report: &Report) -> Check {
     let pages = report.pages.iter().map(|problem| format!("pages: {problem}"));
     let log = report.log.iter().map(|found| format!("event {}: {}", found.seq, found.problem));
@@ -138,6 +143,6 @@ fn judge(report: &Report) -> Check {
         report if !report.rows.is_empty() => Some("the log is sound: `windlass doctor --rebuild` folds the rows anew"),
         _ => None,
     };
-    let note = format!("{} events", report.events);
+    let note = events(report.events);
     Check { what: "store", problems: pages.chain(log).chain(rows).collect(), note, hint: hint.map(str::to_owned) }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use clap::builder::TypedValueParser;
 use windlass_engine::{EventType, Seq, TaskId};
 use windlass_store::{Filter, Store};
 
@@ -23,30 +24,24 @@ const SECOND_LOOK: Duration = Duration::from_secs(1);
   windlass events --follow                     go on as things happen; Ctrl-C ends it")]
 pub struct Args {
     /// Only events of this type; may be given several times
-    #[arg(long = "type", value_name = "TYPE", value_parser = event_type)]
+    #[arg(long = "type", value_name = "TYPE", value_parser = event_type())]
     types: Vec<EventType>,
     /// Only events of this task
     #[arg(long, value_name = "ID")]
     task: Option<TaskId>,
     /// Only events from this position on
-    #[arg(long, value_name = "SEQ", default_value_t = 1, value_parser = usage::number)]
+    #[arg(long, value_name = "SEQ", default_value_t = 1, allow_negative_numbers = true, value_parser = usage::number)]
     from: u64,
     /// At most so many
-    #[arg(long, value_name = "N", value_parser = usage::count)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = usage::count)]
     limit: Option<usize>,
     /// Wait for more
     #[arg(long, short)]
     follow: bool,
 }
 
-fn event_type(text: &str) -> Result<EventType, String> {
-    text.parse().map_err(|error| {
-        let nearest = EventType::ALL
-            .iter()
-            .map(|kind| kind.name())
-            .max_by(|one, two| strsim::jaro_winkler(one, text).total_cmp(&strsim::jaro_winkler(two, text)));
-        format!("{error}; did you mean `{}`?", nearest.unwrap_or_default())
-    })
+fn event_type() -> impl TypedValueParser<Value = EventType> {
+    usage::one_of(EventType::ALL.iter().map(|kind| kind.name()))
 }
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {

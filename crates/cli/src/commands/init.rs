@@ -21,7 +21,7 @@ use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
 use crate::project::{self, DIRECTORY, Project};
 use crate::text;
-use crate::trust::{self, Trust};
+use crate::trust::{self, Standing};
 
 const TEMPLATE: &str = include_str!("init/template.yaml");
 
@@ -54,7 +54,8 @@ pub struct Report {
 }
 
 pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
-    let root = match &context.project {
+    // Where every other command will look for it.
+    let root = match context.project.clone().or_else(environment::project) {
         Some(named) => context.directory.join(named),
         None => context.directory.clone(),
     };
@@ -82,13 +83,10 @@ fn already_there(report: &Report, new_store: bool, out: &mut Output) -> Done {
         true => out.line("It had no store; now it has an empty one.")?,
         false => out.line("Nothing was changed.")?,
     }
-    let Ok(config) = Config::load(&report.project) else {
-        return out.line(out.paint(Tone::Warning, "its configuration is wrong: `windlass config check` shows where"));
-    };
-    if !config.effectful_hooks().is_empty() && trust::state(&report.project, &config)? != Trust::Trusted {
-        out.line(out.paint(Tone::Warning, "its hooks are not trusted: `windlass trust` shows what would run"))?;
+    match Standing::of(&report.project).warning() {
+        Some(warning) => out.line(out.paint(Tone::Warning, warning)),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Makes the project's directory and its configuration; where there is one already, only looks.

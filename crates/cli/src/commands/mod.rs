@@ -11,12 +11,11 @@ mod status;
 mod task;
 mod trust;
 
-use std::env;
-
 use clap::Subcommand;
 
 use crate::args::Invocation;
 use crate::context::Context;
+use crate::environment;
 use crate::failure::{Code, Failure};
 use crate::output::{Output, Stop};
 
@@ -47,7 +46,7 @@ pub enum Command {
 
 /// Runs a command. The answer is the exit code.
 pub fn run(invocation: Invocation, out: &mut Output) -> Result<u8, Stop> {
-    let directory = env::current_dir().map_err(|error| {
+    let directory = environment::working_directory().map_err(|error| {
         Failure::new(Code::System, "cannot find the working directory")
             .caused_by(error)
             .hint("it may have been deleted: change to another one")

@@ -4,10 +4,9 @@ use serde_json::json;
 use windlass_engine::{State, Task};
 use windlass_store::TaskFilter;
 
-use crate::config::Config;
 use crate::context::Context;
 use crate::output::{Done, Output, Tone};
-use crate::trust::{self, Trust};
+use crate::trust::{Standing, Trust};
 use crate::{environment, remedy, show, text};
 
 #[derive(Debug, clap::Args)]
@@ -21,8 +20,7 @@ const NAMED: usize = 5;
 
 pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     let opened = context.open()?;
-    let config = Config::load(&opened.project)?;
-    let trusted = trust::state(&opened.project, &config)?;
+    let standing = Standing::of(&opened.project);
     let snapshot = opened.store.snapshot().map_err(remedy::store)?;
     let counts = snapshot.counts().map_err(remedy::store)?;
     let ready = snapshot.ready(NAMED).map_err(remedy::store)?;
@@ -46,7 +44,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
             State::ALL.iter().map(|state| (state.name().to_owned(), json!(count(&counts, *state)))).collect();
         return out.object(&json!({
             "project": opened.project.root.to_string_lossy(),
-            "trust": trusted.name(),
+            "trust": standing.trust().map(Trust::name),
             "tasks": tasks,
             "ready": ready,
             "active": active,
@@ -57,8 +55,8 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     }
     let root = opened.project.root.display().to_string();
     out.line(format_args!("{}  {}", out.paint(Tone::Strong, "project"), text::line(&root)))?;
-    if trusted != Trust::Trusted && !config.effectful_hooks().is_empty() {
-        out.line(out.paint(Tone::Warning, "its hooks are not trusted: `windlass trust` shows what would run"))?;
+    if let Some(warning) = standing.warning() {
+        out.line(out.paint(Tone::Warning, warning))?;
     }
     let line: Vec<String> = counts
         .iter()
@@ -72,7 +70,8 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     section("needs a person", &stuck, out)?;
     section("next", &ready, out)?;
     if !debts.is_empty() {
-        out.line(format_args!("\n{} pieces of work are owed", debts.len()))?;
+        let owed = if debts.len() == 1 { "piece of work is" } else { "pieces of work are" };
+        out.line(format_args!("\n{} {owed} owed", debts.len()))?;
     }
     Ok(())
 }

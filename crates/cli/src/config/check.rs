@@ -5,9 +5,15 @@ use super::file::{Driver, Notice, Settings};
 use super::hooks::{placed, request};
 use super::reader::Located;
 
-/// Agents that are known without a word of configuration.
-pub const KNOWN_AGENTS: &[&str] =
-    &["claude", "codex", "opencode", "gemini", "goose", "qwen", "copilot", "kimi", "aider", "scripted"];
+/// Programs that are known as agents without a word of configuration, best known first.
+pub const AGENTS: &[&str] = &["claude", "codex", "opencode", "gemini", "goose", "qwen", "copilot", "kimi", "aider"];
+
+/// The agent that Windlass brings along.
+const SCRIPTED: &str = "scripted";
+
+fn known_agents<'a>() -> impl Iterator<Item = &'a str> {
+    AGENTS.iter().copied().chain([SCRIPTED])
+}
 
 pub fn check(settings: &Settings) -> Result<(), Problem> {
     settings.version.as_ref().map_or(Ok(()), version)?;
@@ -29,7 +35,7 @@ fn version(version: &Located<u64>) -> Result<(), Problem> {
 
 fn default_agent(agent: &Located<String>, settings: &Settings) -> Result<(), Problem> {
     let command = ["command:", "acp:"].iter().find_map(|prefix| agent.strip_prefix(prefix));
-    let known: Vec<_> = settings.agents.keys().map(String::as_str).chain(KNOWN_AGENTS.iter().copied()).collect();
+    let known: Vec<_> = settings.agents.keys().map(String::as_str).chain(known_agents()).collect();
     match command {
         Some(command) if !command.trim().is_empty() => Ok(()),
         None if known.contains(&agent.as_str()) => Ok(()),
@@ -42,7 +48,7 @@ fn agents(settings: &Settings) -> Result<(), Problem> {
         let has_command = agent.command.as_ref().is_some_and(|command| !command.trim().is_empty());
         let wrong = match agent.driver {
             Some(Driver::Command | Driver::Acp) if !has_command => "has a driver that needs a `command`",
-            None if !has_command && !KNOWN_AGENTS.contains(&name.as_str()) => "has neither `driver` nor `command`",
+            None if !has_command && !known_agents().any(|known| known == name) => "has neither `driver` nor `command`",
             _ => continue,
         };
         return Err(Problem::new(format!("the agent {} {wrong}", quoted(name))).at(agent.at.clone()));

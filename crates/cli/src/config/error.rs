@@ -68,13 +68,17 @@ pub fn suggestion(name: &str, known: &[&str]) -> Option<String> {
 }
 
 fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    // Nobody means a name by a page of text, and comparing one takes its time.
+    if name.len() >= 100 {
+        return None;
+    }
     let plain = |name: &str| name.to_lowercase().replace(['-', ' '], "_");
     let name = plain(name);
     let most = name.chars().count().clamp(3, 30) / 3;
     known
         .iter()
         .map(|known| (strsim::damerau_levenshtein(&name, &plain(known)), *known))
-        .filter(|(distance, _)| name.len() < 100 && *distance <= most)
+        .filter(|(distance, _)| *distance <= most)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, known)| known)
 }

@@ -3,11 +3,14 @@
 //!
 //! Not here: what the values mean together (`hooks`, `check`).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use windlass_engine::TypeName;
 
 use super::entry::{Brief, Points, Request};
 use super::reader::Located;
@@ -24,7 +27,7 @@ pub struct Settings {
     /// Hooks of the project, by point.
     pub(super) hooks: Points,
     /// Types of tasks, each with its own hooks and agents.
-    pub(super) task_types: BTreeMap<String, TaskType>,
+    pub(super) task_types: BTreeMap<TypeKey, TaskType>,
     /// The agent that works unless another one is named: a name under `agents`, a known agent, `command:CMD` or `acp:CMD`.
     pub agent: Option<Located<String>>,
     /// Agents by name.
@@ -51,6 +54,37 @@ pub struct Settings {
     pub secrets: Vec<Located<String>>,
     /// Whom to tell when a session needs a person or ends.
     pub notify: Vec<Located<Notice>>,
+}
+
+/// The name of a type of task, as tasks name it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TypeKey(String);
+
+impl TypeKey {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for TypeKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        name.parse::<TypeName>().map(|name| Self(name.to_string())).map_err(D::Error::custom)
+    }
+}
+
+impl JsonSchema for TypeKey {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "TypeKey".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"})
+    }
 }
 
 /// A type of task.

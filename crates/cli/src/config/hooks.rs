@@ -99,10 +99,11 @@ impl Request {
 
 /// Every hook of the file, in the order of definition: the project's, then types', then agents'.
 pub fn resolve(settings: &Settings, source: &str) -> Result<Vec<Hook>, Problem> {
-    let mut hooks = Collected { source, hooks: Vec::new(), names: BTreeMap::new() };
+    let newlines = source.match_indices('\n').map(|(offset, _)| offset).collect();
+    let mut hooks = Collected { newlines, hooks: Vec::new(), names: BTreeMap::new() };
     hooks.take(&Scope::Project, &settings.hooks)?;
     for (name, task_type) in &settings.task_types {
-        hooks.take(&Scope::TaskType(name.clone()), &task_type.hooks)?;
+        hooks.take(&Scope::TaskType(name.as_str().to_owned()), &task_type.hooks)?;
     }
     for (name, agent) in &settings.agents {
         hooks.take(&Scope::Agent(name.clone()), &agent.hooks)?;
@@ -110,14 +111,15 @@ pub fn resolve(settings: &Settings, source: &str) -> Result<Vec<Hook>, Problem> 
     Ok(hooks.hooks)
 }
 
-struct Collected<'a> {
-    source: &'a str,
+struct Collected {
+    /// Where the lines of the file end.
+    newlines: Vec<usize>,
     hooks: Vec<Hook>,
     /// Names that are taken, with the line that took them.
     names: BTreeMap<String, usize>,
 }
 
-impl Collected<'_> {
+impl Collected {
     fn take(&mut self, scope: &Scope, points: &Points) -> Result<(), Problem> {
         let mut seen = BTreeMap::new();
         for (written, entries) in &points.0 {
@@ -184,8 +186,7 @@ impl Collected<'_> {
     }
 
     fn line(&self, offset: usize) -> usize {
-        let offset = self.source.floor_char_boundary(offset);
-        self.source[..offset].matches('\n').count() + 1
+        self.newlines.partition_point(|newline| *newline < offset) + 1
     }
 }
 

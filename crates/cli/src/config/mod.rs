@@ -35,6 +35,7 @@ use std::path::{Path, PathBuf};
 
 use windlass_engine::Digest;
 
+pub use self::check::AGENTS;
 pub use self::content::Workflow;
 pub use self::error::ConfigError;
 pub use self::file::{Roles, Settings};

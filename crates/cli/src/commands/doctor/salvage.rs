@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use windlass_engine::{ApplyError, Cause, CommitId, DebtId, Envelope, Seq, decode};
 use windlass_store::{Appended, Commit, Lifetime, Sqlite, StoreError, Transaction};
 
+use super::events;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
 use crate::project::Project;
@@ -39,7 +40,14 @@ pub fn export(project: &Project, file: &Path, out: &mut Output) -> Done {
             .and_then(|()| to.write_all(b"\n"))
             .map_err(|source| StoreError::Io { path: file.to_owned(), source })
     })
-    .map_err(remedy::store)
+    .map_err(|error| match error {
+        StoreError::Io { path, source } if path == file => fail(source),
+        error @ StoreError::Corrupt { .. } => {
+            // Nothing can be read of it; the usual hint would lead back here.
+            remedy::store(error).hint("no event can be read: restore a backup, as `windlass backup --help` shows")
+        }
+        error => remedy::store(error),
+    })
     .and_then(|salvage| {
         to.into_inner().map_err(|error| fail(error.into_error()))?.sync_all().map_err(fail)?;
         Ok(salvage)
@@ -52,7 +60,7 @@ pub fn export(project: &Project, file: &Path, out: &mut Output) -> Done {
         let (file, saved, lost) = (file.to_string_lossy(), salvage.saved, salvage.lost);
         return out.object(&json!({"file": file, "saved": saved, "lost": lost, "openEnd": salvage.open_end}));
     }
-    out.line(format_args!("{} events saved to {}", salvage.saved, text::line(&file.display().to_string())))?;
+    out.line(format_args!("{} saved to {}", events(salvage.saved), text::line(&file.display().to_string())))?;
     for (first, last) in salvage.lost {
         let which = if first == last { format!("event {first}") } else { format!("events {first} to {last}") };
         out.line(format_args!("{} {which}", out.paint(Tone::Bad, "lost")))?;
@@ -86,7 +94,7 @@ pub fn restore(project: &Project, file: &Path, out: &mut Output) -> Done {
     if out.is_json() {
         return out.object(&json!({"file": file.to_string_lossy(), "restored": restored}));
     }
-    out.line(format_args!("{restored} events restored from {}", text::line(&file.display().to_string())))
+    out.line(format_args!("{} restored from {}", events(restored), text::line(&file.display().to_string())))
 }
 
 enum Stopped {

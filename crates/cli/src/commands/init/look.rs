@@ -2,18 +2,17 @@
 //!
 //! Nothing is started, and files are read only as far as they are small and plain.
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::config::AGENTS;
+use crate::small_file;
+
 /// Larger build files are not read.
 const SIZE: u64 = 1024 * 1024;
-
-/// Programs that are agents, best known first.
-const AGENTS: &[&str] = &["claude", "codex", "opencode", "gemini", "goose", "qwen", "copilot", "kimi", "aider"];
 
 /// What was found.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -28,7 +27,8 @@ pub struct Found {
 /// A git repository.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Git {
-    /// The branch that is checked out in the main worktree, if there is one and its name is an ordinary one.
+    /// The branch that work starts from: the remote's default where that is known, else the one that is checked out.
+    /// Only an ordinary name is taken.
     pub branch: Option<String>,
 }
 
@@ -81,23 +81,18 @@ fn agents(programs: &[PathBuf]) -> Vec<&'static str> {
 
 fn git(root: &Path) -> Option<Git> {
     let git = root.ancestors().map(|directory| directory.join(".git")).find(|git| git.symlink_metadata().is_ok())?;
-    let head = read(&git.join("HEAD"));
-    let branch = head.as_deref().and_then(|head| head.trim().strip_prefix("ref: refs/heads/"));
-    let ordinary = |name: &&str| {
+    let named = |file: &str, prefix: &str| Some(read(&git.join(file))?.trim().strip_prefix(prefix)?.to_owned());
+    let branch =
+        named("refs/remotes/origin/HEAD", "ref: refs/remotes/origin/").or_else(|| named("HEAD", "ref: refs/heads/"));
+    let ordinary = |name: &String| {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '/' | '-');
         name.len() <= 200 && name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(plain)
     };
-    Some(Git { branch: branch.filter(ordinary).map(str::to_owned) })
+    Some(Git { branch: branch.filter(ordinary) })
 }
 
-/// The text of a small regular file.
 fn read(file: &Path) -> Option<String> {
-    if !fs::metadata(file).ok()?.is_file() {
-        return None;
-    }
-    let mut text = String::new();
-    File::open(file).ok()?.take(SIZE).read_to_string(&mut text).ok()?;
-    Some(text)
+    small_file::text(file, SIZE)
 }
 
 #[cfg(test)]
@@ -127,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_branch_that_is_checked_out() {
+    fn the_branch_that_work_starts_from() {
         let root = tempfile::tempdir().unwrap();
         let branch = |head: &str| {
             fs::create_dir_all(root.path().join(".git")).unwrap();
@@ -138,6 +133,11 @@ mod tests {
         assert_eq!(branch("ref: refs/heads/feature/x\n"), Some("feature/x".into()));
         assert_eq!(branch("0123456789abcdef\n"), None);
         assert_eq!(branch("ref: refs/heads/a: [b]\nhooks: {}\n"), None);
+
+        // Whoever stands on a branch of his own still starts from the remote's.
+        fs::create_dir_all(root.path().join(".git/refs/remotes/origin")).unwrap();
+        fs::write(root.path().join(".git/refs/remotes/origin/HEAD"), "ref: refs/remotes/origin/trunk\n").unwrap();
+        assert_eq!(branch("ref: refs/heads/feature/x\n"), Some("trunk".into()));
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     body_file: Option<PathBuf>,
     /// 0 (most urgent) to 4
-    #[arg(long, short, value_name = "N", default_value_t = Priority::default())]
+    #[arg(long, short, value_name = "N", default_value_t = Priority::default(), allow_negative_numbers = true)]
     priority: Priority,
     /// A label; may be given several times
     #[arg(long, short, value_name = "LABEL")]

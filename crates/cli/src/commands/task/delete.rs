@@ -1,11 +1,11 @@
 //! `windlass task delete`
 
 use serde_json::json;
-use windlass_engine::{Authority, Command, Deletion, EventType, TaskId};
+use windlass_engine::{Command, Deletion, EventType, TaskId};
 
 use crate::context::Context;
 use crate::output::{Done, Output, Tone};
-use crate::show;
+use crate::{show, usage};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -21,6 +21,9 @@ pub struct Args {
     /// Delete the tasks that wait for it too
     #[arg(long)]
     cascade: bool,
+    /// The epoch of the lease that you hold, as `task claim` told it
+    #[arg(long, value_name = "N", conflicts_with = "force", allow_negative_numbers = true, value_parser = usage::number)]
+    epoch: Option<u64>,
     /// Delete it even if others wait for it or somebody holds it; the log says that it was forced
     #[arg(long)]
     force: bool,
@@ -33,7 +36,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         (false, true) => Deletion::BlockDependents,
         (false, false) => Deletion::Alone,
     };
-    let authority = if args.force { Authority::Forced } else { Authority::Person };
+    let authority = super::authority(args.epoch, args.force);
     let records = opened.execute(&Command::DeleteTask { id: args.id, deletion }, authority)?;
     let deleted: Vec<TaskId> = records
         .iter()

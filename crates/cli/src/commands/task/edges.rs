@@ -1,11 +1,12 @@
 //! `windlass task depend`, `undepend`, `link` and `unlink`
 
+use clap::builder::TypedValueParser;
 use serde_json::json;
 use windlass_engine::{Authority, Command, EdgeKind, TaskId};
 
 use crate::context::Context;
 use crate::output::{Done, Output, Tone};
-use crate::show;
+use crate::{show, usage};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -24,19 +25,21 @@ pub struct Depend {
 #[command(after_help = "Examples:
   windlass task link T1 blocks T2              T2 waits until T1 is completed
   windlass task link T3 references T1
-  windlass task unlink T3 references T1
-
-Kinds: depends_on, spawned_by, blocks, references, produces, requires_knowledge.")]
+  windlass task unlink T3 references T1")]
 pub struct Link {
     /// The task at which the edge begins
     #[arg(value_name = "A")]
     from: TaskId,
     /// What the first is to the second
-    #[arg(value_name = "KIND")]
+    #[arg(value_name = "KIND", value_parser = edge_kind())]
     kind: EdgeKind,
     /// The task at which the edge ends
     #[arg(value_name = "B")]
     to: TaskId,
+}
+
+fn edge_kind() -> impl TypedValueParser<Value = EdgeKind> {
+    usage::one_of(EdgeKind::ALL.map(EdgeKind::name))
 }
 
 /// An edge that is to be put or taken away.

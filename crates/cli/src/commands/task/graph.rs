@@ -6,7 +6,7 @@ use std::iter;
 
 use clap::ValueEnum;
 use serde_json::json;
-use windlass_engine::{Edge, State, Task, TaskId};
+use windlass_engine::{Edge, Seq, State, Task, TaskId};
 use windlass_store::TaskFilter;
 
 use crate::context::Context;
@@ -47,6 +47,13 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     edges.retain(|edge| tasks.contains_key(&edge.from_id) && tasks.contains_key(&edge.to_id));
     let graph = Graph { tasks, edges };
     match if out.is_json() { Format::Json } else { args.format } {
+        Format::Text if graph.tasks.is_empty() => {
+            let nothing = match opened.store.head().map_err(remedy::store)? {
+                Seq::START => "no tasks; `windlass task add GOAL` makes one",
+                _ => "nothing is left to draw",
+            };
+            out.line(out.paint(Tone::Faint, nothing))
+        }
         Format::Text => graph.text(out),
         Format::Dot => out.line(graph.dot().trim_end()),
         Format::Mermaid => out.line(graph.mermaid().trim_end()),
@@ -108,9 +115,6 @@ impl Graph {
     /// What comes first stands on top; what waits for it hangs below. What would hang too far to the right to be read
     /// begins again at the left, further down.
     fn text(&self, out: &mut Output) -> Done {
-        if self.tasks.is_empty() {
-            return out.line(out.paint(Tone::Faint, "no tasks; `windlass task add GOAL` makes one"));
-        }
         let mut below: BTreeMap<TaskId, BTreeSet<TaskId>> = BTreeMap::new();
         let mut waiting = BTreeSet::new();
         for (waiter, awaited) in self.edges.iter().filter_map(Edge::wait) {

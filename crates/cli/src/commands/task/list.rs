@@ -1,5 +1,6 @@
 //! `windlass task list`, `ready` and `next`
 
+use clap::builder::TypedValueParser;
 use windlass_engine::{Refusal, Seq, State};
 use windlass_store::TaskFilter;
 
@@ -13,10 +14,10 @@ use crate::{remedy, show, usage};
   windlass task list --state blocked --state failed
   windlass task list --all --label bug --json")]
 pub struct List {
-    /// Only tasks in this state; may be given several times
-    #[arg(long, value_name = "STATE", conflicts_with = "all")]
+    /// Only tasks in this state; given several times, in any of them
+    #[arg(long, value_name = "STATE", conflicts_with = "all", value_parser = state())]
     state: Vec<State>,
-    /// Only tasks with this label; may be given several times
+    /// Only tasks with this label; given several times, with all of them
     #[arg(long, short, value_name = "LABEL")]
     label: Vec<String>,
     /// Only tasks of this type
@@ -26,8 +27,12 @@ pub struct List {
     #[arg(long, short)]
     all: bool,
     /// At most so many
-    #[arg(long, value_name = "N", value_parser = usage::count)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = usage::count)]
     limit: Option<usize>,
+}
+
+fn state() -> impl TypedValueParser<Value = State> {
+    usage::one_of(State::ALL.map(State::name))
 }
 
 pub fn list(context: &Context, args: List, out: &mut Output) -> Done {
@@ -80,7 +85,7 @@ pub fn list(context: &Context, args: List, out: &mut Output) -> Done {
   windlass task ready --limit 1 --json")]
 pub struct Ready {
     /// At most so many
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = usage::count)]
+    #[arg(long, value_name = "N", default_value_t = 50, allow_negative_numbers = true, value_parser = usage::count)]
     limit: usize,
 }
 

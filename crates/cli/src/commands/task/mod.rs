@@ -100,7 +100,7 @@ pub struct Subject {
     #[arg(value_name = "ID")]
     id: TaskId,
     /// The epoch of the lease that you hold, as `task claim` told it
-    #[arg(long, value_name = "N", conflicts_with = "force", value_parser = usage::number)]
+    #[arg(long, value_name = "N", conflicts_with = "force", allow_negative_numbers = true, value_parser = usage::number)]
     epoch: Option<u64>,
     /// Do it even where the rules say no; the log says that it was forced
     #[arg(long)]
@@ -109,10 +109,14 @@ pub struct Subject {
 
 impl Subject {
     fn authority(&self) -> Authority {
-        match (self.epoch, self.force) {
-            (_, true) => Authority::Forced,
-            (Some(epoch), false) => Authority::Holder(Epoch(epoch)),
-            (None, false) => Authority::Person,
-        }
+        authority(self.epoch, self.force)
+    }
+}
+
+fn authority(epoch: Option<u64>, force: bool) -> Authority {
+    match (epoch, force) {
+        (_, true) => Authority::Forced,
+        (Some(epoch), false) => Authority::Holder(Epoch(epoch)),
+        (None, false) => Authority::Person,
     }
 }

@@ -62,8 +62,10 @@ fn details(task: &Task) -> Vec<(&'static str, String)> {
     details.extend(task.kind.as_ref().map(|kind| ("type", kind.to_string())));
     details.extend(task.labels.iter().map(|label| ("label", label.clone())));
     details.extend(task.deliverables.iter().map(|text| ("deliverable", text.clone())));
-    if task.open_dependencies > 0 {
-        details.push(("waits for", format!("{} that are not completed", task.open_dependencies)));
+    match show::waits(task) {
+        0 => {}
+        1 => details.push(("waits for", "1 that is not completed".to_owned())),
+        open => details.push(("waits for", format!("{open} that are not completed"))),
     }
     if let Some(blocked) = &task.blocked {
         details.push(("blocked", blocked.reason.clone()));

@@ -28,9 +28,9 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     body_file: Option<PathBuf>,
     /// 0 (most urgent) to 4
-    #[arg(long, short, value_name = "N")]
+    #[arg(long, short, value_name = "N", allow_negative_numbers = true)]
     priority: Option<Priority>,
-    /// These labels instead of the present ones; may be given several times
+    /// These labels instead of the present ones; may be given several times, and empty takes them away
     #[arg(long, short, value_name = "LABEL", conflicts_with_all = ["add_label", "remove_label"])]
     label: Option<Vec<String>>,
     /// One more label; may be given several times
@@ -42,7 +42,7 @@ pub struct Args {
     /// The type of the task; empty takes it away
     #[arg(long = "type", short = 't', value_name = "TYPE")]
     kind: Option<String>,
-    /// These deliverables instead of the present ones; may be given several times
+    /// These deliverables instead of the present ones; may be given several times, and empty takes them away
     #[arg(long, short, value_name = "TEXT")]
     deliverable: Option<Vec<String>>,
 }
@@ -51,7 +51,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let mut opened = context.open()?;
     let id = args.subject.id;
     let labels = match args.label {
-        Some(labels) => Some(labels),
+        Some(labels) => Some(replacement(labels)),
         None if args.add_label.is_empty() && args.remove_label.is_empty() => None,
         None => {
             let mut labels = opened.task(id)?.labels;
@@ -72,12 +72,23 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         Some(file) => Some(read_text(&file)?),
         None => args.body,
     };
-    let patch =
-        TaskPatch { goal: args.goal, body, deliverables: args.deliverable, labels, priority: args.priority, kind };
+    let patch = TaskPatch {
+        goal: args.goal,
+        body,
+        deliverables: args.deliverable.map(replacement),
+        labels,
+        priority: args.priority,
+        kind,
+    };
     if patch == TaskPatch::default() {
         let failure = Failure::new(Code::Usage, "nothing was said to change");
         return Err(failure.hint("`windlass task update --help` shows what can be").into());
     }
     let records = opened.execute(&Command::UpdateTask { id, patch }, args.subject.authority())?;
     present::of(&opened, id, &records, out)
+}
+
+/// What a list is to be: one empty text stands for none at all.
+fn replacement(given: Vec<String>) -> Vec<String> {
+    if given == [""] { Vec::new() } else { given }
 }
