@@ -36,7 +36,7 @@ fn a_project_is_made_and_looked_at() {
         task types  none
         agents      none
 
-    checked, but this version runs no hooks yet:
+    checked for form only; this version runs no hooks yet:
       before_submit[0]
         create_pr (git: push the branch, and open a change on the forge)
     ");
@@ -136,4 +136,13 @@ fn a_messy_repository_is_no_obstacle() {
       windlass task add "what to do"     the first task
       windlass task ready                what can be worked on
     "#);
+}
+
+#[test]
+fn inside_another_project() {
+    let world = World::new();
+    fs::create_dir(world.path("inner")).unwrap();
+    let ran = world.run_in("inner", &["init"]);
+    let expected = "note: this is inside another project, $WORK; commands here now use this one";
+    assert!(ran.to_string().starts_with(expected), "{ran}");
 }

@@ -80,3 +80,11 @@ fn eight_make_the_same_project() {
     world.ok(&["task", "add", "One"]);
     world.ok(&["doctor"]);
 }
+
+#[test]
+fn eight_label_one_task() {
+    let world = World::with_tasks(&["One"]);
+    at_once(|process| vec![world.ok(&["task", "update", "T1", "--add-label", &format!("label-{process}")])]);
+    let labels = world.json(&["task", "show", "T1"])["labels"].as_array().unwrap().len();
+    assert_eq!(labels, PROCESSES, "no label is lost");
+}

@@ -107,7 +107,7 @@ fn what_the_rules_do_not_allow() {
     [1 refused]
     ");
     assert_snapshot!(world.fails(&["task", "depend", "T1", "T1"]), @"
-    error: T1 cannot wait for itself
+    error: T1 cannot be linked to itself
     [1 refused]
     ");
     assert_snapshot!(world.fails(&["task", "undepend", "T1", "T2"]), @"

@@ -49,7 +49,10 @@ pub struct TaskPatch {
     pub goal: Option<String>,
     pub body: Option<String>,
     pub deliverables: Option<Vec<String>>,
+    /// These instead of the present ones.
     pub labels: Option<Vec<String>>,
+    pub add_labels: Vec<String>,
+    pub remove_labels: Vec<String>,
     pub priority: Option<Priority>,
     pub kind: Option<Option<TypeName>>,
 }

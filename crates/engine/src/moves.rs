@@ -37,7 +37,7 @@ use State::{Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuat
 /// All legal moves. `task_created` makes the row and is not in the table.
 pub const MOVES: &[Move] = &[
     Move { on: On::TaskReady, from: &[Created], to: Ready, clears: &[], forced_from: &[] },
-    Move { on: On::TaskWaiting, from: &[Ready], to: Created, clears: &[Claim], forced_from: &[] },
+    Move { on: On::TaskWaiting, from: &[Ready, NeedsContinuation], to: Created, clears: &[Claim], forced_from: &[] },
     Move {
         on: On::TaskStarted,
         from: &[Ready, NeedsContinuation],

@@ -12,11 +12,11 @@ pub enum Refusal {
     UnknownTask(TaskId),
     #[error("{what} {why}")]
     Invalid { what: &'static str, why: String },
-    #[error("cannot {} {id}: it is {state}, and that is possible only from {}", verb(*event), list(from, "or"))]
+    #[error("cannot {} {id}: it is {state}{}", verb(*event), only_from(from))]
     IllegalMove { id: TaskId, state: State, event: EventType, from: Vec<State>, forceable: bool },
     #[error("{id} waits for {}", list(open, "and"))]
     OpenDependencies { id: TaskId, open: Vec<TaskId> },
-    #[error("{0} cannot wait for itself")]
+    #[error("{0} cannot be linked to itself")]
     SelfDependency(TaskId),
     #[error("that would be a circle: {}", arrows(path))]
     Cycle { path: Vec<TaskId> },
@@ -84,6 +84,14 @@ fn verb(event: EventType) -> &'static str {
         EventType::TaskDeleted => "delete",
         EventType::TaskUpdated => "update",
         _ => "move",
+    }
+}
+
+/// From where it would have been possible. That most states would have done tells nothing.
+fn only_from(from: &[State]) -> String {
+    match from.len() {
+        0 | 6.. => String::new(),
+        _ => format!(", and that is possible only from {}", list(from, "or")),
     }
 }
 

@@ -248,9 +248,9 @@ fn about_a_task() -> impl Strategy<Value = Ask> {
     use Command as C;
     let why = || "because".to_owned();
     prop_oneof![
-        2 => (priority(), option::of(labels()), task()).prop_map(|(priority, labels, id)| Ask::Plain(C::UpdateTask {
+        2 => (priority(), option::of(labels()), labels(), labels(), task()).prop_map(|(priority, labels, add_labels, remove_labels, id)| Ask::Plain(C::UpdateTask {
             id,
-            patch: TaskPatch { priority: Some(priority), labels, ..TaskPatch::default() },
+            patch: TaskPatch { priority: Some(priority), labels, add_labels, remove_labels, ..TaskPatch::default() },
         })),
         5 => (option::of(task()), worker(), -5..120_i64)
             .prop_map(|(id, owner, lease)| Ask::Claim { id, owner, lease }),

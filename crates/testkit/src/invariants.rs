@@ -101,10 +101,11 @@ fn waiting(task: &Task, graph: &Graph<'_>, wrong: &mut Findings) {
     let open = graph.awaited(task.id).filter(|other| other.state != Completed).count();
     let counted = task.open_dependencies;
     wrong.unless(counted as usize == open, || format!("{} counts {counted} open dependencies of {open}", task.id));
-    wrong.unless(task.state != Ready || open == 0, || format!("{} is ready and waits for {open}", task.id));
+    let claimable = task.state.is_claimable();
+    wrong.unless(!claimable || open == 0, || format!("{} can be claimed and waits for {open}", task.id));
     wrong.unless(task.state != Created || open > 0, || format!("{} is created and waits for nobody", task.id));
     let failed = graph.awaited(task.id).find(|other| other.state == Failed);
-    let in_vain = matches!(task.state, Created | Ready) && failed.is_some();
+    let in_vain = (task.state == Created || claimable) && failed.is_some();
     wrong.unless(!in_vain, || format!("{} is {} and waits in vain", task.id, task.state));
     let by = task.blocked.as_ref().and_then(|blocked| blocked.by);
     let freed = graph.awaited(task.id).any(|other| Some(other.id) == by && other.state == Completed);

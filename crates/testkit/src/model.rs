@@ -73,7 +73,7 @@ impl Model {
         let mut after = self.clone();
         let accepted = Attempt { model: &mut after, origin, log }.command(command).is_some();
         if accepted {
-            after.block_those_who_wait_in_vain();
+            after.let_wait();
             *self = after;
         }
         accepted
@@ -159,6 +159,16 @@ impl Model {
         }
     }
 
+    /// What needs another attempt waits like everything else while something is in its way.
+    fn let_wait(&mut self) {
+        for id in self.tasks.keys().copied().collect::<Vec<_>>() {
+            if self.tasks[&id].phase == Phase::NeedsContinuation && !self.open(id).is_empty() {
+                self.tasks.get_mut(&id).expect("it was listed").phase = Phase::Waiting;
+            }
+        }
+        self.block_those_who_wait_in_vain();
+    }
+
     fn block_those_who_wait_in_vain(&mut self) {
         for id in self.tasks.keys().copied().collect::<Vec<_>>() {
             let failed = self.awaited(id).into_iter().find(|other| self.tasks[other].phase == Phase::Failed);
@@ -208,6 +218,10 @@ impl Attempt<'_> {
                 node.priority = patch.priority.unwrap_or(node.priority);
                 if let Some(labels) = &patch.labels {
                     node.labels = labels.iter().cloned().collect();
+                }
+                node.labels.extend(patch.add_labels.iter().cloned());
+                for label in &patch.remove_labels {
+                    node.labels.remove(label);
                 }
                 Some(())
             }
@@ -305,7 +319,7 @@ impl Attempt<'_> {
         }
         for waiter in waiting.into_iter().filter(|_| deletion == Deletion::BlockDependents) {
             let node = self.node(waiter)?;
-            if node.phase == Phase::Waiting {
+            if matches!(node.phase, Phase::Waiting | Phase::NeedsContinuation) {
                 node.phase = Phase::Blocked(Some(id));
             }
         }

@@ -91,7 +91,7 @@ fn as_text(config: &Config, out: &mut Output) -> Done {
         return Ok(());
     }
     out.line("")?;
-    out.line("checked, but this version runs no hooks yet:")?;
+    out.line("checked for form only; this version runs no hooks yet:")?;
     let columns = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(4).max(20));
     for effect in effects {
         out.line(format_args!("  {}", text::line(&effect.title())))?;

@@ -59,6 +59,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
         Some(named) => context.directory.join(named),
         None => context.directory.clone(),
     };
+    let outer = root.parent().and_then(|parent| project::around(parent).ok().flatten());
     let report = prepare(&root)?;
     // A fresh clone has the configuration but no store: that stays out of git.
     let new_store = !report.project.store_file().exists();
@@ -71,7 +72,14 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     };
     match (out.is_json(), report.created) {
         (true, _) => out.object(&as_json(&report)),
-        (false, true) => as_text(&report, untrusted.as_ref(), out),
+        (false, true) => {
+            if let Some(outer) = outer {
+                let path = outer.root.to_string_lossy().into_owned();
+                let note = format!("note: this is inside another project, {}; commands here now use this one", path);
+                out.line(out.paint(Tone::Warning, text::line(&note)))?;
+            }
+            as_text(&report, untrusted.as_ref(), out)
+        }
         (false, false) => already_there(&report, new_store, out),
     }
 }

@@ -62,7 +62,11 @@ impl Deciding<'_, '_> {
         check_bytes("the body", patch.body.as_deref().unwrap_or_default(), Limits::BODY)?;
         let deliverables = patch.deliverables.as_deref().unwrap_or_default();
         check_list("a deliverable", deliverables, Limits::DELIVERABLES, Limits::DELIVERABLE)?;
-        check_labels(patch.labels.as_deref().unwrap_or_default())?;
+        let mut labels = patch.labels.clone().unwrap_or_else(|| task.labels.clone());
+        labels.extend(patch.add_labels.iter().cloned());
+        labels.retain(|label| !patch.remove_labels.contains(label));
+        let labels = without_repeats(&labels);
+        check_labels(&labels)?;
         let patch = patch.clone();
         let body = task.body.unwrap_or_default();
         let kind = task.kind.map(|kind| kind.to_string()).unwrap_or_default();
@@ -72,7 +76,7 @@ impl Deciding<'_, '_> {
             goal: patch.goal.filter(|goal| *goal != task.goal),
             body: patch.body.filter(|wanted| *wanted != body),
             deliverables: patch.deliverables.filter(|wanted| *wanted != task.deliverables),
-            labels: patch.labels.map(|labels| without_repeats(&labels)).filter(|wanted| *wanted != task.labels),
+            labels: Some(labels).filter(|wanted| *wanted != task.labels),
             priority: patch.priority.filter(|wanted| *wanted != task.priority),
             kind: wanted_kind.filter(|wanted| *wanted != kind),
         };
@@ -197,7 +201,8 @@ impl Deciding<'_, '_> {
 
     pub(super) fn need_continuation(&mut self, id: TaskId, reason: &str) -> Result<(), Refusal> {
         check_text("the reason", reason, Limits::REASON)?;
-        self.simple_move(id, payload::TaskNeedsContinuation { reason: reason.to_owned() })
+        self.simple_move(id, payload::TaskNeedsContinuation { reason: reason.to_owned() })?;
+        self.settle(id)
     }
 
     pub(super) fn release(&mut self, id: TaskId, reason: &str) -> Result<(), Refusal> {
@@ -273,7 +278,7 @@ impl Deciding<'_, '_> {
     /// A created task that waits for nothing is ready; for a failed one it can only wait in vain.
     pub(super) fn settle(&mut self, id: TaskId) -> Result<(), Refusal> {
         let task = self.task(id)?;
-        if !matches!(task.state, State::Created | State::Ready) {
+        if task.state != State::Created && !task.state.is_claimable() {
             return Ok(());
         }
         if self.block_in_vain(id)? {
@@ -281,7 +286,9 @@ impl Deciding<'_, '_> {
         }
         match (task.state, task.open_dependencies) {
             (State::Created, 0) => self.emit(Node::Task(id), payload::TaskReady {}).map(drop),
-            (State::Ready, 1..) => self.emit(Node::Task(id), payload::TaskWaiting {}).map(drop),
+            (State::Ready | State::NeedsContinuation, 1..) => {
+                self.emit(Node::Task(id), payload::TaskWaiting {}).map(drop)
+            }
             _ => Ok(()),
         }
     }
@@ -319,7 +326,8 @@ impl Deciding<'_, '_> {
 
     fn block_waiters(&mut self, id: TaskId, reason: &str) -> Result<(), Refusal> {
         for waiter in waiters(&self.draft, id)? {
-            if matches!(self.task(waiter)?.state, State::Created | State::Ready) {
+            let state = self.task(waiter)?.state;
+            if state == State::Created || state.is_claimable() {
                 self.block_by(waiter, id, reason)?;
             }
         }

@@ -83,6 +83,8 @@ impl Sqlite {
     /// Makes a store where there is none, or opens the one that is there.
     pub fn create(path: &Path, lifetime: Lifetime) -> Result<Self, StoreError> {
         match file_length(path) {
+            // A link that leads nowhere would have the store made wherever it points to.
+            Err(StoreError::Missing(_)) if path.is_symlink() => Err(StoreError::NotAStore(path.to_owned())),
             // SQLite would throw the write-ahead log away, and that may be all that is left of somebody's work.
             Ok(0) if wal_length(path) > 0 => Err(StoreError::NotAStore(path.to_owned())),
             Ok(_) | Err(StoreError::Missing(_)) => Self::open_if(path, lifetime, Absent::Make),

@@ -186,3 +186,13 @@ fn a_newer_schema_is_refused_by_number_and_left_alone() {
     assert_eq!(salvage(&place.path).unwrap().0, log);
     assert_eq!(log.last().unwrap().seq, Seq(log.len() as u64));
 }
+
+#[test]
+fn a_link_that_leads_nowhere_is_not_followed() {
+    let place = Place::new();
+    let target = place.directory.path().join("elsewhere");
+    std::os::unix::fs::symlink(&target, &place.path).unwrap();
+    let refused = Sqlite::create(&place.path, Lifetime::Command).map(drop);
+    assert!(matches!(refused, Err(StoreError::NotAStore(_))), "{refused:?}");
+    assert!(!target.exists());
+}

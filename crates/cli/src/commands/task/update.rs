@@ -50,16 +50,6 @@ pub struct Args {
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let mut opened = context.open()?;
     let id = args.subject.id;
-    let labels = match args.label {
-        Some(labels) => Some(replacement(labels)),
-        None if args.add_label.is_empty() && args.remove_label.is_empty() => None,
-        None => {
-            let mut labels = opened.task(id)?.labels;
-            labels.extend(args.add_label);
-            labels.retain(|label| !args.remove_label.contains(label));
-            Some(labels)
-        }
-    };
     let kind = match args.kind.as_deref() {
         None => None,
         Some("") => Some(None),
@@ -76,7 +66,9 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         goal: args.goal,
         body,
         deliverables: args.deliverable.map(replacement),
-        labels,
+        labels: args.label.map(replacement),
+        add_labels: args.add_label,
+        remove_labels: args.remove_label,
         priority: args.priority,
         kind,
     };

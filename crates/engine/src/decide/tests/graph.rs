@@ -123,8 +123,8 @@ fn a_circle_is_refused_with_its_whole_path() {
 fn nobody_waits_for_themselves() {
     check(
         "add one\n--\nlink T1 depends_on T1\nlink T1 blocks T1\nadd two after=T2",
-        "! T1 cannot wait for itself
-         ! T1 cannot wait for itself
+        "! T1 cannot be linked to itself
+         ! T1 cannot be linked to itself
          ! there is no task T2",
     );
 }
@@ -147,7 +147,7 @@ fn a_task_that_others_wait_for_is_not_deleted_alone() {
          T3 task_deleted
          T2 task_deleted
          T1 task_deleted
-         ! cannot delete T1: it is deleted, and that is possible only from created, ready, active, submitted, completed or 3 more
+         ! cannot delete T1: it is deleted
          ! T1 is deleted, so T4 cannot be linked to it
          ! T1 is deleted, so T2 cannot be linked to it",
     );
@@ -334,4 +334,27 @@ fn a_thousand_dependents_become_ready_in_one_commit() {
     assert!(!answered.iter().any(|line| line.contains("error")));
     assert!(project.memory.tasks().all(|task| task.state != State::Created));
     assert_eq!(project.memory.claimable(None).unwrap().map(|(_, id)| id), Some("T2".parse().unwrap()));
+}
+
+#[test]
+fn what_needs_another_attempt_waits_like_everything_else() {
+    check(
+        "add one
+         add two
+         start T2
+         link T2 depends_on T1
+         --
+         continue T2 not there yet
+         claim T2 by=w1 for=60s
+         complete T1
+         claim T2 by=w2 for=60s",
+        "T2 task_needs_continuation
+         T2 task_waiting
+         ! T2 waits for T1
+         T1 task_completed
+         T2 task_ready
+         T2 dependency_satisfied T1
+         T2 task_claimed w2 epoch 1
+         T2 task_started",
+    );
 }
