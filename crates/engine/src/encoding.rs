@@ -30,6 +30,8 @@ const UPCASTS: &[Upcast] = &[];
 pub enum DecodeError {
     #[error("not an event")]
     Malformed(#[from] serde_json::Error),
+    #[error("it is a `{0}`, which this version does not know")]
+    UnknownType(String),
     #[error("written in format {found}, and this version reads up to {known}")]
     Newer { found: u32, known: u32 },
 }
@@ -100,6 +102,9 @@ pub fn decode_with(bytes: &[u8], upcasts: &[Upcast]) -> Result<Envelope, DecodeE
     for upcast in upcasts.iter().skip(found as usize - 1) {
         upcast(&mut value);
     }
+    if let Some(name) = value["type"].as_str().filter(|name| name.parse::<EventType>().is_err()) {
+        return Err(DecodeError::UnknownType(name.to_owned()));
+    }
     let lifted = serde_json::to_vec(&value)?;
     finish(&serde_json::from_slice::<Written<'_, &RawValue>>(&lifted)?)
 }
@@ -165,6 +170,14 @@ mod tests {
         let newer = String::from_utf8(encode(&event())).unwrap().replace("\"v\":1", "\"v\":7");
         let error = decode(newer.as_bytes()).unwrap_err();
         assert_eq!(error.to_string(), "written in format 7, and this version reads up to 1");
+    }
+
+    /// A newer version may have written it: that is not damage.
+    #[test]
+    fn an_unknown_type_is_named() {
+        let other = String::from_utf8(encode(&event())).unwrap().replace("task_created", "task_juggled");
+        let error = decode(other.as_bytes()).unwrap_err();
+        assert_eq!(error.to_string(), "it is a `task_juggled`, which this version does not know");
     }
 
     #[test]

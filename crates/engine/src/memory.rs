@@ -57,7 +57,8 @@ impl Memory {
         self.tasks.values()
     }
 
-    pub(crate) fn row(&self, id: TaskId) -> Option<&Task> {
+    /// A task as it lies here: rows may be long, and this one is only looked at.
+    pub fn row(&self, id: TaskId) -> Option<&Task> {
         self.tasks.get(&id)
     }
 

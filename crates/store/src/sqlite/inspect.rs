@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use rusqlite::types::ValueRef;
-use windlass_engine::{Change, Digest, Memory, Record, Seq, View};
+use windlass_engine::{Change, Digest, Memory, Record, Seq};
 
 use super::Sqlite;
 use super::queries::{STORED, Stored, misfiled, stored};
@@ -137,8 +137,7 @@ impl Sqlite {
     ) -> Result<(), StoreError> {
         event.verify_chain(self, before)?;
         let Some(memory) = memory else { return Ok(()) };
-        let task = record.envelope.node.task().map(|id| memory.task(id)).transpose();
-        let task = task.map_err(|error| StoreError::view(&self.path, error))?.flatten();
+        let task = record.envelope.node.task().and_then(|id| memory.row(id));
         let previous = task.map_or(Seq::START, |task| task.last_event);
         if event.previous != previous {
             let why = format!("it is filed after event {}, not {previous}", event.previous);
@@ -240,7 +239,7 @@ pub(super) fn rebuild(store: &Sqlite) -> Result<(), StoreError> {
             connection.execute_batch(&format!("DROP TABLE IF EXISTS {table}"))?;
         }
         connection.execute_batch(PROJECTIONS)?;
-        memory.into_rows().try_for_each(|row| rows::execute(connection, &row))?;
+        rows::fill(connection, memory.into_rows())?;
         connection.execute_batch(INDEXES)
     })
 }
