@@ -138,6 +138,9 @@ fn batches(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()>
         store.append(&commit).map(drop)
     })?;
     let rate = 100.0 / times.p50().as_secs_f64();
+    let plain = 100.0 / plain_batches(effort, directory)?.p50().as_secs_f64();
+    let what = "plain SQLite, 100 rows as long in one commit";
+    report.fact(what, format!("{plain:.0} rows/s; ours is {:.2} of that", rate / plain));
     report.figure(
         "a batch of 100 events, one commit",
         format!("{rate:.0} events/s"),
@@ -148,6 +151,23 @@ fn batches(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()>
     let rate = 200.0 / created.p50().as_secs_f64();
     report.fact("a batch of 100 new tasks, each decided (200 events)", format!("{rate:.0} events/s"));
     Ok(())
+}
+
+/// The floor of a batch: the rows of the log alone, without digests, without decisions, without projections.
+fn plain_batches(effort: Effort, directory: &Path) -> Outcome<Times> {
+    let connection = rusqlite::Connection::open(directory.join("plain.db"))?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.execute_batch("CREATE TABLE events (seq INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT")?;
+    let body = [b'x'; 330];
+    Ok(Times::of(effort.many, |_| {
+        connection.execute_batch("BEGIN IMMEDIATE")?;
+        let mut insert = connection.prepare_cached("INSERT INTO events (body) VALUES (?)")?;
+        for _ in 0..100 {
+            insert.execute([&body[..]])?;
+        }
+        connection.execute_batch("COMMIT")
+    })?)
 }
 
 /// Threads that share commits.
