@@ -7,7 +7,7 @@ use std::time::Instant;
 use windlass_store::{Lifetime, Sqlite, Store};
 
 use crate::report::{Report, Times, shown};
-use crate::stores::{create, events, origin, rules};
+use crate::stores::{create, origin, rules};
 use crate::{Effort, Outcome};
 
 const PROCESSES: usize = 8;
@@ -35,7 +35,7 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
         worst = worst.max(String::from_utf8(output.stdout)?.trim().parse()?);
     }
     let took = began.elapsed().as_secs_f64();
-    let written = events(&store)?.0;
+    let written = store.head()?.0;
     let expected = (PROCESSES * each * 2) as u64;
     report.fact("events written", format!("{written} of {expected}; {:.0} events/s", written as f64 / took));
     report.fact("the longest that any command waited", shown(std::time::Duration::from_secs_f64(worst)));

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use windlass_engine::{
-    Authority, Command, CommitId, Envelope, Event, Metadata, NewTask, Node, Origin, Registry, Rules, Seq, TaskId,
-    Timestamp, payload,
+    Authority, Command, CommitId, Envelope, Event, Metadata, NewTask, Node, Origin, Registry, Rules, TaskId, Timestamp,
+    payload,
 };
 use windlass_store::{Commit, Lifetime, Shared, Sqlite, Store};
 
@@ -194,9 +194,4 @@ fn emitters(effort: Effort, directory: &Path, floor: &Floors, report: &mut Repor
         report.fact(&format!("{threads} threads adding tasks through one store"), measured);
     }
     Ok(())
-}
-
-/// The position of the last event, for those who only count.
-pub fn events(store: &Sqlite) -> Outcome<Seq> {
-    Ok(store.head()?)
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::debt::HookOutcome;
-use crate::id::{ConfigDigest, DebtId, Epoch, OwnerName, RunId, SessionName, TaskId, TypeName};
+use crate::id::{DebtId, Epoch, OwnerName, RunId, SessionName, TaskId, TypeName};
 use crate::session::Ending;
 use crate::task::{EdgeKind, Priority};
 use crate::time::Timestamp;
@@ -172,11 +172,4 @@ pub enum Command {
         dead: OwnerName,
         owner: OwnerName,
     },
-}
-
-impl Command {
-    /// The digest under which a configuration's text is known.
-    pub fn config_digest(text: &str) -> ConfigDigest {
-        ConfigDigest::of(text.as_bytes())
-    }
 }

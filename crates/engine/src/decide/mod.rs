@@ -3,7 +3,9 @@
 //! The command's own events come first, then the pure hooks of each event in turn, and whatever their actions lead to,
 //! until nothing is left to be said or a bound is reached. All of it is one commit: it happens whole or not at all.
 //!
-//! Invariant: a command checks everything before it emits its first event, so a refused action leaves nothing behind.
+//! Invariants:
+//! - A command that is refused is dropped whole, whatever it had decided until then.
+//! - What a hook may ask for is checked before its first event, so a refused action leaves nothing behind in the commit.
 
 mod cascade;
 mod edges;
