@@ -6,7 +6,7 @@
 //! - Every row that an event concerns gets the event's position as its version: the task that it names, always.
 
 use crate::debt::{Debt, Effect};
-use crate::event::{Envelope, Event, EventType, Record, payload};
+use crate::event::{Envelope, Event, EventType, payload};
 use crate::graph::{awaited, waiters};
 use crate::id::{DebtId, EdgeId, Epoch, RunId, Seq, SessionName, TaskId};
 use crate::moves::Move;
@@ -26,13 +26,14 @@ pub enum ApplyError {
 type Changes = Result<Vec<Change>, ApplyError>;
 
 /// What changes in the rows when this event has happened.
-pub fn apply(view: &dyn View, record: &Record) -> Changes {
-    Fold { view, record }.changes()
+pub fn apply(view: &dyn View, seq: Seq, envelope: &Envelope) -> Changes {
+    Fold { view, seq, envelope }.changes()
 }
 
 struct Fold<'a> {
     view: &'a dyn View,
-    record: &'a Record,
+    seq: Seq,
+    envelope: &'a Envelope,
 }
 
 fn put(task: Task) -> Change {
@@ -42,23 +43,23 @@ fn put(task: Task) -> Change {
 impl Fold<'_> {
     fn changes(&self) -> Changes {
         let mut changes = self.event()?;
-        if let Some(id) = self.envelope().node.task()
+        if let Some(id) = self.envelope.node.task()
             && !changes.iter().any(|change| matches!(change, Change::PutTask(task) if task.id == id))
         {
             changes.push(put(self.own_task()?));
         }
-        if let Some(owed) = &self.envelope().metadata.owes {
+        if let Some(owed) = &self.envelope.metadata.owes {
             // A turn is itself a debt of the event that begins it, and the first.
-            let first = u32::from(self.record.kind() == EventType::IterationStarted);
+            let first = u32::from(self.envelope.event.kind() == EventType::IterationStarted);
             changes.extend((first..).zip(&owed.hooks).map(|(index, hook)| {
                 Change::PutDebt(Box::new(Debt {
-                    id: DebtId { seq: self.record.seq, index },
+                    id: DebtId { seq: self.seq, index },
                     effect: Effect::Hook(hook.clone()),
                     config: owed.config,
                     owner: owed.owner.clone(),
                     attempts: 0,
-                    depth: self.envelope().metadata.depth.saturating_add(1),
-                    task: self.envelope().node.task(),
+                    depth: self.envelope.metadata.depth.saturating_add(1),
+                    task: self.envelope.node.task(),
                 }))
             }));
         }
@@ -66,7 +67,7 @@ impl Fold<'_> {
     }
 
     fn event(&self) -> Changes {
-        match &self.envelope().event {
+        match &self.envelope.event {
             Event::TaskCreated(created) => self.created(created),
             Event::TaskReady(_) | Event::TaskWaiting(_) | Event::TaskUnblocked(_) | Event::TaskSubmitted(_) => {
                 self.moved(|_| {})
@@ -114,7 +115,7 @@ impl Fold<'_> {
         if id.0 != last.map_or(1, |last| last.0 + 1) {
             return Err(self.unfit(format!("the next task after {last:?} is not {id}")));
         }
-        let at = self.envelope().timestamp;
+        let at = self.envelope.timestamp;
         let created = created.clone();
         Ok(vec![put(Task {
             id,
@@ -137,8 +138,8 @@ impl Fold<'_> {
             updated_at: at,
             started_at: None,
             completed_at: None,
-            version: self.record.seq,
-            last_event: self.record.seq,
+            version: self.seq,
+            last_event: self.seq,
         })])
     }
 
@@ -215,7 +216,7 @@ impl Fold<'_> {
             if waiting.contains(&id) {
                 other.open_dependencies = self.counted(&other, |open| open.checked_sub(1))?;
             }
-            changes.push(put(Task { version: self.record.seq, ..other }));
+            changes.push(put(Task { version: self.seq, ..other }));
         }
         changes.extend(edges.iter().map(|edge| Change::DropEdge(edge.id)));
         Ok(changes)
@@ -226,7 +227,7 @@ impl Fold<'_> {
         for id in waiters(self.view, self.node()?)? {
             let mut waiter = self.task(id)?;
             waiter.open_dependencies = self.counted(&waiter, count)?;
-            changes.push(put(Task { version: self.record.seq, ..waiter }));
+            changes.push(put(Task { version: self.seq, ..waiter }));
         }
         Ok(())
     }
@@ -239,8 +240,7 @@ impl Fold<'_> {
     // Edges.
 
     fn edge_added(&self, added: &payload::DependencyAdded) -> Changes {
-        let edge =
-            Edge { id: EdgeId(self.record.seq.0), from_id: added.from_id, to_id: added.to_id, kind: added.edge_type };
+        let edge = Edge { id: EdgeId(self.seq.0), from_id: added.from_id, to_id: added.to_id, kind: added.edge_type };
         let same = |other: &Edge| (other.to_id, other.kind) == (edge.to_id, edge.kind);
         if edge.from_id == edge.to_id || self.view.edges(edge.from_id, Direction::From)?.iter().any(same) {
             return Err(self.unfit(format!("{} {} {} cannot be added", edge.from_id, edge.kind, edge.to_id)));
@@ -291,7 +291,7 @@ impl Fold<'_> {
                 if counts == Some(id) {
                     task.open_dependencies = self.counted(&task, count)?;
                 }
-                Ok(put(Task { version: self.record.seq, ..task }))
+                Ok(put(Task { version: self.seq, ..task }))
             })
             .collect()
     }
@@ -306,18 +306,18 @@ impl Fold<'_> {
         Ok(vec![Change::PutSession(Box::new(Session {
             name: name.clone(),
             config: started.config,
-            task: self.envelope().node.task(),
+            task: self.envelope.node.task(),
             goal: started.goal.clone(),
             iteration: 0,
             turn: None,
             ended: None,
-            version: self.record.seq,
+            version: self.seq,
         }))])
     }
 
     fn iteration_started(&self, started: &payload::IterationStarted) -> Changes {
         let name = self.session_name()?;
-        let id = DebtId { seq: self.record.seq, index: 0 };
+        let id = DebtId { seq: self.seq, index: 0 };
         let mut config = None;
         let mut changes = self.session(|session| {
             let next = session.turn.is_none() && session.iteration + 1 == started.run.iteration;
@@ -332,8 +332,8 @@ impl Fold<'_> {
             config,
             owner: started.owner.clone(),
             attempts: 1,
-            depth: self.envelope().metadata.depth.saturating_add(1),
-            task: self.envelope().node.task(),
+            depth: self.envelope.metadata.depth.saturating_add(1),
+            task: self.envelope.node.task(),
         })));
         Ok(changes)
     }
@@ -364,7 +364,7 @@ impl Fold<'_> {
         match self.view.session(name)? {
             Some(mut session) if session.ended.is_none() => {
                 change(&mut session);
-                session.version = self.record.seq;
+                session.version = self.seq;
                 Ok(vec![Change::PutSession(Box::new(session))])
             }
             Some(_) => Err(self.unfit(format!("session `{name}` has ended"))),
@@ -374,16 +374,12 @@ impl Fold<'_> {
 
     // What all of them need.
 
-    fn envelope(&self) -> &Envelope {
-        &self.record.envelope
-    }
-
     fn node(&self) -> Result<TaskId, ApplyError> {
-        self.envelope().node.task().ok_or_else(|| self.unfit("it names no task".to_owned()))
+        self.envelope.node.task().ok_or_else(|| self.unfit("it names no task".to_owned()))
     }
 
     fn session_name(&self) -> Result<&SessionName, ApplyError> {
-        self.envelope().session.as_ref().ok_or_else(|| self.unfit("it names no session".to_owned()))
+        self.envelope.session.as_ref().ok_or_else(|| self.unfit("it names no session".to_owned()))
     }
 
     fn task(&self, id: TaskId) -> Result<Task, ApplyError> {
@@ -393,12 +389,7 @@ impl Fold<'_> {
     /// The task of this event, with its place in the task's history.
     fn own_task(&self) -> Result<Task, ApplyError> {
         let task = self.task(self.node()?)?;
-        Ok(Task {
-            version: self.record.seq,
-            last_event: self.record.seq,
-            updated_at: self.envelope().timestamp,
-            ..task
-        })
+        Ok(Task { version: self.seq, last_event: self.seq, updated_at: self.envelope.timestamp, ..task })
     }
 
     /// Changes the task of this event without moving it.
@@ -410,17 +401,17 @@ impl Fold<'_> {
 
     /// Moves the task of this event along the table.
     fn moved(&self, change: impl FnOnce(&mut Task)) -> Changes {
-        let row = Move::on(self.record.kind()).expect("only moves are folded as moves");
+        let row = Move::on(self.envelope.event.kind()).expect("only moves are folded as moves");
         let mut task = self.own_task()?;
-        if !row.allows(task.state, self.envelope().metadata.forced) {
+        if !row.allows(task.state, self.envelope.metadata.forced) {
             return Err(self.unfit(format!("{} is {}", task.id, task.state)));
         }
-        row.make(&mut task, self.envelope().timestamp);
+        row.make(&mut task, self.envelope.timestamp);
         change(&mut task);
         Ok(vec![put(task)])
     }
 
     fn unfit(&self, why: String) -> ApplyError {
-        ApplyError::Unfit { seq: self.record.seq, event: self.record.kind(), why }
+        ApplyError::Unfit { seq: self.seq, event: self.envelope.event.kind(), why }
     }
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::apply::{ApplyError, apply};
 use crate::debt::Debt;
-use crate::event::{Node, Record};
+use crate::event::{Envelope, Node};
 use crate::id::{ConfigDigest, DebtId, EdgeId, Seq, SessionName, TaskId};
 use crate::memory::Memory;
 use crate::session::Session;
@@ -44,9 +44,9 @@ impl<'v> Draft<'v> {
     }
 
     /// Folds one event on top. Answers the event before it in the history of the same task.
-    pub fn apply(&mut self, record: &Record) -> Result<Seq, ApplyError> {
-        let previous = self.last_event(record.envelope.node)?;
-        for change in apply(self, record)? {
+    pub fn apply(&mut self, seq: Seq, envelope: &Envelope) -> Result<Seq, ApplyError> {
+        let previous = self.last_event(envelope.node)?;
+        for change in apply(self, seq, envelope)? {
             match &change {
                 Change::DropEdge(id) if !self.over.has_edge(*id) => drop(self.dropped_edges.insert(*id)),
                 Change::DropDebt(id) => drop(self.dropped_debts.insert(*id)),
@@ -55,7 +55,7 @@ impl<'v> Draft<'v> {
             }
             self.over.execute(change);
         }
-        self.head = record.seq;
+        self.head = seq;
         Ok(previous)
     }
 

@@ -30,7 +30,7 @@ pub struct Memory {
 impl Memory {
     /// Folds one event.
     pub fn apply(&mut self, record: &Record) -> Result<(), ApplyError> {
-        for change in apply(self, record)? {
+        for change in apply(self, record.seq, &record.envelope)? {
             self.execute(change);
         }
         self.head = record.seq;

@@ -102,7 +102,7 @@ proptest! {
 
             let mut draft = Draft::new(&before).expect("in memory");
             for entry in &entries {
-                prop_assert_eq!(draft.apply(&entry.record).expect("it was decided so"), entry.previous);
+                prop_assert_eq!(draft.apply(entry.record.seq, &entry.record.envelope).expect("it was decided so"), entry.previous);
             }
             let mut drafted = before.clone();
             drafted.carry_out(draft.into_changes(), head);

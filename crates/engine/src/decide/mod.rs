@@ -183,7 +183,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
             Metadata { triggered_by: self.origin.by.clone(), cause, depth: self.depth, forced: self.forced(), owes };
         let envelope = Envelope { timestamp: self.origin.at, node, session, iteration, event, metadata };
         let record = Record { seq, envelope };
-        let previous = self.draft.apply(&record)?;
+        let previous = self.draft.apply(record.seq, &record.envelope)?;
         self.entries.push(Entry { record, previous });
         Ok(seq)
     }

@@ -4,7 +4,7 @@ use std::io;
 
 use rusqlite::{ErrorCode, params};
 use windlass_engine::{
-    Change, Command, CommitId, Digest, Draft, Entry, Envelope, Origin, Record, Rules, Seq, decide, encode_into,
+    Change, Command, CommitId, Digest, Draft, Envelope, Origin, Record, Rules, Seq, decide, encode_into,
 };
 
 use super::rows::{self, Snapshot, signed};
@@ -75,7 +75,7 @@ impl<'s> Transaction<'s> {
         }
         let rows = Snapshot::within(self.store, self.head);
         let (entries, changes) = decide(&rows, rules, origin, command)?.into_parts();
-        self.write(&entries, &changes, nonce)?;
+        self.write(entries.iter().map(|entry| (entry.previous, &entry.record.envelope)), &changes, nonce)?;
         Ok(entries.into_iter().map(|entry| entry.record).collect())
     }
 
@@ -92,9 +92,10 @@ impl<'s> Transaction<'s> {
         if let Some(scope) = moved(&rows, commit).map_err(|error| StoreError::view(path, error))? {
             return Ok(Appended::Conflict(scope));
         }
-        let (entries, changes) = self.fold(&rows, &commit.events)?;
-        self.write(&entries, &changes, commit.id.nonce)?;
-        Ok(Appended::At(entries.iter().map(|entry| entry.record.seq).collect()))
+        let (previous, changes) = self.fold(&rows, &commit.events)?;
+        let first = self.head.next().0;
+        self.write(previous.into_iter().zip(&commit.events), &changes, commit.id.nonce)?;
+        Ok(Appended::At((first..=self.head.0).map(Seq).collect()))
     }
 
     /// The events of a commit, if it was appended before.
@@ -104,34 +105,36 @@ impl<'s> Transaction<'s> {
         queries::events(self.store, &Filter::default(), Seq(first.0 - 1), positions.len())
     }
 
-    /// What events do to the rows, from here on.
-    fn fold(&self, rows: &Snapshot<'_>, events: &[Envelope]) -> Result<(Vec<Entry>, Vec<Change>), StoreError> {
+    /// What events do to the rows, from here on; and for each event, the one before it in its task's history.
+    fn fold(&self, rows: &Snapshot<'_>, events: &[Envelope]) -> Result<(Vec<Seq>, Vec<Change>), StoreError> {
         let path = self.store.path();
         let mut draft = Draft::new(rows).map_err(|error| StoreError::view(path, error))?;
-        let mut entries = Vec::with_capacity(events.len());
-        for (seq, envelope) in (self.head.0 + 1..).zip(events) {
-            let record = Record { seq: Seq(seq), envelope: envelope.clone() };
-            let previous = draft.apply(&record).map_err(|error| StoreError::fold(path, error))?;
-            entries.push(Entry { record, previous });
-        }
-        Ok((entries, draft.into_changes()))
+        let fold = |(seq, envelope)| draft.apply(Seq(seq), envelope).map_err(|error| StoreError::fold(path, error));
+        let previous = (self.head.next().0..).zip(events).map(fold).collect::<Result<_, _>>()?;
+        Ok((previous, draft.into_changes()))
     }
 
-    fn write(&mut self, entries: &[Entry], changes: &[Change], nonce: u128) -> Result<(), StoreError> {
+    /// Writes events, each with the one before it in its task's history, and what they do to the rows.
+    fn write<'e>(
+        &mut self,
+        events: impl Iterator<Item = (Seq, &'e Envelope)>,
+        changes: &[Change],
+        nonce: u128,
+    ) -> Result<(), StoreError> {
         let (mut head, mut chain) = (self.head, self.chain);
         let written = self.store.sql(|connection| {
             let mut insert = connection.prepare_cached(
                 "INSERT INTO events (seq, type, previous, nonce, body, digest, chain) VALUES (?, ?, ?, ?, ?, ?, ?)",
             )?;
             let mut body = Vec::with_capacity(512);
-            for Entry { record, previous } in entries {
-                encode_into(&mut body, &record.envelope);
+            for (previous, envelope) in events {
+                encode_into(&mut body, envelope);
                 let digest = Digest::of(&body);
-                head = record.seq;
+                head = head.next();
                 chain = chain.chain(digest);
                 insert.execute(params![
                     signed(head.0),
-                    record.kind().name(),
+                    envelope.event.kind().name(),
                     signed(previous.0),
                     nonce.to_le_bytes(),
                     body,
