@@ -1,4 +1,4 @@
-//! Looking a store over: what is sound and what is not, and folding the rows anew.
+//! Looking a store over: what is sound and what is not.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,7 +9,7 @@ use windlass_engine::{Change, Digest, Memory, Record, Seq};
 use super::Sqlite;
 use super::queries::{STORED, Stored, misfiled, stored};
 use super::rows::{self, Reading};
-use super::schema::{INDEXES, PROJECTED, PROJECTIONS, within};
+use super::schema::PROJECTED;
 use crate::StoreError;
 
 /// What is wrong with one event.
@@ -85,7 +85,7 @@ impl Sqlite {
 
     /// Verifies every event and folds it. What is wrong with one is handed over, and may end it. After the first such
     /// event the others are still verified, but not folded: they would only seem to contradict each other.
-    fn fold(
+    pub(super) fn fold(
         &self,
         memory: &mut Memory,
         mut wrong: impl FnMut(Seq, StoreError) -> Result<(), StoreError>,
@@ -192,11 +192,6 @@ impl Sqlite {
             Ok(())
         })
     }
-
-    /// Throws the rows away and folds them anew from the log.
-    pub fn rebuild(&mut self) -> Result<(), StoreError> {
-        within(self, rebuild)
-    }
 }
 
 /// What is wrong with an event, without repeating where.
@@ -228,18 +223,4 @@ fn line(change: Change) -> (String, String) {
         Change::PutConfig { digest, text } => (format!("configs {digest}"), text),
         Change::DropEdge(_) | Change::DropDebt(_) => unreachable!("rows are put, not dropped"),
     }
-}
-
-/// Folds the rows anew, within a transaction.
-pub(super) fn rebuild(store: &Sqlite) -> Result<(), StoreError> {
-    let mut memory = Memory::default();
-    store.fold(&mut memory, |_, error| Err(error))?;
-    store.sql(|connection| {
-        for table in PROJECTED {
-            connection.execute_batch(&format!("DROP TABLE IF EXISTS {table}"))?;
-        }
-        connection.execute_batch(PROJECTIONS)?;
-        rows::fill(connection, memory.into_rows())?;
-        connection.execute_batch(INDEXES)
-    })
 }

@@ -12,6 +12,7 @@ mod backup;
 mod follow;
 mod inspect;
 mod queries;
+mod rebuild;
 mod rows;
 mod salvage;
 mod schema;

@@ -1,7 +1,7 @@
 //! The projections as a view, and the changes that are made to them.
 
 use rusqlite::types::FromSql;
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, Statement, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use windlass_engine::{
@@ -62,7 +62,9 @@ fn parse<T: DeserializeOwned>(text: &str) -> rusqlite::Result<T> {
 }
 
 pub(super) fn write(row: &impl Serialize) -> String {
-    serde_json::to_string(row).expect("a row has string keys")
+    let mut text = Vec::with_capacity(512);
+    serde_json::to_writer(&mut text, row).expect("a row has string keys");
+    String::from_utf8(text).expect("JSON is UTF-8")
 }
 
 pub(super) fn parsed<T: DeserializeOwned>(row: &Row<'_>) -> rusqlite::Result<T> {
@@ -175,25 +177,6 @@ impl View for Snapshot<'_> {
     }
 }
 
-/// Fills tables that are empty.
-pub(super) fn fill(connection: &Connection, rows: impl Iterator<Item = Change>) -> rusqlite::Result<()> {
-    let mut insert =
-        connection.prepare("INSERT INTO tasks (id, state, priority, lease_until, row) VALUES (?, ?, ?, ?, ?)")?;
-    for row in rows {
-        match &row {
-            Change::PutTask(task) => put_task(&mut insert, task)?,
-            other => execute(connection, other)?,
-        }
-    }
-    Ok(())
-}
-
-fn put_task(statement: &mut Statement<'_>, task: &Task) -> rusqlite::Result<()> {
-    let lease_until = task.lease.as_ref().map(|lease| lease.until.millis());
-    let priority = u8::from(task.priority);
-    statement.execute(params![signed(task.id.0), task.state.name(), priority, lease_until, write(task)]).map(drop)
-}
-
 /// Carries out one change.
 pub(super) fn execute(connection: &Connection, change: &Change) -> rusqlite::Result<()> {
     let run = |sql: &str, parameters: &[&dyn rusqlite::ToSql]| -> rusqlite::Result<()> {
@@ -202,12 +185,13 @@ pub(super) fn execute(connection: &Connection, change: &Change) -> rusqlite::Res
     };
     match change {
         Change::PutTask(task) => {
-            let mut statement = connection.prepare_cached(
+            let lease_until = task.lease.as_ref().map(|lease| lease.until.millis());
+            run(
                 "INSERT INTO tasks (id, state, priority, lease_until, row) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO
                  UPDATE SET state = excluded.state, priority = excluded.priority, lease_until = excluded.lease_until,
                  row = excluded.row",
-            )?;
-            put_task(&mut statement, task)
+                params![signed(task.id.0), task.state.name(), u8::from(task.priority), lease_until, write(task)],
+            )
         }
         Change::PutEdge(edge) => run(
             "INSERT INTO edges (id, from_id, to_id, kind) VALUES (?, ?, ?, ?)",

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
-use super::{Absent, Sqlite, connect, inspect};
+use super::{Absent, Sqlite, connect, rebuild};
 use crate::{StoreError, failpoint};
 
 /// "Wndl": so that a file can be told from any other SQLite database.
@@ -162,7 +162,7 @@ fn migrate(store: &mut Sqlite, schema: &Schema) -> Result<(), StoreError> {
         for change in schema.log_changes.iter().skip(from as usize - 1) {
             store.sql(|connection| connection.execute_batch(change))?;
         }
-        inspect::rebuild(store)?;
+        rebuild::rebuild(store)?;
         store.sql(|connection| stamp(connection, schema))?;
         failpoint::pass("store.before_migrated").map_err(|error| StoreError::io(&store.path, error))
     })

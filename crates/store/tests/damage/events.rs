@@ -156,7 +156,11 @@ fn a_damaged_row_is_named_and_the_log_mends_it() {
         ("UPDATE tasks SET row = replace(row, 'mend', 'rend') WHERE id = 3", "tasks 3", "differs from the log"),
         ("UPDATE tasks SET priority = 4 WHERE id = 3", "tasks 3", "differs from the log"),
         ("UPDATE tasks SET row = CAST(x'7bff' AS TEXT) WHERE id = 3", "tasks 3", "differs from the log"),
-        ("DELETE FROM tasks WHERE id = 3", "tasks 3", "is missing"),
+        ("DELETE FROM tasks WHERE id = 1", "tasks 1", "is missing"),
+        ("DELETE FROM tasks WHERE id = (SELECT max(id) FROM tasks)", "tasks ", "is missing"),
+        ("INSERT INTO tasks VALUES (0, 'ready', 2, NULL, '{}')", "tasks 0", "is not in the log"),
+        ("UPDATE tasks SET id = 900 WHERE id = 3; DELETE FROM tasks WHERE id = 900", "tasks 3", "is missing"),
+        ("DROP INDEX tasks_claimable; UPDATE tasks SET lease_until = 7 WHERE id = 2", "tasks 2", "differs from the log"),
         ("UPDATE sessions SET row = '{}'", "sessions main", "differs from the log"),
         ("INSERT INTO debts VALUES (1, 0, '{}')", "debts 1.0", "is not in the log"),
         ("DROP TABLE debts", "debts", "cannot be read"),
@@ -173,6 +177,17 @@ fn a_damaged_row_is_named_and_the_log_mends_it() {
         assert!(store.inspect().unwrap().is_sound(), "{damage}");
         assert_eq!(everything(&store), log);
     }
+}
+
+/// Such as an older program would have made it.
+#[test]
+fn a_table_of_another_form_is_made_anew() {
+    let (place, log) = filled(8);
+    place.raw().execute_batch("DROP TABLE tasks; CREATE TABLE tasks (id INTEGER PRIMARY KEY, row TEXT)").unwrap();
+    let mut store = place.open();
+    store.rebuild().unwrap();
+    assert!(store.inspect().unwrap().is_sound());
+    assert_eq!(everything(&store), log);
 }
 
 #[test]

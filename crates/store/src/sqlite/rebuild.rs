@@ -1,0 +1,93 @@
+//! Folding the rows anew from the log.
+//!
+//! Most rows are tasks, and most of those are right even where something is wrong. So they are compared first and only
+//! the others are written, unless their table itself is damaged or is another schema's: then it is made anew as well.
+
+use std::iter::Peekable;
+
+use rusqlite::{Connection, OptionalExtension, Row};
+use windlass_engine::{Change, Memory, Task};
+
+use super::Sqlite;
+use super::rows::{self, signed};
+use super::schema::{INDEXES, PROJECTED, PROJECTIONS, within};
+use crate::StoreError;
+
+impl Sqlite {
+    /// Folds the rows anew from the log.
+    pub fn rebuild(&mut self) -> Result<(), StoreError> {
+        within(self, rebuild)
+    }
+}
+
+/// Folds the rows anew, within a transaction.
+pub(super) fn rebuild(store: &Sqlite) -> Result<(), StoreError> {
+    let mut memory = Memory::default();
+    store.fold(&mut memory, |_, error| Err(error))?;
+    let keep_tasks = store.sql(tasks_are_sound).unwrap_or(false);
+    store.sql(|connection| {
+        for table in PROJECTED.iter().filter(|table| !(keep_tasks && **table == "tasks")) {
+            connection.execute_batch(&format!("DROP TABLE IF EXISTS {table}"))?;
+        }
+        connection.execute_batch(DROP_TASK_INDEXES)?;
+        connection.execute_batch(&PROJECTIONS.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))?;
+        let mut rows = memory.into_rows().peekable();
+        mend_tasks(connection, &mut rows)?;
+        rows.try_for_each(|row| rows::execute(connection, &row))?;
+        connection.execute_batch(INDEXES)
+    })
+}
+
+const DROP_TASK_INDEXES: &str = "DROP INDEX IF EXISTS tasks_claimable; DROP INDEX IF EXISTS tasks_leased";
+
+/// Whether the table of tasks is the one of this schema, and can be trusted to hold what it is asked to hold.
+fn tasks_are_sound(connection: &Connection) -> rusqlite::Result<bool> {
+    let made = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = 'tasks'";
+    let made: Option<String> = connection.query_row(made, [], |row| row.get(0)).optional()?;
+    if !made.is_some_and(|sql| PROJECTIONS.contains(&sql)) {
+        return Ok(false);
+    }
+    connection.query_row("PRAGMA quick_check('tasks')", [], |row| Ok(row.get_ref(0)?.as_str()? == "ok"))
+}
+
+/// Makes the table hold the tasks at the head of `wanted`, which are in the order of their ids.
+fn mend_tasks(connection: &Connection, wanted: &mut Peekable<impl Iterator<Item = Change>>) -> rusqlite::Result<()> {
+    let mut put = Vec::new();
+    let mut strangers = Vec::new();
+    let mut query = connection.prepare("SELECT id, state, priority, lease_until, row FROM tasks ORDER BY id")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let id: i64 = row.get(0)?;
+        while let Some(missing) = wanted.next_if(|row| task(row).is_some_and(|task| signed(task.id.0) < id)) {
+            put.push(missing);
+        }
+        match wanted.next_if(|row| task(row).is_some_and(|task| signed(task.id.0) == id)) {
+            Some(change) if !task(&change).is_some_and(|task| is_row(row, task)) => put.push(change),
+            Some(_) => {}
+            None => strangers.push(id),
+        }
+    }
+    while let Some(missing) = wanted.next_if(|row| task(row).is_some()) {
+        put.push(missing);
+    }
+    let mut remove = connection.prepare("DELETE FROM tasks WHERE id = ?")?;
+    strangers.iter().try_for_each(|id| remove.execute([id]).map(drop))?;
+    put.iter().try_for_each(|change| rows::execute(connection, change))
+}
+
+fn task(change: &Change) -> Option<&Task> {
+    match change {
+        Change::PutTask(task) => Some(task),
+        _ => None,
+    }
+}
+
+/// Whether a task's row is what it should be.
+fn is_row(row: &Row<'_>, task: &Task) -> bool {
+    let text = |column, wanted: &str| row.get_ref(column).is_ok_and(|cell| cell.as_bytes() == Ok(wanted.as_bytes()));
+    let lease_until = task.lease.as_ref().map(|lease| lease.until.millis());
+    text(1, task.state.name())
+        && row.get(2) == Ok(u8::from(task.priority))
+        && row.get(3) == Ok(lease_until)
+        && text(4, &rows::write(task))
+}
