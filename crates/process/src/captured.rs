@@ -1,0 +1,239 @@
+//! Output, kept within bounds: the first bytes, the last bytes, and a file for the whole.
+//!
+//! Invariants:
+//! - Memory is bounded by head and tail, whatever comes.
+//! - Bytes are never changed. What is left out is counted.
+//! - A file is made only when memory does not suffice, and is then whole from the first byte up to its cap.
+//! - A file that cannot be written is noted and never fails a run.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use crate::{Capture, Stream};
+
+/// What was kept of one output stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Captured {
+    pub head: Vec<u8>,
+    /// The last bytes of those that follow the head.
+    pub tail: Vec<u8>,
+    /// How many bytes there were.
+    pub total: u64,
+    pub spilled: Option<Spilled>,
+}
+
+/// The file that got the output that memory could not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spilled {
+    pub path: PathBuf,
+    /// How many bytes the file has, from the first on.
+    pub kept: u64,
+    /// Why it has fewer than it should.
+    pub error: Option<String>,
+}
+
+impl Captured {
+    /// How many bytes are neither in the head nor in the tail.
+    pub fn left_out(&self) -> u64 {
+        self.total - (self.head.len() + self.tail.len()) as u64
+    }
+
+    /// All bytes, or head and tail with a line between them that says how many are missing.
+    pub fn bytes(&self) -> Cow<'_, [u8]> {
+        if self.tail.is_empty() && self.left_out() == 0 {
+            return Cow::Borrowed(&self.head);
+        }
+        let mut bytes = self.head.clone();
+        if self.left_out() > 0 {
+            if !bytes.is_empty() && !bytes.ends_with(b"\n") {
+                bytes.push(b'\n');
+            }
+            bytes.extend(format!("[{} bytes left out]\n", self.left_out()).into_bytes());
+        }
+        bytes.extend(&self.tail);
+        Cow::Owned(bytes)
+    }
+
+    /// [`bytes`](Self::bytes) as text; what is not UTF-8 is replaced.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes()).into_owned()
+    }
+}
+
+/// Takes the output as it comes.
+pub(crate) struct Keeper {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    total: u64,
+    limits: (usize, usize),
+    file: Overflow,
+}
+
+/// What becomes of output that memory cannot hold.
+enum Overflow {
+    Dropped,
+    /// Goes to a file once it comes.
+    Planned {
+        path: PathBuf,
+        cap: u64,
+    },
+    Written {
+        file: File,
+        cap: u64,
+        spilled: Spilled,
+    },
+    Failed(Spilled),
+}
+
+impl Keeper {
+    pub fn new(capture: &Capture, stream: Stream) -> Self {
+        let file = match &capture.spill {
+            None => Overflow::Dropped,
+            Some(spill) => {
+                let mut path = spill.path.clone().into_os_string();
+                path.push(match stream {
+                    Stream::Stdout => ".stdout",
+                    Stream::Stderr => ".stderr",
+                });
+                Overflow::Planned { path: path.into(), cap: spill.cap }
+            }
+        };
+        let limits = (capture.head, capture.tail);
+        Self { head: Vec::new(), tail: VecDeque::new(), total: 0, limits, file }
+    }
+
+    pub fn push(&mut self, chunk: &[u8]) {
+        self.total += chunk.len() as u64;
+        if self.total > (self.limits.0 as u64).saturating_add(self.limits.1 as u64) {
+            self.spill(chunk);
+        }
+        let (first, rest) = chunk.split_at(chunk.len().min(self.limits.0 - self.head.len()));
+        self.head.extend_from_slice(first);
+        let last = &rest[rest.len().saturating_sub(self.limits.1)..];
+        let over = (self.tail.len() + last.len()).saturating_sub(self.limits.1);
+        self.tail.drain(..over);
+        self.tail.extend(last);
+    }
+
+    /// Writes a chunk to the file, after everything that memory still holds in full if it is the first.
+    fn spill(&mut self, chunk: &[u8]) {
+        if let Overflow::Planned { path, cap } = &self.file {
+            let (path, cap) = (path.clone(), *cap);
+            let mut spilled = Spilled { path, kept: 0, error: None };
+            self.file = match File::create(&spilled.path) {
+                Ok(file) => Overflow::Written { file, cap, spilled },
+                Err(error) => {
+                    spilled.error = Some(error.to_string());
+                    Overflow::Failed(spilled)
+                }
+            };
+            let (first, second) = self.tail.as_slices();
+            for part in [&self.head, first, second, chunk] {
+                self.file.write(part);
+            }
+        } else {
+            self.file.write(chunk);
+        }
+    }
+
+    pub fn finish(self) -> Captured {
+        let spilled = match self.file {
+            Overflow::Dropped | Overflow::Planned { .. } => None,
+            Overflow::Written { spilled, .. } | Overflow::Failed(spilled) => Some(spilled),
+        };
+        Captured { head: self.head, tail: self.tail.into(), total: self.total, spilled }
+    }
+}
+
+impl Overflow {
+    fn write(&mut self, bytes: &[u8]) {
+        let Self::Written { file, cap, spilled } = self else { return };
+        let room = usize::try_from(*cap - spilled.kept).unwrap_or(usize::MAX);
+        let bytes = &bytes[..bytes.len().min(room)];
+        if let Err(error) = append(file, bytes, &mut spilled.kept) {
+            spilled.error = Some(error.to_string());
+            *self = Self::Failed(spilled.clone());
+        }
+    }
+}
+
+/// As `write_all`, but says how far it came.
+fn append(file: &mut File, mut bytes: &[u8], kept: &mut u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                *kept += written as u64;
+                bytes = &bytes[written..];
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Spill;
+
+    fn check(head: usize, tail: usize, chunks: &[&str], expected: &str) {
+        let mut keeper = Keeper::new(&Capture { head, tail, spill: None }, Stream::Stdout);
+        for chunk in chunks {
+            keeper.push(chunk.as_bytes());
+        }
+        let captured = keeper.finish();
+        assert_eq!(captured.text(), expected);
+        assert_eq!(captured.total as usize, chunks.concat().len());
+    }
+
+    #[test]
+    fn keeps_the_start_and_the_end() {
+        check(4, 4, &[], "");
+        check(4, 4, &["ab", "cd", "ef", "gh"], "abcdefgh");
+        check(4, 4, &["abcdefgh"], "abcdefgh");
+        check(4, 4, &["abcdefghi"], "abcd\n[1 bytes left out]\nfghi");
+        check(4, 4, &["abc\n", "efghijklm"], "abc\n[5 bytes left out]\njklm");
+        check(4, 4, &["abcdef", "g", "hijklmn", "o"], "abcd\n[7 bytes left out]\nlmno");
+        check(0, 2, &["abc"], "[1 bytes left out]\nbc");
+        check(2, 0, &["abc", "d"], "ab\n[2 bytes left out]\n");
+        check(0, 0, &["abc"], "[3 bytes left out]\n");
+    }
+
+    #[test]
+    fn the_file_is_whole_up_to_its_cap() {
+        let directory = tempfile::tempdir().expect("a directory");
+        for (cap, expected) in [(100, "abcdefghijk"), (9, "abcdefghi"), (3, "abc"), (0, "")] {
+            let spill = Spill { path: directory.path().join(cap.to_string()), cap };
+            let capture = Capture { head: 3, tail: 4, spill: Some(spill) };
+            let mut keeper = Keeper::new(&capture, Stream::Stderr);
+            keeper.push(b"abcde");
+            keeper.push(b"fg");
+            let path = directory.path().join(format!("{cap}.stderr"));
+            assert!(!path.exists(), "all is still in memory");
+            keeper.push(b"hi");
+            keeper.push(b"jk");
+            let spilled = keeper.finish().spilled.expect("too much for memory");
+            assert_eq!(std::fs::read_to_string(&path).expect("the file"), expected);
+            assert_eq!(spilled, Spilled { path, kept: expected.len() as u64, error: None });
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_made_or_written_is_noted() {
+        for (path, suffix_free) in [("/nowhere/at/all", true), ("/dev/full", false)] {
+            let mut keeper = Keeper::new(&Capture { head: 1, tail: 1, spill: None }, Stream::Stdout);
+            keeper.file = Overflow::Planned { path: path.into(), cap: 10 };
+            keeper.push(b"abc");
+            keeper.push(b"def");
+            let captured = keeper.finish();
+            let spilled = captured.spilled.expect("it was tried");
+            assert!(spilled.error.is_some(), "{path} {suffix_free}");
+            assert_eq!((spilled.kept, captured.total), (0, 6));
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Why a program did not start.
+//!
+//! The kernel answers with one number for several causes, so after a failure we look at what is there.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+
+/// Why a program did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotStarted {
+    #[error("cannot find the program {}", program.display())]
+    NotFound { program: PathBuf },
+    #[error("cannot execute {}: it is there, but is not an executable file or names an interpreter that is not there", program.display())]
+    NotExecutable { program: PathBuf },
+    #[error("cannot start {} in {}: there is no such directory, or it may not be entered", program.display(), directory.display())]
+    NoDirectory { program: PathBuf, directory: PathBuf },
+    #[error("cannot start {}: its arguments and environment are longer than the system allows", program.display())]
+    ArgumentsTooLong { program: PathBuf },
+    #[error("cannot start {}", program.display())]
+    Other { program: PathBuf, source: io::Error },
+}
+
+impl NotStarted {
+    pub(crate) fn other(program: &Path, source: io::Error) -> Self {
+        Self::Other { program: program.to_owned(), source }
+    }
+
+    /// What an error of `posix_spawn` meant.
+    pub(crate) fn explain(program: &Path, directory: &Path, source: io::Error) -> Self {
+        let program = program.to_owned();
+        match source.raw_os_error() {
+            Some(libc::E2BIG) => Self::ArgumentsTooLong { program },
+            Some(libc::ENOENT | libc::ENOTDIR | libc::EACCES | libc::ENOEXEC | libc::EISDIR | libc::ELOOP) => {
+                if !directory.is_dir() || access(directory, Access::EXEC_OK).is_err() {
+                    Self::NoDirectory { program, directory: directory.to_owned() }
+                } else if directory.join(&program).exists() {
+                    Self::NotExecutable { program }
+                } else {
+                    Self::NotFound { program }
+                }
+            }
+            _ => Self::Other { program, source },
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Ending a tree of processes that may grow while we look at it.
+//!
+//! ```text
+//!   look ─► take hold of the new ones ─► stop them ─┐   until a look finds no new one,
+//!     ▲─────────────────────────────────────────────┘   so that nobody is left who could fork
+//!   kill all ─► wait until they are dead ─► reap ours ─► look again
+//! ```
+//!
+//! Invariants:
+//! - A process is signalled through a descriptor that was checked after it was opened: never a stranger that was given a
+//!   number that has become free.
+//! - Bounded in time: a process that cannot die, because the kernel holds it, does not hold us.
+
+use std::collections::HashSet;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid};
+
+use super::proc::{self, Process};
+use super::{Ended, Status};
+
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Which processes are meant: those that a look at all others than the known ones picks, what is below these included.
+pub(super) type Choice<'a> = &'a dyn Fn(&Known) -> Vec<Process>;
+
+/// The numbers of processes that need not be looked at again.
+pub(super) type Known = HashSet<i32>;
+
+/// A process that we hold on to.
+pub(super) struct Held {
+    process: Process,
+    descriptor: OwnedFd,
+}
+
+impl Held {
+    fn take(process: Process) -> Option<Self> {
+        let descriptor = pidfd_open(process.pid, PidfdFlags::empty()).ok()?;
+        let same = proc::look(process.pid).is_some_and(|found| found.start == process.start);
+        same.then_some(Self { process, descriptor })
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        // One that is gone, or belongs to somebody else by now, needs no signal.
+        let _ = pidfd_send_signal(&self.descriptor, signal);
+    }
+
+    fn reap(&self) -> Option<Status> {
+        reap(&self.descriptor)
+    }
+}
+
+/// The status of a child that has ended. Nobody else's is touched.
+pub(super) fn reap(descriptor: &OwnedFd) -> Option<Status> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+    let status = waitid(WaitId::PidFd(descriptor.as_fd()), options).ok()??;
+    Some(match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Status::Code(code),
+        (None, Some(signal)) => Status::Signal(signal),
+        (None, None) => Status::Lost,
+    })
+}
+
+/// Stops all that are chosen, until there is no new one.
+pub(super) fn stop(choice: Choice<'_>) -> Vec<Held> {
+    let give_up = Instant::now() + PATIENCE;
+    let (mut held, mut known) = (Vec::new(), Known::new());
+    while Instant::now() < give_up {
+        let before = held.len();
+        for process in choice(&known).into_iter().filter_map(Held::take) {
+            process.signal(Signal::STOP);
+            known.insert(process.process.pid.as_raw_nonzero().get());
+            held.push(process);
+        }
+        if held.len() == before {
+            break;
+        }
+    }
+    held
+}
+
+/// Asks all that are chosen to end, stopped or not.
+pub(super) fn terminate(choice: Choice<'_>) {
+    for process in choice(&Known::new()).into_iter().filter_map(Held::take) {
+        process.signal(Signal::TERM);
+        process.signal(Signal::CONT);
+    }
+}
+
+/// Ends all that are chosen, until there are none.
+pub(super) fn end(choice: Choice<'_>) -> Ended {
+    let give_up = Instant::now() + PATIENCE;
+    let mut ended = Ended::default();
+    while Instant::now() < give_up {
+        let held = stop(choice);
+        if held.is_empty() {
+            break;
+        }
+        for process in &held {
+            process.signal(Signal::KILL);
+        }
+        wait(&held, give_up);
+        for process in &held {
+            let status = process.reap();
+            ended.statuses.extend(status.map(|status| (process.process.pid, status)));
+            // One that ended by itself in the meantime says so. The dead who are not our children were not chosen.
+            let by_us = status.is_none_or(|status| status == Status::Signal(Signal::KILL.as_raw()));
+            ended.killed += usize::from(by_us);
+        }
+    }
+    ended
+}
+
+/// Waits until all are dead. Their children are ours by then.
+fn wait(held: &[Held], until: Instant) {
+    for process in held {
+        let mut descriptors = [PollFd::new(&process.descriptor, PollFlags::IN)];
+        let left = until.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).expect("a short time fits");
+        while poll(&mut descriptors, Some(&left)) == Err(rustix::io::Errno::INTR) {}
+    }
+}

@@ -1,0 +1,240 @@
+//! Whose a process is: a child that we mean to have, an orphan that a run left to us, or somebody else's.
+//!
+//! This process is a subreaper, so whatever a run leaves behind becomes a child of ours, wherever it tried to hide. An
+//! orphan is of a run if it is in the leader's session or carries the run's tag. One with neither (`env -i`) is of
+//! nobody we know: it is ended when the last run is over.
+//!
+//! Invariants:
+//! - A child of ours in our own session was not left by a run, since those have others: it is never touched.
+//! - While orphans are told from children no child is born that is not known yet.
+//!
+//! Orphans that end while their run goes on are reaped when it is over. What starts many of them runs under a supervisor,
+//! which takes their statuses as they come.
+
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, kill_process_group, pidfd_open, waitid};
+
+use super::Legacy;
+use super::ending::Known;
+use super::proc::{self, Process};
+use crate::program::Program;
+use crate::spawn::spawn;
+
+/// Held for reading while a child is born, until it is known; for writing while orphans are told from children.
+static BIRTH: RwLock<()> = RwLock::new(());
+static FAMILY: Mutex<Family> = Mutex::new(Family { children: Vec::new(), tags: Vec::new(), unclaimed: false });
+
+/// The children that this process means to have.
+struct Family {
+    children: Vec<Pid>,
+    /// The tags of runs that are under way.
+    tags: Vec<String>,
+    /// There may be orphans of which nobody knows whose they are.
+    unclaimed: bool,
+}
+
+fn family() -> MutexGuard<'static, Family> {
+    FAMILY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Gives birth to a child that is known from its first moment.
+pub(super) fn give_birth(program: &Program, descriptors: [BorrowedFd<'_>; 3]) -> io::Result<(Pid, OwnedFd)> {
+    super::prepare();
+    let _birth = BIRTH.read().unwrap_or_else(PoisonError::into_inner);
+    let pid = spawn(program, descriptors)?;
+    family().children.push(pid);
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(descriptor) => Ok((pid, descriptor)),
+        Err(error) => {
+            let _ = kill_process_group(pid, Signal::KILL);
+            let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED);
+            forget(pid);
+            Err(error.into())
+        }
+    }
+}
+
+/// To be called when a child was reaped.
+pub(super) fn forget(pid: Pid) {
+    family().children.retain(|child| *child != pid);
+}
+
+/// From now on orphans with this tag belong to a run that is under way.
+pub(super) fn open_run(tag: &str) {
+    family().tags.push(tag.to_owned());
+}
+
+/// The run is over. Says whether it was the last, and there are orphans left that nobody claimed.
+pub(super) fn close_run(tag: &str) -> bool {
+    let mut family = family();
+    family.tags.retain(|found| found != tag);
+    family.tags.is_empty() && std::mem::take(&mut family.unclaimed)
+}
+
+/// Whether this process has a child left, in whatever state.
+pub(super) fn is_childless() -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    matches!(waitid(WaitId::All, options), Err(rustix::io::Errno::CHILD))
+}
+
+/// A run of this process, for finding what belongs to it.
+pub(super) struct Scope<'a> {
+    pub tag: &'a str,
+    /// The number of the leader's session, if it got that far. No other has it as long as anybody is in it.
+    pub session: Option<Pid>,
+    /// The leader, unless it was reaped and its number may be somebody else's.
+    pub leader: Option<Pid>,
+    /// A process that is older than all others of the run.
+    pub since: Option<Pid>,
+}
+
+impl Scope<'_> {
+    /// The leader, orphans of the run, and all below them.
+    pub fn processes(&self, known: &Known) -> Vec<Process> {
+        let _no_birth = BIRTH.write().unwrap_or_else(PoisonError::into_inner);
+        let mut family = family();
+        let me = raw(getpid());
+        // Asked here and not of the kernel directly, which says 0 for a session outside of our container.
+        let Some(session) = proc::look(getpid()).map(|process| process.session) else { return Vec::new() };
+        let mut unclaimed = false;
+        let chosen = with_descendants(proc::processes(self.since, known), known, |process| {
+            if Some(process.pid) == self.leader {
+                return true;
+            }
+            if process.parent != me || process.session == session || family.children.contains(&process.pid) {
+                return false;
+            }
+            let claim = self.claim(process, &family);
+            unclaimed |= claim.is_none();
+            claim == Some(true)
+        });
+        family.unclaimed |= unclaimed;
+        chosen
+    }
+
+    /// Whether an orphan is of this run. `None` if it may as well be of another.
+    fn claim(&self, orphan: &Process, family: &Family) -> Option<bool> {
+        if self.session.is_some_and(|session| orphan.session == raw(session)) {
+            return Some(true);
+        }
+        match proc::tag(orphan.pid) {
+            Some(tag) if tag == self.tag => Some(true),
+            Some(tag) if family.tags.contains(&tag) => Some(false),
+            _ if family.tags.iter().all(|tag| tag == self.tag) => Some(true),
+            _ => None,
+        }
+    }
+}
+
+/// Everything below this process.
+pub(super) fn descendants(since: Option<Pid>, known: &Known) -> Vec<Process> {
+    let me = raw(getpid());
+    with_descendants(proc::processes(since, known), known, |process| process.parent == me)
+}
+
+/// All that carry a tag, whoever's children they are, and all below them.
+pub(super) fn carriers(tag: &str, known: &Known) -> Vec<Process> {
+    let is_carrier =
+        |process: &Process| process.pid != getpid() && proc::tag(process.pid).is_some_and(|found| found == tag);
+    with_descendants(proc::processes(None, known), known, is_carrier)
+}
+
+/// What a dead owner has left: what carries a tag of its, the sessions of its leaders, and all below these.
+pub(super) fn left_by(legacy: &Legacy, known: &Known) -> Vec<Process> {
+    // Who is known may lead a session or be above others, so all are looked at.
+    let processes = proc::processes(None, &Known::new());
+    let spared = ourselves(&processes);
+    let is_leader = |process: &&Process| {
+        legacy.leaders.iter().any(|(pid, times)| *pid == process.pid && times.contains(&process.start))
+    };
+    let sessions: HashSet<i32> = processes.iter().filter(is_leader).map(|process| raw(process.pid)).collect();
+    let is_left = |process: &Process| {
+        !spared.contains(&raw(process.pid))
+            && (sessions.contains(&process.session)
+                || proc::tag(process.pid).is_some_and(|tag| is_of(&tag, &legacy.name)))
+    };
+    let mut chosen = with_descendants(processes, known, is_left);
+    chosen.retain(|process| !spared.contains(&raw(process.pid)) && !known.contains(&raw(process.pid)));
+    chosen
+}
+
+/// Whether a tag is one of this owner's: its name, a full stop, a number.
+fn is_of(tag: &str, owner: &str) -> bool {
+    let number = tag.strip_prefix(owner).and_then(|rest| rest.strip_prefix('.'));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// This process, its ancestors, and its descendants.
+fn ourselves(processes: &[Process]) -> HashSet<i32> {
+    let me = getpid();
+    let below = with_descendants(processes.to_vec(), &Known::new(), |process| process.pid == me);
+    let mut spared: HashSet<i32> = below.iter().map(|process| raw(process.pid)).collect();
+    let mut next = processes.iter().find(|process| process.pid == me);
+    while let Some(process) = next {
+        spared.insert(raw(process.pid));
+        next = processes.iter().find(|above| raw(above.pid) == process.parent);
+    }
+    spared
+}
+
+/// Those that are roots, and all below them, but for the dead whose statuses others have to take.
+fn with_descendants(
+    mut processes: Vec<Process>,
+    known: &Known,
+    mut is_root: impl FnMut(&Process) -> bool,
+) -> Vec<Process> {
+    let me = raw(getpid());
+    processes.retain(|process| !process.dead || process.parent == me);
+    let mut chosen: Vec<Process> = processes.iter().filter(|process| is_root(process)).copied().collect();
+    let mut numbers: HashSet<i32> =
+        chosen.iter().map(|process| raw(process.pid)).chain(known.iter().copied()).collect();
+    loop {
+        let before = chosen.len();
+        for process in &processes {
+            if numbers.contains(&process.parent) && numbers.insert(raw(process.pid)) {
+                chosen.push(*process);
+            }
+        }
+        if chosen.len() == before {
+            return chosen;
+        }
+    }
+}
+
+fn raw(pid: Pid) -> i32 {
+    pid.as_raw_nonzero().get()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_is_of_an_owner_only_as_a_whole() {
+        for (tag, expected) in
+            [("me.1", true), ("me.120", true), ("me", false), ("me.", false), ("me.1.2", false), ("me2.1", false)]
+        {
+            assert_eq!(is_of(tag, "me"), expected, "{tag}");
+        }
+    }
+
+    #[test]
+    fn descendants_are_found_in_whatever_order_they_come() {
+        let process = |pid, parent| Process {
+            pid: Pid::from_raw(pid).expect("a number"),
+            parent,
+            session: 0,
+            start: 0,
+            dead: false,
+        };
+        let all = vec![process(9, 7), process(7, 5), process(8, 4), process(5, 1), process(6, 3)];
+        let found = with_descendants(all, &Known::from([3]), |process| raw(process.pid) == 5);
+        let mut numbers: Vec<i32> = found.iter().map(|process| raw(process.pid)).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, [5, 6, 7, 9], "6 is below one that is known");
+    }
+}

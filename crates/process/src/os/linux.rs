@@ -1,0 +1,287 @@
+//! Linux, from 5.4 on: pidfds, `/proc`, and the subreaper.
+//!
+//! Invariants:
+//! - The leader's number is not free before its group was killed: it is reaped after that.
+//! - Nothing is looked for that cannot be there: if the leader was the youngest process of the system, or we have no
+//!   child left, one call says so.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::{Arc, Once};
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process_group, pidfd_send_signal, set_child_subreaper, waitid,
+};
+use signal_hook::consts::SIGCHLD;
+
+use super::ending::{self, Held, Known};
+use super::family::{self, Scope};
+use super::proc::{self, Process};
+use super::{Ended, Legacy, Status};
+use crate::program::Program;
+use crate::spawn::{is_ignored, seal_descriptors};
+
+const KILLED: Status = Status::Signal(Signal::KILL.as_raw());
+
+/// Makes this process fit to start others.
+pub(crate) fn prepare() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // A kernel without it leaves orphans to init: then only the group is ended.
+        let _ = set_child_subreaper(Some(getpid()));
+        seal_descriptors();
+        // Where it is ignored, the kernel throws statuses away.
+        if is_ignored(SIGCHLD) {
+            let _ = signal_hook::flag::register(SIGCHLD, Arc::default());
+        }
+    });
+}
+
+pub(crate) fn own_program() -> io::Result<PathBuf> {
+    // Right even if the file was replaced since we started.
+    Ok(PathBuf::from("/proc/self/exe"))
+}
+
+pub(crate) fn boot_id() -> Option<String> {
+    Some(std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned())
+}
+
+/// The time now, as the start times of processes are told: in clock ticks since the system started.
+pub(crate) fn ticks() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let per_second = rustix::param::clock_ticks_per_second();
+    let (seconds, nanoseconds) = (now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs());
+    seconds * per_second + nanoseconds * per_second / 1_000_000_000
+}
+
+/// Makes room in a pipe.
+pub(crate) fn grow(pipe: &OwnedFd, size: usize) {
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, size);
+}
+
+/// Ends what a supervisor that died has left of a run: its orphans are ours now, or carry the tag.
+pub(crate) fn end_lost(tag: &str, leader: Pid) -> usize {
+    let scope = Scope { tag, session: Some(leader), leader: None, since: None };
+    ending::end(&|known| family::carriers(tag, known)).killed + ending::end(&|known| scope.processes(known)).killed
+}
+
+/// Ends what a dead owner has left. The numbers of what was ended.
+pub(crate) fn end_orphaned(legacy: &Legacy) -> Vec<i32> {
+    let seen = RefCell::new(BTreeSet::new());
+    ending::end(&|known| {
+        let left = family::left_by(legacy, known);
+        seen.borrow_mut().extend(left.iter().map(|process| process.pid.as_raw_nonzero().get()));
+        left
+    });
+    seen.into_inner().into_iter().collect()
+}
+
+/// The last run to end ends what no run could claim. How many processes that were.
+fn close_run(tag: &str, session: Option<Pid>) -> usize {
+    if !family::close_run(tag) {
+        return 0;
+    }
+    let rest = Scope { tag, session, leader: None, since: None };
+    ending::end(&|known| rest.processes(known)).killed
+}
+
+/// A leader whose descendants have greater numbers than its own: numbers begin anew, but not within moments.
+fn in_order_since(leader: Pid, born: Instant) -> Option<Pid> {
+    (born.elapsed() < Duration::from_secs(2)).then_some(leader)
+}
+
+/// A program that runs as a child of ours, with all that it starts.
+pub(crate) struct Leader {
+    pid: Pid,
+    descriptor: OwnedFd,
+    born: Instant,
+    tag: String,
+    stopped: Vec<Held>,
+    /// How it ended, and how many others were killed, once all is over.
+    ended: Option<(Status, usize)>,
+}
+
+impl Leader {
+    pub fn start(tag: &str, program: &Program, descriptors: [BorrowedFd<'_>; 3]) -> io::Result<Self> {
+        family::open_run(tag);
+        let (pid, descriptor) = family::give_birth(program, descriptors).inspect_err(|_| {
+            close_run(tag, None);
+        })?;
+        let born = Instant::now();
+        Ok(Self { pid, descriptor, born, tag: tag.to_owned(), stopped: Vec::new(), ended: None })
+    }
+
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Readable when the leader has ended.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+
+    /// SIGTERM to the group, or to all that is left when the leader is gone.
+    pub fn terminate(&self) {
+        if is_readable(&self.descriptor) {
+            ending::terminate(&|known| self.processes(known));
+        } else {
+            let _ = kill_process_group(self.pid, Signal::TERM);
+            // Who is stopped does not hear it.
+            let _ = kill_process_group(self.pid, Signal::CONT);
+        }
+    }
+
+    pub fn stop(&mut self) {
+        self.stopped = ending::stop(&|known| self.processes(known));
+    }
+
+    pub fn resume(&mut self) {
+        for process in self.stopped.drain(..) {
+            process.signal(Signal::CONT);
+        }
+    }
+
+    /// Ends everything of the run. How the leader ended, and how many others had to be killed.
+    pub fn end(&mut self) -> (Status, usize) {
+        if let Some(ended) = self.ended {
+            return ended;
+        }
+        let (status, mut others) = if is_readable(&self.descriptor) { self.end_orphans() } else { self.end_all() };
+        family::forget(self.pid);
+        others += close_run(&self.tag, Some(self.pid));
+        *self.ended.insert((status, others))
+    }
+
+    /// The leader has ended: what it left in its group, and what it left to us.
+    fn end_orphans(&self) -> (Status, usize) {
+        let _ = kill_process_group(self.pid, Signal::KILL);
+        let status = ending::reap(&self.descriptor).unwrap_or(Status::Lost);
+        family::forget(self.pid);
+        if family::is_childless() || proc::is_youngest(self.pid) {
+            return (status, 0);
+        }
+        (status, ending::end(&|known| self.processes(known)).killed)
+    }
+
+    fn end_all(&self) -> (Status, usize) {
+        let ended = ending::end(&|known| self.processes(known));
+        let status = ended.status(self.pid).unwrap_or(Status::Lost);
+        (status, ended.killed.saturating_sub(usize::from(status == KILLED)))
+    }
+
+    fn processes(&self, known: &Known) -> Vec<Process> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let is_reaped = waitid(WaitId::PidFd(self.descriptor.as_fd()), options).is_err();
+        let scope = Scope {
+            tag: &self.tag,
+            session: Some(self.pid),
+            leader: (!is_reaped).then_some(self.pid),
+            since: in_order_since(self.pid, self.born),
+        };
+        scope.processes(known)
+    }
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Everything below this process, when it does nothing but look after one run: the supervisor's view.
+pub(crate) struct Brood {
+    leader: Pid,
+    born: Instant,
+}
+
+/// Processes that were stopped, until they are resumed.
+pub(crate) struct Stopped(Vec<Held>);
+
+impl Stopped {
+    pub fn resume(self) {
+        for process in self.0 {
+            process.signal(Signal::CONT);
+        }
+    }
+}
+
+impl Brood {
+    pub fn of(leader: Pid) -> Self {
+        Self { leader, born: Instant::now() }
+    }
+
+    /// SIGTERM to all of it.
+    pub fn terminate(&self) {
+        ending::terminate(&|known| self.processes(known));
+    }
+
+    pub fn stop(&self) -> Stopped {
+        Stopped(ending::stop(&|known| self.processes(known)))
+    }
+
+    pub fn end(&self) -> Ended {
+        ending::end(&|known| self.processes(known))
+    }
+
+    fn processes(&self, known: &Known) -> Vec<Process> {
+        family::descendants(in_order_since(self.leader, self.born), known)
+    }
+}
+
+/// A process of our own that helps us: the supervisor.
+pub(crate) struct Helper {
+    pid: Pid,
+    descriptor: OwnedFd,
+}
+
+impl Helper {
+    pub fn start(program: &Program, descriptors: [BorrowedFd<'_>; 3]) -> io::Result<Self> {
+        let (pid, descriptor) = family::give_birth(program, descriptors)?;
+        Ok(Self { pid, descriptor })
+    }
+
+    /// Waits until it has ended, and kills it if it does not.
+    pub fn dismiss(&mut self, patience: Duration) {
+        let mut descriptors = [PollFd::new(&self.descriptor, PollFlags::IN)];
+        let patience = patience.try_into().expect("a short time fits");
+        if poll(&mut descriptors, Some(&patience)) != Ok(1) {
+            let _ = pidfd_send_signal(&self.descriptor, Signal::KILL);
+        }
+        let _ = waitid(WaitId::PidFd(self.descriptor.as_fd()), WaitIdOptions::EXITED);
+        family::forget(self.pid);
+    }
+}
+
+fn is_readable(descriptor: &OwnedFd) -> bool {
+    let mut descriptors = [PollFd::new(descriptor, PollFlags::IN)];
+    poll(&mut descriptors, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+}
+
+/// Wakes a loop from another thread.
+pub(crate) struct Waker(OwnedFd);
+
+impl Waker {
+    pub fn new() -> io::Result<Self> {
+        Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+    }
+
+    pub fn wake(&self) {
+        // It can only fail when it is full of wake-ups.
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+
+    pub fn clear(&self) {
+        let _ = rustix::io::read(&self.0, &mut [0; 8]);
+    }
+}
+
+impl AsFd for Waker {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

@@ -1,0 +1,70 @@
+//! What differs between systems: learning of a process's end, finding a process's descendants, and ending them.
+//!
+//! Both variants offer the same names. On Linux (`linux`) nothing that a run started can get away. Elsewhere (`other`)
+//! only the process group is known, so what leaves the group survives, and nothing is swept after a crash.
+
+#[cfg(target_os = "linux")]
+mod ending;
+#[cfg(target_os = "linux")]
+mod family;
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(not(target_os = "linux"))]
+mod other;
+#[cfg(target_os = "linux")]
+mod proc;
+
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{
+    Brood, Helper, Leader, Stopped, Waker, boot_id, end_lost, end_orphaned, grow, own_program, prepare, ticks,
+};
+#[cfg(not(target_os = "linux"))]
+pub(crate) use other::{
+    Brood, Helper, Leader, Stopped, Waker, boot_id, end_lost, end_orphaned, grow, own_program, prepare, ticks,
+};
+
+use std::ops::RangeInclusive;
+
+use rustix::process::{Pid, WaitStatus};
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Status {
+    Code(i32),
+    Signal(i32),
+    /// Nobody knows.
+    Lost,
+}
+
+impl From<WaitStatus> for Status {
+    fn from(status: WaitStatus) -> Self {
+        match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => Self::Code(code),
+            (None, Some(signal)) => Self::Signal(signal),
+            (None, None) => Self::Lost,
+        }
+    }
+}
+
+/// What was found when a tree was ended.
+#[derive(Debug, Default)]
+pub(crate) struct Ended {
+    /// How many processes were alive until we killed them.
+    pub killed: usize,
+    /// How our own children among them ended.
+    pub statuses: Vec<(Pid, Status)>,
+}
+
+impl Ended {
+    pub fn status(&self, pid: Pid) -> Option<Status> {
+        self.statuses.iter().find(|(found, _)| *found == pid).map(|(_, status)| *status)
+    }
+}
+
+/// The processes that an owner who is dead may have left.
+#[derive(Debug)]
+pub(crate) struct Legacy {
+    pub name: String,
+    /// Leaders of this boot, with the times between which they were started.
+    pub leaders: Vec<(Pid, RangeInclusive<u64>)>,
+}

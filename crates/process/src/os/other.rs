@@ -1,0 +1,200 @@
+//! Other Unixes: what they all offer.
+//!
+//! Weaker than Linux:
+//! - A thread waits for each child, instead of a descriptor.
+//! - Only the process group is ended: what leaves it with `setsid` survives.
+//! - A supervisor ends the group of its leader when its socket closes, not more.
+//! - Nothing is swept after a crash: a process's environment and start time cannot be seen.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, kill_process_group, waitid, waitpid,
+};
+
+use super::{Ended, Legacy, Status};
+use crate::program::Program;
+use crate::spawn::spawn;
+
+pub(crate) fn prepare() {}
+
+pub(crate) fn own_program() -> io::Result<PathBuf> {
+    std::env::current_exe()
+}
+
+pub(crate) fn boot_id() -> Option<String> {
+    None
+}
+
+pub(crate) fn ticks() -> u64 {
+    0
+}
+
+pub(crate) fn grow(_: &OwnedFd, _: usize) {}
+
+pub(crate) fn end_lost(_: &str, leader: Pid) -> usize {
+    // The group outlives the supervisor only if its leader or another member does, so the number is still its own.
+    usize::from(kill_process_group(leader, Signal::KILL).is_ok())
+}
+
+pub(crate) fn end_orphaned(legacy: &Legacy) -> Vec<i32> {
+    // Nothing tells whether these numbers still belong to the processes that are meant.
+    let _ = &legacy.leaders;
+    Vec::new()
+}
+
+/// A program that runs as a child of ours, with its group.
+pub(crate) struct Leader {
+    pid: Pid,
+    /// Readable when the leader has ended.
+    ended: io::PipeReader,
+    status: Option<Status>,
+}
+
+impl Leader {
+    pub fn start(_: &str, program: &Program, descriptors: [BorrowedFd<'_>; 3]) -> io::Result<Self> {
+        let (ended, signal) = io::pipe()?;
+        let pid = spawn(program, descriptors)?;
+        thread::spawn(move || {
+            // It stays to be reaped, so that its number is not free.
+            let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+            drop(signal);
+        });
+        Ok(Self { pid, ended, status: None })
+    }
+
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.ended.as_fd()
+    }
+
+    pub fn terminate(&self) {
+        self.signal_group(Signal::TERM);
+        // Who is stopped does not hear it.
+        self.signal_group(Signal::CONT);
+    }
+
+    fn signal_group(&self, signal: Signal) {
+        if self.status.is_none() {
+            let _ = kill_process_group(self.pid, signal);
+        }
+    }
+
+    pub fn stop(&mut self) {
+        self.signal_group(Signal::STOP);
+    }
+
+    pub fn resume(&mut self) {
+        self.signal_group(Signal::CONT);
+    }
+
+    pub fn end(&mut self) -> (Status, usize) {
+        self.signal_group(Signal::KILL);
+        let pid = self.pid;
+        (*self.status.get_or_insert_with(|| reap(pid)), 0)
+    }
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn reap(pid: Pid) -> Status {
+    match waitpid(Some(pid), WaitOptions::empty()) {
+        Ok(Some((_, status))) => status.into(),
+        _ => Status::Lost,
+    }
+}
+
+/// The group of a supervisor's leader.
+pub(crate) struct Brood {
+    leader: Pid,
+}
+
+pub(crate) struct Stopped(Pid);
+
+impl Stopped {
+    pub fn resume(self) {
+        let _ = kill_process_group(self.0, Signal::CONT);
+    }
+}
+
+impl Brood {
+    pub fn of(leader: Pid) -> Self {
+        Self { leader }
+    }
+
+    pub fn terminate(&self) {
+        let _ = kill_process_group(self.leader, Signal::TERM);
+        let _ = kill_process_group(self.leader, Signal::CONT);
+    }
+
+    pub fn stop(&self) -> Stopped {
+        let _ = kill_process_group(self.leader, Signal::STOP);
+        Stopped(self.leader)
+    }
+
+    pub fn end(&self) -> Ended {
+        let _ = kill_process_group(self.leader, Signal::KILL);
+        Ended { killed: 0, statuses: vec![(self.leader, reap(self.leader))] }
+    }
+}
+
+/// A process of our own that helps us: the supervisor.
+pub(crate) struct Helper(Pid);
+
+impl Helper {
+    pub fn start(program: &Program, descriptors: [BorrowedFd<'_>; 3]) -> io::Result<Self> {
+        spawn(program, descriptors).map(Self)
+    }
+
+    pub fn dismiss(&mut self, patience: Duration) {
+        let give_up = Instant::now() + patience;
+        while matches!(waitpid(Some(self.0), WaitOptions::NOHANG), Ok(None)) {
+            if Instant::now() > give_up {
+                let _ = kill_process(self.0, Signal::KILL);
+                reap(self.0);
+                return;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Wakes a loop from another thread.
+pub(crate) struct Waker {
+    reader: io::PipeReader,
+    writer: io::PipeWriter,
+}
+
+impl Waker {
+    pub fn new() -> io::Result<Self> {
+        let (reader, writer) = io::pipe()?;
+        rustix::io::ioctl_fionbio(&reader, true)?;
+        rustix::io::ioctl_fionbio(&writer, true)?;
+        Ok(Self { reader, writer })
+    }
+
+    pub fn wake(&self) {
+        let _ = rustix::io::write(&self.writer, &[1]);
+    }
+
+    pub fn clear(&self) {
+        while rustix::io::read(&self.reader, &mut [0; 64]).is_ok_and(|length| length > 0) {}
+    }
+}
+
+impl AsFd for Waker {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.reader.as_fd()
+    }
+}

@@ -1,0 +1,134 @@
+//! Processes as `/proc` shows them.
+//!
+//! Invariants:
+//! - A look is a moment: what it shows may be gone. Only a process that was looked at before and after it was taken hold
+//!   of is the one that was meant.
+//! - A process that cannot be looked at is not there, for us.
+
+use std::collections::HashSet;
+use std::ops::RangeInclusive;
+use std::sync::OnceLock;
+
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{Pid, getpid, test_kill_process};
+
+use crate::program::TAG;
+
+/// Beyond so many numbers, listing `/proc` is quicker than trying them one by one.
+const FEW: i32 = 512;
+
+/// A process at the moment of looking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Process {
+    pub pid: Pid,
+    pub parent: i32,
+    pub session: i32,
+    /// In clock ticks since the system started: with the number it names a process for good.
+    pub start: u64,
+    /// Only its status is left, for its parent to take.
+    pub dead: bool,
+}
+
+pub(super) fn look(pid: Pid) -> Option<Process> {
+    let mut buffer = [0; 1024];
+    let stat = read(&format!("/proc/{}/stat", pid.as_raw_nonzero()), &mut buffer)?;
+    // The name, in parentheses, may hold anything; what follows the last one does not.
+    let rest = stat.rsplit(|byte| *byte == b')').next()?;
+    let mut fields = std::str::from_utf8(rest).ok()?.split_ascii_whitespace();
+    let dead = matches!(fields.next()?, "Z" | "X");
+    let parent = fields.next()?.parse().ok()?;
+    let session = fields.nth(1)?.parse().ok()?;
+    let start = fields.nth(15)?.parse().ok()?;
+    Some(Process { pid, parent, session, start, dead })
+}
+
+/// Whether `/proc` tells of the processes that we know by the same numbers: in a container it may be another's.
+fn is_ours() -> bool {
+    static OURS: OnceLock<bool> = OnceLock::new();
+    *OURS.get_or_init(|| {
+        let me = getpid().as_raw_nonzero().to_string();
+        std::fs::read_link("/proc/self").is_ok_and(|target| target == std::path::Path::new(&me))
+    })
+}
+
+/// All processes but the known ones, or those of them that may have been born since another one was.
+pub(super) fn processes(since: Option<Pid>, known: &HashSet<i32>) -> Vec<Process> {
+    if !is_ours() {
+        return Vec::new();
+    }
+    let is_new = |pid: &Pid| !known.contains(&pid.as_raw_nonzero().get());
+    match since.and_then(born_since) {
+        Some(numbers) => {
+            // To ask for a process is a hundred times cheaper than to open a file that is not there.
+            let exists = |pid: &Pid| test_kill_process(*pid) != Err(Errno::SRCH);
+            numbers.filter_map(Pid::from_raw).filter(is_new).filter(exists).filter_map(look).collect()
+        }
+        None => every_pid().filter(is_new).filter_map(look).collect(),
+    }
+}
+
+/// Whether no process at all was born since this one.
+pub(super) fn is_youngest(pid: Pid) -> bool {
+    last_pid() == Some(pid.as_raw_nonzero().get())
+}
+
+/// The numbers from a process to the youngest, if they are few and have not begun anew in between.
+fn born_since(pid: Pid) -> Option<RangeInclusive<i32>> {
+    let (first, last) = (pid.as_raw_nonzero().get(), last_pid()?);
+    (first..=first.saturating_add(FEW)).contains(&last).then_some(first..=last)
+}
+
+/// The number that the kernel gave last.
+fn last_pid() -> Option<i32> {
+    static LOADAVG: OnceLock<Option<OwnedFd>> = OnceLock::new();
+    let file = LOADAVG.get_or_init(|| open("/proc/loadavg")).as_ref()?;
+    let mut buffer = [0; 128];
+    let length = rustix::io::pread(file, &mut buffer, 0).ok()?;
+    std::str::from_utf8(&buffer[..length]).ok()?.split_ascii_whitespace().next_back()?.parse().ok()
+}
+
+fn every_pid() -> impl Iterator<Item = Pid> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
+}
+
+/// The tag that a process was started with.
+pub(super) fn tag(pid: Pid) -> Option<String> {
+    let environment = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?;
+    let value = environment
+        .split(|byte| *byte == 0)
+        .find_map(|variable| variable.strip_prefix(TAG.as_bytes())?.strip_prefix(b"="))?;
+    String::from_utf8(value.to_vec()).ok()
+}
+
+fn open(path: &str) -> Option<OwnedFd> {
+    rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
+}
+
+fn read<'a>(path: &str, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+    let file = open(path)?;
+    let length = rustix::io::read(&file, &mut *buffer).ok()?;
+    Some(&buffer[..length])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sees_itself_with_its_parent() {
+        let me = look(getpid()).expect("this process");
+        assert_eq!(me.parent, rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get()));
+        assert!(!me.dead && me.start > 0);
+        assert!(processes(None, &HashSet::new()).contains(&me), "among all processes");
+        assert!(processes(Some(me.pid), &HashSet::new()).contains(&me), "among those since itself");
+    }
+
+    #[test]
+    fn nobody_is_younger_than_the_last() {
+        assert!(!is_youngest(Pid::INIT));
+        assert!(last_pid().is_some_and(|last| last > 1));
+    }
+}

@@ -1,0 +1,95 @@
+//! From a [`Spec`] to what `posix_spawn` takes: the program looked up, everything as C strings.
+//!
+//! The look-up is our own, by the `PATH` of the child and from the child's directory, so that a program that is missing
+//! and one that cannot be executed are told apart.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+
+use crate::{Invocation, NotStarted, Spec};
+
+/// The variable by which the processes of a run are known: the owner's name, a full stop, and the number of the run.
+pub(crate) const TAG: &str = "WINDLASS_TAG";
+
+/// Where a program is looked for if the environment has no `PATH`.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// A program with all that it is started with.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Program {
+    pub path: CString,
+    pub directory: CString,
+    pub arguments: Vec<CString>,
+    pub environment: Vec<CString>,
+}
+
+impl Program {
+    pub fn of(spec: &Spec, tag: &str) -> Result<Self, NotStarted> {
+        let (path, arguments) = match &spec.invocation {
+            Invocation::Shell(script) => (PathBuf::from("/bin/sh"), vec!["sh".into(), "-c".into(), script.clone()]),
+            Invocation::Argv(arguments) => (look_up(spec, arguments.first())?, arguments.clone()),
+        };
+        let bad = |source| NotStarted::other(&path, source);
+        let directory = std::path::absolute(&spec.directory).map_err(bad)?;
+        let mut environment = Vec::with_capacity(spec.environment.len() + 1);
+        for (name, value) in spec.environment.iter().filter(|(name, _)| name != TAG) {
+            environment.push(variable(name, value).map_err(bad)?);
+        }
+        environment.push(variable(OsStr::new(TAG), OsStr::new(tag)).map_err(bad)?);
+        Ok(Self {
+            directory: c_string(directory.into_os_string()).map_err(bad)?,
+            arguments: arguments.into_iter().map(c_string).collect::<Result<_, _>>().map_err(bad)?,
+            environment,
+            path: c_string(path.clone().into_os_string()).map_err(bad)?,
+        })
+    }
+
+    /// The program's own path, for messages.
+    pub fn path(&self) -> &Path {
+        Path::new(OsStr::from_bytes(self.path.as_bytes()))
+    }
+}
+
+pub(crate) fn c_string(text: OsString) -> io::Result<CString> {
+    CString::new(text.into_vec()).map_err(|found| io::Error::new(io::ErrorKind::InvalidInput, found))
+}
+
+pub(crate) fn variable(name: &OsStr, value: &OsStr) -> io::Result<CString> {
+    let mut text = OsString::with_capacity(name.len() + value.len() + 1);
+    text.push(name);
+    text.push("=");
+    text.push(value);
+    c_string(text)
+}
+
+fn look_up(spec: &Spec, name: Option<&OsString>) -> Result<PathBuf, NotStarted> {
+    let Some(name) = name.filter(|name| !name.is_empty()) else {
+        return Err(NotStarted::NotFound { program: PathBuf::new() });
+    };
+    if name.as_bytes().contains(&b'/') {
+        return Ok(PathBuf::from(name));
+    }
+    let path = spec.environment.iter().rfind(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+    let mut unusable = None;
+    for place in std::env::split_paths(path.unwrap_or(OsStr::new(DEFAULT_PATH))) {
+        let candidate = spec.directory.join(place).join(name);
+        if candidate.is_file() {
+            if access(&candidate, Access::EXEC_OK).is_ok() {
+                return std::path::absolute(&candidate).map_err(|source| NotStarted::other(&candidate, source));
+            }
+            unusable.get_or_insert(candidate);
+        }
+    }
+    // With its directory gone nothing relative can be found, and the directory is the better answer.
+    if !spec.directory.is_dir() {
+        return Err(NotStarted::NoDirectory { program: name.into(), directory: spec.directory.clone() });
+    }
+    Err(match unusable {
+        Some(program) => NotStarted::NotExecutable { program },
+        None => NotStarted::NotFound { program: name.into() },
+    })
+}

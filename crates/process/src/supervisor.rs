@@ -1,0 +1,192 @@
+//! The supervisor's own main.
+//!
+//! A process in a session of its own, to which every orphan of its runs comes. It does what the socket on its standard
+//! input says, and when that closes, because whoever started it is done or was killed, it ends its tree and itself.
+//!
+//! Invariants:
+//! - Whatever is below this process belongs to the run.
+//! - SIGINT and SIGHUP do not end it. SIGTERM ends it, and its tree first.
+//! - Its children's statuses are taken as they come, so that nothing piles up while a run lasts.
+//!
+//! Not here: pipes, capture, deadlines (`watch`), how the other side sees it (`supervised`).
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, wait};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+
+use crate::os::{self, Brood, Status, Stopped};
+use crate::program::Program;
+use crate::spawn::spawn;
+use crate::wire::{Order, Report, receive_order};
+
+/// Serves until the socket on standard input closes. To be called before anything else is done in the process.
+pub fn serve() -> ExitCode {
+    match Service::new().and_then(|mut service| service.serve()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+struct Service {
+    socket: UnixStream,
+    /// Readable when a child has ended.
+    children: UnixStream,
+    /// Readable when we are to end.
+    terminated: UnixStream,
+    run: Option<Run>,
+}
+
+/// The run that is under way.
+struct Run {
+    leader: Pid,
+    brood: Brood,
+    /// The leader was reaped: its number may be somebody else's.
+    gone: bool,
+    stopped: Option<Stopped>,
+}
+
+impl Run {
+    fn terminate(&self) {
+        if self.gone {
+            self.brood.terminate();
+        } else {
+            let _ = kill_process_group(self.leader, Signal::TERM);
+            let _ = kill_process_group(self.leader, Signal::CONT);
+        }
+    }
+}
+
+impl Service {
+    fn new() -> io::Result<Self> {
+        os::prepare();
+        for signal in [SIGINT, SIGHUP] {
+            signal_hook::flag::register(signal, Arc::default())?;
+        }
+        let socket = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
+        Ok(Self { socket, children: on_signal(SIGCHLD)?, terminated: on_signal(SIGTERM)?, run: None })
+    }
+
+    fn serve(&mut self) -> io::Result<()> {
+        let result = self.obey_all();
+        if let Some(run) = &self.run {
+            run.brood.end();
+        }
+        result
+    }
+
+    fn obey_all(&mut self) -> io::Result<()> {
+        loop {
+            let mut descriptors =
+                [&self.socket, &self.children, &self.terminated].map(|socket| PollFd::new(socket, PollFlags::IN));
+            match poll(&mut descriptors, None) {
+                Err(rustix::io::Errno::INTR) => continue,
+                result => result?,
+            };
+            let [ordered, ended, terminated] = descriptors.map(|descriptor| !descriptor.revents().is_empty());
+            if terminated {
+                return Ok(());
+            }
+            if ended {
+                let _ = self.children.read(&mut [0; 256]);
+                self.reap()?;
+            }
+            if ordered {
+                match receive_order(&self.socket)? {
+                    Some(order) => self.obey(order)?,
+                    None => return Ok(()),
+                }
+            }
+        }
+    }
+
+    fn obey(&mut self, order: Order) -> io::Result<()> {
+        match (order, &mut self.run) {
+            (Order::Start(program, descriptors), None) => self.start(&program, descriptors),
+            (Order::Terminate, Some(run)) => {
+                run.terminate();
+                Ok(())
+            }
+            (Order::Stop, Some(run)) => {
+                run.stopped = Some(run.brood.stop());
+                Report::Stopped.send(&self.socket)
+            }
+            (Order::Resume, Some(run)) => {
+                if let Some(stopped) = run.stopped.take() {
+                    stopped.resume();
+                }
+                Ok(())
+            }
+            (Order::End, Some(_)) => self.end(),
+            // The run ended while the order was under way.
+            (Order::Terminate | Order::Resume, None) => Ok(()),
+            (Order::Stop, None) => Report::Stopped.send(&self.socket),
+            (Order::End, None) => Report::Ended(0).send(&self.socket),
+            (Order::Start(..), Some(_)) => Err(io::Error::other("cannot start a second run")),
+        }
+    }
+
+    fn start(&mut self, program: &Program, descriptors: [OwnedFd; 3]) -> io::Result<()> {
+        match spawn(program, descriptors.each_ref().map(AsFd::as_fd)) {
+            Ok(leader) => {
+                self.run = Some(Run { leader, brood: Brood::of(leader), gone: false, stopped: None });
+                Report::Started(leader.as_raw_nonzero().get()).send(&self.socket)
+            }
+            Err(error) => Report::Failed(error.raw_os_error().unwrap_or(libc::EIO)).send(&self.socket),
+        }
+    }
+
+    /// Takes the statuses of all children that have ended. Everything below us is ours, so there is none to steal.
+    fn reap(&mut self) -> io::Result<()> {
+        let mut exited = None;
+        let others_left = loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => {
+                    if self.run.as_ref().is_some_and(|run| run.leader == pid) {
+                        exited = Some(Status::from(status));
+                    }
+                }
+                Ok(None) => break true,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => break false,
+            }
+        };
+        match exited {
+            Some(status) => self.exited(status, others_left),
+            None => Ok(()),
+        }
+    }
+
+    fn exited(&mut self, status: Status, others_left: bool) -> io::Result<()> {
+        match &mut self.run {
+            Some(run) if others_left => run.gone = true,
+            _ => self.run = None,
+        }
+        Report::Exited { status, others_left }.send(&self.socket)
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        let Some(run) = self.run.take() else { return Ok(()) };
+        let ended = run.brood.end();
+        let mut killed = ended.killed;
+        if !run.gone {
+            let status = ended.status(run.leader).unwrap_or(Status::Signal(libc::SIGKILL));
+            killed = killed.saturating_sub(usize::from(status == Status::Signal(libc::SIGKILL)));
+            Report::Exited { status, others_left: true }.send(&self.socket)?;
+        }
+        Report::Ended(i32::try_from(killed).unwrap_or(i32::MAX)).send(&self.socket)
+    }
+}
+
+/// A socket that becomes readable when the signal comes.
+fn on_signal(signal: i32) -> io::Result<UnixStream> {
+    let (reader, writer) = UnixStream::pair()?;
+    reader.set_nonblocking(true)?;
+    signal_hook::low_level::pipe::register(signal, writer)?;
+    Ok(reader)
+}

@@ -1,0 +1,292 @@
+//! Watches a run: one `poll(2)` loop over the leader, its pipes and the control.
+//!
+//! Invariants:
+//! - Output is drained and input written at the same time, so that neither can block the other.
+//! - The loop sleeps until there is news or a deadline; it never polls by time.
+//! - It returns only when the tree has ended.
+//!
+//! Not here: when to do what (`course`), how to reach the tree (`os::Leader`, `supervised`).
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::captured::Keeper;
+use crate::control::Listener;
+use crate::course::{Course, Facts, Interference, Step};
+use crate::os::{self, Status};
+use crate::{Captured, Exit, Spec, Stream};
+
+/// What a first read takes; a pipe holds as much.
+const SMALL: usize = 64 * 1024;
+/// What pipe and reads grow to when a read was full.
+const LARGE: usize = 1024 * 1024;
+/// How long what is left in the pipes is drained after the end: a stranger may hold them and write on.
+const DREGS: Duration = Duration::from_millis(50);
+
+/// The processes of a run, however they were started.
+pub(crate) trait Tree {
+    /// Readable when there may be news of the leader.
+    fn descriptor(&self) -> BorrowedFd<'_>;
+    /// Whether the leader has exited or was lost. Asked when the descriptor is readable.
+    fn is_gone(&mut self) -> bool;
+    /// SIGTERM to the group, or to all that is left when the leader is gone, stopped or not.
+    fn terminate(&mut self);
+    fn stop(&mut self);
+    fn resume(&mut self);
+    /// Ends everything. How the leader ended, and how many others had to be killed.
+    fn end(&mut self) -> (Status, usize);
+}
+
+/// Our ends of the pipes.
+pub(crate) struct Pipes {
+    pub stdin: Option<OwnedFd>,
+    pub stdout: OwnedFd,
+    pub stderr: OwnedFd,
+}
+
+/// The child's ends of the pipes.
+pub(crate) struct Ends {
+    /// Without one it reads from `/dev/null`.
+    stdin: Option<OwnedFd>,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
+}
+
+/// What the loop found.
+pub(crate) struct Outcome {
+    pub exit: Exit,
+    pub stdout: Captured,
+    pub stderr: Captured,
+    pub leaky: bool,
+}
+
+pub(crate) type Observe<'a> = &'a mut dyn FnMut(Stream, &[u8]);
+
+pub(crate) fn watch(
+    spec: &Spec,
+    tree: &mut dyn Tree,
+    pipes: Pipes,
+    listener: &mut Listener,
+    observe: Observe<'_>,
+) -> Outcome {
+    let mut course = Course::new(Instant::now(), spec.timeout, spec.grace);
+    let mut flow = Flow::new(spec, pipes, observe);
+    let mut gone = false;
+    loop {
+        let (order, paused) = listener.word();
+        if paused != course.is_held() {
+            hold_or_release(&mut course, tree, listener, paused);
+        }
+        match course.step(Facts { gone, drained: flow.is_drained(), order }, Instant::now()) {
+            Step::Terminate => tree.terminate(),
+            Step::Finish => break,
+            Step::Wait(until) => {
+                let leader = (!gone).then(|| tree.descriptor());
+                let news = flow.wait(leader, listener.as_fd(), until);
+                if news.word {
+                    listener.clear();
+                }
+                gone = gone || (news.leader && tree.is_gone());
+            }
+        }
+    }
+    let was_open = !flow.is_drained();
+    let (status, others) = tree.end();
+    flow.drain(Instant::now() + DREGS);
+    let exit = exit(course.interference(), status);
+    let leaky = course.interference().is_none() && (was_open || others > 0);
+    let [stdout, stderr] = flow.outputs.map(|output| output.keeper.finish());
+    Outcome { exit, stdout, stderr, leaky }
+}
+
+fn exit(interference: Option<Interference>, status: Status) -> Exit {
+    match (interference, status) {
+        (Some(Interference::TimedOut), _) => Exit::TimedOut,
+        (Some(Interference::Cancelled), _) => Exit::Cancelled,
+        (None, Status::Lost) => Exit::Lost,
+        (None, Status::Code(code)) => Exit::Code(code),
+        (None, Status::Signal(signal)) => Exit::Signal(signal),
+    }
+}
+
+fn hold_or_release(course: &mut Course, tree: &mut dyn Tree, listener: &mut Listener, hold: bool) {
+    if hold {
+        course.hold(Instant::now());
+        tree.stop();
+    } else {
+        tree.resume();
+        course.release(Instant::now());
+    }
+    listener.set_still(hold);
+}
+
+struct Output {
+    stream: Stream,
+    /// `None` at its end.
+    pipe: Option<OwnedFd>,
+    keeper: Keeper,
+    grown: bool,
+}
+
+/// What a wait brought, beside output.
+struct News {
+    leader: bool,
+    word: bool,
+}
+
+/// The bytes of a run, in both directions.
+struct Flow<'a> {
+    stdin: Option<OwnedFd>,
+    /// What is still to be written.
+    input: &'a [u8],
+    outputs: [Output; 2],
+    buffer: Vec<u8>,
+    observe: Observe<'a>,
+}
+
+impl<'a> Flow<'a> {
+    fn new(spec: &'a Spec, pipes: Pipes, observe: Observe<'a>) -> Self {
+        let output = |stream, pipe| Output {
+            stream,
+            pipe: Some(pipe),
+            keeper: Keeper::new(&spec.capture, stream),
+            grown: false,
+        };
+        let outputs = [output(Stream::Stdout, pipes.stdout), output(Stream::Stderr, pipes.stderr)];
+        let buffer = Vec::with_capacity(SMALL);
+        let mut flow = Self { stdin: pipes.stdin, input: &spec.stdin, outputs, buffer, observe };
+        // Most input fits into the pipe at once, and then need not be waited for.
+        flow.write();
+        flow
+    }
+
+    fn is_drained(&self) -> bool {
+        self.outputs.iter().all(|output| output.pipe.is_none())
+    }
+
+    /// Waits for anything, moves the bytes that can be moved, and tells the rest.
+    fn wait(&mut self, leader: Option<BorrowedFd<'_>>, word: BorrowedFd<'_>, until: Option<Instant>) -> News {
+        let timeout = until.map(|until| timespec(until.saturating_duration_since(Instant::now())));
+        let [stdout, stderr] = &self.outputs;
+        // In the order in which they are looked at below.
+        let all = [
+            stdout.pipe.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::IN)),
+            stderr.pipe.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::IN)),
+            self.stdin.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::OUT)),
+            leader.map(|leader| (leader, PollFlags::IN)),
+            Some((word, PollFlags::IN)),
+        ];
+        let mut descriptors: Vec<PollFd<'_>> =
+            all.iter().flatten().map(|(descriptor, flags)| PollFd::from_borrowed_fd(*descriptor, *flags)).collect();
+        // An interruption is news of nothing.
+        let found = poll(&mut descriptors, timeout.as_ref()).unwrap_or(0);
+        let mut results = descriptors.iter().map(|descriptor| found > 0 && !descriptor.revents().is_empty());
+        let [out, err, input, leader, word] =
+            all.each_ref().map(|place| place.is_some() && results.next().unwrap_or(false));
+        for (index, ready) in [out, err].into_iter().enumerate() {
+            if ready {
+                self.read(index);
+            }
+        }
+        if input {
+            self.write();
+        }
+        News { leader, word }
+    }
+
+    /// Reads once. It does not block: somebody said that there is something, and nobody else reads.
+    fn read(&mut self, index: usize) {
+        let output = &mut self.outputs[index];
+        let Some(pipe) = &output.pipe else { return };
+        self.buffer.clear();
+        match rustix::io::read(pipe, spare_capacity(&mut self.buffer)) {
+            Ok(0) => output.pipe = None,
+            Ok(length) => {
+                output.keeper.push(&self.buffer);
+                (self.observe)(output.stream, &self.buffer);
+                if length >= SMALL && !output.grown {
+                    output.grown = true;
+                    os::grow(pipe, LARGE);
+                    self.buffer.clear();
+                    self.buffer.reserve(LARGE);
+                }
+            }
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(_) => output.pipe = None,
+        }
+    }
+
+    fn write(&mut self) {
+        let Some(pipe) = &self.stdin else { return };
+        while !self.input.is_empty() {
+            match rustix::io::write(pipe, self.input) {
+                Ok(written) => self.input = &self.input[written..],
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return,
+                // Nobody reads any more, which a child may do.
+                Err(_) => break,
+            }
+        }
+        self.stdin = None;
+    }
+
+    /// Takes what is left in the pipes.
+    fn drain(&mut self, until: Instant) {
+        self.stdin = None;
+        for index in 0..self.outputs.len() {
+            while Instant::now() < until && self.outputs[index].pipe.as_ref().is_some_and(is_readable) {
+                self.read(index);
+            }
+        }
+    }
+}
+
+fn is_readable(pipe: &OwnedFd) -> bool {
+    let mut descriptors = [PollFd::new(pipe, PollFlags::IN)];
+    poll(&mut descriptors, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    duration.try_into().unwrap_or(Timespec { tv_sec: i64::from(i32::MAX), tv_nsec: 0 })
+}
+
+/// The pipes of a run: ours, and those of the child.
+pub(crate) fn pipes(spec: &Spec) -> io::Result<(Pipes, Ends)> {
+    let (stdout, child_stdout) = io::pipe()?;
+    let (stderr, child_stderr) = io::pipe()?;
+    let (stdin, child_stdin) = if spec.stdin.is_empty() {
+        (None, None)
+    } else {
+        let (child, ours) = io::pipe()?;
+        rustix::io::ioctl_fionbio(&ours, true)?;
+        (Some(OwnedFd::from(ours)), Some(OwnedFd::from(child)))
+    };
+    let ours = Pipes { stdin, stdout: stdout.into(), stderr: stderr.into() };
+    Ok((ours, Ends { stdin: child_stdin, stdout: child_stdout.into(), stderr: child_stderr.into() }))
+}
+
+impl Ends {
+    pub fn descriptors(&self) -> io::Result<[BorrowedFd<'_>; 3]> {
+        let stdin = match &self.stdin {
+            Some(stdin) => stdin.as_fd(),
+            None => nothing()?.as_fd(),
+        };
+        Ok([stdin, self.stdout.as_fd(), self.stderr.as_fd()])
+    }
+}
+
+/// What a child without input reads.
+fn nothing() -> io::Result<&'static OwnedFd> {
+    static NULL: OnceLock<OwnedFd> = OnceLock::new();
+    if let Some(null) = NULL.get() {
+        return Ok(null);
+    }
+    let null = std::fs::File::open("/dev/null")?;
+    Ok(NULL.get_or_init(|| null.into()))
+}

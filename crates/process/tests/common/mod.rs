@@ -1,0 +1,145 @@
+//! A temporary place with a roster, both ways to run, and ways to wait for things without sleeping for luck.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use windlass_process::{
+    Capture, Control, Finished, Invocation, Launcher, NotStarted, Roster, Spec, Stream, Supervisor, run,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    Direct,
+    Supervised,
+}
+
+pub const WAYS: [Way; 2] = [Way::Direct, Way::Supervised];
+
+pub const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+pub struct Scene {
+    pub directory: tempfile::TempDir,
+    pub roster: Roster,
+    pub control: Control,
+    pub way: Way,
+}
+
+impl Scene {
+    pub fn new(way: Way) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let directory = tempfile::tempdir().expect("a directory");
+        let name = format!("test-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let roster = Roster::enlist(&directory.path().join("owners"), &name).expect("a roster");
+        Self { directory, roster, control: Control::new(), way }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub fn shell(&self, script: &str) -> Spec {
+        spec(self.directory.path(), Invocation::Shell(script.into()))
+    }
+
+    pub fn argv(&self, arguments: &[&str]) -> Spec {
+        spec(self.directory.path(), Invocation::Argv(arguments.iter().map(OsString::from).collect()))
+    }
+
+    pub fn run(&self, spec: &Spec) -> Finished {
+        self.try_run(spec).expect("it starts")
+    }
+
+    pub fn try_run(&self, spec: &Spec) -> Result<Finished, NotStarted> {
+        self.observe(spec, &mut |_, _| {})
+    }
+
+    pub fn observe(&self, spec: &Spec, observe: &mut dyn FnMut(Stream, &[u8])) -> Result<Finished, NotStarted> {
+        match self.way {
+            Way::Direct => run(spec, &self.roster, &self.control, observe),
+            Way::Supervised => supervisor().run(spec, &self.roster, &self.control, observe),
+        }
+    }
+
+    /// A file that a script wrote, once it is whole.
+    pub fn number_in(&self, name: &str) -> i32 {
+        let mut found = None;
+        until(&format!("{name} is written"), || {
+            let text = std::fs::read_to_string(self.path(name)).unwrap_or_default();
+            found = text.strip_suffix('\n').and_then(|number| number.trim().parse().ok());
+            found.is_some()
+        });
+        found.expect("just seen")
+    }
+}
+
+/// The same for both ways.
+pub fn check(test: impl Fn(&Scene)) {
+    for way in WAYS {
+        test(&Scene::new(way));
+    }
+}
+
+pub fn spec(directory: &Path, invocation: Invocation) -> Spec {
+    Spec {
+        invocation,
+        directory: directory.to_owned(),
+        environment: vec![("PATH".into(), PATH.into())],
+        stdin: Vec::new(),
+        timeout: Some(Duration::from_secs(30)),
+        grace: Duration::from_secs(20),
+        capture: Capture { head: 64 * 1024, tail: 64 * 1024, spill: None },
+    }
+}
+
+pub fn probe() -> &'static str {
+    env!("CARGO_BIN_EXE_process-probe")
+}
+
+pub fn supervisor() -> Supervisor {
+    let launcher = Launcher { program: probe().into(), arguments: vec!["supervise".into()], environment: Vec::new() };
+    Supervisor::start(&launcher).expect("a supervisor")
+}
+
+/// Waits until something holds.
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let give_up = Instant::now() + Duration::from_secs(10);
+    while !holds() {
+        assert!(Instant::now() < give_up, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The letter for the state of a process. `None` if there is none of that number.
+pub fn state(pid: i32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(')').next()?.trim_start().chars().next()
+}
+
+/// Whether a process is stopped, or waits for a child that was stopped before it became another program.
+pub fn stands_still(pid: i32) -> bool {
+    matches!(state(pid), Some('T' | 'D'))
+}
+
+/// Whether nothing is left of a process, not even a status that nobody took.
+pub fn is_gone(pid: i32) -> bool {
+    state(pid).is_none()
+}
+
+/// Whether it runs no more. Whoever its parent is may still have to reap it.
+pub fn is_dead(pid: i32) -> bool {
+    state(pid).is_none_or(|state| state == 'Z' || state == 'X')
+}
+
+/// The processes that carry a tag of this owner.
+pub fn tagged(owner: &str) -> Vec<i32> {
+    let wanted = format!("WINDLASS_TAG={owner}.").into_bytes();
+    let entries = std::fs::read_dir("/proc").expect("proc").flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(&wanted))
+    })
+    .collect()
+}

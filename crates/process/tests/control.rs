@@ -1,0 +1,129 @@
+//! Cancel, kill, pause and resume, from another thread.
+
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+
+use windlass_process::{Exit, Finished, Spec};
+
+use crate::common::{Scene, check, is_gone, stands_still, state, tagged, until};
+
+/// Runs a script and, as soon as it has written something, does something else beside it.
+fn beside(scene: &Scene, spec: &Spec, action: impl FnOnce()) -> Finished {
+    let (sender, ready) = channel();
+    std::thread::scope(|scope| {
+        let run = scope.spawn(|| observe(scene, spec, sender));
+        let _end = EndOnPanic(scene);
+        ready.recv().expect("it writes something");
+        action();
+        run.join().expect("no panic")
+    })
+}
+
+/// A test that fails must not wait for its run.
+struct EndOnPanic<'a>(&'a Scene);
+
+impl Drop for EndOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.control.kill();
+        }
+    }
+}
+
+fn observe(scene: &Scene, spec: &Spec, sender: Sender<()>) -> Finished {
+    // Whoever waits does so for the first one only.
+    scene.observe(spec, &mut |_, _| sender.send(()).unwrap_or(())).expect("it starts")
+}
+
+#[test]
+fn cancel_asks_first() {
+    check(|scene| {
+        let spec = scene.shell("trap 'echo tidied; exit 0' TERM; echo ready; sleep 1000 >/dev/null 2>&1 & wait");
+        let finished = beside(scene, &spec, || scene.control.cancel());
+        assert_eq!((finished.exit, finished.stdout.text().as_str()), (Exit::Cancelled, "ready\ntidied\n"));
+        assert_eq!(tagged(scene.roster.name()), [0; 0]);
+    });
+}
+
+#[test]
+fn kill_does_not_ask() {
+    check(|scene| {
+        let spec = scene.shell("trap '' TERM; echo ready; sleep 1000; echo $$ >survived");
+        let began = Instant::now();
+        let finished = beside(scene, &spec, || {
+            scene.control.cancel();
+            scene.control.kill();
+        });
+        assert_eq!(finished.exit, Exit::Cancelled);
+        assert!(began.elapsed() < Duration::from_secs(5), "without the grace of twenty seconds");
+        assert!(!scene.path("survived").exists());
+    });
+}
+
+#[test]
+fn a_cancelled_control_starts_nothing_but_resolute_work() {
+    check(|scene| {
+        scene.control.cancel();
+        assert!(scene.control.is_cancelled());
+        let spec = scene.shell("echo $$ >started");
+        assert_eq!(scene.run(&spec).exit, Exit::Cancelled);
+        assert!(!scene.path("started").exists());
+        let control = scene.control.resolute();
+        let finished = windlass_process::run(&spec, &scene.roster, &control, &mut |_, _| {}).expect("it starts");
+        assert_eq!(finished.exit, Exit::Code(0));
+        control.kill();
+        let finished = windlass_process::run(&spec, &scene.roster, &control, &mut |_, _| {}).expect("no error");
+        assert_eq!(finished.exit, Exit::Cancelled);
+    });
+}
+
+#[test]
+fn a_pause_stops_the_whole_tree_and_the_deadline() {
+    check(|scene| {
+        let fifo = scene.path("fifo");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o600.into()).expect("a fifo");
+        let hide = "(setsid sh -c 'echo $$ >hidden; while :; do sleep 0.01; done' >/dev/null 2>&1 &)";
+        let wait = "while ! [ -s hidden ]; do sleep 0.01; done";
+        let mut spec = scene.shell(&format!("echo $$ >leader; {hide}; {wait}; echo ready; read line <fifo; exit 6"));
+        spec.timeout = Some(Duration::from_millis(600));
+        let finished = beside(scene, &spec, || {
+            scene.control.pause();
+            let pids = [scene.number_in("leader"), scene.number_in("hidden")];
+            until("all stand still", || pids.iter().all(|pid| stands_still(*pid)));
+            // Longer than the run may take.
+            std::thread::sleep(Duration::from_millis(700));
+            assert!(pids.iter().all(|pid| stands_still(*pid)));
+            scene.control.resume();
+            until("it runs again", || pids.iter().all(|pid| state(*pid) == Some('S')));
+            std::fs::write(&fifo, "on\n").expect("somebody reads");
+        });
+        assert_eq!(finished.exit, Exit::Code(6));
+        assert!(is_gone(scene.number_in("hidden")));
+    });
+}
+
+#[test]
+fn a_pause_does_not_outlive_a_cancel() {
+    check(|scene| {
+        let spec = scene.shell("trap 'echo tidied; exit 0' TERM; echo ready; sleep 1000 >/dev/null 2>&1 & wait");
+        let finished = beside(scene, &spec, || {
+            scene.control.pause();
+            scene.control.cancel();
+        });
+        assert_eq!((finished.exit, finished.stdout.text().as_str()), (Exit::Cancelled, "ready\ntidied\n"));
+    });
+}
+
+#[test]
+fn what_has_not_begun_waits_for_the_end_of_a_pause() {
+    check(|scene| {
+        scene.control.pause();
+        std::thread::scope(|scope| {
+            let run = scope.spawn(|| scene.run(&scene.shell("echo $$ >started")));
+            std::thread::sleep(Duration::from_millis(30));
+            assert!(!scene.path("started").exists());
+            scene.control.resume();
+            assert_eq!(run.join().expect("no panic").exit, Exit::Code(0));
+        });
+    });
+}

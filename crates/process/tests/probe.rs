@@ -1,0 +1,46 @@
+//! A program for tests: the supervisor, and an owner of runs that can be killed.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use windlass_process::{
+    Capture, Control, Exit, Invocation, Launcher, Roster, Spec, Supervisor, run, signals, supervisor,
+};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["supervise"] => supervisor::serve(),
+        ["owner", directory, name, way, script] => owner(Path::new(directory), name, way, script),
+        _ => ExitCode::from(64),
+    }
+}
+
+/// Runs a script as Windlass would, and shows what comes of it.
+fn owner(directory: &Path, name: &str, way: &str, script: &str) -> ExitCode {
+    let roster = Roster::enlist(directory, name).expect("a roster");
+    let control = Control::new();
+    let received = signals::install(&control).expect("handlers");
+    let spec = Spec {
+        invocation: Invocation::Shell(script.into()),
+        directory: directory.into(),
+        environment: std::env::vars_os().collect(),
+        stdin: Vec::new(),
+        timeout: Some(Duration::from_secs(30)),
+        grace: Duration::from_secs(20),
+        capture: Capture { head: 1024, tail: 1024, spill: None },
+    };
+    let mut show = |_, chunk: &[u8]| std::io::stdout().write_all(chunk).expect("somebody reads");
+    let finished = if way == "supervised" {
+        let launcher = Launcher::own("supervise").expect("this program");
+        Supervisor::start(&launcher).expect("a supervisor").run(&spec, &roster, &control, &mut show)
+    } else {
+        run(&spec, &roster, &control, &mut show)
+    };
+    let exit = finished.expect("it starts").exit;
+    let mut output = std::io::stdout();
+    writeln!(output, "{exit:?} {:?}", received.first()).expect("somebody reads");
+    ExitCode::from(u8::from(exit != Exit::Code(0)))
+}
