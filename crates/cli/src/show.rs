@@ -1,7 +1,9 @@
 //! How tasks and events look to a person.
 
 use jiff::Unit;
-use windlass_engine::{Event, Node, Record, State, Task, TaskId, Timestamp};
+use windlass_engine::{
+    Decision, Ending, Event, Next, Node, Promise, Purpose, Record, RunId, State, Task, TaskId, Timestamp,
+};
 
 use crate::environment;
 use crate::output::{Done, Messages, Output, Tone};
@@ -141,10 +143,68 @@ pub fn summary(record: &Record) -> String {
         Event::ActionError(error) => format!("{}: {}", error.action_type, error.error),
         Event::HookStarted(hook) => hook.hook.clone(),
         Event::HookFinished(hook) => hook.hook.clone(),
-        Event::IterationFailed(failed) => failed.error.clone(),
-        _ => String::new(),
+        event => session_summary(event),
     };
     if record.envelope.metadata.forced { format!("(forced) {text}") } else { text }
+}
+
+fn session_summary(event: &Event) -> String {
+    let turn = |run: &RunId| format!("{} {}", run.session, run.iteration);
+    match event {
+        Event::SessionStarted(started) => format!("{} by {}", started.agent, started.owner),
+        Event::SessionResumed(resumed) => format!("by {}", resumed.owner),
+        Event::SessionStopping(stopping) => ending(stopping.ending, stopping.reason.as_deref()),
+        Event::SessionEnded(ended) => ending(ended.ending, ended.reason.as_deref()),
+        Event::IterationStarted(started) => turn(&started.run),
+        Event::TurnStarted(started) => {
+            let purpose = match started.purpose {
+                Purpose::Work => "to work",
+                Purpose::SendBack => "sent back",
+                Purpose::Delivery(_) => "to listen",
+            };
+            match started.feedback {
+                0 => purpose.to_owned(),
+                pieces => format!("{purpose}, with {}", counted(pieces as usize)),
+            }
+        }
+        Event::TurnFinished(finished) => first_line(&finished.output),
+        Event::DeliveryFinished(finished) => first_line(&finished.output),
+        Event::PromiseDetected(detected) => match detected.promise {
+            Promise::Complete => "COMPLETE".to_owned(),
+            Promise::Escalate => "ESCALATE".to_owned(),
+            Promise::Blocked => "BLOCKED".to_owned(),
+        },
+        Event::GateDecided(decided) => match &decided.decision {
+            Decision::SendBack => format!("sent back (time {})", decided.retries),
+            Decision::Next(Next::Continue | Next::TakeUp) => "another iteration".to_owned(),
+            Decision::Next(Next::Close(closing)) => ending(closing.ending, closing.reason.as_deref()),
+        },
+        Event::IterationFailed(failed) => failed.error.clone(),
+        Event::DeliveryFailed(failed) => failed.error.clone(),
+        Event::FeedbackQueued(queued) => format!("{}: {}", queued.source, queued.text),
+        Event::FeedbackDelivered(delivered) => counted(delivered.feedback.len()),
+        _ => String::new(),
+    }
+}
+
+fn ending(ending: Ending, reason: Option<&str>) -> String {
+    let word = match ending {
+        Ending::Completed => "complete",
+        Ending::Limit => "at a limit",
+        Ending::Escalated => "a person is needed",
+        Ending::Cancelled => "cancelled",
+        Ending::Error => "failed",
+    };
+    reason.map_or_else(|| word.to_owned(), |reason| format!("{word}: {reason}"))
+}
+
+fn counted(pieces: usize) -> String {
+    if pieces == 1 { "one piece of feedback".to_owned() } else { format!("{pieces} pieces of feedback") }
+}
+
+/// Agents say a lot; how they begin has to do.
+fn first_line(output: &str) -> String {
+    output.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
 }
 
 /// One event as one line.

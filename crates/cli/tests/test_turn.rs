@@ -3,7 +3,11 @@
 use std::os::unix::ffi::OsStrExt;
 
 use insta::assert_snapshot;
-use windlass_engine::{Authority, Command, Event, Origin, Registry, Rules, RunId, TaskId, Timestamp};
+use serde_json::json;
+use windlass_engine::{
+    Authority, Command, Effects, Event, EventType, HookClass, HookOutcome, NewSession, OnFailure, Origin, OwedHook,
+    Promise, Registry, Rules, RunId, TaskId, Terms, Timestamp,
+};
 use windlass_store::{Lifetime, Sqlite, Store};
 
 use crate::support::World;
@@ -11,32 +15,38 @@ use crate::support::World;
 /// A runner, as far as it concerns the log.
 struct Runner {
     store: Sqlite,
+    rules: Rules,
     nonce: u128,
 }
 
 impl Runner {
     fn new(world: &World) -> Self {
         let store = Sqlite::open(&world.path(".windlass/windlass.db"), Lifetime::Command).unwrap();
-        Self { store, nonce: 0 }
+        Self { store, rules: Rules { registry: Registry::with_builtins(), effects: None }, nonce: 0 }
     }
 
     fn give(&mut self, command: &Command) -> Vec<Event> {
-        let rules = Rules { registry: Registry::with_builtins(), effects: None };
         let at = Timestamp::from_millis(1_768_644_000_000);
         let origin = Origin { by: "runner".to_owned(), at, authority: Authority::Person, run: None };
         self.nonce += 1;
-        let records = self.store.execute(&rules, &origin, command, self.nonce).unwrap();
+        let records = self.store.execute(&self.rules, &origin, command, self.nonce).unwrap();
         records.into_iter().map(|record| record.envelope.event).collect()
     }
 
     /// Starts a turn of a session that works on T1.
     fn start_turn(&mut self) -> RunId {
-        let name = "main".parse().unwrap();
-        self.give(&Command::StartSession { name, task: Some(TaskId(1)), goal: None, config: "version: 1".to_owned() });
-        let session = "main".parse().unwrap();
-        let events = self.give(&Command::StartIteration { session, owner: "runner".parse().unwrap(), nonce: 7 });
+        let events = self.give(&Command::StartSession(NewSession {
+            name: "main".parse().unwrap(),
+            task: Some(TaskId(1)),
+            goal: None,
+            config: "version: 1".to_owned(),
+            agent: "command:true".to_owned(),
+            terms: Terms::default(),
+            owner: "runner".parse().unwrap(),
+            nonce: 7,
+        }));
         let started = events.into_iter().find_map(|event| match event {
-            Event::IterationStarted(started) => Some(started.run),
+            Event::TurnStarted(started) => Some(started.run),
             _ => None,
         });
         started.unwrap()
@@ -60,14 +70,71 @@ fn an_agent_only_claims_to_be_done() {
       created       <time>
       started       <time>
     ");
-    assert_snapshot!(world.run(&["events", "--type", "completion_claimed"]), @"     7  <time>  T1     completion_claimed        in main.1.0000000000000007");
-    runner.give(&Command::CompleteIteration { run: run.clone() });
+    assert_snapshot!(world.run(&["events", "--type", "completion_claimed"]), @"     8  <time>  T1     completion_claimed        in main.1.0000000000000007");
+    runner.give(&Command::FinishTurn { run: run.clone(), output: "All green.".to_owned(), promise: None });
     assert_snapshot!(world.run_with(variable, &["task", "complete", "T1"]), @"
     error: the turn main.1.0000000000000007 is over; what it claims comes too late
     [exit 1]
     ");
     // Outside a run, completing is a person's right.
     assert_snapshot!(world.run(&["task", "complete", "T1"]), @"T1  completed  P2  One");
+}
+
+/// What agents and hooks say is shown in a few words, and cannot write to the terminal.
+#[test]
+fn what_a_session_did() {
+    let world = World::with_tasks(&["One"]);
+    let mut runner = Runner::new(&world);
+    let hook = OwedHook {
+        hook: "tests".to_owned(),
+        point: "stop".to_owned(),
+        class: HookClass::Gate,
+        on_failure: OnFailure::Ignore,
+    };
+    let owner = || "runner".parse().unwrap();
+    let hooks = [(EventType::TurnFinished, vec![hook])].into();
+    runner.rules.effects = Some(Effects { config: "version: 1".to_owned(), owner: owner(), hooks });
+    let run = runner.start_turn();
+    let answers = [(HookOutcome::Block, Some("red \u{1b}[31m\nin two places")), (HookOutcome::Success, None)];
+    for (outcome, feedback) in answers {
+        let output = "\nAll \u{1b}[32mgreen.\nReally.\n".to_owned();
+        runner.give(&Command::FinishTurn { run: run.clone(), output, promise: Some(Promise::Complete) });
+        let debt = runner.store.snapshot().unwrap().debts().unwrap()[0].id;
+        runner.give(&Command::BeginEffect { debt, owner: owner() });
+        let (message, feedback) = (None, feedback.map(str::to_owned));
+        runner.give(&Command::FinishEffect { debt, owner: owner(), outcome, message, feedback });
+    }
+    assert_snapshot!(world.run(&["events", "--from", "3"]), @r"
+     3  <time>         config_recorded
+     4  <time>  T1     session_started           command:true by runner
+     5  <time>  T1     iteration_started         main 1
+     6  <time>  T1     turn_started              to work
+     7  <time>  T1     turn_finished             All \u{1b}[32mgreen.
+     8  <time>  T1     promise_detected          COMPLETE
+     9  <time>  T1       hook_started            tests
+    10  <time>  T1       hook_finished           tests
+    11  <time>  T1       feedback_queued         tests: red \u{1b}[31m⏎in two places
+    12  <time>  T1     gate_decided              sent back (time 1)
+    13  <time>  T1     turn_started              sent back, with one piece of feedback
+    14  <time>  T1     feedback_delivered        one piece of feedback
+    15  <time>  T1     turn_finished             All \u{1b}[32mgreen.
+    16  <time>  T1     promise_detected          COMPLETE
+    17  <time>  T1       hook_started            tests
+    18  <time>  T1       hook_finished           tests
+    19  <time>  T1     gate_decided              complete
+    20  <time>  T1     iteration_completed
+    21  <time>  T1     session_ended             complete
+    ");
+    // Where an event was lost, the others move up, and what names them with them.
+    let kept: Vec<_> = world.lines(&["events"]).into_iter().filter(|event| event["seq"] != 3).collect();
+    world.write("kept.jsonl", kept.iter().map(|event| format!("{event}\n")).collect::<String>());
+    drop(runner);
+    for file in ["windlass.db", "windlass.db-wal", "windlass.db-shm"] {
+        let _ = std::fs::remove_file(world.path(".windlass").join(file));
+    }
+    assert_eq!(world.json(&["doctor", "--restore", "kept.jsonl"])["restored"], kept.len());
+    let delivered = world.lines(&["events", "--type", "feedback_delivered"]);
+    assert_eq!((&delivered[0]["seq"], &delivered[0]["data"]["feedback"]), (&json!(13), &json!([10])));
 }
 
 #[test]

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::debt::HookOutcome;
 use crate::id::{DebtId, Epoch, OwnerName, RunId, SessionName, TaskId, TypeName};
-use crate::session::Ending;
+use crate::promise::Promise;
+use crate::session::{Ending, Terms};
 use crate::task::{EdgeKind, Priority};
 use crate::time::Timestamp;
 
@@ -41,6 +42,20 @@ pub struct NewTask {
     pub depends_on: Vec<TaskId>,
     /// The task that it was spawned by.
     pub parent: Option<TaskId>,
+}
+
+/// A session to be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSession {
+    pub name: SessionName,
+    pub task: Option<TaskId>,
+    pub goal: Option<String>,
+    /// The configuration that it works with, as it was read.
+    pub config: String,
+    pub agent: String,
+    pub terms: Terms,
+    pub owner: OwnerName,
+    pub nonce: u64,
 }
 
 /// What is to change about a task; an empty body or type takes it away.
@@ -131,29 +146,35 @@ pub enum Command {
         kind: EdgeKind,
         to: TaskId,
     },
-    StartSession {
+    StartSession(NewSession),
+    /// Goes on with a session whose owner is dead. It names that owner: if another was quicker, the session is in living
+    /// hands.
+    ResumeSession {
         name: SessionName,
-        task: Option<TaskId>,
-        goal: Option<String>,
-        config: String,
+        dead: OwnerName,
+        owner: OwnerName,
+        /// Instead of the number that it was started with.
+        max_iterations: Option<u32>,
     },
-    EndSession {
+    /// Asks for the end: the turn that runs has to be ended yet, hooks that have not begun are skipped.
+    StopSession {
         name: SessionName,
         ending: Ending,
         reason: Option<String>,
     },
-    /// Begins the next turn of a session.
-    StartIteration {
-        session: SessionName,
-        owner: OwnerName,
-        nonce: u64,
-    },
-    CompleteIteration {
+    /// Says what the agent answered.
+    FinishTurn {
         run: RunId,
+        output: String,
+        promise: Option<Promise>,
     },
-    FailIteration {
+    FailTurn {
         run: RunId,
         error: String,
+    },
+    /// Gives a turn up that somebody had stopped.
+    InterruptTurn {
+        run: RunId,
     },
     /// Says that an owed hook is about to run.
     BeginEffect {
@@ -165,6 +186,8 @@ pub enum Command {
         owner: OwnerName,
         outcome: HookOutcome,
         message: Option<String>,
+        /// What the agent is to be told.
+        feedback: Option<String>,
     },
     /// Takes over a debt whose owner is dead. It names that owner: if another was quicker, the debt is in living hands.
     RecoverEffect {

@@ -1,7 +1,7 @@
 //! Work that is owed: what a crash may interrupt, and what is to be done about it then.
 //!
 //! A debt is made by an event, in the commit of that event. `hook_started` and `hook_finished` (for a turn:
-//! `iteration_started` and the end of the iteration) stand before and after the effect. A debt that was started by an
+//! `turn_started` and whatever ended it) stand before and after the effect. A debt that was started by an
 //! owner who is dead was interrupted; [`Effect::recovery`] is the whole table of what happens then.
 
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,8 @@ pub enum HookOutcome {
     Failure,
     Block,
     TimedOut,
+    /// Somebody has asked for the end while it ran.
+    Cancelled,
     /// Its owner died while it ran, and it may not run again.
     Interrupted,
 }
@@ -50,6 +52,8 @@ pub enum HookOutcome {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OwedHook {
     pub hook: String,
+    /// Where it runs: two points may come with the same event.
+    pub point: String,
     pub class: HookClass,
     pub on_failure: OnFailure,
 }
@@ -120,6 +124,10 @@ pub struct Debt {
     pub depth: u8,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionName>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iteration: Option<u32>,
 }
 
 impl Debt {

@@ -27,6 +27,8 @@ mod id;
 mod limits;
 mod memory;
 mod moves;
+mod promise;
+mod prompt;
 mod refusal;
 mod registry;
 mod session;
@@ -36,7 +38,7 @@ mod view;
 
 pub use action::{Action, TaskAction};
 pub use apply::{ApplyError, apply};
-pub use command::{Authority, Command, Deletion, NewTask, Origin, TaskPatch};
+pub use command::{Authority, Command, Deletion, NewSession, NewTask, Origin, TaskPatch};
 pub use debt::{Debt, Effect, HookClass, HookOutcome, OnFailure, Owed, OwedHook, Recovery};
 pub use decide::{Decided, Effects, Entry, Rules, decide};
 pub use draft::Draft;
@@ -50,9 +52,14 @@ pub use id::{
 pub use limits::Limits;
 pub use memory::Memory;
 pub use moves::{Field, MOVES, Move};
+pub use promise::{Promise, detect};
+pub use prompt::{Note, Prompt};
 pub use refusal::Refusal;
 pub use registry::{Handler, Hook, HookFault, Registry, RegistryError};
-pub use session::{Ending, Session};
+pub use session::{
+    Closing, Completion, Decision, Ending, Next, OnRetryLimit, Phase, Piece, Purpose, Session, Step, Terms, Turn,
+    Verdict, Wanted,
+};
 pub use task::{Blocked, Claim, Edge, EdgeKind, Lease, Priority, State, Task};
 pub use time::Timestamp;
 pub use view::{Change, Direction, Looked, Scope, View, ViewError};

@@ -11,6 +11,10 @@ impl Limits {
     pub const RESULT: usize = 256 * 1024;
     pub const REASON: usize = 64 * 1024;
     pub const CONTEXT: usize = 256 * 1024;
+    /// One piece of feedback.
+    pub const FEEDBACK: usize = 256 * 1024;
+    /// What an agent answered, as far as the log keeps it.
+    pub const OUTPUT: usize = 64 * 1024;
     pub const CONFIG: usize = 4 * 1024 * 1024;
     /// Lists and objects within each other. What is read again must lie less than 128 deep, with all that is around it.
     pub const NESTING: usize = 64;

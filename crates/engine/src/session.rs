@@ -1,8 +1,20 @@
-//! The rows of sessions: which turn runs now, under which configuration.
+//! A session: one run of the loop, as a row, and the list of decisions that moves it.
+//!
+//! ```text
+//! started ─► preparing ─► turn ─► judging ─► decided ─► settled ─► closing ─► ended
+//!               ▲          ▲  │ failed, interrupted │ send back   │   ▲ delivery
+//!               │          └──┼─────────────────────┘             │
+//!               └─────────────┴───────────────────────────────────┘ next iteration
+//! ```
+//!
+//! A session rests only where something outside has to happen: a hook is owed, or the agent has the word, or it is over.
+//! Everything in between is decided in the commit that ended what was waited for: [`Session::step`] says what comes next.
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{ConfigDigest, DebtId, RunId, Seq, SessionName, TaskId};
+use crate::debt::{HookOutcome, OnFailure};
+use crate::id::{ConfigDigest, DebtId, OwnerName, RunId, Seq, SessionName, TaskId};
+use crate::promise::Promise;
 
 /// How a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +28,166 @@ pub enum Ending {
     Error,
 }
 
+/// How a session is to end, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Closing {
+    pub ending: Ending,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Closing {
+    fn because(ending: Ending, reason: impl Into<String>) -> Self {
+        Self { ending, reason: Some(reason.into()) }
+    }
+}
+
+/// What makes the work complete, once the gates agree.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Completion {
+    /// The agent says that it is done.
+    #[default]
+    Promise,
+    /// The end of a turn.
+    Gate,
+}
+
+/// What happens when stop hooks have sent the agent back as often as they may.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnRetryLimit {
+    #[default]
+    Escalate,
+    Complete,
+}
+
+/// What holds for a whole session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Terms {
+    pub max_iterations: u32,
+    /// How often stop hooks may send the agent back within an iteration.
+    pub max_hook_retries: u32,
+    /// Failed iterations in a row.
+    pub max_failures: u32,
+    pub completion: Completion,
+    /// Whether a stop hook that fails by itself keeps the work from being complete.
+    pub strict: bool,
+    pub on_retry_limit: OnRetryLimit,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self {
+            max_iterations: 25,
+            max_hook_retries: 5,
+            max_failures: 3,
+            completion: Completion::default(),
+            strict: true,
+            on_retry_limit: OnRetryLimit::default(),
+        }
+    }
+}
+
+/// Feedback that is owed to the agent: the event that queued it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Piece {
+    pub at: Seq,
+    /// It was in a turn that did not finish.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub possibly_seen: bool,
+}
+
+/// Why the agent is given the word.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// To do the work.
+    Work,
+    /// Stop hooks sent it back into the same conversation.
+    SendBack,
+    /// To hear what is still pending, before the session ends so.
+    Delivery(Closing),
+}
+
+/// The agent has the word.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Turn {
+    pub run: RunId,
+    pub debt: DebtId,
+    pub purpose: Purpose,
+    pub feedback: Vec<Piece>,
+}
+
+/// What the stop hooks of a turn add up to. Mildest first, so that `max` is the strictest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    #[default]
+    Pass,
+    /// A hook failed by itself: what is not known to have passed has not passed.
+    Fail,
+    Block,
+    Escalate,
+}
+
+impl Verdict {
+    pub fn of(outcome: HookOutcome, on_failure: OnFailure) -> Self {
+        match outcome {
+            HookOutcome::Success | HookOutcome::Skip => Self::Pass,
+            HookOutcome::Block => Self::Block,
+            HookOutcome::Failure | HookOutcome::TimedOut | HookOutcome::Cancelled | HookOutcome::Interrupted => {
+                match on_failure {
+                    OnFailure::Ignore => Self::Fail,
+                    OnFailure::Block => Self::Block,
+                    OnFailure::Escalate => Self::Escalate,
+                }
+            }
+        }
+    }
+}
+
+/// What a gate's verdict leads to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    SendBack,
+    Next(Next),
+}
+
+/// What follows an iteration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Next {
+    /// Another iteration.
+    Continue,
+    /// Another iteration, which takes up an interrupted one: how often the agent was sent back still counts.
+    TakeUp,
+    Close(Closing),
+}
+
+/// Where a session stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    Started,
+    /// An iteration has begun.
+    Preparing(RunId),
+    Turn(Turn),
+    /// A turn has ended, with what the agent claims.
+    Judging(RunId, Option<Promise>),
+    Decided(RunId, Decision),
+    /// Between iterations.
+    Settled(Next),
+    /// Everything that could be said to the agent was said.
+    Closing(Closing),
+    Ended(Ending),
+}
+
 /// One run of the loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -26,13 +198,180 @@ pub struct Session {
     pub task: Option<TaskId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<String>,
+    /// As it was given: `command:…`.
+    pub agent: String,
+    pub terms: Terms,
+    /// Tells the runs of this session from those of others with its name.
+    pub nonce: u64,
+    /// Whoever runs the loop.
+    pub owner: OwnerName,
+    pub phase: Phase,
+    /// Hooks that the loop waits for, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub owed: Vec<DebtId>,
     /// The number of the last iteration that was started.
     pub iteration: u32,
-    /// The turn that runs now, and the debt that stands for it.
+    /// Iterations that were interrupted: they do not count.
+    #[serde(default)]
+    pub interrupted: u32,
+    /// Iterations that failed, one after another.
+    #[serde(default)]
+    pub failures: u32,
+    /// How often stop hooks have sent the agent back in this iteration.
+    #[serde(default)]
+    pub retries: u32,
+    #[serde(default)]
+    pub verdict: Verdict,
+    /// Feedback that no turn carries yet, first in first out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<Piece>,
+    /// The event that holds what the agent said last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turn: Option<(RunId, DebtId)>,
+    pub last_turn: Option<Seq>,
+    /// Somebody has asked for the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended: Option<Ending>,
+    pub stopping: Option<Closing>,
     /// The last event that changed this row.
     pub version: Seq,
 }
+
+/// What is decided next about a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing, before this is done.
+    Wait(Wanted),
+    SkipHook(DebtId),
+    StartIteration,
+    StartTurn(RunId, Purpose),
+    DecideGate(RunId, Decision),
+    CompleteIteration(RunId),
+    /// An iteration that is open when the session is stopped.
+    InterruptIteration(RunId),
+    End(Closing),
+}
+
+/// Work outside the engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    Hook(DebtId),
+    Turn(DebtId),
+    /// It is over.
+    Nothing,
+}
+
+impl Session {
+    /// Whether nothing is left to be done.
+    pub fn is_over(&self) -> bool {
+        self.ended().is_some() && self.owed.is_empty()
+    }
+
+    pub fn ended(&self) -> Option<Ending> {
+        match self.phase {
+            Phase::Ended(ending) => Some(ending),
+            _ => None,
+        }
+    }
+
+    /// The turn that runs now.
+    pub fn turn(&self) -> Option<&Turn> {
+        match &self.phase {
+            Phase::Turn(turn) => Some(turn),
+            _ => None,
+        }
+    }
+
+    pub fn run(&self, iteration: u32) -> RunId {
+        RunId { session: self.name.clone(), iteration, nonce: self.nonce }
+    }
+
+    /// What has to be done outside before anything else can be decided.
+    pub fn wanted(&self) -> Wanted {
+        match self.step() {
+            Step::Wait(wanted) => wanted,
+            // It has begun, or it would have been skipped.
+            Step::SkipHook(debt) => Wanted::Hook(debt),
+            // What can be decided always is, in the commit that made it possible.
+            _ => Wanted::Nothing,
+        }
+    }
+
+    /// The list of decisions.
+    pub fn step(&self) -> Step {
+        if let Some(hook) = self.owed.first() {
+            let skipped = self.stopping.is_some() && self.ended().is_none();
+            return if skipped { Step::SkipHook(*hook) } else { Step::Wait(Wanted::Hook(*hook)) };
+        }
+        match (&self.phase, &self.stopping) {
+            (Phase::Turn(turn), _) => Step::Wait(Wanted::Turn(turn.debt)),
+            (Phase::Ended(_), _) => Step::Wait(Wanted::Nothing),
+            (Phase::Closing(closing), _) => Step::End(closing.clone()),
+            (Phase::Preparing(run) | Phase::Judging(run, _) | Phase::Decided(run, _), Some(_)) => {
+                Step::InterruptIteration(run.clone())
+            }
+            (Phase::Started | Phase::Settled(_), Some(closing)) => self.close(closing),
+            (Phase::Started, None) => Step::StartIteration,
+            (Phase::Preparing(run), None) => Step::StartTurn(run.clone(), Purpose::Work),
+            (Phase::Judging(run, claim), None) => Step::DecideGate(run.clone(), self.judge(*claim)),
+            (Phase::Decided(run, Decision::SendBack), None) => Step::StartTurn(run.clone(), Purpose::SendBack),
+            (Phase::Decided(run, Decision::Next(_)), None) => Step::CompleteIteration(run.clone()),
+            (Phase::Settled(Next::Continue | Next::TakeUp), None) => self.go_on(),
+            (Phase::Settled(Next::Close(closing)), None) => self.close(closing),
+        }
+    }
+
+    /// What a turn leads to, by what the agent claims and what the stop hooks say.
+    fn judge(&self, claim: Option<Promise>) -> Decision {
+        let close = |closing| Decision::Next(Next::Close(closing));
+        let complete = || close(Closing { ending: Ending::Completed, reason: None });
+        match claim {
+            Some(Promise::Blocked) => {
+                return close(Closing::because(Ending::Escalated, "the agent says it is blocked"));
+            }
+            Some(Promise::Escalate) => {
+                return close(Closing::because(Ending::Escalated, "the agent asks for a person"));
+            }
+            Some(Promise::Complete) | None => {}
+        }
+        let done = claim == Some(Promise::Complete) || self.terms.completion == Completion::Gate;
+        match self.verdict {
+            Verdict::Block if self.retries < self.terms.max_hook_retries => Decision::SendBack,
+            Verdict::Block => match self.terms.on_retry_limit {
+                OnRetryLimit::Complete => complete(),
+                OnRetryLimit::Escalate => {
+                    let times = self.retries;
+                    let reason = format!("stop hooks still block after sending the agent back {times} times");
+                    close(Closing::because(Ending::Escalated, reason))
+                }
+            },
+            Verdict::Escalate => close(Closing::because(Ending::Escalated, "a stop hook asks for a person")),
+            Verdict::Fail if self.terms.strict => Decision::Next(Next::Continue),
+            Verdict::Pass | Verdict::Fail if done => complete(),
+            Verdict::Pass | Verdict::Fail => Decision::Next(Next::Continue),
+        }
+    }
+
+    fn go_on(&self) -> Step {
+        let Terms { max_iterations, max_failures, .. } = self.terms;
+        if self.failures >= max_failures.max(1) {
+            let failures = self.failures;
+            return self.close(&Closing::because(Ending::Error, format!("{failures} iterations failed in a row")));
+        }
+        if self.iteration - self.interrupted >= max_iterations {
+            let reason = format!("not complete, and {max_iterations} iterations are the limit");
+            return self.close(&Closing::because(Ending::Limit, reason));
+        }
+        Step::StartIteration
+    }
+
+    /// Ends it, after the agent has heard what is still pending. An agent that cannot work cannot listen either.
+    fn close(&self, closing: &Closing) -> Step {
+        if self.pending.is_empty() || closing.ending == Ending::Error {
+            return Step::End(closing.clone());
+        }
+        Step::StartTurn(self.run(self.iteration), Purpose::Delivery(closing.clone()))
+    }
+}
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;

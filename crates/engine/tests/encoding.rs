@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_engine::{
-    Cause, Digest, EdgeKind, Ending, Envelope, Epoch, Event, EventType, HookClass, HookOutcome, Metadata, Node,
-    OnFailure, Owed, OwedHook, Priority, RunId, Seq, State, TaskId, Timestamp, decode, encode, payload,
+    Cause, Closing, Decision, Digest, EdgeKind, Ending, Envelope, Epoch, Event, EventType, HookClass, HookOutcome,
+    Metadata, Next, Node, OnFailure, Owed, OwedHook, OwnerName, Priority, Promise, Purpose, RunId, Seq, State, TaskId,
+    Terms, Timestamp, Verdict, decode, encode, payload,
 };
 use windlass_testkit::{Project, histories, rules};
 
@@ -49,12 +50,17 @@ fn a_claim_from_inside_a_turn() {
 fn an_event_that_owes_hooks_and_has_a_cause() {
     let mut owing =
         envelope(Node::Task(TaskId(7)), payload::TaskStarted { context: json!({"b": 1, "a": [1.5, null]}) });
-    let hook = OwedHook { hook: "push".to_owned(), class: HookClass::Vcs, on_failure: OnFailure::Block };
+    let hook = OwedHook {
+        hook: "push".to_owned(),
+        point: "task_started".to_owned(),
+        class: HookClass::Vcs,
+        on_failure: OnFailure::Block,
+    };
     let config = Digest::of(b"hooks: {}");
     let owes = Owed { config, owner: "w1".parse().expect("a name"), hooks: vec![hook] };
     owing.metadata =
         Metadata { cause: Some(Cause::Back(2)), depth: 1, forced: true, owes: Some(owes), ..owing.metadata };
-    let bytes = r#"{"v":1,"type":"task_started","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"T7","data":{"context":{"a":[1.5,null],"b":1}},"metadata":{"triggeredBy":"ada","cause":-2,"depth":1,"forced":true,"owes":{"config":"CONFIG","owner":"w1","hooks":[{"hook":"push","class":"vcs","onFailure":"block"}]}}}"#;
+    let bytes = r#"{"v":1,"type":"task_started","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"T7","data":{"context":{"a":[1.5,null],"b":1}},"metadata":{"triggeredBy":"ada","cause":-2,"depth":1,"forced":true,"owes":{"config":"CONFIG","owner":"w1","hooks":[{"hook":"push","point":"task_started","class":"vcs","onFailure":"block"}]}}}"#;
     check(&owing, &bytes.replace("CONFIG", &config.to_string()));
 }
 
@@ -67,6 +73,98 @@ fn an_interrupted_hook_of_no_task() {
         &envelope(Node::System, finished),
         r#"{"v":1,"type":"hook_finished","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"system","data":{"debt":"12.1","hook":"tell","outcome":"interrupted"},"metadata":{"triggeredBy":"ada","depth":0}}"#,
     );
+}
+
+/// The payload of an event, and the bytes of it.
+#[track_caller]
+fn check_data(event: impl Into<Event>, data: &str) {
+    let event = envelope(Node::System, event);
+    let kind = event.event.kind();
+    let rest = r#""metadata":{"triggeredBy":"ada","depth":0}"#;
+    let bytes = format!(
+        r#"{{"v":1,"type":"{kind}","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"system","data":{data},{rest}}}"#
+    );
+    check(&event, &bytes);
+}
+
+#[test]
+fn sessions() {
+    let config = Digest::of(b"hooks: {}");
+    let terms = r#"{"maxIterations":25,"maxHookRetries":5,"maxFailures":3,"completion":"promise","strict":true,"onRetryLimit":"escalate"}"#;
+    let started = payload::SessionStarted {
+        config,
+        goal: None,
+        agent: "command:true".to_owned(),
+        terms: Terms::default(),
+        owner: owner(),
+        nonce: 255,
+    };
+    check_data(
+        started,
+        &format!(r#"{{"config":"{config}","agent":"command:true","terms":{terms},"owner":"w1","nonce":255}}"#),
+    );
+    let resumed = payload::SessionResumed { owner: owner(), terms: Terms::default() };
+    check_data(resumed, &format!(r#"{{"owner":"w1","terms":{terms}}}"#));
+    let stopping = payload::SessionStopping { ending: Ending::Cancelled, reason: None };
+    check_data(stopping, r#"{"ending":"cancelled"}"#);
+    let ended = payload::SessionEnded { ending: Ending::Limit, reason: Some("so".to_owned()) };
+    check_data(ended, r#"{"ending":"limit","reason":"so"}"#);
+}
+
+#[test]
+fn turns_and_what_they_carry() {
+    let closing = Closing { ending: Ending::Limit, reason: None };
+    let purposes = [
+        (Purpose::Work, r#""work""#),
+        (Purpose::SendBack, r#""send_back""#),
+        (Purpose::Delivery(closing), r#"{"delivery":{"ending":"limit"}}"#),
+    ];
+    for (purpose, bytes) in purposes {
+        let started = payload::TurnStarted { run: run(), owner: owner(), purpose, feedback: 2 };
+        let run = "main.3.00000000000000ff";
+        check_data(started, &format!(r#"{{"run":"{run}","owner":"w1","purpose":{bytes},"feedback":2}}"#));
+    }
+    let delivered = payload::FeedbackDelivered { run: run(), feedback: vec![Seq(4), Seq(7)] };
+    check_data(delivered, r#"{"run":"main.3.00000000000000ff","feedback":[4,7]}"#);
+    let queued = payload::FeedbackQueued { source: "check".to_owned(), text: "red".to_owned() };
+    check_data(queued, r#"{"source":"check","text":"red"}"#);
+    let output = || "said".to_owned();
+    let said = r#"{"run":"main.3.00000000000000ff","output":"said"}"#;
+    check_data(payload::TurnFinished { run: run(), output: output() }, said);
+    check_data(payload::DeliveryFinished { run: run(), output: output() }, said);
+    let failed = r#"{"run":"main.3.00000000000000ff","error":"said"}"#;
+    check_data(payload::IterationFailed { run: run(), error: output() }, failed);
+    check_data(payload::DeliveryFailed { run: run(), error: output() }, failed);
+    let named = r#"{"run":"main.3.00000000000000ff"}"#;
+    check_data(payload::IterationStarted { run: run() }, named);
+    check_data(payload::IterationCompleted { run: run() }, named);
+    check_data(payload::IterationInterrupted { run: run() }, named);
+    check_data(payload::DeliveryInterrupted { run: run() }, named);
+}
+
+#[test]
+fn what_is_claimed_and_decided() {
+    for (promise, bytes) in
+        [(Promise::Complete, "COMPLETE"), (Promise::Escalate, "ESCALATE"), (Promise::Blocked, "BLOCKED")]
+    {
+        let detected = payload::PromiseDetected { run: run(), promise };
+        check_data(detected, &format!(r#"{{"run":"main.3.00000000000000ff","promise":"{bytes}"}}"#));
+    }
+    let closing = Closing { ending: Ending::Completed, reason: None };
+    let decisions = [
+        (Verdict::Block, Decision::SendBack, r#""verdict":"block","decision":"send_back""#),
+        (Verdict::Fail, Decision::Next(Next::Continue), r#""verdict":"fail","decision":{"next":"continue"}"#),
+        (Verdict::Pass, Decision::Next(Next::TakeUp), r#""verdict":"pass","decision":{"next":"take_up"}"#),
+        (
+            Verdict::Escalate,
+            Decision::Next(Next::Close(closing)),
+            r#""verdict":"escalate","decision":{"next":{"close":{"ending":"completed"}}}"#,
+        ),
+    ];
+    for (verdict, decision, bytes) in decisions {
+        let decided = payload::GateDecided { run: run(), verdict, decision, retries: 1 };
+        check_data(decided, &format!(r#"{{"run":"main.3.00000000000000ff",{bytes},"retries":1}}"#));
+    }
 }
 
 #[test]
@@ -93,16 +191,67 @@ fn event_types_keep_their_names() {
         "task_created task_ready task_waiting task_claimed lease_expired task_started task_updated \
          completion_claimed task_submitted task_completed task_blocked task_unblocked task_needs_continuation \
          task_released task_failed task_reopened task_deleted dependency_added dependency_removed \
-         dependency_satisfied agent_metrics auto_label_suggestion config_recorded session_started session_ended \
-         iteration_started iteration_completed iteration_failed iteration_interrupted hook_started hook_finished \
-         hook_error action_error"
+         dependency_satisfied agent_metrics auto_label_suggestion config_recorded session_started session_resumed \
+         session_stopping session_ended iteration_started turn_started turn_finished promise_detected gate_decided \
+         iteration_completed iteration_failed iteration_interrupted delivery_finished delivery_failed \
+         delivery_interrupted feedback_queued feedback_delivered hook_started hook_finished hook_error action_error"
     );
+}
+
+fn word() -> String {
+    "why \"so\"\n\u{1f980}".to_owned()
+}
+
+fn owner() -> OwnerName {
+    "w1".parse().expect("a name")
 }
 
 /// One event of every type, all of its fields filled.
 fn one_of_each() -> Vec<Event> {
-    let (word, list) = (|| "why \"so\"\n\u{1f980}".to_owned(), || vec!["one".to_owned(), "two".to_owned()]);
-    let (owner, debt) = ("w1".parse().expect("a name"), "12.1".parse().expect("a debt"));
+    [session_events(), other_events()].concat()
+}
+
+fn session_events() -> Vec<Event> {
+    let (config, terms) = (Digest::of(b"x"), Terms::default);
+    let closing = || Closing { ending: Ending::Escalated, reason: Some(word()) };
+    vec![
+        payload::SessionStarted {
+            config,
+            goal: Some(word()),
+            agent: word(),
+            terms: terms(),
+            owner: owner(),
+            nonce: 255,
+        }
+        .into(),
+        payload::SessionResumed { owner: owner(), terms: terms() }.into(),
+        payload::SessionStopping { ending: Ending::Cancelled, reason: Some(word()) }.into(),
+        payload::SessionEnded { ending: Ending::Limit, reason: Some(word()) }.into(),
+        payload::IterationStarted { run: run() }.into(),
+        payload::TurnStarted { run: run(), owner: owner(), purpose: Purpose::Delivery(closing()), feedback: 2 }.into(),
+        payload::TurnFinished { run: run(), output: word() }.into(),
+        payload::PromiseDetected { run: run(), promise: Promise::Blocked }.into(),
+        payload::GateDecided {
+            run: run(),
+            verdict: Verdict::Escalate,
+            decision: Decision::Next(Next::Close(closing())),
+            retries: 2,
+        }
+        .into(),
+        payload::IterationCompleted { run: run() }.into(),
+        payload::IterationFailed { run: run(), error: word() }.into(),
+        payload::IterationInterrupted { run: run() }.into(),
+        payload::DeliveryFinished { run: run(), output: word() }.into(),
+        payload::DeliveryFailed { run: run(), error: word() }.into(),
+        payload::DeliveryInterrupted { run: run() }.into(),
+        payload::FeedbackQueued { source: word(), text: word() }.into(),
+        payload::FeedbackDelivered { run: run(), feedback: vec![Seq(4), Seq(7)] }.into(),
+    ]
+}
+
+fn other_events() -> Vec<Event> {
+    let list = || vec!["one".to_owned(), "two".to_owned()];
+    let debt = "12.1".parse().expect("a debt");
     let (epoch, task) = (Epoch(3), TaskId(1));
     let config = Digest::of(b"x");
     let until = Timestamp::from_millis(1_768_644_000_001);
@@ -121,8 +270,8 @@ fn one_of_each() -> Vec<Event> {
         .into(),
         payload::TaskReady {}.into(),
         payload::TaskWaiting {}.into(),
-        payload::TaskClaimed { owner, epoch, until }.into(),
-        payload::LeaseExpired { owner: "w1".parse().expect("a name"), epoch }.into(),
+        payload::TaskClaimed { owner: owner(), epoch, until }.into(),
+        payload::LeaseExpired { owner: owner(), epoch }.into(),
         payload::TaskStarted { context: value() }.into(),
         payload::TaskUpdated {
             goal: Some(word()),
@@ -150,13 +299,7 @@ fn one_of_each() -> Vec<Event> {
             .into(),
         payload::AutoLabelSuggestion { labels: list(), keywords: list() }.into(),
         payload::ConfigRecorded { digest: config, text: word() }.into(),
-        payload::SessionStarted { config, goal: Some(word()) }.into(),
-        payload::SessionEnded { ending: Ending::Limit, reason: Some(word()) }.into(),
-        payload::IterationStarted { run: run(), owner: "w1".parse().expect("a name") }.into(),
-        payload::IterationCompleted { run: run() }.into(),
-        payload::IterationFailed { run: run(), error: word() }.into(),
-        payload::IterationInterrupted { run: run() }.into(),
-        payload::HookStarted { debt, hook: word(), owner: "w1".parse().expect("a name"), attempt: 2 }.into(),
+        payload::HookStarted { debt, hook: word(), owner: owner(), attempt: 2 }.into(),
         payload::HookFinished { debt, hook: word(), outcome: HookOutcome::TimedOut, message: Some(word()) }.into(),
         payload::HookError { hook_name: word(), error: word(), original_event: value() }.into(),
         payload::ActionError { action_type: word(), error: word(), payload: value() }.into(),
@@ -233,7 +376,7 @@ proptest! {
 
     /// Damage is an error or another event, never a panic.
     #[test]
-    fn damaged_bytes_are_survived(place in any::<prop::sample::Index>(), byte in any::<u8>(), which in 0..33_usize) {
+    fn damaged_bytes_are_survived(place in any::<prop::sample::Index>(), byte in any::<u8>(), which in 0..one_of_each().len()) {
         let mut bytes = encode(&envelope(Node::Task(TaskId(1)), one_of_each().swap_remove(which)));
         let place = place.index(bytes.len());
         bytes[place] = byte;

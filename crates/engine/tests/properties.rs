@@ -10,7 +10,7 @@ use windlass_engine::{
 use windlass_testkit::debts::due;
 use windlass_testkit::invariants::Rows;
 use windlass_testkit::model::Row;
-use windlass_testkit::{Model, Project, Step, histories, invariants, rules};
+use windlass_testkit::{Model, Project, Step, histories, histories_of_sessions, invariants, rules};
 
 const STEPS: usize = 50;
 
@@ -143,6 +143,34 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(some(400))]
+
+    /// Sessions rest where the outside has to do something, lose and repeat no feedback, and have one turn at most.
+    #[test]
+    fn sessions_go_on_by_themselves(history in histories_of_sessions(STEPS)) {
+        let (mut project, mut model) = (Project::new(rules()), Model::default());
+        for step in &history {
+            let (origin, command) = project.next(step);
+            let expected = model.give(&origin, &command, project.log());
+            let given = project.give(&origin, &command);
+            prop_assert_eq!(given.is_ok(), expected, "{:?} {:?}: {:?}", origin, command, given);
+            let wrong = invariants::broken(project.memory(), project.log());
+            prop_assert!(wrong.is_empty(), "{:#?} after {:?} {:#?}", wrong, command, given);
+        }
+    }
+
+    /// The same as for any history, where nearly everything is about sessions.
+    #[test]
+    fn what_a_decision_about_a_session_read_is_all_that_it_depends_on(history in histories_of_sessions(STEPS)) {
+        let mut project = Project::new(rules());
+        for pair in history.windows(2) {
+            overtaken(project.clone(), &pair[0], &pair[1])?;
+            drop(project.step(&pair[0]));
+        }
+    }
+}
+
 /// Decides one step, lets another happen first, and commits the first all the same if its scopes allow.
 fn overtaken(mut project: Project, step: &Step, first: &Step) -> TestCaseResult {
     let before = project.memory().clone();
@@ -179,6 +207,8 @@ fn may_stand_twice(kind: EventType) -> bool {
             | E::AgentMetrics
             | E::AutoLabelSuggestion
             | E::ConfigRecorded
+            | E::SessionResumed
+            | E::FeedbackQueued
             | E::HookError
             | E::ActionError
     )
@@ -197,8 +227,6 @@ fn same_state(model: &Model, memory: &Memory) -> TestCaseResult {
     let all = Rows::of(memory);
     let edges: BTreeSet<_> = all.edges.iter().map(|edge| (edge.from_id, edge.kind, edge.to_id)).collect();
     prop_assert_eq!(model.edges(), &edges);
-    let turns: BTreeSet<_> = all.sessions.iter().filter_map(|session| Some(session.turn.clone()?.0)).collect();
-    prop_assert_eq!(model.turns(), turns);
     Ok(())
 }
 
@@ -241,8 +269,9 @@ fn histories_reach_every_event_and_most_refusals() {
     use proptest::test_runner::TestRunner;
     let mut runner = TestRunner::deterministic();
     let (mut events, mut refusals, mut steps, mut refused) = (BTreeSet::new(), BTreeSet::new(), 0, 0);
-    for _ in 0..400 {
-        let history: Vec<Step> = histories(STEPS).new_tree(&mut runner).expect("a history").current();
+    let kinds = (histories(STEPS).boxed(), histories_of_sessions(STEPS).boxed());
+    for kind in [&kinds.0; 400].into_iter().chain([&kinds.1; 100]) {
+        let history: Vec<Step> = kind.new_tree(&mut runner).expect("a history").current();
         let mut project = Project::new(rules());
         for step in &history {
             steps += 1;

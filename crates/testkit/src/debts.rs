@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use windlass_engine::{DebtId, Event, OwnerName, Record, RunId, payload};
+use windlass_engine::{DebtId, Event, EventType, OwnerName, Record, RunId, SessionName};
 
 /// A debt as the log tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,36 +11,58 @@ pub struct Due {
     pub begun: u32,
     /// The turn that it stands for, if it is no hook.
     pub turn: Option<RunId>,
+    pub session: Option<SessionName>,
+    pub iteration: Option<u32>,
 }
 
 /// Everything that was made owed or begun, and not finished.
 pub fn due(log: &[Record]) -> BTreeMap<DebtId, Due> {
     let mut due = BTreeMap::new();
     for record in log {
-        match &record.envelope.event {
-            Event::IterationStarted(started) => {
+        let envelope = &record.envelope;
+        let (session, iteration) = (envelope.session.clone(), envelope.iteration);
+        match &envelope.event {
+            Event::TurnStarted(started) => {
                 let id = DebtId { seq: record.seq, index: 0 };
-                due.insert(id, Due { owner: started.owner.clone(), begun: 1, turn: Some(started.run.clone()) });
-            }
-            Event::IterationCompleted(payload::IterationCompleted { run })
-            | Event::IterationFailed(payload::IterationFailed { run, .. })
-            | Event::IterationInterrupted(payload::IterationInterrupted { run }) => {
-                due.retain(|_, due: &mut Due| due.turn.as_ref() != Some(run));
+                let (owner, turn) = (started.owner.clone(), Some(started.run.clone()));
+                due.insert(id, Due { owner, begun: 1, turn, session: session.clone(), iteration });
             }
             Event::HookStarted(started) => {
                 let due = due.get_mut(&started.debt).expect("what begins is owed");
                 (due.begun, due.owner) = (due.begun + 1, started.owner.clone());
             }
             Event::HookFinished(finished) => drop(due.remove(&finished.debt).expect("what finishes is owed")),
+            event if ends_a_turn(event.kind()) => {
+                due.retain(|_, due: &mut Due| due.turn.is_none() || due.session != session);
+            }
             _ => {}
         }
-        let Some(owed) = &record.envelope.metadata.owes else { continue };
-        // The turn itself comes first among the debts of the event that begins it.
-        let first = u32::from(matches!(record.envelope.event, Event::IterationStarted(_)));
-        for index in (first..).take(owed.hooks.len()) {
-            let id = DebtId { seq: record.seq, index };
-            due.insert(id, Due { owner: owed.owner.clone(), begun: 0, turn: None });
+        for id in owed_by(record) {
+            let owner = envelope.metadata.owes.as_ref().expect("it owes").owner.clone();
+            due.insert(id, Due { owner, begun: 0, turn: None, session: session.clone(), iteration });
         }
     }
     due
+}
+
+/// The hooks that an event made owed. The turn itself comes first among the debts of the event that begins it.
+pub fn owed_by(record: &Record) -> impl Iterator<Item = DebtId> {
+    let hooks = record.envelope.metadata.owes.as_ref().map_or(0, |owed| owed.hooks.len());
+    let first = u32::from(record.kind() == EventType::TurnStarted);
+    let seq = record.seq;
+    (first..).take(hooks).map(move |index| DebtId { seq, index })
+}
+
+/// Whether the turn that runs, if one does, is over with such an event.
+pub fn ends_a_turn(kind: EventType) -> bool {
+    use EventType as E;
+    matches!(
+        kind,
+        E::TurnFinished
+            | E::IterationFailed
+            | E::IterationInterrupted
+            | E::DeliveryFinished
+            | E::DeliveryFailed
+            | E::DeliveryInterrupted
+    )
 }

@@ -6,17 +6,15 @@
 //!
 //! Invariant: a step is plain data. The same history gives the same commands, in whatever store it is carried out.
 
-use std::sync::Arc;
-
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
 use windlass_engine::{
-    Action, Authority, Command, Deletion, Direction, EdgeKind, Effects, Ending, Epoch, Event, EventType, Hook,
-    HookClass, HookFault, HookOutcome, Looked, NewTask, Node, OnFailure, Origin, OwedHook, OwnerName, Priority,
-    Registry, Rules, RunId, SessionName, TaskAction, TaskId, TaskPatch, Timestamp, View, payload,
+    Authority, Command, Completion, Debt, DebtId, Deletion, Direction, EdgeKind, Ending, Epoch, HookOutcome, Looked,
+    NewSession, NewTask, OnRetryLimit, Origin, OwnerName, Priority, Promise, RunId, SessionName, TaskId, TaskPatch,
+    Terms, Timestamp, View, Wanted,
 };
 
 /// How many tasks the commands of a history name; later ones exist, but nobody asks for them by number.
@@ -58,8 +56,17 @@ pub enum Ask {
         from: TaskId,
         nth: usize,
     },
-    CompleteTurn(Turn),
+    FinishTurn(Turn, Option<Promise>),
     FailTurn(Turn),
+    InterruptTurn(Turn),
+    /// Takes a session over from whoever has it.
+    Resume {
+        name: SessionName,
+        owner: OwnerName,
+        max_iterations: Option<u32>,
+    },
+    /// Does what a session waits for.
+    GoOn(SessionName, Answer),
     /// Does something about one of the debts.
     Debt {
         nth: usize,
@@ -67,12 +74,20 @@ pub enum Ask {
     },
 }
 
+/// What the outside has to say when it is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    pub outcome: HookOutcome,
+    pub feedback: Option<String>,
+    pub promise: Option<Promise>,
+}
+
 /// What is done about a debt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DebtStep {
     BeginByOwner,
     BeginBy(OwnerName),
-    Finish(HookOutcome),
+    Finish(Answer),
     Recover(OwnerName),
 }
 
@@ -116,8 +131,16 @@ impl Step {
                     None => Command::RemoveEdge { from: *from, kind: EdgeKind::DependsOn, to: TaskId(1) },
                 }
             }
-            Ask::CompleteTurn(turn) => Command::CompleteIteration { run: run(view, turn)? },
-            Ask::FailTurn(turn) => Command::FailIteration { run: run(view, turn)?, error: "no network".to_owned() },
+            Ask::FinishTurn(turn, promise) => finish_turn(run(view, turn)?, *promise),
+            Ask::FailTurn(turn) => Command::FailTurn { run: run(view, turn)?, error: "no network".to_owned() },
+            Ask::InterruptTurn(turn) => Command::InterruptTurn { run: run(view, turn)? },
+            Ask::Resume { name, owner: by, max_iterations } => Command::ResumeSession {
+                name: name.clone(),
+                dead: view.session(name)?.map_or_else(|| owner("w1"), |session| session.owner),
+                owner: by.clone(),
+                max_iterations: *max_iterations,
+            },
+            Ask::GoOn(name, answer) => go_on(view, name, answer)?,
             Ask::Debt { nth, step } => debt_command(view, *nth, step)?,
         })
     }
@@ -144,30 +167,59 @@ fn subject(command: &Command) -> Option<TaskId> {
     }
 }
 
-/// The nonce of every turn: who is who follows from the session and the number.
+/// The nonce of every session: who is who follows from the name and the number.
 const NONCE: u64 = 7;
 
 fn run(view: &dyn View, turn: &Turn) -> Looked<RunId> {
-    let (Turn::Present(session) | Turn::Past(session)) = turn;
-    let last = view.session(session)?.map_or(1, |session| session.iteration.max(1));
-    let iteration = if matches!(turn, Turn::Past(_)) { last - 1 } else { last };
-    Ok(RunId { session: session.clone(), iteration, nonce: NONCE })
+    let (Turn::Present(name) | Turn::Past(name)) = turn;
+    let session = view.session(name)?;
+    let running = session.as_ref().and_then(|session| session.turn()).map(|turn| turn.run.iteration);
+    let last = running.unwrap_or_else(|| session.map_or(1, |session| session.iteration.max(1)));
+    let iteration = if matches!(turn, Turn::Past(_)) { last.saturating_sub(1) } else { last };
+    Ok(RunId { session: name.clone(), iteration, nonce: NONCE })
+}
+
+fn finish_turn(run: RunId, promise: Option<Promise>) -> Command {
+    Command::FinishTurn { run, output: "said".to_owned(), promise }
+}
+
+/// The next thing that a session wants done; of one that wants nothing, that it ends.
+fn go_on(view: &dyn View, name: &SessionName, answer: &Answer) -> Looked<Command> {
+    Ok(match view.session(name)?.map(|session| session.wanted()) {
+        Some(Wanted::Hook(debt)) => match view.debt(debt)? {
+            Some(debt) if debt.attempts == 0 => Command::BeginEffect { debt: debt.id, owner: debt.owner },
+            Some(debt) => finish(debt.id, debt.owner, answer),
+            None => unknown_debt(),
+        },
+        Some(Wanted::Turn(_)) => finish_turn(run(view, &Turn::Present(name.clone()))?, answer.promise),
+        Some(Wanted::Nothing) | None => stop(name.clone(), Ending::Cancelled),
+    })
+}
+
+fn stop(name: SessionName, ending: Ending) -> Command {
+    Command::StopSession { name, ending, reason: None }
+}
+
+fn finish(debt: DebtId, owner: OwnerName, answer: &Answer) -> Command {
+    Command::FinishEffect { debt, owner, outcome: answer.outcome, message: None, feedback: answer.feedback.clone() }
+}
+
+fn unknown_debt() -> Command {
+    let debt = "1.0".parse().expect("a debt id");
+    Command::RecoverEffect { debt, dead: owner("w1"), owner: owner("w2") }
 }
 
 fn debt_command(view: &dyn View, nth: usize, step: &DebtStep) -> Looked<Command> {
     let mut debts = Vec::new();
-    while let Some(debt) = view.owed(debts.last().map(|debt: &windlass_engine::Debt| debt.id))? {
+    while let Some(debt) = view.owed(debts.last().map(|debt: &Debt| debt.id))? {
         debts.push(debt);
     }
-    let Some(debt) = debts.get(nth % debts.len().max(1)) else {
-        let debt = "1.0".parse().expect("a debt id");
-        return Ok(Command::RecoverEffect { debt, dead: owner("w1"), owner: owner("w2") });
-    };
+    let Some(debt) = debts.get(nth % debts.len().max(1)) else { return Ok(unknown_debt()) };
     let (id, owner) = (debt.id, debt.owner.clone());
     Ok(match step {
         DebtStep::BeginByOwner => Command::BeginEffect { debt: id, owner },
         DebtStep::BeginBy(other) => Command::BeginEffect { debt: id, owner: other.clone() },
-        DebtStep::Finish(outcome) => Command::FinishEffect { debt: id, owner, outcome: *outcome, message: None },
+        DebtStep::Finish(answer) => finish(id, owner, answer),
         DebtStep::Recover(other) => Command::RecoverEffect { debt: id, dead: owner, owner: other.clone() },
     })
 }
@@ -188,6 +240,21 @@ pub fn histories(steps: usize) -> impl Strategy<Value = Vec<Step>> {
     (first, vec(step(), steps / 2..steps)).prop_map(|(first, rest)| [first, rest].concat())
 }
 
+/// Histories in which hardly anything happens but sessions.
+pub fn histories_of_sessions(steps: usize) -> impl Strategy<Value = Vec<Step>> {
+    let task = || Step { after: 1, right: Right::Person, inside: None, ask: Ask::Plain(Command::CreateTask(a_task())) };
+    let session = start_session().prop_map(|ask| Step { after: 1, right: Right::Person, inside: None, ask });
+    let ask = prop_oneof![12 => about_sessions(), 2 => debts(), 1 => about_a_task()];
+    let asked = (option::weighted(0.2, turn()), ask);
+    let step = asked.prop_map(|(inside, ask)| Step { after: 1, right: Right::Person, inside, ask });
+    (session, vec(step, steps / 2..steps))
+        .prop_map(move |(session, rest)| [vec![task(), task(), task(), session], rest].concat())
+}
+
+fn a_task() -> NewTask {
+    NewTask { goal: "mend the test".to_owned(), ..NewTask::default() }
+}
+
 /// The task as it can be made when there are only so many others.
 fn among(others: u64, mut new: NewTask) -> NewTask {
     new.depends_on.retain(|id| id.0 <= others);
@@ -204,7 +271,7 @@ pub fn step() -> impl Strategy<Value = Step> {
         1 => Just(Right::FormerHolder),
     ];
     let create = new_task().prop_map(|new| Ask::Plain(Command::CreateTask(new)));
-    let ask = prop_oneof![2 => create, 10 => about_a_task(), 4 => about_edges(), 5 => about_sessions(), 3 => debts()];
+    let ask = prop_oneof![2 => create, 10 => about_a_task(), 4 => about_edges(), 9 => about_sessions(), 3 => debts()];
     (prop_oneof![3 => 0..20_i64, 1 => 20..200_i64], right, option::weighted(0.2, turn()), ask)
         .prop_map(|(after, right, inside, ask)| Step { after, right, inside, ask })
 }
@@ -279,103 +346,81 @@ fn about_edges() -> impl Strategy<Value = Ask> {
     ]
 }
 
+fn terms() -> impl Strategy<Value = Terms> {
+    let completion = prop_oneof![3 => Just(Completion::Promise), 1 => Just(Completion::Gate)];
+    let on_retry_limit = select(vec![OnRetryLimit::Escalate, OnRetryLimit::Complete]);
+    (1..4_u32, 0..3_u32, 0..3_u32, completion, any::<bool>(), on_retry_limit).prop_map(
+        |(max_iterations, max_hook_retries, max_failures, completion, strict, on_retry_limit)| Terms {
+            max_iterations,
+            max_hook_retries,
+            max_failures,
+            completion,
+            strict,
+            on_retry_limit,
+        },
+    )
+}
+
 fn start_session() -> impl Strategy<Value = Ask> {
     let config = select(vec!["hooks: {}", "hooks: {stop: []}"]);
     let task = option::of((1..=3_u64).prop_map(TaskId));
-    (session(), task, config).prop_map(|(name, task, config)| {
-        Ask::Plain(Command::StartSession { name, task, goal: None, config: config.to_owned() })
+    (session(), task, config, terms(), worker()).prop_map(|(name, task, config, terms, owner)| {
+        let agent = "command:true".to_owned();
+        let config = config.to_owned();
+        Ask::Plain(Command::StartSession(NewSession {
+            name,
+            task,
+            goal: None,
+            config,
+            agent,
+            terms,
+            owner,
+            nonce: NONCE,
+        }))
     })
 }
 
+fn answer() -> impl Strategy<Value = Answer> {
+    use HookOutcome as O;
+    let fails = select(vec![O::Skip, O::Failure, O::TimedOut, O::Cancelled]);
+    let outcome = prop_oneof![5 => Just(O::Success), 2 => Just(O::Block), 1 => fails];
+    let feedback = select(vec!["mend it", "and this"]).prop_map(str::to_owned);
+    (outcome, option::weighted(0.4, feedback), promise()).prop_map(|(outcome, feedback, promise)| Answer {
+        outcome,
+        feedback,
+        promise,
+    })
+}
+
+fn promise() -> impl Strategy<Value = Option<Promise>> {
+    prop_oneof![
+        4 => Just(None),
+        2 => Just(Some(Promise::Complete)),
+        1 => select(vec![Some(Promise::Escalate), Some(Promise::Blocked)]),
+    ]
+}
+
 fn about_sessions() -> impl Strategy<Value = Ask> {
+    use Ending as E;
+    let ending = select(vec![E::Completed, E::Limit, E::Escalated, E::Cancelled, E::Error]);
     prop_oneof![
         2 => start_session(),
-        1 => session().prop_map(|name| {
-            Ask::Plain(Command::EndSession { name, ending: Ending::Completed, reason: None })
-        }),
-        6 => (session(), worker()).prop_map(|(session, owner)| {
-            Ask::Plain(Command::StartIteration { session, owner, nonce: NONCE })
-        }),
-        2 => turn().prop_map(Ask::CompleteTurn),
-        1 => turn().prop_map(Ask::FailTurn),
+        24 => (session(), answer()).prop_map(|(name, answer)| Ask::GoOn(name, answer)),
+        1 => (session(), ending).prop_map(|(name, ending)| Ask::Plain(stop(name, ending))),
+        1 => (session(), worker(), option::of(1..4_u32))
+            .prop_map(|(name, owner, max_iterations)| Ask::Resume { name, owner, max_iterations }),
+        3 => (turn(), promise()).prop_map(|(turn, promise)| Ask::FinishTurn(turn, promise)),
+        2 => turn().prop_map(Ask::FailTurn),
+        2 => turn().prop_map(Ask::InterruptTurn),
     ]
 }
 
 fn debts() -> impl Strategy<Value = Ask> {
-    let outcome = select(vec![HookOutcome::Success, HookOutcome::Failure, HookOutcome::TimedOut]);
     let step = prop_oneof![
         3 => Just(DebtStep::BeginByOwner),
         1 => worker().prop_map(DebtStep::BeginBy),
-        3 => outcome.prop_map(DebtStep::Finish),
+        3 => answer().prop_map(DebtStep::Finish),
         3 => worker().prop_map(DebtStep::Recover),
     ];
     (0..6_usize, step).prop_map(|(nth, step)| Ask::Debt { nth, step })
-}
-
-// The rules under which histories run.
-
-/// The built-ins, two hooks that go wrong in every way a pure hook can, and effects of every class.
-pub fn rules() -> Rules {
-    let mut registry = Registry::with_builtins();
-    for hook in [failing_hook(), demanding_hook()] {
-        registry.register(hook).expect("the test hooks are well formed");
-    }
-    registry.configure("auto-label-by-keyword", true, None).expect("a built-in");
-    Rules { registry, effects: Some(effects()) }
-}
-
-/// Fails whenever a task is blocked.
-fn failing_hook() -> Hook {
-    hook("fails", EventType::TaskBlocked, Arc::new(|_, _| Err(HookFault::Failed("out of order".to_owned()))))
-}
-
-/// Asks for what is refused whenever a task is updated.
-fn demanding_hook() -> Hook {
-    let handler = |record: &windlass_engine::Record, _: &dyn View| {
-        let Some(task) = record.envelope.node.task() else { return Ok(vec![]) };
-        Ok(vec![
-            Action::UpdateTask { task, action: TaskAction::Ready { after: None } },
-            Action::Log { node: Node::Task(task), event: Event::TaskCompleted(no_result()) },
-            Action::CreateTask(NewTask {
-                depends_on: vec![TaskId(999)],
-                goal: "never".to_owned(),
-                ..NewTask::default()
-            }),
-        ])
-    };
-    hook("demands", EventType::TaskUpdated, Arc::new(handler))
-}
-
-fn no_result() -> payload::TaskCompleted {
-    payload::TaskCompleted { result: None, artifacts: vec![] }
-}
-
-fn hook(name: &str, event: EventType, handler: windlass_engine::Handler) -> Hook {
-    Hook {
-        name: name.to_owned(),
-        events: vec![event],
-        priority: 100,
-        enabled: true,
-        description: String::new(),
-        handler,
-    }
-}
-
-fn effects() -> Effects {
-    let owed = |hook: &str, class, on_failure| OwedHook { hook: hook.to_owned(), class, on_failure };
-    let hooks = [
-        (EventType::TaskCompleted, vec![owed("gate", HookClass::Gate, OnFailure::Block)]),
-        (
-            EventType::TaskStarted,
-            vec![
-                owed("push", HookClass::Vcs, OnFailure::Ignore),
-                owed("tell", HookClass::Webhook, OnFailure::Ignore),
-                owed("log", HookClass::Other, OnFailure::Escalate),
-            ],
-        ),
-        (EventType::IterationStarted, vec![owed("sweep", HookClass::Idempotent, OnFailure::Ignore)]),
-        (EventType::IterationInterrupted, vec![owed("note", HookClass::Other, OnFailure::Ignore)]),
-        (EventType::ConfigRecorded, vec![owed("trust", HookClass::Other, OnFailure::Ignore)]),
-    ];
-    Effects { config: "hooks: {stop: []}".to_owned(), owner: owner("w1"), hooks: hooks.into() }
 }

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::{
-    Change, Debt, DebtId, Edge, Effect, Memory, Priority, Record, RunId, Session, State, Task, TaskId, Timestamp, View,
+    Change, Debt, DebtId, Edge, Effect, Memory, Priority, Record, Session, State, Task, TaskId, Timestamp, View,
 };
 
 use crate::debts::{Due, due};
+use crate::sessions;
 
 use State::{Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuation, Ready, Submitted};
 
@@ -172,17 +173,13 @@ fn owed(rows: &Rows, log: &[Record], wrong: &mut Findings) {
     let told: BTreeMap<DebtId, Due> = due(log);
     let kept: BTreeMap<DebtId, Due> = rows.debts.iter().map(|debt| (debt.id, as_due(debt))).collect();
     wrong.unless(told == kept, || format!("the log owes {told:?}, the rows {kept:?}"));
-    let running: BTreeSet<&RunId> = told.values().filter_map(|due| due.turn.as_ref()).collect();
-    let mut turns = BTreeSet::new();
     for session in &rows.sessions {
-        wrong.unless(session.ended.is_none() || session.turn.is_none(), || format!("{} goes on", session.name));
-        let Some((run, debt)) = &session.turn else { continue };
-        turns.insert(run);
-        wrong.unless(kept.get(debt).is_some_and(|due| due.turn.as_ref() == Some(run)), || {
-            format!("the turn {run} is not owed under {debt}")
+        let Some(turn) = session.turn() else { continue };
+        wrong.unless(kept.get(&turn.debt).is_some_and(|due| due.turn.as_ref() == Some(&turn.run)), || {
+            format!("the turn {} is not owed under {}", turn.run, turn.debt)
         });
     }
-    wrong.unless(turns == running, || format!("turns {turns:?} run, {running:?} are owed"));
+    wrong.0.extend(sessions::broken(rows, log));
 }
 
 fn as_due(debt: &Debt) -> Due {
@@ -190,5 +187,11 @@ fn as_due(debt: &Debt) -> Due {
         Effect::Hook(_) => None,
         Effect::Turn { run, .. } => Some(run.clone()),
     };
-    Due { owner: debt.owner.clone(), begun: debt.attempts, turn }
+    Due {
+        owner: debt.owner.clone(),
+        begun: debt.attempts,
+        turn,
+        session: debt.session.clone(),
+        iteration: debt.iteration,
+    }
 }

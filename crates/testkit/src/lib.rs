@@ -9,7 +9,10 @@ pub mod history;
 pub mod invariants;
 pub mod model;
 pub mod project;
+pub mod rules;
+pub mod sessions;
 
-pub use history::{Ask, Right, Step, Turn, histories, rules};
+pub use history::{Answer, Ask, Right, Step, Turn, histories, histories_of_sessions};
 pub use model::Model;
 pub use project::Project;
+pub use rules::rules;

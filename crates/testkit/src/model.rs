@@ -9,11 +9,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::{
-    Authority, Command, DebtId, Deletion, EdgeKind, Epoch, NewTask, Origin, Priority, Record, RunId, SessionName,
-    State, TaskId, Timestamp,
+    Authority, Command, DebtId, Deletion, EdgeKind, Epoch, NewTask, Origin, Priority, Record, SessionName, State,
+    TaskId, Timestamp,
 };
 
 use crate::debts::{Due, due};
+use crate::sessions::{Told, told};
 
 /// Where a task was put; whether one that waits is ready follows from the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,19 +39,11 @@ struct Node {
     epoch: u64,
 }
 
-#[derive(Debug, Clone, Default)]
-struct Talk {
-    turns: u32,
-    turn: Option<RunId>,
-    over: bool,
-}
-
 /// Everything that is known.
 #[derive(Debug, Clone, Default)]
 pub struct Model {
     tasks: BTreeMap<TaskId, Node>,
     edges: BTreeSet<(TaskId, EdgeKind, TaskId)>,
-    sessions: BTreeMap<SessionName, Talk>,
 }
 
 /// A task as far as the model knows it.
@@ -90,11 +83,6 @@ impl Model {
 
     pub fn edges(&self) -> &BTreeSet<(TaskId, EdgeKind, TaskId)> {
         &self.edges
-    }
-
-    /// The turns that run now.
-    pub fn turns(&self) -> BTreeSet<RunId> {
-        self.sessions.values().filter_map(|talk| talk.turn.clone()).collect()
     }
 
     fn state(&self, id: TaskId) -> State {
@@ -290,10 +278,10 @@ impl Attempt<'_> {
     fn complete(&mut self, id: TaskId) -> Option<()> {
         let from = [Ready, Active, Submitted, NeedsContinuation];
         if let Some(run) = &self.origin.run
-            && let Some(talk) = self.model.sessions.get(&run.session)
+            && let Some(session) = self.session(&run.session)
         {
             // From inside a turn it is a claim, and changes no state.
-            return (talk.turn.as_ref() == Some(run) && from.contains(&self.state(id)?)).then_some(());
+            return (session.turn.as_ref() == Some(run) && from.contains(&self.state(id)?)).then_some(());
         }
         self.put_down(id, &from, &[Created, Blocked, Failed], Phase::Completed)?;
         self.model.free_waiters(id);
@@ -345,48 +333,46 @@ impl Attempt<'_> {
         Some(())
     }
 
+    /// What sessions and debts are at the moment is what the log says: only who may do what is said here.
     fn session_or_debt(&mut self, command: &Command) -> Option<()> {
+        use Command as C;
         match command {
-            Command::StartSession { name, task, .. } => {
-                (!self.model.sessions.contains_key(name)).then_some(())?;
-                task.map_or(Some(()), |task| (self.state(task)? != Deleted).then_some(()))?;
-                self.model.sessions.insert(name.clone(), Talk::default());
-                Some(())
+            C::StartSession(new) => {
+                let alive = new.task.is_none_or(|task| self.state(task).is_some_and(|state| state != Deleted));
+                (alive && self.session(&new.name).is_none()).then_some(())
             }
-            Command::EndSession { name, .. } => {
-                self.quiet_session(name)?.over = true;
-                Some(())
+            C::ResumeSession { name, dead, .. } => {
+                let session = self.session(name)?;
+                (!session.is_over() && session.owner == *dead).then_some(())
             }
-            Command::StartIteration { session, nonce, .. } => {
-                let talk = self.quiet_session(session)?;
-                talk.turns += 1;
-                talk.turn = Some(RunId { session: session.clone(), iteration: talk.turns, nonce: *nonce });
-                Some(())
+            C::StopSession { name, .. } => {
+                let session = self.session(name)?;
+                (session.ended.is_none() && session.stopping.is_none()).then_some(())
             }
-            Command::CompleteIteration { run } | Command::FailIteration { run, .. } => self.end_turn(run),
-            Command::BeginEffect { debt, owner } => {
+            C::FinishTurn { run, .. } | C::FailTurn { run, .. } | C::InterruptTurn { run } => {
+                (self.session(&run.session)?.turn.as_ref() == Some(run)).then_some(())
+            }
+            C::BeginEffect { debt, owner } => {
                 let due = self.due(*debt)?;
                 (due.begun == 0 && due.owner == *owner).then_some(())
             }
-            Command::FinishEffect { debt, owner, .. } => {
+            C::FinishEffect { debt, owner, .. } => {
                 let due = self.due(*debt)?;
                 (due.begun > 0 && due.turn.is_none() && due.owner == *owner).then_some(())
             }
-            Command::RecoverEffect { debt, dead, .. } => {
-                let due = self.due(*debt).filter(|due| due.owner == *dead)?;
-                due.turn.map_or(Some(()), |run| self.end_turn(&run))
+            C::RecoverEffect { debt, dead, owner } => {
+                let due = self.due(*debt)?;
+                // A turn is taken over with its session.
+                let resumed =
+                    due.turn.is_none_or(|run| self.session(&run.session).is_some_and(|it| it.owner == *owner));
+                (due.owner == *dead && resumed).then_some(())
             }
             _ => unreachable!("the other commands are about tasks"),
         }
     }
 
-    fn quiet_session(&mut self, name: &SessionName) -> Option<&mut Talk> {
-        self.model.sessions.get_mut(name).filter(|talk| !talk.over && talk.turn.is_none())
-    }
-
-    fn end_turn(&mut self, run: &RunId) -> Option<()> {
-        let talk = self.model.sessions.get_mut(&run.session)?;
-        talk.turn.take_if(|turn| turn == run).map(drop)
+    fn session(&self, name: &SessionName) -> Option<Told> {
+        told(self.log).remove(name)
     }
 
     fn due(&self, debt: DebtId) -> Option<Due> {

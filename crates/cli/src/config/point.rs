@@ -28,13 +28,7 @@ const MOMENTS: &[&str] = &[
 
 /// Event types that this version's log does not hold yet; a configuration may name them already.
 const EVENTS: &[&str] = &[
-    "session_resumed",
-    "turn_finished",
-    "promise_detected",
     "validation_finished",
-    "gate_decided",
-    "feedback_queued",
-    "feedback_delivered",
     "checkpoint_created",
     "hook_registered",
     "hooks_cleared",

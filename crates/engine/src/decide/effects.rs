@@ -2,9 +2,9 @@
 
 use super::{Causing, Deciding};
 use crate::debt::{Debt, Effect, HookOutcome, Recovery};
-use crate::event::{Node, payload};
+use crate::event::{Event, Node, payload};
 use crate::id::{DebtId, OwnerName};
-use crate::limits::{Limits, check_bytes};
+use crate::limits::{Limits, check_bytes, check_text};
 use crate::refusal::Refusal;
 use crate::view::View;
 
@@ -24,15 +24,36 @@ impl Deciding<'_, '_> {
         id: DebtId,
         owner: &OwnerName,
         outcome: HookOutcome,
-        message: Option<&str>,
+        (message, feedback): (Option<&str>, Option<&str>),
     ) -> Result<(), Refusal> {
         check_bytes("the message", message.unwrap_or_default(), Limits::REASON)?;
+        if let Some(feedback) = feedback {
+            check_text("the feedback", feedback, Limits::FEEDBACK)?;
+        }
         let debt = self.owed(id)?;
         if debt.attempts == 0 {
             return Err(Refusal::IllegalEffect { debt: id, why: "has not begun" });
         }
         belongs_to(&debt, owner)?;
-        self.finish(&debt, outcome, message.map(str::to_owned))
+        self.finish(&debt, outcome, message.map(str::to_owned))?;
+        self.go_on_after(&debt, feedback)
+    }
+
+    /// Lets the session of a hook go on, with what the hook has to say to its agent.
+    fn go_on_after(&mut self, debt: &Debt, feedback: Option<&str>) -> Result<(), Refusal> {
+        let Some(name) = &debt.session else { return Ok(()) };
+        let Some(session) = self.draft.session(name)? else { return Ok(()) };
+        if let (Some(text), None) = (feedback, session.ended()) {
+            let queued = payload::FeedbackQueued { source: hook_name(debt)?, text: text.to_owned() };
+            self.emit_of(debt, queued)?;
+        }
+        self.advance(name)
+    }
+
+    /// Ends a hook that never began, because nobody waits for it any more.
+    pub(super) fn skip_effect(&mut self, id: DebtId) -> Result<(), Refusal> {
+        let debt = self.owed(id)?;
+        self.finish(&debt, HookOutcome::Skip, None)
     }
 
     /// Takes over what a dead owner left, as the table of interrupted effects says.
@@ -43,9 +64,16 @@ impl Deciding<'_, '_> {
             Recovery::Run | Recovery::RunAgain | Recovery::LookThenAct | Recovery::SendAgain => {
                 self.begin(&debt, owner)
             }
-            Recovery::Record(_) => self.finish(&debt, HookOutcome::Interrupted, None),
+            Recovery::Record(_) => {
+                self.finish(&debt, HookOutcome::Interrupted, None)?;
+                self.go_on_after(&debt, None)
+            }
             Recovery::EndIteration => match &debt.effect {
-                Effect::Turn { run, .. } => self.end_iteration(run, payload::IterationInterrupted { run: run.clone() }),
+                // The next turn falls to whoever runs the session, and that must be somebody alive.
+                Effect::Turn { session, .. } if self.session(session)?.owner != *owner => {
+                    Err(Refusal::IllegalEffect { debt: id, why: "is a turn of a session that has to be resumed first" })
+                }
+                Effect::Turn { run, .. } => self.interrupt_turn(run),
                 Effect::Hook(_) => Err(Refusal::IllegalEffect { debt: id, why: "is no turn" }),
             },
         }
@@ -56,6 +84,12 @@ impl Deciding<'_, '_> {
         (self.cause, self.depth) = (Some(Causing::At(debt.id.seq)), debt.depth);
     }
 
+    /// Adds an event that belongs where the debt was made.
+    fn emit_of(&mut self, debt: &Debt, event: impl Into<Event>) -> Result<(), Refusal> {
+        let node = debt.task.map_or(Node::System, Node::Task);
+        self.emit_in(node, debt.session.clone(), debt.iteration, event.into()).map(drop)
+    }
+
     fn owed(&self, id: DebtId) -> Result<Debt, Refusal> {
         self.draft.debt(id)?.ok_or(Refusal::UnknownDebt(id))
     }
@@ -64,13 +98,13 @@ impl Deciding<'_, '_> {
         let hook = hook_name(debt)?;
         self.because_of(debt);
         let started = payload::HookStarted { debt: debt.id, hook, owner: owner.clone(), attempt: debt.attempts + 1 };
-        self.emit(node(debt), started).map(drop)
+        self.emit_of(debt, started)
     }
 
     fn finish(&mut self, debt: &Debt, outcome: HookOutcome, message: Option<String>) -> Result<(), Refusal> {
         let hook = hook_name(debt)?;
         self.because_of(debt);
-        self.emit(node(debt), payload::HookFinished { debt: debt.id, hook, outcome, message }).map(drop)
+        self.emit_of(debt, payload::HookFinished { debt: debt.id, hook, outcome, message })
     }
 }
 
@@ -79,10 +113,6 @@ fn belongs_to(debt: &Debt, owner: &OwnerName) -> Result<(), Refusal> {
         return Ok(());
     }
     Err(Refusal::IllegalEffect { debt: debt.id, why: "is somebody else's" })
-}
-
-fn node(debt: &Debt) -> Node {
-    debt.task.map_or(Node::System, Node::Task)
 }
 
 /// Turns are begun and ended with their iteration, not by the commands for hooks.

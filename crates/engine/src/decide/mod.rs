@@ -12,6 +12,7 @@ mod edges;
 mod effects;
 mod sessions;
 mod tasks;
+mod turns;
 
 use std::collections::BTreeMap;
 
@@ -140,14 +141,18 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::DeleteTask { id, deletion } => self.delete(*id, *deletion),
             C::AddEdge { from, kind, to } => self.add_edge(*from, *kind, *to),
             C::RemoveEdge { from, kind, to } => self.remove_edge(*from, *kind, *to),
-            C::StartSession { name, task, goal, config } => self.start_session(name, *task, goal.as_deref(), config),
-            C::EndSession { name, ending, reason } => self.end_session(name, *ending, reason.as_deref()),
-            C::StartIteration { session, owner, nonce } => self.start_iteration(session, owner, *nonce),
-            C::CompleteIteration { run } => self.end_iteration(run, payload::IterationCompleted { run: run.clone() }),
-            C::FailIteration { run, error } => self.fail_iteration(run, error),
+            C::StartSession(new) => self.start_session(new),
+            C::ResumeSession { name, dead, owner, max_iterations } => {
+                self.resume_session(name, dead, owner, *max_iterations)
+            }
+            C::StopSession { name, ending, reason } => self.stop_session(name, *ending, reason.as_deref()),
+            C::FinishTurn { run, output, promise } => self.finish_turn(run, output, *promise),
+            C::FailTurn { run, error } => self.fail_turn(run, error),
+            C::InterruptTurn { run } => self.interrupt_turn(run),
             C::BeginEffect { debt, owner } => self.begin_effect(*debt, owner),
-            C::FinishEffect { debt, owner, outcome, message } => {
-                self.finish_effect(*debt, owner, *outcome, message.as_deref())
+            C::FinishEffect { debt, owner, outcome, message, feedback } => {
+                let told = (message.as_deref(), feedback.as_deref());
+                self.finish_effect(*debt, owner, *outcome, told)
             }
             C::RecoverEffect { debt, dead, owner } => self.recover_effect(*debt, dead, owner),
         }
@@ -173,7 +178,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
         iteration: Option<u32>,
         event: Event,
     ) -> Result<Seq, Refusal> {
-        let owes = self.owed_by(event.kind())?;
+        let owes = self.owed_by(event.kind(), session.as_ref())?;
         let seq = self.draft.head()?.next();
         let cause = self.cause.map(|cause| match cause {
             Causing::Entry(index) => Cause::Back(u32::try_from(self.entries.len() - index).expect("a commit is small")),
@@ -190,18 +195,37 @@ impl<'v, 'r> Deciding<'v, 'r> {
 
     /// The effectful hooks of an event. The configuration that they come from is recorded before it is named, and so
     /// that record itself can owe none; beyond the bound on depth nothing is owed any more.
-    fn owed_by(&mut self, event: EventType) -> Result<Option<Owed>, Refusal> {
+    fn owed_by(&mut self, event: EventType, session: Option<&SessionName>) -> Result<Option<Owed>, Refusal> {
         if event == EventType::ConfigRecorded || self.depth >= Limits::DEPTH {
             return Ok(None);
         }
         let Some(effects) = &self.rules.effects else { return Ok(None) };
         let Some(hooks) = effects.hooks.get(&event).filter(|hooks| !hooks.is_empty()) else { return Ok(None) };
+        if self.would_be_skipped(event, session, &effects.owner)? {
+            return Ok(None);
+        }
         let config = match self.owed_under {
             Some(config) => config,
             None => self.record_config(&effects.config)?,
         };
         self.owed_under = Some(config);
         Ok(Some(Owed { config, owner: effects.owner.clone(), hooks: hooks.clone() }))
+    }
+
+    /// Whether the loop would skip the hooks of this event as soon as they are owed, in this very commit, where they
+    /// cannot be named yet. A session that is about to end waits for no more hooks but those of its end.
+    fn would_be_skipped(
+        &self,
+        event: EventType,
+        session: Option<&SessionName>,
+        owner: &OwnerName,
+    ) -> Result<bool, Refusal> {
+        let Some(session) = session.map(|name| self.draft.session(name)).transpose()?.flatten() else {
+            return Ok(false);
+        };
+        let stopping = session.stopping.is_some() || event == EventType::SessionStopping;
+        let ended = session.ended().is_some() || event == EventType::SessionEnded;
+        Ok(stopping && !ended && session.owner == *owner)
     }
 
     fn record_config(&mut self, text: &str) -> Result<Digest, Refusal> {

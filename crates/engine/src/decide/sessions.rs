@@ -1,94 +1,126 @@
-//! Commands about sessions and their turns.
+//! Commands about sessions, and how a session goes on by itself.
 
-use super::Deciding;
+use super::{Causing, Deciding};
+use crate::command::NewSession;
 use crate::event::{Event, Node, payload};
-use crate::id::{OwnerName, RunId, SessionName, TaskId};
+use crate::id::{OwnerName, SessionName};
 use crate::limits::{Limits, check_bytes};
 use crate::refusal::Refusal;
-use crate::session::{Ending, Session};
+use crate::session::{Closing, Decision, Ending, Session, Step, Terms};
 use crate::task::State;
 use crate::view::View;
 
 impl Deciding<'_, '_> {
-    pub(super) fn start_session(
-        &mut self,
-        name: &SessionName,
-        task: Option<TaskId>,
-        goal: Option<&str>,
-        config: &str,
-    ) -> Result<(), Refusal> {
+    pub(super) fn start_session(&mut self, new: &NewSession) -> Result<(), Refusal> {
+        let NewSession { name, task, goal, config, agent, terms, owner, nonce } = new;
         if self.draft.session(name)?.is_some() {
             return Err(Refusal::IllegalSession { name: name.clone(), why: "exists already" });
         }
-        check_bytes("the goal", goal.unwrap_or_default(), Limits::GOAL)?;
+        check_bytes("the goal", goal.as_deref().unwrap_or_default(), Limits::GOAL)?;
+        check_bytes("the agent", agent, Limits::GOAL)?;
         check_bytes("the configuration", config, Limits::CONFIG)?;
         if let Some(task) = task
-            && self.task(task)?.state == State::Deleted
+            && self.task(*task)?.state == State::Deleted
         {
             return Err(Refusal::IllegalSession { name: name.clone(), why: "cannot work on a deleted task" });
         }
         let config = self.record_config(config)?;
-        let started = payload::SessionStarted { config, goal: goal.map(str::to_owned) };
-        let node = task.map_or(Node::System, Node::Task);
-        self.emit_in(node, Some(name.clone()), None, started.into()).map(drop)
+        let started = payload::SessionStarted {
+            config,
+            goal: goal.clone(),
+            agent: agent.clone(),
+            terms: terms.clone(),
+            owner: owner.clone(),
+            nonce: *nonce,
+        };
+        self.emit_in(task.map_or(Node::System, Node::Task), Some(name.clone()), None, started.into())?;
+        self.advance(name)
     }
 
-    pub(super) fn end_session(
+    pub(super) fn resume_session(
+        &mut self,
+        name: &SessionName,
+        dead: &OwnerName,
+        owner: &OwnerName,
+        max_iterations: Option<u32>,
+    ) -> Result<(), Refusal> {
+        let session = self.session(name)?;
+        if session.is_over() {
+            return Err(Refusal::IllegalSession { name: name.clone(), why: "has ended" });
+        }
+        if session.owner != *dead {
+            return Err(Refusal::IllegalSession { name: name.clone(), why: "is in other hands" });
+        }
+        let max_iterations = max_iterations.unwrap_or(session.terms.max_iterations);
+        let terms = Terms { max_iterations, ..session.terms.clone() };
+        self.emit_session(&session, payload::SessionResumed { owner: owner.clone(), terms })
+    }
+
+    pub(super) fn stop_session(
         &mut self,
         name: &SessionName,
         ending: Ending,
         reason: Option<&str>,
     ) -> Result<(), Refusal> {
         check_bytes("the reason", reason.unwrap_or_default(), Limits::REASON)?;
-        let session = self.running_session(name)?;
-        if session.turn.is_some() {
-            return Err(Refusal::IllegalSession { name: name.clone(), why: "is in the middle of a turn" });
+        let session = self.session(name)?;
+        if session.ended().is_some() {
+            return Err(Refusal::IllegalSession { name: name.clone(), why: "has ended" });
         }
-        let ended = payload::SessionEnded { ending, reason: reason.map(str::to_owned) };
-        self.emit_session(&session, ended)
-    }
-
-    pub(super) fn start_iteration(&mut self, name: &SessionName, owner: &OwnerName, nonce: u64) -> Result<(), Refusal> {
-        let mut session = self.running_session(name)?;
-        if session.turn.is_some() {
-            return Err(Refusal::IllegalSession { name: name.clone(), why: "is in the middle of a turn" });
+        if session.stopping.is_some() {
+            return Err(Refusal::IllegalSession { name: name.clone(), why: "is about to end" });
         }
-        session.iteration += 1;
-        let run = RunId { session: name.clone(), iteration: session.iteration, nonce };
-        self.emit_session(&session, payload::IterationStarted { run, owner: owner.clone() })
+        self.emit_session(&session, payload::SessionStopping { ending, reason: reason.map(str::to_owned) })?;
+        self.advance(name)
     }
 
-    pub(super) fn fail_iteration(&mut self, run: &RunId, error: &str) -> Result<(), Refusal> {
-        check_bytes("the error", error, Limits::REASON)?;
-        self.end_iteration(run, payload::IterationFailed { run: run.clone(), error: error.to_owned() })
-    }
-
-    pub(super) fn end_iteration(&mut self, run: &RunId, event: impl Into<Event>) -> Result<(), Refusal> {
-        let session = self.running_session(&run.session)?;
-        match &session.turn {
-            Some((turn, _)) if turn == run => self.emit_session(&session, event),
-            _ => Err(Refusal::RunEnded(run.clone())),
+    /// Decides what follows, until something outside has to happen.
+    pub(super) fn advance(&mut self, name: &SessionName) -> Result<(), Refusal> {
+        // However it came about, what the loop does is as near to a person's command as its beginning.
+        self.cause = self.entries.len().checked_sub(1).map(Causing::Entry);
+        self.depth = 0;
+        loop {
+            let session = self.session(name)?;
+            match session.step() {
+                Step::Wait(_) => return Ok(()),
+                Step::SkipHook(debt) => match self.draft.debt(debt)?.is_some_and(|debt| debt.attempts == 0) {
+                    true => {
+                        let here = (self.cause, self.depth);
+                        self.skip_effect(debt)?;
+                        (self.cause, self.depth) = here;
+                    }
+                    // Whoever runs it has yet to say how it ended.
+                    false => return Ok(()),
+                },
+                Step::StartIteration => {
+                    let run = session.run(session.iteration + 1);
+                    let session = Session { iteration: run.iteration, ..session };
+                    self.emit_session(&session, payload::IterationStarted { run })?;
+                }
+                Step::StartTurn(run, purpose) => {
+                    let feedback = session.pending.len().try_into().expect("each piece is an event of its own");
+                    let owner = session.owner.clone();
+                    self.emit_session(&session, payload::TurnStarted { run, owner, purpose, feedback })?;
+                }
+                Step::DecideGate(run, decision) => {
+                    let retries = session.retries + u32::from(decision == Decision::SendBack);
+                    let verdict = session.verdict;
+                    self.emit_session(&session, payload::GateDecided { run, verdict, decision, retries })?;
+                }
+                Step::CompleteIteration(run) => self.emit_session(&session, payload::IterationCompleted { run })?,
+                Step::InterruptIteration(run) => self.emit_session(&session, payload::IterationInterrupted { run })?,
+                Step::End(Closing { ending, reason }) => {
+                    self.emit_session(&session, payload::SessionEnded { ending, reason })?;
+                }
+            }
         }
     }
 
-    /// The turn that the command comes from. One that is over has no say any more.
-    pub(super) fn running_turn(&self) -> Result<Option<RunId>, Refusal> {
-        let Some(run) = self.turn.clone().filter(|_| self.depth == 0) else { return Ok(None) };
-        match self.draft.session(&run.session)?.and_then(|session| session.turn) {
-            Some((turn, _)) if turn == run => Ok(Some(run)),
-            _ => Err(Refusal::RunEnded(run)),
-        }
+    pub(super) fn session(&self, name: &SessionName) -> Result<Session, Refusal> {
+        self.draft.session(name)?.ok_or_else(|| Refusal::UnknownSession(name.clone()))
     }
 
-    fn running_session(&self, name: &SessionName) -> Result<Session, Refusal> {
-        let session = self.draft.session(name)?.ok_or_else(|| Refusal::UnknownSession(name.clone()))?;
-        match session.ended {
-            None => Ok(session),
-            Some(_) => Err(Refusal::IllegalSession { name: name.clone(), why: "has ended" }),
-        }
-    }
-
-    fn emit_session(&mut self, session: &Session, event: impl Into<Event>) -> Result<(), Refusal> {
+    pub(super) fn emit_session(&mut self, session: &Session, event: impl Into<Event>) -> Result<(), Refusal> {
         let node = session.task.map_or(Node::System, Node::Task);
         let iteration = Some(session.iteration).filter(|iteration| *iteration > 0);
         self.emit_in(node, Some(session.name.clone()), iteration, event.into()).map(drop)

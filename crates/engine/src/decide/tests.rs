@@ -6,5 +6,7 @@ mod cascade;
 mod effects;
 mod graph;
 mod limits;
+mod looping;
 mod script;
 mod sessions;
+mod stopping;

@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::debt::HookOutcome;
-use crate::id::{ConfigDigest, DebtId, EdgeId, Epoch, OwnerName, RunId, TaskId, TypeName};
-use crate::session::Ending;
+use crate::id::{ConfigDigest, DebtId, EdgeId, Epoch, OwnerName, RunId, Seq, TaskId, TypeName};
+use crate::promise::Promise;
+use crate::session::{Decision, Ending, Purpose, Terms, Verdict};
 use crate::task::{Blocked, Claim, EdgeKind, Priority, State};
 use crate::time::Timestamp;
 
@@ -122,6 +123,21 @@ payloads! {
         config: ConfigDigest,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         goal: Option<String>,
+        agent: String,
+        terms: Terms,
+        owner: OwnerName,
+        nonce: u64,
+    }
+    /// Somebody else goes on with it.
+    SessionResumed {
+        owner: OwnerName,
+        terms: Terms,
+    }
+    /// Its end was asked for.
+    SessionStopping {
+        ending: Ending,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     }
     SessionEnded {
         ending: Ending,
@@ -130,7 +146,30 @@ payloads! {
     }
     IterationStarted {
         run: RunId,
+    }
+    /// The agent gets the word, and with it all feedback that is pending.
+    TurnStarted {
+        run: RunId,
         owner: OwnerName,
+        purpose: Purpose,
+        /// How many pieces that is. Some may be of this very commit, whose positions are not known yet.
+        feedback: u32,
+    }
+    TurnFinished {
+        run: RunId,
+        /// The agent's final message, or the telling parts of it.
+        output: String,
+    }
+    PromiseDetected {
+        run: RunId,
+        promise: Promise,
+    }
+    GateDecided {
+        run: RunId,
+        verdict: Verdict,
+        decision: Decision,
+        /// How often the agent has been sent back in this iteration, this time included.
+        retries: u32,
     }
     IterationCompleted {
         run: RunId,
@@ -141,6 +180,27 @@ payloads! {
     }
     IterationInterrupted {
         run: RunId,
+    }
+    /// The agent has heard what was pending at the end.
+    DeliveryFinished {
+        run: RunId,
+        output: String,
+    }
+    DeliveryFailed {
+        run: RunId,
+        error: String,
+    }
+    DeliveryInterrupted {
+        run: RunId,
+    }
+    FeedbackQueued {
+        /// The hook that it comes from.
+        source: String,
+        text: String,
+    }
+    FeedbackDelivered {
+        run: RunId,
+        feedback: Vec<Seq>,
     }
     HookStarted {
         debt: DebtId,

@@ -360,7 +360,7 @@ impl Store for Sqlite {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass_engine::{Authority, NewTask, Timestamp};
+    use windlass_engine::{Authority, NewSession, NewTask, Terms, Timestamp};
 
     fn store() -> (tempfile::TempDir, Sqlite) {
         let directory = tempfile::tempdir().unwrap();
@@ -421,8 +421,16 @@ mod tests {
         store.connection.execute_batch(refusing).unwrap();
         let origin =
             Origin { by: "ada".to_owned(), at: Timestamp::from_millis(0), authority: Authority::Forced, run: None };
-        let start =
-            Command::StartSession { name: "main".parse().unwrap(), task: None, goal: None, config: "a: 1".to_owned() };
+        let start = Command::StartSession(NewSession {
+            name: "main".parse().unwrap(),
+            task: None,
+            goal: None,
+            config: "a: 1".to_owned(),
+            agent: "command:true".to_owned(),
+            terms: Terms::default(),
+            owner: "w1".parse().unwrap(),
+            nonce: 7,
+        });
         store
             .transact(|transaction| {
                 transaction.execute(&Rules::default(), &origin, &start, 8).unwrap_err();

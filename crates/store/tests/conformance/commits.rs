@@ -9,8 +9,8 @@ use windlass_store::{Appended, Commit, ExecuteError, Store};
 
 use crate::backends::{Backend, Contract};
 use crate::scene::{
-    claim, complete, create, create_after, everything, fill, give, holder, nonce, origin, owner_name, rename, rules,
-    start,
+    claim, complete, create, create_after, everything, fill, finish_turn, give, holder, nonce, origin, rename, rules,
+    start, start_session,
 };
 
 /// The commit that a command leads to, decided but not appended.
@@ -89,14 +89,12 @@ pub fn the_same_commit_never_counts_twice<B: Backend>() {
 
 pub fn a_moved_scope_is_a_conflict<B: Backend>() {
     let session: windlass_engine::SessionName = "main".parse().unwrap();
-    let begin = Command::StartSession { name: session.clone(), task: None, goal: None, config: "a: 1".to_owned() };
-    let turn = Command::StartIteration { session: session.clone(), owner: owner_name("w1"), nonce: 7 };
-    let end = Command::EndSession { name: session.clone(), ending: Ending::Cancelled, reason: None };
+    let end = Command::StopSession { name: session.clone(), ending: Ending::Cancelled, reason: None };
     let edge = |from, to| Command::AddEdge { from: TaskId(from), kind: EdgeKind::DependsOn, to: TaskId(to) };
     let cases = [
         (Scope::Task(TaskId(1)), rename(1, "mine"), rename(1, "theirs")),
         (Scope::Task(TaskId(1)), start(1), complete(1)),
-        (Scope::Session(session), turn, end),
+        (Scope::Session(session), finish_turn(1), end),
         (Scope::Edges, edge(1, 2), edge(3, 4)),
         (Scope::Ids, create("mine"), create("theirs")),
     ];
@@ -104,7 +102,7 @@ pub fn a_moved_scope_is_a_conflict<B: Backend>() {
         let backend = B::new();
         let (mut store, mut other) = (backend.open(), backend.open());
         (1..=4).for_each(|id| drop(give(&mut store, &create(&format!("task {id}")))));
-        give(&mut store, &begin);
+        give(&mut store, &start_session(None));
         let mut commit = decided(&store, &mine);
         assert!(commit.reads.contains_key(&scope), "{mine:?} reads {scope:?}");
         commit.reads.retain(|read, _| *read == scope);

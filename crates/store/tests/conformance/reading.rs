@@ -1,10 +1,12 @@
 //! Reading the log and looking at the state.
 
-use windlass_engine::{Command, EventType, Record, Seq, TaskId};
+use windlass_engine::{EventType, Record, Seq, TaskId};
 use windlass_store::{Commit, Filter, Store};
 
 use crate::backends::Backend;
-use crate::scene::{complete, create, create_after, everything, fill, give, nonce, origin, owner_name, rename, rules};
+use crate::scene::{
+    complete, create, create_after, everything, fill, finish_turn, give, nonce, origin, rename, rules, start_session,
+};
 
 pub fn positions_grow<B: Backend>() {
     let backend = B::new();
@@ -134,11 +136,9 @@ pub fn one_handle_may_look_twice_at_once<B: Backend>() {
 pub fn sessions_and_hooks_are_in_the_history_of_their_task<B: Backend>() {
     let backend = B::new();
     let mut store = backend.open();
-    let session: windlass_engine::SessionName = "main".parse().unwrap();
     give(&mut store, &create("first"));
-    let (name, config) = (session.clone(), "hooks: {}".to_owned());
-    give(&mut store, &Command::StartSession { name, task: Some(TaskId(1)), goal: None, config });
-    give(&mut store, &Command::StartIteration { session, owner: owner_name("w1"), nonce: 7 });
+    give(&mut store, &start_session(Some(1)));
+    give(&mut store, &finish_turn(1));
     give(&mut store, &rename(1, "renamed"));
     let filter = Filter { task: Some(TaskId(1)), ..Filter::default() };
     let by_hand: Vec<_> = everything(&store).into_iter().filter(|record| filter.matches(record)).collect();

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tempfile::TempDir;
 use windlass_engine::{
-    Authority, Command, NewTask, Origin, OwnerName, Record, Registry, Rules, Seq, TaskId, TaskPatch, Timestamp,
+    Authority, Command, NewSession, NewTask, Origin, OwnerName, Record, Registry, Rules, RunId, Seq, TaskId, TaskPatch,
+    Terms, Timestamp,
 };
 use windlass_store::{Filter, Lifetime, Sqlite, Store};
 
@@ -57,6 +58,29 @@ pub fn start(id: u64) -> Command {
 
 pub fn complete(id: u64) -> Command {
     Command::CompleteTask { id: TaskId(id), result: Some("done".to_owned()), artifacts: vec![] }
+}
+
+/// Starts the session `main`, and its first turn with it.
+pub fn start_session(task: Option<u64>) -> Command {
+    Command::StartSession(NewSession {
+        name: "main".parse().expect("a session name"),
+        task: task.map(TaskId),
+        goal: None,
+        config: "hooks: {}".to_owned(),
+        agent: "command:true".to_owned(),
+        terms: Terms::default(),
+        owner: owner_name("w1"),
+        nonce: 7,
+    })
+}
+
+/// A turn of the session `main`.
+pub fn run(iteration: u32) -> RunId {
+    RunId { session: "main".parse().expect("a session name"), iteration, nonce: 7 }
+}
+
+pub fn finish_turn(iteration: u32) -> Command {
+    Command::FinishTurn { run: run(iteration), output: "said".to_owned(), promise: None }
 }
 
 pub fn owner_name(name: &str) -> OwnerName {
@@ -122,8 +146,6 @@ pub fn fill(store: &mut impl Store, tasks: u64) -> Vec<Vec<Record>> {
             commits.push(give(store, &complete(id)));
         }
     }
-    let name = "main".parse().expect("a session name");
-    let config = "hooks: {}".to_owned();
-    commits.push(give(store, &Command::StartSession { name, task: Some(TaskId(1)), goal: None, config }));
+    commits.push(give(store, &start_session(Some(1))));
     commits
 }

@@ -172,6 +172,7 @@ impl<'f> Saved<'f> {
             object["v"] = PRINTED_FORMAT.into();
         }
         self.move_debt(&mut object);
+        self.move_feedback(&mut object);
         let mut event = decode(object.to_string().as_bytes()).map_err(|error| {
             let failure = Failure::from_error(Code::Usage, &error);
             self.no_event(&failure.causes.last().unwrap_or(&failure.message))
@@ -196,6 +197,16 @@ impl<'f> Saved<'f> {
             && let Some(seq) = self.moved.get(&id.seq)
         {
             *debt = DebtId { seq: *seq, ..id }.to_string().into();
+        }
+    }
+
+    /// Feedback is named by the events that queued it.
+    fn move_feedback(&self, object: &mut Value) {
+        let Some(pieces) = object.pointer_mut("/data/feedback").and_then(Value::as_array_mut) else { return };
+        for piece in pieces {
+            if let Some(seq) = piece.as_u64().and_then(|seq| self.moved.get(&Seq(seq))) {
+                *piece = seq.0.into();
+            }
         }
     }
 

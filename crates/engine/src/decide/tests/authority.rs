@@ -11,14 +11,13 @@ fn an_agent_inside_its_turn_only_claims_to_be_done() {
         "add one
          session a task=T1
          claim T1 by=w1 for=60s
-         turn a by=w1
          --
          run=a.1 complete T1 all green
          epoch=1 complete T1",
         "T1 completion_claimed a.1
          T1 task_completed",
     );
-    let script = "add one\nsession a task=T1\nturn a by=w1\nrun=a.1 complete T1 all green";
+    let script = "add one\nsession a task=T1\nrun=a.1 complete T1 all green";
     let project = Script::after(default_rules(), script);
     let task = project.task("T1");
     assert_eq!((task.state, task.claim.unwrap().result.as_deref()), (State::Ready, Some("all green")));
@@ -33,7 +32,6 @@ fn force_inside_a_turn_is_still_only_a_claim() {
         "add one
          add two after=T1
          session a
-         turn a by=w1
          --
          forced complete T1 run=a.1
          forced complete T2 run=a.1",
@@ -47,16 +45,11 @@ fn a_turn_that_is_over_completes_nothing() {
     check(
         "add one
          session a
-         turn a by=w1
          turn-done a.1
          --
          run=a.1 complete T1
-         turn a by=w1
-         run=a.1 complete T1
          run=a.2 complete T1",
         "! the turn a.1.0000000000000007 is over; what it claims comes too late
-         system iteration_started a.2
-         ! the turn a.1.0000000000000007 is over; what it claims comes too late
          T1 completion_claimed a.2",
     );
 }
@@ -68,7 +61,7 @@ fn a_turn_of_a_session_that_nobody_knows_is_no_turn() {
 
 #[test]
 fn a_claim_does_not_outlive_the_attempt() {
-    let script = "add one\nsession a\nturn a by=w1\nrun=a.1 complete T1\nstart T1";
+    let script = "add one\nsession a\nrun=a.1 complete T1\nstart T1";
     assert_eq!(Script::after(default_rules(), script).task("T1").claim, None);
 }
 

@@ -9,8 +9,8 @@ use crate::view::View;
 
 /// Starting a task, or a turn, makes one hook owed by `w1`.
 fn owing(class: HookClass, on_failure: OnFailure) -> Rules {
-    let hook = OwedHook { hook: "push".to_owned(), class, on_failure };
-    let hooks = [EventType::TaskStarted, EventType::IterationStarted].map(|event| (event, vec![hook.clone()])).into();
+    let hook = OwedHook { hook: "push".to_owned(), point: "somewhere".to_owned(), class, on_failure };
+    let hooks = [EventType::TaskStarted, EventType::TurnStarted].map(|event| (event, vec![hook.clone()])).into();
     let effects = Effects { config: "hooks: {}".to_owned(), owner: "w1".parse().unwrap(), hooks };
     Rules { effects: Some(effects), ..default_rules() }
 }
@@ -107,33 +107,47 @@ fn an_interrupted_turn_ends_and_the_next_takes_the_work_up() {
         default_rules(),
         "add one
          session a task=T1
-         turn a by=w1
          --
-         begin 5.0 by=w1
-         finish 5.0 by=w1
-         recover 5.0 by=w2
-         run=a.1 complete T1
-         turn a by=w2",
-        "! 5.0 has begun already
-         ! 5.0 is a turn, not a hook
+         begin 6.0 by=w1
+         finish 6.0 by=w1
+         recover 6.0 from=w2 by=w2
+         recover 6.0 by=w2
+         resume a from=w1 by=w2
+         recover 6.0 by=w2
+         run=a.1 complete T1",
+        "! 6.0 has begun already
+         ! 6.0 is a turn, not a hook
+         ! 6.0 is somebody else's
+         ! 6.0 is a turn of a session that has to be resumed first
+         T1 session_resumed by w2
          T1 iteration_interrupted a.1
-         ! the turn a.1.0000000000000007 is over; what it claims comes too late
-         T1 iteration_started a.2",
+         T1 iteration_started a.2
+         T1 turn_started a.2 to work
+         ! the turn a.1.0000000000000007 is over; what it claims comes too late",
     );
 }
 
 #[test]
 fn a_turn_and_the_hooks_of_its_beginning_are_owed_side_by_side() {
-    let script = "add one\nsession a task=T1\nturn a by=w2";
+    let script = "add one\nsession a task=T1 by=w2 max=1";
     let mut project = Script::after(owing(HookClass::Gate, OnFailure::Block), script);
-    let turn = project.memory.owed(None).unwrap().unwrap();
-    let hook = project.memory.owed(Some(turn.id)).unwrap().unwrap();
-    assert!(matches!(turn.effect, Effect::Turn { .. }), "{turn:?}");
-    assert!(matches!(hook.effect, Effect::Hook(_)), "{hook:?}");
-    let answered = project.run(&format!("begin {} by=w1\nturn-done a.1\nfinish {} by=w1", hook.id, hook.id));
-    let expected = ["T1 hook_started push 1 by w1", "T1 iteration_completed", "T1 hook_finished push Success"];
+    let [turn, hook] = &project.debts()[..] else { panic!("{:?}", project.debts()) };
+    assert!(matches!(turn.effect, Effect::Turn { .. }) && turn.id.index == 0, "{turn:?}");
+    assert!(matches!(hook.effect, Effect::Hook(_)) && hook.id.index == 1, "{hook:?}");
+    assert_eq!((turn.owner.as_str(), hook.owner.as_str()), ("w2", "w1"));
+    assert_eq!(turn.id.seq, hook.id.seq);
+    assert_eq!(project.session("a").owed, [], "nobody waits for the hook of somebody else");
+    let answered = project.run("begin push\nturn-done a.1\nfinish push");
+    let expected = [
+        "T1 hook_started push 1 by w1",
+        "T1 turn_finished",
+        "T1 gate_decided Pass: Continue",
+        "T1 iteration_completed",
+        "T1 session_ended Limit, not complete, and 1 iterations are the limit",
+        "T1 hook_finished push Success",
+    ];
     assert_eq!(answered, expected);
-    assert_eq!(project.memory.owed(None).unwrap(), None);
+    assert_eq!(project.debts(), []);
 }
 
 #[test]
@@ -142,12 +156,22 @@ fn a_debt_names_the_configuration_and_the_task_that_it_came_from() {
     let debt = project.memory.owed(None).unwrap().unwrap();
     assert_eq!(project.memory.config(debt.config).unwrap().as_deref(), Some("hooks: {}"));
     assert_eq!(debt.task, Some("T1".parse().unwrap()));
+    assert_eq!((debt.session, debt.iteration), (None, None));
+    let script = "session a\nhook push\nturn-done a.1";
+    let project = Script::after(owing(HookClass::Gate, OnFailure::Block), script);
+    let debt = &project.debts()[1];
+    assert_eq!((debt.session.as_ref().map(|name| name.as_str()), debt.iteration), (Some("a"), Some(2)));
 }
 
 /// A hook of `hook_finished` makes itself owed again, but every time lies one step deeper.
 #[test]
 fn hooks_that_owe_themselves_come_to_an_end() {
-    let hook = OwedHook { hook: "echo".to_owned(), class: HookClass::Other, on_failure: OnFailure::Ignore };
+    let hook = OwedHook {
+        hook: "echo".to_owned(),
+        point: "hook_finished".to_owned(),
+        class: HookClass::Other,
+        on_failure: OnFailure::Ignore,
+    };
     let hooks = [EventType::TaskStarted, EventType::HookFinished].map(|event| (event, vec![hook.clone()])).into();
     let effects = Effects { config: "hooks: {}".to_owned(), owner: "w1".parse().unwrap(), hooks };
     let mut project = Script::after(Rules { effects: Some(effects), ..default_rules() }, "add one\nstart T1");

@@ -3,11 +3,15 @@
 use serde_json::{Value, json};
 
 use super::script::{Script, default_rules};
-use crate::command::{Command, NewTask, TaskPatch};
+use crate::command::{Command, NewSession, NewTask, TaskPatch};
+use crate::debt::{HookClass, HookOutcome, OnFailure, OwedHook};
+use crate::decide::{Effects, Rules};
 use crate::encoding::{decode, encode};
+use crate::event::EventType;
 use crate::id::TaskId;
 use crate::limits::Limits;
 use crate::refusal::Refusal;
+use crate::session::{Ending, Terms};
 
 const T1: TaskId = TaskId(1);
 
@@ -92,10 +96,75 @@ fn reasons() {
     for (size, taken) in [(Limits::REASON, true), (Limits::REASON + 1, false)] {
         let mut project = Script::after(default_rules(), "add one\nfail T1");
         assert_eq!(project.ask(&Command::ReopenTask { id, reason: text(size) }).is_ok(), taken);
-        let mut project = Script::after(default_rules(), "add one\nsession a task=T1\nturn a by=w1");
+        let mut project = Script::after(default_rules(), "add one\nsession a task=T1");
         let run = "a.1.0000000000000007".parse().unwrap();
-        assert_eq!(project.ask(&Command::FailIteration { run, error: text(size) }).is_ok(), taken);
+        assert_eq!(project.ask(&Command::FailTurn { run, error: text(size) }).is_ok(), taken);
+        let mut project = Script::after(default_rules(), "session a");
+        let stop =
+            Command::StopSession { name: "a".parse().unwrap(), ending: Ending::Cancelled, reason: Some(text(size)) };
+        assert_eq!(project.ask(&stop).is_ok(), taken);
     }
+}
+
+/// A command of a size, in a project in which a hook of a session has begun.
+#[track_caller]
+fn check_in_session(bound: usize, script: &str, command: impl Fn(&Script, usize) -> Command) {
+    for (size, taken) in [(bound, true), (bound + 1, false)] {
+        let hook = OwedHook {
+            hook: "tell".to_owned(),
+            point: "pre_iteration".to_owned(),
+            class: HookClass::Other,
+            on_failure: OnFailure::Ignore,
+        };
+        let hooks = [(EventType::IterationStarted, vec![hook])].into();
+        let effects = Effects { config: String::new(), owner: "w1".parse().unwrap(), hooks };
+        let mut project = Script::after(Rules { effects: Some(effects), ..default_rules() }, script);
+        let command = command(&project, size);
+        let answer = project.ask(&command);
+        assert_eq!(answer.is_ok(), taken, "{size}: {answer:?}");
+        assert!(matches!(answer, Ok(_) | Err(Refusal::Invalid { .. })));
+    }
+}
+
+#[test]
+fn what_agents_and_hooks_say() {
+    let run = || "a.1.0000000000000007".parse().unwrap();
+    let answers = |_: &Script, size| Command::FinishTurn { run: run(), output: text(size), promise: None };
+    check_in_session(Limits::OUTPUT, "session a\nhook tell", answers);
+    let finish = |project: &Script, message: Option<String>, feedback: Option<String>| Command::FinishEffect {
+        debt: project.debts()[0].id,
+        owner: "w1".parse().unwrap(),
+        outcome: HookOutcome::Success,
+        message,
+        feedback,
+    };
+    check_in_session(Limits::REASON, "session a\nbegin tell", |project, size| finish(project, Some(text(size)), None));
+    check_in_session(Limits::FEEDBACK, "session a\nbegin tell", |project, size| {
+        finish(project, None, Some(text(size)))
+    });
+}
+
+#[test]
+fn what_a_session_is_started_with() {
+    let new = |change: fn(&mut NewSession, usize)| {
+        move |_: &Script, size| {
+            let mut new = NewSession {
+                name: "a".parse().unwrap(),
+                task: None,
+                goal: None,
+                config: String::new(),
+                agent: "command:true".to_owned(),
+                terms: Terms::default(),
+                owner: "w1".parse().unwrap(),
+                nonce: 7,
+            };
+            change(&mut new, size);
+            Command::StartSession(new)
+        }
+    };
+    check_in_session(Limits::GOAL, "", new(|new, size| new.goal = Some(text(size))));
+    check_in_session(Limits::GOAL, "", new(|new, size| new.agent = text(size)));
+    check_in_session(Limits::CONFIG, "", new(|new, size| new.config = text(size)));
 }
 
 /// The context of a start, which a task that was released can make again.
@@ -128,7 +197,7 @@ fn what_is_taken_can_be_read_again_however_deep_it_lies() {
     let mut rules = default_rules();
     let hook = crate::registry::Hook {
         name: "broken".to_owned(),
-        events: vec![crate::event::EventType::TaskStarted, crate::event::EventType::HookError],
+        events: vec![EventType::TaskStarted, EventType::HookError],
         priority: 1,
         enabled: true,
         description: String::new(),

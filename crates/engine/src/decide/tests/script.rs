@@ -3,23 +3,26 @@
 //! ```text
 //! add mend the pump labels=agent prio=0 after=T1,T2     forced start T1      epoch=1 complete T1
 //! later 90s                                             run=a.1 complete T1  claim T1 by=w1 for=60s
+//! session a task=T1 by=w1 max=3 retries=1 failures=2    turn-done a.1 says=complete
+//! hook check out=block tells=mend-it                    recover turn from=w1 by=w2
 //! ```
 //!
+//! A debt is named by its id, by its hook, or, if it is a turn, by the word `turn`; `hook` begins and finishes one.
 //! A line that is refused answers `! ` and why. A line `--` forgets what was answered so far.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::command::{Authority, Command, Deletion, NewTask, Origin, TaskPatch};
-use crate::debt::HookOutcome;
+use crate::command::{Authority, Command, Deletion, NewSession, NewTask, Origin, TaskPatch};
+use crate::debt::{Debt, Effect, HookOutcome};
 use crate::decide::{Rules, decide};
 use crate::event::{Event, EventType, Record};
-use crate::id::{Epoch, OwnerName, RunId, TaskId};
+use crate::id::{DebtId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId};
 use crate::memory::Memory;
 use crate::refusal::Refusal;
 use crate::registry::Registry;
-use crate::session::Ending;
+use crate::session::{Decision, Ending, Next, Purpose, Session, Terms};
 use crate::task::Task;
 use crate::time::Timestamp;
 use crate::view::View;
@@ -75,13 +78,24 @@ impl Script {
             match Line::parse(line) {
                 Line { words, .. } if words == ["--"] => answered.clear(),
                 Line { words, .. } if words[0] == "later" => self.now = self.now.plus_millis(millis(words[1])),
-                line => match self.give(line.authority(), line.run(), &line.command(self.now)) {
-                    Ok(records) => answered.extend(records.iter().map(shown)),
-                    Err(refusal) => answered.push(format!("! {refusal}")),
-                },
+                mut line if line.words[0] == "hook" => {
+                    for verb in ["begin", "finish"] {
+                        line.words[0] = verb;
+                        self.answer(&line, &mut answered);
+                    }
+                }
+                line => self.answer(&line, &mut answered),
             }
         }
         answered
+    }
+
+    fn answer(&mut self, line: &Line<'_>, answered: &mut Vec<String>) {
+        let command = line.command(self);
+        match self.give(line.authority(), line.run(), &command) {
+            Ok(records) => answered.extend(records.iter().map(|record| self.shown(record))),
+            Err(refusal) => answered.push(format!("! {refusal}")),
+        }
     }
 
     pub fn give(
@@ -105,6 +119,28 @@ impl Script {
 
     pub fn task(&self, id: &str) -> Task {
         self.memory.task(id.parse().unwrap()).unwrap().unwrap()
+    }
+
+    pub fn session(&self, name: &str) -> Session {
+        self.memory.session(&name.parse().unwrap()).unwrap().unwrap()
+    }
+
+    pub fn debts(&self) -> Vec<Debt> {
+        let mut debts: Vec<Debt> = Vec::new();
+        while let Some(debt) = self.memory.owed(debts.last().map(|debt| debt.id)).unwrap() {
+            debts.push(debt);
+        }
+        debts
+    }
+
+    /// A debt by its id, by its hook's name, or the first turn. Nothing is owed under `1.0`.
+    fn debt(&self, word: &str) -> DebtId {
+        let named = |debt: &Debt| match &debt.effect {
+            Effect::Hook(hook) => hook.hook == word,
+            Effect::Turn { .. } => word == "turn",
+        };
+        let found = || self.debts().into_iter().find(named).map(|debt| debt.id);
+        word.parse().ok().or_else(found).unwrap_or(DebtId { seq: Seq(1), index: 0 })
     }
 
     /// What the last event of a type says, as it stands in the log.
@@ -145,8 +181,13 @@ impl<'a> Line<'a> {
         self.options.get(option).map_or(vec![], |list| list.split(',').map(str::to_owned).collect())
     }
 
+    /// Whoever does it; `w1`, if nothing else is said.
     fn owner(&self) -> OwnerName {
-        self.options["by"].parse().unwrap()
+        self.options.get("by").copied().unwrap_or("w1").parse().unwrap()
+    }
+
+    fn dead(&self) -> OwnerName {
+        self.options.get("from").copied().unwrap_or("w1").parse().unwrap()
     }
 
     fn id(&self) -> TaskId {
@@ -161,7 +202,7 @@ impl<'a> Line<'a> {
         Some(self.rest(2)).filter(|reason| !reason.is_empty()).unwrap_or_else(|| "because".to_owned())
     }
 
-    fn command(&self, now: Timestamp) -> Command {
+    fn command(&self, project: &Script) -> Command {
         use Command as C;
         match self.words[0] {
             "add" => C::CreateTask(self.new_task()),
@@ -172,7 +213,7 @@ impl<'a> Line<'a> {
             "claim" => C::ClaimTask {
                 id: self.words.get(1).map(|id| id.parse().unwrap()),
                 owner: self.owner(),
-                until: now.plus_millis(millis(self.options["for"])),
+                until: project.now.plus_millis(millis(self.options["for"])),
             },
             "start" => C::StartTask { id: self.id(), context: Value::Null },
             "submit" => C::SubmitTask { id: self.id() },
@@ -189,34 +230,72 @@ impl<'a> Line<'a> {
             "delete" => C::DeleteTask { id: self.id(), deletion: deletion(self.words.get(2).copied()) },
             "link" => C::AddEdge { from: self.id(), kind: self.word(2), to: self.word(3) },
             "unlink" => C::RemoveEdge { from: self.id(), kind: self.word(2), to: self.word(3) },
-            _ => self.session_or_debt(),
+            _ => self.session_or_debt(project),
         }
     }
 
-    fn session_or_debt(&self) -> Command {
+    fn session_or_debt(&self, project: &Script) -> Command {
         use Command as C;
+        let run = || run_id(self.words[1]);
+        let debt = || project.debt(self.words[1]);
         match self.words[0] {
-            "session" => C::StartSession {
+            "session" => C::StartSession(self.new_session()),
+            "resume" => C::ResumeSession {
                 name: self.word(1),
-                task: self.options.get("task").map(|id| id.parse().unwrap()),
-                goal: None,
-                config: self.options.get("config").copied().unwrap_or(CONFIG).to_owned(),
+                dead: self.dead(),
+                owner: self.owner(),
+                max_iterations: self.number("max"),
             },
-            "end" => C::EndSession { name: self.word(1), ending: Ending::Completed, reason: None },
-            "turn" => C::StartIteration { session: self.word(1), owner: self.owner(), nonce: NONCE },
-            "turn-done" => C::CompleteIteration { run: run_id(self.words[1]) },
-            "turn-failed" => C::FailIteration { run: run_id(self.words[1]), error: self.reason() },
-            "begin" => C::BeginEffect { debt: self.word(1), owner: self.owner() },
-            "finish" => {
-                let outcome = HookOutcome::Success;
-                C::FinishEffect { debt: self.word(1), owner: self.owner(), outcome, message: None }
-            }
-            "recover" => {
-                let dead = self.options.get("from").copied().unwrap_or("w1").parse().unwrap();
-                C::RecoverEffect { debt: self.word(1), dead, owner: self.owner() }
-            }
+            "stop" => C::StopSession { name: self.word(1), ending: ending(self.words.get(2).copied()), reason: None },
+            "turn-done" => C::FinishTurn { run: run(), output: "said".to_owned(), promise: self.option("says") },
+            "turn-failed" => C::FailTurn { run: run(), error: self.reason() },
+            "turn-interrupted" => C::InterruptTurn { run: run() },
+            "begin" => C::BeginEffect { debt: debt(), owner: self.owner() },
+            "finish" => C::FinishEffect {
+                debt: debt(),
+                owner: self.owner(),
+                outcome: self.option("out").unwrap_or(HookOutcome::Success),
+                message: None,
+                feedback: self.options.get("tells").map(|text| (*text).to_owned()),
+            },
+            "recover" => C::RecoverEffect { debt: debt(), dead: self.dead(), owner: self.owner() },
             verb => panic!("no command is called `{verb}`"),
         }
+    }
+
+    /// Its terms are those of every session, but for what the line says.
+    fn new_session(&self) -> NewSession {
+        let usual = Terms::default();
+        NewSession {
+            name: self.word(1),
+            task: self.options.get("task").map(|id| id.parse().unwrap()),
+            goal: None,
+            config: self.options.get("config").copied().unwrap_or(CONFIG).to_owned(),
+            agent: "command:true".to_owned(),
+            terms: Terms {
+                max_iterations: self.number("max").unwrap_or(usual.max_iterations),
+                max_hook_retries: self.number("retries").unwrap_or(usual.max_hook_retries),
+                max_failures: self.number("failures").unwrap_or(usual.max_failures),
+                completion: self.option("completion").unwrap_or(usual.completion),
+                strict: self.option("strict").unwrap_or(usual.strict),
+                on_retry_limit: self.option("limit").unwrap_or(usual.on_retry_limit),
+            },
+            owner: self.owner(),
+            nonce: NONCE,
+        }
+    }
+
+    fn number(&self, option: &str) -> Option<u32> {
+        self.options.get(option).map(|number| number.parse().unwrap())
+    }
+
+    /// A word of the log.
+    fn option<T: serde::de::DeserializeOwned>(&self, option: &str) -> Option<T> {
+        let read = |word: &&str| {
+            let spellings = [(*word).to_owned(), format!("\"{word}\""), format!("\"{}\"", word.to_uppercase())];
+            spellings.iter().find_map(|text| serde_json::from_str(text).ok())
+        };
+        self.options.get(option).map(|word| read(word).unwrap_or_else(|| panic!("{option} cannot be {word}")))
     }
 
     fn word<T: std::str::FromStr<Err: std::fmt::Debug>>(&self, place: usize) -> T {
@@ -244,6 +323,10 @@ fn deletion(word: Option<&str>) -> Deletion {
     }
 }
 
+fn ending(word: Option<&str>) -> Ending {
+    serde_json::from_str(&format!("\"{}\"", word.unwrap_or("cancelled"))).unwrap()
+}
+
 /// `session.iteration`.
 pub fn run_id(text: &str) -> RunId {
     let (session, iteration) = text.split_once('.').unwrap();
@@ -254,10 +337,79 @@ fn millis(text: &str) -> i64 {
     1000 * text.strip_suffix('s').unwrap().parse::<i64>().unwrap()
 }
 
-/// An event on one line: of what, which, and the part of it that a test is about.
-fn shown(record: &Record) -> String {
-    let turn = |run: &RunId| format!("{}.{}", run.session, run.iteration);
-    let detail = match &record.envelope.event {
+impl Script {
+    /// An event on one line: of what, which, and the part of it that a test is about.
+    fn shown(&self, record: &Record) -> String {
+        let envelope = &record.envelope;
+        let detail = match &envelope.session {
+            Some(name) => self.session_detail(name, &envelope.event).unwrap_or_else(|| detail(&envelope.event)),
+            None => detail(&envelope.event),
+        };
+        let forced = if envelope.metadata.forced { "(forced)" } else { "" };
+        let words = [envelope.node.to_string(), record.kind().to_string(), detail, forced.to_owned()];
+        words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+
+    fn session_detail(&self, name: &SessionName, event: &Event) -> Option<String> {
+        Some(match event {
+            Event::SessionResumed(resumed) => format!("by {}", resumed.owner),
+            Event::SessionStopping(stopping) => format!("{:?}", stopping.ending),
+            Event::SessionEnded(ended) => reasoned(ended.ending, ended.reason.as_deref()),
+            Event::IterationStarted(started) => turn(&started.run),
+            Event::TurnStarted(started) => {
+                let purpose = match &started.purpose {
+                    Purpose::Work => "to work",
+                    Purpose::SendBack => "sent back",
+                    Purpose::Delivery(_) => "to listen",
+                };
+                format!("{} {purpose}{}", turn(&started.run), self.heard(name))
+            }
+            Event::PromiseDetected(detected) => format!("{:?}", detected.promise),
+            Event::GateDecided(decided) => {
+                let next = match &decided.decision {
+                    Decision::SendBack => format!("send back {}", decided.retries),
+                    Decision::Next(Next::Close(closing)) => reasoned(closing.ending, closing.reason.as_deref()),
+                    Decision::Next(next) => format!("{next:?}"),
+                };
+                format!("{:?}: {next}", decided.verdict)
+            }
+            Event::IterationInterrupted(interrupted) => turn(&interrupted.run),
+            Event::FeedbackQueued(queued) => format!("{} from {}", queued.text, queued.source),
+            Event::FeedbackDelivered(delivered) => {
+                delivered.feedback.iter().map(|at| self.queued(*at)).collect::<Vec<_>>().join(" ")
+            }
+            _ => return None,
+        })
+    }
+
+    /// What the turn that runs now carries, with a mark where the agent may have seen it.
+    fn heard(&self, name: &SessionName) -> String {
+        let session = self.session(name.as_str());
+        let pieces = session.turn().map_or(&[][..], |turn| &turn.feedback).iter();
+        pieces
+            .map(|piece| format!(" {}{}", self.queued(piece.at), if piece.possibly_seen { "?" } else { "" }))
+            .collect()
+    }
+
+    fn queued(&self, at: Seq) -> String {
+        let record = self.log.iter().find(|record| record.seq == at).unwrap();
+        match &record.envelope.event {
+            Event::FeedbackQueued(queued) => queued.text.clone(),
+            other => panic!("{at} is {other:?}"),
+        }
+    }
+}
+
+fn turn(run: &RunId) -> String {
+    format!("{}.{}", run.session, run.iteration)
+}
+
+fn reasoned(ending: Ending, reason: Option<&str>) -> String {
+    reason.map_or_else(|| format!("{ending:?}"), |reason| format!("{ending:?}, {reason}"))
+}
+
+fn detail(event: &Event) -> String {
+    match event {
         Event::TaskBlocked(blocked) => blocked.by.map_or_else(|| blocked.reason.clone(), |by| format!("by {by}")),
         Event::TaskClaimed(claimed) => format!("{} epoch {}", claimed.owner, claimed.epoch),
         Event::LeaseExpired(expired) => format!("{} epoch {}", expired.owner, expired.epoch),
@@ -267,15 +419,10 @@ fn shown(record: &Record) -> String {
         Event::DependencyRemoved(removed) => removed.to_id.to_string(),
         Event::DependencySatisfied(satisfied) => satisfied.completed_task_id.to_string(),
         Event::AutoLabelSuggestion(suggestion) => suggestion.labels.join(","),
-        Event::IterationStarted(started) => turn(&started.run),
-        Event::IterationInterrupted(interrupted) => turn(&interrupted.run),
         Event::HookStarted(started) => format!("{} {} by {}", started.hook, started.attempt, started.owner),
         Event::HookFinished(finished) => format!("{} {:?}", finished.hook, finished.outcome),
         Event::HookError(error) => format!("{}: {}", error.hook_name, error.error),
         Event::ActionError(error) => format!("{}: {}", error.action_type, error.error),
         _ => String::new(),
-    };
-    let forced = if record.envelope.metadata.forced { "(forced)" } else { "" };
-    let words = [record.envelope.node.to_string(), record.kind().to_string(), detail, forced.to_owned()];
-    words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    }
 }

@@ -6,31 +6,51 @@ use crate::decide::{Effects, Rules};
 use crate::event::EventType;
 
 #[test]
-fn one_turn_runs_at_a_time() {
+fn one_turn_runs_at_a_time_and_the_next_follows_by_itself() {
     check(
         "session a
-         --
-         turn a by=w1
-         turn a by=w1
-         end a
          turn-done a.2
          turn-done a.1
          turn-done a.1
-         turn a by=w2
          turn-failed a.2
-         end a
-         turn a by=w1
-         end a
+         turn-interrupted a.3
          session a",
-        "system iteration_started a.1
-         ! session `a` is in the middle of a turn
-         ! session `a` is in the middle of a turn
+        "system config_recorded
+         system session_started
+         system iteration_started a.1
+         system turn_started a.1 to work
          ! the turn a.2.0000000000000007 is over; what it claims comes too late
+         system turn_finished
+         system gate_decided Pass: Continue
          system iteration_completed
-         ! the turn a.1.0000000000000007 is over; what it claims comes too late
          system iteration_started a.2
+         system turn_started a.2 to work
+         ! the turn a.1.0000000000000007 is over; what it claims comes too late
          system iteration_failed
-         system session_ended
+         system iteration_started a.3
+         system turn_started a.3 to work
+         system iteration_interrupted a.3
+         system iteration_started a.4
+         system turn_started a.4 to work
+         ! session `a` exists already",
+    );
+}
+
+#[test]
+fn what_has_ended_has_ended() {
+    check(
+        "session a
+         turn-done a.1 says=complete
+         --
+         turn-done a.1
+         turn-failed a.1
+         turn-interrupted a.1
+         stop a
+         resume a by=w2
+         session a",
+        "! the turn a.1.0000000000000007 is over; what it claims comes too late
+         ! the turn a.1.0000000000000007 is over; what it claims comes too late
+         ! the turn a.1.0000000000000007 is over; what it claims comes too late
          ! session `a` has ended
          ! session `a` has ended
          ! session `a` exists already",
@@ -40,17 +60,75 @@ fn one_turn_runs_at_a_time() {
 #[test]
 fn there_has_to_be_a_session_and_its_task() {
     check(
-        "turn a by=w1\nend a\nturn-done a.1\nsession a task=T1",
+        "stop a
+         resume a by=w2
+         turn-done a.1
+         session a task=T1
+         add one
+         delete T1
+         --
+         session a task=T1",
+        "! session `a` cannot work on a deleted task",
+    );
+    check(
+        "stop a\nresume a by=w2\nturn-done a.1\nturn-failed a.1\nturn-interrupted a.1\nsession a task=T1",
         "! there is no session `a`
+         ! there is no session `a`
+         ! there is no session `a`
          ! there is no session `a`
          ! there is no session `a`
          ! there is no task T1",
     );
 }
 
+/// Two who saw the same owner die: the second comes too late.
+#[test]
+fn a_session_is_taken_over_from_whoever_was_seen_to_be_dead() {
+    check(
+        "session a
+         --
+         resume a from=w1 by=w2
+         resume a from=w1 by=w3
+         resume a from=w2 by=w3",
+        "system session_resumed by w2
+         ! session `a` is in other hands
+         system session_resumed by w3",
+    );
+}
+
+#[test]
+fn whoever_resumes_may_allow_more_iterations() {
+    let project = Script::after(default_rules(), "session a max=1\nresume a by=w2 max=2\nturn-done a.1");
+    assert_eq!(project.session("a").terms.max_iterations, 2);
+    assert_eq!(project.session("a").turn().unwrap().run.iteration, 2);
+    let project = Script::after(default_rules(), "session a max=1 retries=4\nresume a by=w2");
+    let terms = project.session("a").terms;
+    assert_eq!((terms.max_iterations, terms.max_hook_retries), (1, 4), "the rest stays as it was");
+}
+
+#[test]
+fn the_end_is_asked_for_once() {
+    check(
+        "session a
+         --
+         stop a escalated
+         stop a
+         turn-done a.1 says=complete
+         stop a",
+        "system session_stopping Escalated
+         ! session `a` is about to end
+         system turn_finished
+         system promise_detected Complete
+         system iteration_interrupted a.1
+         system session_ended Escalated
+         ! session `a` has ended",
+    );
+}
+
 #[test]
 fn the_events_of_a_session_name_it_and_belong_to_its_task() {
-    let project = Script::after(default_rules(), "add one\nsession a task=T1\nturn a by=w1\nturn-done a.1\nend a");
+    let script = "add one\nsession a task=T1\nturn-done a.1 says=complete";
+    let project = Script::after(default_rules(), script);
     let named: Vec<_> = project
         .log
         .iter()
@@ -62,6 +140,10 @@ fn the_events_of_a_session_name_it_and_belong_to_its_task() {
         [
             "T1 session_started None",
             "T1 iteration_started Some(1)",
+            "T1 turn_started Some(1)",
+            "T1 turn_finished Some(1)",
+            "T1 promise_detected Some(1)",
+            "T1 gate_decided Some(1)",
             "T1 iteration_completed Some(1)",
             "T1 session_ended Some(1)",
         ],
@@ -69,8 +151,36 @@ fn the_events_of_a_session_name_it_and_belong_to_its_task() {
     assert_eq!(project.task("T1").last_event, project.log.last().unwrap().seq, "they are part of its history");
 }
 
+/// Each event of the loop is caused by the one that let it go on, and none lies deeper than a command.
+#[test]
+fn what_a_session_does_by_itself_has_a_cause() {
+    let project = Script::after(default_rules(), "session a\nturn-done a.1");
+    let causes: Vec<_> =
+        project.log.iter().map(|record| (record.kind().name(), record.cause().map(|at| at.0))).collect();
+    assert_eq!(
+        causes,
+        [
+            ("config_recorded", None),
+            ("session_started", None),
+            ("iteration_started", Some(2)),
+            ("turn_started", Some(2)),
+            ("turn_finished", None),
+            ("gate_decided", Some(5)),
+            ("iteration_completed", Some(5)),
+            ("iteration_started", Some(5)),
+            ("turn_started", Some(5)),
+        ],
+    );
+    assert!(project.log.iter().all(|record| record.envelope.metadata.depth == 0));
+}
+
 fn owing(config: &str, event: EventType) -> Rules {
-    let hook = OwedHook { hook: "tell".to_owned(), class: HookClass::Other, on_failure: OnFailure::Ignore };
+    let hook = OwedHook {
+        hook: "tell".to_owned(),
+        point: event.name().to_owned(),
+        class: HookClass::Other,
+        on_failure: OnFailure::Ignore,
+    };
     let hooks = [(event, vec![hook])].into();
     let effects = Effects { config: config.to_owned(), owner: "w1".parse().unwrap(), hooks };
     Rules { effects: Some(effects), ..default_rules() }
@@ -91,9 +201,15 @@ fn a_configuration_is_recorded_once_before_it_is_first_named() {
          T2 task_created
          T2 task_ready
          system session_started
+         system iteration_started a.1
+         system turn_started a.1 to work
          system config_recorded
          system session_started
-         system session_started",
+         system iteration_started b.1
+         system turn_started b.1 to work
+         system session_started
+         system iteration_started c.1
+         system turn_started c.1 to work",
     );
 }
 
@@ -102,6 +218,9 @@ fn the_record_of_a_configuration_owes_nothing() {
     check_with(
         owing("other", EventType::ConfigRecorded),
         "session a config=other",
-        "system config_recorded\nsystem session_started",
+        "system config_recorded
+         system session_started
+         system iteration_started a.1
+         system turn_started a.1 to work",
     );
 }

@@ -5,12 +5,13 @@
 //! - An event that the rules could not have decided is refused with both sides named, so a replay checks the log.
 //! - Every row that an event concerns gets the event's position as its version: the task that it names, always.
 
-use crate::debt::{Debt, Effect};
+mod effects;
+mod sessions;
+
 use crate::event::{Envelope, Event, EventType, payload};
 use crate::graph::{awaited, waiters};
-use crate::id::{DebtId, EdgeId, Epoch, RunId, Seq, SessionName, TaskId};
+use crate::id::{EdgeId, Epoch, Seq, TaskId};
 use crate::moves::Move;
-use crate::session::Session;
 use crate::task::{Edge, Lease, State, Task};
 use crate::view::{Change, Direction, View, ViewError};
 
@@ -49,19 +50,7 @@ impl Fold<'_> {
             changes.push(put(self.own_task()?));
         }
         if let Some(owed) = &self.envelope.metadata.owes {
-            // A turn is itself a debt of the event that begins it, and the first.
-            let first = u32::from(self.envelope.event.kind() == EventType::IterationStarted);
-            changes.extend((first..).zip(&owed.hooks).map(|(index, hook)| {
-                Change::PutDebt(Box::new(Debt {
-                    id: DebtId { seq: self.seq, index },
-                    effect: Effect::Hook(hook.clone()),
-                    config: owed.config,
-                    owner: owed.owner.clone(),
-                    attempts: 0,
-                    depth: self.envelope.metadata.depth.saturating_add(1),
-                    task: self.envelope.node.task(),
-                }))
-            }));
+            self.owe(owed, &mut changes)?;
         }
         Ok(changes)
     }
@@ -97,13 +86,24 @@ impl Fold<'_> {
                 Ok(vec![Change::PutConfig { digest: config.digest, text: config.text.clone() }])
             }
             Event::SessionStarted(started) => self.session_started(started),
-            Event::SessionEnded(ended) => self.session(|session| session.ended = Some(ended.ending)),
-            Event::IterationStarted(started) => self.iteration_started(started),
-            Event::IterationCompleted(payload::IterationCompleted { run })
-            | Event::IterationFailed(payload::IterationFailed { run, .. })
-            | Event::IterationInterrupted(payload::IterationInterrupted { run }) => self.iteration_over(run),
+            Event::SessionResumed(resumed) => self.session_resumed(resumed),
+            Event::SessionStopping(stopping) => self.session_stopping(stopping),
+            Event::SessionEnded(ended) => self.session_ended(ended.ending),
+            Event::IterationStarted(started) => self.iteration_started(&started.run),
+            Event::TurnStarted(started) => self.turn_started(started),
+            Event::TurnFinished(finished) => self.turn_finished(&finished.run),
+            Event::PromiseDetected(detected) => self.promise_detected(detected),
+            Event::GateDecided(decided) => self.gate_decided(decided),
+            Event::IterationCompleted(completed) => self.iteration_completed(&completed.run),
+            Event::IterationFailed(failed) => self.iteration_failed(&failed.run),
+            Event::IterationInterrupted(interrupted) => self.iteration_interrupted(&interrupted.run),
+            Event::DeliveryFinished(payload::DeliveryFinished { run, .. })
+            | Event::DeliveryFailed(payload::DeliveryFailed { run, .. })
+            | Event::DeliveryInterrupted(payload::DeliveryInterrupted { run }) => self.delivery_over(run),
+            Event::FeedbackQueued(_) => self.feedback_queued(),
+            Event::FeedbackDelivered(delivered) => self.feedback_delivered(delivered),
             Event::HookStarted(started) => self.hook_started(started),
-            Event::HookFinished(finished) => self.debt(finished.debt).map(|debt| vec![Change::DropDebt(debt.id)]),
+            Event::HookFinished(finished) => self.hook_finished(finished),
         }
     }
 
@@ -296,90 +296,10 @@ impl Fold<'_> {
             .collect()
     }
 
-    // Sessions and effects.
-
-    fn session_started(&self, started: &payload::SessionStarted) -> Changes {
-        let name = self.session_name()?;
-        if self.view.session(name)?.is_some() {
-            return Err(self.unfit(format!("session `{name}` exists")));
-        }
-        Ok(vec![Change::PutSession(Box::new(Session {
-            name: name.clone(),
-            config: started.config,
-            task: self.envelope.node.task(),
-            goal: started.goal.clone(),
-            iteration: 0,
-            turn: None,
-            ended: None,
-            version: self.seq,
-        }))])
-    }
-
-    fn iteration_started(&self, started: &payload::IterationStarted) -> Changes {
-        let name = self.session_name()?;
-        let id = DebtId { seq: self.seq, index: 0 };
-        let mut config = None;
-        let mut changes = self.session(|session| {
-            let next = session.turn.is_none() && session.iteration + 1 == started.run.iteration;
-            config = Some(session.config).filter(|_| next && session.name == started.run.session);
-            session.iteration = started.run.iteration;
-            session.turn = Some((started.run.clone(), id));
-        })?;
-        let config = config.ok_or_else(|| self.unfit(format!("{} is not the next turn", started.run)))?;
-        changes.push(Change::PutDebt(Box::new(Debt {
-            id,
-            effect: Effect::Turn { session: name.clone(), run: started.run.clone() },
-            config,
-            owner: started.owner.clone(),
-            attempts: 1,
-            depth: self.envelope.metadata.depth.saturating_add(1),
-            task: self.envelope.node.task(),
-        })));
-        Ok(changes)
-    }
-
-    fn iteration_over(&self, run: &RunId) -> Changes {
-        let mut ended = None;
-        let mut changes = self.session(|session| ended = session.turn.take_if(|(turn, _)| turn == run))?;
-        let (_, debt) = ended.ok_or_else(|| self.unfit(format!("the turn {run} is not running")))?;
-        changes.push(Change::DropDebt(debt));
-        Ok(changes)
-    }
-
-    fn hook_started(&self, started: &payload::HookStarted) -> Changes {
-        let debt = self.debt(started.debt)?;
-        if started.attempt != debt.attempts + 1 {
-            return Err(self.unfit(format!("{} was begun {} times", debt.id, debt.attempts)));
-        }
-        Ok(vec![Change::PutDebt(Box::new(Debt { attempts: started.attempt, owner: started.owner.clone(), ..debt }))])
-    }
-
-    fn debt(&self, id: DebtId) -> Result<Debt, ApplyError> {
-        self.view.debt(id)?.ok_or_else(|| self.unfit(format!("nothing is owed under {id}")))
-    }
-
-    /// Changes the session of this event, which must be running.
-    fn session(&self, change: impl FnOnce(&mut Session)) -> Changes {
-        let name = self.session_name()?;
-        match self.view.session(name)? {
-            Some(mut session) if session.ended.is_none() => {
-                change(&mut session);
-                session.version = self.seq;
-                Ok(vec![Change::PutSession(Box::new(session))])
-            }
-            Some(_) => Err(self.unfit(format!("session `{name}` has ended"))),
-            None => Err(self.unfit(format!("there is no session `{name}`"))),
-        }
-    }
-
     // What all of them need.
 
     fn node(&self) -> Result<TaskId, ApplyError> {
         self.envelope.node.task().ok_or_else(|| self.unfit("it names no task".to_owned()))
-    }
-
-    fn session_name(&self) -> Result<&SessionName, ApplyError> {
-        self.envelope.session.as_ref().ok_or_else(|| self.unfit("it names no session".to_owned()))
     }
 
     fn task(&self, id: TaskId) -> Result<Task, ApplyError> {

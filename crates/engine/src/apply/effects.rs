@@ -1,0 +1,98 @@
+//! What is owed: made by the event that names it, gone with the event that finishes it.
+
+use super::{ApplyError, Changes, Fold};
+use crate::debt::{Debt, Effect, HookClass, Owed};
+use crate::event::{EventType, payload};
+use crate::id::{DebtId, SessionName};
+use crate::session::{Phase, Session, Verdict};
+use crate::view::Change;
+
+impl Fold<'_> {
+    /// A debt that this event makes.
+    pub(super) fn made(&self, index: u32, effect: Effect, owed: (crate::ConfigDigest, &crate::OwnerName)) -> Debt {
+        Debt {
+            id: DebtId { seq: self.seq, index },
+            attempts: u32::from(matches!(effect, Effect::Turn { .. })),
+            effect,
+            config: owed.0,
+            owner: owed.1.clone(),
+            depth: self.envelope.metadata.depth.saturating_add(1),
+            task: self.envelope.node.task(),
+            session: self.envelope.session.clone(),
+            iteration: self.envelope.iteration,
+        }
+    }
+
+    /// The hooks of this event. Those that fall to whoever runs the session are waited for by its loop.
+    pub(super) fn owe(&self, owed: &Owed, changes: &mut Vec<Change>) -> Result<(), ApplyError> {
+        // A turn is itself a debt of the event that begins it, and the first.
+        let first = u32::from(self.envelope.event.kind() == EventType::TurnStarted);
+        let effects = owed.hooks.iter().map(|hook| Effect::Hook(hook.clone()));
+        let debts: Vec<Debt> = (first..)
+            .zip(effects)
+            .map(|(index, effect)| self.made(index, effect, (owed.config, &owed.owner)))
+            .collect();
+        if let Some(name) = &self.envelope.session {
+            self.with_session(name, changes, |session| {
+                if session.owner == owed.owner {
+                    session.owed.extend(debts.iter().map(|debt| debt.id));
+                }
+            })?;
+        }
+        changes.extend(debts.into_iter().map(|debt| Change::PutDebt(Box::new(debt))));
+        Ok(())
+    }
+
+    /// Changes a session that these changes may already put.
+    fn with_session(
+        &self,
+        name: &SessionName,
+        changes: &mut Vec<Change>,
+        change: impl FnOnce(&mut Session),
+    ) -> Result<(), ApplyError> {
+        let put = changes.iter_mut().find_map(|change| match change {
+            Change::PutSession(session) if session.name == *name => Some(session),
+            _ => None,
+        });
+        if let Some(session) = put {
+            change(session);
+        } else if let Some(mut session) = self.view.session(name)? {
+            change(&mut session);
+            session.version = self.seq;
+            changes.push(Change::PutSession(Box::new(session)));
+        }
+        Ok(())
+    }
+
+    pub(super) fn hook_started(&self, started: &payload::HookStarted) -> Changes {
+        let debt = self.debt(started.debt)?;
+        if started.attempt != debt.attempts + 1 {
+            return Err(self.unfit(format!("{} was begun {} times", debt.id, debt.attempts)));
+        }
+        Ok(vec![Change::PutDebt(Box::new(Debt { attempts: started.attempt, owner: started.owner.clone(), ..debt }))])
+    }
+
+    pub(super) fn hook_finished(&self, finished: &payload::HookFinished) -> Changes {
+        let debt = self.debt(finished.debt)?;
+        let mut changes = vec![Change::DropDebt(debt.id)];
+        if let Some(name) = &debt.session {
+            self.with_session(name, &mut changes, |session| {
+                let waited_for = session.owed.iter().position(|id| *id == debt.id);
+                let Some(place) = waited_for else { return };
+                session.owed.remove(place);
+                // Only what the end of the turn itself made owed judges the turn.
+                if let (Phase::Judging(..), Effect::Hook(hook)) = (&session.phase, &debt.effect)
+                    && hook.class == HookClass::Gate
+                    && session.last_turn == Some(debt.id.seq)
+                {
+                    session.verdict = session.verdict.max(Verdict::of(finished.outcome, hook.on_failure));
+                }
+            })?;
+        }
+        Ok(changes)
+    }
+
+    fn debt(&self, id: DebtId) -> Result<Debt, ApplyError> {
+        self.view.debt(id)?.ok_or_else(|| self.unfit(format!("nothing is owed under {id}")))
+    }
+}

@@ -1,0 +1,236 @@
+//! Sessions: each event moves its session from one phase to the next, or does not fit.
+
+use super::{ApplyError, Changes, Fold};
+use crate::debt::Effect;
+use crate::event::payload;
+use crate::id::{RunId, SessionName};
+use crate::session::{Closing, Decision, Ending, Next, Phase, Piece, Purpose, Session, Turn, Verdict};
+use crate::view::Change;
+
+impl Fold<'_> {
+    pub(super) fn session_started(&self, started: &payload::SessionStarted) -> Changes {
+        let name = self.session_name()?;
+        if self.view.session(name)?.is_some() {
+            return Err(self.unfit(format!("session `{name}` exists")));
+        }
+        Ok(vec![Change::PutSession(Box::new(Session {
+            name: name.clone(),
+            config: started.config,
+            task: self.envelope.node.task(),
+            goal: started.goal.clone(),
+            agent: started.agent.clone(),
+            terms: started.terms.clone(),
+            nonce: started.nonce,
+            owner: started.owner.clone(),
+            phase: Phase::Started,
+            owed: Vec::new(),
+            iteration: 0,
+            interrupted: 0,
+            failures: 0,
+            retries: 0,
+            verdict: Verdict::Pass,
+            pending: Vec::new(),
+            last_turn: None,
+            stopping: None,
+            version: self.seq,
+        }))])
+    }
+
+    pub(super) fn session_resumed(&self, resumed: &payload::SessionResumed) -> Changes {
+        self.session(|session| {
+            session.owner = resumed.owner.clone();
+            session.terms = resumed.terms.clone();
+            Some(())
+        })
+    }
+
+    pub(super) fn session_stopping(&self, stopping: &payload::SessionStopping) -> Changes {
+        self.session(|session| {
+            let first = session.ended().is_none() && session.stopping.is_none();
+            session.stopping = Some(Closing { ending: stopping.ending, reason: stopping.reason.clone() });
+            first.then_some(())
+        })
+    }
+
+    pub(super) fn session_ended(&self, ending: Ending) -> Changes {
+        self.session(|session| {
+            let between = matches!(session.phase, Phase::Started | Phase::Settled(_) | Phase::Closing(_));
+            session.phase = Phase::Ended(ending);
+            between.then_some(())
+        })
+    }
+
+    pub(super) fn iteration_started(&self, run: &RunId) -> Changes {
+        self.session(|session| {
+            let next = run.iteration == session.iteration + 1 && *run == session.run(run.iteration);
+            let fits = next && matches!(session.phase, Phase::Started | Phase::Settled(_));
+            if session.phase != Phase::Settled(Next::TakeUp) {
+                session.retries = 0;
+            }
+            session.iteration = run.iteration;
+            session.phase = Phase::Preparing(run.clone());
+            fits.then_some(())
+        })
+    }
+
+    pub(super) fn turn_started(&self, started: &payload::TurnStarted) -> Changes {
+        let name = self.session_name()?.clone();
+        let effect = Effect::Turn { session: name, run: started.run.clone() };
+        let mut config = None;
+        let mut changes = self.session(|session| {
+            let fits = match (&session.phase, &started.purpose) {
+                (Phase::Preparing(run), Purpose::Work) => *run == started.run,
+                (Phase::Decided(run, Decision::SendBack), Purpose::SendBack) => *run == started.run,
+                (Phase::Started | Phase::Settled(_), Purpose::Delivery(_)) => true,
+                _ => false,
+            };
+            let bound = u32::try_from(session.pending.len()) == Ok(started.feedback);
+            config = Some(session.config);
+            session.phase = Phase::Turn(Turn {
+                run: started.run.clone(),
+                debt: crate::DebtId { seq: self.seq, index: 0 },
+                purpose: started.purpose.clone(),
+                feedback: std::mem::take(&mut session.pending),
+            });
+            (fits && bound).then_some(())
+        })?;
+        if let Some(config) = config {
+            changes.push(Change::PutDebt(Box::new(self.made(0, effect, (config, &started.owner)))));
+        }
+        Ok(changes)
+    }
+
+    pub(super) fn feedback_delivered(&self, delivered: &payload::FeedbackDelivered) -> Changes {
+        self.session(|session| match &mut session.phase {
+            Phase::Turn(turn) if turn.run == delivered.run => {
+                let carried = std::mem::take(&mut turn.feedback);
+                let fits =
+                    !carried.is_empty() && carried.iter().map(|piece| piece.at).eq(delivered.feedback.iter().copied());
+                fits.then_some(())
+            }
+            _ => None,
+        })
+    }
+
+    pub(super) fn turn_finished(&self, run: &RunId) -> Changes {
+        self.turn_over(run, |session, turn| {
+            session.verdict = Verdict::Pass;
+            session.last_turn = Some(self.seq);
+            session.phase = Phase::Judging(turn.run, None);
+            !matches!(turn.purpose, Purpose::Delivery(_))
+        })
+    }
+
+    pub(super) fn promise_detected(&self, detected: &payload::PromiseDetected) -> Changes {
+        self.session(|session| match &mut session.phase {
+            Phase::Judging(run, claim @ None) if *run == detected.run => {
+                *claim = Some(detected.promise);
+                Some(())
+            }
+            _ => None,
+        })
+    }
+
+    pub(super) fn gate_decided(&self, decided: &payload::GateDecided) -> Changes {
+        self.session(|session| {
+            let fits = matches!(&session.phase, Phase::Judging(run, _) if *run == decided.run);
+            session.retries = decided.retries;
+            session.phase = Phase::Decided(decided.run.clone(), decided.decision.clone());
+            fits.then_some(())
+        })
+    }
+
+    pub(super) fn iteration_completed(&self, run: &RunId) -> Changes {
+        self.session(|session| match &session.phase {
+            Phase::Decided(decided, Decision::Next(next)) if decided == run => {
+                session.failures = 0;
+                session.phase = Phase::Settled(next.clone());
+                Some(())
+            }
+            _ => None,
+        })
+    }
+
+    pub(super) fn iteration_failed(&self, run: &RunId) -> Changes {
+        self.turn_over(run, |session, turn| {
+            session.failures += 1;
+            session.phase = Phase::Settled(Next::Continue);
+            give_back(session, turn.feedback);
+            !matches!(turn.purpose, Purpose::Delivery(_))
+        })
+    }
+
+    /// An iteration may be interrupted in its turn, and before and after it.
+    pub(super) fn iteration_interrupted(&self, run: &RunId) -> Changes {
+        let open = |session: &mut Session| match &session.phase {
+            Phase::Preparing(open) | Phase::Judging(open, _) | Phase::Decided(open, _) if open == run => {
+                session.interrupted += 1;
+                session.phase = Phase::Settled(Next::TakeUp);
+                Some(())
+            }
+            _ => None,
+        };
+        self.session(open).or_else(|_| {
+            self.turn_over(run, |session, turn| {
+                session.interrupted += 1;
+                session.phase = Phase::Settled(Next::TakeUp);
+                give_back(session, turn.feedback);
+                !matches!(turn.purpose, Purpose::Delivery(_))
+            })
+        })
+    }
+
+    /// What a delivery did not bring stays pending. One that was interrupted is made again; one that failed is not.
+    pub(super) fn delivery_over(&self, run: &RunId) -> Changes {
+        let interrupted = matches!(self.envelope.event, crate::Event::DeliveryInterrupted(_));
+        self.turn_over(run, |session, turn| {
+            give_back(session, turn.feedback);
+            let Purpose::Delivery(closing) = turn.purpose else { return false };
+            session.phase = if interrupted { Phase::Settled(Next::Close(closing)) } else { Phase::Closing(closing) };
+            true
+        })
+    }
+
+    pub(super) fn feedback_queued(&self) -> Changes {
+        self.session(|session| {
+            session.pending.push(Piece { at: self.seq, possibly_seen: false });
+            Some(())
+        })
+    }
+
+    /// Ends the turn that runs, if it is this one and `change` takes it.
+    fn turn_over(&self, run: &RunId, change: impl FnOnce(&mut Session, Turn) -> bool) -> Changes {
+        let mut debt = None;
+        let mut changes = self.session(|session| match session.phase.clone() {
+            Phase::Turn(turn) if turn.run == *run => {
+                debt = Some(turn.debt);
+                change(session, turn).then_some(())
+            }
+            _ => None,
+        })?;
+        changes.extend(debt.map(Change::DropDebt));
+        Ok(changes)
+    }
+
+    /// Changes the session of this event, if the event fits the phase that it is in.
+    fn session(&self, change: impl FnOnce(&mut Session) -> Option<()>) -> Changes {
+        let name = self.session_name()?;
+        let Some(mut session) = self.view.session(name)? else {
+            return Err(self.unfit(format!("there is no session `{name}`")));
+        };
+        let phase = session.phase.clone();
+        change(&mut session).ok_or_else(|| self.unfit(format!("session `{name}` is {phase:?}")))?;
+        session.version = self.seq;
+        Ok(vec![Change::PutSession(Box::new(session))])
+    }
+
+    fn session_name(&self) -> Result<&SessionName, ApplyError> {
+        self.envelope.session.as_ref().ok_or_else(|| self.unfit("it names no session".to_owned()))
+    }
+}
+
+/// What a turn carried that did not finish goes back to the head of the queue, marked.
+fn give_back(session: &mut Session, feedback: Vec<Piece>) {
+    let pieces = feedback.into_iter().map(|piece| Piece { possibly_seen: true, ..piece });
+    session.pending.splice(0..0, pieces);
+}

@@ -1,0 +1,71 @@
+//! Commands about the turn that runs: what the agent answered, or why it did not.
+
+use super::Deciding;
+use crate::event::payload;
+use crate::id::RunId;
+use crate::limits::{Limits, check_bytes};
+use crate::promise::Promise;
+use crate::refusal::Refusal;
+use crate::session::{Purpose, Session, Turn};
+
+impl Deciding<'_, '_> {
+    pub(super) fn finish_turn(&mut self, run: &RunId, output: &str, promise: Option<Promise>) -> Result<(), Refusal> {
+        check_bytes("the output", output, Limits::OUTPUT)?;
+        let (session, turn) = self.turn(run)?;
+        let (run, output) = (run.clone(), output.to_owned());
+        if !turn.feedback.is_empty() {
+            let feedback = turn.feedback.iter().map(|piece| piece.at).collect();
+            self.emit_session(&session, payload::FeedbackDelivered { run: run.clone(), feedback })?;
+        }
+        match turn.purpose {
+            Purpose::Delivery(_) => self.emit_session(&session, payload::DeliveryFinished { run, output })?,
+            Purpose::Work | Purpose::SendBack => {
+                self.emit_session(&session, payload::TurnFinished { run: run.clone(), output })?;
+                if let Some(promise) = promise {
+                    self.emit_session(&session, payload::PromiseDetected { run, promise })?;
+                }
+            }
+        }
+        self.advance(&session.name)
+    }
+
+    pub(super) fn fail_turn(&mut self, run: &RunId, error: &str) -> Result<(), Refusal> {
+        check_bytes("the error", error, Limits::REASON)?;
+        let (session, turn) = self.turn(run)?;
+        let (run, error) = (run.clone(), error.to_owned());
+        match turn.purpose {
+            Purpose::Delivery(_) => self.emit_session(&session, payload::DeliveryFailed { run, error })?,
+            Purpose::Work | Purpose::SendBack => {
+                self.emit_session(&session, payload::IterationFailed { run, error })?;
+            }
+        }
+        self.advance(&session.name)
+    }
+
+    pub(super) fn interrupt_turn(&mut self, run: &RunId) -> Result<(), Refusal> {
+        let (session, turn) = self.turn(run)?;
+        let run = run.clone();
+        match turn.purpose {
+            Purpose::Delivery(_) => self.emit_session(&session, payload::DeliveryInterrupted { run })?,
+            Purpose::Work | Purpose::SendBack => {
+                self.emit_session(&session, payload::IterationInterrupted { run })?;
+            }
+        }
+        self.advance(&session.name)
+    }
+
+    /// The turn that the command comes from. One that is over has no say any more.
+    pub(super) fn running_turn(&self) -> Result<Option<RunId>, Refusal> {
+        let Some(run) = self.turn.clone().filter(|_| self.depth == 0) else { return Ok(None) };
+        self.turn(&run).map(|_| Some(run))
+    }
+
+    /// A turn that runs, and its session.
+    fn turn(&self, run: &RunId) -> Result<(Session, Turn), Refusal> {
+        let session = self.session(&run.session)?;
+        match session.turn() {
+            Some(turn) if turn.run == *run => Ok((session.clone(), turn.clone())),
+            _ => Err(Refusal::RunEnded(run.clone())),
+        }
+    }
+}

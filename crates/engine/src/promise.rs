@@ -1,0 +1,120 @@
+//! What an agent claims about its work, read from its final message.
+//!
+//! A tag counts at the start or the end of a line, in any case, outside code fences, quotes and backticks. A line that
+//! follows the same line as in the prompt is an echo of the prompt, and counts for nothing.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+/// A claim. It is never believed without the gates; that the agent is stuck is always believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Promise {
+    Complete,
+    Escalate,
+    Blocked,
+}
+
+const PROMISES: [(Promise, &str); 3] = [
+    (Promise::Complete, "<promise>complete</promise>"),
+    (Promise::Escalate, "<promise>escalate</promise>"),
+    (Promise::Blocked, "<promise>blocked</promise>"),
+];
+
+/// The claim in a message that answers this prompt: COMPLETE before ESCALATE before BLOCKED.
+pub fn detect(message: &str, prompt: &str) -> Option<Promise> {
+    let asked: BTreeSet<(&str, &str)> = pairs(prompt.lines().map(str::trim).filter(|line| !line.is_empty())).collect();
+    let own = pairs(claims(message)).filter(|pair| pair.0.is_empty() || !asked.contains(pair));
+    let lines: Vec<String> = own.map(|(_, line)| line.to_lowercase()).collect();
+    let says = |tag: &str| lines.iter().any(|line| line.starts_with(tag) || line.ends_with(tag));
+    PROMISES.iter().find(|(_, tag)| says(tag)).map(|(promise, _)| *promise)
+}
+
+/// Each line with the one before it.
+fn pairs<'t>(lines: impl Iterator<Item = &'t str>) -> impl Iterator<Item = (&'t str, &'t str)> {
+    lines.scan("", |before, line| Some((std::mem::replace(before, line), line)))
+}
+
+/// A text that quotes others, without anything in it that could be taken for a claim.
+pub fn without_claims(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(place) = rest.to_ascii_lowercase().find("<promise>") {
+        quoted.push_str(&rest[..place]);
+        quoted.push_str("[promise]");
+        rest = &rest[place + "<promise>".len()..];
+    }
+    quoted.push_str(rest);
+    quoted
+}
+
+/// The lines in which an agent speaks for itself.
+fn claims(message: &str) -> impl Iterator<Item = &str> {
+    let mut fence: Option<&str> = None;
+    message.lines().map(str::trim).filter(move |line| {
+        let marks = fence_of(line);
+        match (fence, marks) {
+            (None, Some(marks)) => fence = Some(marks),
+            (Some(open), Some(marks)) if marks.starts_with(open) && marks.len() == line.len() => fence = None,
+            (Some(_), _) => {}
+            (None, None) => return !line.is_empty() && !line.starts_with('>') && !line.starts_with('|'),
+        }
+        false
+    })
+}
+
+/// The marks that open or close a block of code.
+fn fence_of(line: &str) -> Option<&str> {
+    let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+    let length = line.chars().take_while(|next| *next == mark).count();
+    (length >= 3).then(|| &line[..length])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(message: &str, expected: Option<Promise>) {
+        assert_eq!(
+            detect(message, "Mend the pump.\n<promise>COMPLETE</promise>\nThat ends it."),
+            expected,
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_tag_at_the_start_or_the_end_of_a_line_counts() {
+        check("All green.\n<promise>COMPLETE</promise>", Some(Promise::Complete));
+        check("All green. <promise>complete</promise>", Some(Promise::Complete));
+        check("  <Promise>Blocked</Promise> by the network", Some(Promise::Blocked));
+        check("<promise>BLOCKED</promise>\n<promise>COMPLETE</promise>", Some(Promise::Complete));
+        check("<promise>COMPLETE</promise>", Some(Promise::Complete));
+    }
+
+    #[test]
+    fn what_is_shown_or_quoted_or_echoed_does_not() {
+        check("", None);
+        check("I will write <promise>COMPLETE</promise> when it works", None);
+        check("```\n<promise>COMPLETE</promise>\n```", None);
+        check("~~~~ text\n```\n<promise>COMPLETE</promise>\n~~~~", None);
+        check("> <promise>COMPLETE</promise>", None);
+        check("`<promise>COMPLETE</promise>`", None);
+        check("\"<promise>COMPLETE</promise>\"", None);
+        check("You said:\nMend the pump.\n<promise>COMPLETE</promise>\nThat ends it.\nI have not begun.", None);
+        check("<promise>COMPLETED</promise>", None);
+    }
+
+    #[test]
+    fn what_follows_a_block_of_code_counts_again() {
+        check("```sh\ncargo test\n```\n<promise>COMPLETE</promise>", Some(Promise::Complete));
+    }
+
+    #[test]
+    fn quoted_claims_are_taken_apart() {
+        let quoted = without_claims("ä <PROMISE>COMPLETE</promise>\n<promise>x");
+        assert_eq!(quoted, "ä [promise]COMPLETE</promise>\n[promise]x");
+        assert_eq!(detect(&quoted, ""), None);
+    }
+}

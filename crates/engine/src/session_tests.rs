@@ -1,0 +1,354 @@
+//! The list of decisions, by direct call: a session in every phase, and what comes next.
+
+use super::*;
+
+fn session(phase: Phase) -> Session {
+    Session {
+        name: "a".parse().unwrap(),
+        config: ConfigDigest::ZERO,
+        task: None,
+        goal: None,
+        agent: "command:true".to_owned(),
+        terms: Terms { max_iterations: 3, max_hook_retries: 2, max_failures: 2, ..Terms::default() },
+        nonce: 7,
+        owner: "w1".parse().unwrap(),
+        phase,
+        owed: vec![],
+        iteration: 1,
+        interrupted: 0,
+        failures: 0,
+        retries: 0,
+        verdict: Verdict::Pass,
+        pending: vec![],
+        last_turn: None,
+        stopping: None,
+        version: Seq(9),
+    }
+}
+
+fn run() -> RunId {
+    RunId { session: "a".parse().unwrap(), iteration: 1, nonce: 7 }
+}
+
+fn debt() -> DebtId {
+    DebtId { seq: Seq(5), index: 0 }
+}
+
+fn piece() -> Piece {
+    Piece { at: Seq(6), possibly_seen: false }
+}
+
+fn closing(ending: Ending) -> Closing {
+    Closing { ending, reason: None }
+}
+
+fn turn(purpose: Purpose) -> Phase {
+    Phase::Turn(Turn { run: run(), debt: debt(), purpose, feedback: vec![] })
+}
+
+/// Every phase that a session can be in.
+fn phases() -> Vec<Phase> {
+    let close = || Next::Close(closing(Ending::Completed));
+    vec![
+        Phase::Started,
+        Phase::Preparing(run()),
+        turn(Purpose::Work),
+        turn(Purpose::SendBack),
+        turn(Purpose::Delivery(closing(Ending::Limit))),
+        Phase::Judging(run(), None),
+        Phase::Judging(run(), Some(Promise::Complete)),
+        Phase::Decided(run(), Decision::SendBack),
+        Phase::Decided(run(), Decision::Next(Next::Continue)),
+        Phase::Decided(run(), Decision::Next(close())),
+        Phase::Settled(Next::Continue),
+        Phase::Settled(Next::TakeUp),
+        Phase::Settled(close()),
+        Phase::Closing(closing(Ending::Limit)),
+        Phase::Ended(Ending::Completed),
+    ]
+}
+
+/// The ending that a step or a decision leads to, and whether it says why.
+fn ending(closing: &Closing) -> (Ending, bool) {
+    (closing.ending, closing.reason.is_some())
+}
+
+#[test]
+fn each_phase_leads_to_the_next() {
+    let steps: Vec<Step> = phases().into_iter().map(|phase| session(phase).step()).collect();
+    let complete = || Decision::Next(Next::Close(closing(Ending::Completed)));
+    let expected = [
+        Step::StartIteration,
+        Step::StartTurn(run(), Purpose::Work),
+        Step::Wait(Wanted::Turn(debt())),
+        Step::Wait(Wanted::Turn(debt())),
+        Step::Wait(Wanted::Turn(debt())),
+        Step::DecideGate(run(), Decision::Next(Next::Continue)),
+        Step::DecideGate(run(), complete()),
+        Step::StartTurn(run(), Purpose::SendBack),
+        Step::CompleteIteration(run()),
+        Step::CompleteIteration(run()),
+        Step::StartIteration,
+        Step::StartIteration,
+        Step::End(closing(Ending::Completed)),
+        Step::End(closing(Ending::Limit)),
+        Step::Wait(Wanted::Nothing),
+    ];
+    assert_eq!(steps, expected);
+}
+
+#[test]
+fn in_every_phase_the_first_hook_is_waited_for() {
+    let second = DebtId { index: 1, ..debt() };
+    for phase in phases() {
+        let waiting = Session { owed: vec![debt(), second], ..session(phase) };
+        assert_eq!(waiting.step(), Step::Wait(Wanted::Hook(debt())), "{:?}", waiting.phase);
+        assert_eq!(waiting.wanted(), Wanted::Hook(debt()));
+        assert!(!waiting.is_over(), "{:?}", waiting.phase);
+    }
+    assert!(session(Phase::Ended(Ending::Completed)).is_over());
+}
+
+#[test]
+fn stopping_leads_to_the_end_from_every_phase() {
+    let asked = || closing(Ending::Cancelled);
+    let steps: Vec<Step> =
+        phases().into_iter().map(|phase| Session { stopping: Some(asked()), ..session(phase) }.step()).collect();
+    let expected = [
+        Step::End(asked()),
+        Step::InterruptIteration(run()),
+        Step::Wait(Wanted::Turn(debt())),
+        Step::Wait(Wanted::Turn(debt())),
+        Step::Wait(Wanted::Turn(debt())),
+        Step::InterruptIteration(run()),
+        Step::InterruptIteration(run()),
+        Step::InterruptIteration(run()),
+        Step::InterruptIteration(run()),
+        Step::InterruptIteration(run()),
+        Step::End(asked()),
+        Step::End(asked()),
+        Step::End(asked()),
+        Step::End(closing(Ending::Limit)),
+        Step::Wait(Wanted::Nothing),
+    ];
+    assert_eq!(steps, expected);
+}
+
+/// What has begun is still waited for; the hooks of the end itself are run in any case.
+#[test]
+fn stopping_skips_hooks_but_for_those_of_the_end() {
+    for phase in phases() {
+        let over = matches!(phase, Phase::Ended(_));
+        let stopping = Some(closing(Ending::Cancelled));
+        let waiting = Session { owed: vec![debt()], stopping, ..session(phase) };
+        let expected = if over { Step::Wait(Wanted::Hook(debt())) } else { Step::SkipHook(debt()) };
+        assert_eq!(waiting.step(), expected, "{:?}", waiting.phase);
+        assert_eq!(waiting.wanted(), Wanted::Hook(debt()));
+    }
+}
+
+// The gate.
+
+/// What a turn leads to: `send back`, `continue`, or an ending.
+fn judged(claim: Option<Promise>, verdict: Verdict, change: impl FnOnce(&mut Session)) -> String {
+    let mut session = Session { verdict, ..session(Phase::Judging(run(), claim)) };
+    change(&mut session);
+    match session.step() {
+        Step::DecideGate(_, Decision::SendBack) => "send back".to_owned(),
+        Step::DecideGate(_, Decision::Next(Next::Continue)) => "continue".to_owned(),
+        Step::DecideGate(_, Decision::Next(Next::Close(closing))) => match ending(&closing) {
+            (Ending::Completed, false) => "completed".to_owned(),
+            (ending, true) => format!("{ending:?}"),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+const CLAIMS: [Option<Promise>; 4] = [None, Some(Promise::Complete), Some(Promise::Escalate), Some(Promise::Blocked)];
+const VERDICTS: [Verdict; 4] = [Verdict::Pass, Verdict::Fail, Verdict::Block, Verdict::Escalate];
+
+/// One row for each claim, one column for each verdict.
+#[track_caller]
+fn check_gate(change: impl Fn(&mut Session), expected: [[&str; 4]; 4]) {
+    let table = CLAIMS.map(|claim| VERDICTS.map(|verdict| judged(claim, verdict, &change)));
+    assert_eq!(table, expected.map(|row| row.map(str::to_owned)));
+}
+
+const STUCK: [&str; 4] = ["Escalated"; 4];
+
+#[test]
+fn by_default_the_work_is_complete_when_the_agent_says_so_and_every_hook_passes() {
+    check_gate(
+        |_| {},
+        [
+            ["continue", "continue", "send back", "Escalated"],
+            ["completed", "continue", "send back", "Escalated"],
+            STUCK,
+            STUCK,
+        ],
+    );
+}
+
+#[test]
+fn without_a_promise_every_turn_is_a_claim() {
+    check_gate(
+        |session| session.terms.completion = Completion::Gate,
+        [
+            ["completed", "continue", "send back", "Escalated"],
+            ["completed", "continue", "send back", "Escalated"],
+            STUCK,
+            STUCK,
+        ],
+    );
+}
+
+#[test]
+fn hooks_that_fail_are_let_go_where_it_is_not_strict() {
+    check_gate(
+        |session| session.terms.strict = false,
+        [
+            ["continue", "continue", "send back", "Escalated"],
+            ["completed", "completed", "send back", "Escalated"],
+            STUCK,
+            STUCK,
+        ],
+    );
+    check_gate(
+        |session| (session.terms.strict, session.terms.completion) = (false, Completion::Gate),
+        [
+            ["completed", "completed", "send back", "Escalated"],
+            ["completed", "completed", "send back", "Escalated"],
+            STUCK,
+            STUCK,
+        ],
+    );
+}
+
+#[test]
+fn the_agent_is_sent_back_only_so_often() {
+    for (retries, most, expected) in
+        [(0, 2, "send back"), (1, 2, "send back"), (2, 2, "limit"), (3, 2, "limit"), (0, 0, "limit")]
+    {
+        for (on_retry_limit, at_limit) in [(OnRetryLimit::Escalate, "Escalated"), (OnRetryLimit::Complete, "completed")]
+        {
+            for claim in [None, Some(Promise::Complete)] {
+                let given = judged(claim, Verdict::Block, |session| {
+                    session.retries = retries;
+                    session.terms.max_hook_retries = most;
+                    session.terms.on_retry_limit = on_retry_limit;
+                });
+                let expected = if expected == "limit" { at_limit } else { expected };
+                assert_eq!(given, expected, "{retries} of {most}, {on_retry_limit:?}, {claim:?}");
+            }
+        }
+    }
+    // The limit is about blocks, and about nothing else.
+    let at_limit = |session: &mut Session| session.retries = 2;
+    assert_eq!(judged(Some(Promise::Complete), Verdict::Pass, at_limit), "completed");
+    assert_eq!(judged(Some(Promise::Complete), Verdict::Fail, at_limit), "continue");
+    assert_eq!(judged(None, Verdict::Escalate, at_limit), "Escalated");
+}
+
+#[test]
+fn a_verdict_is_the_strictest_of_what_hooks_come_to() {
+    use HookOutcome as O;
+    let of = |outcome| [OnFailure::Ignore, OnFailure::Block, OnFailure::Escalate].map(|on| Verdict::of(outcome, on));
+    for outcome in [O::Success, O::Skip] {
+        assert_eq!(of(outcome), [Verdict::Pass; 3], "{outcome:?}");
+    }
+    assert_eq!(of(O::Block), [Verdict::Block; 3]);
+    for outcome in [O::Failure, O::TimedOut, O::Cancelled, O::Interrupted] {
+        assert_eq!(of(outcome), [Verdict::Fail, Verdict::Block, Verdict::Escalate], "{outcome:?}");
+    }
+    assert!(VERDICTS.is_sorted(), "mildest first");
+}
+
+// Between iterations.
+
+/// What follows an iteration: `None` is another one.
+fn settled(next: Next, change: impl FnOnce(&mut Session)) -> Option<Ending> {
+    let mut session = session(Phase::Settled(next));
+    change(&mut session);
+    match session.step() {
+        Step::StartIteration => None,
+        Step::End(closing) => Some(closing.ending),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn iterations_are_limited_and_interrupted_ones_do_not_count() {
+    for next in [Next::Continue, Next::TakeUp] {
+        let after = |iteration, interrupted| {
+            settled(next.clone(), |session| (session.iteration, session.interrupted) = (iteration, interrupted))
+        };
+        assert_eq!(after(2, 0), None);
+        assert_eq!(after(3, 0), Some(Ending::Limit));
+        assert_eq!(after(4, 0), Some(Ending::Limit));
+        assert_eq!(after(3, 1), None);
+        assert_eq!(after(7, 5), None);
+        assert_eq!(after(8, 5), Some(Ending::Limit));
+    }
+}
+
+#[test]
+fn failures_in_a_row_are_limited_before_iterations_are() {
+    let after = |failures, iteration| {
+        settled(Next::Continue, |session| (session.failures, session.iteration) = (failures, iteration))
+    };
+    assert_eq!(after(1, 1), None);
+    assert_eq!(after(2, 2), Some(Ending::Error));
+    assert_eq!(after(1, 3), Some(Ending::Limit));
+    assert_eq!(after(2, 3), Some(Ending::Error));
+}
+
+/// Zero allows no failure; it does not make one of an iteration that went well.
+#[test]
+fn where_no_failure_is_allowed_the_first_one_ends_it() {
+    let after =
+        |failures| settled(Next::Continue, |session| (session.failures, session.terms.max_failures) = (failures, 0));
+    assert_eq!(after(0), None);
+    assert_eq!(after(1), Some(Ending::Error));
+}
+
+#[test]
+fn what_is_pending_is_delivered_before_the_end_but_for_an_error() {
+    use Ending as E;
+    for ending in [E::Completed, E::Limit, E::Escalated, E::Cancelled, E::Error] {
+        let close = || Closing { ending, reason: Some("so".to_owned()) };
+        let closing = || session(Phase::Settled(Next::Close(close())));
+        let stopped = || Session { stopping: Some(close()), ..session(Phase::Settled(Next::Continue)) };
+        for quiet in [closing(), stopped()] {
+            assert_eq!(quiet.step(), Step::End(close()));
+            let expected = match ending {
+                E::Error => Step::End(close()),
+                _ => Step::StartTurn(run(), Purpose::Delivery(close())),
+            };
+            assert_eq!(Session { pending: vec![piece()], ..quiet }.step(), expected);
+        }
+        // What comes in after the delivery stays.
+        let after = Session { pending: vec![piece()], ..session(Phase::Closing(close())) };
+        assert_eq!(after.step(), Step::End(close()));
+    }
+}
+
+#[test]
+fn limits_deliver_and_failures_do_not() {
+    let pending = || Session { pending: vec![piece()], ..session(Phase::Settled(Next::Continue)) };
+    assert_eq!(pending().step(), Step::StartIteration, "the next iteration will carry it");
+    let limit = Session { iteration: 3, ..pending() };
+    let Step::StartTurn(run, Purpose::Delivery(closing)) = limit.step() else { panic!("{:?}", limit.step()) };
+    assert_eq!((run.iteration, ending(&closing)), (3, (Ending::Limit, true)));
+    let failed = Session { failures: 2, ..pending() };
+    let Step::End(closing) = failed.step() else { panic!("{:?}", failed.step()) };
+    assert_eq!(ending(&closing), (Ending::Error, true));
+}
+
+/// Somebody's wish to end it goes before what the gate had decided.
+#[test]
+fn a_stop_goes_before_any_other_end() {
+    let stopping = Some(closing(Ending::Cancelled));
+    let settled = session(Phase::Settled(Next::Close(closing(Ending::Completed))));
+    assert_eq!(Session { stopping, ..settled }.step(), Step::End(closing(Ending::Cancelled)));
+}

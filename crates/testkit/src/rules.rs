@@ -1,0 +1,89 @@
+//! The rules under which histories run: hooks that go wrong in every way a hook can, and effects of every class.
+
+use std::sync::Arc;
+
+use windlass_engine::{
+    Action, Effects, Event, EventType, Hook, HookClass, HookFault, NewTask, Node, OnFailure, OwedHook, Registry, Rules,
+    TaskAction, TaskId, View, payload,
+};
+
+/// The built-ins, two hooks that go wrong in every way a pure hook can, and effects of every class.
+pub fn rules() -> Rules {
+    let mut registry = Registry::with_builtins();
+    for hook in [failing_hook(), demanding_hook()] {
+        registry.register(hook).expect("the test hooks are well formed");
+    }
+    registry.configure("auto-label-by-keyword", true, None).expect("a built-in");
+    Rules { registry, effects: Some(effects()) }
+}
+
+/// Fails whenever a task is blocked.
+fn failing_hook() -> Hook {
+    hook("fails", EventType::TaskBlocked, Arc::new(|_, _| Err(HookFault::Failed("out of order".to_owned()))))
+}
+
+/// Asks for what is refused whenever a task is updated.
+fn demanding_hook() -> Hook {
+    let handler = |record: &windlass_engine::Record, _: &dyn View| {
+        let Some(task) = record.envelope.node.task() else { return Ok(vec![]) };
+        Ok(vec![
+            Action::UpdateTask { task, action: TaskAction::Ready { after: None } },
+            Action::Log { node: Node::Task(task), event: Event::TaskCompleted(no_result()) },
+            Action::CreateTask(NewTask {
+                depends_on: vec![TaskId(999)],
+                goal: "never".to_owned(),
+                ..NewTask::default()
+            }),
+        ])
+    };
+    hook("demands", EventType::TaskUpdated, Arc::new(handler))
+}
+
+fn no_result() -> payload::TaskCompleted {
+    payload::TaskCompleted { result: None, artifacts: vec![] }
+}
+
+fn hook(name: &str, event: EventType, handler: windlass_engine::Handler) -> Hook {
+    Hook {
+        name: name.to_owned(),
+        events: vec![event],
+        priority: 100,
+        enabled: true,
+        description: String::new(),
+        handler,
+    }
+}
+
+fn effects() -> Effects {
+    let owed = |hook: &str, point: &str, class, on_failure| OwedHook {
+        hook: hook.to_owned(),
+        point: point.to_owned(),
+        class,
+        on_failure,
+    };
+    let hooks = [
+        (EventType::TaskCompleted, vec![owed("gate", "on_task_complete", HookClass::Gate, OnFailure::Block)]),
+        (
+            EventType::TaskStarted,
+            vec![
+                owed("push", "task_started", HookClass::Vcs, OnFailure::Ignore),
+                owed("tell", "task_started", HookClass::Webhook, OnFailure::Ignore),
+                owed("log", "task_started", HookClass::Other, OnFailure::Escalate),
+            ],
+        ),
+        (EventType::IterationStarted, vec![owed("sweep", "pre_iteration", HookClass::Idempotent, OnFailure::Ignore)]),
+        (
+            EventType::TurnFinished,
+            vec![
+                owed("check", "stop", HookClass::Gate, OnFailure::Ignore),
+                owed("lint", "stop", HookClass::Gate, OnFailure::Escalate),
+            ],
+        ),
+        (EventType::IterationCompleted, vec![owed("note", "post_iteration", HookClass::Other, OnFailure::Ignore)]),
+        (EventType::IterationInterrupted, vec![owed("mourn", "on_error", HookClass::Other, OnFailure::Ignore)]),
+        (EventType::SessionEnded, vec![owed("bye", "session_end", HookClass::Other, OnFailure::Ignore)]),
+        (EventType::ConfigRecorded, vec![owed("trust", "config_recorded", HookClass::Other, OnFailure::Ignore)]),
+    ];
+    let owner = "w1".parse().expect("an owner's name");
+    Effects { config: "hooks: {stop: []}".to_owned(), owner, hooks: hooks.into() }
+}
