@@ -82,7 +82,7 @@ fn warn_of_silent_hooks(config: &Config, records: &[Record]) {
         .map(|hook| hook.name.as_str())
         .collect();
     if !silent.is_empty() {
-        Messages::new().warning(&format!("this version runs no hooks yet; not run: {}", silent.join(", ")));
+        Messages::new().warning(&format!("this command runs no hooks yet; not run: {}", silent.join(", ")));
     }
 }
 

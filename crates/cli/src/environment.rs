@@ -24,6 +24,10 @@ pub fn arguments() -> Vec<OsString> {
     env::args_os().collect()
 }
 
+pub fn first_argument() -> Option<OsString> {
+    env::args_os().nth(1)
+}
+
 pub fn working_directory() -> io::Result<PathBuf> {
     env::current_dir()
 }
@@ -51,6 +55,14 @@ pub fn project() -> Option<PathBuf> {
 /// still a value: whoever reads it refuses it.
 pub fn run() -> Option<String> {
     variable("WINDLASS_RUN").map(|value| value.to_string_lossy().into_owned())
+}
+
+/// Everything that programs started from here inherit, but for what Windlass itself says to the ones that it starts.
+pub fn inherited() -> Vec<(OsString, OsString)> {
+    const OURS: [&str; 3] = ["WINDLASS_PROJECT", "WINDLASS_STATE_DIR", "WINDLASS_FAILPOINT"];
+    let ours =
+        |name: &OsString| name.to_str().is_some_and(|name| name.starts_with("WINDLASS_") && !OURS.contains(&name));
+    env::vars_os().filter(|(name, _)| !ours(name)).collect()
 }
 
 /// `WINDLASS_FAILPOINT`: a place at which a test wants this program to fail.

@@ -21,7 +21,14 @@ use std::process::ExitCode;
 
 use crate::output::{Messages, Output, Stop};
 
+/// The first argument of the process that starts agents and gates for us.
+pub const SUPERVISE: &str = "__supervise";
+
 fn main() -> ExitCode {
+    // Before anything else: it is started for every session, and has nothing to do with the rest.
+    if environment::first_argument().is_some_and(|argument| argument == SUPERVISE) {
+        return windlass_process::supervisor::serve();
+    }
     if let Some(place) = environment::failpoint() {
         windlass_store::failpoint::arm(&place);
     }

@@ -91,8 +91,13 @@ pub struct Output {
     json: bool,
     color: bool,
     columns: Option<usize>,
+    /// Whether the terminal shows a line that the next one replaces.
+    passing: bool,
     to: BufWriter<StdoutLock<'static>>,
 }
+
+/// Takes the present line of a terminal away.
+const ERASE: &str = "\r\u{1b}[2K";
 
 impl Output {
     pub fn new(json: bool) -> Self {
@@ -100,7 +105,7 @@ impl Output {
         let color = AutoStream::choice(&stdout) != ColorChoice::Never;
         let size = rustix::termios::tcgetwinsize(&stdout).ok().filter(|size| size.ws_col > 0);
         let columns = size.map(|size| usize::from(size.ws_col));
-        Self { json, color, columns, to: BufWriter::new(stdout.lock()) }
+        Self { json, color, columns, passing: false, to: BufWriter::new(stdout.lock()) }
     }
 
     /// How wide the terminal is. In a pipe nothing is cut.
@@ -119,7 +124,26 @@ impl Output {
 
     /// One line for people.
     pub fn line(&mut self, line: impl Display) -> Done {
+        self.erase()?;
         Ok(writeln!(self.to, "{line}")?)
+    }
+
+    /// One line for people who watch, which the next one replaces. Nobody watches a pipe.
+    pub fn passing(&mut self, line: &str) -> Done {
+        let Some(columns) = self.columns.filter(|_| self.color && !self.json) else { return Ok(()) };
+        self.erase()?;
+        self.passing = true;
+        let line = text::fit(line, columns.saturating_sub(1));
+        write!(self.to, "{}", self.paint(Tone::Faint, line))?;
+        self.flush()
+    }
+
+    /// Takes the passing line away, if there is one.
+    fn erase(&mut self) -> Done {
+        if std::mem::take(&mut self.passing) {
+            write!(self.to, "{ERASE}")?;
+        }
+        Ok(())
     }
 
     /// One object for programs. Control characters are escaped, so that it is harmless on a terminal as well.

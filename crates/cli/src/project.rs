@@ -49,6 +49,16 @@ impl Project {
         self.directory().join("config.yaml")
     }
 
+    /// Who runs programs for the project, one file each.
+    pub fn owners(&self) -> PathBuf {
+        self.directory().join("owners")
+    }
+
+    /// Output that is too long for memory.
+    pub fn records(&self) -> PathBuf {
+        self.directory().join("runs")
+    }
+
     pub fn store_file(&self) -> PathBuf {
         self.directory().join("windlass.db")
     }

@@ -82,6 +82,13 @@ impl Control {
         self.state().order >= Order::Cancel
     }
 
+    /// Lets some time pass, unless it is cut short by `cancel` or `kill`. Says whether it has passed.
+    pub fn wait(&self, time: Duration) -> bool {
+        let quiet = |state: &mut State| state.order == Order::Continue;
+        let waited = self.shared.changed.wait_timeout_while(self.state(), time, quiet);
+        waited.expect("nothing panics while it holds the control").1.timed_out()
+    }
+
     /// The same control for work that is done although the rest was cancelled: only `kill` ends it.
     pub fn resolute(&self) -> Self {
         Self { shared: self.shared.clone(), resolute: true }

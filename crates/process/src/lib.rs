@@ -24,6 +24,7 @@
 mod captured;
 mod control;
 mod course;
+mod environment;
 mod not_started;
 mod os;
 mod program;
@@ -39,6 +40,7 @@ mod wire;
 
 pub use captured::{Captured, Spilled};
 pub use control::Control;
+pub use environment::{Environment, overlay};
 pub use not_started::NotStarted;
 pub use roster::{Roster, Swept, is_alive, sweep};
 pub use run::run;

@@ -17,30 +17,64 @@ use crate::trust;
 Nothing of it is left afterwards.")]
 pub struct Args {}
 
-/// What is shown: a sentence, and the command that shows it.
-const TOUR: &[(&str, &[&str])] = &[
-    ("A project is a directory with .windlass/ in it. This one is temporary.", &["init"]),
+/// What is shown: a sentence, and what shows it.
+const TOUR: &[(&str, Step)] = &[
+    ("A project is a directory with .windlass/ in it. This one is temporary.", Step::Run(&["init"])),
+    ("An agent is any program that reads a prompt. A script plays it here; it says that it is done at once.", AGENT),
+    ("What done means is yours to say. This check sends the agent back, with everything that it prints.", HOOKS),
+    ("A configuration can run programs, so a person has to trust it first.", Step::Run(&["trust", "--yes"])),
     (
-        "Tasks have a goal, labels and a priority; 0 is the most urgent.",
-        &["task", "add", "Write the parser", "--label", "agent", "--priority", "1"],
+        "Now it turns, until the check agrees.",
+        Step::Run(&["run", "Write the parser", "--agent", "command:sh agent.sh"]),
     ),
-    ("A task can wait for others …", &["task", "add", "Write its tests", "--depends", "T1"]),
+    ("Work can be planned: tasks have a goal, labels and a priority; 0 is the most urgent.", {
+        Step::Run(&["task", "add", "Write the printer", "--label", "agent", "--priority", "1"])
+    }),
+    ("A task can wait for others …", Step::Run(&["task", "add", "Write its tests", "--depends", "T1"])),
     (
         "… for as many as it needs.",
-        &["task", "add", "Release 1.0", "--depends", "T1", "--depends", "T2", "--priority", "0"],
+        Step::Run(&["task", "add", "Release 1.0", "--depends", "T1", "--depends", "T2", "--priority", "0"]),
     ),
-    ("What comes first stands on top.", &["task", "graph"]),
-    ("Only what waits for nothing is ready.", &["task", "ready"]),
-    ("A worker takes the next task under a lease.", &["task", "claim", "--owner", "worker-1", "--lease", "10m"]),
-    ("While it holds the task, nobody else completes it.", &["task", "complete", "T1"]),
+    ("What comes first stands on top.", Step::Run(&["task", "graph"])),
+    ("A circle is refused, with the path.", Step::Run(&["task", "depend", "T2", "T3"])),
+    ("A worker takes the next task under a lease.", {
+        Step::Run(&["task", "claim", "--owner", "worker-1", "--lease", "10m"])
+    }),
+    ("While it holds the task, nobody else completes it.", Step::Run(&["task", "complete", "T1"])),
     (
         "Its holder does. T2 becomes ready, and because an agent did it, a review appears.",
-        &["task", "complete", "T1", "--epoch", "1", "--result", "parses everything"],
+        Step::Run(&["task", "complete", "T1", "--epoch", "1", "--result", "prints everything"]),
     ),
-    ("A circle is refused, with the path.", &["task", "depend", "T2", "T3"]),
-    ("Every fact is an event, and every event knows what led to it.", &["events", "--from", "8"]),
-    ("All of it can be verified.", &["doctor"]),
+    ("Every fact is an event, and every event knows what led to it.", Step::Run(&["events", "--task", "T1"])),
+    ("All of it can be verified.", Step::Run(&["doctor"])),
 ];
+
+enum Step {
+    /// A command of ours.
+    Run(&'static [&'static str]),
+    /// A file that is written, and shown.
+    Write(&'static str, &'static str),
+}
+
+const AGENT: Step = Step::Write(
+    "agent.sh",
+    "\
+cat > prompt.txt
+if grep -q 'nobody has tested' prompt.txt; then touch tested; echo 'Now it is tested.'; fi
+echo '<promise>COMPLETE</promise>'
+",
+);
+
+const HOOKS: Step = Step::Write(
+    ".windlass/config.yaml",
+    "\
+hooks:
+  stop:
+    - command: test -e tested || { echo 'nobody has tested the parser' >&2; exit 2; }
+  session_end:
+    - command: echo \"$WINDLASS_SESSION is over\" > notified
+",
+);
 
 pub fn run(_: Args, out: &mut Output) -> Done {
     if out.is_json() {
@@ -48,16 +82,16 @@ pub fn run(_: Args, out: &mut Output) -> Done {
     }
     let directory = Temporary::new()?;
     let context = context(&directory.path);
-    for (sentence, words) in TOUR {
+    for (sentence, step) in TOUR {
         out.line(format_args!("\n{}", out.paint(Tone::Strong, format_args!("# {sentence}"))))?;
-        let shown: Vec<_> =
-            words.iter().map(|w| if w.contains(' ') { format!("\"{w}\"") } else { (*w).to_owned() }).collect();
-        out.line(out.paint(Tone::Name, format_args!("$ windlass {}", shown.join(" "))))?;
-        step(&context, words, out)?;
+        match step {
+            Step::Run(words) => command(&context, words, out)?,
+            Step::Write(name, content) => file(&directory.path.join(name), name, content, out)?,
+        }
     }
     out.line(format_args!("\n{}", out.paint(Tone::Strong, "Now in a project of your own:")))?;
+    out.line("  windlass run \"what you want done\" --agent \"command:claude -p\"")?;
     out.line("  windlass init")?;
-    out.line("  windlass task add \"what you want done\"")?;
     out.line("  windlass --help")
 }
 
@@ -65,8 +99,18 @@ fn context(directory: &Path) -> Context {
     Context { project: Some(directory.to_owned()), directory: directory.to_owned() }
 }
 
+fn file(path: &Path, name: &str, content: &str, out: &mut Output) -> Done {
+    std::fs::write(path, content)
+        .map_err(|error| Failure::new(Code::System, format!("cannot write `{}`", path.display())).caused_by(error))?;
+    out.line(out.paint(Tone::Name, format_args!("$ cat {name}")))?;
+    content.lines().try_for_each(|line| out.line(line))
+}
+
 /// Runs one command. A refusal is part of the tour.
-fn step(context: &Context, words: &[&str], out: &mut Output) -> Done {
+fn command(context: &Context, words: &[&str], out: &mut Output) -> Done {
+    let shown = words.iter().map(|word| if word.contains(' ') { format!("\"{word}\"") } else { (*word).to_owned() });
+    out.line(out.paint(Tone::Name, format_args!("$ windlass {}", shown.collect::<Vec<_>>().join(" "))))?;
+    out.flush()?;
     let line = ["windlass"].iter().chain(words).map(OsString::from).collect();
     let (invocation, _) = args::parse_from(line).map_err(|refused| refused.failure())?;
     match super::run_in(context, invocation.command, out) {

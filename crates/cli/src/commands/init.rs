@@ -31,7 +31,7 @@ windlass.db*
 runs/
 worktrees/
 backups/
-locks/
+owners/
 *.lock
 ";
 
@@ -109,8 +109,18 @@ pub fn prepare(root: &Path) -> Result<Report, Failure> {
     }
     let project = Project { root: root.canonicalize().map_err(cannot)? };
     let found = look(&project);
-    let created = write(&project, &configuration(&found)).map_err(cannot)?;
+    let created = write(&project, Some(&configuration(&found))).map_err(cannot)?;
     Ok(Report { project, created, found })
+}
+
+/// Makes a project without a configuration, where there is none yet.
+pub fn prepare_bare(root: &Path) -> Result<Project, Failure> {
+    let cannot = |error: io::Error| {
+        Failure::new(Code::System, format!("cannot make a project in `{}`", root.display())).caused_by(error)
+    };
+    let project = Project { root: root.canonicalize().map_err(cannot)? };
+    write(&project, None).map_err(cannot)?;
+    Ok(project)
 }
 
 /// The project that is there already: in this directory, or for a linked git worktree in the main one.
@@ -122,10 +132,11 @@ fn existing(root: &Path) -> Result<Option<Project>, Failure> {
 }
 
 /// Writes everything beside its place, then moves it there at once; `false` where somebody else was faster.
-fn write(project: &Project, configuration: &str) -> io::Result<bool> {
+fn write(project: &Project, configuration: Option<&str>) -> io::Result<bool> {
     let beside = project.root.join(format!("{DIRECTORY}.{}.new", std::process::id()));
     fs::create_dir(&beside)?;
-    let moved = fs::write(beside.join("config.yaml"), configuration)
+    let moved = configuration
+        .map_or(Ok(()), |configuration| fs::write(beside.join("config.yaml"), configuration))
         .and_then(|()| fs::write(beside.join(".gitignore"), IGNORED))
         .map(|()| fs::rename(&beside, project.directory()));
     if !matches!(moved, Ok(Ok(()))) {
@@ -185,8 +196,8 @@ fn as_text(report: &Report, untrusted: Option<&Failure>, out: &mut Output) -> Do
     out.line("")?;
     out.line("Next:")?;
     out.line("  windlass config check              what the configuration says")?;
-    out.line("  windlass task add \"what to do\"     the first task")?;
-    out.line("  windlass task ready                what can be worked on")
+    out.line("  windlass run \"what to do\"          have an agent do it")?;
+    out.line("  windlass task add \"what to do\"     or plan it: the first task")
 }
 
 #[cfg(test)]
@@ -247,8 +258,8 @@ mod tests {
     fn whoever_comes_second_changes_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let project = Project { root: directory.path().to_owned() };
-        assert!(write(&project, "version: 1\n").unwrap());
-        assert!(!write(&project, "version: 2\n").unwrap());
+        assert!(write(&project, Some("version: 1\n")).unwrap());
+        assert!(!write(&project, Some("version: 2\n")).unwrap());
         assert_eq!(fs::read_to_string(project.config_file()).unwrap(), "version: 1\n");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }

@@ -7,6 +7,7 @@ mod demo;
 mod doctor;
 mod events;
 mod init;
+mod run;
 mod status;
 mod task;
 mod trust;
@@ -21,10 +22,12 @@ use crate::output::{Output, Stop};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// A tour in a temporary directory: a project, tasks, dependencies, and their events
+    /// A tour in a temporary directory: the loop with a check that holds, tasks, dependencies, events
     Demo(demo::Args),
     /// Make a project: look around, write a commented configuration, and trust it
     Init(init::Args),
+    /// Have an agent work until the work is done
+    Run(run::Args),
     /// Where things stand
     Status(status::Args),
     /// The tasks and what they wait for
@@ -58,6 +61,7 @@ pub fn run(invocation: Invocation, out: &mut Output) -> Result<u8, Stop> {
 pub fn run_in(context: &Context, command: Command, out: &mut Output) -> Result<u8, Stop> {
     match command {
         Command::Doctor(args) => return doctor::run(context, args, out),
+        Command::Run(args) => return run::run(context, args, out),
         Command::Demo(args) => demo::run(args, out),
         Command::Init(args) => init::run(context, args, out),
         Command::Status(args) => status::run(context, args, out),

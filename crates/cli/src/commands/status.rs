@@ -1,7 +1,7 @@
 //! `windlass status`
 
 use serde_json::json;
-use windlass_engine::{State, Task};
+use windlass_engine::{Session, State, Task};
 use windlass_store::TaskFilter;
 
 use crate::context::Context;
@@ -38,6 +38,15 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     let active = attention(&[State::Active, State::Submitted])?;
     let stuck = attention(&[State::Blocked, State::Failed])?;
     let debts = snapshot.debts().map_err(remedy::store)?;
+    let sessions = snapshot.sessions().map_err(remedy::store)?;
+    let sessions: Vec<(Session, bool)> = sessions
+        .into_iter()
+        .filter(|session| !session.is_over())
+        .map(|session| {
+            let alive = windlass_process::is_alive(&opened.project.owners(), session.owner.as_str());
+            (session, alive)
+        })
+        .collect();
     let events = opened.store.head().map_err(remedy::store)?;
     if out.is_json() {
         let tasks: serde_json::Map<_, _> =
@@ -49,6 +58,12 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
             "ready": ready,
             "active": active,
             "stuck": stuck,
+            "sessions": sessions.iter().map(|(session, alive)| json!({
+                "name": session.name,
+                "goal": session.goal,
+                "iteration": session.iteration,
+                "running": alive,
+            })).collect::<Vec<_>>(),
             "owed": debts.len(),
             "events": events,
         }));
@@ -66,12 +81,33 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     let line =
         if line.is_empty() { "none yet; `windlass task add GOAL` makes one".to_owned() } else { line.join(", ") };
     out.line(format_args!("{}    {line}", out.paint(Tone::Strong, "tasks")))?;
+    unfinished(&sessions, out)?;
     section("at work", &active, out)?;
     section("needs a person", &stuck, out)?;
     section("next", &ready, out)?;
     if !debts.is_empty() {
         let owed = if debts.len() == 1 { "piece of work is" } else { "pieces of work are" };
         out.line(format_args!("\n{} {owed} owed", debts.len()))?;
+    }
+    Ok(())
+}
+
+/// Sessions that somebody runs, or could go on with.
+fn unfinished(sessions: &[(Session, bool)], out: &mut Output) -> Done {
+    if sessions.is_empty() {
+        return Ok(());
+    }
+    out.line(format_args!("\n{}", out.paint(Tone::Strong, "sessions")))?;
+    for (session, alive) in sessions {
+        let (tone, word) = match alive {
+            true => (Tone::Name, "running"),
+            false => (Tone::Warning, "left; the same command goes on with it"),
+        };
+        let name = out.paint(Tone::Strong, &session.name);
+        out.line(format_args!("{name}  iteration {}, {}", session.iteration, out.paint(tone, word)))?;
+        let goal = session.goal.as_deref().unwrap_or_default();
+        let goal = text::fit(goal, out.columns().unwrap_or(usize::MAX).saturating_sub(2));
+        out.line(format_args!("  {}", out.paint(Tone::Faint, goal)))?;
     }
     Ok(())
 }

@@ -37,9 +37,10 @@ use windlass_engine::Digest;
 
 pub use self::check::AGENTS;
 pub use self::content::Workflow;
+pub use self::entry::OnFailure;
 pub use self::error::ConfigError;
-pub use self::file::{Roles, Settings};
-pub use self::hooks::{Hook, Kind};
+pub use self::file::{Completion, OnRetryLimit, Roles, Settings};
+pub use self::hooks::{Hook, Kind, Scope};
 pub use self::point::Point;
 pub use self::schema::schema;
 pub use self::span::Span;
@@ -52,6 +53,7 @@ pub struct Config {
     file: PathBuf,
     /// Of the bytes that were read; `None` where there is no file.
     digest: Option<Digest>,
+    text: String,
     pub settings: Settings,
     /// In the order of definition.
     pub hooks: Vec<Hook>,
@@ -100,12 +102,28 @@ impl Config {
     pub fn read(file: &Path) -> Result<Self, ConfigError> {
         let bytes = source::read(file)?;
         let text = source::decode(file, &bytes)?;
+        Ok(Self { digest: Some(Digest::of(&bytes)), ..Self::of(file, text)? })
+    }
+
+    /// The configuration that a file once held.
+    pub fn of(file: &Path, text: &str) -> Result<Self, ConfigError> {
         let (settings, hooks) = parse(text).map_err(|problem| ConfigError::in_text(file, text, problem))?;
-        Ok(Self { file: file.to_owned(), digest: Some(Digest::of(&bytes)), settings, hooks })
+        let digest = Some(Digest::of(text.as_bytes()));
+        Ok(Self { file: file.to_owned(), digest, text: text.to_owned(), settings, hooks })
+    }
+
+    /// What the file holds, empty where there is none.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What a project without a file has.
+    pub fn absent(project: &Project) -> Self {
+        Self::missing(project.config_file())
     }
 
     fn missing(file: PathBuf) -> Self {
-        Self { file, digest: None, settings: Settings::default(), hooks: Vec::new() }
+        Self { file, digest: None, text: String::new(), settings: Settings::default(), hooks: Vec::new() }
     }
 
     pub fn file(&self) -> &Path {

@@ -1,0 +1,150 @@
+//! Any program as an agent: the prompt on its standard input, the answer on its standard output.
+//!
+//! Each prompt is a new process, so nothing is remembered: the prompt has to say everything.
+
+use std::fmt::{self, Display};
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Duration;
+
+use windlass_process::{Capture, Environment, Exit, Finished, Invocation, NotStarted, Spec, Spill};
+
+/// How long an agent may take to end once it is asked to.
+const GRACE: Duration = Duration::from_secs(10);
+/// What is kept of an answer, from its start and from its end: the end is where an agent says how it went.
+const HEAD: usize = 16 * 1024;
+const TAIL: usize = 40 * 1024;
+/// The most that is kept of a stream in a file.
+const SPILLED: u64 = 256 * 1024 * 1024;
+
+/// Not the name of an agent that can be driven.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParseAgentError(String);
+
+impl Display for ParseAgentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is no agent that this version can drive", self.0)
+    }
+}
+
+impl std::error::Error for ParseAgentError {}
+
+/// A program that answers prompts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandAgent {
+    /// A script for the shell.
+    pub command: String,
+}
+
+impl FromStr for CommandAgent {
+    type Err = ParseAgentError;
+
+    /// `command:CMD`
+    fn from_str(text: &str) -> Result<Self, ParseAgentError> {
+        match text.strip_prefix("command:").filter(|command| !command.trim().is_empty()) {
+            Some(command) => Ok(Self { command: command.to_owned() }),
+            None => Err(ParseAgentError(text.to_owned())),
+        }
+    }
+}
+
+impl Display for CommandAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "command:{}", self.command)
+    }
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// What it said last.
+    Said(String),
+    /// This turn failed; another may not.
+    Failed(String),
+    /// It cannot be started at all.
+    Broken(String),
+    Cancelled,
+}
+
+impl CommandAgent {
+    /// A run that answers a prompt.
+    pub fn spec(&self, prompt: &str, directory: &Path, environment: Environment, spill: &Path) -> Spec {
+        Spec {
+            invocation: Invocation::Shell(self.command.clone().into()),
+            directory: directory.to_owned(),
+            environment,
+            stdin: prompt.as_bytes().to_vec(),
+            timeout: None,
+            grace: GRACE,
+            capture: Capture { head: HEAD, tail: TAIL, spill: Some(Spill { path: spill.to_owned(), cap: SPILLED }) },
+        }
+    }
+
+    /// What the end of such a run means. An exit code of 0 says only that there is an answer.
+    pub fn answer(&self, ran: &Result<Finished, NotStarted>) -> Answer {
+        let finished = match ran {
+            Err(error) => return Answer::Broken(error.to_string()),
+            Ok(finished) => finished,
+        };
+        let said = || finished.stdout.text();
+        match finished.exit {
+            Exit::Code(0) => Answer::Said(said()),
+            // The shell's own words for a program that is not there, or is none.
+            Exit::Code(126 | 127) => Answer::Broken(last_words(finished, "the program cannot be started")),
+            Exit::Code(code) => Answer::Failed(last_words(finished, &format!("exit {code}"))),
+            Exit::Signal(signal) => Answer::Failed(last_words(finished, &format!("ended by signal {signal}"))),
+            Exit::TimedOut => Answer::Failed("timed out".to_owned()),
+            Exit::Cancelled => Answer::Cancelled,
+            Exit::Lost => Answer::Failed("its supervisor died".to_owned()),
+        }
+    }
+}
+
+/// How it ended, with the last line that it wrote about it.
+fn last_words(finished: &Finished, end: &str) -> String {
+    let (stderr, stdout) = (finished.stderr.text(), finished.stdout.text());
+    let last = |text: &'_ str| text.lines().rfind(|line| !line.trim().is_empty()).map(str::to_owned);
+    match last(&stderr).or_else(|| last(&stdout)) {
+        Some(line) => format!("{end}: {}", line.trim()),
+        None => end.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_process::Captured;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(exit: Exit, stdout: &str, stderr: &str, expected: Answer) {
+        let captured =
+            |text: &str| Captured { head: text.as_bytes().to_vec(), total: text.len() as u64, ..Captured::default() };
+        let (stdout, stderr) = (captured(stdout), captured(stderr));
+        let agent: CommandAgent = "command:agent".parse().expect("a command");
+        let ran = Ok(Finished { exit, stdout, stderr, leaky: false, took: Duration::ZERO });
+        assert_eq!(agent.answer(&ran), expected);
+    }
+
+    #[test]
+    fn ends_are_told_apart() {
+        check(Exit::Code(0), "done\n", "noise\n", Answer::Said("done\n".to_owned()));
+        check(Exit::Code(1), "half\n", "no network\n\n", Answer::Failed("exit 1: no network".to_owned()));
+        check(Exit::Code(3), "half\n", "", Answer::Failed("exit 3: half".to_owned()));
+        check(Exit::Code(127), "", "sh: 1: nope: not found\n", {
+            Answer::Broken("the program cannot be started: sh: 1: nope: not found".to_owned())
+        });
+        check(Exit::Signal(9), "", "", Answer::Failed("ended by signal 9".to_owned()));
+        check(Exit::Cancelled, "half", "", Answer::Cancelled);
+    }
+
+    #[test]
+    fn an_agent_reads_what_it_prints() {
+        for text in ["command:claude -p", "command:sh -c 'x:y'"] {
+            assert_eq!(text.parse::<CommandAgent>().map(|agent| agent.to_string()), Ok(text.to_owned()));
+        }
+        for text in ["", "command:", "command: ", "claude", "acp:x"] {
+            assert!(text.parse::<CommandAgent>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Drivers: how a prompt becomes a run of an agent, and what its end means.
+//!
+//! Not here: what is said in a prompt (`engine`), starting programs (`process`), when an agent is asked (`runner`).
+
+mod command;
+
+pub use command::{Answer, CommandAgent, ParseAgentError};

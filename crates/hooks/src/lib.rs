@@ -1,0 +1,41 @@
+//! Command hooks: what one is given, how it is run, and what its end means.
+//!
+//! ```text
+//! Hook + Call ─ call ─► process::Spec ─ run elsewhere ─► Finished ─ answer ─► Answer: outcome, message, feedback
+//! ```
+//!
+//! Invariants:
+//! - Text from outside never becomes shell text: it travels in the payload and in variables.
+//! - What a hook wrote is cleaned and cut before anybody else sees it.
+//!
+//! Not here: which hooks are owed when (`engine`), starting programs (`process`), the log.
+
+mod answer;
+mod call;
+mod text;
+
+use std::time::Duration;
+
+pub use answer::{Answer, answer};
+pub use call::Call;
+pub use text::{clean, cut};
+
+/// A command that runs at a point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hook {
+    pub name: String,
+    /// A script for the shell.
+    pub command: String,
+    pub timeout: Duration,
+    /// Whether its output reaches the agent.
+    pub pipes: bool,
+    /// Bytes of output that are kept for the agent.
+    pub max_output: usize,
+}
+
+/// Whether a point's verdict decides what happens next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Gate,
+    Observer,
+}

@@ -1,0 +1,22 @@
+//! What the loop needs from whoever runs it: the clock, randomness, and an ear.
+
+use std::io;
+
+use windlass_engine::{Record, Timestamp};
+use windlass_process::Stream;
+
+/// Something that happened, for whoever watches.
+#[derive(Debug, Clone, Copy)]
+pub enum Told<'a> {
+    /// It is in the log.
+    Event(&'a Record),
+    /// An agent or a hook wrote this.
+    Output(Stream, &'a [u8]),
+}
+
+/// The world as the loop sees it.
+pub struct Outside<'a> {
+    pub now: &'a dyn Fn() -> Timestamp,
+    pub random: &'a dyn Fn() -> io::Result<u128>,
+    pub tell: &'a mut dyn FnMut(Told<'_>),
+}

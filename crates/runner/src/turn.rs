@@ -1,0 +1,124 @@
+//! Giving the agent the word.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use windlass_agents::Answer;
+use windlass_engine::{
+    Command, Completion, DebtId, Ending, Event, Limits, Note, Prompt, Purpose, Session, Turn, detect, payload,
+};
+use windlass_hooks::{clean, cut};
+use windlass_process::{Environment, overlay};
+
+use crate::{Resolve, RunError, Runner, Way};
+
+/// How long the agent may take over what is said to it after the end was asked for.
+const LAST_WORD: Duration = Duration::from_secs(60);
+
+/// How long to wait after the first failure, and at most.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// How much of its last answer an agent is reminded of.
+const REMEMBERED: usize = 4 * 1024;
+
+impl Runner<'_> {
+    /// Has the agent answer, unless whoever asked it before us died while it did.
+    pub(crate) fn turn(&mut self, session: &Session, debt: DebtId) -> Result<(), RunError> {
+        if !self.is_ours(debt)? {
+            return Ok(());
+        }
+        let Some(turn) = session.turn() else { return Err(RunError::Stuck(session.name.clone())) };
+        let delivery = matches!(turn.purpose, Purpose::Delivery(_));
+        let run = turn.run.clone();
+        if session.stopping.is_some() && !delivery {
+            return self.give(&Command::InterruptTurn { run }).map(drop);
+        }
+        if session.failures > 0 && !delivery && !self.control.wait(back_off(session.failures)) {
+            // The end was asked for meanwhile.
+            return Ok(());
+        }
+        let prompt = self.prompt(session, turn)?;
+        let command = match self.ask(session, turn, &prompt)? {
+            Answer::Said(text) => {
+                // A claim that only a terminal would hide is no claim either.
+                let text = clean(&text);
+                let promise = detect(&text, &prompt);
+                Command::FinishTurn { run, output: cut(&text, Limits::OUTPUT), promise }
+            }
+            Answer::Failed(error) => Command::FailTurn { run, error: cut(&clean(&error), Limits::REASON) },
+            Answer::Broken(error) if delivery => Command::FailTurn { run, error },
+            Answer::Broken(error) => {
+                let (name, reason) = (session.name.clone(), Some(cut(&clean(&error), Limits::REASON)));
+                self.give(&Command::StopSession { name, ending: Ending::Error, reason })?;
+                Command::InterruptTurn { run }
+            }
+            Answer::Cancelled if session.stopping.is_some() => return Err(RunError::Killed),
+            Answer::Cancelled => {
+                self.stop_if_cancelled(session.clone())?;
+                Command::InterruptTurn { run }
+            }
+        };
+        self.give(&command).map(drop)
+    }
+
+    fn ask(&mut self, session: &Session, turn: &Turn, prompt: &str) -> Result<Answer, RunError> {
+        let records = self.settings.records.join(format!("{}", turn.debt));
+        let agent = self.settings.agent.clone();
+        let mut spec = agent.spec(prompt, &self.settings.directory, self.variables(session, turn), &records);
+        let resolve = match session.stopping {
+            Some(_) => {
+                spec.timeout = Some(LAST_WORD);
+                Resolve::Resolute
+            }
+            None => Resolve::Cancellable,
+        };
+        let ran = self.start(&spec, Way::Supervised, resolve)?;
+        Ok(agent.answer(&ran))
+    }
+
+    fn variables(&self, session: &Session, turn: &Turn) -> Environment {
+        let told: [(&str, OsString); 4] = [
+            ("WINDLASS_SESSION", session.name.as_str().into()),
+            ("WINDLASS_ITERATION", session.iteration.to_string().into()),
+            ("WINDLASS_RUN", turn.run.to_string().into()),
+            ("WINDLASS_PROJECT_DIR", self.settings.directory.clone().into()),
+        ];
+        overlay(&self.settings.environment, told)
+    }
+
+    fn prompt(&self, session: &Session, turn: &Turn) -> Result<String, RunError> {
+        let pieces = turn.feedback.iter().map(|piece| match self.event(piece.at)?.envelope.event {
+            Event::FeedbackQueued(queued) => Ok((queued, piece.possibly_seen)),
+            _ => Err(RunError::MissingEvent(piece.at)),
+        });
+        let pieces: Vec<(payload::FeedbackQueued, bool)> = pieces.collect::<Result<_, RunError>>()?;
+        let last_output = self.last_output(session)?.map(|output| cut(&output, REMEMBERED));
+        let prompt = Prompt {
+            goal: session.goal.as_deref().unwrap_or_default(),
+            purpose: &turn.purpose,
+            iteration: session.iteration,
+            last_output: last_output.as_deref(),
+            feedback: pieces.iter().map(|(queued, seen)| note(queued, *seen)).collect(),
+            asks_for_promise: session.terms.completion == Completion::Promise,
+        };
+        Ok(prompt.text())
+    }
+
+    /// What the agent said at the end of its last finished turn.
+    pub(crate) fn last_output(&self, session: &Session) -> Result<Option<String>, RunError> {
+        let Some(at) = session.last_turn else { return Ok(None) };
+        match self.event(at)?.envelope.event {
+            Event::TurnFinished(finished) => Ok(Some(finished.output)),
+            _ => Err(RunError::MissingEvent(at)),
+        }
+    }
+}
+
+/// How long to wait after so many failures in a row.
+fn back_off(failures: u32) -> Duration {
+    FIRST_WAIT.saturating_mul(2_u32.saturating_pow(failures - 1)).min(LONGEST_WAIT)
+}
+
+fn note(queued: &payload::FeedbackQueued, possibly_seen: bool) -> Note<'_> {
+    Note { source: &queued.source, text: &queued.text, possibly_seen }
+}
