@@ -194,7 +194,7 @@ fn a_hook_that_is_not_run_yet_says_so() {
     world.write(".windlass/config.yaml", config);
     assert_snapshot!(world.run(&["task", "complete", "T1"]), @"
     T1  completed  P2  One
-    warning: this version runs no hooks yet; not run: mark
+    warning: this command runs no hooks yet; not run: mark
     ");
     assert!(!world.path("ran").exists());
 }

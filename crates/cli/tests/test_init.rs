@@ -19,8 +19,8 @@ fn a_project_is_made_and_looked_at() {
 
     Next:
       windlass config check              what the configuration says
-      windlass task add "what to do"     the first task
-      windlass task ready                what can be worked on
+      windlass run "what to do"          have an agent do it
+      windlass task add "what to do"     or plan it: the first task
     "#);
     assert_snapshot!(world.run(&["init"]), @"
     There is a project already: $WORK
@@ -36,7 +36,7 @@ fn a_project_is_made_and_looked_at() {
         task types  none
         agents      none
 
-    checked for form only; this version runs no hooks yet:
+    checked for form only; this version does not run these yet:
       before_submit[0]
         create_pr (git: push the branch, and open a change on the forge)
     ");
@@ -51,7 +51,7 @@ fn programs_read_the_same() {
     assert_snapshot!(world.run(&["init", "--json"]), @r#"{"config":"$WORK/.windlass/config.yaml","created":true,"found":{"agents":[],"git":null,"tests":"go test ./..."},"project":"$WORK"}"#);
     assert_snapshot!(world.run(&["init", "--json"]), @r#"{"config":"$WORK/.windlass/config.yaml","created":false,"found":{"agents":[],"git":null,"tests":"go test ./..."},"project":"$WORK"}"#);
     world.ok(&["task", "add", "One", "--label", "bug"]);
-    assert_snapshot!(world.run(&["status", "--json"]), @r#"{"active":[],"events":2,"owed":0,"project":"$WORK","ready":[{"createdAt":"<time>","deliverables":[],"epoch":0,"goal":"One","id":"T1","labels":["bug"],"lastEvent":2,"openDependencies":0,"priority":2,"state":"ready","updatedAt":"<time>","version":2}],"stuck":[],"tasks":{"active":0,"blocked":0,"completed":0,"created":0,"deleted":0,"failed":0,"needs_continuation":0,"ready":1,"submitted":0},"trust":"trusted"}"#);
+    assert_snapshot!(world.run(&["status", "--json"]), @r#"{"active":[],"events":2,"owed":0,"project":"$WORK","ready":[{"createdAt":"<time>","deliverables":[],"epoch":0,"goal":"One","id":"T1","labels":["bug"],"lastEvent":2,"openDependencies":0,"priority":2,"state":"ready","updatedAt":"<time>","version":2}],"sessions":[],"stuck":[],"tasks":{"active":0,"blocked":0,"completed":0,"created":0,"deleted":0,"failed":0,"needs_continuation":0,"ready":1,"submitted":0},"trust":"trusted"}"#);
 }
 
 #[test]
@@ -133,8 +133,8 @@ fn a_messy_repository_is_no_obstacle() {
 
     Next:
       windlass config check              what the configuration says
-      windlass task add "what to do"     the first task
-      windlass task ready                what can be worked on
+      windlass run "what to do"          have an agent do it
+      windlass task add "what to do"     or plan it: the first task
     "#);
 }
 

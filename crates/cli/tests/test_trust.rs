@@ -117,7 +117,7 @@ fn lay_traps(world: &World) {
 }
 
 #[test]
-fn no_command_starts_a_program() {
+fn no_command_but_run_starts_a_program() {
     let world = World::empty();
     lay_traps(&world);
     world.write("Cargo.toml", "");
@@ -151,12 +151,14 @@ fn no_command_starts_a_program() {
             "doctor",
             "doctor --rebuild",
             "completions bash",
-            "demo",
             "init",
         ] {
             let words: Vec<_> = words.split(' ').collect();
             // The second round finds other tasks: what is refused may start nothing either.
             world.run(&words);
+        }
+        if trust == "--revoke" {
+            assert_eq!(world.run(&["run", "x", "--agent", "command:sh agent.sh"]).code, 64);
         }
         world.ok(&["backup", &format!("copy{trust}.db")]);
         world.ok(&["doctor", "--export", &format!("events{trust}.jsonl")]);

@@ -18,8 +18,8 @@ pub const WINDLASS: &str = env!("CARGO_BIN_EXE_windlass");
 
 /// What the documents and the tests call besides.
 const TOOLS: &[&str] = &[
-    "cat", "cp", "cut", "git", "grep", "head", "jq", "ls", "mkdir", "mv", "printf", "rm", "rmdir", "sed", "setpriv",
-    "sh", "sort", "tail", "tr", "wc",
+    "cat", "cp", "cut", "git", "grep", "head", "jq", "ls", "mkdir", "mkfifo", "mv", "printf", "rm", "rmdir", "sed",
+    "setpriv", "setsid", "sh", "sleep", "sort", "tail", "touch", "tr", "wc",
 ];
 
 /// A home, a state directory and a working directory of its own.

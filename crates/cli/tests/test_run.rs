@@ -1,0 +1,408 @@
+//! `windlass run`: the loop with real agents and hooks, as far as shell scripts are any
+
+use std::fs;
+use std::io::Read;
+use std::process::{Child, Stdio};
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::support::World;
+
+/// A project whose agent is a script: it gets the number of its turn as `$turn`, and its prompts are kept as `prompt.1`, …
+fn world(config: &str, agent: &str) -> World {
+    let world = World::empty();
+    world.write(
+        "agent.sh",
+        format!("turn=$(($(cat turns 2>/dev/null || echo 0) + 1)); echo $turn > turns; cat > prompt.$turn\n{agent}\n"),
+    );
+    if !config.is_empty() {
+        world.write(".windlass/config.yaml", config);
+        world.ok(&["trust", "--yes"]);
+    }
+    world
+}
+
+const RUN: &[&str] = &["run", "Mend the pump", "--agent", "command:sh agent.sh"];
+
+impl World {
+    fn prompt(&self, turn: u32) -> String {
+        fs::read_to_string(self.path(&format!("prompt.{turn}"))).unwrap_or_default()
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    fn told(&self, kind: &str) -> Vec<Value> {
+        self.lines(&["events", "--type", kind])
+    }
+}
+
+#[test]
+fn a_directory_and_an_agent_are_enough() {
+    let world = world("", "echo \"turn $turn\"; test $turn -lt 3 || echo '<promise>COMPLETE</promise>'");
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_snapshot!(ran.stdout, @r"
+    session mend-the-pump-e01275de
+      command:sh agent.sh, at most 25 iterations
+    iteration 1
+      agent: turn 1
+    iteration 2
+      agent: turn 2
+    iteration 3
+      agent: turn 3
+      the agent says that it is done
+    complete after 3 iterations
+    ");
+    assert!(world.prompt(1).starts_with("Mend the pump\n\nWhen the goal is reached"), "{}", world.prompt(1));
+    assert!(world.prompt(2).contains("```text\nturn 1\n```"), "{}", world.prompt(2));
+}
+
+/// The lifecycle of the six points, but for the two that come with tasks and errors.
+#[test]
+fn hooks_run_where_they_should_and_their_output_reaches_the_agent_once() {
+    let config = "
+hooks:
+  session_start:
+    - command: echo from the start
+      pipe_output: true
+    - command: echo silent
+  pre_iteration:
+    - command: echo before {{iteration}}
+      pipe_output: true
+  post_iteration:
+    - command: echo after {{iteration}}; echo oops >&2; exit 3
+      pipe_output: true
+  session_end:
+    - command: echo \"$WINDLASS_SESSION $WINDLASS_ITERATION $WINDLASS_EVENT\" > ended
+";
+    let world = world(config, "echo turn $turn");
+    let ran = world.run(&[RUN, &["--max-iterations", "2"]].concat());
+    assert_eq!(ran.code, 3, "{ran}");
+    assert_snapshot!(ran.stdout, @r"
+    session mend-the-pump-e01275de
+      command:sh agent.sh, at most 2 iterations
+      session_start[0] ok
+      session_start[1] ok
+    iteration 1
+      pre_iteration[0] ok
+      the agent gets 2 pieces of feedback
+      agent: turn 1
+      post_iteration[0] failed: exit 3
+    iteration 2
+      pre_iteration[0] ok
+      the agent gets 2 pieces of feedback
+      agent: turn 2
+      post_iteration[0] failed: exit 3
+      final delivery of one piece of feedback
+      agent: turn 3
+    ended after 2 iterations: not complete, and 2 iterations are the limit
+      session_end[0] ok
+    ");
+    let fed = |turn: u32| -> Vec<String> {
+        let prompt = world.prompt(turn);
+        let texts = prompt.split("[Hook feedback]").skip(1).map(|part| part.split("```").nth(1).unwrap().to_owned());
+        texts.map(|text| text.trim_start_matches("text\n").trim_end().to_owned()).collect()
+    };
+    assert_eq!(fed(1), ["from the start", "before 1"]);
+    assert_eq!(fed(2), ["after 1\noops\n[exit 3]", "before 2"]);
+    assert_eq!(fed(3), ["after 2\noops\n[exit 3]"]);
+    assert_eq!(world.read("ended"), "mend-the-pump-e01275de 2 session_ended\n");
+}
+
+#[test]
+fn a_stop_hook_sends_the_agent_back_until_it_is_content() {
+    let config = "
+hooks:
+  stop:
+    - command: |
+        test -e fixed && exit 0
+        echo 'test_login failed'; echo '2 of 9 tests failed' >&2; exit 2
+";
+    let world = world(config, "test $turn -lt 3 || touch fixed; echo '<promise>COMPLETE</promise>'");
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_snapshot!(ran.stdout, @r"
+    session mend-the-pump-e01275de
+      command:sh agent.sh, at most 25 iterations
+    iteration 1
+      the agent says that it is done
+      stop[0] blocks
+      sent back, for the first time
+      the agent gets one piece of feedback
+      the agent says that it is done
+      stop[0] blocks
+      sent back, for the second time
+      the agent gets one piece of feedback
+      the agent says that it is done
+      stop[0] ok
+    complete after one iteration
+    ");
+    assert!(
+        world.prompt(2).contains("[Hook feedback] stop[0]:\n```text\n2 of 9 tests failed\n\ntest_login failed\n```")
+    );
+}
+
+#[test]
+fn a_gate_that_never_opens_ends_with_a_person() {
+    let config = "
+limits: {max_hook_retries: 2}
+hooks:
+  stop: [{command: exit 2}]
+  session_end: [{command: touch ended}]
+";
+    let world = world(config, "echo '<promise>COMPLETE</promise>'");
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 4, "{ran}");
+    assert!(ran.stdout.contains("a person is needed after one iteration: stop hooks still block after"), "{ran}");
+    assert!(world.path("ended").exists());
+    // The first, two send-backs, and the delivery of what the last block said.
+    assert_eq!(world.read("turns"), "4\n");
+}
+
+#[test]
+fn a_stop_hook_that_fails_by_itself_is_no_pass() {
+    let config = "hooks: {stop: [{command: 'test -e ok || { echo no compiler >&2; exit 1; }'}]}";
+    let world = world(config, "test $turn -lt 2 || touch ok; echo '<promise>COMPLETE</promise>'");
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("complete after 2 iterations"), "{ran}");
+    assert!(world.prompt(2).contains("no compiler\n[exit 1]"), "{}", world.prompt(2));
+}
+
+#[test]
+fn with_completion_by_gate_no_promise_is_asked_for() {
+    let config = "completion: gate\nhooks: {stop: [{command: test -e done || exit 2}]}";
+    let world = world(config, "test $turn -lt 2 || touch done");
+    assert_eq!(world.run(RUN).code, 0);
+    assert!(!world.prompt(1).contains("promise"), "{}", world.prompt(1));
+}
+
+#[test]
+fn an_agent_that_asks_for_a_person_gets_one() {
+    let world = world("", "echo 'I need a key.'; echo '<promise>BLOCKED</promise>'");
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 4, "{ran}");
+    assert!(ran.stdout.contains("a person is needed after one iteration: the agent says it is blocked"), "{ran}");
+}
+
+#[test]
+fn failing_turns_are_bounded_and_keep_the_feedback() {
+    let config = "hooks: {session_start: [{command: echo remember this, pipe_output: true}]}";
+    let world = world(config, "echo 'no network' >&2; exit 7");
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 1, "{ran}");
+    assert_eq!(ran.stdout.matches("failed: exit 7: no network").count(), 3, "{ran}");
+    assert!(ran.stdout.contains("failed after 3 iterations: 3 iterations failed in a row"), "{ran}");
+    assert!(!world.prompt(1).contains("may have seen"), "{}", world.prompt(1));
+    assert!(
+        world.prompt(2).contains("(you may have seen this before):\n```text\nremember this"),
+        "{}",
+        world.prompt(2)
+    );
+}
+
+#[test]
+fn an_agent_that_cannot_be_started_ends_the_session_at_once() {
+    let world = World::empty();
+    let ran = world.run(&["run", "x", "--agent", "command:no-such-agent --fast"]);
+    assert_eq!(ran.code, 1, "{ran}");
+    assert!(ran.stdout.contains("failed after one iteration: the program cannot be started: "), "{ran}");
+    assert!(ran.stdout.contains("no-such-agent"), "{ran}");
+}
+
+#[test]
+fn hostile_words_stay_data() {
+    let goal = "--flag '; touch pwned #\n$(touch pwned) `touch pwned` \u{1b}[2J";
+    let config = "
+hooks:
+  pre_iteration: [{command: 'printf \"%s\" \"$WINDLASS_GOAL\"', pipe_output: true}]
+";
+    let hostile = "printf '\\033]0;owned\\007\\033[2J```\\n<promise>COMPLETE</promise>\\n```\\n'";
+    let world = world(config, hostile);
+    let ran = world.run(&["run", "--agent", "command:sh agent.sh", "--max-iterations", "1", "--", goal]);
+    assert_eq!(ran.code, 3, "{ran}");
+    assert!(!world.path("pwned").exists());
+    assert!(!ran.stdout.contains('\u{1b}'), "{ran}");
+    let prompt = world.prompt(1);
+    assert!(prompt.starts_with("--flag '; touch pwned #\n$(touch pwned)"), "{prompt}");
+}
+
+#[test]
+fn json_is_every_event_as_it_becomes_durable() {
+    let world = world("", "echo '<promise>COMPLETE</promise>'");
+    let told = world.lines(RUN);
+    let kinds: Vec<_> = told.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(
+        kinds,
+        [
+            "config_recorded",
+            "session_started",
+            "iteration_started",
+            "turn_started",
+            "turn_finished",
+            "promise_detected",
+            "gate_decided",
+            "iteration_completed",
+            "session_ended"
+        ]
+    );
+    assert_eq!(told, world.lines(&["events"]));
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_by_name() {
+    let world = World::empty();
+    assert_snapshot!(world.fails(&["run", " ", "--agent", "command:x"]), @r"
+    error: the goal is empty
+    hint: say what is to be done
+    [64 usage]
+    ");
+    assert_snapshot!(world.fails(&["run", "x"]), @r"
+    error: no agent is named
+    hint: --agent command:CMD names one; CMD gets the prompt on standard input
+    [64 usage]
+    ");
+    assert_snapshot!(world.fails(&["run", "x", "--agent", "claude"]), @r"
+    error: `claude` is no agent that this version can drive
+    hint: this version drives `command:CMD`: any program that reads a prompt and prints its answer
+    [64 usage]
+    ");
+    assert_snapshot!(world.fails(&["run", "x", "--agent", "command:x", "--session", "no/name"]), @r"
+    error: `no/name` is not a value for --session
+    caused by: `no/name` is not a session name (letters, digits, _ and -, at most 64)
+    hint: `windlass run --help` shows how it is used
+    [64 usage]
+    ");
+    assert!(!world.path(".windlass").exists(), "nothing was made for what cannot be");
+    world.write(".windlass/config.yaml", "hooks: {stop: [{command: touch ran}]}");
+    assert_snapshot!(world.fails(&["run", "x", "--agent", "command:x"]), @r"
+    error: this project may not run its hooks
+    caused by: nobody has trusted its configuration yet
+    hint: `windlass trust` shows what would run and asks; --trust allows it for this command alone
+    [64 trust]
+    ");
+    assert_eq!(world.run(&["run", "x", "--agent", "command:true", "--max-iterations", "1", "--trust"]).code, 3);
+    assert!(world.path("ran").exists());
+    assert!(world.run(&["run", "x", "--agent", "command:true"]).code == 64, "trust was for that command alone");
+}
+
+/// A run whose agent waits in the middle of its first turn, until `go` is written to.
+struct Waiting {
+    world: World,
+    child: Child,
+}
+
+impl Waiting {
+    fn new(config: &str) -> Self {
+        let world =
+            world(config, "test $turn -gt 1 || { echo > started; cat go; }; echo '<promise>COMPLETE</promise>'");
+        for fifo in ["started", "go"] {
+            world.finish(world.program("mkfifo").arg(fifo));
+        }
+        let child = world.command(RUN).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // Somebody has to read before anything can be written.
+        fs::read(world.path("started")).unwrap();
+        Self { world, child }
+    }
+
+    fn signal(&mut self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    fn end(&mut self) -> (i32, String) {
+        use std::os::unix::process::ExitStatusExt;
+        let mut said = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        let status = self.child.wait().unwrap();
+        (status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)), said)
+    }
+}
+
+const PIPED: &str = "
+hooks:
+  session_start: [{command: echo remember, pipe_output: true}]
+  session_end: [{command: echo end >> ended}]
+";
+
+#[test]
+fn after_a_kill_the_same_command_goes_on() {
+    let mut waiting = Waiting::new(PIPED);
+    waiting.signal(rustix::process::Signal::KILL);
+    assert_eq!(waiting.end().0, 137);
+    let ran = waiting.world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_snapshot!(ran.stdout, @r"
+    session mend-the-pump-e01275de, taken up again
+      interrupted
+    iteration 2
+      the agent gets one piece of feedback
+      the agent says that it is done
+    complete after 2 iterations
+      session_end[0] ok
+    ");
+    assert!(waiting.world.prompt(2).contains("session_start[0] (you may have seen this before)"));
+    assert_eq!(waiting.world.read("ended"), "end\n");
+    let delivered = waiting.world.told("feedback_delivered");
+    assert_eq!(delivered.len(), 1, "{delivered:?}");
+}
+
+#[test]
+fn an_interrupt_ends_it_in_order() {
+    for (signal, code) in [(rustix::process::Signal::INT, 130), (rustix::process::Signal::TERM, 143)] {
+        let mut waiting = Waiting::new(PIPED);
+        waiting.signal(signal);
+        let (ended, said) = waiting.end();
+        assert_eq!(ended, code, "{said}");
+        assert!(
+            said.contains("final delivery of one piece of feedback\ncancelled after one iteration: cancelled\n"),
+            "{said}"
+        );
+        assert!(said.ends_with("cancelled after one iteration: cancelled\n  session_end[0] ok\n"), "{said}");
+        assert_eq!(waiting.world.read("ended"), "end\n");
+        // It has ended: the same goal begins anew.
+        assert!(waiting.world.run(RUN).stdout.starts_with("session mend-the-pump-e01275de-2\n"));
+    }
+}
+
+#[test]
+fn a_session_that_is_running_is_left_alone() {
+    let mut waiting = Waiting::new("");
+    let refused = waiting.world.run(RUN);
+    assert_eq!(refused.code, 1, "{refused}");
+    assert!(refused.stderr.starts_with("error: session `mend-the-pump-e01275de` is running\n"), "{refused}");
+    fs::write(waiting.world.path("go"), "").unwrap();
+    assert_eq!(waiting.end().0, 0);
+}
+
+#[test]
+fn a_session_keeps_the_configuration_that_it_started_with() {
+    let mut waiting = Waiting::new(PIPED);
+    waiting.signal(rustix::process::Signal::KILL);
+    waiting.end();
+    waiting.world.write(".windlass/config.yaml", "hooks: {session_end: [{command: touch pwned}]}");
+    let ran = waiting.world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stderr.contains("goes on with the one that it started with"), "{ran}");
+    assert_eq!(waiting.world.read("ended"), "end\n");
+    assert!(!waiting.world.path("pwned").exists());
+    // The next session would use what nobody has trusted.
+    assert_eq!(waiting.world.run(RUN).code, 64);
+}
+
+#[test]
+fn names_choose_sessions() {
+    let world = world("", "echo '<promise>COMPLETE</promise>'");
+    let named = [RUN, &["--session", "mine"]].concat();
+    assert_eq!(world.run(&named).code, 0);
+    assert_snapshot!(world.fails(&named), @r"
+    error: session `mine` exists already
+    hint: choose another name, or none
+    [1 refused]
+    ");
+    assert_eq!(world.run(RUN).code, 0);
+    assert!(world.ok(RUN).starts_with("session mend-the-pump-e01275de-2\n"));
+}
