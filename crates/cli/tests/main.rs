@@ -4,6 +4,7 @@
 
 mod support;
 
+mod crash;
 mod docs;
 mod test_config;
 mod test_damage;

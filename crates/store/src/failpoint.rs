@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What happens at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,31 +13,49 @@ pub enum Failure {
     Error,
 }
 
-static ARMED: OnceLock<(String, Failure)> = OnceLock::new();
+/// The place that fails.
+struct Armed {
+    name: String,
+    failure: Failure,
+    /// The time at which it fails; `None` for every time.
+    nth: Option<u32>,
+    passed: AtomicU32,
+}
 
-/// Arms one place for the rest of the process: `NAME=kill` or `NAME=error`. Does nothing in a release build.
+static ARMED: OnceLock<Armed> = OnceLock::new();
+
+/// Arms one place for the rest of the process: `NAME=kill` or `NAME=error`, and `NAME=kill@3` for the third time alone.
+/// Does nothing in a release build.
 pub fn arm(text: &str) {
-    let failure = match text.split_once('=') {
-        Some((name, "kill")) => (name, Failure::Kill),
-        Some((name, "error")) => (name, Failure::Error),
+    let Some((name, what)) = text.split_once('=') else { return };
+    let (what, nth) = match what.split_once('@').map(|(what, nth)| (what, nth.parse())) {
+        None => (what, None),
+        Some((what, Ok(nth))) => (what, Some(nth)),
+        Some((_, Err(_))) => return,
+    };
+    let failure = match what {
+        "kill" => Failure::Kill,
+        "error" => Failure::Error,
         _ => return,
     };
     if cfg!(debug_assertions) {
-        let _ = ARMED.set((failure.0.to_owned(), failure.1));
+        let _ = ARMED.set(Armed { name: name.to_owned(), failure, nth, passed: AtomicU32::new(0) });
     }
 }
 
 /// Passes a place.
-pub(crate) fn pass(name: &str) -> io::Result<()> {
+pub fn pass(name: &str) -> io::Result<()> {
     if !cfg!(debug_assertions) {
         return Ok(());
     }
-    match ARMED.get() {
-        Some((armed, Failure::Kill)) if armed == name => {
+    let Some(armed) = ARMED.get().filter(|armed| armed.name == name) else { return Ok(()) };
+    let time = armed.passed.fetch_add(1, Ordering::Relaxed) + 1;
+    match armed.failure {
+        _ if armed.nth.is_some_and(|nth| nth != time) => Ok(()),
+        Failure::Kill => {
             let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
             Err(io::Error::other("outlived a kill"))
         }
-        Some((armed, Failure::Error)) if armed == name => Err(io::Error::other(format!("failed on purpose at {name}"))),
-        _ => Ok(()),
+        Failure::Error => Err(io::Error::other(format!("failed on purpose at {name}"))),
     }
 }

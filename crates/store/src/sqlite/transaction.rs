@@ -165,7 +165,9 @@ impl<'s> Transaction<'s> {
         if wrote {
             failpoint::pass("store.before_commit").map_err(|error| StoreError::io(path, error))?;
         }
-        let committed = self.store.connection.prepare_cached("COMMIT").and_then(|mut end| end.execute([]));
+        // A test can have a commit lost in silence, to see that its checks notice.
+        let end = if wrote && failpoint::pass("store.commit").is_err() { "ROLLBACK" } else { "COMMIT" };
+        let committed = self.store.connection.prepare_cached(end).and_then(|mut end| end.execute([]));
         committed.map_err(|error| match error.sqlite_error_code() {
             // It was the sync that failed: what is on the disk is known only after looking again.
             Some(ErrorCode::SystemIoFailure) if wrote => StoreError::OutcomeUnknown { source: Some(Box::new(error)) },

@@ -117,7 +117,7 @@ fn base(goal: &str) -> String {
         if slug.len() + word.len() >= SLUG {
             break;
         }
-        slug.extend(word.to_ascii_lowercase().chars());
+        slug.push_str(&word.to_ascii_lowercase());
         slug.push('-');
     }
     let digest = Digest::of(goal.as_bytes()).to_string();

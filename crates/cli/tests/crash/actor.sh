@@ -1,0 +1,74 @@
+# Everything that the scenario runs: its hooks, and the agent. Each tells the recorder what it does, one line a write:
+#   TAG WHO ITERATION start | prompt MARKER… | end said | end silent
+# A marker is the tag of the hook that said it, with a + where the agent is told that it may have seen it.
+who=${WINDLASS_HOOK:-agent}
+tell() { printf '%s\n' "$WINDLASS_TAG $who $WINDLASS_ITERATION $*" >>"$CRASH_RECORDER"; }
+finish() { tell end "$1"; exit "$2"; }
+say() { printf 'marker %s\n' "$WINDLASS_TAG"; }
+
+# Whether a process is the program under test, and not whoever has adopted us since that died.
+is_ours() { grep -aqF "CRASH_RECORDER=$CRASH_RECORDER" "/proc/$1/environ"; }
+parent_of() {
+    while read -r key value; do
+        if [ "$key" = PPid: ]; then echo "$value"; fi
+    done <"/proc/$1/status"
+}
+find_windlass() {
+    windlass=$PPID supervisor=
+    case $who in agent | check) windlass=$(parent_of "$PPID") supervisor=$PPID ;; esac
+    is_ours "$windlass"
+}
+
+tell start
+if [ -n "$CRASH_EFFECT" ] && [ "$(grep -c ' start$' "$CRASH_RECORDER")" = "$CRASH_EFFECT" ] && find_windlass; then
+    # Whoever is not ended now stays: a child, and we.
+    tail -f /dev/null &
+    if [ -n "$CRASH_SUPERVISOR" ]; then
+        # It must not see its supervisor die.
+        kill -STOP "$windlass"
+        kill -9 $supervisor "$windlass"
+    else
+        kill -9 "$windlass"
+    fi
+    exec tail -f /dev/null
+fi
+
+case $who in
+open | plan | review)
+    say
+    finish said 0
+    ;;
+bill | close) finish silent 0 ;;
+check)
+    for step in step-1 step-2; do
+        if [ ! -e "$step" ]; then
+            echo "missing $step" >&2
+            say
+            finish said 2
+        fi
+    done
+    finish silent 0
+    ;;
+agent)
+    # What it does follows from its prompt alone, and can be done twice.
+    markers= seen= sent_back= last_word=
+    while IFS= read -r line; do
+        case $line in '[Hook feedback] review'*) : >reviewed ;; esac
+        case $line in
+        '[Hook feedback] '*' (you may have seen this before):') seen=+ ;;
+        '[Hook feedback] '*) seen= ;;
+        'marker '*) markers="$markers ${line#marker }$seen" ;;
+        'missing '*) : >"${line#missing }" && sent_back=yes ;;
+        'The session is about to end.'*) last_word=yes ;;
+        esac
+    done
+    tell "prompt$markers"
+    if [ "$CRASH_STOP:$sent_back:$last_word" = yes:yes: ] && find_windlass; then
+        kill -TERM "$windlass"
+        exec tail -f /dev/null
+    fi
+    echo "I did what I was told."
+    if [ -e reviewed ]; then echo '<promise>COMPLETE</promise>'; fi
+    finish silent 0
+    ;;
+esac

@@ -1,0 +1,139 @@
+//! The log as the harness reads it: what `windlass events --json` prints.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+/// An event.
+#[derive(Debug, Clone)]
+pub struct Entry(Value);
+
+impl Entry {
+    pub fn kind(&self) -> &str {
+        self.0["type"].as_str().unwrap_or_default()
+    }
+
+    pub fn seq(&self) -> u64 {
+        self.0["seq"].as_u64().unwrap_or_default()
+    }
+
+    pub fn iteration(&self) -> u64 {
+        self.0["iteration"].as_u64().unwrap_or_default()
+    }
+
+    /// A field of its payload, as text.
+    pub fn text(&self, field: &str) -> &str {
+        self.0["data"][field].as_str().unwrap_or_default()
+    }
+
+    pub fn field(&self, field: &str) -> &Value {
+        &self.0["data"][field]
+    }
+
+    /// The name of an enum's variant, whatever else it holds.
+    pub fn variant(&self, field: &str) -> String {
+        match self.field(field) {
+            Value::Object(map) => map.keys().next().cloned().unwrap_or_default(),
+            Value::String(name) => name.clone(),
+            other => other.to_string(),
+        }
+    }
+
+    /// The pieces that were delivered.
+    pub fn delivered(&self) -> Vec<u64> {
+        self.field("feedback")
+            .as_array()
+            .map(|list| list.iter().filter_map(Value::as_u64).collect())
+            .unwrap_or_default()
+    }
+
+    pub fn is_turn_over(&self) -> bool {
+        self.is_turn_finished()
+            || ["iteration_interrupted", "iteration_failed", "delivery_interrupted", "delivery_failed"]
+                .contains(&self.kind())
+    }
+
+    pub fn is_turn_finished(&self) -> bool {
+        ["turn_finished", "delivery_finished"].contains(&self.kind())
+    }
+}
+
+pub fn read(text: &str) -> Vec<Entry> {
+    text.lines().map(|line| Entry(serde_json::from_str(line).unwrap_or(Value::Null))).collect()
+}
+
+/// An effect as the log knows it, from its start to its end.
+#[derive(Debug, Clone)]
+pub struct Begun {
+    pub owner: String,
+    /// A hook's name, or `agent`.
+    pub who: String,
+    pub iteration: u64,
+    pub debt: String,
+    pub attempt: u64,
+    /// How it ended: a hook's outcome, `finished` or `interrupted` for a turn, `taken over` for a hook that was begun again.
+    pub end: Option<String>,
+    /// The events that queued what a turn's prompt holds.
+    pub feedback: Vec<u64>,
+    /// Those among them that an interrupted turn held before.
+    pub seen: BTreeSet<u64>,
+}
+
+/// Every effect that the log says was begun, in order.
+///
+/// A turn takes as many pieces as it says, first in first out; one that is interrupted puts them back.
+pub fn begun(log: &[Entry]) -> Vec<Begun> {
+    let mut all: Vec<Begun> = Vec::new();
+    let mut pending: Vec<u64> = Vec::new();
+    let mut seen: BTreeSet<u64> = BTreeSet::new();
+    for entry in log {
+        match entry.kind() {
+            "hook_started" => {
+                let debt = entry.text("debt").to_owned();
+                if let Some(before) = all.iter_mut().rfind(|before| before.debt == debt) {
+                    before.end = Some("taken over".to_owned());
+                }
+                all.push(start(entry, entry.text("hook"), debt, entry.field("attempt").as_u64().unwrap_or_default()));
+            }
+            "turn_started" => {
+                let mut turn = start(entry, "agent", format!("{}.0", entry.seq()), 1);
+                let count = entry.field("feedback").as_u64().and_then(|count| usize::try_from(count).ok());
+                turn.feedback = pending.drain(..count.unwrap_or_default().min(pending.len())).collect();
+                turn.seen = turn.feedback.iter().copied().filter(|seq| seen.contains(seq)).collect();
+                all.push(turn);
+            }
+            "feedback_queued" => pending.push(entry.seq()),
+            "hook_finished" => {
+                let debt = entry.text("debt");
+                if let Some(open) = all.iter_mut().rfind(|begun| begun.debt == debt && begun.end.is_none()) {
+                    open.end = Some(entry.text("outcome").to_owned());
+                }
+            }
+            _ if entry.is_turn_over() => {
+                if let Some(open) = all.iter_mut().rfind(|begun| begun.who == "agent" && begun.end.is_none()) {
+                    let end = if entry.is_turn_finished() { "finished" } else { "interrupted" };
+                    open.end = Some(end.to_owned());
+                    if end == "interrupted" {
+                        seen.extend(&open.feedback);
+                        pending.splice(0..0, open.feedback.iter().copied());
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+fn start(entry: &Entry, who: &str, debt: String, attempt: u64) -> Begun {
+    Begun {
+        owner: entry.text("owner").to_owned(),
+        who: who.to_owned(),
+        iteration: entry.iteration(),
+        debt,
+        attempt,
+        end: None,
+        feedback: Vec::new(),
+        seen: BTreeSet::new(),
+    }
+}

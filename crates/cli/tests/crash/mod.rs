@@ -1,0 +1,167 @@
+//! A session that is killed at any moment and run again: the log, what was acknowledged, and a recorder outside of the
+//! program agree about what happened.
+//!
+//! ```text
+//! scenario ─ killed at a crash point ─► run again ─► Observed ─ checks ─► faults: none
+//!    │                                                  ▲
+//!    └ actor.sh: the hooks and the agent ─► recorder ───┘
+//! ```
+//!
+//! The ordinary tests take some of the crash points; `scripts/crash` takes all of them. There are three kinds: a
+//! fail point around a commit, a system call of the program (with strace, where it is there), and a program that the
+//! scenario has started, which kills whoever started it and stays. `controls` shows that the checks can fail.
+//!
+//! Fail points are in debug builds only, and processes are looked for in `/proc`.
+
+#![cfg(all(debug_assertions, target_os = "linux"))]
+
+mod checks;
+mod controls;
+mod log;
+mod processes;
+mod recorder;
+mod scenario;
+mod skeleton;
+mod sweep;
+
+use scenario::{Bench, Crash, Story, strace};
+use sweep::{CALLS, Sweep};
+
+/// The fail points around a commit.
+const BEFORE: &str = "store.before_commit";
+const AFTER: &str = "store.after_commit";
+
+/// What a session comes to that is stopped in its second turn.
+const ENDING: [&str; 6] = [
+    "turn_started send_back",
+    "session_stopping",
+    "delivery_finished",
+    "session_ended cancelled cancelled",
+    "hook_started close",
+    "hook_finished close success",
+];
+
+#[test]
+fn undisturbed() {
+    let observed = Bench::new(Story::Completed).play(&[]);
+    assert_eq!(checks::faults(&observed, &observed), []);
+    insta::assert_snapshot!(skeleton::of(&log::read(&observed.log)).join("\n"), @r#"
+    config_recorded
+    session_started
+    hook_started open
+    hook_finished open success
+    feedback_queued open
+    iteration_started
+    hook_started plan
+    hook_finished plan success
+    feedback_queued plan
+    turn_started work
+    turn_finished
+    hook_started check
+    hook_finished check block
+    feedback_queued check
+    gate_decided block "send_back" 1
+    turn_started send_back
+    turn_finished
+    hook_started check
+    hook_finished check block
+    feedback_queued check
+    gate_decided block "send_back" 2
+    turn_started send_back
+    turn_finished
+    hook_started check
+    hook_finished check success
+    gate_decided pass {"next":"continue"} 2
+    iteration_completed
+    hook_started review
+    hook_finished review success
+    feedback_queued review
+    hook_started bill
+    hook_finished bill success
+    iteration_started
+    hook_started plan
+    hook_finished plan success
+    feedback_queued plan
+    turn_started work
+    turn_finished
+    promise_detected COMPLETE
+    hook_started check
+    hook_finished check success
+    gate_decided pass {"next":{"close":{"ending":"completed"}}} 0
+    iteration_completed
+    hook_started review
+    hook_finished review success
+    feedback_queued review
+    hook_started bill
+    hook_finished bill success
+    turn_started delivery
+    delivery_finished
+    session_ended completed
+    hook_started close
+    hook_finished close success
+    "#);
+}
+
+#[test]
+fn killed_before_a_commit() {
+    sweep("before a commit", 1.., |nth| vec![Crash::Fail(BEFORE, nth)]);
+}
+
+#[test]
+fn killed_after_a_commit() {
+    sweep("after a commit", 1.., |nth| vec![Crash::Fail(AFTER, nth)]);
+}
+
+#[test]
+fn killed_by_what_it_has_started() {
+    sweep("by what it has started", 1.., |nth| vec![Crash::Effect(nth)]);
+}
+
+#[test]
+fn killed_when_it_is_stopped() {
+    let observed = Bench::new(Story::Stopped).play(&[]);
+    assert_eq!(checks::faults(&observed, &observed), []);
+    assert_eq!(skeleton::of(&log::read(&observed.log)).last_chunk(), Some(&ENDING.map(str::to_owned)));
+    let sweep = Sweep::new(Story::Stopped);
+    sweep.kill("before a commit of a session that is stopped", (9..).step_by(2), |nth| vec![Crash::Fail(BEFORE, nth)]);
+    sweep.kill("by what a session that is stopped has started", (5..).step_by(2), |nth| vec![Crash::Effect(nth)]);
+    sweep.end();
+}
+
+/// Then nobody is left to end what it was watching over, but whoever takes over.
+#[test]
+fn killed_with_its_supervisor() {
+    sweep("with its supervisor", (4..).step_by(8), |nth| vec![Crash::Both(nth)]);
+}
+
+/// Whoever takes over is killed as well, at one of its first commits.
+#[test]
+fn killed_after_two_commits() {
+    let twice = |nth: u32| vec![Crash::Fail(AFTER, nth.div_ceil(8)), Crash::Fail(AFTER, 1 + nth % 8)];
+    sweep("after two commits", (20..).step_by(53), twice);
+}
+
+/// The same, by one of the first programs that it starts.
+#[test]
+fn killed_twice_by_what_it_has_started() {
+    let twice = |nth: u32| vec![Crash::Effect(nth.div_ceil(3)), Crash::Effect(nth.div_ceil(3) + 1 + nth % 3)];
+    sweep("twice by what it has started", (9..).step_by(15), twice);
+}
+
+#[test]
+fn killed_in_a_system_call() {
+    if strace().is_none() {
+        return;
+    }
+    let sweep = Sweep::new(Story::Completed);
+    for (call, times) in CALLS {
+        sweep.kill(&format!("in {call}"), times.iter().copied(), |nth| vec![Crash::Call(call, nth)]);
+    }
+    sweep.end();
+}
+
+fn sweep(kind: &str, times: impl IntoIterator<Item = u32>, crashes: impl Fn(u32) -> Vec<Crash> + Sync) {
+    let sweep = Sweep::new(Story::Completed);
+    sweep.kill(kind, times, crashes);
+    sweep.end();
+}

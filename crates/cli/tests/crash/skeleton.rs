@@ -1,0 +1,60 @@
+//! What a session came to, without what interruptions add to it.
+//!
+//! Two runs of the scenario are equal if their skeletons are. A skeleton is the log's events, each as its type with what
+//! was decided in it (who, why, how it ended, the retry count), in order, and:
+//! - `session_resumed`, and `hook_started` of a second attempt, are left out: somebody else went on.
+//! - A hook that was interrupted and may not run again counts as one that ran; what it had to say is lost.
+//! - An interrupted iteration is taken up: from the interruption to the turn that takes its place, everything is left
+//!   out (the new iteration's start, its `pre_iteration` hooks, the turn's own start). So the turn that was interrupted
+//!   and the one that takes it up are one turn. The same for an interrupted delivery.
+//! - `feedback_delivered` is left out: which piece is in which turn is checked piece by piece (`checks`).
+
+use super::log::Entry;
+use super::scenario::PIPED;
+
+pub fn of(log: &[Entry]) -> Vec<String> {
+    let mut skeleton = Vec::new();
+    let mut taken_up = true;
+    for entry in log {
+        match entry.kind() {
+            "iteration_interrupted" | "delivery_interrupted" => taken_up = false,
+            "turn_started" if !taken_up => taken_up = true,
+            _ if !taken_up => {}
+            "session_resumed" | "feedback_delivered" => {}
+            "hook_started" if entry.field("attempt") != 1 => {}
+            "hook_finished" if entry.text("outcome") == "interrupted" => {
+                skeleton.push(format!("hook_finished {} success", entry.text("hook")));
+                if PIPED.contains(&entry.text("hook")) {
+                    skeleton.push(format!("feedback_queued {}", entry.text("hook")));
+                }
+            }
+            _ => skeleton.push(bone(entry)),
+        }
+    }
+    skeleton
+}
+
+fn bone(entry: &Entry) -> String {
+    let kind = entry.kind();
+    let details = match kind {
+        "hook_started" => entry.text("hook").to_owned(),
+        "hook_finished" => format!("{} {}", entry.text("hook"), entry.text("outcome")),
+        "feedback_queued" => entry.text("source").to_owned(),
+        "turn_started" => entry.variant("purpose"),
+        "promise_detected" => entry.variant("promise"),
+        "gate_decided" => {
+            format!("{} {} {}", entry.variant("verdict"), entry.field("decision"), entry.field("retries"))
+        }
+        "session_ended" => format!("{} {}", entry.text("ending"), entry.text("reason")),
+        _ => String::new(),
+    };
+    format!("{kind} {details}").trim_end().to_owned()
+}
+
+/// Where two skeletons part.
+pub fn difference(ours: &[String], theirs: &[String]) -> Option<String> {
+    let place = (0..ours.len().max(theirs.len())).find(|place| ours.get(*place) != theirs.get(*place))?;
+    let from = place.saturating_sub(2);
+    let show = |bones: &[String]| bones.iter().skip(from).take(5).cloned().collect::<Vec<_>>().join(", ");
+    Some(format!("after {from} events: {}, undisturbed: {}", show(ours), show(theirs)))
+}

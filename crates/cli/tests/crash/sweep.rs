@@ -1,0 +1,135 @@
+//! Many crashes of one kind: a sample of them, or, if `scripts/crash` asks, all.
+
+use std::io::Write as _;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::checks::faults;
+use super::scenario::{Bench, Crash, Observed, Story};
+
+/// Set by `scripts/crash`: all crash points, and what came of them on standard output.
+const ALL: &str = "WINDLASS_TEST_CRASH_ALL";
+
+/// The system calls that change something outside of the program, wait for it or start it, each with the times at which
+/// the sample is killed in it. What a system does not have is never reached.
+pub const CALLS: &[(&str, &[u32])] = &[
+    ("write", &[31]),
+    ("pwrite64", &[400]),
+    ("fdatasync", &[17]),
+    ("ftruncate", &[]),
+    ("unlink", &[2]),
+    ("mkdir", &[]),
+    ("openat", &[]),
+    ("flock", &[]),
+    ("pipe2", &[]),
+    ("socketpair", &[]),
+    ("clone3", &[7]),
+    ("clone", &[]),
+    ("vfork", &[]),
+    ("pidfd_open", &[5]),
+    ("sendmsg", &[4]),
+    ("recvfrom", &[]),
+    ("ppoll", &[26]),
+    ("poll", &[]),
+    ("waitid", &[11]),
+    ("kill", &[]),
+    ("close", &[90]),
+    ("fcntl", &[]),
+    ("read", &[]),
+    ("getrandom", &[]),
+    ("utimensat", &[]),
+    ("shutdown", &[1]),
+];
+
+/// Later crashes of a kind than the last one that was reached that are tried: how often a call is made varies a little.
+const BEYOND: u32 = 3;
+
+/// What came of crashes.
+pub struct Sweep {
+    story: Story,
+    undisturbed: Observed,
+    reached: AtomicU32,
+    wrong: Mutex<Vec<String>>,
+}
+
+impl Sweep {
+    pub fn new(story: Story) -> Self {
+        let undisturbed = Bench::new(story).play(&[]);
+        Self { story, undisturbed, reached: AtomicU32::new(0), wrong: Mutex::new(Vec::new()) }
+    }
+
+    /// Crashes at these times of a kind, or at every one, until it is over before it can crash.
+    pub fn kill(&self, kind: &str, times: impl IntoIterator<Item = u32>, crashes: impl Fn(u32) -> Vec<Crash> + Sync) {
+        if is_whole() {
+            let before = (self.reached.load(Ordering::Relaxed), self.wrong.lock().unwrap().len());
+            self.kill_always(&crashes);
+            let reached = self.reached.load(Ordering::Relaxed) - before.0;
+            let wrong = self.wrong.lock().unwrap().len() - before.1;
+            say(&format!("killed {kind}: {reached} crash points, {wrong} of them wrong\n"));
+            return;
+        }
+        let bench = Bench::new(self.story);
+        for nth in times {
+            if !self.check(&bench, &crashes(nth)) {
+                break;
+            }
+        }
+    }
+
+    fn kill_always(&self, crashes: &(impl Fn(u32) -> Vec<Crash> + Sync)) {
+        let (next, last) = (AtomicU32::new(1), AtomicU32::new(0));
+        let work = || {
+            let bench = Bench::new(self.story);
+            loop {
+                let nth = next.fetch_add(1, Ordering::Relaxed);
+                if nth > last.load(Ordering::Relaxed) + BEYOND {
+                    break;
+                }
+                if self.check(&bench, &crashes(nth)) {
+                    last.fetch_max(nth, Ordering::Relaxed);
+                }
+            }
+        };
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        std::thread::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(work);
+            }
+        });
+    }
+
+    /// Plays the scenario with these crashes, and says whether the first of them was reached.
+    fn check(&self, bench: &Bench, crashes: &[Crash]) -> bool {
+        let observed = bench.play(crashes);
+        if observed.crashed > 0 {
+            self.reached.fetch_add(1, Ordering::Relaxed);
+        }
+        let wrong = faults(&observed, &self.undisturbed);
+        if !wrong.is_empty() {
+            let wrong: Vec<_> = wrong.iter().map(|fault| format!("  {:?}: {}\n", fault.kind, fault.what)).collect();
+            let wrong = format!("{crashes:?}\n{}", wrong.concat());
+            if is_whole() {
+                say(&wrong);
+            }
+            self.wrong.lock().unwrap().push(wrong);
+        }
+        observed.crashed > 0
+    }
+
+    /// Fails if anything was wrong anywhere, or if nothing was killed.
+    pub fn end(self) {
+        let wrong = self.wrong.into_inner().unwrap();
+        assert!(wrong.is_empty(), "{}", wrong.concat());
+        assert!(self.reached.into_inner() > 0, "nothing was killed");
+    }
+}
+
+fn is_whole() -> bool {
+    #[expect(clippy::disallowed_methods, reason = "the script that wants everything says so")]
+    std::env::var_os(ALL).is_some()
+}
+
+/// For whoever waits for minutes.
+fn say(text: &str) {
+    std::io::stdout().write_all(text.as_bytes()).unwrap();
+}
