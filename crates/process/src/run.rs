@@ -68,7 +68,7 @@ pub(crate) struct Start<'a> {
     spec: &'a Spec,
     roster: &'a Roster,
     listener: Listener,
-    ours: Pipes,
+    ours: Pipes<'a>,
     theirs: Ends,
     /// A moment before it is started.
     before: u64,

@@ -44,10 +44,33 @@ pub(crate) trait Tree {
 }
 
 /// Our ends of the pipes.
-pub(crate) struct Pipes {
-    pub stdin: Option<OwnedFd>,
+pub(crate) struct Pipes<'a> {
+    pub input: Input<'a>,
     pub stdout: OwnedFd,
     pub stderr: OwnedFd,
+}
+
+/// What a child has yet to be given.
+pub(crate) struct Input<'a> {
+    pipe: Option<OwnedFd>,
+    rest: &'a [u8],
+}
+
+impl Input<'_> {
+    /// Writes what fits, and closes the pipe after the last of it.
+    fn write(&mut self) {
+        let Some(pipe) = &self.pipe else { return };
+        while !self.rest.is_empty() {
+            match rustix::io::write(pipe, self.rest) {
+                Ok(written) => self.rest = &self.rest[written..],
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return,
+                // Nobody reads any more, which a child may do.
+                Err(_) => break,
+            }
+        }
+        self.pipe = None;
+    }
 }
 
 /// The child's ends of the pipes.
@@ -71,7 +94,7 @@ pub(crate) type Observe<'a> = &'a mut dyn FnMut(Stream, &[u8]);
 pub(crate) fn watch(
     spec: &Spec,
     tree: &mut dyn Tree,
-    pipes: Pipes,
+    pipes: Pipes<'_>,
     listener: &mut Listener,
     observe: Observe<'_>,
 ) -> Outcome {
@@ -142,16 +165,14 @@ struct News {
 
 /// The bytes of a run, in both directions.
 struct Flow<'a> {
-    stdin: Option<OwnedFd>,
-    /// What is still to be written.
-    input: &'a [u8],
+    input: Input<'a>,
     outputs: [Output; 2],
     buffer: Vec<u8>,
     observe: Observe<'a>,
 }
 
 impl<'a> Flow<'a> {
-    fn new(spec: &'a Spec, pipes: Pipes, observe: Observe<'a>) -> Self {
+    fn new(spec: &Spec, pipes: Pipes<'a>, observe: Observe<'a>) -> Self {
         let output = |stream, pipe| Output {
             stream,
             pipe: Some(pipe),
@@ -160,10 +181,7 @@ impl<'a> Flow<'a> {
         };
         let outputs = [output(Stream::Stdout, pipes.stdout), output(Stream::Stderr, pipes.stderr)];
         let buffer = Vec::with_capacity(SMALL);
-        let mut flow = Self { stdin: pipes.stdin, input: &spec.stdin, outputs, buffer, observe };
-        // Most input fits into the pipe at once, and then need not be waited for.
-        flow.write();
-        flow
+        Self { input: pipes.input, outputs, buffer, observe }
     }
 
     fn is_drained(&self) -> bool {
@@ -178,7 +196,7 @@ impl<'a> Flow<'a> {
         let all = [
             stdout.pipe.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::IN)),
             stderr.pipe.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::IN)),
-            self.stdin.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::OUT)),
+            self.input.pipe.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::OUT)),
             leader.map(|leader| (leader, PollFlags::IN)),
             Some((word, PollFlags::IN)),
         ];
@@ -195,7 +213,7 @@ impl<'a> Flow<'a> {
             }
         }
         if input {
-            self.write();
+            self.input.write();
         }
         News { leader, word }
     }
@@ -222,23 +240,9 @@ impl<'a> Flow<'a> {
         }
     }
 
-    fn write(&mut self) {
-        let Some(pipe) = &self.stdin else { return };
-        while !self.input.is_empty() {
-            match rustix::io::write(pipe, self.input) {
-                Ok(written) => self.input = &self.input[written..],
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return,
-                // Nobody reads any more, which a child may do.
-                Err(_) => break,
-            }
-        }
-        self.stdin = None;
-    }
-
     /// Takes what is left in the pipes.
     fn drain(&mut self, until: Instant) {
-        self.stdin = None;
+        self.input.pipe = None;
         for index in 0..self.outputs.len() {
             while Instant::now() < until && self.outputs[index].pipe.as_ref().is_some_and(is_readable) {
                 self.read(index);
@@ -257,17 +261,23 @@ fn timespec(duration: Duration) -> Timespec {
 }
 
 /// The pipes of a run: ours, and those of the child.
-pub(crate) fn pipes(spec: &Spec) -> io::Result<(Pipes, Ends)> {
+pub(crate) fn pipes(spec: &Spec) -> io::Result<(Pipes<'_>, Ends)> {
     let (stdout, child_stdout) = io::pipe()?;
     let (stderr, child_stderr) = io::pipe()?;
-    let (stdin, child_stdin) = if spec.stdin.is_empty() {
-        (None, None)
-    } else {
+    let mut input = Input { pipe: None, rest: &spec.stdin };
+    let mut child_stdin = None;
+    if !spec.stdin.is_empty() {
         let (child, ours) = io::pipe()?;
         rustix::io::ioctl_fionbio(&ours, true)?;
-        (Some(OwnedFd::from(ours)), Some(OwnedFd::from(child)))
-    };
-    let ours = Pipes { stdin, stdout: stdout.into(), stderr: stderr.into() };
+        let ours = OwnedFd::from(ours);
+        if spec.stdin.len() > SMALL {
+            os::grow(&ours, spec.stdin.len().min(LARGE));
+        }
+        (input.pipe, child_stdin) = (Some(ours), Some(OwnedFd::from(child)));
+        // Before there is a child: if we are killed in between, it has the whole of it all the same.
+        input.write();
+    }
+    let ours = Pipes { input, stdout: stdout.into(), stderr: stderr.into() };
     Ok((ours, Ends { stdin: child_stdin, stdout: child_stdout.into(), stderr: child_stderr.into() }))
 }
 

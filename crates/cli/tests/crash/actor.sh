@@ -1,5 +1,5 @@
 # Everything that the scenario runs: its hooks, and the agent. Each tells the recorder what it does, one line a write:
-#   TAG WHO ITERATION start | prompt MARKER… | end said | end silent
+#   TAG WHO ITERATION start | cut | prompt MARKER… | end said | end silent
 # A marker is the tag of the hook that said it, with a + where the agent is told that it may have seen it.
 who=${WINDLASS_HOOK:-agent}
 tell() { printf '%s\n' "$WINDLASS_TAG $who $WINDLASS_ITERATION $*" >>"$CRASH_RECORDER"; }
@@ -31,6 +31,11 @@ if [ -n "$CRASH_EFFECT" ] && [ "$(grep -c ' start$' "$CRASH_RECORDER")" = "$CRAS
         kill -9 "$windlass"
     fi
     exec tail -f /dev/null
+fi
+
+if [ "$who" != agent ]; then
+    read -r payload
+    case $payload in '{'*'}') ;; *) tell cut ;; esac
 fi
 
 case $who in

@@ -7,6 +7,7 @@
 //! | `Unrun` | the log says that something was begun that never ran, and nothing was killed that could explain it |
 //! | `Twice` | something ran again that may not |
 //! | `Invented` | the log says that something ended which did not, or leaves open how it ended |
+//! | `Cut` | a hook was given a part of its payload, and went on |
 //! | `Feedback` | a piece is not in exactly one finished turn, or not in the prompt that the log says, or not marked as it should be |
 //! | `Undead` | a program goes on although the run that started it is dead and another has taken over |
 //! | `Different` | the story is not that of the undisturbed run (`skeleton`) |
@@ -29,6 +30,7 @@ pub enum Kind {
     Unrun,
     Twice,
     Invented,
+    Cut,
     Feedback,
     Undead,
     Different,
@@ -61,6 +63,7 @@ pub fn faults(observed: &Observed, undisturbed: &Observed) -> Vec<Fault> {
     faults.extend(story.started());
     faults.extend(story.again());
     faults.extend(story.ended());
+    faults.extend(story.cut());
     faults.extend(story.queued());
     faults.extend(story.told());
     faults.extend(recorder::undead(&observed.recorder).into_iter().map(|line| Fault::new(Kind::Undead, line)));
@@ -168,6 +171,11 @@ impl Story {
         faults
     }
 
+    fn cut(&self) -> Vec<Fault> {
+        let cut = self.effects.iter().filter(|effect| effect.cut);
+        cut.map(|effect| Fault::new(Kind::Cut, format!("{} {}", effect.who, effect.tag))).collect()
+    }
+
     /// What a hook that ended had to say is queued, once, and nothing else is.
     fn queued(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
@@ -198,12 +206,9 @@ impl Story {
                 format!("{marker}{}", if turn.seen.contains(seq) { "+" } else { "" })
             };
             let expected: Vec<String> = turn.feedback.iter().map(mark).collect();
-            // Who was killed while it wrote the prompt has written a part of it.
-            let fits = |prompt: &Vec<String>| match turn.end.as_deref() {
-                Some("interrupted") => expected.starts_with(prompt),
-                _ => *prompt == expected,
-            };
-            if let Some(prompt) = effect.and_then(|effect| effect.prompt.as_ref()).filter(|prompt| !fits(prompt)) {
+            if let Some(prompt) = effect.and_then(|effect| effect.prompt.as_ref())
+                && *prompt != expected
+            {
                 let what = format!("turn {} got {prompt:?}, and the log says {expected:?}", turn.debt);
                 faults.push(Fault::new(Kind::Feedback, what));
             }

@@ -90,6 +90,13 @@ fn stories_that_do_not_fit() {
         &[Kind::Undead],
     );
     plays.check(|seen| seen.recorder = replaced(&seen.recorder, "+", ""), &[Kind::Feedback]);
+    plays.check(
+        |seen| {
+            let line = seen.recorder.lines().find(|line| line.ends_with(" bill 2 start")).unwrap().to_owned();
+            seen.recorder.push_str(&line.replace("start", "cut\n"));
+        },
+        &[Kind::Cut],
+    );
     plays.check(quiet(|seen| seen.log = without(&seen.log, "\"feedback_delivered\"")), &[Kind::Feedback]);
     plays.check(quiet(|seen| seen.log = without(&seen.log, "\"promise_detected\"")), &[Kind::Different]);
     plays.check(quiet(|seen| seen.log = replaced(&seen.log, "\"retries\":2", "\"retries\":1")), &[Kind::Different]);

@@ -10,6 +10,8 @@ pub struct Effect {
     pub iteration: u64,
     /// The markers in the agent's prompt, with a `+` where it may have seen them. `None` if it did not get so far.
     pub prompt: Option<Vec<String>>,
+    /// What it was given was not whole.
+    pub cut: bool,
     /// Whether it said something for the agent, once it has ended.
     pub end: Option<Said>,
 }
@@ -43,8 +45,10 @@ pub fn read(text: &str) -> (Vec<Effect>, Vec<String>) {
                 who: (*who).to_owned(),
                 iteration: iteration.parse().unwrap_or(u64::MAX),
                 prompt: None,
+                cut: false,
                 end: None,
             }),
+            (["cut"], Some(effect)) => effect.cut = true,
             (["prompt", markers @ ..], Some(effect)) => {
                 effect.prompt = Some(markers.iter().map(|marker| (*marker).to_owned()).collect());
             }
