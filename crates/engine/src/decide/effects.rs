@@ -6,6 +6,7 @@ use crate::event::{Event, Node, payload};
 use crate::id::{DebtId, OwnerName};
 use crate::limits::{Limits, check_bytes, check_text};
 use crate::refusal::Refusal;
+use crate::session::Session;
 use crate::view::View;
 
 impl Deciding<'_, '_> {
@@ -61,22 +62,39 @@ impl Deciding<'_, '_> {
         let debt = self.owed(id)?;
         belongs_to(&debt, dead)?;
         match debt.recovery() {
+            Recovery::EndIteration => self.recover_turn(&debt, owner),
+            _ if self.is_in_vain(&debt)? => self.interrupt(&debt),
+            Recovery::Record(_) => self.interrupt(&debt),
             Recovery::Run | Recovery::RunAgain | Recovery::LookThenAct | Recovery::SendAgain => {
                 self.begin(&debt, owner)
             }
-            Recovery::Record(_) => {
-                self.finish(&debt, HookOutcome::Interrupted, None)?;
-                self.go_on_after(&debt, None)
-            }
-            Recovery::EndIteration => match &debt.effect {
-                // The next turn falls to whoever runs the session, and that must be somebody alive.
-                Effect::Turn { session, .. } if self.session(session)?.owner != *owner => {
-                    Err(Refusal::IllegalEffect { debt: id, why: "is a turn of a session that has to be resumed first" })
-                }
-                Effect::Turn { run, .. } => self.interrupt_turn(run),
-                Effect::Hook(_) => Err(Refusal::IllegalEffect { debt: id, why: "is no turn" }),
-            },
         }
+    }
+
+    fn recover_turn(&mut self, debt: &Debt, owner: &OwnerName) -> Result<(), Refusal> {
+        let refuse = |why| Err(Refusal::IllegalEffect { debt: debt.id, why });
+        match &debt.effect {
+            Effect::Hook(_) => refuse("is no turn"),
+            // The next turn falls to whoever runs the session, and that must be somebody alive.
+            Effect::Turn { session, .. } if self.session(session)?.owner != *owner => {
+                refuse("is a turn of a session that has to be resumed first")
+            }
+            Effect::Turn { run, .. } => self.interrupt_turn(run),
+        }
+    }
+
+    /// Whether a hook belongs to a session that is about to end, which waits for no hook but those of its end.
+    fn is_in_vain(&self, debt: &Debt) -> Result<bool, Refusal> {
+        let Some(name) = &debt.session else { return Ok(false) };
+        let session = self.draft.session(name)?;
+        let ending = |session: &Session| session.stopping.is_some() && session.ended().is_none();
+        Ok(session.is_some_and(|session| ending(&session) && session.owed.contains(&debt.id)))
+    }
+
+    /// Records that a hook was interrupted and will not run again.
+    fn interrupt(&mut self, debt: &Debt) -> Result<(), Refusal> {
+        self.finish(debt, HookOutcome::Interrupted, None)?;
+        self.go_on_after(debt, None)
     }
 
     /// What a debt leads to lies as deep as the debt.

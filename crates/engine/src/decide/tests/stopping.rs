@@ -106,6 +106,25 @@ fn a_stop_in_the_middle_of_a_hook_waits_for_it_and_skips_the_rest() {
 }
 
 /// What the end makes owed lies no deeper because a hook was skipped on the way.
+/// Nobody waits for its verdict any more.
+#[test]
+fn a_gate_that_a_crash_interrupted_does_not_run_again_for_a_session_that_was_stopped() {
+    check_with(
+        hooks(&["check"]),
+        "session a
+         turn-done a.1 says=complete
+         begin check
+         stop a cancelled
+         --
+         resume a by=w2
+         recover check by=w2",
+        "system session_resumed by w2
+         system hook_finished check Interrupted
+         system iteration_interrupted a.1
+         system session_ended Cancelled",
+    );
+}
+
 #[test]
 fn what_follows_a_skipped_hook_is_as_near_as_the_stop() {
     let project = Script::after(hooks(&["ready", "bye"]), "session a\nstop a");
