@@ -23,7 +23,7 @@ const COMMANDS: &[(&str, &[&str], bool)] = &[
 ];
 
 /// The programs that are compared, beside the one that is running.
-fn program(name: &str) -> Outcome<PathBuf> {
+pub fn program(name: &str) -> Outcome<PathBuf> {
     let path = std::env::current_exe()?.with_file_name(name);
     if path.is_file() { Ok(path) } else { Err(format!("{} is not built", path.display()).into()) }
 }

@@ -13,12 +13,17 @@
 mod commands;
 mod floors;
 mod log;
+mod loops;
 mod many;
+mod memory;
+mod processes;
 mod report;
+mod spawn;
 mod stores;
 
 use std::error::Error;
 use std::fs;
+use std::process::ExitCode;
 
 use report::Report;
 
@@ -33,15 +38,23 @@ pub struct Effort {
     pub commands: usize,
     /// Sizes of the graph.
     pub sizes: [u64; 3],
+    /// Iterations of a long session.
+    pub iterations: usize,
 }
 
-const FULL: Effort = Effort { many: 2_000, commands: 200, sizes: [10, 10_000, 1_000_000] };
-const QUICK: Effort = Effort { many: 300, commands: 40, sizes: [10, 1_000, 20_000] };
+const FULL: Effort = Effort { many: 2_000, commands: 200, sizes: [10, 10_000, 1_000_000], iterations: 10_000 };
+const QUICK: Effort = Effort { many: 300, commands: 40, sizes: [10, 1_000, 20_000], iterations: 1_000 };
 
-fn main() -> Outcome<()> {
+/// The first argument of the process that starts programs for us.
+pub const SUPERVISE: &str = "--supervise";
+
+fn main() -> Outcome<ExitCode> {
     let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.first().is_some_and(|word| word == SUPERVISE) {
+        return Ok(windlass_process::supervisor::serve());
+    }
     if let Some(place) = words.iter().position(|word| word == "--write-many") {
-        return many::write(&words[place + 1..]);
+        return many::write(&words[place + 1..]).map(|()| ExitCode::SUCCESS);
     }
     let effort = if words.iter().any(|word| word == "--quick") { QUICK } else { FULL };
     let mut report = Report::new(effort);
@@ -50,10 +63,12 @@ fn main() -> Outcome<()> {
     many::measure(effort, &mut report)?;
     commands::measure(effort, &floor, &mut report)?;
     log::measure(effort, &mut report)?;
+    processes::measure(effort, &mut report)?;
+    loops::measure(effort, &mut report)?;
     println!("{}", report.markdown());
     if let Some(place) = words.iter().position(|word| word == "--write") {
         let file = words.get(place + 1).ok_or("--write needs a file")?;
         fs::write(file, report.markdown())?;
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }

@@ -61,22 +61,25 @@ pub fn measure(effort: Effort, floor: &Floors, report: &mut Report) -> Outcome<(
 
 /// One event with its rows, durable, against the disk alone, turn by turn.
 fn one_event(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()> {
-    let mut store = Sqlite::create(&directory.join("one.db"), Lifetime::Service)?;
-    fill(&mut store, 2 * effort.many as u64 + 10)?;
-    let (rules, origin) = (rules(), origin());
-    let start = |id: usize| Command::StartTask { id: TaskId(id as u64), context: Default::default() };
-    for turn in 0..effort.many {
-        store.execute(&rules, &origin, &start(turn + 1), turn as u128)?;
-    }
     let floor = floors::sync(effort)?.p50();
-    let times = Times::of(effort.many, |turn| {
-        let id = effort.many + turn + 1;
-        store.execute(&rules, &origin, &start(id), id as u128).map(drop)
-    })?;
+    let times = starts(effort, &directory.join("one.db"))?;
     let value = ratio(times.p50(), floor);
     let measured = format!("{} = {value:.2} × (p99 {})", shown(times.p50()), shown(times.p99()));
     report.figure("an event and its rows, durable (`start`)", measured, value, at_most(1.8, " × write + `fdatasync`"));
     Ok(())
+}
+
+/// Starting tasks in a store of its own, one commit each.
+pub fn starts(effort: Effort, path: &Path) -> Outcome<Times> {
+    let mut store = Sqlite::create(path, Lifetime::Service)?;
+    fill(&mut store, 2 * effort.many as u64 + 10)?;
+    let (rules, origin) = (rules(), origin());
+    let mut start = |turn: usize| {
+        let command = Command::StartTask { id: TaskId(turn as u64 + 1), context: Default::default() };
+        store.execute(&rules, &origin, &command, turn as u128).map(drop)
+    };
+    Times::of(effort.many, &mut start)?;
+    Ok(Times::of(effort.many, |turn| start(effort.many + turn))?)
 }
 
 /// What the default built-ins add to completing a task that another waits for, in a graph of so many.

@@ -1,0 +1,25 @@
+//! An agent that only says when it had the word: reads its prompt, answers with a line, and appends to a file when it
+//! began and when it ended, in nanoseconds of the monotonic clock.
+
+#![expect(clippy::print_stdout, reason = "an agent answers")]
+
+use std::error::Error;
+use std::fs::File;
+use std::io::{self, Write};
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let began = clock_gettime(ClockId::Monotonic);
+    let path = std::env::args_os().nth(1).ok_or("usage: agent FILE")?;
+    let mut file = File::options().append(true).create(true).open(path)?;
+    io::copy(&mut io::stdin(), &mut io::sink())?;
+    println!("There is more to be done.");
+    let ended = clock_gettime(ClockId::Monotonic);
+    file.write_all([began, ended].map(nanoseconds).as_flattened())?;
+    Ok(())
+}
+
+fn nanoseconds(time: Timespec) -> [u8; 8] {
+    (time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()).to_le_bytes()
+}
