@@ -56,7 +56,7 @@ impl Display for CommandAgent {
 
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum TurnEnd {
     /// What it said last.
     Said(String),
     /// This turn failed; another may not.
@@ -81,21 +81,23 @@ impl CommandAgent {
     }
 
     /// What the end of such a run means. An exit code of 0 says only that there is an answer.
-    pub fn answer(&self, ran: &Result<Finished, NotStarted>) -> Answer {
+    pub fn answer(&self, ran: &Result<Finished, NotStarted>) -> TurnEnd {
         let finished = match ran {
-            Err(error) => return Answer::Broken(error.to_string()),
+            Err(error) => return TurnEnd::Broken(error.to_string()),
             Ok(finished) => finished,
         };
         let said = || finished.stdout.text();
         match finished.exit {
-            Exit::Code(0) => Answer::Said(said()),
-            // The shell's own words for a program that is not there, or is none.
-            Exit::Code(126 | 127) => Answer::Broken(last_words(finished, "the program cannot be started")),
-            Exit::Code(code) => Answer::Failed(last_words(finished, &format!("exit {code}"))),
-            Exit::Signal(signal) => Answer::Failed(last_words(finished, &format!("ended by signal {signal}"))),
-            Exit::TimedOut => Answer::Failed("timed out".to_owned()),
-            Exit::Cancelled => Answer::Cancelled,
-            Exit::Lost => Answer::Failed("its supervisor died".to_owned()),
+            Exit::Code(0) => TurnEnd::Said(said()),
+            // The shell's own words for a program that is not there, or is none: unless something has spoken already.
+            Exit::Code(126 | 127) if finished.stdout.total == 0 => {
+                TurnEnd::Broken(last_words(finished, "the program cannot be started"))
+            }
+            Exit::Code(code) => TurnEnd::Failed(last_words(finished, &format!("exit {code}"))),
+            Exit::Signal(signal) => TurnEnd::Failed(last_words(finished, &format!("ended by signal {signal}"))),
+            Exit::TimedOut => TurnEnd::Failed("timed out".to_owned()),
+            Exit::Cancelled => TurnEnd::Cancelled,
+            Exit::Lost => TurnEnd::Failed("its supervisor died".to_owned()),
         }
     }
 }
@@ -117,7 +119,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(exit: Exit, stdout: &str, stderr: &str, expected: Answer) {
+    fn check(exit: Exit, stdout: &str, stderr: &str, expected: TurnEnd) {
         let captured =
             |text: &str| Captured { head: text.as_bytes().to_vec(), total: text.len() as u64, ..Captured::default() };
         let (stdout, stderr) = (captured(stdout), captured(stderr));
@@ -128,14 +130,17 @@ mod tests {
 
     #[test]
     fn ends_are_told_apart() {
-        check(Exit::Code(0), "done\n", "noise\n", Answer::Said("done\n".to_owned()));
-        check(Exit::Code(1), "half\n", "no network\n\n", Answer::Failed("exit 1: no network".to_owned()));
-        check(Exit::Code(3), "half\n", "", Answer::Failed("exit 3: half".to_owned()));
+        check(Exit::Code(0), "done\n", "noise\n", TurnEnd::Said("done\n".to_owned()));
+        check(Exit::Code(1), "half\n", "no network\n\n", TurnEnd::Failed("exit 1: no network".to_owned()));
+        check(Exit::Code(3), "half\n", "", TurnEnd::Failed("exit 3: half".to_owned()));
         check(Exit::Code(127), "", "sh: 1: nope: not found\n", {
-            Answer::Broken("the program cannot be started: sh: 1: nope: not found".to_owned())
+            TurnEnd::Broken("the program cannot be started: sh: 1: nope: not found".to_owned())
         });
-        check(Exit::Signal(9), "", "", Answer::Failed("ended by signal 9".to_owned()));
-        check(Exit::Cancelled, "half", "", Answer::Cancelled);
+        check(Exit::Code(127), "half", "sh: 1: nope: not found\n", {
+            TurnEnd::Failed("exit 127: sh: 1: nope: not found".to_owned())
+        });
+        check(Exit::Signal(9), "", "", TurnEnd::Failed("ended by signal 9".to_owned()));
+        check(Exit::Cancelled, "half", "", TurnEnd::Cancelled);
     }
 
     #[test]

@@ -4,4 +4,4 @@
 
 mod command;
 
-pub use command::{Answer, CommandAgent, ParseAgentError};
+pub use command::{CommandAgent, ParseAgentError, TurnEnd};

@@ -58,6 +58,35 @@ pub struct NewSession {
     pub nonce: u64,
 }
 
+/// What an agent answered.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Answer {
+    pub output: String,
+    pub promise: Option<Promise>,
+    /// It left processes behind.
+    pub leaky: bool,
+    /// The file that has all of what it wrote.
+    pub record: Option<String>,
+}
+
+/// What came of a hook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookReport {
+    pub outcome: HookOutcome,
+    /// For people: why it is no success.
+    pub message: Option<String>,
+    /// For the agent.
+    pub feedback: Option<String>,
+    /// The file that has all of what it wrote.
+    pub record: Option<String>,
+}
+
+impl From<HookOutcome> for HookReport {
+    fn from(outcome: HookOutcome) -> Self {
+        Self { outcome, message: None, feedback: None, record: None }
+    }
+}
+
 /// What is to change about a task; an empty body or type takes it away.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskPatch {
@@ -165,8 +194,7 @@ pub enum Command {
     /// Says what the agent answered.
     FinishTurn {
         run: RunId,
-        output: String,
-        promise: Option<Promise>,
+        answer: Answer,
     },
     FailTurn {
         run: RunId,
@@ -184,10 +212,7 @@ pub enum Command {
     FinishEffect {
         debt: DebtId,
         owner: OwnerName,
-        outcome: HookOutcome,
-        message: Option<String>,
-        /// What the agent is to be told.
-        feedback: Option<String>,
+        report: HookReport,
     },
     /// Takes over a debt whose owner is dead. It names that owner: if another was quicker, the debt is in living hands.
     RecoverEffect {

@@ -38,7 +38,7 @@ mod view;
 
 pub use action::{Action, TaskAction};
 pub use apply::{ApplyError, apply};
-pub use command::{Authority, Command, Deletion, NewSession, NewTask, Origin, TaskPatch};
+pub use command::{Answer, Authority, Command, Deletion, HookReport, NewSession, NewTask, Origin, TaskPatch};
 pub use debt::{Debt, Effect, HookClass, HookOutcome, OnFailure, Owed, OwedHook, Recovery};
 pub use decide::{Decided, Effects, Entry, Rules, decide};
 pub use draft::Draft;

@@ -15,6 +15,8 @@ impl Limits {
     pub const FEEDBACK: usize = 256 * 1024;
     /// What an agent answered, as far as the log keeps it.
     pub const OUTPUT: usize = 64 * 1024;
+    /// Interrupted iterations, one after another: something about the work brings the program down.
+    pub const INTERRUPTIONS: u32 = 10;
     pub const CONFIG: usize = 4 * 1024 * 1024;
     /// Lists and objects within each other. What is read again must lie less than 128 deep, with all that is around it.
     pub const NESTING: usize = 64;

@@ -39,29 +39,45 @@ fn pairs<'t>(lines: impl Iterator<Item = &'t str>) -> impl Iterator<Item = (&'t 
 /// A text that quotes others, without anything in it that could be taken for a claim.
 pub fn without_claims(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(place) = rest.to_ascii_lowercase().find("<promise>") {
-        quoted.push_str(&rest[..place]);
+    let mut done = 0;
+    for (place, tag) in text.to_ascii_lowercase().match_indices("<promise>") {
+        quoted.push_str(&text[done..place]);
         quoted.push_str("[promise]");
-        rest = &rest[place + "<promise>".len()..];
+        done = place + tag.len();
     }
-    quoted.push_str(rest);
+    quoted.push_str(&text[done..]);
     quoted
 }
 
 /// The lines in which an agent speaks for itself.
 fn claims(message: &str) -> impl Iterator<Item = &str> {
-    let mut fence: Option<&str> = None;
-    message.lines().map(str::trim).filter(move |line| {
-        let marks = fence_of(line);
-        match (fence, marks) {
+    let lines: Vec<&str> = message.lines().map(str::trim).collect();
+    let parts: Vec<&[&str]> = lines.split(|line| is_cut(line)).collect();
+    let mut own = Vec::new();
+    for (index, part) in parts.into_iter().enumerate() {
+        // What was cut out may have opened a block: then there are more ends than beginnings after it.
+        let fences = part.iter().filter(|line| fence_of(line).is_some()).count();
+        outside_of_fences(part, index > 0 && fences % 2 == 1, &mut own);
+    }
+    own.into_iter()
+}
+
+/// Where a long message was cut.
+fn is_cut(line: &str) -> bool {
+    line.strip_prefix('[').is_some_and(|rest| rest.ends_with(" bytes left out]"))
+}
+
+fn outside_of_fences<'m>(lines: &[&'m str], begins_inside: bool, own: &mut Vec<&'m str>) {
+    let mut fence = begins_inside.then_some("");
+    for line in lines {
+        match (fence, fence_of(line)) {
             (None, Some(marks)) => fence = Some(marks),
             (Some(open), Some(marks)) if marks.starts_with(open) && marks.len() == line.len() => fence = None,
             (Some(_), _) => {}
-            (None, None) => return !line.is_empty() && !line.starts_with('>') && !line.starts_with('|'),
+            (None, None) if line.is_empty() || line.starts_with(['>', '|']) => {}
+            (None, None) => own.push(line),
         }
-        false
-    })
+    }
 }
 
 /// The marks that open or close a block of code.
@@ -109,6 +125,14 @@ mod tests {
     #[test]
     fn what_follows_a_block_of_code_counts_again() {
         check("```sh\ncargo test\n```\n<promise>COMPLETE</promise>", Some(Promise::Complete));
+    }
+
+    #[test]
+    fn a_message_that_was_cut_is_read_after_the_cut() {
+        let fenced = "```sh\n[900 bytes left out]\nlast line\n```\n<promise>COMPLETE</promise>";
+        check(fenced, Some(Promise::Complete));
+        check("begin\n[900 bytes left out]\n<promise>COMPLETE</promise>\n```\nnot yet", None);
+        check("```\n[900 bytes left out]\n```\nx\n```\n<promise>COMPLETE</promise>", Some(Promise::Complete));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::debt::{HookOutcome, OnFailure};
 use crate::id::{ConfigDigest, DebtId, OwnerName, RunId, Seq, SessionName, TaskId};
+use crate::limits::Limits;
 use crate::promise::Promise;
 
 /// How a session ended.
@@ -111,6 +112,12 @@ pub enum Purpose {
     SendBack,
     /// To hear what is still pending, before the session ends so.
     Delivery(Closing),
+}
+
+impl Purpose {
+    pub fn is_delivery(&self) -> bool {
+        matches!(self, Self::Delivery(_))
+    }
 }
 
 /// The agent has the word.
@@ -214,6 +221,9 @@ pub struct Session {
     /// Iterations that were interrupted: they do not count.
     #[serde(default)]
     pub interrupted: u32,
+    /// Those of them since a turn was last finished.
+    #[serde(default)]
+    pub interrupted_in_a_row: u32,
     /// Iterations that failed, one after another.
     #[serde(default)]
     pub failures: u32,
@@ -308,6 +318,8 @@ impl Session {
             (Phase::Preparing(run) | Phase::Judging(run, _) | Phase::Decided(run, _), Some(_)) => {
                 Step::InterruptIteration(run.clone())
             }
+            // What was decided before somebody asked for the end stays decided.
+            (Phase::Settled(Next::Close(closing)), _) => self.close(closing),
             (Phase::Started | Phase::Settled(_), Some(closing)) => self.close(closing),
             (Phase::Started, None) => Step::StartIteration,
             (Phase::Preparing(run), None) => Step::StartTurn(run.clone(), Purpose::Work),
@@ -315,7 +327,6 @@ impl Session {
             (Phase::Decided(run, Decision::SendBack), None) => Step::StartTurn(run.clone(), Purpose::SendBack),
             (Phase::Decided(run, Decision::Next(_)), None) => Step::CompleteIteration(run.clone()),
             (Phase::Settled(Next::Continue | Next::TakeUp), None) => self.go_on(),
-            (Phase::Settled(Next::Close(closing)), None) => self.close(closing),
         }
     }
 
@@ -356,8 +367,16 @@ impl Session {
             let failures = self.failures;
             return self.close(&Closing::because(Ending::Error, format!("{failures} iterations failed in a row")));
         }
+        if self.interrupted_in_a_row >= Limits::INTERRUPTIONS {
+            let reason = format!("{} iterations were interrupted in a row", self.interrupted_in_a_row);
+            return self.close(&Closing::because(Ending::Error, reason));
+        }
         if self.iteration - self.interrupted >= max_iterations {
-            let reason = format!("not complete, and {max_iterations} iterations are the limit");
+            let reason = match (max_iterations, self.interrupted) {
+                (1, 0) => "one iteration is the limit".to_owned(),
+                (most, 0) => format!("{most} iterations are the limit"),
+                (most, more) => format!("{most} is the limit, {more} interrupted not counted"),
+            };
             return self.close(&Closing::because(Ending::Limit, reason));
         }
         Step::StartIteration

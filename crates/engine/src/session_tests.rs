@@ -16,6 +16,7 @@ fn session(phase: Phase) -> Session {
         owed: vec![],
         iteration: 1,
         interrupted: 0,
+        interrupted_in_a_row: 0,
         failures: 0,
         retries: 0,
         verdict: Verdict::Pass,
@@ -127,7 +128,7 @@ fn stopping_leads_to_the_end_from_every_phase() {
         Step::InterruptIteration(run()),
         Step::End(asked()),
         Step::End(asked()),
-        Step::End(asked()),
+        Step::End(closing(Ending::Completed)),
         Step::End(closing(Ending::Limit)),
         Step::Wait(Wanted::Nothing),
     ];
@@ -345,10 +346,24 @@ fn limits_deliver_and_failures_do_not() {
     assert_eq!(ending(&closing), (Ending::Error, true));
 }
 
-/// Somebody's wish to end it goes before what the gate had decided.
+/// Somebody's wish to end it does not undo what was decided before.
 #[test]
-fn a_stop_goes_before_any_other_end() {
+fn what_was_decided_before_a_stop_stays_decided() {
     let stopping = Some(closing(Ending::Cancelled));
     let settled = session(Phase::Settled(Next::Close(closing(Ending::Completed))));
-    assert_eq!(Session { stopping, ..settled }.step(), Step::End(closing(Ending::Cancelled)));
+    assert_eq!(Session { stopping, ..settled }.step(), Step::End(closing(Ending::Completed)));
+}
+
+/// Something about the work brings the program down again and again.
+#[test]
+fn interruptions_in_a_row_come_to_an_end() {
+    let interrupted = |times| Session {
+        iteration: times,
+        interrupted: times,
+        interrupted_in_a_row: times,
+        ..session(Phase::Settled(Next::TakeUp))
+    };
+    assert_eq!(interrupted(Limits::INTERRUPTIONS - 1).step(), Step::StartIteration);
+    let Step::End(closing) = interrupted(Limits::INTERRUPTIONS).step() else { panic!("it goes on") };
+    assert_eq!(ending(&closing), (Ending::Error, true));
 }

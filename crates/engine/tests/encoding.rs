@@ -67,8 +67,13 @@ fn an_event_that_owes_hooks_and_has_a_cause() {
 #[test]
 fn an_interrupted_hook_of_no_task() {
     let debt = "12.1".parse().expect("a debt");
-    let finished =
-        payload::HookFinished { debt, hook: "tell".to_owned(), outcome: HookOutcome::Interrupted, message: None };
+    let finished = payload::HookFinished {
+        debt,
+        hook: "tell".to_owned(),
+        outcome: HookOutcome::Interrupted,
+        message: None,
+        record: None,
+    };
     check(
         &envelope(Node::System, finished),
         r#"{"v":1,"type":"hook_finished","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"system","data":{"debt":"12.1","hook":"tell","outcome":"interrupted"},"metadata":{"triggeredBy":"ada","depth":0}}"#,
@@ -130,7 +135,7 @@ fn turns_and_what_they_carry() {
     check_data(queued, r#"{"source":"check","text":"red"}"#);
     let output = || "said".to_owned();
     let said = r#"{"run":"main.3.00000000000000ff","output":"said"}"#;
-    check_data(payload::TurnFinished { run: run(), output: output() }, said);
+    check_data(payload::TurnFinished { run: run(), output: output(), leaky: false, record: None }, said);
     check_data(payload::DeliveryFinished { run: run(), output: output() }, said);
     let failed = r#"{"run":"main.3.00000000000000ff","error":"said"}"#;
     check_data(payload::IterationFailed { run: run(), error: output() }, failed);
@@ -229,7 +234,7 @@ fn session_events() -> Vec<Event> {
         payload::SessionEnded { ending: Ending::Limit, reason: Some(word()) }.into(),
         payload::IterationStarted { run: run() }.into(),
         payload::TurnStarted { run: run(), owner: owner(), purpose: Purpose::Delivery(closing()), feedback: 2 }.into(),
-        payload::TurnFinished { run: run(), output: word() }.into(),
+        payload::TurnFinished { run: run(), output: word(), leaky: true, record: Some(word()) }.into(),
         payload::PromiseDetected { run: run(), promise: Promise::Blocked }.into(),
         payload::GateDecided {
             run: run(),
@@ -300,7 +305,14 @@ fn other_events() -> Vec<Event> {
         payload::AutoLabelSuggestion { labels: list(), keywords: list() }.into(),
         payload::ConfigRecorded { digest: config, text: word() }.into(),
         payload::HookStarted { debt, hook: word(), owner: owner(), attempt: 2 }.into(),
-        payload::HookFinished { debt, hook: word(), outcome: HookOutcome::TimedOut, message: Some(word()) }.into(),
+        payload::HookFinished {
+            debt,
+            hook: word(),
+            outcome: HookOutcome::TimedOut,
+            message: Some(word()),
+            record: Some(word()),
+        }
+        .into(),
         payload::HookError { hook_name: word(), error: word(), original_event: value() }.into(),
         payload::ActionError { action_type: word(), error: word(), payload: value() }.into(),
     ]

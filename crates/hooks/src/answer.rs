@@ -2,33 +2,27 @@
 //!
 //! | end | at a gate | elsewhere |
 //! | --- | --- | --- |
-//! | exit 0 | success | success |
+//! | exit 0 | success, unless a JSON object on stdout says no: then block, with its reason | success |
 //! | exit 2 | block: stderr, a blank line, stdout go to the agent | failure |
 //! | anything else | failure, and its output goes to the agent | failure |
 //!
 //! Where output is piped, it is stdout, then stderr, then a line that names the failure, whatever the exit.
 
-use windlass_engine::HookOutcome;
+use serde_json::Value;
+use windlass_engine::{HookOutcome, HookReport};
 use windlass_process::{Exit, Finished, NotStarted};
 
 use crate::text::{clean, cut};
 use crate::{Hook, Role};
 
-/// What came of a hook.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
-    pub outcome: HookOutcome,
-    /// For people: why it is no success.
-    pub message: Option<String>,
-    /// For the agent.
-    pub feedback: Option<String>,
-}
-
 /// Reads the end of a run.
-pub fn answer(hook: &Hook, role: Role, ran: &Result<Finished, NotStarted>) -> Answer {
+pub fn answer(hook: &Hook, role: Role, ran: &Result<Finished, NotStarted>) -> HookReport {
     let (outcome, failure) = match ran {
         Err(error) => (HookOutcome::Failure, Some(error.to_string())),
-        Ok(finished) => ended(hook, role, finished.exit),
+        Ok(finished) => match (ended(hook, role, finished.exit), objection(&finished.stdout.text())) {
+            ((HookOutcome::Success, _), Some(reason)) if role == Role::Gate => return blocked(hook, &reason),
+            (ended, _) => ended,
+        },
     };
     let parts = match ran {
         Err(_) => [String::new(), String::new()],
@@ -44,15 +38,35 @@ pub fn answer(hook: &Hook, role: Role, ran: &Result<Finished, NotStarted>) -> An
         }
         _ => String::new(),
     };
-    let told = match (outcome, told.trim().is_empty()) {
-        (HookOutcome::Block, true) => Some(format!("`{}` says that the work is not done, and not why.", hook.name)),
-        (_, true) => None,
-        (_, false) => Some(cut(&told, hook.max_output)),
-    };
+    if outcome == HookOutcome::Block {
+        return blocked(hook, &told);
+    }
+    let told = Some(cut(&told, hook.max_output)).filter(|told| !told.trim().is_empty());
     let leaky = ran.as_ref().is_ok_and(|finished| finished.leaky);
     let leaky = leaky.then(|| "it left processes behind, which were ended".to_owned());
     let message = [failure, leaky].into_iter().flatten().collect::<Vec<_>>().join("; ");
-    Answer { outcome, message: Some(message).filter(|message| !message.is_empty()), feedback: told }
+    HookReport { message: Some(message).filter(|message| !message.is_empty()), feedback: told, ..outcome.into() }
+}
+
+/// Why a JSON object says that the work is not done, in whichever words hooks have for that.
+fn objection(stdout: &str) -> Option<String> {
+    let Ok(Value::Object(said)) = serde_json::from_str(stdout.trim()) else { return None };
+    let word = |key: &str| said.get(key).and_then(Value::as_str);
+    let objects = matches!(word("decision"), Some("block" | "deny"))
+        || matches!(word("action"), Some("continue" | "escalate"))
+        || word("status") == Some("failure")
+        || said.get("continue") == Some(&Value::Bool(false));
+    let reasons = ["reason", "nextPrompt", "remediation_prompt", "stopReason", "message"];
+    objects.then(|| reasons.into_iter().find_map(word).unwrap_or_default().to_owned())
+}
+
+fn blocked(hook: &Hook, reason: &str) -> HookReport {
+    let reason = clean(reason);
+    let told = match reason.trim().is_empty() {
+        true => format!("`{}` says that the work is not done, and not why.", hook.name),
+        false => cut(&reason, hook.max_output),
+    };
+    HookReport { feedback: Some(told), ..HookOutcome::Block.into() }
 }
 
 fn ended(hook: &Hook, role: Role, exit: Exit) -> (HookOutcome, Option<String>) {
@@ -62,7 +76,7 @@ fn ended(hook: &Hook, role: Role, exit: Exit) -> (HookOutcome, Option<String>) {
         Exit::Code(code) => (HookOutcome::Failure, Some(format!("exit {code}"))),
         Exit::Signal(signal) => (HookOutcome::Failure, Some(format!("ended by signal {signal}"))),
         Exit::TimedOut => (HookOutcome::TimedOut, Some(format!("timed out after {:?}", hook.timeout))),
-        Exit::Cancelled => (HookOutcome::Cancelled, Some("cancelled".to_owned())),
+        Exit::Cancelled => (HookOutcome::Cancelled, None),
         Exit::Lost => (HookOutcome::Failure, Some("it was lost with its supervisor".to_owned())),
     }
 }
@@ -82,7 +96,7 @@ mod tests {
 
     fn hook(pipes: bool) -> Hook {
         let timeout = Duration::from_secs(30);
-        Hook { name: "tests".to_owned(), command: "make test".to_owned(), timeout, pipes, max_output: 100 }
+        Hook { name: "tests".to_owned(), command: "make test".to_owned(), timeout, pipes, max_output: 160 }
     }
 
     fn ran(exit: Exit, stdout: &str, stderr: &str) -> Result<Finished, NotStarted> {
@@ -111,7 +125,26 @@ mod tests {
         check(false, Gate, Exit::Code(1), (Failure, Some("exit 1"), Some("out\nerr\n[exit 1]")));
         check(false, Observer, Exit::TimedOut, (TimedOut, Some("timed out after 30s"), None));
         check(false, Observer, Exit::Signal(9), (Failure, Some("ended by signal 9"), None));
-        check(true, Gate, Exit::Cancelled, (Cancelled, Some("cancelled"), None));
+        check(true, Gate, Exit::Cancelled, (Cancelled, None, None));
+    }
+
+    #[test]
+    fn a_success_that_says_no_is_none() {
+        let gate = |stdout: &str| answer(&hook(false), Role::Gate, &ran(Exit::Code(0), stdout, ""));
+        for (stdout, told) in [
+            (r#"{"decision": "block", "reason": "two tests fail"}"#, "two tests fail"),
+            ("{\"action\":\"continue\",\"nextPrompt\":\"go on\"}\n", "go on"),
+            (r#"{"status": "failure", "message": "red"}"#, "red"),
+            (r#"{"continue": false}"#, "`tests` says that the work is not done, and not why."),
+        ] {
+            let said = gate(stdout);
+            assert_eq!((said.outcome, said.feedback.as_deref()), (HookOutcome::Block, Some(told)), "{stdout}");
+        }
+        for stdout in ["", "ok", "{}", "[1]", r#"{"decision": "approve"}"#, r#"{"continue": true}"#] {
+            assert_eq!(gate(stdout).outcome, HookOutcome::Success, "{stdout}");
+        }
+        let observer = answer(&hook(false), Role::Observer, &ran(Exit::Code(0), r#"{"decision": "block"}"#, ""));
+        assert_eq!(observer.outcome, HookOutcome::Success);
     }
 
     #[test]

@@ -63,16 +63,20 @@ impl Call<'_> {
         let session = self.session;
         let iteration = session.iteration.to_string();
         let task = session.task.map(|task| task.to_string()).unwrap_or_default();
-        let run = session.run(session.iteration).to_string();
-        let told: [(&str, OsString); 9] = [
+        let goal = session.goal.clone().unwrap_or_default();
+        let told: [(&str, OsString); 12] = [
             ("WINDLASS_SESSION", session.name.as_str().into()),
             ("WINDLASS_ITERATION", iteration.into()),
             ("WINDLASS_TASK_ID", task.into()),
-            ("WINDLASS_GOAL", session.goal.clone().unwrap_or_default().into()),
+            ("WINDLASS_TASK_CONTENT", goal.clone().into()),
+            ("WINDLASS_GOAL", goal.into()),
+            ("WINDLASS_ERROR", OsString::new()),
             ("WINDLASS_EVENT", self.event.kind().name().into()),
             ("WINDLASS_POINT", self.point.into()),
             ("WINDLASS_HOOK", hook.name.clone().into()),
-            ("WINDLASS_RUN", run.into()),
+            // A hook is no turn: what it does through `windlass` is not what the agent claims.
+            ("WINDLASS_RUN", OsString::new()),
+            ("WINDLASS_PAYLOAD_FILE", OsString::new()),
             ("WINDLASS_PROJECT_DIR", self.project.into()),
         ];
         overlay(self.environment, told)

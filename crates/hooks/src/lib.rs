@@ -1,7 +1,7 @@
 //! Command hooks: what one is given, how it is run, and what its end means.
 //!
 //! ```text
-//! Hook + Call ─ call ─► process::Spec ─ run elsewhere ─► Finished ─ answer ─► Answer: outcome, message, feedback
+//! Hook + Call ─ call ─► process::Spec ─ run elsewhere ─► Finished ─ answer ─► HookReport: outcome, message, feedback
 //! ```
 //!
 //! Invariants:
@@ -16,7 +16,7 @@ mod text;
 
 use std::time::Duration;
 
-pub use answer::{Answer, answer};
+pub use answer::answer;
 pub use call::Call;
 pub use text::{clean, cut};
 

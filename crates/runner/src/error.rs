@@ -21,7 +21,7 @@ pub enum RunError {
     Supervisor(#[source] io::Error),
     #[error("event {0} is not in the log")]
     MissingEvent(Seq),
-    #[error("session `{0}` wants nothing and has not ended")]
+    #[error("session `{0}` is in a state that nothing leads out of")]
     Stuck(SessionName),
     /// Everything was ended at once; the session goes on when it is run again.
     #[error("killed")]

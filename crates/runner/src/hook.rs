@@ -1,60 +1,44 @@
 //! Running one hook that is owed.
 
-use windlass_engine::{Command, DebtId, Effect, HookClass, HookOutcome, OwedHook, Session, View};
-use windlass_hooks::{Answer, Call, Hook, Role, answer};
-use windlass_store::failpoint;
+use windlass_engine::{Command, DebtId, Effect, HookClass, HookOutcome, HookReport, OwedHook, Session, View};
+use windlass_hooks::{Call, Hook, Role, answer};
+use windlass_process::Spec;
 
-use crate::{Resolve, RunError, Runner, Way};
+use crate::{Resolve, RunError, Runner};
 
 impl Runner<'_> {
     /// Runs a hook, unless whoever owed it before us died in the middle of it and it may not run again.
     pub(crate) fn hook(&mut self, session: &Session, debt: DebtId) -> Result<(), RunError> {
-        let ours = self.is_ours(debt)?;
+        let ours = self.is_ours(session, debt)?;
         let Some(owed) = self.store.snapshot()?.debt(debt)? else { return Ok(()) };
         let Effect::Hook(hook) = owed.effect else { return Err(RunError::Stuck(session.name.clone())) };
-        let begin = (ours && owed.attempts == 0).then(|| Command::BeginEffect { debt, owner: self.owner.clone() });
-        // A test can have us say it too late, to see that its checks notice.
-        let late = failpoint::pass("runner.begin").is_err();
-        if let Some(begin) = begin.as_ref().filter(|_| !late) {
-            self.give(begin)?;
+        if ours && owed.attempts == 0 {
+            self.give(&Command::BeginEffect { debt, owner: self.owner.clone() })?;
         }
-        let Answer { outcome, message, feedback } = self.run_hook(session, debt, &hook)?;
-        if let Some(begin) = begin.as_ref().filter(|_| late) {
-            self.give(begin)?;
-        }
-        if outcome == HookOutcome::Cancelled && session.ended().is_some() {
+        let report = self.run_hook(session, debt, &hook)?;
+        if report.outcome == HookOutcome::Cancelled && session.ended().is_some() {
             return Err(RunError::Killed);
         }
         self.stop_if_cancelled(session.clone())?;
-        self.give(&Command::FinishEffect { debt, owner: self.owner.clone(), outcome, message, feedback }).map(drop)
+        self.give(&Command::FinishEffect { debt, owner: self.owner.clone(), report }).map(drop)
     }
 
-    fn run_hook(&mut self, session: &Session, debt: DebtId, owed: &OwedHook) -> Result<Answer, RunError> {
+    fn run_hook(&mut self, session: &Session, debt: DebtId, owed: &OwedHook) -> Result<HookReport, RunError> {
         let Some(hook) = self.settings.hooks.get(&owed.hook).cloned() else {
             let message = Some("the session's configuration has no such hook".to_owned());
-            return Ok(Answer { outcome: HookOutcome::Failure, message, feedback: None });
+            return Ok(HookReport { message, ..HookOutcome::Failure.into() });
         };
-        let (role, way) = match owed.class {
-            HookClass::Gate => (Role::Gate, Way::Supervised),
-            _ => (Role::Observer, Way::Direct),
-        };
+        let role = if owed.class == HookClass::Gate { Role::Gate } else { Role::Observer };
         let spec = self.call(session, debt, owed, &hook)?;
         // What comes after the end is done although the end was asked for.
         let resolve = if session.ended().is_some() { Resolve::Resolute } else { Resolve::Cancellable };
-        let ran = self.start(&spec, way, resolve)?;
-        Ok(answer(&hook, role, &ran))
+        let ran = self.start(&spec, resolve)?;
+        Ok(HookReport { record: ran.as_ref().ok().and_then(|ran| self.record(ran)), ..answer(&hook, role, &ran) })
     }
 
-    fn call(
-        &self,
-        session: &Session,
-        debt: DebtId,
-        owed: &OwedHook,
-        hook: &Hook,
-    ) -> Result<windlass_process::Spec, RunError> {
+    fn call(&self, session: &Session, debt: DebtId, owed: &OwedHook, hook: &Hook) -> Result<Spec, RunError> {
         let event = self.event(debt.seq)?;
         let last_output = self.last_output(session)?;
-        let spill = self.settings.records.join(format!("{debt}"));
         let call = Call {
             point: &owed.point,
             session,
@@ -62,7 +46,7 @@ impl Runner<'_> {
             last_output: last_output.as_deref(),
             project: &self.settings.directory,
             environment: &self.settings.environment,
-            spill: &spill,
+            spill: &self.settings.records.join(debt.to_string()),
         };
         Ok(call.spec(hook))
     }

@@ -46,7 +46,7 @@ pub struct Settings {
     pub records: PathBuf,
     /// The environment that agents and hooks get; what is ours is added.
     pub environment: Environment,
-    /// How the supervisor of agents and gates is started.
+    /// How the supervisor of agents and hooks is started.
     pub launcher: Launcher,
 }
 
@@ -60,15 +60,6 @@ pub struct Runner<'a> {
     outside: Outside<'a>,
     /// Started when it is first needed.
     supervisor: Option<Supervisor>,
-}
-
-/// Who starts a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// As our own child: quick.
-    Direct,
-    /// Under the supervisor: nothing of it survives us.
-    Supervised,
 }
 
 /// Whether a program is started and left to itself after somebody asked for the end.
@@ -115,11 +106,15 @@ impl<'a> Runner<'a> {
 
     /// Tells the session that somebody has asked for the end, once.
     fn stop_if_cancelled(&mut self, session: Session) -> Result<Session, RunError> {
-        if !self.control.is_cancelled() || session.stopping.is_some() || session.ended().is_some() {
+        // How it ends is decided before the last delivery.
+        let decided = session.stopping.is_some()
+            || session.ended().is_some()
+            || session.turn().is_some_and(|turn| turn.purpose.is_delivery());
+        if decided || !self.control.is_cancelled() {
             return Ok(session);
         }
-        let (name, reason) = (session.name.clone(), Some("cancelled".to_owned()));
-        self.give(&Command::StopSession { name: name.clone(), ending: Ending::Cancelled, reason })?;
+        let name = session.name.clone();
+        self.give(&Command::StopSession { name: name.clone(), ending: Ending::Cancelled, reason: None })?;
         self.session(&name)
     }
 
@@ -129,15 +124,20 @@ impl<'a> Runner<'a> {
     }
 
     /// Takes over what a dead owner left. Answers whether it was ours already.
-    fn is_ours(&mut self, debt: DebtId) -> Result<bool, RunError> {
-        let owed = self.store.snapshot()?.debt(debt)?;
-        match owed {
-            Some(owed) if owed.owner != self.owner => {
-                self.give(&Command::RecoverEffect { debt, dead: owed.owner, owner: self.owner.clone() })?;
-                Ok(false)
-            }
-            _ => Ok(true),
+    fn is_ours(&mut self, session: &Session, debt: DebtId) -> Result<bool, RunError> {
+        let owed = self.store.snapshot()?.debt(debt)?.ok_or_else(|| RunError::Stuck(session.name.clone()))?;
+        if owed.owner == self.owner {
+            return Ok(true);
         }
+        self.give(&Command::RecoverEffect { debt, dead: owed.owner, owner: self.owner.clone() })?;
+        Ok(false)
+    }
+
+    /// The file that has all of what a run wrote, if memory could not hold it: relative to the records of all sessions.
+    fn record(&self, finished: &Finished) -> Option<String> {
+        let spilled = finished.stdout.spilled.as_ref().or(finished.stderr.spilled.as_ref())?;
+        let shown = spilled.path.strip_prefix(self.settings.records.parent()?).ok()?;
+        Some(shown.to_string_lossy().into_owned())
     }
 
     fn event(&self, at: Seq) -> Result<Record, RunError> {
@@ -145,17 +145,14 @@ impl<'a> Runner<'a> {
         found.into_iter().find(|record| record.seq == at).ok_or(RunError::MissingEvent(at))
     }
 
-    /// Runs a program to its end.
-    fn start(&mut self, spec: &Spec, way: Way, resolve: Resolve) -> Result<Result<Finished, NotStarted>, RunError> {
+    /// Runs a program to its end, under the supervisor: nothing of it survives us.
+    fn start(&mut self, spec: &Spec, resolve: Resolve) -> Result<Result<Finished, NotStarted>, RunError> {
         let control = match resolve {
             Resolve::Cancellable => self.control.clone(),
             Resolve::Resolute => self.control.resolute(),
         };
         let tell = &mut self.outside.tell;
         let mut observe = |stream, bytes: &[u8]| tell(Told::Output(stream, bytes));
-        if way == Way::Direct {
-            return Ok(windlass_process::run(spec, self.roster, &control, &mut observe));
-        }
         let supervisor = match &mut self.supervisor {
             Some(supervisor) => supervisor,
             none => none.insert(Supervisor::start(&self.settings.launcher).map_err(RunError::Supervisor)?),

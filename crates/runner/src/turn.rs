@@ -3,14 +3,14 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use windlass_agents::Answer;
+use windlass_agents::TurnEnd;
 use windlass_engine::{
-    Command, Completion, DebtId, Ending, Event, Limits, Note, Prompt, Purpose, Session, Turn, detect, payload,
+    Answer, Command, Completion, DebtId, Ending, Event, Limits, Note, Prompt, Purpose, Session, Turn, detect, payload,
 };
 use windlass_hooks::{clean, cut};
 use windlass_process::{Environment, overlay};
 
-use crate::{Resolve, RunError, Runner, Way};
+use crate::{Resolve, RunError, Runner};
 
 /// How long the agent may take over what is said to it after the end was asked for.
 const LAST_WORD: Duration = Duration::from_secs(60);
@@ -24,36 +24,53 @@ const REMEMBERED: usize = 4 * 1024;
 impl Runner<'_> {
     /// Has the agent answer, unless whoever asked it before us died while it did.
     pub(crate) fn turn(&mut self, session: &Session, debt: DebtId) -> Result<(), RunError> {
-        if !self.is_ours(debt)? {
+        if !self.is_ours(session, debt)? {
             return Ok(());
         }
         let Some(turn) = session.turn() else { return Err(RunError::Stuck(session.name.clone())) };
-        let delivery = matches!(turn.purpose, Purpose::Delivery(_));
-        let run = turn.run.clone();
-        if session.stopping.is_some() && !delivery {
-            return self.give(&Command::InterruptTurn { run }).map(drop);
+        if session.stopping.is_some() && !turn.purpose.is_delivery() {
+            return self.give(&Command::InterruptTurn { run: turn.run.clone() }).map(drop);
         }
-        if session.failures > 0 && !delivery && !self.control.wait(back_off(session.failures)) {
+        let failed_before = session.failures > 0 && turn.purpose == Purpose::Work;
+        if failed_before && !self.control.wait(back_off(session.failures)) {
             // The end was asked for meanwhile.
             return Ok(());
         }
         let prompt = self.prompt(session, turn)?;
-        let command = match self.ask(session, turn, &prompt)? {
-            Answer::Said(text) => {
+        let (end, answer) = self.ask(session, turn, &prompt)?;
+        self.report(session, turn, (end, answer), &prompt)
+    }
+
+    /// Tells the engine how a turn ended.
+    fn report(
+        &mut self,
+        session: &Session,
+        turn: &Turn,
+        (end, answer): (TurnEnd, Answer),
+        prompt: &str,
+    ) -> Result<(), RunError> {
+        let run = turn.run.clone();
+        let fit = |error: &str| cut(&clean(error), Limits::REASON);
+        let tried_before = session.last_turn.is_some() || session.failures > 0;
+        let command = match end {
+            TurnEnd::Said(text) => {
                 // A claim that only a terminal would hide is no claim either.
                 let text = clean(&text);
-                let promise = detect(&text, &prompt);
-                Command::FinishTurn { run, output: cut(&text, Limits::OUTPUT), promise }
+                let promise = detect(&text, prompt);
+                let output = cut(&text, Limits::OUTPUT);
+                Command::FinishTurn { run, answer: Answer { output, promise, ..answer } }
             }
-            Answer::Failed(error) => Command::FailTurn { run, error: cut(&clean(&error), Limits::REASON) },
-            Answer::Broken(error) if delivery => Command::FailTurn { run, error },
-            Answer::Broken(error) => {
-                let (name, reason) = (session.name.clone(), Some(cut(&clean(&error), Limits::REASON)));
+            TurnEnd::Broken(error) if !tried_before && !turn.purpose.is_delivery() => {
+                let (name, reason) = (session.name.clone(), Some(fit(&error)));
                 self.give(&Command::StopSession { name, ending: Ending::Error, reason })?;
                 Command::InterruptTurn { run }
             }
-            Answer::Cancelled if session.stopping.is_some() => return Err(RunError::Killed),
-            Answer::Cancelled => {
+            TurnEnd::Failed(error) | TurnEnd::Broken(error) => Command::FailTurn { run, error: fit(&error) },
+            TurnEnd::Cancelled if session.stopping.is_some() => return Err(RunError::Killed),
+            TurnEnd::Cancelled if turn.purpose.is_delivery() => {
+                Command::FailTurn { run, error: "cancelled".to_owned() }
+            }
+            TurnEnd::Cancelled => {
                 self.stop_if_cancelled(session.clone())?;
                 Command::InterruptTurn { run }
             }
@@ -61,8 +78,8 @@ impl Runner<'_> {
         self.give(&command).map(drop)
     }
 
-    fn ask(&mut self, session: &Session, turn: &Turn, prompt: &str) -> Result<Answer, RunError> {
-        let records = self.settings.records.join(format!("{}", turn.debt));
+    fn ask(&mut self, session: &Session, turn: &Turn, prompt: &str) -> Result<(TurnEnd, Answer), RunError> {
+        let records = self.settings.records.join(turn.debt.to_string());
         let agent = self.settings.agent.clone();
         let mut spec = agent.spec(prompt, &self.settings.directory, self.variables(session, turn), &records);
         let resolve = match session.stopping {
@@ -72,8 +89,12 @@ impl Runner<'_> {
             }
             None => Resolve::Cancellable,
         };
-        let ran = self.start(&spec, Way::Supervised, resolve)?;
-        Ok(agent.answer(&ran))
+        let ran = self.start(&spec, resolve)?;
+        let (leaky, record) = match &ran {
+            Ok(finished) => (finished.leaky, self.record(finished)),
+            Err(_) => (false, None),
+        };
+        Ok((agent.answer(&ran), Answer { leaky, record, ..Answer::default() }))
     }
 
     fn variables(&self, session: &Session, turn: &Turn) -> Environment {
@@ -96,7 +117,6 @@ impl Runner<'_> {
         let prompt = Prompt {
             goal: session.goal.as_deref().unwrap_or_default(),
             purpose: &turn.purpose,
-            iteration: session.iteration,
             last_output: last_output.as_deref(),
             feedback: pieces.iter().map(|(queued, seen)| note(queued, *seen)).collect(),
             asks_for_promise: session.terms.completion == Completion::Promise,

@@ -12,9 +12,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
 use windlass_engine::{
-    Authority, Command, Completion, Debt, DebtId, Deletion, Direction, EdgeKind, Ending, Epoch, HookOutcome, Looked,
-    NewSession, NewTask, OnRetryLimit, Origin, OwnerName, Priority, Promise, RunId, SessionName, TaskId, TaskPatch,
-    Terms, Timestamp, View, Wanted,
+    Answer, Authority, Command, Completion, Debt, DebtId, Deletion, Direction, EdgeKind, Ending, Epoch, HookOutcome,
+    HookReport, Looked, NewSession, NewTask, OnRetryLimit, Origin, OwnerName, Priority, Promise, RunId, SessionName,
+    TaskId, TaskPatch, Terms, Timestamp, View, Wanted,
 };
 
 /// How many tasks the commands of a history name; later ones exist, but nobody asks for them by number.
@@ -66,7 +66,7 @@ pub enum Ask {
         max_iterations: Option<u32>,
     },
     /// Does what a session waits for.
-    GoOn(SessionName, Answer),
+    GoOn(SessionName, Reply),
     /// Does something about one of the debts.
     Debt {
         nth: usize,
@@ -76,7 +76,7 @@ pub enum Ask {
 
 /// What the outside has to say when it is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct Reply {
     pub outcome: HookOutcome,
     pub feedback: Option<String>,
     pub promise: Option<Promise>,
@@ -87,7 +87,7 @@ pub struct Answer {
 pub enum DebtStep {
     BeginByOwner,
     BeginBy(OwnerName),
-    Finish(Answer),
+    Finish(Reply),
     Recover(OwnerName),
 }
 
@@ -180,11 +180,11 @@ fn run(view: &dyn View, turn: &Turn) -> Looked<RunId> {
 }
 
 fn finish_turn(run: RunId, promise: Option<Promise>) -> Command {
-    Command::FinishTurn { run, output: "said".to_owned(), promise }
+    Command::FinishTurn { run, answer: Answer { output: "said".to_owned(), promise, ..Answer::default() } }
 }
 
 /// The next thing that a session wants done; of one that wants nothing, that it ends.
-fn go_on(view: &dyn View, name: &SessionName, answer: &Answer) -> Looked<Command> {
+fn go_on(view: &dyn View, name: &SessionName, answer: &Reply) -> Looked<Command> {
     Ok(match view.session(name)?.map(|session| session.wanted()) {
         Some(Wanted::Hook(debt)) => match view.debt(debt)? {
             Some(debt) if debt.attempts == 0 => Command::BeginEffect { debt: debt.id, owner: debt.owner },
@@ -200,8 +200,9 @@ fn stop(name: SessionName, ending: Ending) -> Command {
     Command::StopSession { name, ending, reason: None }
 }
 
-fn finish(debt: DebtId, owner: OwnerName, answer: &Answer) -> Command {
-    Command::FinishEffect { debt, owner, outcome: answer.outcome, message: None, feedback: answer.feedback.clone() }
+fn finish(debt: DebtId, owner: OwnerName, answer: &Reply) -> Command {
+    let report = HookReport { feedback: answer.feedback.clone(), ..answer.outcome.into() };
+    Command::FinishEffect { debt, owner, report }
 }
 
 fn unknown_debt() -> Command {
@@ -380,12 +381,12 @@ fn start_session() -> impl Strategy<Value = Ask> {
     })
 }
 
-fn answer() -> impl Strategy<Value = Answer> {
+fn answer() -> impl Strategy<Value = Reply> {
     use HookOutcome as O;
     let fails = select(vec![O::Skip, O::Failure, O::TimedOut, O::Cancelled]);
     let outcome = prop_oneof![5 => Just(O::Success), 2 => Just(O::Block), 1 => fails];
     let feedback = select(vec!["mend it", "and this"]).prop_map(str::to_owned);
-    (outcome, option::weighted(0.4, feedback), promise()).prop_map(|(outcome, feedback, promise)| Answer {
+    (outcome, option::weighted(0.4, feedback), promise()).prop_map(|(outcome, feedback, promise)| Reply {
         outcome,
         feedback,
         promise,

@@ -12,7 +12,7 @@ pub mod project;
 pub mod rules;
 pub mod sessions;
 
-pub use history::{Answer, Ask, Right, Step, Turn, histories, histories_of_sessions};
+pub use history::{Ask, Reply, Right, Step, Turn, histories, histories_of_sessions};
 pub use model::Model;
 pub use project::Project;
 pub use rules::rules;

@@ -26,6 +26,7 @@ impl Fold<'_> {
             owed: Vec::new(),
             iteration: 0,
             interrupted: 0,
+            interrupted_in_a_row: 0,
             failures: 0,
             retries: 0,
             verdict: Verdict::Pass,
@@ -115,9 +116,10 @@ impl Fold<'_> {
     pub(super) fn turn_finished(&self, run: &RunId) -> Changes {
         self.turn_over(run, |session, turn| {
             session.verdict = Verdict::Pass;
+            session.interrupted_in_a_row = 0;
             session.last_turn = Some(self.seq);
             session.phase = Phase::Judging(turn.run, None);
-            !matches!(turn.purpose, Purpose::Delivery(_))
+            !turn.purpose.is_delivery()
         })
     }
 
@@ -156,28 +158,30 @@ impl Fold<'_> {
             session.failures += 1;
             session.phase = Phase::Settled(Next::Continue);
             give_back(session, turn.feedback);
-            !matches!(turn.purpose, Purpose::Delivery(_))
+            !turn.purpose.is_delivery()
         })
     }
 
     /// An iteration may be interrupted in its turn, and before and after it.
     pub(super) fn iteration_interrupted(&self, run: &RunId) -> Changes {
-        let open = |session: &mut Session| match &session.phase {
-            Phase::Preparing(open) | Phase::Judging(open, _) | Phase::Decided(open, _) if open == run => {
-                session.interrupted += 1;
-                session.phase = Phase::Settled(Next::TakeUp);
-                Some(())
-            }
-            _ => None,
-        };
-        self.session(open).or_else(|_| {
-            self.turn_over(run, |session, turn| {
-                session.interrupted += 1;
-                session.phase = Phase::Settled(Next::TakeUp);
-                give_back(session, turn.feedback);
-                !matches!(turn.purpose, Purpose::Delivery(_))
-            })
-        })
+        let mut ended = None;
+        let mut changes = self.session(|session| {
+            let feedback = match session.phase.clone() {
+                Phase::Preparing(open) | Phase::Judging(open, _) | Phase::Decided(open, _) if open == *run => vec![],
+                Phase::Turn(turn) if turn.run == *run && !turn.purpose.is_delivery() => {
+                    ended = Some(turn.debt);
+                    turn.feedback
+                }
+                _ => return None,
+            };
+            session.interrupted += 1;
+            session.interrupted_in_a_row += 1;
+            session.phase = Phase::Settled(Next::TakeUp);
+            give_back(session, feedback);
+            Some(())
+        })?;
+        changes.extend(ended.map(Change::DropDebt));
+        Ok(changes)
     }
 
     /// What a delivery did not bring stays pending. One that was interrupted is made again; one that failed is not.

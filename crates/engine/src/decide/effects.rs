@@ -1,6 +1,7 @@
 //! Commands about work that is owed.
 
 use super::{Causing, Deciding};
+use crate::command::HookReport;
 use crate::debt::{Debt, Effect, HookOutcome, Recovery};
 use crate::event::{Event, Node, payload};
 use crate::id::{DebtId, OwnerName};
@@ -20,15 +21,10 @@ impl Deciding<'_, '_> {
     }
 
     /// Says how it ended. Whoever was taken for dead meanwhile has no say any more.
-    pub(super) fn finish_effect(
-        &mut self,
-        id: DebtId,
-        owner: &OwnerName,
-        outcome: HookOutcome,
-        (message, feedback): (Option<&str>, Option<&str>),
-    ) -> Result<(), Refusal> {
-        check_bytes("the message", message.unwrap_or_default(), Limits::REASON)?;
-        if let Some(feedback) = feedback {
+    pub(super) fn finish_effect(&mut self, id: DebtId, owner: &OwnerName, report: &HookReport) -> Result<(), Refusal> {
+        check_bytes("the message", report.message.as_deref().unwrap_or_default(), Limits::REASON)?;
+        check_bytes("the record", report.record.as_deref().unwrap_or_default(), Limits::REASON)?;
+        if let Some(feedback) = &report.feedback {
             check_text("the feedback", feedback, Limits::FEEDBACK)?;
         }
         let debt = self.owed(id)?;
@@ -36,8 +32,8 @@ impl Deciding<'_, '_> {
             return Err(Refusal::IllegalEffect { debt: id, why: "has not begun" });
         }
         belongs_to(&debt, owner)?;
-        self.finish(&debt, outcome, message.map(str::to_owned))?;
-        self.go_on_after(&debt, feedback)
+        self.finish(&debt, report)?;
+        self.go_on_after(&debt, report.feedback.as_deref())
     }
 
     /// Lets the session of a hook go on, with what the hook has to say to its agent.
@@ -54,7 +50,7 @@ impl Deciding<'_, '_> {
     /// Ends a hook that never began, because nobody waits for it any more.
     pub(super) fn skip_effect(&mut self, id: DebtId) -> Result<(), Refusal> {
         let debt = self.owed(id)?;
-        self.finish(&debt, HookOutcome::Skip, None)
+        self.finish(&debt, &HookOutcome::Skip.into())
     }
 
     /// Takes over what a dead owner left, as the table of interrupted effects says.
@@ -93,7 +89,7 @@ impl Deciding<'_, '_> {
 
     /// Records that a hook was interrupted and will not run again.
     fn interrupt(&mut self, debt: &Debt) -> Result<(), Refusal> {
-        self.finish(debt, HookOutcome::Interrupted, None)?;
+        self.finish(debt, &HookOutcome::Interrupted.into())?;
         self.go_on_after(debt, None)
     }
 
@@ -119,10 +115,11 @@ impl Deciding<'_, '_> {
         self.emit_of(debt, started)
     }
 
-    fn finish(&mut self, debt: &Debt, outcome: HookOutcome, message: Option<String>) -> Result<(), Refusal> {
+    fn finish(&mut self, debt: &Debt, report: &HookReport) -> Result<(), Refusal> {
         let hook = hook_name(debt)?;
+        let HookReport { outcome, message, record, .. } = report.clone();
         self.because_of(debt);
-        self.emit_of(debt, payload::HookFinished { debt: debt.id, hook, outcome, message })
+        self.emit_of(debt, payload::HookFinished { debt: debt.id, hook, outcome, message, record })
     }
 }
 

@@ -146,14 +146,11 @@ impl<'v, 'r> Deciding<'v, 'r> {
                 self.resume_session(name, dead, owner, *max_iterations)
             }
             C::StopSession { name, ending, reason } => self.stop_session(name, *ending, reason.as_deref()),
-            C::FinishTurn { run, output, promise } => self.finish_turn(run, output, *promise),
+            C::FinishTurn { run, answer } => self.finish_turn(run, answer),
             C::FailTurn { run, error } => self.fail_turn(run, error),
             C::InterruptTurn { run } => self.interrupt_turn(run),
             C::BeginEffect { debt, owner } => self.begin_effect(*debt, owner),
-            C::FinishEffect { debt, owner, outcome, message, feedback } => {
-                let told = (message.as_deref(), feedback.as_deref());
-                self.finish_effect(*debt, owner, *outcome, told)
-            }
+            C::FinishEffect { debt, owner, report } => self.finish_effect(*debt, owner, report),
             C::RecoverEffect { debt, dead, owner } => self.recover_effect(*debt, dead, owner),
         }
     }

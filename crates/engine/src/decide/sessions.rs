@@ -76,10 +76,10 @@ impl Deciding<'_, '_> {
 
     /// Decides what follows, until something outside has to happen.
     pub(super) fn advance(&mut self, name: &SessionName) -> Result<(), Refusal> {
-        // However it came about, what the loop does is as near to a person's command as its beginning.
-        self.cause = self.entries.len().checked_sub(1).map(Causing::Entry);
-        self.depth = 0;
         loop {
+            // However it came about, what the loop does is as near to a person's command as its beginning.
+            self.cause = self.entries.len().checked_sub(1).map(Causing::Entry);
+            self.depth = 0;
             let session = self.session(name)?;
             match session.step() {
                 Step::Wait(_) => return Ok(()),

@@ -1,18 +1,19 @@
 //! Commands about the turn that runs: what the agent answered, or why it did not.
 
-use super::Deciding;
+use super::{Causing, Deciding};
+use crate::command::Answer;
 use crate::event::payload;
 use crate::id::RunId;
 use crate::limits::{Limits, check_bytes};
-use crate::promise::Promise;
 use crate::refusal::Refusal;
 use crate::session::{Purpose, Session, Turn};
 
 impl Deciding<'_, '_> {
-    pub(super) fn finish_turn(&mut self, run: &RunId, output: &str, promise: Option<Promise>) -> Result<(), Refusal> {
-        check_bytes("the output", output, Limits::OUTPUT)?;
-        let (session, turn) = self.turn(run)?;
-        let (run, output) = (run.clone(), output.to_owned());
+    pub(super) fn finish_turn(&mut self, run: &RunId, answer: &Answer) -> Result<(), Refusal> {
+        check_bytes("the output", &answer.output, Limits::OUTPUT)?;
+        check_bytes("the record", answer.record.as_deref().unwrap_or_default(), Limits::REASON)?;
+        let (session, turn) = self.reported(run)?;
+        let (run, Answer { output, promise, leaky, record }) = (run.clone(), answer.clone());
         if !turn.feedback.is_empty() {
             let feedback = turn.feedback.iter().map(|piece| piece.at).collect();
             self.emit_session(&session, payload::FeedbackDelivered { run: run.clone(), feedback })?;
@@ -20,7 +21,7 @@ impl Deciding<'_, '_> {
         match turn.purpose {
             Purpose::Delivery(_) => self.emit_session(&session, payload::DeliveryFinished { run, output })?,
             Purpose::Work | Purpose::SendBack => {
-                self.emit_session(&session, payload::TurnFinished { run: run.clone(), output })?;
+                self.emit_session(&session, payload::TurnFinished { run: run.clone(), output, leaky, record })?;
                 if let Some(promise) = promise {
                     self.emit_session(&session, payload::PromiseDetected { run, promise })?;
                 }
@@ -31,7 +32,7 @@ impl Deciding<'_, '_> {
 
     pub(super) fn fail_turn(&mut self, run: &RunId, error: &str) -> Result<(), Refusal> {
         check_bytes("the error", error, Limits::REASON)?;
-        let (session, turn) = self.turn(run)?;
+        let (session, turn) = self.reported(run)?;
         let (run, error) = (run.clone(), error.to_owned());
         match turn.purpose {
             Purpose::Delivery(_) => self.emit_session(&session, payload::DeliveryFailed { run, error })?,
@@ -43,7 +44,7 @@ impl Deciding<'_, '_> {
     }
 
     pub(super) fn interrupt_turn(&mut self, run: &RunId) -> Result<(), Refusal> {
-        let (session, turn) = self.turn(run)?;
+        let (session, turn) = self.reported(run)?;
         let run = run.clone();
         match turn.purpose {
             Purpose::Delivery(_) => self.emit_session(&session, payload::DeliveryInterrupted { run })?,
@@ -52,6 +53,13 @@ impl Deciding<'_, '_> {
             }
         }
         self.advance(&session.name)
+    }
+
+    /// A turn whose end is told. It is what led to everything that follows.
+    fn reported(&mut self, run: &RunId) -> Result<(Session, Turn), Refusal> {
+        let (session, turn) = self.turn(run)?;
+        self.cause = Some(Causing::At(turn.debt.seq));
+        Ok((session, turn))
     }
 
     /// The turn that the command comes from. One that is over has no say any more.

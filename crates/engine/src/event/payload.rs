@@ -159,6 +159,12 @@ payloads! {
         run: RunId,
         /// The agent's final message, or the telling parts of it.
         output: String,
+        /// It left processes behind, which were ended.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        leaky: bool,
+        /// The file that has all of what it wrote.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        record: Option<String>,
     }
     PromiseDetected {
         run: RunId,
@@ -215,6 +221,9 @@ payloads! {
         outcome: HookOutcome,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
+        /// The file that has all of what it wrote.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        record: Option<String>,
     }
     HookError {
         hook_name: String,

@@ -143,7 +143,7 @@ fn a_turn_and_the_hooks_of_its_beginning_are_owed_side_by_side() {
         "T1 turn_finished",
         "T1 gate_decided Pass: Continue",
         "T1 iteration_completed",
-        "T1 session_ended Limit, not complete, and 1 iterations are the limit",
+        "T1 session_ended Limit, one iteration is the limit",
         "T1 hook_finished push Success",
     ];
     assert_eq!(answered, expected);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::script::{Script, default_rules};
-use crate::command::{Command, NewSession, NewTask, TaskPatch};
+use crate::command::{Answer, Command, HookReport, NewSession, NewTask, TaskPatch};
 use crate::debt::{HookClass, HookOutcome, OnFailure, OwedHook};
 use crate::decide::{Effects, Rules};
 use crate::encoding::{decode, encode};
@@ -129,14 +129,15 @@ fn check_in_session(bound: usize, script: &str, command: impl Fn(&Script, usize)
 #[test]
 fn what_agents_and_hooks_say() {
     let run = || "a.1.0000000000000007".parse().unwrap();
-    let answers = |_: &Script, size| Command::FinishTurn { run: run(), output: text(size), promise: None };
+    let answers = |_: &Script, size| Command::FinishTurn {
+        run: run(),
+        answer: Answer { output: text(size), ..Answer::default() },
+    };
     check_in_session(Limits::OUTPUT, "session a\nhook tell", answers);
     let finish = |project: &Script, message: Option<String>, feedback: Option<String>| Command::FinishEffect {
         debt: project.debts()[0].id,
         owner: "w1".parse().unwrap(),
-        outcome: HookOutcome::Success,
-        message,
-        feedback,
+        report: HookReport { message, feedback, ..HookOutcome::Success.into() },
     };
     check_in_session(Limits::REASON, "session a\nbegin tell", |project, size| finish(project, Some(text(size)), None));
     check_in_session(Limits::FEEDBACK, "session a\nbegin tell", |project, size| {

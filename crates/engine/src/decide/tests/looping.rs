@@ -77,7 +77,7 @@ fn a_session_that_is_never_complete_comes_to_its_limit() {
          system turn_finished
          system gate_decided Pass: Continue
          system iteration_completed
-         system session_ended Limit, not complete, and 2 iterations are the limit",
+         system session_ended Limit, 2 iterations are the limit",
     );
 }
 
@@ -267,7 +267,7 @@ fn feedback_goes_into_one_finished_turn_in_order_with_what_was_said_last_at_the_
          system iteration_completed
          system hook_started note 1 by w1
          system hook_finished note Success
-         system session_ended Limit, not complete, and 2 iterations are the limit",
+         system session_ended Limit, 2 iterations are the limit",
     );
 }
 

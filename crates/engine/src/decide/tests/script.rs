@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::command::{Authority, Command, Deletion, NewSession, NewTask, Origin, TaskPatch};
+use crate::command::{Answer, Authority, Command, Deletion, HookReport, NewSession, NewTask, Origin, TaskPatch};
 use crate::debt::{Debt, Effect, HookOutcome};
 use crate::decide::{Rules, decide};
 use crate::event::{Event, EventType, Record};
@@ -247,16 +247,20 @@ impl<'a> Line<'a> {
                 max_iterations: self.number("max"),
             },
             "stop" => C::StopSession { name: self.word(1), ending: ending(self.words.get(2).copied()), reason: None },
-            "turn-done" => C::FinishTurn { run: run(), output: "said".to_owned(), promise: self.option("says") },
+            "turn-done" => C::FinishTurn {
+                run: run(),
+                answer: Answer { output: "said".to_owned(), promise: self.option("says"), ..Answer::default() },
+            },
             "turn-failed" => C::FailTurn { run: run(), error: self.reason() },
             "turn-interrupted" => C::InterruptTurn { run: run() },
             "begin" => C::BeginEffect { debt: debt(), owner: self.owner() },
             "finish" => C::FinishEffect {
                 debt: debt(),
                 owner: self.owner(),
-                outcome: self.option("out").unwrap_or(HookOutcome::Success),
-                message: None,
-                feedback: self.options.get("tells").map(|text| (*text).to_owned()),
+                report: HookReport {
+                    feedback: self.options.get("tells").map(|text| (*text).to_owned()),
+                    ..self.option("out").unwrap_or(HookOutcome::Success).into()
+                },
             },
             "recover" => C::RecoverEffect { debt: debt(), dead: self.dead(), owner: self.owner() },
             verb => panic!("no command is called `{verb}`"),

@@ -163,12 +163,12 @@ fn what_a_session_does_by_itself_has_a_cause() {
             ("config_recorded", None),
             ("session_started", None),
             ("iteration_started", Some(2)),
-            ("turn_started", Some(2)),
-            ("turn_finished", None),
+            ("turn_started", Some(3)),
+            ("turn_finished", Some(4)),
             ("gate_decided", Some(5)),
-            ("iteration_completed", Some(5)),
-            ("iteration_started", Some(5)),
-            ("turn_started", Some(5)),
+            ("iteration_completed", Some(6)),
+            ("iteration_started", Some(7)),
+            ("turn_started", Some(8)),
         ],
     );
     assert!(project.log.iter().all(|record| record.envelope.metadata.depth == 0));
