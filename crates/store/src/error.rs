@@ -14,6 +14,9 @@ pub enum StoreError {
     Missing(PathBuf),
     #[error("cannot open the store {}", path.display())]
     Open { path: PathBuf, source: rusqlite::Error },
+    /// What is written into a file that nobody can find is lost.
+    #[error("the store {} was removed or replaced while it was in use", .0.display())]
+    Replaced(PathBuf),
     #[error("{} is not a store of Windlass", .0.display())]
     NotAStore(PathBuf),
     #[error("the store {} has schema {found}, and this version of Windlass knows up to {known}", path.display())]

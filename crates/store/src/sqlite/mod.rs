@@ -23,6 +23,7 @@ use std::cell::{Cell, OnceCell};
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -75,6 +76,14 @@ pub struct Sqlite {
     bell: OnceCell<follow::Bell>,
     /// How many hold the present moment still. They share it: a connection can be at one moment only.
     readers: Cell<u32>,
+    /// The file itself, whatever becomes of its name.
+    identity: Option<(u64, u64)>,
+}
+
+/// What a file is, apart from its name.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let metadata = std::fs::metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
 }
 
 /// How often a commit is tried whose outcome the disk does not tell.
@@ -163,7 +172,7 @@ impl Sqlite {
     fn new(connection: Connection, path: &Path, read_only: bool) -> Self {
         let long_log = Cell::new(false);
         let (bell, readers) = (OnceCell::new(), Cell::new(0));
-        Self { connection, path: path.to_owned(), read_only, long_log, bell, readers }
+        Self { connection, path: path.to_owned(), read_only, long_log, bell, readers, identity: identity(path) }
     }
 
     pub fn path(&self) -> &Path {
@@ -187,6 +196,9 @@ impl Sqlite {
     ) -> Result<T, StoreError> {
         if self.read_only {
             return Err(StoreError::ReadOnly(self.path.clone()));
+        }
+        if self.identity.is_some() && identity(&self.path) != self.identity {
+            return Err(StoreError::Replaced(self.path.clone()));
         }
         self.fold_back_if_long()?;
         let mut transaction = Transaction::begin(self)?;

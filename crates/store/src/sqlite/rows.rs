@@ -38,7 +38,7 @@ impl Drop for Reading<'_> {
         self.0.readers.set(self.0.readers.get() - 1);
         if self.0.readers.get() == 0 {
             // Nothing was written, so there is nothing to lose.
-            let _ = self.0.connection.execute_batch("ROLLBACK");
+            let _ = self.0.connection.prepare_cached("ROLLBACK").and_then(|mut end| end.execute([]));
         }
     }
 }

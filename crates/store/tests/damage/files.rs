@@ -5,9 +5,9 @@ use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
 use windlass_engine::Seq;
-use windlass_store::{Lifetime, Sqlite, StoreError};
+use windlass_store::{ExecuteError, Lifetime, Sqlite, Store as _, StoreError};
 
-use crate::scene::{Place, everything, give};
+use crate::scene::{Place, create, everything, give, nonce, origin, rules};
 use crate::{check_damage, filled, inspect, salvage};
 
 const PAGE: u64 = 4096;
@@ -195,4 +195,20 @@ fn a_link_that_leads_nowhere_is_not_followed() {
     let refused = Sqlite::create(&place.path, Lifetime::Command).map(drop);
     assert!(matches!(refused, Err(StoreError::NotAStore(_))), "{refused:?}");
     assert!(!target.exists());
+}
+
+/// What is written into a file without a name is acknowledged and gone.
+#[test]
+fn a_store_that_was_removed_takes_no_more() {
+    let (place, _) = filled(3);
+    let mut store = place.open();
+    give(&mut store, &create("before"));
+    std::fs::rename(&place.path, place.path.with_extension("away")).unwrap();
+    let write = |store: &mut windlass_store::Sqlite| store.execute(&rules(), &origin(), &create("after"), nonce());
+    let error = write(&mut store).unwrap_err();
+    assert!(matches!(error, ExecuteError::Store(StoreError::Replaced(_))), "{error}");
+    std::fs::copy(place.path.with_extension("away"), &place.path).unwrap();
+    assert!(matches!(write(&mut store), Err(ExecuteError::Store(StoreError::Replaced(_)))));
+    std::fs::rename(place.path.with_extension("away"), &place.path).unwrap();
+    write(&mut store).unwrap();
 }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tempfile::TempDir;
 use windlass_engine::{
-    Authority, Command, NewSession, NewTask, Origin, OwnerName, Record, Registry, Rules, RunId, Seq, TaskId, TaskPatch,
-    Terms, Timestamp,
+    Answer, Authority, Command, NewSession, NewTask, Origin, OwnerName, Record, Registry, Rules, RunId, Seq, TaskId,
+    TaskPatch, Terms, Timestamp,
 };
 use windlass_store::{Filter, Lifetime, Sqlite, Store};
 
@@ -80,7 +80,7 @@ pub fn run(iteration: u32) -> RunId {
 }
 
 pub fn finish_turn(iteration: u32) -> Command {
-    Command::FinishTurn { run: run(iteration), output: "said".to_owned(), promise: None }
+    Command::FinishTurn { run: run(iteration), answer: Answer { output: "said".to_owned(), ..Answer::default() } }
 }
 
 pub fn owner_name(name: &str) -> OwnerName {
