@@ -5,14 +5,19 @@
 //! - Bytes are never changed. What is left out is counted.
 //! - A file is made only when memory does not suffice, and is then whole from the first byte up to its cap.
 //! - A file that cannot be written is noted and never fails a run.
+//! - A file is always a new one, that only we may read: whatever was put in its place is neither followed nor changed.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 use crate::{Capture, Stream};
+
+/// How many names are tried for a file.
+const NAMES: u32 = 100;
 
 /// What was kept of one output stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,6 +33,7 @@ pub struct Captured {
 /// The file that got the output that memory could not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spilled {
+    /// As planned, or with `-2`, `-3` and so on after it where that was taken.
     pub path: PathBuf,
     /// How many bytes the file has, from the first on.
     pub kept: u64,
@@ -121,13 +127,13 @@ impl Keeper {
     /// Writes a chunk to the file, after everything that memory still holds in full if it is the first.
     fn spill(&mut self, chunk: &[u8]) {
         if let Overflow::Planned { path, cap } = &self.file {
-            let (path, cap) = (path.clone(), *cap);
-            let mut spilled = Spilled { path, kept: 0, error: None };
-            self.file = match File::create(&spilled.path) {
-                Ok(file) => Overflow::Written { file, cap, spilled },
+            self.file = match create(path) {
+                Ok((file, path)) => {
+                    Overflow::Written { file, cap: *cap, spilled: Spilled { path, kept: 0, error: None } }
+                }
                 Err(error) => {
-                    spilled.error = Some(error.to_string());
-                    Overflow::Failed(spilled)
+                    let error = Some(error.to_string());
+                    Overflow::Failed(Spilled { path: path.clone(), kept: 0, error })
                 }
             };
             let (first, second) = self.tail.as_slices();
@@ -158,6 +164,22 @@ impl Overflow {
             *self = Self::Failed(spilled.clone());
         }
     }
+}
+
+/// Makes a new file, under another name if its own is taken.
+fn create(planned: &Path) -> io::Result<(File, PathBuf)> {
+    let mut options = File::options();
+    options.write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    let mut path = planned.to_owned();
+    for number in 2..=NAMES {
+        match options.open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|file| (file, path)),
+        }
+        path = planned.to_owned();
+        path.as_mut_os_string().push(format!("-{number}"));
+    }
+    options.open(&path).map(|file| (file, path))
 }
 
 /// As `write_all`, but says how far it came.
@@ -225,15 +247,44 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_made_or_written_is_noted() {
-        for (path, suffix_free) in [("/nowhere/at/all", true), ("/dev/full", false)] {
+        let full = File::options().write(true).open("/dev/full").expect("a device");
+        let spilled = Spilled { path: "/dev/full".into(), kept: 0, error: None };
+        for file in [
+            Overflow::Planned { path: "/nowhere/at/all".into(), cap: 10 },
+            Overflow::Written { file: full, cap: 10, spilled },
+        ] {
             let mut keeper = Keeper::new(&Capture { head: 1, tail: 1, spill: None }, Stream::Stdout);
-            keeper.file = Overflow::Planned { path: path.into(), cap: 10 };
+            keeper.file = file;
             keeper.push(b"abc");
             keeper.push(b"def");
             let captured = keeper.finish();
             let spilled = captured.spilled.expect("it was tried");
-            assert!(spilled.error.is_some(), "{path} {suffix_free}");
+            assert!(spilled.error.is_some(), "{spilled:?}");
             assert_eq!((spilled.kept, captured.total), (0, 6));
         }
+    }
+
+    #[test]
+    fn what_was_put_in_the_place_of_a_file_is_left_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| directory.path().join(name);
+        std::fs::write(path("precious"), "precious").expect("a file");
+        std::fs::hard_link(path("precious"), path("run.stdout")).expect("a second name");
+        std::os::unix::fs::symlink(path("precious"), path("run.stdout-2")).expect("a link");
+        std::os::unix::fs::symlink(path("nowhere"), path("run.stdout-3")).expect("a link");
+        let spill = Some(Spill { path: path("run"), cap: 10 });
+        let mut keeper = Keeper::new(&Capture { head: 1, tail: 1, spill }, Stream::Stdout);
+        keeper.push(b"abc");
+        let spilled = keeper.finish().spilled.expect("too much for memory");
+        assert_eq!(spilled, Spilled { path: path("run.stdout-4"), kept: 3, error: None });
+        assert_eq!(std::fs::read(path("precious")).expect("it is there"), b"precious");
+        assert!(!path("nowhere").exists());
+        let mode = std::fs::metadata(&spilled.path).expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        for number in 4..=NAMES {
+            std::fs::write(path(&format!("run.stdout-{number}")), "").expect("a file");
+        }
+        assert!(create(&path("run.stdout")).is_err(), "there is an end to it");
     }
 }

@@ -142,14 +142,16 @@ impl Listener {
     }
 
     /// Waits while everything is paused. Says whether the run may begin.
-    pub fn may_begin(&mut self) -> bool {
-        self.set_still(true);
+    pub fn may_begin(&self) -> bool {
         let paused = |state: &mut State| state.paused && self.heard(state.order) == Order::Continue;
-        let shared = self.control.shared.clone();
-        let state = shared.changed.wait_while(self.control.state(), paused);
-        let order = state.expect("nothing panics while it holds the control").order;
-        self.set_still(false);
-        self.heard(order) == Order::Continue
+        let mut state = self.control.state();
+        // Under one guard with the end of the wait, so that no pause takes a run that is about to begin for a still one.
+        state.still += 1;
+        self.control.tell(&state);
+        let waited = self.control.shared.changed.wait_while(state, paused);
+        let mut state = waited.expect("nothing panics while it holds the control");
+        state.still -= 1;
+        self.heard(state.order) == Order::Continue
     }
 
     /// Tells whoever paused that this run's tree stands still, or no longer does.
@@ -185,5 +187,41 @@ impl Drop for Listener {
         state.wakers.retain(|waker| !Arc::ptr_eq(waker, &self.waker));
         state.spare.push(self.waker.clone());
         self.control.tell(&state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn nothing_begins_after_a_pause_has_returned() {
+        for _ in 0..300 {
+            let control = Control::new();
+            control.pause();
+            let mut listener = control.listen().expect("a waker");
+            let (begun, over) = (AtomicBool::new(false), AtomicBool::new(false));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    listener.may_begin();
+                    begun.store(true, Ordering::SeqCst);
+                    while !over.load(Ordering::SeqCst) {
+                        listener.set_still(listener.word().1);
+                    }
+                });
+                control.resume();
+                control.pause();
+                let before = begun.load(Ordering::SeqCst);
+                for _ in 0..50 {
+                    std::thread::yield_now();
+                }
+                let after = begun.load(Ordering::SeqCst);
+                over.store(true, Ordering::SeqCst);
+                control.resume();
+                assert_eq!(before, after);
+            });
+        }
     }
 }

@@ -27,6 +27,8 @@ mod course;
 mod environment;
 mod not_started;
 mod os;
+mod owners;
+mod plain;
 mod program;
 mod roster;
 mod run;

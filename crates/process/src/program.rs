@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-use crate::{Invocation, NotStarted, Spec};
+use crate::{Invocation, NotStarted, Spec, plain};
 
 /// The variable by which the processes of a run are known: the owner's name, a full stop, and the number of the run.
 pub(crate) const TAG: &str = "WINDLASS_TAG";
@@ -30,13 +30,17 @@ pub(crate) struct Program {
 impl Program {
     pub fn of(spec: &Spec, tag: &str) -> Result<Self, NotStarted> {
         let (path, arguments) = match &spec.invocation {
-            Invocation::Shell(script) => (PathBuf::from("/bin/sh"), vec!["sh".into(), "-c".into(), script.clone()]),
+            Invocation::Shell(script) => match without_shell(spec, script) {
+                Some(found) => found,
+                None => (PathBuf::from("/bin/sh"), vec!["sh".into(), "-c".into(), script.clone()]),
+            },
             Invocation::Argv(arguments) => (look_up(spec, arguments.first())?, arguments.clone()),
         };
         let bad = |source| NotStarted::other(&path, source);
         let directory = std::path::absolute(&spec.directory).map_err(bad)?;
         let mut environment = Vec::with_capacity(spec.environment.len() + 1);
         for (name, value) in spec.environment.iter().filter(|(name, _)| name != TAG) {
+            let value = if name == "PWD" { directory.as_os_str() } else { value };
             environment.push(variable(name, value).map_err(bad)?);
         }
         environment.push(variable(OsStr::new(TAG), OsStr::new(tag)).map_err(bad)?);
@@ -59,11 +63,20 @@ pub(crate) fn c_string(text: OsString) -> io::Result<CString> {
 }
 
 pub(crate) fn variable(name: &OsStr, value: &OsStr) -> io::Result<CString> {
-    let mut text = OsString::with_capacity(name.len() + value.len() + 1);
+    let mut text = OsString::with_capacity(name.len() + value.len() + 2);
     text.push(name);
     text.push("=");
     text.push(value);
     c_string(text)
+}
+
+/// The program of a script that needs no shell, and its arguments.
+fn without_shell(spec: &Spec, script: &OsStr) -> Option<(PathBuf, Vec<OsString>)> {
+    let words = plain::words(script)?;
+    let path = look_up(spec, words.first()).ok()?;
+    let file = spec.directory.join(&path);
+    let can_start = file.is_file() && access(&file, Access::EXEC_OK).is_ok() && plain::is_program(&file);
+    can_start.then_some((path, words))
 }
 
 fn look_up(spec: &Spec, name: Option<&OsString>) -> Result<PathBuf, NotStarted> {

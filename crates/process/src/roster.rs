@@ -1,30 +1,35 @@
 //! Who runs programs on this machine, and what the dead among them have left.
 //!
 //! An owner is a file in a directory, and is alive as long as it holds the kernel's lock on that file, which no crash
-//! can leave behind. A line of the file is a leader that it started: its number, the two moments between which it was
-//! started, and the boot they belong to. To note two moments is quicker than to ask for the start time.
+//! can leave behind. If somebody has removed the file, the process that the name tells of says whether it is alive. A line
+//! of the file is a leader that it started: its number, the two moments between which it was started, and the boot they
+//! belong to. To note two moments is quicker than to ask for the start time.
 //!
 //! Invariants:
 //! - A process is ended only if its environment names a dead owner, or if number, start time and boot fit a
 //!   leader on a dead owner's list: then its whole session is. Never this process, those above it, or those below it.
-//! - A file that is damaged ends nothing that an undamaged one would not.
+//! - A file that is damaged ends nothing that an undamaged one would not. Without a boot there are no leaders.
 //!
 //! Weaker outside Linux: there is no way to see a process's environment or start time, so files of the dead are only
-//! removed.
+//! removed, and an owner without its file is dead.
+//!
+//! Not here: which files are owners', and how they are reached safely (`owners`).
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write};
 use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use rustix::process::Pid;
+use rustix::process::{Pid, getpid};
 
 use crate::os::{self, Legacy};
+use crate::owners::{self, Owners};
 
 /// How long a lock on our own new file may be in the way: somebody is just looking whether we are alive.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -32,11 +37,11 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// This process as an owner of runs, until it is dropped or dies.
 #[derive(Debug)]
 pub struct Roster {
-    path: PathBuf,
+    owners: Owners,
     name: String,
     /// Locked as long as it is open.
     file: File,
-    boot: String,
+    boot: Option<String>,
     runs: AtomicU64,
 }
 
@@ -48,29 +53,27 @@ pub struct Swept {
 }
 
 impl Roster {
-    /// Makes this process the owner of a name.
+    /// Makes this process an owner, with a name that tells of it: `run-PID-START-NONCE`, at most 64 letters, digits and
+    /// dashes.
     ///
-    /// It must be a name that nobody else on this machine has or had, in whatever directory: the processes of its runs
-    /// are known by it alone.
-    pub fn enlist(directory: &Path, name: &str) -> io::Result<Self> {
-        if name.is_empty() || name.starts_with('.') || name.contains(['/', '\0']) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("cannot use {name:?} as an owner's name")));
-        }
-        std::fs::create_dir_all(directory)?;
-        let path = directory.join(name);
+    /// The nonce must be one that this process has not used before, in whatever directory: the processes of its runs
+    /// are known by the name alone. It should not be guessable.
+    pub fn enlist(directory: &Path, nonce: u64) -> io::Result<Self> {
+        let owners = Owners::open_or_make(directory)?;
+        let me = getpid();
+        let name = owners::name(me, os::start_time(me).unwrap_or(0), nonce);
         let give_up = Instant::now() + PATIENCE;
         loop {
-            let file = OpenOptions::new().read(true).append(true).create(true).open(&path)?;
+            let file = owners.make(&name)?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) if owners::is_sound(&file) => {
+                    return Ok(Self { owners, name, file, boot: os::boot_id(), runs: AtomicU64::new(0) });
+                }
                 // Whoever swept it in between has unlinked it: then nobody would see our lock.
                 Ok(()) if file.metadata()?.nlink() == 0 => {}
-                Ok(()) => {
-                    let boot = os::boot_id().unwrap_or_default();
-                    return Ok(Self { path, name: name.to_owned(), file, boot, runs: AtomicU64::new(0) });
-                }
                 Err(Errno::WOULDBLOCK) if Instant::now() < give_up => std::thread::sleep(Duration::from_millis(1)),
-                Err(Errno::WOULDBLOCK) => {
-                    let text = format!("cannot become {name}: somebody alive is already");
+                Ok(()) | Err(Errno::WOULDBLOCK) => {
+                    let text = format!("cannot become {name}: somebody else is already");
                     return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
                 }
                 Err(error) => return Err(error.into()),
@@ -90,46 +93,40 @@ impl Roster {
     /// Puts a leader on the list that was started between then and now. A full disk does not keep it from running: its
     /// tag is known as well.
     pub(crate) fn note(&self, leader: Pid, then: u64) {
-        let line = format!("{} {then} {} {}\n", leader.as_raw_nonzero(), os::ticks(), self.boot);
+        let Some(boot) = &self.boot else { return };
+        let line = format!("{} {then} {} {boot}\n", leader.as_raw_nonzero(), os::ticks());
         let _ = (&self.file).write_all(line.as_bytes());
     }
 }
 
 impl Drop for Roster {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        let _ = self.owners.remove(&self.name);
     }
 }
 
-/// Whether the owner of a name is alive.
+/// Whether the owner of a name is alive: it holds its file, or it is there although somebody has removed its file.
 pub fn is_alive(directory: &Path, name: &str) -> bool {
-    let Ok(file) = File::open(directory.join(name)) else { return false };
-    flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+    let Some((pid, start)) = owners::process(name) else { return false };
+    match Owners::open(directory).ok().and_then(|owners| owners.file(name)) {
+        Some(file) => flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK),
+        None => os::start_time(pid) == Some(start),
+    }
 }
 
 /// Ends what owners who are dead have left in their processes, and forgets the owners.
 pub fn sweep(directory: &Path) -> io::Result<Vec<Swept>> {
-    let entries = match std::fs::read_dir(directory) {
+    let owners = match Owners::open(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
+        owners => owners?,
     };
-    let boot = os::boot_id().unwrap_or_default();
-    let mut dead = Vec::new();
-    for entry in entries {
-        let entry = entry?;
-        let Ok(name) = entry.file_name().into_string() else { continue };
-        if !entry.file_type()?.is_file() || name.starts_with('.') {
-            continue;
-        }
-        if let Some((lock, text)) = take_over(&entry.path()) {
-            let leaders = text.lines().filter_map(|line| leader(line, &boot)).collect();
-            dead.push((entry.path(), lock, Legacy { name, leaders }));
-        }
-    }
-    let mut swept = Vec::with_capacity(dead.len());
-    for (path, lock, legacy) in dead {
+    let boot = os::boot_id();
+    let mut swept = Vec::new();
+    for name in owners.names()? {
+        let Some((lock, text)) = take_over(&owners, &name) else { continue };
+        let legacy = Legacy { name, leaders: leaders(&text, boot.as_deref()) };
         let ended = os::end_orphaned(&legacy);
-        std::fs::remove_file(path)?;
+        owners.remove(&legacy.name)?;
         drop(lock);
         swept.push(Swept { name: legacy.name, ended });
     }
@@ -137,14 +134,22 @@ pub fn sweep(directory: &Path) -> io::Result<Vec<Swept>> {
 }
 
 /// Locks the file of an owner who is dead, and reads it.
-fn take_over(path: &Path) -> Option<(File, String)> {
-    let mut file = File::open(path).ok()?;
+fn take_over(owners: &Owners, name: &str) -> Option<(File, String)> {
+    let file = owners.file(name)?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).ok()?;
+    let text = owners::read(&file).ok()?;
     // Somebody else may have swept it, and somebody alive have taken the name since.
-    let is_there = file.metadata().ok()?.nlink() > 0;
-    is_there.then(|| (file, String::from_utf8_lossy(&bytes).into_owned()))
+    owners::is_sound(&file).then_some((file, text))
+}
+
+/// The leaders of this boot that a list has.
+fn leaders(text: &str, boot: Option<&str>) -> HashMap<Pid, Vec<RangeInclusive<u64>>> {
+    let mut leaders = HashMap::<_, Vec<_>>::new();
+    let Some(boot) = boot else { return leaders };
+    for (pid, times) in text.lines().filter_map(|line| leader(line, boot)) {
+        leaders.entry(pid).or_default().push(times);
+    }
+    leaders
 }
 
 /// A line of the list, if it is whole and of this boot.
@@ -154,4 +159,17 @@ fn leader(line: &str, boot: &str) -> Option<(Pid, RangeInclusive<u64>)> {
     let pid = Pid::from_raw(pid.parse().ok().filter(|pid| *pid > 1)?)?;
     let times = from.parse().ok()?..=to.parse().ok()?;
     (words.next().is_none() && of == boot).then_some((pid, times))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_boot_there_are_no_leaders() {
+        let list = "77 1 2 \n77 1 2 here\n77 8 9 here\n78 3 4 there\n";
+        assert_eq!(leaders(list, None), HashMap::new());
+        let pid = Pid::from_raw(77).expect("a number");
+        assert_eq!(leaders(list, Some("here")), HashMap::from([(pid, vec![1..=2, 8..=9])]));
+    }
 }

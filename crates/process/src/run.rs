@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 
-use crate::control::Listener;
+use crate::control::{Listener, Order};
 use crate::os::{self, Leader, Status};
 use crate::program::Program;
 use crate::watch::{Ends, Observe, Pipes, Tree, pipes, watch};
@@ -26,13 +26,11 @@ pub fn run(
     observe: &mut dyn FnMut(Stream, &[u8]),
 ) -> Result<Finished, NotStarted> {
     let Some(start) = Start::new(spec, roster, control)? else { return Ok(Finished::cancelled()) };
-    let began = Instant::now();
-    let mut leader = start
-        .descriptors()
-        .and_then(|descriptors| Leader::start(&start.tag, &start.program, descriptors))
-        .map_err(|error| NotStarted::explain(start.program.path(), &spec.directory, error))?;
+    let descriptors = start.descriptors();
+    let leader = descriptors.and_then(|descriptors| Leader::start(&start.tag, &start.program, descriptors));
+    let mut leader = leader.map_err(|error| start.refused(error))?;
     let pid = leader.pid();
-    Ok(start.follow(&mut leader, pid, began, observe))
+    Ok(start.follow(&mut leader, Some(pid), observe))
 }
 
 impl Tree for Leader {
@@ -70,7 +68,8 @@ pub(crate) struct Start<'a> {
     listener: Listener,
     ours: Pipes<'a>,
     theirs: Ends,
-    /// A moment before it is started.
+    /// A moment before it is started, and the same moment in ticks.
+    began: Instant,
     before: u64,
 }
 
@@ -78,14 +77,24 @@ impl<'a> Start<'a> {
     /// `None` if the run was cancelled before it began.
     pub fn new(spec: &'a Spec, roster: &'a Roster, control: &Control) -> Result<Option<Self>, NotStarted> {
         let bare = |source| NotStarted::other(Path::new("a program"), source);
-        let mut listener = control.listen().map_err(bare)?;
+        let listener = control.listen().map_err(bare)?;
         if !listener.may_begin() {
             return Ok(None);
         }
         let tag = roster.next_tag();
         let program = Program::of(spec, &tag)?;
         let (ours, theirs) = pipes(spec).map_err(|source| NotStarted::other(program.path(), source))?;
-        Ok(Some(Self { tag, program, spec, roster, listener, ours, theirs, before: os::ticks() }))
+        Ok(Some(Self {
+            tag,
+            program,
+            spec,
+            roster,
+            listener,
+            ours,
+            theirs,
+            began: Instant::now(),
+            before: os::ticks(),
+        }))
     }
 
     /// The child's three descriptors.
@@ -93,18 +102,30 @@ impl<'a> Start<'a> {
         self.theirs.descriptors()
     }
 
+    /// Why the program did not start.
+    pub fn refused(&self, error: io::Error) -> NotStarted {
+        NotStarted::explain(self.program.path(), &self.spec.directory, error)
+    }
+
+    /// Whether the run was cancelled since.
+    pub fn is_called_off(&self) -> bool {
+        self.listener.word().0 != Order::Continue
+    }
+
     /// Watches the tree that was started to its end.
-    pub fn follow(mut self, tree: &mut dyn Tree, leader: Pid, began: Instant, observe: Observe<'_>) -> Finished {
+    pub fn follow(mut self, tree: &mut dyn Tree, leader: Option<Pid>, observe: Observe<'_>) -> Finished {
         // Only the children may hold these now, or there would never be an end.
         drop(self.theirs);
-        self.roster.note(leader, self.before);
+        if let Some(leader) = leader {
+            self.roster.note(leader, self.before);
+        }
         let outcome = watch(self.spec, tree, self.ours, &mut self.listener, observe);
         Finished {
             exit: outcome.exit,
             stdout: outcome.stdout,
             stderr: outcome.stderr,
             leaky: outcome.leaky,
-            took: began.elapsed(),
+            took: self.began.elapsed(),
         }
     }
 }

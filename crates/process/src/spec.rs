@@ -11,7 +11,7 @@ use crate::Captured;
 /// Which program, and with what arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Invocation {
-    /// A script for `/bin/sh -c`.
+    /// A script for `/bin/sh -c`. One that only names a program and its arguments is started without the shell.
     Shell(OsString),
     /// A program, looked up in the `PATH` of its own environment, and its arguments.
     Argv(Vec<OsString>),
@@ -22,7 +22,7 @@ pub enum Invocation {
 pub struct Spec {
     pub invocation: Invocation,
     pub directory: PathBuf,
-    /// The whole environment of the child, to which only `WINDLASS_TAG` is added.
+    /// The whole environment of the child, to which only `WINDLASS_TAG` is added; a `PWD` in it is made to be right.
     pub environment: Vec<(OsString, OsString)>,
     /// Written while the output is drained, then closed. A child need not read it.
     pub stdin: Vec<u8>,
@@ -46,7 +46,7 @@ pub struct Capture {
 /// A file per stream for output that does not fit in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spill {
-    /// The files are this with `.stdout` and `.stderr` appended.
+    /// The files are this with `.stdout` and `.stderr` appended, and a number where that is taken.
     pub path: PathBuf,
     /// The most bytes that a file gets.
     pub cap: u64,
@@ -77,7 +77,8 @@ pub struct Finished {
     pub exit: Exit,
     pub stdout: Captured,
     pub stderr: Captured,
-    /// The program was done, but had left processes behind that had to be ended, or somebody who held its output.
+    /// The program was done, but had left processes behind that had to be ended, or somebody who held its output. Or
+    /// somebody beyond our reach holds it even now, so that some of it may be missing.
     pub leaky: bool,
     pub took: Duration,
 }

@@ -6,7 +6,9 @@
 //! Invariants:
 //! - A supervisor has one run at a time, which `&mut` says.
 //! - If it dies, the run is [`Exit::Lost`](crate::Exit), what carries the run's tag is ended from here, and the next run
-//!   gets a new supervisor.
+//!   gets a new supervisor. One that does not do what it is told is killed first, so that its orphans come to us.
+//! - A program that may have been started is not started again.
+//! - A supervisor that somebody stopped is woken with every word to it, and lost if it is stopped again and again.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -15,7 +17,8 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::Pid;
 
 use crate::os::{self, Helper, Status};
@@ -27,6 +30,13 @@ use crate::{Control, Finished, NotStarted, Roster, Spec, Stream};
 
 /// How long a supervisor may take to stop or end its tree. It bounds itself more tightly.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long it may be silent before we look whether it is stopped, or the run called off.
+const SILENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// How often it is woken while we wait for a report.
+const WAKINGS: u32 = 3;
+
+/// What a supervisor is called in a list of processes.
+const NAME: &str = "windlass";
 
 /// How a supervisor is started: a program that calls [`supervisor::serve`](crate::supervisor::serve) when it gets these
 /// arguments.
@@ -69,58 +79,74 @@ impl Supervisor {
         observe: &mut dyn FnMut(Stream, &[u8]),
     ) -> Result<Finished, NotStarted> {
         let Some(start) = Start::new(spec, roster, control)? else { return Ok(Finished::cancelled()) };
-        let began = Instant::now();
-        let pid = match self.begin(&start) {
+        let begun = match self.begin(&start) {
             // It may have died since the last run.
             Err(_) => self.begin(&start),
             begun => begun,
         };
-        let pid = pid
-            .map_err(|source| NotStarted::other(&self.launcher.program, source))?
-            .map_err(|error| NotStarted::explain(start.program.path(), &spec.directory, error))?;
-        let link = self.link.as_ref().expect("it has just answered");
-        let mut tree = Supervised { socket: &link.socket, pid, tag: start.tag.clone(), exited: None, ended: None };
-        let finished = start.follow(&mut tree, pid, began, observe);
-        let is_lost = tree.is_lost();
+        let pid = match begun.map_err(|source| NotStarted::other(&self.launcher.program, source))? {
+            Begun::Started(pid) => Some(pid),
+            Begun::Refused(error) => return Err(start.refused(error)),
+            Begun::Lost => None,
+        };
+        let link = self.link.as_ref().expect("it has just got the order");
+        let (tag, lost) = (start.tag.clone(), pid.is_none());
+        let mut tree = Supervised { link, pid, tag, exited: None, lost, ended: None };
+        let finished = start.follow(&mut tree, pid, observe);
+        let lost = tree.lost;
         drop(tree);
-        if is_lost {
+        if lost {
             self.link = None;
         }
         Ok(finished)
     }
 
-    /// Has the supervisor start the program. The outer error is the supervisor's, the inner one the program's.
-    fn begin(&mut self, start: &Start<'_>) -> io::Result<io::Result<Pid>> {
+    /// Has the supervisor start the program. An error means that it got no order, and another one may be asked.
+    fn begin(&mut self, start: &Start<'_>) -> io::Result<Begun> {
         let link = match &self.link {
             Some(link) => link,
             None => self.link.insert(Link::new(&self.launcher)?),
         };
         let descriptors = start.descriptors()?;
-        let answer =
-            wire::send_start(&link.socket, &start.program, &descriptors).and_then(|()| Report::receive(&link.socket));
-        let begun = match answer {
-            Ok(Report::Started(pid)) => Ok(Ok(Pid::from_raw(pid).expect("a process has a number"))),
-            Ok(Report::Failed(error)) => Ok(Err(io::Error::from_raw_os_error(error))),
-            Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "cannot understand the supervisor")),
-            Err(error) => Err(error),
-        };
-        if begun.is_err() {
+        link.process.wake();
+        if let Err(error) = wire::send_start(&link.socket, &start.program, &descriptors) {
+            link.process.kill();
             self.link = None;
+            return Err(error);
         }
-        begun
+        let begun = match link.report(|| start.is_called_off()) {
+            Ok(Report::Started(pid)) => Pid::from_raw(pid).map(Begun::Started),
+            Ok(Report::Failed(error)) => Some(Begun::Refused(io::Error::from_raw_os_error(error))),
+            Ok(_) | Err(_) => None,
+        };
+        Ok(begun.unwrap_or_else(|| {
+            link.process.kill();
+            Begun::Lost
+        }))
     }
+}
+
+/// What came of an order to start a program.
+enum Begun {
+    Started(Pid),
+    /// The system would not.
+    Refused(io::Error),
+    /// There was no answer: it may have been started.
+    Lost,
 }
 
 impl Link {
     fn new(launcher: &Launcher) -> io::Result<Self> {
         let (socket, theirs) = UnixStream::pair()?;
-        let mut arguments = vec![c_string(launcher.program.clone().into_os_string())?];
+        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_write_timeout(Some(PATIENCE))?;
+        let mut arguments = vec![c_string(NAME.into())?];
         for argument in &launcher.arguments {
             arguments.push(c_string(argument.clone())?);
         }
         let environment = launcher.environment.iter().map(|(name, value)| variable(name, value));
         let program = Program {
-            path: arguments[0].clone(),
+            path: c_string(launcher.program.clone().into_os_string())?,
             // It must not keep a directory from being removed.
             directory: c_string(OsStr::new("/").to_owned())?,
             arguments,
@@ -130,11 +156,33 @@ impl Link {
         let process = Helper::start(&program, [theirs.as_fd(), null.as_fd(), null.as_fd()])?;
         Ok(Self { socket, process })
     }
+
+    /// The next report. An error if the supervisor is dead, is kept from working, takes too long, or if the run was
+    /// called off while it took its time.
+    fn report(&self, is_called_off: impl Fn() -> bool) -> io::Result<Report> {
+        let give_up = Instant::now() + PATIENCE;
+        let mut wakings = 0;
+        loop {
+            match poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&SILENCE)) {
+                Ok(0) if Instant::now() > give_up || wakings == WAKINGS || is_called_off() => {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                Ok(0) if self.process.is_stopped() => {
+                    self.process.wake();
+                    wakings += 1;
+                }
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return Report::receive(&self.socket),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
         // It ends its tree and itself when the socket closes.
+        self.process.wake();
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
         self.process.dismiss(PATIENCE);
     }
@@ -142,79 +190,83 @@ impl Drop for Link {
 
 /// The tree of a run under the supervisor.
 struct Supervised<'a> {
-    socket: &'a UnixStream,
-    pid: Pid,
+    link: &'a Link,
+    /// Unknown if there was no answer.
+    pid: Option<Pid>,
     tag: String,
     /// How the leader ended, and whether others were left then.
     exited: Option<(Status, bool)>,
+    /// The supervisor is dead, or good for nothing any more.
+    lost: bool,
     ended: Option<(Status, usize)>,
 }
 
 impl Supervised<'_> {
-    fn is_lost(&self) -> bool {
-        matches!(self.exited, Some((Status::Lost, _)))
+    /// Sends an order, to one that can hear it. Says whether it was sent.
+    fn order(&self, send: impl Fn(&UnixStream) -> io::Result<()>) -> bool {
+        self.link.process.wake();
+        !self.lost && send(&self.link.socket).is_ok()
     }
 
     /// Waits for a report that the predicate wants, and heeds the others.
     fn await_report(&mut self, wanted: impl Fn(Report) -> bool) -> Option<Report> {
-        let give_up = Instant::now() + PATIENCE;
-        while !self.is_lost() {
-            let mut descriptors = [PollFd::new(self.socket, PollFlags::IN)];
-            let left = give_up.saturating_duration_since(Instant::now()).try_into().expect("a short time fits");
-            match poll(&mut descriptors, Some(&left)) {
-                Err(rustix::io::Errno::INTR) => continue,
-                Ok(ready) if ready > 0 => {}
-                _ => self.exited = Some((Status::Lost, true)),
-            }
-            let report = self.receive();
-            if report.is_some_and(&wanted) {
-                return report;
+        while !self.lost {
+            let report = self.link.report(|| false);
+            if let Some(report) = self.heed(report).filter(|report| wanted(*report)) {
+                return Some(report);
             }
         }
         None
     }
 
-    fn receive(&mut self) -> Option<Report> {
-        if self.is_lost() {
-            return None;
+    fn heed(&mut self, report: io::Result<Report>) -> Option<Report> {
+        match report {
+            Ok(Report::Exited { status, others_left }) => self.exited = Some((status, others_left)),
+            Ok(report) => return Some(report),
+            Err(_) => self.lost = true,
         }
-        match Report::receive(self.socket) {
-            Ok(Report::Exited { status, others_left }) => {
-                self.exited = Some((status, others_left));
-                None
-            }
-            Ok(report) => Some(report),
-            Err(_) => {
-                self.exited = Some((Status::Lost, true));
-                None
-            }
-        }
+        None
+    }
+
+    /// Ends what the supervisor did not.
+    fn end_lost(&mut self) -> usize {
+        self.lost = true;
+        // Only then are its orphans ours.
+        self.link.process.kill();
+        os::end_lost(&self.tag, self.pid)
     }
 }
 
 impl Tree for Supervised<'_> {
     fn descriptor(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.link.socket.as_fd()
     }
 
     fn is_gone(&mut self) -> bool {
-        self.receive();
-        self.exited.is_some()
+        if !self.lost {
+            self.heed(Report::receive(&self.link.socket));
+        }
+        self.lost || self.exited.is_some()
     }
 
     fn terminate(&mut self) {
-        // A supervisor that is gone is noticed by the loop.
-        let _ = wire::send_terminate(self.socket);
+        // One that is gone is noticed by the loop; what it left cannot be asked any more.
+        if !self.order(wire::send_terminate) {
+            self.end();
+        }
     }
 
     fn stop(&mut self) {
-        if wire::send_stop(self.socket).is_ok() {
+        if self.order(wire::send_stop) {
             self.await_report(|report| report == Report::Stopped);
+        }
+        if self.lost {
+            self.end();
         }
     }
 
     fn resume(&mut self) {
-        let _ = wire::send_resume(self.socket);
+        self.order(wire::send_resume);
     }
 
     fn end(&mut self) -> (Status, usize) {
@@ -222,16 +274,17 @@ impl Tree for Supervised<'_> {
             return ended;
         }
         let mut others = 0;
-        if self.exited.is_none_or(|(_, others_left)| others_left) && wire::send_end(self.socket).is_ok() {
-            let report = self.await_report(|report| matches!(report, Report::Ended(_)));
-            if let Some(Report::Ended(killed)) = report {
-                others = usize::try_from(killed).unwrap_or(0);
+        if self.exited.is_none_or(|(_, others_left)| others_left) {
+            let report = match self.order(wire::send_end) {
+                true => self.await_report(|report| matches!(report, Report::Ended(_))),
+                false => None,
+            };
+            match report {
+                Some(Report::Ended(killed)) => others = usize::try_from(killed).unwrap_or(0),
+                _ => others = self.end_lost(),
             }
         }
-        let (status, _) = *self.exited.get_or_insert((Status::Lost, true));
-        if status == Status::Lost {
-            others = os::end_lost(&self.tag, self.pid);
-        }
+        let status = self.exited.map_or(Status::Lost, |(status, _)| status);
         *self.ended.insert((status, others))
     }
 }

@@ -26,8 +26,8 @@ use crate::{Captured, Exit, Spec, Stream};
 const SMALL: usize = 64 * 1024;
 /// What pipe and reads grow to when a read was full.
 const LARGE: usize = 1024 * 1024;
-/// How long what is left in the pipes is drained after the end: a stranger may hold them and write on.
-const DREGS: Duration = Duration::from_millis(50);
+/// How long the loop rests when the system refuses to say what there is, for want of memory for example.
+const REST: Duration = Duration::from_millis(10);
 
 /// The processes of a run, however they were started.
 pub(crate) trait Tree {
@@ -121,9 +121,9 @@ pub(crate) fn watch(
     }
     let was_open = !flow.is_drained();
     let (status, others) = tree.end();
-    flow.drain(Instant::now() + DREGS);
+    let is_held = flow.drain();
     let exit = exit(course.interference(), status);
-    let leaky = course.interference().is_none() && (was_open || others > 0);
+    let leaky = is_held || course.interference().is_none() && (was_open || others > 0);
     let [stdout, stderr] = flow.outputs.map(|output| output.keeper.finish());
     Outcome { exit, stdout, stderr, leaky }
 }
@@ -202,8 +202,13 @@ impl<'a> Flow<'a> {
         ];
         let mut descriptors: Vec<PollFd<'_>> =
             all.iter().flatten().map(|(descriptor, flags)| PollFd::from_borrowed_fd(*descriptor, *flags)).collect();
-        // An interruption is news of nothing.
-        let found = poll(&mut descriptors, timeout.as_ref()).unwrap_or(0);
+        let found = poll(&mut descriptors, timeout.as_ref()).unwrap_or_else(|error| {
+            // An interruption is news of nothing, and nor is another error, but that may come again at once.
+            if error != Errno::INTR {
+                std::thread::sleep(REST);
+            }
+            0
+        });
         let mut results = descriptors.iter().map(|descriptor| found > 0 && !descriptor.revents().is_empty());
         let [out, err, input, leader, word] =
             all.each_ref().map(|place| place.is_some() && results.next().unwrap_or(false));
@@ -218,42 +223,60 @@ impl<'a> Flow<'a> {
         News { leader, word }
     }
 
-    /// Reads once. It does not block: somebody said that there is something, and nobody else reads.
-    fn read(&mut self, index: usize) {
+    /// Reads once. How many bytes there were.
+    fn read(&mut self, index: usize) -> usize {
         let output = &mut self.outputs[index];
-        let Some(pipe) = &output.pipe else { return };
+        let Some(pipe) = &output.pipe else { return 0 };
         self.buffer.clear();
-        match rustix::io::read(pipe, spare_capacity(&mut self.buffer)) {
-            Ok(0) => output.pipe = None,
-            Ok(length) => {
-                output.keeper.push(&self.buffer);
-                (self.observe)(output.stream, &self.buffer);
-                if length >= SMALL && !output.grown {
-                    output.grown = true;
-                    os::grow(pipe, LARGE);
-                    self.buffer.clear();
-                    self.buffer.reserve(LARGE);
-                }
+        let length = match rustix::io::read(pipe, spare_capacity(&mut self.buffer)) {
+            Ok(length) if length > 0 => length,
+            Err(Errno::INTR | Errno::AGAIN) => return 0,
+            Ok(_) | Err(_) => {
+                output.pipe = None;
+                return 0;
             }
-            Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(_) => output.pipe = None,
+        };
+        output.keeper.push(&self.buffer);
+        (self.observe)(output.stream, &self.buffer);
+        if length >= SMALL && !output.grown {
+            output.grown = true;
+            os::grow(pipe, LARGE);
+            self.buffer.clear();
+            self.buffer.reserve(LARGE);
         }
+        length
     }
 
-    /// Takes what is left in the pipes.
-    fn drain(&mut self, until: Instant) {
+    /// Takes what is in the pipes now. Says whether somebody outside of the tree holds one of them: what they write from
+    /// now on is lost.
+    fn drain(&mut self) -> bool {
         self.input.pipe = None;
-        for index in 0..self.outputs.len() {
-            while Instant::now() < until && self.outputs[index].pipe.as_ref().is_some_and(is_readable) {
-                self.read(index);
+        let mut left = self.outputs.each_ref().map(Output::waiting);
+        loop {
+            // In turn, and once even if there is nothing, for its end.
+            for (index, left) in left.iter_mut().enumerate() {
+                *left = match self.read(index) {
+                    0 => 0,
+                    taken => left.saturating_sub(taken),
+                };
+            }
+            if left == [0, 0] {
+                break;
             }
         }
+        for index in 0..self.outputs.len() {
+            self.read(index);
+        }
+        !self.is_drained()
     }
 }
 
-fn is_readable(pipe: &OwnedFd) -> bool {
-    let mut descriptors = [PollFd::new(pipe, PollFlags::IN)];
-    poll(&mut descriptors, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+impl Output {
+    /// How many bytes are in the pipe.
+    fn waiting(&self) -> usize {
+        let waiting = self.pipe.as_ref().and_then(|pipe| rustix::io::ioctl_fionread(pipe).ok());
+        waiting.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0)
+    }
 }
 
 fn timespec(duration: Duration) -> Timespec {
@@ -264,6 +287,9 @@ fn timespec(duration: Duration) -> Timespec {
 pub(crate) fn pipes(spec: &Spec) -> io::Result<(Pipes<'_>, Ends)> {
     let (stdout, child_stdout) = io::pipe()?;
     let (stderr, child_stderr) = io::pipe()?;
+    // A child may open its output for reading and take what we were told of.
+    rustix::io::ioctl_fionbio(&stdout, true)?;
+    rustix::io::ioctl_fionbio(&stderr, true)?;
     let mut input = Input { pipe: None, rest: &spec.stdin };
     let mut child_stdin = None;
     if !spec.stdin.is_empty() {

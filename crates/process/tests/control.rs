@@ -118,10 +118,15 @@ fn a_pause_does_not_outlive_a_cancel() {
 fn what_has_not_begun_waits_for_the_end_of_a_pause() {
     check(|scene| {
         scene.control.pause();
+        let (sender, thread) = channel();
         std::thread::scope(|scope| {
-            let run = scope.spawn(|| scene.run(&scene.shell("echo $$ >started")));
-            std::thread::sleep(Duration::from_millis(30));
-            assert!(!scene.path("started").exists());
+            let run = scope.spawn(move || {
+                sender.send(std::fs::read_link("/proc/thread-self").expect("a thread")).expect("somebody listens");
+                scene.run(&scene.shell("[ -e resumed ]"))
+            });
+            let stat = std::path::Path::new("/proc").join(thread.recv().expect("it began")).join("stat");
+            until("it waits", || std::fs::read_to_string(&stat).expect("it is there").contains(") S "));
+            std::fs::write(scene.path("resumed"), "").expect("a file");
             scene.control.resume();
             assert_eq!(run.join().expect("no panic").exit, Exit::Code(0));
         });

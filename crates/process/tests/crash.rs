@@ -2,12 +2,13 @@
 #![allow(clippy::disallowed_methods, reason = "the owner must not be a run of the test itself")]
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use windlass_process::{Exit, sweep};
 
-use crate::common::{PATH, Scene, Way, check, is_dead, is_gone, probe, state, tagged, until};
+use crate::common::{PATH, Scene, Way, check, is_dead, is_gone, probe, start_time, state, tagged, until};
 
 /// A process that runs a script as Windlass would.
 struct Owner {
@@ -18,13 +19,16 @@ struct Owner {
 
 impl Owner {
     fn new(scene: &Scene, script: &str) -> Self {
-        let name = format!("{}-owner", scene.roster.name());
-        let way = if scene.way == Way::Direct { "direct" } else { "supervised" };
+        Self::of(scene, if scene.way == Way::Direct { "direct" } else { "supervised" }, script)
+    }
+
+    fn of(scene: &Scene, way: &str, script: &str) -> Self {
         // With a descriptor that it inherits, as from a careless shell.
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "exec \"$@\" 9</dev/null", "sh", probe(), "owner"]);
-        command.arg(scene.path("owners")).args([&name, way, script]);
+        command.arg(scene.path("owners")).args([way, script]);
         let mut process = command.env_clear().env("PATH", PATH).stdout(Stdio::piped()).spawn().expect("the probe");
+        let name = format!("run-{}-{}-0000000000000abc", process.id(), start_time(process.id()));
         let lines = BufReader::new(process.stdout.take().expect("piped")).lines();
         Self { process, lines, name }
     }
@@ -107,13 +111,29 @@ fn the_first_signal_asks_and_the_second_kills() {
                 Owner::new(scene, "exec 2>/dev/null; trap 'echo asked' TERM; echo $$; while :; do sleep 0.01; done");
             let leader = owner.number();
             owner.signal(signal);
-            assert_eq!(owner.line(), "asked");
+            let mut lines = [owner.line(), owner.line()];
+            lines.sort_unstable();
+            assert_eq!(lines, ["asked", "signal 1"]);
             owner.signal(signal);
-            assert_eq!(owner.outcome(), format!("Cancelled Some({number})"));
+            let mut lines: Vec<String> = owner.lines.by_ref().map(|line| line.expect("text")).collect();
+            lines.sort_unstable();
+            assert_eq!(lines, [format!("Cancelled Some({number})"), "signal 2".to_owned()]);
             assert!(is_gone(leader));
             assert!(owner.process.wait().is_ok());
         }
     });
+}
+
+#[test]
+fn when_all_is_over_a_signal_does_what_it_does_to_any_process() {
+    let scene = Scene::new(Way::Direct);
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let mut owner = Owner::of(&scene, "waiting", "true");
+        while owner.line() != "waiting" {}
+        owner.signal(signal);
+        let status = owner.process.wait().expect("it ends");
+        assert_eq!(status.signal(), Some(signal.as_raw()));
+    }
 }
 
 #[test]

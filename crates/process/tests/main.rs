@@ -10,4 +10,5 @@ mod crash;
 mod nothing_survives;
 mod outcome;
 mod output;
+mod stubborn;
 mod sweeping;

@@ -37,6 +37,31 @@ fn output_and_arguments_come_through() {
     });
 }
 
+/// Whether a shell stands between us and the program must not show.
+#[test]
+fn a_script_of_words_alone_does_as_the_shell_would() {
+    check(|scene| {
+        std::fs::write(scene.path("bare"), "echo \"bare $1\"; exit 4").expect("a file");
+        std::fs::write(scene.path("headed"), "#!/bin/sh\necho \"headed $1 $PWD\"; kill -KILL $$").expect("a file");
+        for name in ["bare", "headed"] {
+            std::fs::set_permissions(scene.path(name), std::fs::Permissions::from_mode(0o755)).expect("allowed");
+        }
+        let told = |script: &str| {
+            let mut spec = scene.shell(script);
+            spec.environment.push(("PWD".into(), "/elsewhere".into()));
+            let finished = scene.run(&spec);
+            (finished.exit, finished.stdout.text())
+        };
+        let here = scene.directory.path().display().to_string();
+        assert_eq!(told("./bare 1"), (Exit::Code(4), "bare 1\n".to_owned()), "the shell takes it for its own");
+        assert_eq!(told("./headed 2"), (Exit::Signal(9), format!("headed 2 {here}\n")));
+        assert_eq!(told("env -i sh -c pwd"), (Exit::Code(0), format!("{here}\n")));
+        assert_eq!(told("nowhere-to-be-found").0, Exit::Code(127));
+        assert_eq!(told("./nowhere").0, Exit::Code(127));
+        assert_eq!(told("/").0, Exit::Code(126));
+    });
+}
+
 #[test]
 fn one_supervisor_does_many_runs() {
     let scene = Scene::new(crate::common::Way::Supervised);

@@ -13,16 +13,17 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["supervise"] => supervisor::serve(),
-        ["owner", directory, name, way, script] => owner(Path::new(directory), name, way, script),
+        ["owner", directory, way, script] => owner(Path::new(directory), way, script),
         _ => ExitCode::from(64),
     }
 }
 
 /// Runs a script as Windlass would, and shows what comes of it.
-fn owner(directory: &Path, name: &str, way: &str, script: &str) -> ExitCode {
-    let roster = Roster::enlist(directory, name).expect("a roster");
+fn owner(directory: &Path, way: &str, script: &str) -> ExitCode {
+    let roster = Roster::enlist(directory, 0xabc).expect("a roster");
     let control = Control::new();
-    let received = signals::install(&control).expect("handlers");
+    let told = |count| writeln!(std::io::stdout(), "signal {count}").expect("somebody reads");
+    let received = signals::install(&control, told).expect("handlers");
     let spec = Spec {
         invocation: Invocation::Shell(script.into()),
         directory: directory.into(),
@@ -42,5 +43,10 @@ fn owner(directory: &Path, name: &str, way: &str, script: &str) -> ExitCode {
     let exit = finished.expect("it starts").exit;
     let mut output = std::io::stdout();
     writeln!(output, "{exit:?} {:?}", received.first()).expect("somebody reads");
+    if way == "waiting" {
+        drop(received);
+        writeln!(output, "waiting").expect("somebody reads");
+        std::thread::sleep(Duration::from_secs(30));
+    }
     ExitCode::from(u8::from(exit != Exit::Code(0)))
 }

@@ -5,7 +5,7 @@ use std::process::{Child, Command};
 
 use windlass_process::{Roster, is_alive, sweep};
 
-use crate::common::is_dead;
+use crate::common::{is_dead, start_time};
 
 struct Stranger(Child);
 
@@ -16,11 +16,6 @@ impl Stranger {
 
     fn pid(&self) -> i32 {
         i32::try_from(self.0.id()).expect("a number")
-    }
-
-    fn start_time(&self) -> u64 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).expect("it is there");
-        stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(19)?.parse().ok()).expect("a start time")
     }
 }
 
@@ -35,36 +30,88 @@ fn boot() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("proc").trim().to_owned()
 }
 
+/// The name of an owner who has not been for long.
+fn dead(nonce: u64) -> String {
+    format!("run-{}-1-{nonce:016x}", std::process::id())
+}
+
 #[test]
 fn an_owner_is_alive_until_it_is_dropped() {
     let directory = tempfile::tempdir().expect("a directory");
-    assert!(!is_alive(directory.path(), "me"));
-    let roster = Roster::enlist(directory.path(), "me").expect("a roster");
-    assert!(is_alive(directory.path(), "me"));
+    let roster = Roster::enlist(directory.path(), 0xabc).expect("a roster");
+    let me = std::process::id();
+    let name = format!("run-{me}-{}-0000000000000abc", start_time(me));
+    assert_eq!(roster.name(), name);
+    assert!(is_alive(directory.path(), &name));
+    assert!(!is_alive(directory.path(), &dead(0xabc)), "the same number at another time");
     assert_eq!(sweep(directory.path()).expect("it can be read"), []);
-    assert!(Roster::enlist(directory.path(), "me").is_err(), "there is one already");
+    assert!(Roster::enlist(directory.path(), 0xabc).is_err(), "there is one already");
     drop(roster);
-    assert!(!is_alive(directory.path(), "me"));
-    assert!(!directory.path().join("me").exists());
-    Roster::enlist(directory.path(), "me").expect("the name is free again");
-    std::fs::create_dir(directory.path().join("directory")).expect("a directory");
-    rustix::fs::mkfifoat(rustix::fs::CWD, directory.path().join("fifo"), 0o600.into()).expect("a fifo");
-    assert_eq!(sweep(directory.path()).expect("what is no file is no owner"), []);
+    assert!(!directory.path().join(&name).exists());
+    Roster::enlist(directory.path(), 0xabc).expect("the name is free again");
     assert_eq!(sweep(&directory.path().join("nowhere")).expect("nothing to do"), []);
 }
 
 #[test]
-fn a_name_is_a_plain_file_name() {
+fn an_owner_whose_file_was_removed_is_alive_while_its_process_is() {
     let directory = tempfile::tempdir().expect("a directory");
-    for name in ["", ".", "..", ".hidden", "a/b", "a\0b"] {
-        assert!(Roster::enlist(directory.path(), name).is_err(), "{name:?}");
+    let mut stranger = Stranger::new("x.1");
+    let name = format!("run-{}-{}-{:016x}", stranger.pid(), start_time(stranger.0.id()), 5);
+    assert!(is_alive(directory.path(), &name));
+    assert!(is_alive(&directory.path().join("nowhere"), &name));
+    std::fs::write(directory.path().join(&name), "").expect("a file");
+    assert!(!is_alive(directory.path(), &name), "a file that nobody holds");
+    std::fs::remove_file(directory.path().join(&name)).expect("it is there");
+    stranger.0.kill().expect("it is there");
+    crate::common::until("it is dead", || is_dead(stranger.pid()));
+    assert!(!is_alive(directory.path(), &name), "a status that nobody took is no life");
+}
+
+#[test]
+fn a_link_to_a_directory_is_refused_and_what_it_holds_is_kept() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let victim = directory.path().join("victim");
+    std::fs::create_dir(&victim).expect("a directory");
+    for name in [&dead(1), "precious"] {
+        std::fs::write(victim.join(name), "").expect("a file");
     }
+    let owners = directory.path().join("owners");
+    std::os::unix::fs::symlink(&victim, &owners).expect("a link");
+    for path in [owners.clone(), owners.join("")] {
+        let error = sweep(&path).expect_err("a link");
+        assert!(error.to_string().contains("link"), "{error}");
+        assert!(Roster::enlist(&path, 1).is_err());
+    }
+    assert_eq!(std::fs::read_dir(&victim).expect("it is there").count(), 2);
+}
+
+#[test]
+fn what_is_no_file_of_an_owner_is_left_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (path, name) = (|name: &str| directory.path().join(name), dead);
+    for other in ["precious", "run-1-2-3", ".hidden", "run-0-1-0000000000000001"] {
+        std::fs::write(path(other), "").expect("a file");
+    }
+    std::fs::create_dir(path(&name(1))).expect("a directory");
+    rustix::fs::mkfifoat(rustix::fs::CWD, path(&name(2)), 0o600.into()).expect("a fifo");
+    std::os::unix::fs::symlink(path("precious"), path(&name(3))).expect("a link");
+    std::fs::hard_link(path("precious"), path(&name(4))).expect("a second name");
+    let count = || std::fs::read_dir(directory.path()).expect("it is there").count();
+    assert_eq!((sweep(directory.path()).expect("it can be read"), count()), (vec![], 8));
+    for nonce in 1..=4 {
+        assert!(!is_alive(directory.path(), &name(nonce)));
+    }
+    let me = std::process::id();
+    let mine = format!("run-{me}-{}-{:016x}", start_time(me), 9);
+    rustix::fs::mkfifoat(rustix::fs::CWD, path(&mine), 0o600.into()).expect("a fifo");
+    assert!(is_alive(directory.path(), &mine), "what was put in its place says nothing");
+    assert!(!is_alive(directory.path(), "../run"));
 }
 
 #[test]
 fn strangers_are_left_alone() {
     let directory = tempfile::tempdir().expect("a directory");
-    let owner = format!("dead-{}", std::process::id());
+    let owner = dead(7);
     let strangers = [
         Stranger::new("somebody.1"),
         Stranger::new(&format!("{owner}x.1")),
@@ -73,7 +120,7 @@ fn strangers_are_left_alone() {
         Stranger::new(&format!("x{owner}.1")),
     ];
     let [first, ..] = &strangers;
-    let (pid, start, boot) = (first.pid(), first.start_time(), boot());
+    let (pid, start, boot) = (first.pid(), start_time(first.0.id()), boot());
     let me = std::process::id();
     // The same number with another start time or boot, damaged lines, ourselves, and everybody's ancestor.
     let list = format!(
@@ -96,7 +143,7 @@ fn strangers_are_left_alone() {
 #[test]
 fn those_who_carry_the_tag_or_are_on_the_list_are_ended() {
     let directory = tempfile::tempdir().expect("a directory");
-    let owner = format!("gone-{}", std::process::id());
+    let owner = dead(8);
     // Below this process nothing may be ended, so an orphan is needed.
     let orphan = |tag: &str| {
         let script = "setsid sleep 1000 >/dev/null 2>&1 & echo $!";
@@ -106,8 +153,7 @@ fn those_who_carry_the_tag_or_are_on_the_list_are_ended() {
     };
     let tagged = orphan(&format!("{owner}.12"));
     let listed = orphan("unrelated.1");
-    let stat = std::fs::read_to_string(format!("/proc/{listed}/stat")).expect("it is there");
-    let start = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(19)).expect("a start time");
+    let start = start_time(u32::try_from(listed).expect("a number"));
     crate::common::until("it leads a session", || {
         let stat = std::fs::read_to_string(format!("/proc/{listed}/stat")).expect("it is there");
         stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(3)) == Some(&listed.to_string())

@@ -149,7 +149,7 @@ pub(super) fn left_by(legacy: &Legacy, known: &Known) -> Vec<Process> {
     let processes = proc::processes(None, &Known::new());
     let spared = ourselves(&processes);
     let is_leader = |process: &&Process| {
-        legacy.leaders.iter().any(|(pid, times)| *pid == process.pid && times.contains(&process.start))
+        legacy.leaders.get(&process.pid).is_some_and(|all| all.iter().any(|times| times.contains(&process.start)))
     };
     let sessions: HashSet<i32> = processes.iter().filter(is_leader).map(|process| raw(process.pid)).collect();
     let is_left = |process: &Process| {

@@ -48,7 +48,13 @@ pub(crate) fn own_program() -> io::Result<PathBuf> {
 }
 
 pub(crate) fn boot_id() -> Option<String> {
-    Some(std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned())
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(text.trim().to_owned()).filter(|boot| !boot.is_empty())
+}
+
+/// When a process that is alive was started, in clock ticks since the system started.
+pub(crate) fn start_time(pid: Pid) -> Option<u64> {
+    proc::look_among_ours(pid).filter(|process| !process.dead).map(|process| process.start)
 }
 
 /// The time now, as the start times of processes are told: in clock ticks since the system started.
@@ -65,8 +71,8 @@ pub(crate) fn grow(pipe: &OwnedFd, size: usize) {
 }
 
 /// Ends what a supervisor that died has left of a run: its orphans are ours now, or carry the tag.
-pub(crate) fn end_lost(tag: &str, leader: Pid) -> usize {
-    let scope = Scope { tag, session: Some(leader), leader: None, since: None };
+pub(crate) fn end_lost(tag: &str, leader: Option<Pid>) -> usize {
+    let scope = Scope { tag, session: leader, leader: None, since: None };
     ending::end(&|known| family::carriers(tag, known)).killed + ending::end(&|known| scope.processes(known)).killed
 }
 
@@ -243,6 +249,23 @@ impl Helper {
     pub fn start(program: &Program, descriptors: [BorrowedFd<'_>; 3]) -> io::Result<Self> {
         let (pid, descriptor) = family::give_birth(program, descriptors)?;
         Ok(Self { pid, descriptor })
+    }
+
+    /// Has it go on if somebody stopped it.
+    pub fn wake(&self) {
+        let _ = pidfd_send_signal(&self.descriptor, Signal::CONT);
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        waitid(WaitId::PidFd(self.descriptor.as_fd()), options).is_ok_and(|status| status.is_some())
+    }
+
+    /// Kills it, and returns when it is dead. It is still to be dismissed.
+    pub fn kill(&self) {
+        let _ = pidfd_send_signal(&self.descriptor, Signal::KILL);
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while matches!(waitid(WaitId::PidFd(self.descriptor.as_fd()), options), Err(rustix::io::Errno::INTR)) {}
     }
 
     /// Waits until it has ended, and kills it if it does not.

@@ -16,13 +16,16 @@ mod proc;
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{
-    Brood, Helper, Leader, Stopped, Waker, boot_id, end_lost, end_orphaned, grow, own_program, prepare, ticks,
+    Brood, Helper, Leader, Stopped, Waker, boot_id, end_lost, end_orphaned, grow, own_program, prepare, start_time,
+    ticks,
 };
 #[cfg(not(target_os = "linux"))]
 pub(crate) use other::{
-    Brood, Helper, Leader, Stopped, Waker, boot_id, end_lost, end_orphaned, grow, own_program, prepare, ticks,
+    Brood, Helper, Leader, Stopped, Waker, boot_id, end_lost, end_orphaned, grow, own_program, prepare, start_time,
+    ticks,
 };
 
+use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 use rustix::process::{Pid, WaitStatus};
@@ -65,6 +68,6 @@ impl Ended {
 #[derive(Debug)]
 pub(crate) struct Legacy {
     pub name: String,
-    /// Leaders of this boot, with the times between which they were started.
-    pub leaders: Vec<(Pid, RangeInclusive<u64>)>,
+    /// Leaders of this boot, with the times between which they were started: a number may have been given twice.
+    pub leaders: HashMap<Pid, Vec<RangeInclusive<u64>>>,
 }

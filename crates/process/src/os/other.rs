@@ -34,11 +34,15 @@ pub(crate) fn ticks() -> u64 {
     0
 }
 
+pub(crate) fn start_time(_: Pid) -> Option<u64> {
+    None
+}
+
 pub(crate) fn grow(_: &OwnedFd, _: usize) {}
 
-pub(crate) fn end_lost(_: &str, leader: Pid) -> usize {
+pub(crate) fn end_lost(_: &str, leader: Option<Pid>) -> usize {
     // The group outlives the supervisor only if its leader or another member does, so the number is still its own.
-    usize::from(kill_process_group(leader, Signal::KILL).is_ok())
+    usize::from(leader.is_some_and(|leader| kill_process_group(leader, Signal::KILL).is_ok()))
 }
 
 pub(crate) fn end_orphaned(legacy: &Legacy) -> Vec<i32> {
@@ -155,6 +159,20 @@ pub(crate) struct Helper(Pid);
 impl Helper {
     pub fn start(program: &Program, descriptors: [BorrowedFd<'_>; 3]) -> io::Result<Self> {
         spawn(program, descriptors).map(Self)
+    }
+
+    pub fn wake(&self) {
+        let _ = kill_process(self.0, Signal::CONT);
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        // It cannot be asked for without taking the answer away; one that is kept stopped takes too long.
+        false
+    }
+
+    pub fn kill(&self) {
+        let _ = kill_process(self.0, Signal::KILL);
+        let _ = waitid(WaitId::Pid(self.0), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
     }
 
     pub fn dismiss(&mut self, patience: Duration) {

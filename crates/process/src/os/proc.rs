@@ -53,6 +53,11 @@ fn is_ours() -> bool {
     })
 }
 
+/// A process that we know by this number.
+pub(super) fn look_among_ours(pid: Pid) -> Option<Process> {
+    if is_ours() { look(pid) } else { None }
+}
+
 /// All processes but the known ones, or those of them that may have been born since another one was.
 pub(super) fn processes(since: Option<Pid>, known: &HashSet<i32>) -> Vec<Process> {
     if !is_ours() {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use windlass_process::{
@@ -28,10 +28,10 @@ pub struct Scene {
 
 impl Scene {
     pub fn new(way: Way) -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        static NONCE: AtomicU64 = AtomicU64::new(0);
         let directory = tempfile::tempdir().expect("a directory");
-        let name = format!("test-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let roster = Roster::enlist(&directory.path().join("owners"), &name).expect("a roster");
+        let nonce = NONCE.fetch_add(1, Ordering::Relaxed);
+        let roster = Roster::enlist(&directory.path().join("owners"), nonce).expect("a roster");
         Self { directory, roster, control: Control::new(), way }
     }
 
@@ -115,6 +115,12 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
 pub fn state(pid: i32) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit(')').next()?.trim_start().chars().next()
+}
+
+/// When a process was started, in the system's clock ticks.
+pub fn start_time(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is there");
+    stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(19)?.parse().ok()).expect("a start time")
 }
 
 /// Whether a process is stopped, or waits for a child that was stopped before it became another program.

@@ -1,0 +1,163 @@
+//! The directory of owners, and what in it is an owner's file.
+//!
+//! The directory lies where others write, in a repository for example. So nothing in it is believed:
+//!
+//! Invariants:
+//! - The directory is a directory of ours and no link to one, and all that is done goes through the one descriptor.
+//! - An owner's file is a regular file of ours, under one name only, which has the form of an owner's. Anything else is
+//!   neither read, nor locked, nor removed, and nothing that is put in its place can block us.
+//!
+//! Not here: what the files say and when they go (`roster`).
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, unlinkat};
+use rustix::io::Errno;
+use rustix::process::{Pid, geteuid};
+
+/// As much as is read of a file. Of a longer one the end counts: who was started long ago is hardly there any more.
+const MOST: u64 = 1024 * 1024;
+
+/// With these nothing is followed and nothing waited for.
+const CAREFUL: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+
+/// The name of an owner: its process, by number and start time, and something that makes it unique.
+pub(crate) fn name(pid: Pid, start: u64, nonce: u64) -> String {
+    format!("run-{}-{start}-{nonce:016x}", pid.as_raw_nonzero())
+}
+
+/// The process in an owner's name, by number and start time.
+pub(crate) fn process(text: &str) -> Option<(Pid, u64)> {
+    let mut words = text.strip_prefix("run-")?.split('-');
+    let (pid, start, nonce) = (words.next()?, words.next()?, words.next()?);
+    let pid = Pid::from_raw(pid.parse().ok().filter(|pid| *pid > 0)?)?;
+    let (start, nonce) = (start.parse().ok()?, u64::from_str_radix(nonce, 16).ok()?);
+    // Written in the one way only, with nothing before, between or after.
+    (name(pid, start, nonce) == text).then_some((pid, start))
+}
+
+/// The directory, opened.
+#[derive(Debug)]
+pub(crate) struct Owners(OwnedFd);
+
+impl Owners {
+    pub fn open(path: &Path) -> io::Result<Self> {
+        // Without a slash at its end, which would have a link followed.
+        let path: PathBuf = path.components().collect();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | CAREFUL;
+        let directory = openat(rustix::fs::CWD, &path, flags, Mode::empty()).map_err(|error| match error {
+            Errno::LOOP | Errno::NOTDIR => refusal(&path, "it is a link or a file, and not a directory"),
+            error => error.into(),
+        })?;
+        if fstat(&directory)?.st_uid != geteuid().as_raw() {
+            return Err(refusal(&path, "it belongs to somebody else"));
+        }
+        Ok(Self(directory))
+    }
+
+    pub fn open_or_make(path: &Path) -> io::Result<Self> {
+        match Self::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                std::fs::create_dir_all(path)?;
+                Self::open(path)
+            }
+            opened => opened,
+        }
+    }
+
+    /// The names in it that have the form of an owner's.
+    pub fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.0)? {
+            let entry = entry?;
+            let name = entry.file_name().to_str().ok().filter(|name| process(name).is_some());
+            names.extend(name.map(str::to_owned));
+        }
+        Ok(names)
+    }
+
+    /// An owner's file, if it is there and is one.
+    pub fn file(&self, name: &str) -> Option<File> {
+        process(name)?;
+        let file = openat(&self.0, name, OFlags::RDONLY | CAREFUL, Mode::empty()).ok()?;
+        is_sound(&file).then(|| file.into())
+    }
+
+    /// Our own file, made if it is not there.
+    pub fn make(&self, name: &str) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | CAREFUL;
+        Ok(openat(&self.0, name, flags, Mode::RUSR | Mode::WUSR)?.into())
+    }
+
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        Ok(unlinkat(&self.0, name, AtFlags::empty())?)
+    }
+}
+
+fn refusal(path: &Path, why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("cannot keep owners in {}: {why}", path.display()))
+}
+
+/// Whether this is a regular file of ours, under one name.
+pub(crate) fn is_sound(file: impl rustix::fd::AsFd) -> bool {
+    fstat(file).is_ok_and(|stat| {
+        FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+            && stat.st_uid == geteuid().as_raw()
+            && stat.st_nlink == 1
+    })
+}
+
+/// The whole lines at the end of a file.
+pub(crate) fn read(mut file: &File) -> io::Result<String> {
+    let skipped = file.metadata()?.len().saturating_sub(MOST);
+    file.seek(SeekFrom::Start(skipped))?;
+    let mut bytes = Vec::new();
+    file.take(MOST).read_to_end(&mut bytes)?;
+    if skipped > 0 {
+        // The first line is perhaps a part of one, and would name another process.
+        let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
+        bytes.drain(..end);
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_which_process_it_is() {
+        let pid = Pid::from_raw(i32::MAX).expect("a number");
+        let longest = name(pid, u64::MAX, u64::MAX);
+        assert!(longest.len() <= 64, "{longest}");
+        assert_eq!(process(&longest), Some((pid, u64::MAX)));
+        assert_eq!(name(pid, 7, 0xab), "run-2147483647-7-00000000000000ab");
+    }
+
+    #[test]
+    fn other_names_are_no_owners() {
+        let nonce = "0123456789abcdef";
+        assert!(process(&format!("run-1-2-{nonce}")).is_some());
+        for name in ["", "run-", "run-1-2", "README", ".", "..", "run-1-2-", "run-1-2-ab", "run-1-2-0123456789abcdeF"] {
+            assert_eq!(process(name), None, "{name}");
+        }
+        for start in ["run-0-2", "run--1-2", "run-+1-2", "run-01-2", "run-1-", "run-1-2-3", "run-1- 2", "x/run-1-2"] {
+            assert_eq!(process(&format!("{start}-{nonce}")), None, "{start}");
+        }
+        assert_eq!(process(&format!("run-1-2-{nonce}/../x")), None);
+    }
+
+    #[test]
+    fn of_a_long_file_the_whole_lines_at_the_end_are_read() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("file");
+        let lines = (0..200_000).map(|number| format!("{number:07}\n")).collect::<String>();
+        std::fs::write(&path, &lines[3..]).expect("a file");
+        let text = read(&File::open(&path).expect("it is there")).expect("it can be read");
+        assert!(text.len() as u64 <= MOST && text.ends_with("\n0199999\n"));
+        assert!(text.lines().all(|line| line.is_empty() || line.len() == 7), "no part of a line");
+    }
+}

@@ -1,0 +1,66 @@
+//! Scripts for which no shell is needed: a program and its arguments, with nothing for a shell to do but to start it.
+//!
+//! A shell takes as long to start as a small program, and stays until the program has ended. So what it would do is done
+//! here where that is beyond doubt; everything else, what cannot be found included, is left to the shell and its words.
+//!
+//! Invariant: the program gets the same arguments, environment and directory as from the shell.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Besides letters, digits and spaces: what means itself wherever it stands.
+const LITERAL: &[u8] = b"_-./:@%+,=";
+
+/// What a shell knows by itself, keywords included. Some are programs as well; then the shell's own are meant.
+const OWN: &str = "
+    . : alias bg bind break builtin caller case cd command compgen complete compopt continue coproc declare dirs
+    disown do done echo elif else enable esac eval exec exit export false fc fg fi for function getopts hash help
+    history if in jobs kill let local logout mapfile newgrp popd print printf pushd pwd read readarray readonly
+    return select set shift shopt source suspend test then time times trap true type typeset ulimit umask unalias
+    unset until wait whence while
+";
+
+/// The words of a script that is nothing but words, of which the first names a program.
+pub(crate) fn words(script: &OsStr) -> Option<Vec<OsString>> {
+    let bytes = script.as_bytes();
+    if !bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b' ' || LITERAL.contains(byte)) {
+        return None;
+    }
+    let words: Vec<&[u8]> = bytes.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).collect();
+    let first = words.first()?;
+    let is_own = OWN.split_ascii_whitespace().any(|own| own.as_bytes() == *first);
+    (!is_own && !first.contains(&b'=')).then(|| words.iter().map(|word| OsStr::from_bytes(word).to_owned()).collect())
+}
+
+/// Whether the kernel can start a file. A shell takes what it cannot for a script of its own.
+pub(crate) fn is_program(file: &Path) -> bool {
+    let mut start = [0; 4];
+    let read = File::open(file).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && (start == *b"\x7fELF" || start.starts_with(b"#!"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(script: &str, expected: Option<&[&str]>) {
+        let expected = expected.map(|words| words.iter().map(OsString::from).collect());
+        assert_eq!(words(OsStr::new(script)), expected, "{script}");
+    }
+
+    #[test]
+    fn only_words_are_words() {
+        check("claude -p", Some(&["claude", "-p"]));
+        check("  ./agent.sh  --model=a/b:1@2 50% ", Some(&["./agent.sh", "--model=a/b:1@2", "50%"]));
+        for script in ["", "  ", "exit 3", "true", "echo a", "A=1 claude", "a; b", "a | b", "a\nb", "a 'b c'", "a $b"] {
+            check(script, None);
+        }
+        for script in ["a\tb", "a ~", "a *", "a [b]", "a {b,c}", "a #b", "a >b", "a &", "a !", "a \\b", "ä", "a\0b"] {
+            check(script, None);
+        }
+    }
+}

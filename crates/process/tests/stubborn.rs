@@ -1,0 +1,108 @@
+//! Supervisors that die, are stopped, or never answer: an agent can do that to its own.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use windlass_process::{Exit, Launcher, Supervisor};
+
+use crate::common::{Scene, Way, is_dead, supervisor, tagged, until};
+
+/// A shell script in place of a supervisor.
+fn fake(scene: &Scene, script: &str) -> Supervisor {
+    let script = format!("cd {}; {script}", scene.directory.path().display());
+    let environment = vec![("PATH".into(), crate::common::PATH.into())];
+    let launcher = Launcher { program: "/bin/sh".into(), arguments: vec!["-c".into(), script.into()], environment };
+    Supervisor::start(&launcher).expect("a shell")
+}
+
+fn run(supervisor: &mut Supervisor, scene: &Scene, script: &str) -> Exit {
+    let mut spec = scene.shell(script);
+    spec.timeout = Some(Duration::from_millis(300));
+    let finished = supervisor.run(&spec, &scene.roster, &scene.control, &mut |_, _| {});
+    finished.expect("it may have started").exit
+}
+
+#[test]
+fn one_that_dies_before_its_answer_has_perhaps_started_the_program() {
+    let scene = Scene::new(Way::Supervised);
+    let tag = format!("WINDLASS_TAG={}.1", scene.roster.name());
+    let mut supervisor = fake(
+        &scene,
+        &format!("head -c 5 >/dev/null; env {tag} setsid sleep 1000 >/dev/null & echo begun >>begun; exit 1"),
+    );
+    assert_eq!(run(&mut supervisor, &scene, "true"), Exit::Lost);
+    assert_eq!(std::fs::read_to_string(scene.path("begun")).expect("a file"), "begun\n", "not a second time");
+    assert_eq!(tagged(scene.roster.name()), [0; 0]);
+}
+
+#[test]
+fn one_that_died_between_runs_is_replaced() {
+    let scene = Scene::new(Way::Supervised);
+    let mut supervisor = supervisor();
+    assert_eq!(run(&mut supervisor, &scene, "echo $PPID >supervisor"), Exit::Code(0));
+    let pid = scene.number_in("supervisor");
+    kill_process(Pid::from_raw(pid).expect("a number"), Signal::KILL).expect("it is there");
+    until("it is dead", || is_dead(pid));
+    assert_eq!(run(&mut supervisor, &scene, "exit 3"), Exit::Code(3));
+}
+
+#[test]
+fn one_that_is_stopped_again_and_again_is_given_up() {
+    let scene = Scene::new(Way::Supervised);
+    let mut supervisor = fake(&scene, "while :; do kill -STOP $$; done");
+    let began = Instant::now();
+    assert_eq!(run(&mut supervisor, &scene, "true"), Exit::Lost);
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[test]
+fn one_that_never_answers_does_not_keep_a_cancel_waiting() {
+    let scene = Scene::new(Way::Supervised);
+    let mut supervisor = fake(&scene, "echo $$ >supervisor; exec sleep 1000");
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            scene.number_in("supervisor");
+            scene.control.cancel();
+        });
+        let exit = run(&mut supervisor, &scene, "true");
+        assert_eq!(exit, Exit::Cancelled);
+    });
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[test]
+fn one_that_was_stopped_is_woken_when_it_is_needed() {
+    let scene = Scene::new(Way::Supervised);
+    let mut spec = scene.shell("trap 'echo tidied; exit 0' TERM; kill -STOP $PPID; sleep 1000 >/dev/null 2>&1 & wait");
+    spec.timeout = Some(Duration::from_millis(300));
+    let mut supervisor = supervisor();
+    let finished = supervisor.run(&spec, &scene.roster, &scene.control, &mut |_, _| {}).expect("it starts");
+    assert_eq!((finished.exit, finished.stdout.text().as_str()), (Exit::TimedOut, "tidied\n"));
+    assert!(finished.took < Duration::from_secs(5), "{:?}: the grace was not needed", finished.took);
+    assert_eq!(run(&mut supervisor, &scene, "exit 3"), Exit::Code(3), "it is still good");
+}
+
+#[test]
+fn what_keeps_its_supervisor_stopped_is_ended_all_the_same() {
+    let scene = Scene::new(Way::Supervised);
+    let hide = "(env -i setsid sh -c 'echo $$ >hidden; exec sleep 1000' >/dev/null 2>&1 &)";
+    let wait = "while ! [ -s hidden ]; do sleep 0.01; done";
+    let mut spec = scene.shell(&format!("trap '' TERM; {hide}; {wait}; while :; do kill -STOP $PPID; done"));
+    spec.timeout = Some(Duration::from_millis(500));
+    spec.grace = Duration::from_millis(100);
+    let began = Instant::now();
+    let mut supervisor = supervisor();
+    let finished = supervisor.run(&spec, &scene.roster, &scene.control, &mut |_, _| {}).expect("it starts");
+    assert_eq!(finished.exit, Exit::TimedOut);
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert_eq!(tagged(scene.roster.name()), [0; 0]);
+    assert!(is_dead(scene.number_in("hidden")));
+}
+
+#[test]
+fn it_goes_by_a_name_that_says_what_it_is() {
+    let scene = Scene::new(Way::Supervised);
+    let finished = scene.run(&scene.shell("tr '\\0' '\\n' </proc/$PPID/cmdline"));
+    assert_eq!(finished.stdout.text(), "windlass\nsupervise\n");
+}
