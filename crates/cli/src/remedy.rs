@@ -49,6 +49,7 @@ pub fn refusal(refusal: &Refusal) -> Failure {
         }
         Refusal::NothingReady => failure.hint("`windlass task graph` shows what waits for what"),
         Refusal::Cycle { .. } => failure.hint("take one of these dependencies away first"),
+        Refusal::IllegalSession { .. } => failure.hint("`windlass status` shows the sessions and who runs them"),
         Refusal::Apply(_) => failure.hint("this is a defect of Windlass; nothing was changed"),
         _ => failure,
     }
@@ -58,6 +59,9 @@ pub fn store(error: StoreError) -> Failure {
     let failure = Failure::from_error(Code::Store, &error);
     match &error {
         StoreError::Missing(_) => failure.hint("`windlass init` makes it"),
+        StoreError::Replaced(_) => {
+            failure.hint("find out what removed it; a backup, if there is one, has what was in it")
+        }
         StoreError::NotAStore(path) => failure.hint(format!(
             "move {} away and restore a backup, or run `windlass init` for an empty store",
             path.display()

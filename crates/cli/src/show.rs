@@ -142,7 +142,11 @@ pub fn summary(record: &Record) -> String {
         Event::HookError(error) => format!("{}: {}", error.hook_name, error.error),
         Event::ActionError(error) => format!("{}: {}", error.action_type, error.error),
         Event::HookStarted(hook) => hook.hook.clone(),
-        Event::HookFinished(hook) => hook.hook.clone(),
+        Event::HookFinished(hook) => {
+            let outcome = serde_json::to_value(hook.outcome).unwrap_or_default();
+            let why = hook.message.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+            format!("{} {}{why}", hook.hook, outcome.as_str().unwrap_or_default().replace('_', " "))
+        }
         event => session_summary(event),
     };
     if record.envelope.metadata.forced { format!("(forced) {text}") } else { text }

@@ -18,6 +18,7 @@ mod test_many;
 mod test_output;
 mod test_project;
 mod test_run;
+mod test_run_hostile;
 mod test_task;
 mod test_trust;
 mod test_turn;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::support::World;
 
 /// A project whose agent is a script: it gets the number of its turn as `$turn`, and its prompts are kept as `prompt.1`, …
-fn world(config: &str, agent: &str) -> World {
+pub fn world(config: &str, agent: &str) -> World {
     let world = World::empty();
     world.write(
         "agent.sh",
@@ -23,7 +23,7 @@ fn world(config: &str, agent: &str) -> World {
     world
 }
 
-const RUN: &[&str] = &["run", "Mend the pump", "--agent", "command:sh agent.sh"];
+pub const RUN: &[&str] = &["run", "Mend the pump", "--agent", "command:sh agent.sh"];
 
 impl World {
     fn prompt(&self, turn: u32) -> String {
@@ -98,7 +98,7 @@ hooks:
       post_iteration[0] failed: exit 3
       final delivery of one piece of feedback
       agent: turn 3
-    ended after 2 iterations: not complete, and 2 iterations are the limit
+    ended after 2 iterations: 2 iterations are the limit
       session_end[0] ok
     ");
     let fed = |turn: u32| -> Vec<String> {
@@ -130,11 +130,11 @@ hooks:
     iteration 1
       the agent says that it is done
       stop[0] blocks
-      sent back, for the first time
+      sent back (time 1)
       the agent gets one piece of feedback
       the agent says that it is done
       stop[0] blocks
-      sent back, for the second time
+      sent back (time 2)
       the agent gets one piece of feedback
       the agent says that it is done
       stop[0] ok
@@ -279,8 +279,8 @@ fn what_cannot_be_run_is_refused_by_name() {
     assert!(!world.path(".windlass").exists(), "nothing was made for what cannot be");
     world.write(".windlass/config.yaml", "hooks: {stop: [{command: touch ran}]}");
     assert_snapshot!(world.fails(&["run", "x", "--agent", "command:x"]), @r"
-    error: this project may not run its hooks
-    caused by: nobody has trusted its configuration yet
+    error: this project may not run what its configuration says
+    caused by: nobody has trusted it yet
     hint: `windlass trust` shows what would run and asks; --trust allows it for this command alone
     [64 trust]
     ");
@@ -357,11 +357,8 @@ fn an_interrupt_ends_it_in_order() {
         waiting.signal(signal);
         let (ended, said) = waiting.end();
         assert_eq!(ended, code, "{said}");
-        assert!(
-            said.contains("final delivery of one piece of feedback\ncancelled after one iteration: cancelled\n"),
-            "{said}"
-        );
-        assert!(said.ends_with("cancelled after one iteration: cancelled\n  session_end[0] ok\n"), "{said}");
+        assert!(said.contains("final delivery of one piece of feedback\ncancelled after one iteration\n"), "{said}");
+        assert!(said.ends_with("cancelled after one iteration\n  session_end[0] ok\n"), "{said}");
         assert_eq!(waiting.world.read("ended"), "end\n");
         // It has ended: the same goal begins anew.
         assert!(waiting.world.run(RUN).stdout.starts_with("session mend-the-pump-e01275de-2\n"));
@@ -405,4 +402,35 @@ fn names_choose_sessions() {
     ");
     assert_eq!(world.run(RUN).code, 0);
     assert!(world.ok(RUN).starts_with("session mend-the-pump-e01275de-2\n"));
+}
+
+#[test]
+fn a_goal_finds_its_session_whatever_it_is_called() {
+    let mut waiting = Waiting::new("");
+    waiting.signal(rustix::process::Signal::KILL);
+    waiting.end();
+    let named = [RUN, &["--session", "mine"]].concat();
+    // The second turn of the script is done at once, whichever session asks.
+    assert_eq!(waiting.world.run(&named).code, 0);
+    assert!(waiting.world.ok(&["status"]).contains("left; the same command goes on with it"));
+    let ran = waiting.world.run(RUN);
+    assert!(ran.stdout.starts_with("session mend-the-pump-e01275de, taken up again\n"), "{ran}");
+    assert!(waiting.world.ok(RUN).starts_with("session mend-the-pump-e01275de-2\n"));
+}
+
+/// What the gate has decided is not undone by a signal that comes while the last hooks run.
+#[test]
+fn complete_stays_complete() {
+    let config = "hooks: {post_iteration: [{command: 'echo > started; cat go'}]}";
+    let world = world(config, "echo '<promise>COMPLETE</promise>'");
+    for fifo in ["started", "go"] {
+        world.finish(world.program("mkfifo").arg(fifo));
+    }
+    let child = world.command(RUN).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    fs::read(world.path("started")).unwrap();
+    let mut waiting = Waiting { world, child };
+    waiting.signal(rustix::process::Signal::TERM);
+    let (code, said) = waiting.end();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.ends_with("post_iteration[0] cancelled\ncomplete after one iteration\n"), "{said}");
 }

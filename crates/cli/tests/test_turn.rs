@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use insta::assert_snapshot;
 use serde_json::json;
 use windlass_engine::{
-    Authority, Command, Effects, Event, EventType, HookClass, HookOutcome, NewSession, OnFailure, Origin, OwedHook,
-    Promise, Registry, Rules, RunId, TaskId, Terms, Timestamp,
+    Answer, Authority, Command, Effects, Event, EventType, HookClass, HookOutcome, HookReport, NewSession, OnFailure,
+    Origin, OwedHook, Promise, Registry, Rules, RunId, TaskId, Terms, Timestamp,
 };
 use windlass_store::{Lifetime, Sqlite, Store};
 
@@ -71,7 +71,10 @@ fn an_agent_only_claims_to_be_done() {
       started       <time>
     ");
     assert_snapshot!(world.run(&["events", "--type", "completion_claimed"]), @"     8  <time>  T1     completion_claimed        in main.1.0000000000000007");
-    runner.give(&Command::FinishTurn { run: run.clone(), output: "All green.".to_owned(), promise: None });
+    runner.give(&Command::FinishTurn {
+        run: run.clone(),
+        answer: Answer { output: "All green.".to_owned(), ..Answer::default() },
+    });
     assert_snapshot!(world.run_with(variable, &["task", "complete", "T1"]), @"
     error: the turn main.1.0000000000000007 is over; what it claims comes too late
     [exit 1]
@@ -98,11 +101,14 @@ fn what_a_session_did() {
     let answers = [(HookOutcome::Block, Some("red \u{1b}[31m\nin two places")), (HookOutcome::Success, None)];
     for (outcome, feedback) in answers {
         let output = "\nAll \u{1b}[32mgreen.\nReally.\n".to_owned();
-        runner.give(&Command::FinishTurn { run: run.clone(), output, promise: Some(Promise::Complete) });
+        runner.give(&Command::FinishTurn {
+            run: run.clone(),
+            answer: Answer { output, promise: Some(Promise::Complete), ..Answer::default() },
+        });
         let debt = runner.store.snapshot().unwrap().debts().unwrap()[0].id;
         runner.give(&Command::BeginEffect { debt, owner: owner() });
-        let (message, feedback) = (None, feedback.map(str::to_owned));
-        runner.give(&Command::FinishEffect { debt, owner: owner(), outcome, message, feedback });
+        let report = HookReport { feedback: feedback.map(str::to_owned), ..outcome.into() };
+        runner.give(&Command::FinishEffect { debt, owner: owner(), report });
     }
     assert_snapshot!(world.run(&["events", "--from", "3"]), @r"
      3  <time>         config_recorded
@@ -112,7 +118,7 @@ fn what_a_session_did() {
      7  <time>  T1     turn_finished             All \u{1b}[32mgreen.
      8  <time>  T1     promise_detected          COMPLETE
      9  <time>  T1       hook_started            tests
-    10  <time>  T1       hook_finished           tests
+    10  <time>  T1       hook_finished           tests block
     11  <time>  T1       feedback_queued         tests: red \u{1b}[31m⏎in two places
     12  <time>  T1     gate_decided              sent back (time 1)
     13  <time>  T1     turn_started              sent back, with one piece of feedback
@@ -120,7 +126,7 @@ fn what_a_session_did() {
     15  <time>  T1     turn_finished             All \u{1b}[32mgreen.
     16  <time>  T1     promise_detected          COMPLETE
     17  <time>  T1       hook_started            tests
-    18  <time>  T1       hook_finished           tests
+    18  <time>  T1       hook_finished           tests success
     19  <time>  T1     gate_decided              complete
     20  <time>  T1     iteration_completed
     21  <time>  T1     session_ended             complete

@@ -8,7 +8,7 @@
 mod look;
 
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 
 use serde_json::json;
@@ -105,12 +105,26 @@ pub fn prepare(root: &Path) -> Result<Report, Failure> {
     fs::create_dir_all(root).map_err(cannot)?;
     let look = |project: &Project| look::look(&project.root, &environment::program_directories());
     if let Some(project) = existing(root)? {
-        return Ok(Report { found: look(&project), project, created: false });
+        let found = look(&project);
+        let created = complete(&project, &configuration(&found)).map_err(cannot)?;
+        return Ok(Report { found, project, created });
     }
     let project = Project { root: root.canonicalize().map_err(cannot)? };
     let found = look(&project);
     let created = write(&project, Some(&configuration(&found))).map_err(cannot)?;
     Ok(Report { project, created, found })
+}
+
+/// Writes the configuration of a project that was made without one.
+fn complete(project: &Project, configuration: &str) -> io::Result<bool> {
+    match fs::OpenOptions::new().write(true).create_new(true).open(project.config_file()) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        opened => {
+            opened?.write_all(configuration.as_bytes())?;
+            fs::write(project.directory().join(".gitignore"), IGNORED)?;
+            Ok(true)
+        }
+    }
 }
 
 /// Makes a project without a configuration, where there is none yet.
@@ -137,7 +151,11 @@ fn write(project: &Project, configuration: Option<&str>) -> io::Result<bool> {
     fs::create_dir(&beside)?;
     let moved = configuration
         .map_or(Ok(()), |configuration| fs::write(beside.join("config.yaml"), configuration))
-        .and_then(|()| fs::write(beside.join(".gitignore"), IGNORED))
+        .and_then(|()| {
+            // Without a configuration there is nothing for git at all.
+            let ignored = if configuration.is_some() { IGNORED.to_owned() } else { format!("{IGNORED}.gitignore\n") };
+            fs::write(beside.join(".gitignore"), ignored)
+        })
         .map(|()| fs::rename(&beside, project.directory()));
     if !matches!(moved, Ok(Ok(()))) {
         // Best effort: the error that matters is the one above.

@@ -1,7 +1,7 @@
 //! `windlass status`
 
 use serde_json::json;
-use windlass_engine::{Session, State, Task};
+use windlass_engine::{Ending, Session, State, Task};
 use windlass_store::TaskFilter;
 
 use crate::context::Context;
@@ -41,7 +41,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     let sessions = snapshot.sessions().map_err(remedy::store)?;
     let sessions: Vec<(Session, bool)> = sessions
         .into_iter()
-        .filter(|session| !session.is_over())
+        .filter(|session| !session.is_over() || session.ended() == Some(Ending::Escalated))
         .map(|session| {
             let alive = windlass_process::is_alive(&opened.project.owners(), session.owner.as_str());
             (session, alive)
@@ -63,6 +63,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
                 "goal": session.goal,
                 "iteration": session.iteration,
                 "running": alive,
+                "ended": session.ended(),
             })).collect::<Vec<_>>(),
             "owed": debts.len(),
             "events": events,
@@ -99,9 +100,11 @@ fn unfinished(sessions: &[(Session, bool)], out: &mut Output) -> Done {
     }
     out.line(format_args!("\n{}", out.paint(Tone::Strong, "sessions")))?;
     for (session, alive) in sessions {
-        let (tone, word) = match alive {
-            true => (Tone::Name, "running"),
-            false => (Tone::Warning, "left; the same command goes on with it"),
+        let (tone, word) = match (alive, session.ended(), &session.stopping) {
+            (true, ..) => (Tone::Name, "running"),
+            (false, Some(_), _) if session.is_over() => (Tone::Warning, "ended; a person is needed"),
+            (false, None, None) => (Tone::Warning, "left; the same command goes on with it"),
+            _ => (Tone::Warning, "left before its end; the same command ends it"),
         };
         let name = out.paint(Tone::Strong, &session.name);
         out.line(format_args!("{name}  iteration {}, {}", session.iteration, out.paint(tone, word)))?;

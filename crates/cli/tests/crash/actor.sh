@@ -14,8 +14,8 @@ parent_of() {
     done <"/proc/$1/status"
 }
 find_windlass() {
-    windlass=$PPID supervisor=
-    case $who in agent | check) windlass=$(parent_of "$PPID") supervisor=$PPID ;; esac
+    supervisor=$PPID
+    windlass=$(parent_of "$supervisor")
     is_ours "$windlass"
 }
 

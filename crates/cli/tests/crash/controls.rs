@@ -11,7 +11,6 @@ use crate::support::World;
 /// The programs that the scenario starts, by number.
 const SECOND_TURN: u32 = 5;
 const FIRST_CHECK: u32 = 4;
-const FIRST_BILL: u32 = 10;
 const CLOSE: u32 = 17;
 
 fn kinds(observed: &Observed, undisturbed: &Observed) -> Vec<Kind> {
@@ -117,17 +116,6 @@ fn only_some_may_run_again() {
         ..seen.clone()
     };
     assert_eq!(kinds(&rename(&plays.killed), &rename(&plays.undisturbed)), [Kind::Twice]);
-}
-
-/// A build that says what it has begun only after it has run it.
-#[test]
-fn a_build_that_begins_too_early() {
-    let (sound, broken) = (Bench::new(Story::Completed), Bench::broken("runner.begin=error"));
-    let undisturbed = sound.play(&[]);
-    // As long as nothing happens, nothing shows.
-    assert_eq!(faults(&broken.play(&[]), &undisturbed), []);
-    let observed = broken.play(&[Crash::Effect(FIRST_BILL)]);
-    assert_eq!(kinds(&observed, &undisturbed), [Kind::Unmarked]);
 }
 
 /// A build that says that something is durable which is not.

@@ -36,7 +36,7 @@ const ENDING: [&str; 6] = [
     "turn_started send_back",
     "session_stopping",
     "delivery_finished",
-    "session_ended cancelled cancelled",
+    "session_ended cancelled",
     "hook_started close",
     "hook_finished close success",
 ];

@@ -61,7 +61,7 @@ impl Story {
     fn exits(self) -> &'static [End] {
         match self {
             Self::Completed => &[End::Code(0)],
-            Self::Stopped => &[End::Code(143), End::Code(130)],
+            Self::Stopped => &[End::Code(143), End::Code(3)],
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Which session a goal means: one that was left unfinished, or a new one.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -14,8 +15,6 @@ use crate::remedy;
 const SLUG: usize = 32;
 /// How long whoever was killed may seem to be alive.
 const LAST_BREATH: Duration = Duration::from_millis(250);
-/// Sessions with the same goal, tried one after another.
-const MOST: u32 = 100_000;
 
 #[derive(Debug)]
 pub enum Choice {
@@ -32,20 +31,25 @@ impl Choice {
     }
 }
 
-/// The session that these words mean. One that somebody alive is running is refused.
+/// The session that these words mean: the one of that name, else the last one of that goal that was left unfinished. One
+/// that somebody alive is running is refused.
 pub fn choose(store: &Sqlite, args: &Args, owners: &Path) -> Result<Choice, Failure> {
     let snapshot = store.snapshot().map_err(remedy::store)?;
-    let look = |name: &SessionName| snapshot.session(name).map_err(remedy::view);
-    let (name, found) = match &args.session {
-        Some(name) => (name.clone(), look(name)?),
-        None => newest(&base(&args.goal), look)?,
-    };
-    let Some(session) = found else { return Ok(Choice::New(name)) };
-    match (session.is_over() || args.fresh, &args.session) {
-        (true, None) => Ok(Choice::New(following(&args.goal, &session.name)?)),
-        (true, Some(_)) => Err(Failure::new(Code::Refused, format!("session `{name}` exists already"))
-            .hint("choose another name, or none")),
-        (false, _) => resumable(session, args, owners),
+    if let Some(name) = &args.session {
+        return match snapshot.session(name).map_err(remedy::view)? {
+            None => Ok(Choice::New(name.clone())),
+            Some(session) if session.is_over() || args.fresh => {
+                Err(Failure::new(Code::Refused, format!("session `{name}` exists already"))
+                    .hint("choose another name, or none"))
+            }
+            Some(session) => resumable(session, args, owners),
+        };
+    }
+    let sessions = snapshot.sessions().map_err(remedy::store)?;
+    let left = sessions.iter().filter(|session| session.goal.as_deref() == Some(&args.goal) && !session.is_over());
+    match left.max_by_key(|session| session.version).filter(|_| !args.fresh) {
+        Some(session) => resumable(session.clone(), args, owners),
+        None => Ok(Choice::New(unused(&args.goal, &sessions))),
     }
 }
 
@@ -80,33 +84,15 @@ fn stays_alive(owners: &Path, name: &str) -> bool {
     false
 }
 
-/// The last session whose name was made from a goal.
-fn newest(
-    base: &str,
-    look: impl Fn(&SessionName) -> Result<Option<Session>, Failure>,
-) -> Result<(SessionName, Option<Session>), Failure> {
-    let first = numbered(base, 1);
-    let mut newest = (first.clone(), look(&first)?);
-    for number in 2..MOST {
-        if newest.1.is_none() {
-            break;
-        }
-        match look(&numbered(base, number))? {
-            Some(session) => newest = (session.name.clone(), Some(session)),
-            None => break,
-        }
-    }
-    Ok(newest)
-}
-
-/// The name after one of a goal's sessions.
-fn following(goal: &str, name: &SessionName) -> Result<SessionName, Failure> {
+/// A name made from a goal that no session has yet.
+fn unused(goal: &str, sessions: &[Session]) -> SessionName {
+    let taken: BTreeSet<&SessionName> = sessions.iter().map(|session| &session.name).collect();
     let base = base(goal);
-    let number = name.as_str().strip_prefix(&base).and_then(|rest| rest.strip_prefix('-'));
-    let number: u32 = number.map_or(Ok(1), str::parse).map_err(|error| {
-        Failure::new(Code::Usage, format!("session `{name}` was not named after this goal")).caused_by(error)
-    })?;
-    Ok(numbered(&base, number + 1))
+    let name = |number: usize| {
+        let name = if number == 1 { base.clone() } else { format!("{base}-{number}") };
+        name.parse::<SessionName>().expect("letters, digits and dashes, few enough")
+    };
+    (1..=taken.len() + 1).map(name).find(|name| !taken.contains(name)).expect("there is one more than are taken")
 }
 
 /// Readable, and different for different goals.
@@ -122,11 +108,6 @@ fn base(goal: &str) -> String {
     }
     let digest = Digest::of(goal.as_bytes()).to_string();
     format!("{slug}{}", &digest[..8])
-}
-
-fn numbered(base: &str, number: u32) -> SessionName {
-    let name = if number == 1 { base.to_owned() } else { format!("{base}-{number}") };
-    name.parse().expect("letters, digits and dashes, few enough")
 }
 
 /// The configuration that a session was started with.
@@ -150,8 +131,5 @@ mod tests {
         assert!(base("直す").len() == 8);
         let long = base(&"verylongword ".repeat(9));
         assert!(long.len() <= 48 && long.parse::<SessionName>().is_ok(), "{long}");
-        let name = numbered(&base("x"), 1);
-        assert_eq!(following("x", &name).unwrap(), numbered(&base("x"), 2));
-        assert_eq!(following("x", &numbered(&base("x"), 9)).unwrap(), numbered(&base("x"), 10));
     }
 }

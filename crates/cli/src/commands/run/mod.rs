@@ -8,10 +8,11 @@ mod choice;
 pub mod plan;
 mod progress;
 
+use std::path::Path;
 use std::{fs, io};
 
 use windlass_agents::{CommandAgent, ParseAgentError};
-use windlass_engine::{Command, Ending, NewSession, OwnerName, SessionName};
+use windlass_engine::{Command, Ending, Limits, NewSession, OwnerName, SessionName};
 use windlass_process::{Control, Launcher, Roster, signals, sweep};
 use windlass_runner::{Outside, RunError, Runner, Settings};
 use windlass_store::{Lifetime, Sqlite};
@@ -50,7 +51,7 @@ pub struct Args {
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
     /// How many iterations there may be [default: the configuration's, else 25]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
     max_iterations: Option<u32>,
     /// The session's name [default: made from the goal]
     #[arg(long, value_name = "NAME")]
@@ -67,25 +68,35 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     if args.goal.trim().is_empty() {
         return Err(Failure::new(Code::Usage, "the goal is empty").hint("say what is to be done").into());
     }
+    if args.goal.len() > Limits::GOAL {
+        let most = Limits::GOAL / 1024;
+        return Err(Failure::new(Code::Usage, format!("the goal is longer than {most} KiB"))
+            .hint("put the rest into a file, and name the file in the goal")
+            .into());
+    }
     let named = args.agent.as_deref().map(parse_agent).transpose()?;
     let project = found_or_made(context, named.is_some())?;
     let store = Sqlite::create(&project.store_file(), Lifetime::Service).map_err(remedy::store)?;
     let choice = choice::choose(&store, &args, &project.owners())?;
-    // After that, because whoever was just killed has to be seen to be dead.
-    sweep(&project.owners()).map_err(|error| system("cannot end what an earlier run has left", error))?;
     let config = configuration(&project, &store, &choice)?;
-    check_trust(&project, &config, args.trust)?;
-    let agent = named.map_or_else(|| unnamed_agent(&choice, &config), Ok)?;
+    check_trust(&project, &config, &choice, args.trust)?;
+    plan::check_gates(&config)?;
+    let agent = named.map_or_else(|| unnamed_agent(&choice, &config, args.trust), Ok)?;
 
-    let name = format!("run-{:016x}", nonce()?);
-    let roster =
-        Roster::enlist(&project.owners(), &name).map_err(|error| system("cannot take part in the project", error))?;
-    let owner: OwnerName = name.parse().expect("hexadecimal digits make a name");
+    // After the choice, because whoever was just killed has to be seen to be dead.
+    sweep(&project.owners()).map_err(|error| system("cannot end what an earlier run has left", error))?;
+    let roster = Roster::enlist(&project.owners(), nonce()?).map_err(|error| {
+        let place = project.owners();
+        system(&format!("cannot make a file in `{}`", place.display()), error)
+            .hint("check whose directory it is, and whether it can be written to")
+    })?;
+    let owner: OwnerName = roster.name().parse().expect("digits and dashes make a name");
     let begin = begin(&choice, &args, &config, (&agent, &owner))?;
     let settings = settings(&project, &config, agent, &owner, choice.name())?;
     let control = Control::new();
-    let received = signals::install(&control).map_err(|error| system("cannot listen to signals", error))?;
-    let mut progress = Progress::new(out);
+    let received =
+        signals::install(&control, asked_to_end).map_err(|error| system("cannot listen to signals", error))?;
+    let mut progress = Progress::new(out, shown_directory(context, &project));
     let outside = Outside {
         now: &environment::now,
         random: &|| environment::random().map_err(io::Error::other),
@@ -99,6 +110,24 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     }
 }
 
+/// Whoever asks for the end hears at once that it was understood.
+fn asked_to_end(times: u32) {
+    match times {
+        1 => Messages::new()
+            .note("ending: the turn is given up, and what is pending is said; once more ends everything now"),
+        2 => {}
+        // Something that nobody reads any more holds us. What we have started ends with us.
+        #[expect(clippy::disallowed_methods, reason = "no guard can run while the main thread hangs")]
+        _ => std::process::exit(130),
+    }
+}
+
+/// Where the work is done, if that is not where the command was given.
+fn shown_directory(context: &Context, project: &Project) -> Option<String> {
+    let here = context.directory.canonicalize().is_ok_and(|directory| directory == project.root);
+    (!here).then(|| project.root.to_string_lossy().into_owned())
+}
+
 fn system(what: &str, error: io::Error) -> Failure {
     Failure::new(Code::System, what).caused_by(error)
 }
@@ -106,10 +135,19 @@ fn system(what: &str, error: io::Error) -> Failure {
 /// The project around, or one without a configuration, made here for an agent that is named.
 fn found_or_made(context: &Context, has_agent: bool) -> Result<Project, Failure> {
     let named = context.project.is_some() || environment::project().is_some();
-    if named || project::around(&context.directory)?.is_some() {
-        return context.project();
+    let place = match &context.project {
+        Some(named) => context.directory.join(named),
+        None => context.directory.clone(),
+    };
+    let found = if named { Project::at(&place)? } else { project::around(&context.directory)? };
+    match found {
+        Some(_) => context.project(),
+        // What a variable names is somebody else's to make.
+        None if environment::project().is_some() && context.project.is_none() => context.project(),
+        None if has_agent && place.is_dir() => init::prepare_bare(&place),
+        None if has_agent => context.project(),
+        None => Err(no_agent()),
     }
-    if has_agent { init::prepare_bare(&context.directory) } else { Err(no_agent()) }
 }
 
 /// What the session works with: the configuration that it was started with, else the present one.
@@ -124,24 +162,38 @@ fn configuration(project: &Project, store: &Sqlite, choice: &Choice) -> Result<C
 }
 
 /// A configuration that would run something needs a person's trust.
-fn check_trust(project: &Project, config: &Config, given: bool) -> Result<(), Failure> {
+fn check_trust(project: &Project, config: &Config, choice: &Choice, given: bool) -> Result<(), Failure> {
     if given || config.effectful_hooks().is_empty() && config.settings.agent.is_none() {
         return Ok(());
     }
-    let cause = match trust::state(project, config)? {
-        Trust::Trusted => return Ok(()),
-        Trust::Changed => "its configuration has changed since it was trusted",
-        Trust::Never => "nobody has trusted its configuration yet",
-    };
-    Err(Failure::new(Code::Trust, "this project may not run its hooks")
-        .caused_by(cause)
-        .hint("`windlass trust` shows what would run and asks; --trust allows it for this command alone"))
+    let state = trust::state(project, config)?;
+    if state == Trust::Trusted {
+        return Ok(());
+    }
+    let failure = Failure::new(Code::Trust, "this project may not run what its configuration says");
+    let older = Config::load(project).is_ok_and(|present| present.text() != config.text());
+    Err(match (choice, state) {
+        (Choice::Resume(session), _) if older => failure
+            .caused_by(format!("session `{}` works with an older configuration than the trusted one", session.name))
+            .hint("--trust goes on with that one, for this command alone; --fresh starts anew with the present one"),
+        (_, Trust::Changed) => failure.caused_by("it has changed since it was trusted").hint(HOW_TO_TRUST),
+        _ => failure.caused_by("nobody has trusted it yet").hint(HOW_TO_TRUST),
+    })
 }
 
-/// The agent that a session was started with, else the configuration's.
-fn unnamed_agent(choice: &Choice, config: &Config) -> Result<CommandAgent, Failure> {
+const HOW_TO_TRUST: &str = "`windlass trust` shows what would run and asks; --trust allows it for this command alone";
+
+/// The agent that a session was started with, else the configuration's. What only the project's own store says is not
+/// believed: somebody else may have put it there.
+fn unnamed_agent(choice: &Choice, config: &Config, trusted: bool) -> Result<CommandAgent, Failure> {
+    let configured = config.settings.agent.as_ref().map(|agent| agent.as_str());
     match (choice, &config.settings.agent) {
-        (Choice::Resume(session), _) => parse_agent(&session.agent),
+        (Choice::Resume(session), _) if trusted || configured == Some(session.agent.as_str()) => {
+            parse_agent(&session.agent)
+        }
+        (Choice::Resume(session), _) => Err(Failure::new(Code::Trust, "no agent is named")
+            .caused_by(format!("session `{}` works with `{}`", session.name, session.agent))
+            .hint("name it again with --agent, or say --trust if that is what you want to run")),
         (Choice::New(_), Some(agent)) => parse_agent(agent),
         (Choice::New(_), None) => Err(no_agent()),
     }
@@ -194,7 +246,10 @@ fn settings(
     session: &SessionName,
 ) -> Result<Settings, Failure> {
     let records = project.records().join(session.as_str());
-    fs::create_dir_all(&records).map_err(|error| system("cannot make the directory of run records", error))?;
+    for directory in [&project.records(), &records] {
+        make_directory(directory)
+            .map_err(|error| system(&format!("cannot make the directory `{}`", directory.display()), error))?;
+    }
     let launcher = Launcher::own(SUPERVISE).map_err(|error| system("cannot find this very program", error))?;
     plan::warn_of_unused(config);
     Ok(Settings {
@@ -207,6 +262,17 @@ fn settings(
         environment: environment::inherited(),
         launcher,
     })
+}
+
+/// A directory that is there, or is made. A link in its place may lead anywhere.
+fn make_directory(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match fs::symlink_metadata(path)?.is_dir() {
+            true => Ok(()),
+            false => Err(io::Error::other("there is something else in its place")),
+        },
+        made => made,
+    }
 }
 
 fn nonce() -> Result<u64, Failure> {
@@ -230,7 +296,9 @@ fn exit_code(ending: Ending, signal: Option<i32>) -> u8 {
         (Ending::Completed, _) => 0,
         (Ending::Error, _) => 1,
         (Ending::Limit, _) => 3,
+        // It was cancelled before, and left before its end.
+        (Ending::Cancelled, None) => 3,
         (Ending::Escalated, _) => 4,
-        (Ending::Cancelled, signal) => 128 + u8::try_from(signal.unwrap_or(2)).unwrap_or(2),
+        (Ending::Cancelled, Some(signal)) => 128 + u8::try_from(signal).unwrap_or(2),
     }
 }

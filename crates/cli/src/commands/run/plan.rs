@@ -10,7 +10,7 @@ use windlass_hooks as hooks;
 
 use crate::config::{self, Config, Hook, Kind, Scope};
 use crate::context;
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::output::Messages;
 
 /// The event that each moment of the loop comes with.
@@ -31,8 +31,11 @@ const PRIORITY: i64 = 100;
 fn command(hook: &Hook) -> Option<&str> {
     let entry = &hook.entry;
     let plain = entry.when.is_none() && entry.feedback.is_none() && entry.retry.is_none();
+    let known = |command: &str| !["{{task_content}}", "{{error}}"].iter().any(|name| command.contains(name));
     match &hook.kind {
-        Kind::Command(command) if plain && hook.scope == Scope::Project && hook.enabled() => Some(command),
+        Kind::Command(command) if plain && known(command) && hook.scope == Scope::Project && hook.enabled() => {
+            Some(command)
+        }
         _ => None,
     }
 }
@@ -112,6 +115,17 @@ pub fn terms(config: &Config, max_iterations: Option<u32>) -> Terms {
     }
 }
 
+/// A gate that cannot be kept must not stand open.
+pub fn check_gates(config: &Config) -> Result<(), Failure> {
+    let gate = |hook: &&Hook| hook.enabled() && hook.points().any(|point| point.name() == "stop");
+    match config.hooks.iter().filter(gate).find(|hook| command(hook).is_none()) {
+        None => Ok(()),
+        Some(hook) => Err(Failure::new(Code::Config, format!("this version cannot run the stop hook `{}`", hook.name))
+            .caused_by("it is not a plain command: `when`, `retry`, `feedback` and other kinds of hooks come later")
+            .hint("write it as a command, or switch it off with `enabled: false`")),
+    }
+}
+
 /// Hooks that would run something, and that this version does not run at every point that they name.
 pub fn unused(config: &Config) -> Vec<&Hook> {
     let used = |hook: &Hook| command(hook).is_some() && hook.points().count() == moments(hook).count();
@@ -127,6 +141,31 @@ pub fn warn_of_unused(config: &Config) {
     let unused = unused(config).into_iter().filter(|hook| of_the_loop(hook));
     let unused: Vec<&str> = unused.map(|hook| hook.name.as_str()).collect();
     if !unused.is_empty() {
-        Messages::new().warning(&format!("this version does not run these hooks yet: {}", unused.join(", ")));
+        let unused = unused.join(", ");
+        Messages::new()
+            .warning(&format!("this version does not run these hooks, or not at all their points: {unused}"));
     }
+    let unheeded = unheeded(config);
+    if !unheeded.is_empty() {
+        Messages::new().warning(&format!("this version does not heed these settings yet: {}", unheeded.join(", ")));
+    }
+}
+
+/// Settings that somebody may rely on, and that the loop does not know yet.
+fn unheeded(config: &Config) -> Vec<&'static str> {
+    let settings = &config.settings;
+    let off_the_gates = |hook: &Hook| {
+        let counts = matches!(hook.entry.on_failure, Some(config::OnFailure::Block | config::OnFailure::Escalate));
+        counts && moments(hook).any(|(point, _)| point != "stop")
+    };
+    let all = [
+        ("secrets", !settings.secrets.is_empty()),
+        ("protected", !settings.protected.is_empty()),
+        ("notify", !settings.notify.is_empty()),
+        ("limits.wall_time", settings.limits.wall_time.is_some()),
+        ("limits.cost", settings.limits.cost.is_some()),
+        ("on_retry_limit: ask", settings.on_retry_limit == config::OnRetryLimit::Ask),
+        ("on_failure of hooks other than stop", config.hooks.iter().any(off_the_gates)),
+    ];
+    all.into_iter().filter(|(_, used)| *used).map(|(name, _)| name).collect()
 }

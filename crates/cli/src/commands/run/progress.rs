@@ -15,7 +15,12 @@ pub struct Progress<'o> {
     /// Nobody reads any more. The work goes on all the same.
     closed: bool,
     live: Live,
+    /// Where the work is done, if that has to be said.
+    directory: Option<String>,
 }
+
+/// The longest line in a pipe.
+const LINE: usize = 200;
 
 /// The line that an agent or a hook is writing.
 #[derive(Default)]
@@ -53,8 +58,8 @@ impl Live {
 }
 
 impl<'o> Progress<'o> {
-    pub fn new(out: &'o mut Output) -> Self {
-        Self { out, closed: false, live: Live::default() }
+    pub fn new(out: &'o mut Output, directory: Option<String>) -> Self {
+        Self { out, closed: false, live: Live::default(), directory }
     }
 
     pub fn tell(&mut self, told: Told<'_>) {
@@ -84,16 +89,24 @@ impl<'o> Progress<'o> {
                     most => format!("{most} iterations"),
                 };
                 self.heading("session", &name)?;
-                self.detail(Tone::Faint, &format!("{agent}, at most {most}"))
+                self.detail(Tone::Faint, &format!("{agent}, at most {most}"))?;
+                self.place()
             }
             Event::SessionResumed(_) => {
                 let name = record.envelope.session.as_ref().map(ToString::to_string).unwrap_or_default();
-                self.heading("session", &format!("{name}, taken up again"))
+                self.heading("session", &format!("{name}, taken up again"))?;
+                self.place()
             }
             Event::IterationStarted(started) => self.heading("iteration", &started.run.iteration.to_string()),
             Event::TurnStarted(started) => self.turn(started),
-            Event::TurnFinished(payload::TurnFinished { output, .. })
-            | Event::DeliveryFinished(payload::DeliveryFinished { output, .. }) => self.said(output),
+            Event::TurnFinished(finished) => {
+                self.said(&finished.output)?;
+                match finished.leaky {
+                    true => self.detail(Tone::Faint, "it left processes behind, which were ended"),
+                    false => Ok(()),
+                }
+            }
+            Event::DeliveryFinished(finished) => self.said(&finished.output),
             Event::PromiseDetected(detected) => self.detail(
                 Tone::Plain,
                 match detected.promise {
@@ -104,12 +117,13 @@ impl<'o> Progress<'o> {
             ),
             Event::HookFinished(finished) => self.hook(finished),
             Event::GateDecided(decided) if decided.decision == Decision::SendBack => {
-                self.detail(Tone::Warning, &format!("sent back, for the {} time", ordinal(decided.retries)))
+                self.detail(Tone::Warning, &format!("sent back (time {})", decided.retries))
             }
             Event::IterationFailed(payload::IterationFailed { error, .. })
             | Event::DeliveryFailed(payload::DeliveryFailed { error, .. }) => {
                 self.detail(Tone::Bad, &format!("failed: {error}"))
             }
+            Event::SessionStopping(_) => self.detail(Tone::Warning, "it is to end"),
             Event::IterationInterrupted(_) | Event::DeliveryInterrupted(_) => self.detail(Tone::Warning, "interrupted"),
             Event::SessionEnded(ended) => self.ended(record, ended),
             _ => Ok(()),
@@ -154,12 +168,13 @@ impl<'o> Progress<'o> {
             HookOutcome::Skip => (Tone::Faint, "skipped"),
             HookOutcome::Block => (Tone::Warning, "blocks"),
             HookOutcome::Failure => (Tone::Bad, "failed"),
-            HookOutcome::TimedOut => (Tone::Bad, "timed out"),
+            HookOutcome::TimedOut => (Tone::Bad, ""),
             HookOutcome::Cancelled => (Tone::Faint, "cancelled"),
             HookOutcome::Interrupted => (Tone::Warning, "was interrupted"),
         };
-        let why = finished.message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
-        self.detail(tone, &format!("{} {word}{why}", finished.hook))
+        let why = finished.message.as_deref().unwrap_or_default();
+        let colon = if word.is_empty() || why.is_empty() { "" } else { ": " };
+        self.detail(tone, &format!("{} {word}{colon}{why}", finished.hook))
     }
 
     fn ended(&mut self, record: &Record, ended: &payload::SessionEnded) -> Done {
@@ -178,23 +193,21 @@ impl<'o> Progress<'o> {
         self.out.line(format_args!("{} {turns}{why}", self.out.paint(tone, word)))
     }
 
+    fn place(&mut self) -> Done {
+        match self.directory.take() {
+            Some(directory) => self.detail(Tone::Faint, &format!("in {directory}")),
+            None => Ok(()),
+        }
+    }
+
     fn heading(&mut self, label: &str, what: &str) -> Done {
         self.out.line(format_args!("{} {}", self.out.paint(Tone::Strong, label), text::line(what)))
     }
 
     fn detail(&mut self, tone: Tone, what: &str) -> Done {
-        let room = self.out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(2).max(20));
+        let room = self.out.columns().map_or(LINE, |columns| columns.saturating_sub(2).max(20));
         let fitted = text::fit(what, room);
         self.out.line(format_args!("  {}", self.out.paint(tone, fitted)))
-    }
-}
-
-fn ordinal(number: u32) -> String {
-    match number {
-        1 => "first".to_owned(),
-        2 => "second".to_owned(),
-        3 => "third".to_owned(),
-        many => format!("{many}th"),
     }
 }
 

@@ -1,0 +1,133 @@
+//! `windlass run` among programs, repositories and moments that nobody wishes for
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use crate::support::World;
+use crate::test_run::{RUN, world};
+
+#[test]
+fn a_gate_that_cannot_be_kept_does_not_stand_open() {
+    for hook in ["{command: exit 2, retry: {max: 3}}", "{command: exit 2, when: 'true'}", "run_tests"] {
+        let world = world(&format!("hooks: {{stop: [{hook}]}}"), "echo '<promise>COMPLETE</promise>'");
+        let ran = world.run(RUN);
+        assert_eq!(ran.code, 64, "{hook}\n{ran}");
+        assert!(ran.stderr.starts_with("error: this version cannot run the stop hook `stop[0]`\n"), "{ran}");
+    }
+}
+
+#[test]
+fn a_hook_that_says_no_in_json_is_heard() {
+    let config = r#"
+hooks:
+  stop:
+    - command: |
+        test -e fixed || echo '{"decision": "block", "reason": "two tests fail"}'
+"#;
+    let world = world(config, "test $turn -lt 2 || touch fixed; echo '<promise>COMPLETE</promise>'");
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("stop[0] blocks\n  sent back (time 1)\n"), "{ran}");
+    assert!(fs::read_to_string(world.path("prompt.2")).unwrap().contains("two tests fail"));
+}
+
+/// A store is a file of the project: what it says was not said by whoever runs the command.
+#[test]
+fn a_store_that_came_with_the_project_starts_nothing() {
+    let victim = world("", "touch pwned; kill -9 $(sed -n 's/^PPid:\\s*//p' /proc/$PPID/status)");
+    victim.run(RUN);
+    assert!(victim.path("pwned").exists());
+    fs::remove_file(victim.path("pwned")).unwrap();
+    let ran = victim.run(&["run", "Mend the pump"]);
+    assert_eq!(ran.code, 64, "{ran}");
+    assert!(ran.stderr.contains("works with `command:sh agent.sh`"), "{ran}");
+    assert!(!victim.path("pwned").exists());
+}
+
+#[test]
+fn links_in_a_project_lead_nobody_astray() {
+    let world = world("", "head -c 400000 /dev/zero; echo '<promise>COMPLETE</promise>'");
+    world.write("victim/precious", "gold");
+    fs::create_dir(world.path(".windlass")).unwrap();
+    symlink(world.path("victim"), world.path(".windlass/owners")).unwrap();
+    assert_eq!(world.run(RUN).code, 1);
+    assert_eq!(fs::read_to_string(world.path("victim/precious")).unwrap(), "gold");
+    fs::remove_file(world.path(".windlass/owners")).unwrap();
+    symlink(world.path("victim"), world.path(".windlass/runs")).unwrap();
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 1, "{ran}");
+    assert_eq!(fs::read_dir(world.path("victim")).unwrap().count(), 1);
+}
+
+#[test]
+fn no_output_is_too_much_or_too_strange() {
+    let agents = [
+        "head -c 90000 /dev/zero | tr '\\0' '\\377'",
+        "head -c 90000 /dev/zero | tr '\\0' '\\377' >&2; exit 9",
+        "printf 'a\\0b' >&2; exit 1",
+        "printf '\\033]0;never closed\\n<promise>COMPLETE</promise>\\n'",
+    ];
+    let config = "hooks: {post_iteration: [{command: echo after, pipe_output: true}]}";
+    for (agent, code) in agents.iter().zip([3, 3, 3, 0]) {
+        let world = world(config, agent);
+        let ran = world.run(&[RUN, &["--max-iterations", "1"]].concat());
+        assert_eq!(ran.code, code, "{agent}\n{ran}");
+        assert!(world.ok(&["doctor"]).contains("ok"), "{agent}");
+    }
+}
+
+#[test]
+fn an_agent_that_removes_the_project_is_noticed() {
+    let world = world("", "rm -rf .windlass; echo '<promise>COMPLETE</promise>'");
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 1, "{ran}");
+    assert!(ran.stderr.contains("was removed or replaced while it was in use"), "{ran}");
+}
+
+#[test]
+fn a_hook_may_do_what_a_person_may() {
+    let windlass = crate::support::WINDLASS;
+    let config = format!("hooks: {{pre_iteration: [{{command: '{windlass} task complete T1'}}]}}");
+    let world = world(&config, "echo '<promise>COMPLETE</promise>'");
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "One"]);
+    let ran = world.run(RUN);
+    assert!(ran.stdout.contains("pre_iteration[0] ok"), "{ran}");
+    assert!(world.ok(&["task", "show", "T1"]).contains("completed"));
+}
+
+#[test]
+fn a_project_without_a_configuration_gets_one() {
+    let world = world("", "echo '<promise>COMPLETE</promise>'");
+    assert_eq!(world.run(RUN).code, 0);
+    assert!(world.ok(&["init"]).starts_with("created "));
+    assert!(world.path(".windlass/config.yaml").exists());
+    assert!(world.ok(&["init"]).starts_with("There is a project already"));
+}
+
+#[test]
+fn git_does_not_see_what_nobody_configured() {
+    let world = world("", "echo '<promise>COMPLETE</promise>'");
+    world.finish(world.program("git").args(["init", "-q"]));
+    assert_eq!(world.run(RUN).code, 0);
+    let status = world.finish(world.program("git").args(["status", "--porcelain"]));
+    assert!(!status.stdout.contains(".windlass"), "{status}");
+}
+
+/// Settings that a person would rely on.
+#[test]
+fn what_is_not_heeded_yet_is_said() {
+    let config = "secrets: [API_KEY]\nlimits: {wall_time: 1s}\n";
+    let world = world(config, "echo '<promise>COMPLETE</promise>'");
+    let ran = world.run(RUN);
+    let warning = "warning: this version does not heed these settings yet: secrets, limits.wall_time\n";
+    assert!(ran.code == 0 && ran.stderr == warning, "{ran}");
+}
+
+#[test]
+fn a_program_that_is_missing_later_is_an_ordinary_failure() {
+    let world = World::empty();
+    let ran = world.run(&["run", "x", "--agent", "command:echo half done; no-such-program", "--max-iterations", "1"]);
+    assert_eq!(ran.code, 3, "{ran}");
+    assert!(ran.stdout.contains("failed: exit 127: sh"), "{ran}");
+}
