@@ -32,7 +32,7 @@ struct Starter {
 impl Starter {
     fn new() -> Outcome<Self> {
         let directory = tempfile::tempdir()?;
-        let roster = Roster::enlist(directory.path(), &format!("bench-{}", std::process::id()))?;
+        let roster = Roster::enlist(directory.path(), u64::from(std::process::id()))?;
         Ok(Self { directory, roster, supervisor: Supervisor::start(&Launcher::own(SUPERVISE)?)? })
     }
 

@@ -151,7 +151,7 @@ fn an_empty_file_is_made_a_store_only_on_request() {
         assert_eq!(fs::read(place.wal()).unwrap(), b"perhaps somebody's work");
     }
     fs::remove_file(place.wal()).unwrap();
-    give(&mut place.create(), &crate::scene::create("first"));
+    give(&mut place.create(), &create("first"));
     assert_eq!(everything(&place.open()).len(), 2);
 }
 
@@ -203,12 +203,12 @@ fn a_store_that_was_removed_takes_no_more() {
     let (place, _) = filled(3);
     let mut store = place.open();
     give(&mut store, &create("before"));
-    std::fs::rename(&place.path, place.path.with_extension("away")).unwrap();
-    let write = |store: &mut windlass_store::Sqlite| store.execute(&rules(), &origin(), &create("after"), nonce());
+    fs::rename(&place.path, place.path.with_extension("away")).unwrap();
+    let write = |store: &mut Sqlite| store.execute(&rules(), &origin(), &create("after"), nonce());
     let error = write(&mut store).unwrap_err();
     assert!(matches!(error, ExecuteError::Store(StoreError::Replaced(_))), "{error}");
-    std::fs::copy(place.path.with_extension("away"), &place.path).unwrap();
+    fs::copy(place.path.with_extension("away"), &place.path).unwrap();
     assert!(matches!(write(&mut store), Err(ExecuteError::Store(StoreError::Replaced(_)))));
-    std::fs::rename(place.path.with_extension("away"), &place.path).unwrap();
+    fs::rename(place.path.with_extension("away"), &place.path).unwrap();
     write(&mut store).unwrap();
 }
