@@ -192,35 +192,48 @@ impl Drop for Listener {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     use super::*;
 
+    /// A run that does nothing but stand still when it is told to.
+    fn live(control: &Control, begun: &AtomicUsize, over: &AtomicBool) {
+        let mut listener = control.listen().expect("a waker");
+        listener.may_begin();
+        begun.fetch_add(1, Ordering::SeqCst);
+        while !over.load(Ordering::SeqCst) {
+            listener.set_still(listener.word().1);
+            std::thread::yield_now();
+        }
+    }
+
     #[test]
     fn nothing_begins_after_a_pause_has_returned() {
-        for _ in 0..300 {
-            let control = Control::new();
+        // Many, so that they are in each other's way when they wake up.
+        const RUNS: usize = 8;
+        for round in 0..100 {
+            let (control, begun, over) = (Control::new(), AtomicUsize::new(0), AtomicBool::new(false));
             control.pause();
-            let mut listener = control.listen().expect("a waker");
-            let (begun, over) = (AtomicBool::new(false), AtomicBool::new(false));
             std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    listener.may_begin();
-                    begun.store(true, Ordering::SeqCst);
-                    while !over.load(Ordering::SeqCst) {
-                        listener.set_still(listener.word().1);
-                    }
-                });
+                for _ in 0..RUNS {
+                    scope.spawn(|| live(&control, &begun, &over));
+                }
+                while control.state().still < RUNS {
+                    std::thread::yield_now();
+                }
                 control.resume();
+                for _ in 0..round * 20 {
+                    std::hint::spin_loop();
+                }
                 control.pause();
                 let before = begun.load(Ordering::SeqCst);
-                for _ in 0..50 {
+                for _ in 0..20 {
                     std::thread::yield_now();
                 }
                 let after = begun.load(Ordering::SeqCst);
                 over.store(true, Ordering::SeqCst);
                 control.resume();
-                assert_eq!(before, after);
+                assert_eq!(before, after, "in round {round}");
             });
         }
     }

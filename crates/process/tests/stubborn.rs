@@ -16,9 +16,7 @@ fn fake(scene: &Scene, script: &str) -> Supervisor {
 }
 
 fn run(supervisor: &mut Supervisor, scene: &Scene, script: &str) -> Exit {
-    let mut spec = scene.shell(script);
-    spec.timeout = Some(Duration::from_millis(300));
-    let finished = supervisor.run(&spec, &scene.roster, &scene.control, &mut |_, _| {});
+    let finished = supervisor.run(&scene.shell(script), &scene.roster, &scene.control, &mut |_, _| {});
     finished.expect("it may have started").exit
 }
 
@@ -75,7 +73,7 @@ fn one_that_never_answers_does_not_keep_a_cancel_waiting() {
 fn one_that_was_stopped_is_woken_when_it_is_needed() {
     let scene = Scene::new(Way::Supervised);
     let mut spec = scene.shell("trap 'echo tidied; exit 0' TERM; kill -STOP $PPID; sleep 1000 >/dev/null 2>&1 & wait");
-    spec.timeout = Some(Duration::from_millis(300));
+    spec.timeout = Some(Duration::from_millis(500));
     let mut supervisor = supervisor();
     let finished = supervisor.run(&spec, &scene.roster, &scene.control, &mut |_, _| {}).expect("it starts");
     assert_eq!((finished.exit, finished.stdout.text().as_str()), (Exit::TimedOut, "tidied\n"));
@@ -89,7 +87,7 @@ fn what_keeps_its_supervisor_stopped_is_ended_all_the_same() {
     let hide = "(env -i setsid sh -c 'echo $$ >hidden; exec sleep 1000' >/dev/null 2>&1 &)";
     let wait = "while ! [ -s hidden ]; do sleep 0.01; done";
     let mut spec = scene.shell(&format!("trap '' TERM; {hide}; {wait}; while :; do kill -STOP $PPID; done"));
-    spec.timeout = Some(Duration::from_millis(500));
+    spec.timeout = Some(Duration::from_secs(1));
     spec.grace = Duration::from_millis(100);
     let began = Instant::now();
     let mut supervisor = supervisor();
