@@ -8,7 +8,9 @@
 //! An encoding is a JSON object on one line: `v`, `type`, `timestamp`, `nodeId`, `session`, `iteration`, `data`,
 //! `metadata`, in this order, without spaces, absent fields left out.
 
-use serde::{Deserialize, Serialize};
+use std::io::Write as _;
+
+use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -36,20 +38,22 @@ pub enum DecodeError {
     Newer { found: u32, known: u32 },
 }
 
-#[derive(Serialize, Deserialize)]
+/// An encoding, as it is read.
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Written<'a, D> {
+struct Written<'a> {
     v: u32,
     #[serde(rename = "type")]
     kind: EventType,
     timestamp: Timestamp,
     node_id: Node,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    session: Option<std::borrow::Cow<'a, SessionName>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
+    session: Option<SessionName>,
+    #[serde(default)]
     iteration: Option<u32>,
-    data: D,
-    metadata: std::borrow::Cow<'a, Metadata>,
+    #[serde(borrow)]
+    data: &'a RawValue,
+    metadata: Metadata,
 }
 
 /// The canonical bytes of an event.
@@ -61,20 +65,24 @@ pub fn encode(envelope: &Envelope) -> Vec<u8> {
 
 /// Writes the canonical bytes of an event in place of what the buffer held.
 pub fn encode_into(bytes: &mut Vec<u8>, envelope: &Envelope) {
-    use std::borrow::Cow::Borrowed;
     let Envelope { timestamp, node, session, iteration, event, metadata } = envelope;
     bytes.clear();
-    let written = Written {
-        v: FORMAT,
-        kind: event.kind(),
-        timestamp: *timestamp,
-        node_id: *node,
-        session: session.as_ref().map(Borrowed),
-        iteration: *iteration,
-        data: event,
-        metadata: Borrowed(metadata),
-    };
-    serde_json::to_writer(bytes, &written).expect("an event has string keys only");
+    // Names, numbers and moments hold nothing that would have to be escaped. Every event is written so, and most of them
+    // consist of little else.
+    let _ = write!(bytes, r#"{{"v":{FORMAT},"type":"{}","timestamp":""#, event.kind().name());
+    bytes.extend_from_slice(&timestamp.digits());
+    let _ = write!(bytes, r#"","nodeId":"{node}""#);
+    if let Some(session) = session {
+        let _ = write!(bytes, r#","session":"{session}""#);
+    }
+    if let Some(iteration) = iteration {
+        let _ = write!(bytes, r#","iteration":{iteration}"#);
+    }
+    bytes.extend_from_slice(br#","data":"#);
+    serde_json::to_writer(&mut *bytes, event).expect("an event has string keys only");
+    bytes.extend_from_slice(br#","metadata":"#);
+    serde_json::to_writer(&mut *bytes, metadata).expect("so has what is said around it");
+    bytes.push(b'}');
 }
 
 /// Reads an event of this or any older format.
@@ -86,10 +94,10 @@ pub fn decode(bytes: &[u8]) -> Result<Envelope, DecodeError> {
 pub fn decode_with(bytes: &[u8], upcasts: &[Upcast]) -> Result<Envelope, DecodeError> {
     let present = u32::try_from(upcasts.len()).expect("few formats") + 1;
     // The common case first: nothing to lift, nothing to look at twice.
-    if let Ok(written) = serde_json::from_slice::<Written<'_, &RawValue>>(bytes)
+    if let Ok(written) = serde_json::from_slice::<Written<'_>>(bytes)
         && written.v == present
     {
-        return finish(&written);
+        return finish(written);
     }
     let mut value: Value = serde_json::from_slice(bytes)?;
     let found = value.get("v").and_then(Value::as_u64).and_then(|v| u32::try_from(v).ok()).unwrap_or(0);
@@ -106,17 +114,17 @@ pub fn decode_with(bytes: &[u8], upcasts: &[Upcast]) -> Result<Envelope, DecodeE
         return Err(DecodeError::UnknownType(name.to_owned()));
     }
     let lifted = serde_json::to_vec(&value)?;
-    finish(&serde_json::from_slice::<Written<'_, &RawValue>>(&lifted)?)
+    finish(serde_json::from_slice(&lifted)?)
 }
 
-fn finish(written: &Written<'_, &RawValue>) -> Result<Envelope, DecodeError> {
+fn finish(written: Written<'_>) -> Result<Envelope, DecodeError> {
     Ok(Envelope {
         timestamp: written.timestamp,
         node: written.node_id,
-        session: written.session.as_deref().cloned(),
+        session: written.session,
         iteration: written.iteration,
         event: Event::decode(written.kind, written.data)?,
-        metadata: written.metadata.as_ref().clone(),
+        metadata: written.metadata,
     })
 }
 

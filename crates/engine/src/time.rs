@@ -27,8 +27,9 @@ impl Timestamp {
     }
 }
 
-impl Display for Timestamp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Timestamp {
+    /// The moment as it is written: `2026-01-17T10:00:00.007Z`.
+    pub fn digits(self) -> [u8; 24] {
         let moment = jiff::Timestamp::from_millisecond(self.0).expect("a kept moment is within the calendar");
         let civil = jiff::tz::Offset::UTC.to_datetime(moment);
         let (year, millis) = (civil.year().unsigned_abs(), civil.subsec_nanosecond().unsigned_abs() / 1_000_000);
@@ -46,7 +47,13 @@ impl Display for Timestamp {
             put(place, 2, u32::from(part));
         }
         put(20, 3, millis);
-        f.write_str(str::from_utf8(&text).expect("digits"))
+        text
+    }
+}
+
+impl Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(str::from_utf8(&self.digits()).expect("digits"))
     }
 }
 

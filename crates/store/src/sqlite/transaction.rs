@@ -123,8 +123,9 @@ impl<'s> Transaction<'s> {
     ) -> Result<(), StoreError> {
         let (mut head, mut chain) = (self.head, self.chain);
         let written = self.store.sql(|connection| {
+            // The position is SQLite's to give, as the next one: so it need not look whether it is taken.
             let mut insert = connection.prepare_cached(
-                "INSERT INTO events (seq, type, previous, nonce, body, digest, chain) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO events (type, previous, nonce, body, digest, chain) VALUES (?, ?, ?, ?, ?, ?)",
             )?;
             let mut body = Vec::with_capacity(512);
             for (previous, envelope) in events {
@@ -132,15 +133,12 @@ impl<'s> Transaction<'s> {
                 let digest = Digest::of(&body);
                 head = head.next();
                 chain = chain.chain(digest);
-                insert.execute(params![
-                    signed(head.0),
-                    envelope.event.kind().name(),
-                    signed(previous.0),
-                    nonce.to_le_bytes(),
-                    body,
-                    digest.0,
-                    chain.0
-                ])?;
+                let kind = envelope.event.kind().name();
+                let given =
+                    insert.insert(params![kind, signed(previous.0), nonce.to_le_bytes(), body, digest.0, chain.0])?;
+                if given != signed(head.0) {
+                    return Err(rusqlite::Error::StatementChangedRows(usize::try_from(given).unwrap_or_default()));
+                }
             }
             changes.iter().try_for_each(|change| rows::execute(connection, change))
         });
