@@ -21,6 +21,15 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// How much of its last answer an agent is reminded of.
 const REMEMBERED: usize = 4 * 1024;
 
+/// What came of asking an agent.
+struct Asked {
+    end: TurnEnd,
+    /// It left processes behind.
+    leaky: bool,
+    /// The file that has all of what it wrote.
+    record: Option<String>,
+}
+
 impl Runner<'_> {
     /// Has the agent answer, unless whoever asked it before us died while it did.
     pub(crate) fn turn(&mut self, session: &Session, debt: DebtId) -> Result<(), RunError> {
@@ -37,28 +46,23 @@ impl Runner<'_> {
             return Ok(());
         }
         let prompt = self.prompt(session, turn)?;
-        let (end, answer) = self.ask(session, turn, &prompt)?;
-        self.report(session, turn, (end, answer), &prompt)
+        let asked = self.ask(session, turn, &prompt)?;
+        self.report(session, turn, asked, &prompt)
     }
 
     /// Tells the engine how a turn ended.
-    fn report(
-        &mut self,
-        session: &Session,
-        turn: &Turn,
-        (end, answer): (TurnEnd, Answer),
-        prompt: &str,
-    ) -> Result<(), RunError> {
+    fn report(&mut self, session: &Session, turn: &Turn, asked: Asked, prompt: &str) -> Result<(), RunError> {
         let run = turn.run.clone();
         let fit = |error: &str| cut(&clean(error), Limits::REASON);
         let tried_before = session.last_turn.is_some() || session.failures > 0;
-        let command = match end {
+        let command = match asked.end {
             TurnEnd::Said(text) => {
                 // A claim that only a terminal would hide is no claim either.
                 let text = clean(&text);
                 let promise = detect(&text, prompt);
                 let output = cut(&text, Limits::OUTPUT);
-                Command::FinishTurn { run, answer: Answer { output, promise, ..answer } }
+                let Asked { leaky, record, .. } = asked;
+                Command::FinishTurn { run, answer: Answer { output, promise, leaky, record } }
             }
             TurnEnd::Broken(error) if !tried_before && !turn.purpose.is_delivery() => {
                 let (name, reason) = (session.name.clone(), Some(fit(&error)));
@@ -78,7 +82,7 @@ impl Runner<'_> {
         self.give(&command).map(drop)
     }
 
-    fn ask(&mut self, session: &Session, turn: &Turn, prompt: &str) -> Result<(TurnEnd, Answer), RunError> {
+    fn ask(&mut self, session: &Session, turn: &Turn, prompt: &str) -> Result<Asked, RunError> {
         let records = self.settings.records.join(turn.debt.to_string());
         let agent = self.settings.agent.clone();
         let mut spec = agent.spec(prompt, &self.settings.directory, self.variables(session, turn), &records);
@@ -94,7 +98,7 @@ impl Runner<'_> {
             Ok(finished) => (finished.leaky, self.record(finished)),
             Err(_) => (false, None),
         };
-        Ok((agent.answer(&ran), Answer { leaky, record, ..Answer::default() }))
+        Ok(Asked { end: agent.answer(&ran), leaky, record })
     }
 
     fn variables(&self, session: &Session, turn: &Turn) -> Environment {

@@ -3,19 +3,19 @@
 use super::{ApplyError, Changes, Fold};
 use crate::debt::{Debt, Effect, HookClass, Owed};
 use crate::event::{EventType, payload};
-use crate::id::{DebtId, SessionName};
+use crate::id::{ConfigDigest, DebtId, OwnerName, SessionName};
 use crate::session::{Phase, Session, Verdict};
 use crate::view::Change;
 
 impl Fold<'_> {
     /// A debt that this event makes.
-    pub(super) fn made(&self, index: u32, effect: Effect, owed: (crate::ConfigDigest, &crate::OwnerName)) -> Debt {
+    pub(super) fn made(&self, index: u32, effect: Effect, config: ConfigDigest, owner: &OwnerName) -> Debt {
         Debt {
             id: DebtId { seq: self.seq, index },
             attempts: u32::from(matches!(effect, Effect::Turn { .. })),
             effect,
-            config: owed.0,
-            owner: owed.1.clone(),
+            config,
+            owner: owner.clone(),
             depth: self.envelope.metadata.depth.saturating_add(1),
             task: self.envelope.node.task(),
             session: self.envelope.session.clone(),
@@ -28,10 +28,8 @@ impl Fold<'_> {
         // A turn is itself a debt of the event that begins it, and the first.
         let first = u32::from(self.envelope.event.kind() == EventType::TurnStarted);
         let effects = owed.hooks.iter().map(|hook| Effect::Hook(hook.clone()));
-        let debts: Vec<Debt> = (first..)
-            .zip(effects)
-            .map(|(index, effect)| self.made(index, effect, (owed.config, &owed.owner)))
-            .collect();
+        let debts: Vec<Debt> =
+            (first..).zip(effects).map(|(index, effect)| self.made(index, effect, owed.config, &owed.owner)).collect();
         if let Some(name) = &self.envelope.session {
             self.with_session(name, changes, |session| {
                 if session.owner == owed.owner {

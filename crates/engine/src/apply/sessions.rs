@@ -2,8 +2,8 @@
 
 use super::{ApplyError, Changes, Fold};
 use crate::debt::Effect;
-use crate::event::payload;
-use crate::id::{RunId, SessionName};
+use crate::event::{Event, payload};
+use crate::id::{DebtId, RunId, SessionName};
 use crate::session::{Closing, Decision, Ending, Next, Phase, Piece, Purpose, Session, Turn, Verdict};
 use crate::view::Change;
 
@@ -89,14 +89,14 @@ impl Fold<'_> {
             config = Some(session.config);
             session.phase = Phase::Turn(Turn {
                 run: started.run.clone(),
-                debt: crate::DebtId { seq: self.seq, index: 0 },
+                debt: DebtId { seq: self.seq, index: 0 },
                 purpose: started.purpose.clone(),
                 feedback: std::mem::take(&mut session.pending),
             });
             (fits && bound).then_some(())
         })?;
         if let Some(config) = config {
-            changes.push(Change::PutDebt(Box::new(self.made(0, effect, (config, &started.owner)))));
+            changes.push(Change::PutDebt(Box::new(self.made(0, effect, config, &started.owner))));
         }
         Ok(changes)
     }
@@ -186,7 +186,7 @@ impl Fold<'_> {
 
     /// What a delivery did not bring stays pending. One that was interrupted is made again; one that failed is not.
     pub(super) fn delivery_over(&self, run: &RunId) -> Changes {
-        let interrupted = matches!(self.envelope.event, crate::Event::DeliveryInterrupted(_));
+        let interrupted = matches!(self.envelope.event, Event::DeliveryInterrupted(_));
         self.turn_over(run, |session, turn| {
             give_back(session, turn.feedback);
             let Purpose::Delivery(closing) = turn.purpose else { return false };

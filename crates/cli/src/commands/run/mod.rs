@@ -91,7 +91,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
             .hint("check whose directory it is, and whether it can be written to")
     })?;
     let owner: OwnerName = roster.name().parse().expect("digits and dashes make a name");
-    let begin = begin(&choice, &args, &config, (&agent, &owner))?;
+    let begin = begin(&choice, &args, &config, &agent, &owner)?;
     let settings = settings(&project, &config, agent, &owner, choice.name())?;
     let control = Control::new();
     let received =
@@ -216,7 +216,8 @@ fn begin(
     choice: &Choice,
     args: &Args,
     config: &Config,
-    (agent, owner): (&CommandAgent, &OwnerName),
+    agent: &CommandAgent,
+    owner: &OwnerName,
 ) -> Result<Command, Failure> {
     Ok(match choice {
         Choice::New(name) => Command::StartSession(NewSession {
