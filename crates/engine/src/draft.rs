@@ -25,8 +25,9 @@ pub struct Draft<'v> {
     over: Memory,
     dropped_edges: BTreeSet<EdgeId>,
     dropped_debts: BTreeSet<DebtId>,
-    /// Tasks of the base that were looked up before.
-    seen: RefCell<BTreeMap<TaskId, Option<Task>>>,
+    /// Rows of the base that were looked up before.
+    seen_tasks: RefCell<BTreeMap<TaskId, Option<Task>>>,
+    seen_sessions: RefCell<BTreeMap<SessionName, Option<Session>>>,
     scopes: RefCell<BTreeSet<Scope>>,
 }
 
@@ -38,7 +39,8 @@ impl<'v> Draft<'v> {
             over: Memory::default(),
             dropped_edges: BTreeSet::new(),
             dropped_debts: BTreeSet::new(),
-            seen: RefCell::default(),
+            seen_tasks: RefCell::default(),
+            seen_sessions: RefCell::default(),
             scopes: RefCell::default(),
         })
     }
@@ -105,6 +107,20 @@ impl<'v> Draft<'v> {
     }
 }
 
+/// Looks a row up the first time it is asked for.
+fn once<K: Ord + Clone, R: Clone>(
+    seen: &RefCell<BTreeMap<K, Option<R>>>,
+    key: &K,
+    look: impl FnOnce() -> Looked<Option<R>>,
+) -> Looked<Option<R>> {
+    if let Some(row) = seen.borrow().get(key) {
+        return Ok(row.clone());
+    }
+    let row = look()?;
+    seen.borrow_mut().insert(key.clone(), row.clone());
+    Ok(row)
+}
+
 impl View for Draft<'_> {
     fn head(&self) -> Looked<Seq> {
         Ok(self.head)
@@ -115,12 +131,7 @@ impl View for Draft<'_> {
             Some(task) => Ok(Some(task)),
             None => {
                 self.looked_at(Scope::Task(id));
-                if let Some(task) = self.seen.borrow().get(&id) {
-                    return Ok(task.clone());
-                }
-                let task = self.base.task(id)?;
-                self.seen.borrow_mut().insert(id, task.clone());
-                Ok(task)
+                once(&self.seen_tasks, &id, || self.base.task(id))
             }
         }
     }
@@ -160,7 +171,7 @@ impl View for Draft<'_> {
             Some(session) => Ok(Some(session)),
             None => {
                 self.looked_at(Scope::Session(name.clone()));
-                self.base.session(name)
+                once(&self.seen_sessions, name, || self.base.session(name))
             }
         }
     }

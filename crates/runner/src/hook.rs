@@ -37,6 +37,7 @@ impl Runner<'_> {
     }
 
     fn call(&self, session: &Session, debt: DebtId, owed: &OwedHook, hook: &Hook) -> Result<Spec, RunError> {
+        let _moment = self.store.snapshot()?;
         let event = self.event(debt.seq)?;
         let last_output = self.last_output(session)?;
         let call = Call {

@@ -112,6 +112,8 @@ impl Runner<'_> {
     }
 
     fn prompt(&self, session: &Session, turn: &Turn) -> Result<String, RunError> {
+        // All of it at one moment: that is cheaper than one moment for each piece.
+        let _moment = self.store.snapshot()?;
         let pieces = turn.feedback.iter().map(|piece| match self.event(piece.at)?.envelope.event {
             Event::FeedbackQueued(queued) => Ok((queued, piece.possibly_seen)),
             _ => Err(RunError::MissingEvent(piece.at)),
