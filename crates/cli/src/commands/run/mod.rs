@@ -35,10 +35,11 @@ use crate::trust::{self, Trust};
 /// Every step is in the log before it is taken. After a crash, the same command goes on where it was.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass run \"Fix the login\" --agent \"command:claude -p\"     prompt on standard input, answer on standard output
-  windlass run \"Fix the login\" --max-iterations 5              with the agent of the configuration
-  windlass run \"Fix the login\"                                 again after a crash: goes on with the same session
-  windlass run \"Fix the login\" --fresh                         starts a new session all the same
+  windlass run \"Fix the login\" --agent \"command:claude -p\"     prompt on stdin, answer on stdout
+  windlass run \"Fix the login\" --max-iterations 5              with the configuration's agent
+  windlass run \"Fix the login\" --fresh                         anew, though one was left
+
+The same command again after a crash goes on with the same session.
 
 Exit codes:
   0 complete   1 error   3 ended without completion   4 a person is needed   64 usage, configuration or trust
