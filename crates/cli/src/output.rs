@@ -93,6 +93,8 @@ pub struct Output {
     columns: Option<usize>,
     /// Whether the terminal shows a line that the next one replaces.
     passing: bool,
+    /// Nobody gets what is written, and that does not matter.
+    given_up: bool,
     to: BufWriter<StdoutLock<'static>>,
 }
 
@@ -105,7 +107,7 @@ impl Output {
         let color = AutoStream::choice(&stdout) != ColorChoice::Never;
         let size = rustix::termios::tcgetwinsize(&stdout).ok().filter(|size| size.ws_col > 0);
         let columns = size.map(|size| usize::from(size.ws_col));
-        Self { json, color, columns, passing: false, to: BufWriter::new(stdout.lock()) }
+        Self { json, color, columns, passing: false, given_up: false, to: BufWriter::new(stdout.lock()) }
     }
 
     /// How wide the terminal is. In a pipe nothing is cut.
@@ -163,7 +165,15 @@ impl Output {
 
     /// Lets the reader see what was written so far.
     pub fn flush(&mut self) -> Done {
+        if self.given_up {
+            return Ok(());
+        }
         Ok(self.to.flush()?)
+    }
+
+    /// Goes on without a reader: what is done counts, not who sees it.
+    pub fn give_up(&mut self) {
+        self.given_up = true;
     }
 }
 

@@ -434,3 +434,16 @@ fn complete_stays_complete() {
     assert_eq!(code, 0, "{said}");
     assert!(said.ends_with("post_iteration[0] cancelled\ncomplete after one iteration\n"), "{said}");
 }
+
+/// The work counts, not who watches it.
+#[test]
+fn nobody_has_to_watch() {
+    let world = world("", "test $turn -lt 3 || echo '<promise>COMPLETE</promise>'");
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    assert_eq!(world.command(RUN).stdout(full).stderr(Stdio::null()).status().unwrap().code(), Some(0));
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    fs::remove_file(world.path("turns")).unwrap();
+    assert_eq!(world.command(RUN).stdout(writer).stderr(Stdio::null()).status().unwrap().code(), Some(0));
+    assert_eq!(world.told("session_ended").len(), 2);
+}

@@ -76,6 +76,7 @@ impl<'o> Progress<'o> {
         };
         if let Err(Stop::Closed | Stop::Failed(_)) = shown.and_then(|()| self.out.flush()) {
             self.closed = true;
+            self.out.give_up();
         }
     }
 
