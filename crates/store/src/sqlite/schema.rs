@@ -83,7 +83,11 @@ fn version(connection: &Connection) -> rusqlite::Result<(u32, u32)> {
 pub(super) fn prepare(store: &mut Sqlite, schema: &Schema, absent: Absent) -> Result<(), StoreError> {
     match store.sql(version)? {
         (APPLICATION, older) if (1..schema.number).contains(&older) => migrate(store, schema),
-        (0, 0) if absent == Absent::Make && is_empty(store)? => create(store),
+        (0, 0) if is_empty(store)? => match absent {
+            Absent::Make => create(store),
+            // Somebody ran out of space while making it.
+            Absent::Refuse => Err(StoreError::Missing(store.path.clone())),
+        },
         _ => check(store, schema),
     }
 }

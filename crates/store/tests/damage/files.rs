@@ -212,3 +212,14 @@ fn a_store_that_was_removed_takes_no_more() {
     fs::rename(place.path.with_extension("away"), &place.path).unwrap();
     write(&mut store).unwrap();
 }
+
+/// As a disk that was full leaves it while a store is being made.
+#[test]
+fn a_database_without_anything_in_it_is_no_store_yet() {
+    let place = Place::new();
+    rusqlite::Connection::open(&place.path).unwrap().pragma_update(None, "journal_mode", "wal").unwrap();
+    assert!(fs::metadata(&place.path).unwrap().len() > 0);
+    let opened = Sqlite::open(&place.path, Lifetime::Command).map(drop);
+    assert!(matches!(opened, Err(StoreError::Missing(_))), "{opened:?}");
+    give(&mut place.create(), &create("first"));
+}
