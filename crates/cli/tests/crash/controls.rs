@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::checks::{Kind, faults};
-use super::processes::{self, Which};
+use super::processes;
 use super::scenario::{Bench, Crash, Observed, Story};
 use crate::support::World;
 
@@ -130,13 +130,13 @@ fn a_build_that_loses_a_commit() {
 fn a_process_that_is_left() {
     let world = World::empty();
     let mut sleeper = world.program("sleep").arg("600").env("CRASH_RECORDER", world.path("recorder")).spawn().unwrap();
-    let look = |which| processes::alive(&world.directory, Path::new("/none"), which, &[]);
+    let look = || processes::alive(&world.directory, Path::new("/none"));
     // Until it runs its program it is a copy of this one.
     let number = i32::try_from(sleeper.id()).unwrap();
-    while look(Which::Supervised).iter().all(|process| process.pid != number) {
+    while look().iter().all(|process| process.pid != number) {
         assert!(sleeper.try_wait().unwrap().is_none(), "it is there until it is killed");
     }
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
-    assert!(processes::await_none(|| look(Which::All)).is_empty());
+    assert!(processes::await_none(look).is_empty());
 }

@@ -6,16 +6,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
 /// A moment for a machine that is busy; the work itself takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Which processes are meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
-    All,
-    /// Those that may not survive the program at all: the supervisor, and what it supervises.
-    Supervised,
-}
 
 #[derive(Debug)]
 pub struct Process {
@@ -24,7 +19,7 @@ pub struct Process {
 }
 
 /// What is alive of a scenario with this directory, whose program is this file.
-pub fn alive(directory: &Path, program: &Path, which: Which, direct: &[&str]) -> Vec<Process> {
+pub fn alive(directory: &Path, program: &Path) -> Vec<Process> {
     let entries = fs::read_dir("/proc").map(|entries| entries.flatten().collect()).unwrap_or_else(|_| Vec::new());
     let pids = entries.iter().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let mut found = Vec::new();
@@ -36,9 +31,7 @@ pub fn alive(directory: &Path, program: &Path, which: Which, direct: &[&str]) ->
         let recorder = [b"CRASH_RECORDER=".as_slice(), directory.as_os_str().as_bytes()].concat();
         let is_ours = variables.iter().any(|variable| variable.starts_with(&recorder))
             || fs::read_link(of.join("exe")).is_ok_and(|file| file == program);
-        let hook = variables.iter().find_map(|variable| variable.strip_prefix(b"WINDLASS_HOOK="));
-        let is_direct = hook.is_some_and(|hook| direct.iter().any(|name| name.as_bytes() == hook));
-        if is_ours && (which == Which::All || !is_direct) {
+        if is_ours {
             let command = fs::read(of.join("cmdline")).unwrap_or_default();
             found.push(Process { pid, command: String::from_utf8_lossy(&command).replace('\0', " ") });
         }
@@ -49,11 +42,20 @@ pub fn alive(directory: &Path, program: &Path, which: Which, direct: &[&str]) ->
 /// Waits until there is nothing of it, and returns what is left all the same.
 pub fn await_none(look: impl Fn() -> Vec<Process>) -> Vec<Process> {
     let give_up = Instant::now() + PATIENCE;
+    let ends = |process: &Process| await_end(process.pid, give_up.saturating_duration_since(Instant::now()));
     loop {
         let left = look();
-        if left.is_empty() || Instant::now() > give_up {
+        if left.is_empty() || !left.iter().all(ends) {
             return left;
         }
-        std::thread::sleep(Duration::from_millis(1));
+        // All of these have ended; they may have started others before.
     }
+}
+
+/// Waits for the end of a process, whoever's it is. Answers whether it came.
+pub fn await_end(pid: i32, patience: Duration) -> bool {
+    let pid = Pid::from_raw(pid).expect("a number from /proc");
+    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
+    let patience = Timespec { tv_sec: patience.as_secs().cast_signed(), tv_nsec: patience.subsec_nanos().into() };
+    poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&patience)).is_ok_and(|ready| ready > 0)
 }

@@ -13,10 +13,10 @@ use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::checks::{Fault, Kind};
-use super::processes::{self, Process, Which, await_none};
+use super::processes::{self, Process, await_end, await_none};
 use crate::support::{WINDLASS, World};
 
 const ACTOR: &str = include_str!("actor.sh");
@@ -42,8 +42,6 @@ const RUN: &[&str] = &["--json", "run", "Mend the pump", "--agent", r#"command:.
 pub const AGAIN: &[&str] = &["check", "review"];
 /// The hooks whose output goes to the agent, gates aside.
 pub const PIPED: &[&str] = &["open", "plan", "review"];
-/// The hooks that run as our own children, and are swept by the next start.
-const DIRECT: &[&str] = &["open", "plan", "review", "bill", "close"];
 
 /// No run of the scenario takes so long, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -139,7 +137,7 @@ impl Bench {
             }
             seen.crashed += 1;
             if !matches!(crash, Crash::Both(_)) {
-                scenario.expect_none(Which::Supervised, &mut seen);
+                scenario.expect_none(&mut seen);
             }
             if scenario.is_over() {
                 return scenario.look(seen);
@@ -223,7 +221,7 @@ impl<'a> Scenario<'a> {
     }
 
     fn look(&self, mut seen: Observed) -> Observed {
-        self.expect_none(Which::All, &mut seen);
+        self.expect_none(&mut seen);
         seen.log = self.world.run(&["--json", "events"]).stdout;
         seen.recorder = read(&self.world.path("recorder"));
         let doctor = self.world.run(&["doctor"]);
@@ -233,12 +231,12 @@ impl<'a> Scenario<'a> {
         seen
     }
 
-    fn alive(&self, which: Which) -> Vec<Process> {
-        processes::alive(&self.world.directory, &self.program, which, DIRECT)
+    fn alive(&self) -> Vec<Process> {
+        processes::alive(&self.world.directory, &self.program)
     }
 
-    fn expect_none(&self, which: Which, seen: &mut Observed) {
-        let left = await_none(|| self.alive(which));
+    fn expect_none(&self, seen: &mut Observed) {
+        let left = await_none(|| self.alive());
         let fault = |process: Process| Fault::new(Kind::Survivor, format!("{} {}", process.pid, process.command));
         seen.faults.extend(left.into_iter().map(fault));
     }
@@ -247,7 +245,7 @@ impl<'a> Scenario<'a> {
 impl Drop for Scenario<'_> {
     /// What should not have survived does not survive the test.
     fn drop(&mut self) {
-        for process in self.alive(Which::All) {
+        for process in self.alive() {
             let pid = rustix::process::Pid::from_raw(process.pid).unwrap();
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }
@@ -256,18 +254,14 @@ impl Drop for Scenario<'_> {
 
 fn finish(command: &mut Command) -> End {
     let mut child = command.spawn().unwrap();
-    let give_up = Instant::now() + PATIENCE;
-    loop {
-        match child.try_wait().unwrap() {
-            Some(status) if status.signal() == Some(9) => return End::Killed,
-            Some(status) => return End::Code(status.code().unwrap_or(-1)),
-            None if Instant::now() > give_up => {
-                child.kill().unwrap();
-                child.wait().unwrap();
-                return End::Late;
-            }
-            None => std::thread::sleep(Duration::from_millis(1)),
-        }
+    if !await_end(child.id().cast_signed(), PATIENCE) {
+        child.kill().unwrap();
+        child.wait().unwrap();
+        return End::Late;
+    }
+    match child.wait().unwrap() {
+        status if status.signal() == Some(9) => End::Killed,
+        status => End::Code(status.code().unwrap_or(-1)),
     }
 }
 
