@@ -349,8 +349,11 @@ impl Session {
             Verdict::Block => match self.terms.on_retry_limit {
                 OnRetryLimit::Complete => complete(),
                 OnRetryLimit::Escalate => {
-                    let times = self.retries;
-                    let reason = format!("stop hooks still block after sending the agent back {times} times");
+                    let reason = match self.retries {
+                        0 => "stop hooks block, and may not send the agent back".to_owned(),
+                        1 => "stop hooks still block after sending the agent back once".to_owned(),
+                        times => format!("stop hooks still block after sending the agent back {times} times"),
+                    };
                     close(Closing::because(Ending::Escalated, reason))
                 }
             },

@@ -67,7 +67,7 @@ fn resumable(session: Session, args: &Args, owners: &Path) -> Result<Choice, Fai
     if args.agent.as_ref().is_some_and(|agent| *agent != session.agent) {
         return Err(Failure::new(Code::Refused, format!("session `{name}` was started with another agent"))
             .caused_by(format!("it works with `{}`", session.agent))
-            .hint("leave --agent out to go on with it, or start a new session with --fresh"));
+            .hint("name that one to go on with it, or start a new session with --fresh"));
     }
     Ok(Choice::Resume(Box::new(session)))
 }

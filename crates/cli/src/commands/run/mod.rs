@@ -135,18 +135,20 @@ fn system(what: &str, error: io::Error) -> Failure {
 
 /// The project around, or one without a configuration, made here for an agent that is named.
 fn found_or_made(context: &Context, has_agent: bool) -> Result<Project, Failure> {
-    let named = context.project.is_some() || environment::project().is_some();
-    let place = match &context.project {
-        Some(named) => context.directory.join(named),
-        None => context.directory.clone(),
-    };
-    let found = if named { Project::at(&place)? } else { project::around(&context.directory)? };
-    match found {
-        Some(_) => context.project(),
+    let (place, found) = match (&context.project, environment::project()) {
+        (Some(named), _) => {
+            let place = context.directory.join(named);
+            let found = Project::at(&place)?;
+            (place, found)
+        }
         // What a variable names is somebody else's to make.
-        None if environment::project().is_some() && context.project.is_none() => context.project(),
+        (None, Some(_)) => return context.project(),
+        (None, None) => (context.directory.clone(), project::around(&context.directory)?),
+    };
+    match found {
+        Some(project) => Ok(project),
         None if has_agent && place.is_dir() => init::prepare_bare(&place),
-        None if has_agent => context.project(),
+        None if context.project.is_some() => context.project(),
         None => Err(no_agent()),
     }
 }

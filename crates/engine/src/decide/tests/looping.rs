@@ -161,12 +161,12 @@ fn stop_hooks_that_never_pass_escalate() {
         "system hook_started check 1 by w1
          system hook_finished check Block
          system feedback_queued still-red from check
-         system gate_decided Block: Escalated, stop hooks still block after sending the agent back 1 times
+         system gate_decided Block: Escalated, stop hooks still block after sending the agent back once
          system iteration_completed
          system turn_started a.1 to listen still-red
          system feedback_delivered still-red
          system delivery_finished
-         system session_ended Escalated, stop hooks still block after sending the agent back 1 times",
+         system session_ended Escalated, stop hooks still block after sending the agent back once",
     );
 }
 
