@@ -1,10 +1,21 @@
 //! What a hook asks the engine to do.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::command::NewTask;
 use crate::event::{Event, EventType, Node};
 use crate::id::TaskId;
+
+/// An action as a hook's answer words it: nobody has looked yet whether it can be carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ActionRequest {
+    #[serde(rename = "type")]
+    pub kind: String,
+    #[serde(default)]
+    pub payload: Value,
+}
 
 /// A change to a task that a hook may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,10 @@
 //! What can be asked of the engine.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
+use crate::action::ActionRequest;
 use crate::debt::HookOutcome;
 use crate::id::{DebtId, Epoch, OwnerName, RunId, SessionName, TaskId, TypeName};
 use crate::promise::Promise;
@@ -77,13 +80,17 @@ pub struct HookReport {
     pub message: Option<String>,
     /// For the agent.
     pub feedback: Option<String>,
+    /// How long it ran.
+    pub took: Option<Duration>,
     /// The file that has all of what it wrote.
     pub record: Option<String>,
+    /// What it asks for.
+    pub actions: Vec<ActionRequest>,
 }
 
 impl From<HookOutcome> for HookReport {
     fn from(outcome: HookOutcome) -> Self {
-        Self { outcome, message: None, feedback: None, record: None }
+        Self { outcome, message: None, feedback: None, took: None, record: None, actions: Vec::new() }
     }
 }
 

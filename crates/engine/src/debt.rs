@@ -39,7 +39,12 @@ pub enum HookOutcome {
     Success,
     Skip,
     Failure,
+    /// The agent is sent back at once.
     Block,
+    /// The work is not done: another iteration.
+    Continue,
+    /// A person is needed.
+    Escalate,
     TimedOut,
     /// Somebody has asked for the end while it ran.
     Cancelled,

@@ -36,7 +36,7 @@ mod task;
 mod time;
 mod view;
 
-pub use action::{Action, TaskAction};
+pub use action::{Action, ActionRequest, TaskAction};
 pub use apply::{ApplyError, apply};
 pub use command::{Answer, Authority, Command, Deletion, HookReport, NewSession, NewTask, Origin, TaskPatch};
 pub use debt::{Debt, Effect, HookClass, HookOutcome, OnFailure, Owed, OwedHook, Recovery};

@@ -138,6 +138,8 @@ pub enum Verdict {
     Pass,
     /// A hook failed by itself: what is not known to have passed has not passed.
     Fail,
+    /// A hook says that the work is not done.
+    Continue,
     Block,
     Escalate,
 }
@@ -146,7 +148,9 @@ impl Verdict {
     pub fn of(outcome: HookOutcome, on_failure: OnFailure) -> Self {
         match outcome {
             HookOutcome::Success | HookOutcome::Skip => Self::Pass,
+            HookOutcome::Continue => Self::Continue,
             HookOutcome::Block => Self::Block,
+            HookOutcome::Escalate => Self::Escalate,
             HookOutcome::Failure | HookOutcome::TimedOut | HookOutcome::Cancelled | HookOutcome::Interrupted => {
                 match on_failure {
                     OnFailure::Ignore => Self::Fail,
@@ -358,6 +362,7 @@ impl Session {
                 }
             },
             Verdict::Escalate => close(Closing::because(Ending::Escalated, "a stop hook asks for a person")),
+            Verdict::Continue => Decision::Next(Next::Continue),
             Verdict::Fail if self.terms.strict => Decision::Next(Next::Continue),
             Verdict::Pass | Verdict::Fail if done => complete(),
             Verdict::Pass | Verdict::Fail => Decision::Next(Next::Continue),

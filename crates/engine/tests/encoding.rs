@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_engine::{
-    Cause, Closing, Decision, Digest, EdgeKind, Ending, Envelope, Epoch, Event, EventType, HookClass, HookOutcome,
-    Metadata, Next, Node, OnFailure, Owed, OwedHook, OwnerName, Priority, Promise, Purpose, RunId, Seq, State, TaskId,
-    Terms, Timestamp, Verdict, decode, encode, payload,
+    ActionRequest, Cause, Closing, Decision, Digest, EdgeKind, Ending, Envelope, Epoch, Event, EventType, HookClass,
+    HookOutcome, Metadata, Next, Node, OnFailure, Owed, OwedHook, OwnerName, Priority, Promise, Purpose, RunId, Seq,
+    State, TaskId, Terms, Timestamp, Verdict, decode, encode, payload,
 };
 use windlass_testkit::{Project, histories, rules};
 
@@ -72,7 +72,9 @@ fn an_interrupted_hook_of_no_task() {
         hook: "tell".to_owned(),
         outcome: HookOutcome::Interrupted,
         message: None,
+        duration_ms: None,
         record: None,
+        actions: vec![],
     };
     check(
         &envelope(Node::System, finished),
@@ -310,7 +312,9 @@ fn other_events() -> Vec<Event> {
             hook: word(),
             outcome: HookOutcome::TimedOut,
             message: Some(word()),
+            duration_ms: Some(7),
             record: Some(word()),
+            actions: vec![ActionRequest { kind: word(), payload: value() }],
         }
         .into(),
         payload::HookError { hook_name: word(), error: word(), original_event: value() }.into(),

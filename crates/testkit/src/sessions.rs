@@ -180,7 +180,7 @@ impl Told {
                     Some(Verdict::Pass) => claimed,
                     Some(Verdict::Fail) => claimed && !self.terms.strict,
                     Some(Verdict::Block) => self.terms.on_retry_limit == OnRetryLimit::Complete,
-                    Some(Verdict::Escalate) | None => false,
+                    Some(Verdict::Continue | Verdict::Escalate) | None => false,
                 },
                 Ending::Escalated => closed().is_some(),
                 Ending::Limit => self.iteration - self.interrupted >= self.terms.max_iterations,

@@ -117,9 +117,13 @@ impl Deciding<'_, '_> {
 
     fn finish(&mut self, debt: &Debt, report: &HookReport) -> Result<(), Refusal> {
         let hook = hook_name(debt)?;
-        let HookReport { outcome, message, record, .. } = report.clone();
+        let HookReport { outcome, message, record, took, actions, .. } = report.clone();
+        let duration_ms = took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
         self.because_of(debt);
-        self.emit_of(debt, payload::HookFinished { debt: debt.id, hook, outcome, message, record })
+        self.emit_of(
+            debt,
+            payload::HookFinished { debt: debt.id, hook, outcome, message, duration_ms, record, actions },
+        )
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::action::ActionRequest;
 use crate::debt::HookOutcome;
 use crate::id::{ConfigDigest, DebtId, EdgeId, Epoch, OwnerName, RunId, Seq, TaskId, TypeName};
 use crate::promise::Promise;
@@ -221,9 +222,15 @@ payloads! {
         outcome: HookOutcome,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
+        /// How long it ran, where it did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        duration_ms: Option<u64>,
         /// The file that has all of what it wrote.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         record: Option<String>,
+        /// What it asks for, to be carried out after the last hook of its event.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        actions: Vec<ActionRequest>,
     }
     HookError {
         hook_name: String,
