@@ -168,6 +168,8 @@ impl<'o> Progress<'o> {
             HookOutcome::Success => (Tone::Good, "ok"),
             HookOutcome::Skip => (Tone::Faint, "skipped"),
             HookOutcome::Block => (Tone::Warning, "blocks"),
+            HookOutcome::Continue => (Tone::Warning, "wants another iteration"),
+            HookOutcome::Escalate => (Tone::Warning, "asks for a person"),
             HookOutcome::Failure => (Tone::Bad, "failed"),
             HookOutcome::TimedOut => (Tone::Bad, ""),
             HookOutcome::Cancelled => (Tone::Faint, "cancelled"),
