@@ -21,7 +21,7 @@ pub fn rules() -> Rules {
 
 pub fn origin() -> Origin {
     let at = Timestamp::from_millis(1_800_000_000_000);
-    Origin { by: "bench".to_owned(), at, authority: Authority::Person, run: None }
+    Origin { by: "bench".to_owned(), at, authority: Authority::Person, run: None, via: None }
 }
 
 pub fn create(goal: &str) -> Command {

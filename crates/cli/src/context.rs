@@ -53,7 +53,7 @@ impl Opened {
         let run = environment::run().map(|run| run.parse::<RunId>()).transpose().map_err(|error| {
             Failure::from_error(Code::Usage, &error).hint("WINDLASS_RUN is set by Windlass for the programs it starts")
         })?;
-        let origin = Origin { by: environment::user(), at: environment::now(), authority, run };
+        let origin = Origin { by: environment::user(), at: environment::now(), authority, run, via: None };
         let nonce = environment::random()
             .map_err(|error| Failure::new(Code::System, "cannot get random bytes").caused_by(error))?;
         let records = self.store.execute(&rules, &origin, command, nonce).map_err(remedy::execute)?;

@@ -164,6 +164,7 @@ fn session_summary(event: &Event) -> String {
             let purpose = match started.purpose {
                 Purpose::Work => "to work",
                 Purpose::SendBack => "sent back",
+                Purpose::Recovery => "to recover",
                 Purpose::Delivery(_) => "to listen",
             };
             match started.feedback {

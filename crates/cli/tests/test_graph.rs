@@ -148,7 +148,7 @@ fn a_chain_of_three_thousand() {
     let mut store = Sqlite::open(&world.path(".windlass/windlass.db"), Lifetime::Service).unwrap();
     let rules = Rules { registry: Registry::with_builtins(), effects: None };
     let at = Timestamp::from_millis(1_768_644_000_000);
-    let origin = Origin { by: "ann".to_owned(), at, authority: Authority::Person, run: None };
+    let origin = Origin { by: "ann".to_owned(), at, authority: Authority::Person, run: None, via: None };
     store
         .transact(|transaction| {
             for number in 0..3000 {

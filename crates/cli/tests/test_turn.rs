@@ -27,7 +27,7 @@ impl Runner {
 
     fn give(&mut self, command: &Command) -> Vec<Event> {
         let at = Timestamp::from_millis(1_768_644_000_000);
-        let origin = Origin { by: "runner".to_owned(), at, authority: Authority::Person, run: None };
+        let origin = Origin { by: "runner".to_owned(), at, authority: Authority::Person, run: None, via: None };
         self.nonce += 1;
         let records = self.store.execute(&self.rules, &origin, command, self.nonce).unwrap();
         records.into_iter().map(|record| record.envelope.event).collect()
@@ -93,10 +93,11 @@ fn what_a_session_did() {
         point: "stop".to_owned(),
         class: HookClass::Gate,
         on_failure: OnFailure::Ignore,
+        send_backs: None,
     };
     let owner = || "runner".parse().unwrap();
-    let hooks = [(EventType::TurnFinished, vec![hook])].into();
-    runner.rules.effects = Some(Effects { config: "version: 1".to_owned(), owner: owner(), hooks });
+    let hooks = [(EventType::TurnFinished, vec![hook])];
+    runner.rules.effects = Some(Effects::of("version: 1", owner(), hooks));
     let run = runner.start_turn();
     let answers = [(HookOutcome::Block, Some("red \u{1b}[31m\nin two places")), (HookOutcome::Success, None)];
     for (outcome, feedback) in answers {

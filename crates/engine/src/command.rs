@@ -31,6 +31,8 @@ pub struct Origin {
     pub authority: Authority,
     /// The agent turn from inside which the command comes.
     pub run: Option<RunId>,
+    /// The hook from inside which it comes.
+    pub via: Option<DebtId>,
 }
 
 /// A task to be made.
@@ -215,6 +217,13 @@ pub enum Command {
     BeginEffect {
         debt: DebtId,
         owner: OwnerName,
+    },
+    /// Says that a hook that has failed is about to be tried again.
+    RetryEffect {
+        debt: DebtId,
+        owner: OwnerName,
+        /// How it failed.
+        after: String,
     },
     FinishEffect {
         debt: DebtId,

@@ -6,7 +6,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{ConfigDigest, DebtId, OwnerName, RunId, SessionName, TaskId};
+use crate::action::ActionRequest;
+use crate::id::{ConfigDigest, DebtId, OwnerName, RunId, Seq, SessionName, TaskId};
+use crate::limits::Limits;
+use crate::view::{Looked, View};
 
 /// What kind of effect a hook has, as far as running it again is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +64,9 @@ pub struct OwedHook {
     pub point: String,
     pub class: HookClass,
     pub on_failure: OnFailure,
+    /// At the stop gate: how often it may send the agent back within an iteration, if less than the session allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_backs: Option<u32>,
 }
 
 /// Everything that one event made owed, by whom, and under which configuration.
@@ -70,6 +76,21 @@ pub struct Owed {
     pub config: ConfigDigest,
     pub owner: OwnerName,
     pub hooks: Vec<OwedHook>,
+    /// How many events each of them may lead to.
+    #[serde(default = "everything")]
+    pub share: u32,
+    /// How many calls of `windlass` lie within each other on the way to them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub nesting: u8,
+}
+
+/// What was owed before hooks had a share.
+fn everything() -> u32 {
+    Limits::EVENTS
+}
+
+fn is_zero(number: &u8) -> bool {
+    *number == 0
 }
 
 /// The work itself.
@@ -127,12 +148,20 @@ pub struct Debt {
     pub attempts: u32,
     /// How many hooks and actions lie between a person's command and this.
     pub depth: u8,
+    /// How many events it may still lead to.
+    pub share: u32,
+    pub nesting: u8,
+    /// What the hooks before it have asked for: it is carried out after the last one of the event.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub carried: Vec<ActionRequest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionName>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
+    /// The last event that changed this row.
+    pub version: Seq,
 }
 
 impl Debt {
@@ -140,4 +169,16 @@ impl Debt {
     pub fn recovery(&self) -> Recovery {
         if self.attempts == 0 { Recovery::Run } else { self.effect.recovery() }
     }
+}
+
+/// Another hook of the same event that has yet to end: the first one.
+pub(crate) fn sibling(view: &dyn View, debt: &Debt) -> Looked<Option<Debt>> {
+    let mut after = Some(DebtId { seq: Seq(debt.id.seq.0.saturating_sub(1)), index: u32::MAX });
+    while let Some(other) = view.owed(after)?.filter(|other| other.id.seq == debt.id.seq) {
+        if other.id != debt.id && matches!(other.effect, Effect::Hook(_)) {
+            return Ok(Some(other));
+        }
+        after = Some(other.id);
+    }
+    Ok(None)
 }

@@ -61,6 +61,11 @@ impl<'v> Draft<'v> {
         Ok(previous)
     }
 
+    /// Changes the share of a hook that was put on top.
+    pub(crate) fn change_share(&mut self, id: DebtId, change: impl FnOnce(u32) -> u32) {
+        self.over.change_share(id, change);
+    }
+
     /// The last event so far in the history of a task.
     fn last_event(&self, node: Node) -> Looked<Seq> {
         let Some(id) = node.task() else { return Ok(Seq::START) };

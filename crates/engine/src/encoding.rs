@@ -149,7 +149,14 @@ mod tests {
                 priority: Priority::default(),
                 kind: None,
             }),
-            metadata: Metadata { triggered_by: "ada".to_owned(), cause: None, depth: 0, forced: false, owes: None },
+            metadata: Metadata {
+                triggered_by: "ada".to_owned(),
+                cause: None,
+                depth: 0,
+                via: None,
+                forced: false,
+                owes: None,
+            },
         }
     }
 

@@ -6,10 +6,11 @@ use std::fmt::{self, Display};
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::debt::Owed;
-use crate::id::{ParseIdError, Seq, SessionName, TaskId, as_text};
+use crate::id::{DebtId, ParseIdError, Seq, SessionName, TaskId, as_text};
 use crate::time::Timestamp;
 
 pub mod payload;
@@ -51,6 +52,13 @@ macro_rules! events {
             pub(crate) fn decode(kind: EventType, data: &RawValue) -> Result<Self, serde_json::Error> {
                 Ok(match kind {
                     $(EventType::$variant => Self::$variant(serde_json::from_str(data.get())?),)+
+                })
+            }
+
+            /// Reads a payload that somebody outside has written.
+            pub(crate) fn read(kind: EventType, data: &Value) -> Result<Self, serde_json::Error> {
+                Ok(match kind {
+                    $(EventType::$variant => Self::$variant(Deserialize::deserialize(data)?),)+
                 })
             }
         }
@@ -202,6 +210,9 @@ pub struct Metadata {
     pub cause: Option<Cause>,
     /// How many hooks and actions lie between a person's command and this event.
     pub depth: u8,
+    /// The hook from inside which the command came that led to this event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<DebtId>,
     /// An audited override of the rules.
     #[serde(default, skip_serializing_if = "is_false")]
     pub forced: bool,

@@ -40,7 +40,7 @@ pub use action::{Action, ActionRequest, TaskAction};
 pub use apply::{ApplyError, apply};
 pub use command::{Answer, Authority, Command, Deletion, HookReport, NewSession, NewTask, Origin, TaskPatch};
 pub use debt::{Debt, Effect, HookClass, HookOutcome, OnFailure, Owed, OwedHook, Recovery};
-pub use decide::{Decided, Effects, Entry, Rules, decide};
+pub use decide::{Decided, Effects, Entry, Planned, PlannedFor, Rules, Trusted, decide};
 pub use draft::Draft;
 pub use encoding::{DecodeError, FORMAT, Upcast, decode, decode_with, encode, encode_into};
 pub use event::{Cause, Envelope, Event, EventType, Metadata, Node, Record, payload};
@@ -57,8 +57,8 @@ pub use prompt::{Note, Prompt};
 pub use refusal::Refusal;
 pub use registry::{Handler, Hook, HookFault, Registry, RegistryError};
 pub use session::{
-    Closing, Completion, Decision, Ending, Next, OnRetryLimit, Phase, Piece, Purpose, Session, Step, Terms, Turn,
-    Verdict, Wanted,
+    Blocker, Closing, Completion, Decision, Ending, Next, OnRetryLimit, Phase, Piece, Purpose, Session, Step, Terms,
+    Turn, Verdict, Wanted,
 };
 pub use task::{Blocked, Claim, Edge, EdgeKind, Lease, Priority, State, Task};
 pub use time::Timestamp;

@@ -29,8 +29,10 @@ impl Limits {
     pub const DEPENDENCIES: usize = 1024;
     /// Hooks and actions between a command and an event that it led to.
     pub const DEPTH: u8 = 8;
-    /// Events that hooks may add to one command. Dependents that become ready are not counted: the graph bounds them.
-    pub const EVENTS: usize = 256;
+    /// Events that hooks may add to one command, and hooks that are owed because of hooks. Dependents that become ready are not counted: the graph bounds them.
+    pub const EVENTS: u32 = 256;
+    /// Calls of `windlass` within each other: a hook calls it, whose hooks call it again.
+    pub const NESTED: u8 = 3;
     /// Expired leases that one claim clears away.
     pub const EXPIRED: usize = 32;
 }

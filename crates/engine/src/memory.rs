@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 
 use crate::apply::{ApplyError, apply};
-use crate::debt::Debt;
+use crate::debt::{Debt, Effect};
 use crate::event::Record;
 use crate::id::{ConfigDigest, DebtId, EdgeId, Seq, SessionName, TaskId};
 use crate::session::Session;
@@ -60,6 +60,12 @@ impl Memory {
     /// A task as it lies here: rows may be long, and this one is only looked at.
     pub fn row(&self, id: TaskId) -> Option<&Task> {
         self.tasks.get(&id)
+    }
+
+    pub(crate) fn change_share(&mut self, id: DebtId, change: impl FnOnce(u32) -> u32) {
+        if let Some(debt) = self.debts.get_mut(&id).filter(|debt| matches!(debt.effect, Effect::Hook(_))) {
+            debt.share = change(debt.share);
+        }
     }
 
     pub(crate) fn has_edge(&self, id: EdgeId) -> bool {

@@ -49,6 +49,10 @@ impl Prompt<'_> {
                 add("Your work was checked and is not done. Mend what the checks found, then end your turn again.");
                 add(&format!("The goal:\n{}", self.goal));
             }
+            Purpose::Recovery => {
+                add("Your last turn failed. This was found out about it: mend what it shows, if you can.");
+                add(&format!("The goal:\n{}", self.goal));
+            }
             Purpose::Delivery(_) => {
                 add("The session is about to end. This came in after your last turn: mend what it shows, if you can.");
                 add(&format!("The goal was:\n{}", self.goal));
@@ -61,7 +65,7 @@ impl Prompt<'_> {
             let seen = if note.possibly_seen { " (you may have seen this before)" } else { "" };
             add(&format!("[Hook feedback] {}{seen}:\n{}", one_line(note.source), fenced(note.text)));
         }
-        if self.asks_for_promise && !self.purpose.is_delivery() {
+        if self.asks_for_promise && self.purpose.is_judged() {
             add(HOW_TO_END);
         }
         text.truncate(text.trim_end().len());

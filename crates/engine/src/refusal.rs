@@ -42,6 +42,8 @@ pub enum Refusal {
     UnknownDebt(DebtId),
     #[error("{debt} {why}")]
     IllegalEffect { debt: DebtId, why: &'static str },
+    #[error("nobody has trusted this project's hooks yet, and this would run {}", list(hooks, "and"))]
+    Untrusted { hooks: Vec<String> },
     #[error("a cascade of hooks may make {limit}; the rest is refused")]
     CascadeLimit { limit: String },
     #[error("cannot look up the present state")]
@@ -55,9 +57,9 @@ impl Refusal {
         Self::Invalid { what, why: why.into() }
     }
 
-    /// Not a matter of rules: the store itself is in trouble, so nothing may be decided.
+    /// Not a matter of one action: the store itself is in trouble, or hooks would be owed that may not run.
     pub(crate) fn is_fatal(&self) -> bool {
-        matches!(self, Self::View(_) | Self::Apply(_))
+        matches!(self, Self::View(_) | Self::Apply(_) | Self::Untrusted { .. })
     }
 }
 

@@ -2,13 +2,16 @@
 //!
 //! ```text
 //! started ─► preparing ─► turn ─► judging ─► decided ─► settled ─► closing ─► ended
-//!               ▲          ▲  │ failed, interrupted │ send back   │   ▲ delivery
-//!               │          └──┼─────────────────────┘             │
-//!               └─────────────┴───────────────────────────────────┘ next iteration
+//!               ▲          ▲  │ interrupted │ send back     │   ▲ delivery
+//!               │          └──┼─────────────┘               │
+//!               │   failed ◄──┤ recovering: told at once    │
+//!               └─────────────┴─────────────────────────────┘ next iteration
 //! ```
 //!
 //! A session rests only where something outside has to happen: a hook is owed, or the agent has the word, or it is over.
 //! Everything in between is decided in the commit that ended what was waited for: [`Session::step`] says what comes next.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -110,6 +113,8 @@ pub enum Purpose {
     Work,
     /// Stop hooks sent it back into the same conversation.
     SendBack,
+    /// The iteration failed, and hooks have something to say about it.
+    Recovery,
     /// To hear what is still pending, before the session ends so.
     Delivery(Closing),
 }
@@ -118,6 +123,21 @@ impl Purpose {
     pub fn is_delivery(&self) -> bool {
         matches!(self, Self::Delivery(_))
     }
+
+    /// Whether its end is judged. Otherwise the agent is only told something.
+    pub fn is_judged(&self) -> bool {
+        matches!(self, Self::Work | Self::SendBack)
+    }
+}
+
+/// A stop hook that sends the agent back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Blocker {
+    pub hook: String,
+    /// How often it may do so within an iteration, if less than the session allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<u32>,
 }
 
 /// The agent has the word.
@@ -192,6 +212,10 @@ pub enum Phase {
     /// A turn has ended, with what the agent claims.
     Judging(RunId, Option<Promise>),
     Decided(RunId, Decision),
+    /// An iteration has failed.
+    Failed(RunId),
+    /// It has failed, and hooks have something to say about it.
+    Recovering(RunId),
     /// Between iterations.
     Settled(Next),
     /// Everything that could be said to the agent was said.
@@ -234,8 +258,14 @@ pub struct Session {
     /// How often stop hooks have sent the agent back in this iteration.
     #[serde(default)]
     pub retries: u32,
+    /// How often each of them has.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sent_back: BTreeMap<String, u32>,
     #[serde(default)]
     pub verdict: Verdict,
+    /// The stop hooks that block this turn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocking: Vec<Blocker>,
     /// Feedback that no turn carries yet, first in first out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<Piece>,
@@ -324,13 +354,20 @@ impl Session {
             }
             // What was decided before somebody asked for the end stays decided.
             (Phase::Settled(Next::Close(closing)), _) => self.close(closing),
-            (Phase::Started | Phase::Settled(_), Some(closing)) => self.close(closing),
+            (Phase::Started | Phase::Settled(_) | Phase::Failed(_) | Phase::Recovering(_), Some(closing)) => {
+                self.close(closing)
+            }
             (Phase::Started, None) => Step::StartIteration,
             (Phase::Preparing(run), None) => Step::StartTurn(run.clone(), Purpose::Work),
             (Phase::Judging(run, claim), None) => Step::DecideGate(run.clone(), self.judge(*claim)),
             (Phase::Decided(run, Decision::SendBack), None) => Step::StartTurn(run.clone(), Purpose::SendBack),
             (Phase::Decided(run, Decision::Next(_)), None) => Step::CompleteIteration(run.clone()),
-            (Phase::Settled(Next::Continue | Next::TakeUp), None) => self.go_on(),
+            (Phase::Recovering(run), None) if !self.failed_too_often() => {
+                Step::StartTurn(run.clone(), Purpose::Recovery)
+            }
+            (Phase::Settled(Next::Continue | Next::TakeUp) | Phase::Failed(_) | Phase::Recovering(_), None) => {
+                self.go_on()
+            }
         }
     }
 
@@ -349,7 +386,7 @@ impl Session {
         }
         let done = claim == Some(Promise::Complete) || self.terms.completion == Completion::Gate;
         match self.verdict {
-            Verdict::Block if self.retries < self.terms.max_hook_retries => Decision::SendBack,
+            Verdict::Block if self.may_send_back() => Decision::SendBack,
             Verdict::Block => match self.terms.on_retry_limit {
                 OnRetryLimit::Complete => complete(),
                 OnRetryLimit::Escalate => {
@@ -369,9 +406,20 @@ impl Session {
         }
     }
 
+    /// Whether the session, and every hook that blocks, allows for another time.
+    fn may_send_back(&self) -> bool {
+        let sent = |blocker: &Blocker| self.sent_back.get(&blocker.hook).copied().unwrap_or(0);
+        self.retries < self.terms.max_hook_retries
+            && self.blocking.iter().all(|blocker| blocker.most.is_none_or(|most| sent(blocker) < most))
+    }
+
+    fn failed_too_often(&self) -> bool {
+        self.failures >= self.terms.max_failures.max(1)
+    }
+
     fn go_on(&self) -> Step {
-        let Terms { max_iterations, max_failures, .. } = self.terms;
-        if self.failures >= max_failures.max(1) {
+        let max_iterations = self.terms.max_iterations;
+        if self.failed_too_often() {
             let failures = self.failures;
             return self.close(&Closing::because(Ending::Error, format!("{failures} iterations failed in a row")));
         }

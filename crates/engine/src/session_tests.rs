@@ -19,6 +19,8 @@ fn session(phase: Phase) -> Session {
         interrupted_in_a_row: 0,
         failures: 0,
         retries: 0,
+        sent_back: BTreeMap::new(),
+        blocking: Vec::new(),
         verdict: Verdict::Pass,
         pending: vec![],
         last_turn: None,

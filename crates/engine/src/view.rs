@@ -66,7 +66,7 @@ pub trait View {
         Ok(match scope {
             Scope::Task(id) => self.task(*id)?.map_or(0, |task| task.version.0),
             Scope::Session(name) => self.session(name)?.map_or(0, |session| session.version.0),
-            Scope::Debt(id) => self.debt(*id)?.map_or(0, |debt| u64::from(debt.attempts) + 1),
+            Scope::Debt(id) => self.debt(*id)?.map_or(0, |debt| debt.version.0),
             Scope::Edges => self.last_edge()?.map_or(0, |edge| edge.0),
             Scope::Ids => self.last_task()?.map_or(0, |task| task.0),
         })

@@ -18,7 +18,14 @@ fn envelope(node: Node, event: impl Into<Event>) -> Envelope {
         session: None,
         iteration: None,
         event: event.into(),
-        metadata: Metadata { triggered_by: "ada".to_owned(), cause: None, depth: 0, forced: false, owes: None },
+        metadata: Metadata {
+            triggered_by: "ada".to_owned(),
+            cause: None,
+            depth: 0,
+            via: None,
+            forced: false,
+            owes: None,
+        },
     }
 }
 
@@ -55,12 +62,13 @@ fn an_event_that_owes_hooks_and_has_a_cause() {
         point: "task_started".to_owned(),
         class: HookClass::Vcs,
         on_failure: OnFailure::Block,
+        send_backs: None,
     };
     let config = Digest::of(b"hooks: {}");
-    let owes = Owed { config, owner: "w1".parse().expect("a name"), hooks: vec![hook] };
+    let owes = Owed { config, owner: "w1".parse().expect("a name"), hooks: vec![hook], share: 256, nesting: 0 };
     owing.metadata =
         Metadata { cause: Some(Cause::Back(2)), depth: 1, forced: true, owes: Some(owes), ..owing.metadata };
-    let bytes = r#"{"v":1,"type":"task_started","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"T7","data":{"context":{"a":[1.5,null],"b":1}},"metadata":{"triggeredBy":"ada","cause":-2,"depth":1,"forced":true,"owes":{"config":"CONFIG","owner":"w1","hooks":[{"hook":"push","point":"task_started","class":"vcs","onFailure":"block"}]}}}"#;
+    let bytes = r#"{"v":1,"type":"task_started","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"T7","data":{"context":{"a":[1.5,null],"b":1}},"metadata":{"triggeredBy":"ada","cause":-2,"depth":1,"forced":true,"owes":{"config":"CONFIG","owner":"w1","hooks":[{"hook":"push","point":"task_started","class":"vcs","onFailure":"block"}],"share":256}}}"#;
     check(&owing, &bytes.replace("CONFIG", &config.to_string()));
 }
 
@@ -72,6 +80,7 @@ fn an_interrupted_hook_of_no_task() {
         hook: "tell".to_owned(),
         outcome: HookOutcome::Interrupted,
         message: None,
+        feedback: None,
         duration_ms: None,
         record: None,
         actions: vec![],
@@ -124,6 +133,7 @@ fn turns_and_what_they_carry() {
     let purposes = [
         (Purpose::Work, r#""work""#),
         (Purpose::SendBack, r#""send_back""#),
+        (Purpose::Recovery, r#""recovery""#),
         (Purpose::Delivery(closing), r#"{"delivery":{"ending":"limit"}}"#),
     ];
     for (purpose, bytes) in purposes {
@@ -306,12 +316,13 @@ fn other_events() -> Vec<Event> {
             .into(),
         payload::AutoLabelSuggestion { labels: list(), keywords: list() }.into(),
         payload::ConfigRecorded { digest: config, text: word() }.into(),
-        payload::HookStarted { debt, hook: word(), owner: owner(), attempt: 2 }.into(),
+        payload::HookStarted { debt, hook: word(), owner: owner(), attempt: 2, after: Some(word()) }.into(),
         payload::HookFinished {
             debt,
             hook: word(),
             outcome: HookOutcome::TimedOut,
             message: Some(word()),
+            feedback: Some(word()),
             duration_ms: Some(7),
             record: Some(word()),
             actions: vec![ActionRequest { kind: word(), payload: value() }],

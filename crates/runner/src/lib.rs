@@ -84,8 +84,13 @@ impl<'a> Runner<'a> {
 
     /// Carries a command out, and tells what came of it.
     pub fn give(&mut self, command: &Command) -> Result<Vec<Record>, RunError> {
-        let origin =
-            Origin { by: self.owner.to_string(), at: (self.outside.now)(), authority: Authority::Person, run: None };
+        let origin = Origin {
+            by: self.owner.to_string(),
+            at: (self.outside.now)(),
+            authority: Authority::Person,
+            run: None,
+            via: None,
+        };
         let nonce = (self.outside.random)().map_err(RunError::Random)?;
         let records = self.store.execute(&self.settings.rules, &origin, command, nonce)?;
         records.iter().for_each(|record| (self.outside.tell)(Told::Event(record)));

@@ -64,7 +64,7 @@ impl Runner<'_> {
                 let Asked { leaky, record, .. } = asked;
                 Command::FinishTurn { run, answer: Answer { output, promise, leaky, record } }
             }
-            TurnEnd::Broken(error) if !tried_before && !turn.purpose.is_delivery() => {
+            TurnEnd::Broken(error) if !tried_before && turn.purpose.is_judged() => {
                 let (name, reason) = (session.name.clone(), Some(fit(&error)));
                 self.give(&Command::StopSession { name, ending: Ending::Error, reason })?;
                 Command::InterruptTurn { run }

@@ -115,7 +115,7 @@ impl Step {
             Right::FormerHolder => Authority::Holder(Epoch(task.map_or(0, |task| task.epoch.0.saturating_sub(1)))),
         };
         let run = self.inside.as_ref().map(|turn| run(view, turn)).transpose()?;
-        Ok((Origin { by: "ada".to_owned(), at, authority, run }, command))
+        Ok((Origin { by: "ada".to_owned(), at, authority, run, via: None }, command))
     }
 
     fn command(&self, view: &dyn View, at: Timestamp) -> Looked<Command> {

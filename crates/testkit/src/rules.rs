@@ -60,6 +60,7 @@ fn effects() -> Effects {
         point: point.to_owned(),
         class,
         on_failure,
+        send_backs: None,
     };
     let hooks = [
         (EventType::TaskCompleted, vec![owed("gate", "on_task_complete", HookClass::Gate, OnFailure::Block)]),
@@ -85,5 +86,5 @@ fn effects() -> Effects {
         (EventType::ConfigRecorded, vec![owed("trust", "config_recorded", HookClass::Other, OnFailure::Ignore)]),
     ];
     let owner = "w1".parse().expect("an owner's name");
-    Effects { config: "hooks: {stop: []}".to_owned(), owner, hooks: hooks.into() }
+    Effects::of("hooks: {stop: []}", owner, hooks)
 }

@@ -137,7 +137,7 @@ impl Told {
             Event::TurnStarted(started) => {
                 let closes = match &started.purpose {
                     Purpose::Delivery(closing) => self.may_end(closing.ending),
-                    Purpose::Work | Purpose::SendBack => true,
+                    Purpose::Work | Purpose::SendBack | Purpose::Recovery => true,
                 };
                 let present = started.run.iteration == self.iteration && started.owner == self.owner;
                 self.turn.is_none() && present && closes

@@ -1,10 +1,10 @@
 //! What is owed: made by the event that names it, gone with the event that finishes it.
 
 use super::{ApplyError, Changes, Fold};
-use crate::debt::{Debt, Effect, HookClass, Owed};
+use crate::debt::{Debt, Effect, HookClass, Owed, sibling};
 use crate::event::{EventType, payload};
 use crate::id::{ConfigDigest, DebtId, OwnerName, SessionName};
-use crate::session::{Phase, Session, Verdict};
+use crate::session::{Blocker, Phase, Session, Verdict};
 use crate::view::Change;
 
 impl Fold<'_> {
@@ -17,9 +17,13 @@ impl Fold<'_> {
             config,
             owner: owner.clone(),
             depth: self.envelope.metadata.depth.saturating_add(1),
+            share: 0,
+            nesting: 0,
+            carried: Vec::new(),
             task: self.envelope.node.task(),
             session: self.envelope.session.clone(),
             iteration: self.envelope.iteration,
+            version: self.seq,
         }
     }
 
@@ -28,8 +32,11 @@ impl Fold<'_> {
         // A turn is itself a debt of the event that begins it, and the first.
         let first = u32::from(self.envelope.event.kind() == EventType::TurnStarted);
         let effects = owed.hooks.iter().map(|hook| Effect::Hook(hook.clone()));
-        let debts: Vec<Debt> =
-            (first..).zip(effects).map(|(index, effect)| self.made(index, effect, owed.config, &owed.owner)).collect();
+        let made = |(index, effect)| {
+            let made = self.made(index, effect, owed.config, &owed.owner);
+            Debt { share: owed.share, nesting: owed.nesting, ..made }
+        };
+        let debts: Vec<Debt> = (first..).zip(effects).map(made).collect();
         if let Some(name) = &self.envelope.session {
             self.with_session(name, changes, |session| {
                 if session.owner == owed.owner {
@@ -38,6 +45,17 @@ impl Fold<'_> {
             })?;
         }
         changes.extend(debts.into_iter().map(|debt| Change::PutDebt(Box::new(debt))));
+        Ok(())
+    }
+
+    /// What a command from inside a hook led to is taken from the hook's share, with what its own hooks were given.
+    pub(super) fn spend(&self, via: DebtId, changes: &mut Vec<Change>) -> Result<(), ApplyError> {
+        let given = self.envelope.metadata.owes.as_ref().map_or(0, |owed| {
+            u32::try_from(owed.hooks.len()).unwrap_or(u32::MAX).saturating_mul(owed.share.saturating_add(1))
+        });
+        let debt = self.debt(via)?;
+        let share = debt.share.saturating_sub(given.saturating_add(1));
+        changes.push(Change::PutDebt(Box::new(Debt { share, version: self.seq, ..debt })));
         Ok(())
     }
 
@@ -67,12 +85,24 @@ impl Fold<'_> {
         if started.attempt != debt.attempts + 1 {
             return Err(self.unfit(format!("{} was begun {} times", debt.id, debt.attempts)));
         }
-        Ok(vec![Change::PutDebt(Box::new(Debt { attempts: started.attempt, owner: started.owner.clone(), ..debt }))])
+        Ok(vec![Change::PutDebt(Box::new(Debt {
+            attempts: started.attempt,
+            owner: started.owner.clone(),
+            version: self.seq,
+            ..debt
+        }))])
     }
 
     pub(super) fn hook_finished(&self, finished: &payload::HookFinished) -> Changes {
         let debt = self.debt(finished.debt)?;
         let mut changes = vec![Change::DropDebt(debt.id)];
+        if let Some(mut next) = sibling(self.view, &debt)?
+            && !(debt.carried.is_empty() && finished.actions.is_empty())
+        {
+            next.carried = [&next.carried[..], &debt.carried, &finished.actions].concat();
+            next.version = self.seq;
+            changes.push(Change::PutDebt(Box::new(next)));
+        }
         if let Some(name) = &debt.session {
             self.with_session(name, &mut changes, |session| {
                 let waited_for = session.owed.iter().position(|id| *id == debt.id);
@@ -83,7 +113,11 @@ impl Fold<'_> {
                     && hook.class == HookClass::Gate
                     && session.last_turn == Some(debt.id.seq)
                 {
-                    session.verdict = session.verdict.max(Verdict::of(finished.outcome, hook.on_failure));
+                    let verdict = Verdict::of(finished.outcome, hook.on_failure);
+                    session.verdict = session.verdict.max(verdict);
+                    if verdict == Verdict::Block {
+                        session.blocking.push(Blocker { hook: hook.hook.clone(), most: hook.send_backs });
+                    }
                 }
             })?;
         }

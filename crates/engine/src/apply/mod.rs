@@ -52,6 +52,9 @@ impl Fold<'_> {
         if let Some(owed) = &self.envelope.metadata.owes {
             self.owe(owed, &mut changes)?;
         }
+        if let Some(via) = self.envelope.metadata.via {
+            self.spend(via, &mut changes)?;
+        }
         Ok(changes)
     }
 

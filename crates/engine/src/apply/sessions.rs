@@ -1,5 +1,7 @@
 //! Sessions: each event moves its session from one phase to the next, or does not fit.
 
+use std::collections::BTreeMap;
+
 use super::{ApplyError, Changes, Fold};
 use crate::debt::Effect;
 use crate::event::{Event, payload};
@@ -29,7 +31,9 @@ impl Fold<'_> {
             interrupted_in_a_row: 0,
             failures: 0,
             retries: 0,
+            sent_back: BTreeMap::new(),
             verdict: Verdict::Pass,
+            blocking: Vec::new(),
             pending: Vec::new(),
             last_turn: None,
             stopping: None,
@@ -55,7 +59,7 @@ impl Fold<'_> {
 
     pub(super) fn session_ended(&self, ending: Ending) -> Changes {
         self.session(|session| {
-            let between = matches!(session.phase, Phase::Started | Phase::Settled(_) | Phase::Closing(_));
+            let between = is_between(&session.phase) || matches!(session.phase, Phase::Closing(_));
             session.phase = Phase::Ended(ending);
             between.then_some(())
         })
@@ -64,9 +68,10 @@ impl Fold<'_> {
     pub(super) fn iteration_started(&self, run: &RunId) -> Changes {
         self.session(|session| {
             let next = run.iteration == session.iteration + 1 && *run == session.run(run.iteration);
-            let fits = next && matches!(session.phase, Phase::Started | Phase::Settled(_));
+            let fits = next && is_between(&session.phase);
             if session.phase != Phase::Settled(Next::TakeUp) {
                 session.retries = 0;
+                session.sent_back.clear();
             }
             session.iteration = run.iteration;
             session.phase = Phase::Preparing(run.clone());
@@ -82,7 +87,8 @@ impl Fold<'_> {
             let fits = match (&session.phase, &started.purpose) {
                 (Phase::Preparing(run), Purpose::Work) => *run == started.run,
                 (Phase::Decided(run, Decision::SendBack), Purpose::SendBack) => *run == started.run,
-                (Phase::Started | Phase::Settled(_), Purpose::Delivery(_)) => true,
+                (Phase::Recovering(run), Purpose::Recovery) => *run == started.run,
+                (phase, Purpose::Delivery(_)) => is_between(phase),
                 _ => false,
             };
             let bound = u32::try_from(session.pending.len()) == Ok(started.feedback);
@@ -116,10 +122,11 @@ impl Fold<'_> {
     pub(super) fn turn_finished(&self, run: &RunId) -> Changes {
         self.turn_over(run, |session, turn| {
             session.verdict = Verdict::Pass;
+            session.blocking.clear();
             session.interrupted_in_a_row = 0;
             session.last_turn = Some(self.seq);
             session.phase = Phase::Judging(turn.run, None);
-            !turn.purpose.is_delivery()
+            turn.purpose.is_judged()
         })
     }
 
@@ -137,6 +144,11 @@ impl Fold<'_> {
         self.session(|session| {
             let fits = matches!(&session.phase, Phase::Judging(run, _) if *run == decided.run);
             session.retries = decided.retries;
+            if decided.decision == Decision::SendBack {
+                for blocker in std::mem::take(&mut session.blocking) {
+                    *session.sent_back.entry(blocker.hook).or_default() += 1;
+                }
+            }
             session.phase = Phase::Decided(decided.run.clone(), decided.decision.clone());
             fits.then_some(())
         })
@@ -156,9 +168,9 @@ impl Fold<'_> {
     pub(super) fn iteration_failed(&self, run: &RunId) -> Changes {
         self.turn_over(run, |session, turn| {
             session.failures += 1;
-            session.phase = Phase::Settled(Next::Continue);
+            session.phase = Phase::Failed(turn.run);
             give_back(session, turn.feedback);
-            !turn.purpose.is_delivery()
+            turn.purpose.is_judged()
         })
     }
 
@@ -168,7 +180,7 @@ impl Fold<'_> {
         let mut changes = self.session(|session| {
             let feedback = match session.phase.clone() {
                 Phase::Preparing(open) | Phase::Judging(open, _) | Phase::Decided(open, _) if open == *run => vec![],
-                Phase::Turn(turn) if turn.run == *run && !turn.purpose.is_delivery() => {
+                Phase::Turn(turn) if turn.run == *run && turn.purpose.is_judged() => {
                     ended = Some(turn.debt);
                     turn.feedback
                 }
@@ -184,13 +196,18 @@ impl Fold<'_> {
         Ok(changes)
     }
 
-    /// What a delivery did not bring stays pending. One that was interrupted is made again; one that failed is not.
+    /// What a delivery did not bring stays pending. The last one is made again if it was interrupted, not if it failed;
+    /// after a recovery the next iteration takes up what is left.
     pub(super) fn delivery_over(&self, run: &RunId) -> Changes {
         let interrupted = matches!(self.envelope.event, Event::DeliveryInterrupted(_));
         self.turn_over(run, |session, turn| {
             give_back(session, turn.feedback);
-            let Purpose::Delivery(closing) = turn.purpose else { return false };
-            session.phase = if interrupted { Phase::Settled(Next::Close(closing)) } else { Phase::Closing(closing) };
+            session.phase = match turn.purpose {
+                Purpose::Recovery => Phase::Settled(Next::Continue),
+                Purpose::Delivery(closing) if interrupted => Phase::Settled(Next::Close(closing)),
+                Purpose::Delivery(closing) => Phase::Closing(closing),
+                Purpose::Work | Purpose::SendBack => return false,
+            };
             true
         })
     }
@@ -198,6 +215,9 @@ impl Fold<'_> {
     pub(super) fn feedback_queued(&self) -> Changes {
         self.session(|session| {
             session.pending.push(Piece { at: self.seq, possibly_seen: false });
+            if let Phase::Failed(run) = &session.phase {
+                session.phase = Phase::Recovering(run.clone());
+            }
             Some(())
         })
     }
@@ -231,6 +251,11 @@ impl Fold<'_> {
     fn session_name(&self) -> Result<&SessionName, ApplyError> {
         self.envelope.session.as_ref().ok_or_else(|| self.unfit("it names no session".to_owned()))
     }
+}
+
+/// Whether no iteration is open, and the next may begin.
+fn is_between(phase: &Phase) -> bool {
+    matches!(phase, Phase::Started | Phase::Settled(_) | Phase::Failed(_) | Phase::Recovering(_))
 }
 
 /// What a turn carried that did not finish goes back to the head of the queue, marked.

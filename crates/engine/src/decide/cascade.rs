@@ -5,8 +5,10 @@
 use serde_json::{Value, to_value};
 
 use super::Deciding;
-use crate::action::{Action, TaskAction, is_stateless};
+use crate::action::{Action, ActionRequest, TaskAction, is_stateless};
+use crate::command::TaskPatch;
 use crate::event::{EventType, Node, Record, payload};
+use crate::id::TaskId;
 use crate::limits::Limits;
 use crate::refusal::Refusal;
 use crate::registry::HookFault;
@@ -30,7 +32,7 @@ impl Deciding<'_, '_> {
     fn is_heard(&self, index: usize) -> bool {
         let record = &self.entries[index].record;
         let is_error = matches!(record.kind(), EventType::HookError | EventType::ActionError);
-        !is_error || (record.envelope.metadata.depth <= Limits::DEPTH && self.added < Limits::EVENTS)
+        !is_error || (record.envelope.metadata.depth <= Limits::DEPTH && self.lines[self.descent[index]].left() > 0)
     }
 
     /// What the hooks of an event ask for, in their order. A hook that fails is recorded and keeps nobody from running.
@@ -47,32 +49,48 @@ impl Deciding<'_, '_> {
                     let failed = payload::HookError { hook_name: hook.name.clone(), error, original_event };
                     self.caused_by(index);
                     self.emit(node, failed)?;
-                    self.added += 1;
+                    self.line().add(1);
                 }
             }
         }
         Ok(actions)
     }
 
-    /// Carries out one action. One that is refused is recorded, and the command still succeeds.
+    /// Carries out one action of a pure hook.
     fn act(&mut self, index: usize, action: &Action) -> Result<(), Refusal> {
         self.caused_by(index);
+        self.attempt(Ok(action.clone()), || (action.name().to_owned(), action.payload()))
+    }
+
+    /// Carries out what an effectful hook has asked for, as one step with the hook itself.
+    pub(super) fn act_on(&mut self, index: usize, request: &ActionRequest) -> Result<(), Refusal> {
+        let depth = self.entries[index].record.envelope.metadata.depth;
+        self.caused_by(index);
+        self.depth = depth;
+        self.attempt(request.parse(), || (request.kind.clone(), request.payload.clone()))
+    }
+
+    /// Carries an action out. One that is refused is recorded, and the command still succeeds.
+    fn attempt(
+        &mut self,
+        action: Result<Action, Refusal>,
+        said: impl FnOnce() -> (String, Value),
+    ) -> Result<(), Refusal> {
         let before = self.entries.len();
-        match self.perform(action) {
-            Ok(()) => {
-                self.added += if action.counts() { self.entries.len() - before } else { 0 };
+        let performed = action.and_then(|action| self.perform(&action).map(|()| action.counts()));
+        match performed {
+            Ok(counts) => {
+                let events = self.entries.len() - before;
+                self.line().add(if counts { events } else { 0 });
                 Ok(())
             }
             Err(refusal) if refusal.is_fatal() => Err(refusal),
             Err(refusal) => {
                 debug_assert_eq!(self.entries.len(), before, "a refused action leaves nothing behind");
-                let error = payload::ActionError {
-                    action_type: action.name().to_owned(),
-                    error: refusal.to_string(),
-                    payload: action.payload(),
-                };
-                self.added += 1;
-                self.emit(Node::System, error).map(drop)
+                let (action_type, payload) = said();
+                self.line().add(1);
+                self.emit(Node::System, payload::ActionError { action_type, error: refusal.to_string(), payload })
+                    .map(drop)
             }
         }
     }
@@ -81,12 +99,15 @@ impl Deciding<'_, '_> {
         if self.depth > Limits::DEPTH {
             return Err(Refusal::CascadeLimit { limit: format!("{} steps", Limits::DEPTH) });
         }
-        if action.counts() && self.added >= Limits::EVENTS {
+        if action.counts() && self.line().left() == 0 {
             return Err(Refusal::CascadeLimit { limit: format!("{} events", Limits::EVENTS) });
         }
         match action {
             Action::CreateTask(new) => self.create(new).map(drop),
-            Action::UpdateTask { task, action: TaskAction::Ready { after } } => self.make_ready(*task, *after),
+            Action::UpdateTask { task, action } => self.change_task(*task, action),
+            Action::ExecuteWorkflow { id } => {
+                Err(Refusal::invalid("the workflow", format!("`{id}` cannot run: this version runs no workflows")))
+            }
             Action::Log { node, event } if is_stateless(event.kind()) => {
                 if let Some(id) = node.task() {
                     self.task(id)?;
@@ -100,9 +121,31 @@ impl Deciding<'_, '_> {
     }
 }
 
+impl Deciding<'_, '_> {
+    fn change_task(&mut self, id: TaskId, action: &TaskAction) -> Result<(), Refusal> {
+        match action {
+            TaskAction::Ready { after } => self.make_ready(id, *after),
+            TaskAction::Start { context } => self.start(id, context),
+            TaskAction::Complete { result, artifacts } => self.complete(id, result.as_deref(), artifacts),
+            TaskAction::Block { reason, required_knowledge } => self.block(id, reason, required_knowledge),
+            TaskAction::Unblock => self.unblock(id),
+            TaskAction::Fail { reason } => self.fail(id, reason),
+            TaskAction::SetLabels(labels) => {
+                self.update(id, &TaskPatch { labels: Some(labels.clone()), ..TaskPatch::default() })
+            }
+            TaskAction::AddLabels(labels) => {
+                self.update(id, &TaskPatch { add_labels: labels.clone(), ..TaskPatch::default() })
+            }
+            TaskAction::RemoveLabels(labels) => {
+                self.update(id, &TaskPatch { remove_labels: labels.clone(), ..TaskPatch::default() })
+            }
+        }
+    }
+}
+
 /// An event as its hook's failure tells it. Positions are left out: those of a commit are not known before the store
 /// gives them, and the failure names its cause beside this.
-fn original(record: &Record) -> Value {
+pub(super) fn original(record: &Record) -> Value {
     let mut shown = to_value(record).expect("a record has string keys");
     shown.as_object_mut().expect("a record is an object").remove("seq");
     shown["metadata"].as_object_mut().expect("metadata is an object").remove("cause");

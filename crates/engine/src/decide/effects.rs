@@ -1,13 +1,14 @@
 //! Commands about work that is owed.
 
+use super::lineage::Line;
 use super::{Causing, Deciding};
 use crate::command::HookReport;
-use crate::debt::{Debt, Effect, HookOutcome, Recovery};
+use crate::debt::{Debt, Effect, HookClass, HookOutcome, Recovery, sibling};
 use crate::event::{Event, Node, payload};
 use crate::id::{DebtId, OwnerName};
 use crate::limits::{Limits, check_bytes, check_text};
 use crate::refusal::Refusal;
-use crate::session::Session;
+use crate::session::{Ending, Session, Verdict};
 use crate::view::View;
 
 impl Deciding<'_, '_> {
@@ -17,7 +18,13 @@ impl Deciding<'_, '_> {
             return Err(Refusal::IllegalEffect { debt: id, why: "has begun already" });
         }
         belongs_to(&debt, owner)?;
-        self.begin(&debt, owner)
+        self.begin(&debt, owner, None)
+    }
+
+    pub(super) fn retry_effect(&mut self, id: DebtId, owner: &OwnerName, after: &str) -> Result<(), Refusal> {
+        check_bytes("the failure", after, Limits::REASON)?;
+        let debt = self.begun(id, owner)?;
+        self.begin(&debt, owner, Some(after))
     }
 
     /// Says how it ended. Whoever was taken for dead meanwhile has no say any more.
@@ -27,24 +34,42 @@ impl Deciding<'_, '_> {
         if let Some(feedback) = &report.feedback {
             check_text("the feedback", feedback, Limits::FEEDBACK)?;
         }
+        let debt = self.begun(id, owner)?;
+        self.finish(&debt, report)?;
+        self.go_on_after(&debt, report)
+    }
+
+    /// A hook that its owner has begun.
+    fn begun(&self, id: DebtId, owner: &OwnerName) -> Result<Debt, Refusal> {
         let debt = self.owed(id)?;
         if debt.attempts == 0 {
             return Err(Refusal::IllegalEffect { debt: id, why: "has not begun" });
         }
         belongs_to(&debt, owner)?;
-        self.finish(&debt, report)?;
-        self.go_on_after(&debt, report.feedback.as_deref())
+        Ok(debt)
     }
 
     /// Lets the session of a hook go on, with what the hook has to say to its agent.
-    fn go_on_after(&mut self, debt: &Debt, feedback: Option<&str>) -> Result<(), Refusal> {
-        let Some(name) = &debt.session else { return Ok(()) };
-        let Some(session) = self.draft.session(name)? else { return Ok(()) };
-        if let (Some(text), None) = (feedback, session.ended()) {
-            let queued = payload::FeedbackQueued { source: hook_name(debt)?, text: text.to_owned() };
-            self.emit_of(debt, queued)?;
+    fn go_on_after(&mut self, debt: &Debt, report: &HookReport) -> Result<(), Refusal> {
+        let Some(session) = self.listener(debt)? else { return Ok(()) };
+        let hook = hook_name(debt)?;
+        self.because_of(debt);
+        if let (Some(text), None) = (&report.feedback, session.ended()) {
+            self.emit_of(debt, payload::FeedbackQueued { source: hook.clone(), text: text.clone() })?;
         }
-        self.advance(name)
+        if asks_for_a_person(debt, report.outcome) && session.ended().is_none() && session.stopping.is_none() {
+            let reason = Some(match &report.message {
+                Some(message) => format!("`{hook}` asks for a person: {message}"),
+                None => format!("`{hook}` asks for a person"),
+            });
+            self.emit_of(debt, payload::SessionStopping { ending: Ending::Escalated, reason })?;
+        }
+        self.advance(&session.name)
+    }
+
+    /// The session that hears what a hook has to say.
+    fn listener(&self, debt: &Debt) -> Result<Option<Session>, Refusal> {
+        Ok(debt.session.as_ref().map(|name| self.draft.session(name)).transpose()?.flatten())
     }
 
     /// Ends a hook that never began, because nobody waits for it any more.
@@ -62,7 +87,7 @@ impl Deciding<'_, '_> {
             _ if self.is_in_vain(&debt)? => self.interrupt(&debt),
             Recovery::Record(_) => self.interrupt(&debt),
             Recovery::Run | Recovery::RunAgain | Recovery::LookThenAct | Recovery::SendAgain => {
-                self.begin(&debt, owner)
+                self.begin(&debt, owner, None)
             }
         }
     }
@@ -89,8 +114,9 @@ impl Deciding<'_, '_> {
 
     /// Records that a hook was interrupted and will not run again.
     fn interrupt(&mut self, debt: &Debt) -> Result<(), Refusal> {
-        self.finish(debt, &HookOutcome::Interrupted.into())?;
-        self.go_on_after(debt, None)
+        let report = HookOutcome::Interrupted.into();
+        self.finish(debt, &report)?;
+        self.go_on_after(debt, &report)
     }
 
     /// What a debt leads to lies as deep as the debt.
@@ -108,22 +134,32 @@ impl Deciding<'_, '_> {
         self.draft.debt(id)?.ok_or(Refusal::UnknownDebt(id))
     }
 
-    fn begin(&mut self, debt: &Debt, owner: &OwnerName) -> Result<(), Refusal> {
+    fn begin(&mut self, debt: &Debt, owner: &OwnerName, after: Option<&str>) -> Result<(), Refusal> {
         let hook = hook_name(debt)?;
         self.because_of(debt);
-        let started = payload::HookStarted { debt: debt.id, hook, owner: owner.clone(), attempt: debt.attempts + 1 };
-        self.emit_of(debt, started)
+        let (owner, attempt, after) = (owner.clone(), debt.attempts + 1, after.map(str::to_owned));
+        self.emit_of(debt, payload::HookStarted { debt: debt.id, hook, owner, attempt, after })
     }
 
     fn finish(&mut self, debt: &Debt, report: &HookReport) -> Result<(), Refusal> {
         let hook = hook_name(debt)?;
         let HookReport { outcome, message, record, took, actions, .. } = report.clone();
         let duration_ms = took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+        let is_last = sibling(&self.draft, debt)?.is_none();
+        self.begin_line(Line::ending(debt));
         self.because_of(debt);
-        self.emit_of(
-            debt,
-            payload::HookFinished { debt: debt.id, hook, outcome, message, duration_ms, record, actions },
-        )
+        let heard = self.listener(debt)?.is_some_and(|session| session.ended().is_none());
+        let feedback = report.feedback.clone().filter(|_| !heard);
+        let (id, wanted) = (debt.id, actions.clone());
+        let finished =
+            payload::HookFinished { debt: id, hook, outcome, message, feedback, duration_ms, record, actions };
+        self.emit_of(debt, finished)?;
+        if !is_last {
+            return Ok(());
+        }
+        let finished = self.entries.len() - 1;
+        self.place = debt.session.clone().map(|session| (session, debt.iteration));
+        debt.carried.iter().chain(&wanted).try_for_each(|request| self.act_on(finished, request))
     }
 }
 
@@ -132,6 +168,12 @@ fn belongs_to(debt: &Debt, owner: &OwnerName) -> Result<(), Refusal> {
         return Ok(());
     }
     Err(Refusal::IllegalEffect { debt: debt.id, why: "is somebody else's" })
+}
+
+/// Whether a hook that judges no turn wants the session to end for a person.
+fn asks_for_a_person(debt: &Debt, outcome: HookOutcome) -> bool {
+    let Effect::Hook(hook) = &debt.effect else { return false };
+    hook.class != HookClass::Gate && Verdict::of(outcome, hook.on_failure) == Verdict::Escalate
 }
 
 /// Turns are begun and ended with their iteration, not by the commands for hooks.

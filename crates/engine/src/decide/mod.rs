@@ -10,6 +10,8 @@
 mod cascade;
 mod edges;
 mod effects;
+mod lineage;
+mod owing;
 mod sessions;
 mod tasks;
 mod turns;
@@ -17,16 +19,16 @@ mod turns;
 use std::collections::BTreeMap;
 
 use crate::command::{Authority, Command, Origin};
-use crate::debt::{Owed, OwedHook};
 use crate::draft::Draft;
 use crate::event::{Cause, Envelope, Event, EventType, Metadata, Node, Record, payload};
-use crate::id::{Digest, OwnerName, RunId, Seq, SessionName, TaskId};
-use crate::limits::Limits;
+use crate::id::{Digest, RunId, Seq, SessionName, TaskId};
 use crate::moves::Move;
 use crate::refusal::Refusal;
 use crate::registry::Registry;
 use crate::task::Task;
 use crate::view::{Change, Looked, Scope, View};
+use lineage::Line;
+pub use owing::{Effects, Planned, PlannedFor, Trusted};
 
 /// What a project's configuration means to the engine.
 #[derive(Debug, Clone, Default)]
@@ -35,16 +37,6 @@ pub struct Rules {
     pub registry: Registry,
     /// The hooks that are owed after it.
     pub effects: Option<Effects>,
-}
-
-/// Which effectful hooks each event makes owed.
-#[derive(Debug, Clone)]
-pub struct Effects {
-    /// The configuration that they come from, as it was read.
-    pub config: String,
-    /// Whoever appends the event, and so owes its hooks.
-    pub owner: OwnerName,
-    pub hooks: BTreeMap<EventType, Vec<OwedHook>>,
 }
 
 /// Events that are decided but not yet in a log.
@@ -84,7 +76,12 @@ pub fn decide<'v>(
 ) -> Result<Decided<'v>, Refusal> {
     let mut deciding = Deciding::new(view, rules, origin)?;
     deciding.command(command)?;
+    if origin.via.is_some() {
+        let events = deciding.entries.len();
+        deciding.line().add(events);
+    }
     deciding.run_hooks()?;
+    deciding.share_out();
     Ok(Decided { draft: deciding.draft, entries: deciding.entries })
 }
 
@@ -104,8 +101,14 @@ struct Deciding<'v, 'r> {
     /// What led to what is being decided now.
     cause: Option<Causing>,
     depth: u8,
-    /// How many events hooks have added that count.
-    added: usize,
+    /// The depth of the command itself: above 0 where a hook gives it.
+    base: u8,
+    lines: Vec<Line>,
+    /// The line that what is being decided now belongs to, and those of the entries.
+    line: usize,
+    descent: Vec<usize>,
+    /// The session that events belong to which name none themselves.
+    place: Option<(SessionName, Option<u32>)>,
     /// The turn that the command comes from, if its session is known.
     turn: Option<RunId>,
     /// The configuration that owed hooks come from, once it is known to be recorded.
@@ -119,8 +122,28 @@ impl<'v, 'r> Deciding<'v, 'r> {
             Some(run) => draft.session(&run.session)?.map(|_| run.clone()),
             None => None,
         };
-        let entries = Vec::new();
-        Ok(Self { draft, rules, origin, entries, cause: None, depth: 0, added: 0, turn, owed_under: None })
+        let mut place = turn.clone().map(|run| (run.session, Some(run.iteration)));
+        let (mut line, mut cause, mut base) = (Line::begun(), None, 0);
+        if let Some(id) = origin.via {
+            let debt = draft.debt(id)?.filter(|debt| debt.attempts > 0).ok_or(Refusal::UnknownDebt(id))?;
+            (line, cause, base) = (Line::inside(&debt)?, Some(Causing::At(id.seq)), debt.depth);
+            place = debt.session.map(|session| (session, debt.iteration));
+        }
+        Ok(Self {
+            draft,
+            rules,
+            origin,
+            entries: Vec::new(),
+            cause,
+            depth: base,
+            base,
+            lines: vec![line],
+            line: 0,
+            descent: Vec::new(),
+            place,
+            turn,
+            owed_under: None,
+        })
     }
 
     fn command(&mut self, command: &Command) -> Result<(), Refusal> {
@@ -150,6 +173,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::FailTurn { run, error } => self.fail_turn(run, error),
             C::InterruptTurn { run } => self.interrupt_turn(run),
             C::BeginEffect { debt, owner } => self.begin_effect(*debt, owner),
+            C::RetryEffect { debt, owner, after } => self.retry_effect(*debt, owner, after),
             C::FinishEffect { debt, owner, report } => self.finish_effect(*debt, owner, report),
             C::RecoverEffect { debt, dead, owner } => self.recover_effect(*debt, dead, owner),
         }
@@ -158,13 +182,13 @@ impl<'v, 'r> Deciding<'v, 'r> {
     fn caused_by(&mut self, index: usize) {
         self.cause = Some(Causing::Entry(index));
         self.depth = self.entries[index].record.envelope.metadata.depth.saturating_add(1);
+        self.line = self.descent[index];
     }
 
     /// Adds an event, and answers its position.
     fn emit(&mut self, node: Node, event: impl Into<Event>) -> Result<Seq, Refusal> {
-        let run = self.turn.clone();
-        let (session, iteration) = run.map(|run| (run.session, run.iteration)).unzip();
-        self.emit_in(node, session, iteration, event.into())
+        let (session, iteration) = self.place.clone().unzip();
+        self.emit_in(node, session, iteration.flatten(), event.into())
     }
 
     /// Adds an event of a session.
@@ -175,62 +199,30 @@ impl<'v, 'r> Deciding<'v, 'r> {
         iteration: Option<u32>,
         event: Event,
     ) -> Result<Seq, Refusal> {
-        let owes = self.owed_by(event.kind(), session.as_ref())?;
+        let metadata = Metadata {
+            triggered_by: self.origin.by.clone(),
+            cause: None,
+            depth: self.depth,
+            via: self.origin.via,
+            forced: self.forced(),
+            owes: None,
+        };
+        let mut envelope = Envelope { timestamp: self.origin.at, node, session, iteration, event, metadata };
+        let too_far = self.owe(&mut envelope)?;
+        // After the configuration that it may have had to record.
         let seq = self.draft.head()?.next();
-        let cause = self.cause.map(|cause| match cause {
+        envelope.metadata.cause = self.cause.map(|cause| match cause {
             Causing::Entry(index) => Cause::Back(u32::try_from(self.entries.len() - index).expect("a commit is small")),
             Causing::At(seq) => Cause::At(seq),
         });
-        let metadata =
-            Metadata { triggered_by: self.origin.by.clone(), cause, depth: self.depth, forced: self.forced(), owes };
-        let envelope = Envelope { timestamp: self.origin.at, node, session, iteration, event, metadata };
         let record = Record { seq, envelope };
         let previous = self.draft.apply(record.seq, &record.envelope)?;
         self.entries.push(Entry { record, previous });
+        self.descent.push(self.line);
+        if let Some(too_far) = too_far {
+            self.record_too_far(&too_far)?;
+        }
         Ok(seq)
-    }
-
-    /// The effectful hooks of an event. The configuration that they come from is recorded before it is named, and so
-    /// that record itself can owe none; beyond the bound on depth nothing is owed any more.
-    fn owed_by(&mut self, event: EventType, session: Option<&SessionName>) -> Result<Option<Owed>, Refusal> {
-        if event == EventType::ConfigRecorded || self.depth >= Limits::DEPTH {
-            return Ok(None);
-        }
-        let Some(effects) = &self.rules.effects else { return Ok(None) };
-        let Some(hooks) = effects.hooks.get(&event).filter(|hooks| !hooks.is_empty()) else { return Ok(None) };
-        if self.would_be_skipped(event, session, &effects.owner)? {
-            return Ok(None);
-        }
-        let config = match self.owed_under {
-            Some(config) => config,
-            None => self.record_config(&effects.config)?,
-        };
-        self.owed_under = Some(config);
-        Ok(Some(Owed { config, owner: effects.owner.clone(), hooks: hooks.clone() }))
-    }
-
-    /// Whether the loop would skip the hooks of this event as soon as they are owed, in this very commit, where they
-    /// cannot be named yet. A session that is about to end waits for no more hooks but those of its end.
-    fn would_be_skipped(
-        &self,
-        event: EventType,
-        session: Option<&SessionName>,
-        owner: &OwnerName,
-    ) -> Result<bool, Refusal> {
-        let Some(session) = session.map(|name| self.draft.session(name)).transpose()?.flatten() else {
-            return Ok(false);
-        };
-        let stopping = session.stopping.is_some() || event == EventType::SessionStopping;
-        let ended = session.ended().is_some() || event == EventType::SessionEnded;
-        Ok(stopping && !ended && session.owner == *owner)
-    }
-
-    fn record_config(&mut self, text: &str) -> Result<Digest, Refusal> {
-        let digest = Digest::of(text.as_bytes());
-        if self.draft.config(digest)?.is_none() {
-            self.emit_in(Node::System, None, None, payload::ConfigRecorded { digest, text: text.to_owned() }.into())?;
-        }
-        Ok(digest)
     }
 
     fn task(&self, id: TaskId) -> Result<Task, Refusal> {
@@ -239,7 +231,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
 
     /// Whether an override was asked for. What hooks lead to is never forced.
     fn forced(&self) -> bool {
-        self.depth == 0 && self.origin.authority == Authority::Forced
+        self.depth <= self.base && self.origin.authority == Authority::Forced
     }
 
     /// The task, if it may make the move that this event stands for, and whoever asks may make it.
@@ -262,7 +254,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
     /// While somebody holds a task, nobody else moves it.
     fn may_touch(&self, task: &Task) -> Result<(), Refusal> {
         match (&task.lease, self.origin.authority) {
-            _ if self.depth > 0 => Ok(()),
+            _ if self.depth > self.base => Ok(()),
             (_, Authority::Forced) | (None, Authority::Person) => Ok(()),
             (Some(lease), Authority::Holder(epoch)) if lease.epoch == epoch => Ok(()),
             (lease, Authority::Holder(epoch)) => {

@@ -1,5 +1,6 @@
 //! Commands about sessions, and how a session goes on by itself.
 
+use super::lineage::Line;
 use super::{Causing, Deciding};
 use crate::command::NewSession;
 use crate::event::{Event, Node, payload};
@@ -76,10 +77,13 @@ impl Deciding<'_, '_> {
 
     /// Decides what follows, until something outside has to happen.
     pub(super) fn advance(&mut self, name: &SessionName) -> Result<(), Refusal> {
+        self.begin_line(Line::begun());
+        let line = self.line;
         loop {
             // However it came about, what the loop does is as near to a person's command as its beginning.
             self.cause = self.entries.len().checked_sub(1).map(Causing::Entry);
             self.depth = 0;
+            self.line = line;
             let session = self.session(name)?;
             match session.step() {
                 Step::Wait(_) => return Ok(()),

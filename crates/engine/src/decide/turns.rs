@@ -19,7 +19,9 @@ impl Deciding<'_, '_> {
             self.emit_session(&session, payload::FeedbackDelivered { run: run.clone(), feedback })?;
         }
         match turn.purpose {
-            Purpose::Delivery(_) => self.emit_session(&session, payload::DeliveryFinished { run, output })?,
+            Purpose::Delivery(_) | Purpose::Recovery => {
+                self.emit_session(&session, payload::DeliveryFinished { run, output })?
+            }
             Purpose::Work | Purpose::SendBack => {
                 self.emit_session(&session, payload::TurnFinished { run: run.clone(), output, leaky, record })?;
                 if let Some(promise) = promise {
@@ -35,7 +37,9 @@ impl Deciding<'_, '_> {
         let (session, turn) = self.reported(run)?;
         let (run, error) = (run.clone(), error.to_owned());
         match turn.purpose {
-            Purpose::Delivery(_) => self.emit_session(&session, payload::DeliveryFailed { run, error })?,
+            Purpose::Delivery(_) | Purpose::Recovery => {
+                self.emit_session(&session, payload::DeliveryFailed { run, error })?
+            }
             Purpose::Work | Purpose::SendBack => {
                 self.emit_session(&session, payload::IterationFailed { run, error })?;
             }
@@ -47,7 +51,9 @@ impl Deciding<'_, '_> {
         let (session, turn) = self.reported(run)?;
         let run = run.clone();
         match turn.purpose {
-            Purpose::Delivery(_) => self.emit_session(&session, payload::DeliveryInterrupted { run })?,
+            Purpose::Delivery(_) | Purpose::Recovery => {
+                self.emit_session(&session, payload::DeliveryInterrupted { run })?
+            }
             Purpose::Work | Purpose::SendBack => {
                 self.emit_session(&session, payload::IterationInterrupted { run })?;
             }
@@ -64,7 +70,7 @@ impl Deciding<'_, '_> {
 
     /// The turn that the command comes from. One that is over has no say any more.
     pub(super) fn running_turn(&self) -> Result<Option<RunId>, Refusal> {
-        let Some(run) = self.turn.clone().filter(|_| self.depth == 0) else { return Ok(None) };
+        let Some(run) = self.turn.clone().filter(|_| self.depth <= self.base) else { return Ok(None) };
         self.turn(&run).map(|_| Some(run))
     }
 

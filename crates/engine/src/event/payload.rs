@@ -213,8 +213,11 @@ payloads! {
         debt: DebtId,
         hook: String,
         owner: OwnerName,
-        /// Above 1 only where an interrupted run is made good.
+        /// Above 1 where an interrupted run is made good, or a failed one is tried again.
         attempt: u32,
+        /// How the attempt before it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<String>,
     }
     HookFinished {
         debt: DebtId,
@@ -222,6 +225,9 @@ payloads! {
         outcome: HookOutcome,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
+        /// What it would have told the agent, where no session is there to hear it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        feedback: Option<String>,
         /// How long it ran, where it did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         duration_ms: Option<u64>,

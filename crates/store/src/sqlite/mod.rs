@@ -382,7 +382,7 @@ mod tests {
 
     fn add(store: &mut Sqlite, goal: &str) -> Result<Vec<Record>, ExecuteError> {
         let at = Timestamp::from_millis(0);
-        let origin = Origin { by: "ada".to_owned(), at, authority: Authority::Person, run: None };
+        let origin = Origin { by: "ada".to_owned(), at, authority: Authority::Person, run: None, via: None };
         let task = Command::CreateTask(NewTask { goal: goal.to_owned(), ..NewTask::default() });
         store.execute(&Rules::default(), &origin, &task, 7)
     }
@@ -431,8 +431,13 @@ mod tests {
         // The events can be written, the rows cannot.
         let refusing = "DROP TABLE sessions; CREATE TABLE sessions (name TEXT, row TEXT CHECK (0))";
         store.connection.execute_batch(refusing).unwrap();
-        let origin =
-            Origin { by: "ada".to_owned(), at: Timestamp::from_millis(0), authority: Authority::Forced, run: None };
+        let origin = Origin {
+            by: "ada".to_owned(),
+            at: Timestamp::from_millis(0),
+            authority: Authority::Forced,
+            run: None,
+            via: None,
+        };
         let start = Command::StartSession(NewSession {
             name: "main".parse().unwrap(),
             task: None,

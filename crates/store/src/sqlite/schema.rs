@@ -224,7 +224,7 @@ mod tests {
 
     fn add(store: &mut Sqlite, tasks: u128) {
         let at = Timestamp::from_millis(0);
-        let origin = Origin { by: "ada".to_owned(), at, authority: Authority::Person, run: None };
+        let origin = Origin { by: "ada".to_owned(), at, authority: Authority::Person, run: None, via: None };
         for number in 0..tasks {
             let task = Command::CreateTask(NewTask { goal: format!("task {number}"), ..NewTask::default() });
             store.execute(&Rules::default(), &origin, &task, number).unwrap();

@@ -125,7 +125,7 @@ mod tests {
         let path = directory.path().join("windlass.db");
         let mut store = Sqlite::create(&path, Lifetime::Service).unwrap();
         let at = Timestamp::from_millis(0);
-        let origin = Origin { by: "ada".to_owned(), at, authority: Authority::Person, run: None };
+        let origin = Origin { by: "ada".to_owned(), at, authority: Authority::Person, run: None, via: None };
         let task = Command::CreateTask(NewTask { goal: "one".to_owned(), ..NewTask::default() });
         for nonce in 0..5 {
             store.execute(&Rules::default(), &origin, &task, nonce).unwrap();

@@ -13,7 +13,7 @@ use windlass_engine::{
 use windlass_store::{Filter, Lifetime, Sqlite, Store};
 
 pub fn origin() -> Origin {
-    Origin { by: "ada".to_owned(), at: morning(), authority: Authority::Person, run: None }
+    Origin { by: "ada".to_owned(), at: morning(), authority: Authority::Person, run: None, via: None }
 }
 
 pub fn holder(epoch: u64) -> Origin {

@@ -150,6 +150,7 @@ impl<'o> Progress<'o> {
             many => format!("{many} pieces of feedback"),
         };
         let what = match started.purpose {
+            Purpose::Recovery => "a recovery with",
             Purpose::Delivery(_) => "final delivery of",
             Purpose::Work | Purpose::SendBack => "the agent gets",
         };

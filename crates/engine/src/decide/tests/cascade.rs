@@ -14,6 +14,9 @@ use crate::limits::Limits;
 use crate::registry::{Hook, HookFault};
 use crate::view::View;
 
+/// The bound as the length of a list.
+const EVENTS: usize = Limits::EVENTS as usize;
+
 type Answer = Result<Vec<Action>, HookFault>;
 type Handle = fn(&Record, &dyn View) -> Answer;
 
@@ -159,11 +162,11 @@ fn a_cascade_ends_after_so_many_steps() {
 #[test]
 fn a_cascade_ends_after_so_many_events() {
     fn floods(record: &Record, _: &dyn View) -> Answer {
-        Ok(vec![note(record.envelope.node); Limits::EVENTS + 3])
+        Ok(vec![note(record.envelope.node); EVENTS + 3])
     }
     let mut project = Script::after(rules([("floods", &[EventType::TaskStarted], floods)]), "add one");
     let answered = project.run("start T1");
-    assert_eq!(answered.iter().filter(|line| line.contains("suggestion")).count(), Limits::EVENTS);
+    assert_eq!(answered.iter().filter(|line| line.contains("suggestion")).count(), EVENTS);
     let errors: Vec<_> = answered.iter().filter(|line| line.contains("error")).collect();
     assert_eq!(errors, ["system action_error log: a cascade of hooks may make 256 events; the rest is refused"; 3]);
 }
@@ -192,7 +195,7 @@ fn a_hook_for_errors_that_asks_for_the_impossible_comes_to_an_end() {
     let rules = rules([("insists", &[EventType::TaskStarted, EventType::ActionError], insists)]);
     let mut project = Script::after(rules, "add one");
     let answered = project.run("start T1");
-    assert!(answered.len() <= Limits::EVENTS * 11, "{} events", answered.len());
+    assert!(answered.len() <= EVENTS * 11, "{} events", answered.len());
 }
 
 #[test]
@@ -204,5 +207,5 @@ fn echoes_of_a_satisfied_dependency_come_to_an_end() {
     let rules = rules([("echoes", &[EventType::DependencySatisfied], echoes)]);
     let mut project = Script::after(rules, "add one\nadd two after=T1");
     let answered = project.run("complete T1");
-    assert!(answered.len() <= Limits::EVENTS * 11, "{} events", answered.len());
+    assert!(answered.len() <= EVENTS * 11, "{} events", answered.len());
 }

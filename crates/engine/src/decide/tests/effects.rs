@@ -9,9 +9,9 @@ use crate::view::View;
 
 /// Starting a task, or a turn, makes one hook owed by `w1`.
 fn owing(class: HookClass, on_failure: OnFailure) -> Rules {
-    let hook = OwedHook { hook: "push".to_owned(), point: "somewhere".to_owned(), class, on_failure };
-    let hooks = [EventType::TaskStarted, EventType::TurnStarted].map(|event| (event, vec![hook.clone()])).into();
-    let effects = Effects { config: "hooks: {}".to_owned(), owner: "w1".parse().unwrap(), hooks };
+    let hook = OwedHook { hook: "push".to_owned(), point: "somewhere".to_owned(), class, on_failure, send_backs: None };
+    let hooks = [EventType::TaskStarted, EventType::TurnStarted].map(|event| (event, vec![hook.clone()]));
+    let effects = Effects::of("hooks: {}", "w1".parse().unwrap(), hooks);
     Rules { effects: Some(effects), ..default_rules() }
 }
 
@@ -171,9 +171,10 @@ fn hooks_that_owe_themselves_come_to_an_end() {
         point: "hook_finished".to_owned(),
         class: HookClass::Other,
         on_failure: OnFailure::Ignore,
+        send_backs: None,
     };
-    let hooks = [EventType::TaskStarted, EventType::HookFinished].map(|event| (event, vec![hook.clone()])).into();
-    let effects = Effects { config: "hooks: {}".to_owned(), owner: "w1".parse().unwrap(), hooks };
+    let hooks = [EventType::TaskStarted, EventType::HookFinished].map(|event| (event, vec![hook.clone()]));
+    let effects = Effects::of("hooks: {}", "w1".parse().unwrap(), hooks);
     let mut project = Script::after(Rules { effects: Some(effects), ..default_rules() }, "add one\nstart T1");
     let mut runs = 0;
     while let Some(debt) = project.memory.owed(None).unwrap() {

@@ -115,9 +115,10 @@ fn check_in_session(bound: usize, script: &str, command: impl Fn(&Script, usize)
             point: "pre_iteration".to_owned(),
             class: HookClass::Other,
             on_failure: OnFailure::Ignore,
+            send_backs: None,
         };
-        let hooks = [(EventType::IterationStarted, vec![hook])].into();
-        let effects = Effects { config: String::new(), owner: "w1".parse().unwrap(), hooks };
+        let hooks = [(EventType::IterationStarted, vec![hook])];
+        let effects = Effects::of("", "w1".parse().unwrap(), hooks);
         let mut project = Script::after(Rules { effects: Some(effects), ..default_rules() }, script);
         let command = command(&project, size);
         let answer = project.ask(&command);

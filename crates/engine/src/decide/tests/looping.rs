@@ -20,12 +20,11 @@ pub(super) fn hooks(hooks: &[&str]) -> Rules {
             "bye" => (EventType::SessionEnded, "session_end", HookClass::Other, OnFailure::Ignore),
             hook => panic!("no hook is called `{hook}`"),
         };
-        (event, OwedHook { hook: hook.to_owned(), point: point.to_owned(), class, on_failure })
+        (event, OwedHook { hook: hook.to_owned(), point: point.to_owned(), class, on_failure, send_backs: None })
     };
-    let mut effects =
-        Effects { config: super::script::CONFIG.to_owned(), owner: "w1".parse().unwrap(), hooks: [].into() };
+    let mut effects = Effects::of(super::script::CONFIG, "w1".parse().unwrap(), []);
     for (event, hook) in hooks.iter().map(|hook| owed(hook)) {
-        effects.hooks.entry(event).or_default().push(hook);
+        effects.hooks.entry(event).or_default().push(hook.into());
     }
     Rules { effects: Some(effects), ..default_rules() }
 }

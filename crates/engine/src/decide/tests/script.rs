@@ -104,7 +104,7 @@ impl Script {
         run: Option<RunId>,
         command: &Command,
     ) -> Result<Vec<Record>, Refusal> {
-        let origin = Origin { by: "ada".to_owned(), at: self.now, authority, run };
+        let origin = Origin { by: "ada".to_owned(), at: self.now, authority, run, via: None };
         let (entries, _) = decide(&self.memory, &self.rules, &origin, command)?.into_parts();
         let records: Vec<Record> = entries.into_iter().map(|entry| entry.record).collect();
         records.iter().for_each(|record| self.memory.apply(record).unwrap());
@@ -364,6 +364,7 @@ impl Script {
                 let purpose = match &started.purpose {
                     Purpose::Work => "to work",
                     Purpose::SendBack => "sent back",
+                    Purpose::Recovery => "to recover",
                     Purpose::Delivery(_) => "to listen",
                 };
                 format!("{} {purpose}{}", turn(&started.run), self.heard(name))

@@ -180,9 +180,10 @@ fn owing(config: &str, event: EventType) -> Rules {
         point: event.name().to_owned(),
         class: HookClass::Other,
         on_failure: OnFailure::Ignore,
+        send_backs: None,
     };
-    let hooks = [(event, vec![hook])].into();
-    let effects = Effects { config: config.to_owned(), owner: "w1".parse().unwrap(), hooks };
+    let hooks = [(event, vec![hook])];
+    let effects = Effects::of(config, "w1".parse().unwrap(), hooks);
     Rules { effects: Some(effects), ..default_rules() }
 }
 

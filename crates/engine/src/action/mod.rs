@@ -1,27 +1,57 @@
 //! What a hook asks the engine to do.
 
-use serde::{Deserialize, Serialize};
+mod request;
+
 use serde_json::{Value, json};
 
 use crate::command::NewTask;
 use crate::event::{Event, EventType, Node};
 use crate::id::TaskId;
 
-/// An action as a hook's answer words it: nobody has looked yet whether it can be carried out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ActionRequest {
-    #[serde(rename = "type")]
-    pub kind: String,
-    #[serde(default)]
-    pub payload: Value,
-}
+pub use request::ActionRequest;
 
 /// A change to a task that a hook may ask for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskAction {
     /// Nothing is in its way any more, perhaps because this task was completed.
-    Ready { after: Option<TaskId> },
+    Ready {
+        after: Option<TaskId>,
+    },
+    Start {
+        context: Value,
+    },
+    Complete {
+        result: Option<String>,
+        artifacts: Vec<String>,
+    },
+    Block {
+        reason: String,
+        required_knowledge: Vec<String>,
+    },
+    Unblock,
+    Fail {
+        reason: String,
+    },
+    /// These instead of the present ones.
+    SetLabels(Vec<String>),
+    AddLabels(Vec<String>),
+    RemoveLabels(Vec<String>),
+}
+
+impl TaskAction {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Ready { .. } => "ready",
+            Self::Start { .. } => "start",
+            Self::Complete { .. } => "complete",
+            Self::Block { .. } => "block",
+            Self::Unblock => "unblock",
+            Self::Fail { .. } => "fail",
+            Self::SetLabels(_) => "set_labels",
+            Self::AddLabels(_) => "add_labels",
+            Self::RemoveLabels(_) => "remove_labels",
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +60,9 @@ pub enum Action {
     UpdateTask {
         task: TaskId,
         action: TaskAction,
+    },
+    ExecuteWorkflow {
+        id: String,
     },
     /// Adds an event that bears no state.
     Log {
@@ -43,6 +76,7 @@ impl Action {
         match self {
             Self::CreateTask(_) => "create_task",
             Self::UpdateTask { .. } => "update_task",
+            Self::ExecuteWorkflow { .. } => "execute_workflow",
             Self::Log { .. } => "log",
         }
     }
@@ -57,7 +91,8 @@ impl Action {
                 "priority": new.priority,
                 "parentTaskId": new.parent,
             }),
-            Self::UpdateTask { task, action: TaskAction::Ready { .. } } => json!({"taskId": task, "action": "ready"}),
+            Self::UpdateTask { task, action } => json!({"taskId": task, "action": action.name()}),
+            Self::ExecuteWorkflow { id } => json!({"workflowId": id}),
             Self::Log { node, event } => json!({"type": event.kind(), "nodeId": node, "data": event}),
         }
     }

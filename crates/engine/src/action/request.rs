@@ -1,0 +1,176 @@
+//! Actions as a hook's answer words them.
+//!
+//! Names are read in camelCase and in snake_case, with `-` as well; what is not known is passed over, what is of the wrong
+//! type is refused. Nobody has looked yet whether the action can be carried out: that is for `decide`.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Action, TaskAction};
+use crate::command::NewTask;
+use crate::event::{Event, Node};
+use crate::id::TaskId;
+use crate::refusal::Refusal;
+use crate::task::Priority;
+
+/// An action that nobody has looked at yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ActionRequest {
+    #[serde(rename = "type")]
+    pub kind: String,
+    #[serde(default)]
+    pub payload: Value,
+}
+
+const TYPES: &str = "create_task, update_task, execute_workflow or log";
+const CHANGES: &str = "start, complete, block, unblock, ready, fail, set_labels, add_labels or remove_labels";
+
+impl ActionRequest {
+    /// What is asked for.
+    pub(crate) fn parse(&self) -> Result<Action, Refusal> {
+        let fields = Fields::of(&self.payload)?;
+        match snake_case(&self.kind).as_str() {
+            "create_task" => fields.new_task().map(Action::CreateTask),
+            "update_task" => fields.task_change(),
+            "execute_workflow" => Ok(Action::ExecuteWorkflow { id: fields.needed_text("workflow_id")? }),
+            "log" => fields.event(),
+            _ => Err(Refusal::invalid("the action", format!("`{}` is not known; it is one of {TYPES}", self.kind))),
+        }
+    }
+}
+
+/// The payload of an action, by names in snake case.
+struct Fields<'a>(&'a Map<String, Value>);
+
+impl<'a> Fields<'a> {
+    fn of(payload: &'a Value) -> Result<Self, Refusal> {
+        match payload {
+            Value::Object(fields) => Ok(Self(fields)),
+            other => Err(wrong("payload", "an object", other)),
+        }
+    }
+
+    fn new_task(&self) -> Result<NewTask, Refusal> {
+        let depends_on = self.texts(&["depends_on", "dependencies"])?.unwrap_or_default();
+        Ok(NewTask {
+            goal: self.needed_text("goal")?,
+            body: self.text(&["body", "description"])?,
+            deliverables: self.texts(&["deliverables", "desired_deliverables"])?.unwrap_or_default(),
+            labels: self.texts(&["labels"])?.unwrap_or_default(),
+            priority: self.priority()?,
+            kind: self.text(&["type", "kind"])?.map(|kind| parsed("type", &kind)).transpose()?,
+            depends_on: depends_on.iter().map(|id| parsed("depends_on", id)).collect::<Result<_, _>>()?,
+            parent: self.text(&["parent_task_id", "parent_id", "parent"])?.map(|id| task_id(&id)).transpose()?,
+        })
+    }
+
+    fn task_change(&self) -> Result<Action, Refusal> {
+        let task = task_id(&self.needed_text("task_id")?)?;
+        let wanted = self.needed_text("action")?;
+        let nothing = Value::Object(Map::new());
+        let inner = Fields::of(self.value("payload").unwrap_or(&nothing))?;
+        // What an action needs may stand beside its name, or in a payload of its own.
+        let text = |names: &[&str]| Ok::<_, Refusal>(inner.text(names)?.or(self.text(names)?));
+        let texts = |names: &[&str]| Ok::<_, Refusal>(inner.texts(names)?.or(self.texts(names)?));
+        let reason = || text(&["reason"])?.ok_or_else(|| missing("reason"));
+        let labels = || texts(&["labels"])?.ok_or_else(|| missing("labels"));
+        let action = match snake_case(&wanted).as_str() {
+            "ready" | "transition_to_ready" => TaskAction::Ready { after: None },
+            "start" => TaskAction::Start { context: inner.value("context").cloned().unwrap_or_default() },
+            "complete" => TaskAction::Complete {
+                result: text(&["result"])?,
+                artifacts: texts(&["artifacts"])?.unwrap_or_default(),
+            },
+            "block" => TaskAction::Block {
+                reason: reason()?,
+                required_knowledge: texts(&["required_knowledge", "needs"])?.unwrap_or_default(),
+            },
+            "unblock" => TaskAction::Unblock,
+            "fail" => TaskAction::Fail { reason: reason()? },
+            "set_labels" => TaskAction::SetLabels(labels()?),
+            "add_labels" => TaskAction::AddLabels(labels()?),
+            "remove_labels" => TaskAction::RemoveLabels(labels()?),
+            _ => return Err(Refusal::invalid("`action`", format!("`{wanted}` is not known; it is one of {CHANGES}"))),
+        };
+        Ok(Action::UpdateTask { task, action })
+    }
+
+    fn event(&self) -> Result<Action, Refusal> {
+        let kind = parsed("type", &self.needed_text("type")?)?;
+        let node = self.text(&["node_id"])?.map_or(Ok(Node::System), |node| parsed("node_id", &node))?;
+        let data = self.value("data").cloned().unwrap_or_else(|| Value::Object(Map::new()));
+        let event = Event::read(kind, &data).map_err(|error| Refusal::invalid("`data`", format!("{error}")))?;
+        Ok(Action::Log { node, event })
+    }
+
+    fn priority(&self) -> Result<Priority, Refusal> {
+        match self.value("priority") {
+            None => Ok(Priority::default()),
+            Some(Value::Number(number)) => parsed("priority", &number.to_string()),
+            Some(other) => Err(wrong("priority", "a number from 0 to 4", other)),
+        }
+    }
+
+    /// A field in whichever spelling; one that is null is not there.
+    fn value(&self, name: &str) -> Option<&'a Value> {
+        let found = self.0.iter().find(|(key, _)| snake_case(key) == name);
+        found.map(|(_, value)| value).filter(|value| !value.is_null())
+    }
+
+    fn text(&self, names: &[&str]) -> Result<Option<String>, Refusal> {
+        match names.iter().find_map(|name| Some((name, self.value(name)?))) {
+            None => Ok(None),
+            Some((_, Value::String(text))) => Ok(Some(text.clone())),
+            Some((name, other)) => Err(wrong(name, "a text", other)),
+        }
+    }
+
+    fn needed_text(&self, name: &'static str) -> Result<String, Refusal> {
+        self.text(&[name])?.ok_or_else(|| missing(name))
+    }
+
+    fn texts(&self, names: &[&str]) -> Result<Option<Vec<String>>, Refusal> {
+        let Some((name, value)) = names.iter().find_map(|name| Some((name, self.value(name)?))) else {
+            return Ok(None);
+        };
+        let Value::Array(items) = value else { return Err(wrong(name, "a list of texts", value)) };
+        let text = |item: &Value| item.as_str().map(str::to_owned).ok_or_else(|| wrong(name, "a list of texts", item));
+        items.iter().map(text).collect::<Result<_, _>>().map(Some)
+    }
+}
+
+fn task_id(text: &str) -> Result<TaskId, Refusal> {
+    parsed("task_id", text)
+}
+
+fn parsed<T: std::str::FromStr<Err: ToString>>(what: &'static str, text: &str) -> Result<T, Refusal> {
+    text.parse().map_err(|error: T::Err| Refusal::invalid(what, error.to_string()))
+}
+
+fn missing(name: &str) -> Refusal {
+    Refusal::invalid("the action", format!("needs `{name}`"))
+}
+
+fn wrong(name: &str, expected: &str, found: &Value) -> Refusal {
+    let found = match found {
+        Value::Null => "nothing",
+        Value::Bool(_) => "a truth value",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    };
+    Refusal::invalid("the action", format!("has {found} as `{name}`, not {expected}"))
+}
+
+fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 4);
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.push(if letter == '-' { '_' } else { letter.to_ascii_lowercase() });
+    }
+    snake
+}

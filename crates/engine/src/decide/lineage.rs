@@ -1,0 +1,105 @@
+//! How far hooks may lead: every command begins a line of descent, whose depth and number of events are bounded.
+//!
+//! ```text
+//! command ─► events ─► owed hooks, each with its share of what is left ─► their actions, and the commands that they give
+//! ```
+//!
+//! Invariants:
+//! - All that descends from one command, across all the commits that it takes, is bounded: what a line has left is shared
+//!   out among the hooks that it makes owed, and a share is never given twice.
+//! - What a session decides by itself is as near to a person's command as its beginning, and has a line of its own.
+
+use super::Deciding;
+use crate::debt::Debt;
+use crate::id::DebtId;
+use crate::limits::Limits;
+use crate::refusal::Refusal;
+
+/// One line of descent within a commit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Line {
+    /// How many events hooks may add to it, in this commit and after it.
+    most: u32,
+    /// How many they have added.
+    added: u32,
+    /// How many calls of `windlass` lie within each other.
+    nesting: u8,
+    /// Whether its hook goes on after this commit, and keeps half of what is left for what it does then.
+    goes_on: bool,
+}
+
+impl Line {
+    /// What a person, or a session by itself, begins.
+    pub(super) fn begun() -> Self {
+        Self { most: Limits::EVENTS, added: 0, nesting: 0, goes_on: false }
+    }
+
+    /// What a hook asks for at its end.
+    pub(super) fn ending(debt: &Debt) -> Self {
+        Self { most: debt.share, added: 0, nesting: debt.nesting, goes_on: false }
+    }
+
+    /// A command that is given from inside a hook.
+    pub(super) fn inside(debt: &Debt) -> Result<Self, Refusal> {
+        if debt.nesting >= Limits::NESTED {
+            return Err(Refusal::CascadeLimit { limit: format!("{} calls within each other", Limits::NESTED) });
+        }
+        if debt.share == 0 {
+            return Err(Refusal::CascadeLimit { limit: format!("{} events", Limits::EVENTS) });
+        }
+        Ok(Self { most: debt.share, added: 0, nesting: debt.nesting + 1, goes_on: true })
+    }
+
+    pub(super) fn add(&mut self, events: usize) {
+        self.added = self.added.saturating_add(u32::try_from(events).unwrap_or(u32::MAX));
+    }
+
+    pub(super) fn left(&self) -> u32 {
+        self.most.saturating_sub(self.added)
+    }
+
+    pub(super) fn nesting(&self) -> u8 {
+        self.nesting
+    }
+
+    /// What each of so many hooks may lead to.
+    fn share(&self, hooks: u32) -> u32 {
+        let left = if self.goes_on { self.left() / 2 } else { self.left() };
+        left / hooks.max(1)
+    }
+}
+
+impl Deciding<'_, '_> {
+    pub(super) fn line(&mut self) -> &mut Line {
+        &mut self.lines[self.line]
+    }
+
+    /// From here on events descend from something else.
+    pub(super) fn begin_line(&mut self, line: Line) {
+        self.lines.push(line);
+        self.line = self.lines.len() - 1;
+    }
+
+    /// Gives every hook that this commit makes owed its share. Only now is it known how many there are.
+    pub(super) fn share_out(&mut self) {
+        let mut owed = vec![0; self.lines.len()];
+        for (entry, line) in self.entries.iter().zip(&self.descent) {
+            let hooks = entry.record.envelope.metadata.owes.as_ref().map_or(0, |owes| owes.hooks.len());
+            owed[*line] += u32::try_from(hooks).expect("a configuration is small");
+        }
+        for (entry, line) in self.entries.iter_mut().zip(&self.descent) {
+            let seq = entry.record.seq;
+            let Some(owes) = &mut entry.record.envelope.metadata.owes else { continue };
+            let share = self.lines[*line].share(owed[*line]);
+            owes.share = share;
+            for index in 0..=owes.hooks.len() {
+                let id = DebtId { seq, index: u32::try_from(index).expect("a configuration is small") };
+                self.draft.change_share(id, |_| share);
+            }
+            if let Some(via) = self.origin.via {
+                let given = share.saturating_mul(u32::try_from(owes.hooks.len()).unwrap_or(u32::MAX));
+                self.draft.change_share(via, |left| left.saturating_sub(given));
+            }
+        }
+    }
+}

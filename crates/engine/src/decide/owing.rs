@@ -1,0 +1,198 @@
+//! Which effectful hooks an event makes owed.
+//!
+//! For each point: what the task's type says about it, else what the project says; then what the agent brings along. All
+//! points of an event together run in order of priority, equal ones in order of definition.
+//!
+//! Invariants:
+//! - What a hook leads to is bounded; hooks beyond the bound are not owed, and the log says so.
+//! - A hook of an untrusted configuration is never owed: the command that would lead to it is refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Deciding;
+use super::cascade::original;
+use crate::apply::apply;
+use crate::debt::{Owed, OwedHook};
+use crate::event::{Envelope, EventType, Node, payload};
+use crate::id::{Digest, OwnerName, TypeName};
+use crate::limits::Limits;
+use crate::refusal::Refusal;
+use crate::session::Session;
+use crate::task::Task;
+use crate::view::{Change, View};
+
+/// Which effectful hooks each event makes owed.
+#[derive(Debug, Clone)]
+pub struct Effects {
+    /// The configuration that they come from, as it was read.
+    pub config: String,
+    /// Whoever appends the event, and so owes its hooks.
+    pub owner: OwnerName,
+    pub trust: Trusted,
+    /// In the order in which they run.
+    pub hooks: BTreeMap<EventType, Vec<Planned>>,
+    /// Where a type of tasks has its own list, perhaps an empty one, instead of the project's.
+    pub overrides: BTreeSet<(TypeName, String)>,
+}
+
+/// Whether the configuration may run anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trusted {
+    Yes,
+    No,
+}
+
+/// Whose hook it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlannedFor {
+    Everybody,
+    TasksOf(TypeName),
+    Agent(String),
+}
+
+/// An effectful hook where it stands.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    pub hook: OwedHook,
+    pub whose: PlannedFor,
+}
+
+/// Hooks that are not owed, because hooks have led too far.
+pub(super) struct TooFar {
+    hooks: Vec<OwedHook>,
+    why: Refusal,
+}
+
+impl From<OwedHook> for Planned {
+    fn from(hook: OwedHook) -> Self {
+        Self { hook, whose: PlannedFor::Everybody }
+    }
+}
+
+impl Effects {
+    /// These hooks, whatever the task and the agent.
+    pub fn of(config: &str, owner: OwnerName, hooks: impl IntoIterator<Item = (EventType, Vec<OwedHook>)>) -> Self {
+        let planned = |(event, hooks): (_, Vec<OwedHook>)| (event, hooks.into_iter().map(Planned::from).collect());
+        let hooks = hooks.into_iter().map(planned).collect();
+        Self { config: config.to_owned(), owner, trust: Trusted::Yes, hooks, overrides: BTreeSet::new() }
+    }
+
+    /// Whether a hook is for such a task and such a session.
+    fn is_for(&self, planned: &Planned, task: Option<&Task>, session: Option<&Session>) -> bool {
+        let kind = task.and_then(|task| task.kind.as_ref());
+        match &planned.whose {
+            PlannedFor::Everybody => {
+                kind.is_none_or(|kind| !self.overrides.contains(&(kind.clone(), planned.hook.point.clone())))
+            }
+            PlannedFor::TasksOf(wanted) => kind == Some(wanted),
+            PlannedFor::Agent(name) => session.is_some_and(|session| session.agent == *name),
+        }
+    }
+}
+
+impl Deciding<'_, '_> {
+    /// Makes the hooks of an event owed, or answers those that may not be.
+    ///
+    /// The configuration that they come from is recorded before it is named, and so that record itself can owe none.
+    pub(super) fn owe(&mut self, envelope: &mut Envelope) -> Result<Option<TooFar>, Refusal> {
+        let event = envelope.event.kind();
+        let rules = self.rules;
+        let Some(effects) = &rules.effects else { return Ok(None) };
+        let Some(planned) = effects.hooks.get(&event) else { return Ok(None) };
+        if event == EventType::ConfigRecorded {
+            return Ok(None);
+        }
+        let session = envelope.session.as_ref().map(|name| self.draft.session(name)).transpose()?.flatten();
+        if would_be_skipped(event, session.as_ref(), &effects.owner) {
+            return Ok(None);
+        }
+        let task = self.task_after(envelope)?;
+        let meant = planned.iter().filter(|planned| effects.is_for(planned, task.as_ref(), session.as_ref()));
+        let hooks: Vec<OwedHook> = meant.map(|planned| planned.hook.clone()).collect();
+        if hooks.is_empty() {
+            return Ok(None);
+        }
+        if effects.trust == Trusted::No {
+            return Err(Refusal::Untrusted { hooks: hooks.into_iter().map(|hook| hook.hook).collect() });
+        }
+        if let Some(why) = self.too_far(&hooks) {
+            let is_error = matches!(event, EventType::HookError | EventType::ActionError);
+            return Ok((!is_error).then_some(TooFar { hooks, why }));
+        }
+        if self.depth > 0 {
+            self.line().add(hooks.len());
+        }
+        let config = self.owed_config(&effects.config)?;
+        let (owner, nesting) = (effects.owner.clone(), self.line().nesting());
+        envelope.metadata.owes = Some(Owed { config, owner, hooks, share: 0, nesting });
+        Ok(None)
+    }
+
+    /// Why hooks may not be owed here: only what hooks themselves have led to is bounded.
+    fn too_far(&mut self, hooks: &[OwedHook]) -> Option<Refusal> {
+        let left = usize::try_from(self.line().left()).unwrap_or(usize::MAX);
+        let limit = match self.depth {
+            0 => return None,
+            depth if depth >= Limits::DEPTH => format!("{} steps", Limits::DEPTH),
+            _ if left >= hooks.len() => return None,
+            _ => format!("{} events", Limits::EVENTS),
+        };
+        Some(Refusal::CascadeLimit { limit })
+    }
+
+    /// Says which hooks of the last event do not run.
+    pub(super) fn record_too_far(&mut self, TooFar { hooks, why }: &TooFar) -> Result<(), Refusal> {
+        let last = self.entries.len() - 1;
+        let before = (self.cause, self.depth, self.line);
+        let record = &self.entries[last].record;
+        let names: Vec<&str> = hooks.iter().map(|hook| hook.hook.as_str()).collect();
+        let failed = payload::HookError {
+            hook_name: names.join(", "),
+            error: why.to_string(),
+            original_event: original(record),
+        };
+        let node = record.envelope.node;
+        self.caused_by(last);
+        self.emit(node, failed)?;
+        (self.cause, self.depth, self.line) = before;
+        Ok(())
+    }
+
+    /// The task of an event as it will be after it.
+    fn task_after(&self, envelope: &Envelope) -> Result<Option<Task>, Refusal> {
+        let Some(id) = envelope.node.task() else { return Ok(None) };
+        let changes = apply(&self.draft, self.draft.head()?.next(), envelope)?;
+        let changed = changes.into_iter().find_map(|change| match change {
+            Change::PutTask(task) if task.id == id => Some(*task),
+            _ => None,
+        });
+        Ok(changed)
+    }
+
+    /// The configuration of owed hooks, recorded.
+    fn owed_config(&mut self, text: &str) -> Result<Digest, Refusal> {
+        let config = match self.owed_under {
+            Some(config) => config,
+            None => self.record_config(text)?,
+        };
+        self.owed_under = Some(config);
+        Ok(config)
+    }
+
+    pub(super) fn record_config(&mut self, text: &str) -> Result<Digest, Refusal> {
+        let digest = Digest::of(text.as_bytes());
+        if self.draft.config(digest)?.is_none() {
+            self.emit_in(Node::System, None, None, payload::ConfigRecorded { digest, text: text.to_owned() }.into())?;
+        }
+        Ok(digest)
+    }
+}
+
+/// Whether the loop would skip the hooks of this event as soon as they are owed, in this very commit, where they cannot be
+/// named yet. A session that is about to end waits for no more hooks but those of its end.
+fn would_be_skipped(event: EventType, session: Option<&Session>, owner: &OwnerName) -> bool {
+    let Some(session) = session else { return false };
+    let stopping = session.stopping.is_some() || event == EventType::SessionStopping;
+    let ended = session.ended().is_some() || event == EventType::SessionEnded;
+    stopping && !ended && session.owner == *owner
+}
