@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 
-use windlass_engine::{Authority, Command, EventType, Origin, Record, Registry, Rules, RunId, Task, TaskId, View};
-use windlass_store::{Lifetime, Sqlite, Store};
+use windlass_engine::{Authority, Command, Record, Task, TaskId, View};
+use windlass_store::{Lifetime, Sqlite};
 
-use crate::config::Config;
+use crate::dispatch;
 use crate::environment;
-use crate::failure::{Code, Failure};
-use crate::output::Messages;
+use crate::failure::Failure;
 use crate::project::{self, Project};
 use crate::remedy;
 
@@ -19,6 +18,8 @@ pub struct Context {
     pub project: Option<PathBuf>,
     /// The working directory.
     pub directory: PathBuf,
+    /// `--trust`: the configuration may run what it says, for this command alone.
+    pub trust: bool,
 }
 
 impl Context {
@@ -30,7 +31,7 @@ impl Context {
     pub fn open(&self) -> Result<Opened, Failure> {
         let project = self.project()?;
         let store = Sqlite::open(&project.store_file(), Lifetime::Command).map_err(remedy::store)?;
-        Ok(Opened { project, store })
+        Ok(Opened { project, store, trust: self.trust })
     }
 }
 
@@ -43,22 +44,13 @@ pub fn create_store(project: &Project) -> Result<(), Failure> {
 pub struct Opened {
     pub project: Project,
     pub store: Sqlite,
+    pub trust: bool,
 }
 
 impl Opened {
-    /// Has the engine decide a command, and returns when its events are durable.
+    /// Has the engine decide a command, and returns when its events are durable and their hooks have run.
     pub fn execute(&mut self, command: &Command, authority: Authority) -> Result<Vec<Record>, Failure> {
-        let config = Config::load(&self.project)?;
-        let rules = rules(&config)?;
-        let run = environment::run().map(|run| run.parse::<RunId>()).transpose().map_err(|error| {
-            Failure::from_error(Code::Usage, &error).hint("WINDLASS_RUN is set by Windlass for the programs it starts")
-        })?;
-        let origin = Origin { by: environment::user(), at: environment::now(), authority, run, via: None };
-        let nonce = environment::random()
-            .map_err(|error| Failure::new(Code::System, "cannot get random bytes").caused_by(error))?;
-        let records = self.store.execute(&rules, &origin, command, nonce).map_err(remedy::execute)?;
-        warn_of_silent_hooks(&config, &records);
-        Ok(records)
+        dispatch::execute(self, command, authority)
     }
 
     pub fn task(&self, id: TaskId) -> Result<Task, Failure> {
@@ -66,33 +58,4 @@ impl Opened {
         let task = snapshot.task(id).map_err(remedy::view)?;
         task.ok_or_else(|| remedy::refusal(&windlass_engine::Refusal::UnknownTask(id)))
     }
-}
-
-/// A hook that somebody wrote and that does not run must not be silent about it.
-fn warn_of_silent_hooks(config: &Config, records: &[Record]) {
-    let happened = |name: &str| {
-        records.iter().any(|record| {
-            let completed = name == "on_task_complete" && record.kind() == EventType::TaskCompleted;
-            completed || record.kind().name() == name
-        })
-    };
-    let silent = config.hooks.iter().filter(|hook| hook.enabled() && hook.effect().is_some());
-    let silent: Vec<&str> = silent
-        .filter(|hook| hook.points().any(|point| happened(point.name())))
-        .map(|hook| hook.name.as_str())
-        .collect();
-    if !silent.is_empty() {
-        Messages::new().warning(&format!("this command runs no hooks yet; not run: {}", silent.join(", ")));
-    }
-}
-
-/// What the configuration means to the engine.
-pub fn rules(config: &Config) -> Result<Rules, Failure> {
-    let mut registry = Registry::with_builtins();
-    for setting in config.builtin_settings() {
-        registry
-            .configure(setting.name, setting.enabled, setting.priority)
-            .map_err(|error| Failure::from_error(Code::Config, &error))?;
-    }
-    Ok(Rules { registry, effects: None })
 }

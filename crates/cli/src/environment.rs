@@ -57,6 +57,16 @@ pub fn run() -> Option<String> {
     variable("WINDLASS_RUN").map(|value| value.to_string_lossy().into_owned())
 }
 
+/// `WINDLASS_DEBT`: the hook that this process is part of.
+pub fn debt() -> Option<String> {
+    text("WINDLASS_DEBT")
+}
+
+/// The value of a variable that somebody has named as a secret.
+pub fn secret(name: &str) -> Option<OsString> {
+    variable(name)
+}
+
 /// Everything that programs started from here inherit, but for what Windlass itself says to the ones that it starts.
 pub fn inherited() -> Vec<(OsString, OsString)> {
     const OURS: [&str; 3] = ["WINDLASS_PROJECT", "WINDLASS_STATE_DIR", "WINDLASS_FAILPOINT"];

@@ -24,6 +24,8 @@ pub enum Code {
     Store,
     /// Anything that the machine refused: files, permissions.
     System,
+    /// Somebody asked for the end.
+    Interrupted,
 }
 
 impl Code {
@@ -37,6 +39,7 @@ impl Code {
             Self::Refused => "refused",
             Self::Store => "store",
             Self::System => "system",
+            Self::Interrupted => "interrupted",
         }
     }
 
@@ -44,6 +47,7 @@ impl Code {
         match self {
             Self::Usage | Self::Config | Self::Trust | Self::NoProject => 64,
             Self::NotFound | Self::Refused | Self::Store | Self::System => 1,
+            Self::Interrupted => 130,
         }
     }
 }

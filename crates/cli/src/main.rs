@@ -4,9 +4,11 @@ mod args;
 mod commands;
 mod config;
 mod context;
+mod dispatch;
 mod environment;
 mod failure;
 mod output;
+mod plan;
 mod project;
 #[cfg(test)]
 mod reference;

@@ -59,8 +59,31 @@ impl Project {
         self.directory().join("runs")
     }
 
+    /// A directory for the output of a session, or of something else; made if it is missing.
+    pub fn make_records(&self, name: &str) -> Result<PathBuf, Failure> {
+        let records = self.records().join(name);
+        for directory in [&self.records(), &records] {
+            make_directory(directory).map_err(|error| {
+                let what = format!("cannot make the directory `{}`", directory.display());
+                Failure::new(Code::System, what).caused_by(error)
+            })?;
+        }
+        Ok(records)
+    }
+
     pub fn store_file(&self) -> PathBuf {
         self.directory().join("windlass.db")
+    }
+}
+
+/// A directory that is there, or is made. A link in its place may lead anywhere.
+fn make_directory(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match fs::symlink_metadata(path)?.is_dir() {
+            true => Ok(()),
+            false => Err(io::Error::other("there is something else in its place")),
+        },
+        made => made,
     }
 }
 

@@ -1,14 +1,31 @@
 //! What a person can do about an error of the engine or of the store.
 
 use windlass_engine::{Refusal, ViewError};
+use windlass_runner::RunError;
 use windlass_store::{ExecuteError, StoreError};
 
 use crate::failure::{Code, Failure};
+
+/// What a person can do who is asked for trust.
+pub const HOW_TO_TRUST: &str =
+    "`windlass trust` shows what would run and asks; --trust allows it for this command alone";
 
 pub fn execute(error: ExecuteError) -> Failure {
     match error {
         ExecuteError::Refused(refusal) => self::refusal(&refusal),
         ExecuteError::Store(error) => store(error),
+    }
+}
+
+pub fn run(error: RunError) -> Failure {
+    match error {
+        RunError::Execute(error) => execute(error),
+        RunError::Store(error) => store(error),
+        RunError::View(error) => view(error),
+        RunError::Killed => Failure::new(Code::Interrupted, "ended while hooks were running")
+            .caused_by("what the command itself did is recorded; hooks that had not begun are still owed")
+            .hint("`windlass doctor --settle` runs them"),
+        other => Failure::from_error(Code::System, &other),
     }
 }
 
@@ -23,6 +40,7 @@ pub fn refusal(refusal: &Refusal) -> Failure {
     let code = match refusal {
         Refusal::UnknownTask(_) | Refusal::UnknownEdge { .. } => Code::NotFound,
         Refusal::Invalid { .. } => Code::Usage,
+        Refusal::Untrusted { .. } => Code::Trust,
         Refusal::View(_) | Refusal::Apply(_) => Code::Store,
         _ => Code::Refused,
     };
@@ -47,6 +65,8 @@ pub fn refusal(refusal: &Refusal) -> Failure {
         Refusal::LeaseLost { id, .. } => {
             failure.hint(format!("claim it again with `windlass task claim {id}`, if it can be claimed"))
         }
+        Refusal::Untrusted { .. } => failure.hint(HOW_TO_TRUST),
+        Refusal::CascadeLimit { .. } => failure.hint("`windlass hooks history` shows which hooks led here"),
         Refusal::NothingReady => failure.hint("`windlass task graph` shows what waits for what"),
         Refusal::Cycle { .. } => failure.hint("take one of these dependencies away first"),
         Refusal::IllegalSession { .. } => failure.hint("`windlass status` shows the sessions and who runs them"),

@@ -1,6 +1,6 @@
 //! What can be asked of the engine.
 
-use std::time::Duration;
+use core::time::Duration;
 
 use serde_json::Value;
 

@@ -32,6 +32,7 @@ mod prompt;
 mod refusal;
 mod registry;
 mod session;
+mod situation;
 mod task;
 mod time;
 mod view;
@@ -60,6 +61,7 @@ pub use session::{
     Blocker, Closing, Completion, Decision, Ending, Next, OnRetryLimit, Phase, Piece, Purpose, Session, Step, Terms,
     Turn, Verdict, Wanted,
 };
+pub use situation::Situation;
 pub use task::{Blocked, Claim, Edge, EdgeKind, Lease, Priority, State, Task};
 pub use time::Timestamp;
 pub use view::{Change, Direction, Looked, Scope, View, ViewError};

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_engine::{Record, Session};
+use windlass_engine::{DebtId, Record, Situation};
 use windlass_process::{Capture, Environment, Invocation, Spec, Spill, overlay};
 
-use crate::Hook;
+use crate::papers::{Carrier, Papers};
+use crate::script::{Script, Values};
 
 /// How long a hook may take to end once it is asked to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -18,91 +19,111 @@ const KEPT: usize = 256 * 1024;
 const SPILLED: u64 = 64 * 1024 * 1024;
 
 /// One run of a hook.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
-    pub point: &'a str,
-    pub session: &'a Session,
+    pub situation: Situation<'a>,
     /// The event that made it owed.
     pub event: &'a Record,
-    /// What the agent said last.
-    pub last_output: Option<&'a str>,
+    pub debt: DebtId,
     pub project: &'a Path,
     /// The environment that hooks get; what is ours is added.
     pub environment: &'a [(OsString, OsString)],
-    /// Where output goes that is too long for memory.
-    pub spill: &'a Path,
 }
 
 impl Call<'_> {
-    pub fn spec(&self, hook: &Hook) -> Spec {
+    /// A command that is ready to be run.
+    pub fn spec(&self, script: &Script, timeout: Duration, papers: &Papers) -> Spec {
         Spec {
-            invocation: Invocation::Shell(self.filled(&hook.command).into()),
+            invocation: Invocation::Shell(self.filled(script, papers).into()),
             directory: self.project.to_owned(),
-            environment: self.variables(hook),
-            stdin: self.payload(hook).to_string().into_bytes(),
-            timeout: Some(hook.timeout),
+            environment: self.variables(papers),
+            stdin: self.payload().to_string().into_bytes(),
+            timeout: Some(timeout),
             grace: GRACE,
             capture: Capture {
                 head: KEPT / 2,
                 tail: KEPT / 2,
-                spill: Some(Spill { path: self.spill.to_owned(), cap: SPILLED }),
+                spill: Some(Spill { path: papers.place().to_owned(), cap: SPILLED }),
             },
         }
     }
 
-    /// The command with the values in it that can hold no surprise. Everything else reaches the shell as it is written.
-    fn filled(&self, command: &str) -> String {
-        let task = self.session.task.map(|task| task.to_string()).unwrap_or_default();
-        command
-            .replace("{{session}}", self.session.name.as_str())
-            .replace("{{iteration}}", &self.session.iteration.to_string())
-            .replace("{{task_id}}", &task)
+    /// The command as the shell gets it.
+    pub fn filled(&self, script: &Script, papers: &Papers) -> String {
+        script.fill(&Values {
+            session: self.situation.session_name(),
+            iteration: &self.situation.iteration().to_string(),
+            task_id: &self.task_id(),
+            task_content: papers.task_content().carrier(),
+            error: papers.error().carrier(),
+        })
     }
 
-    fn variables(&self, hook: &Hook) -> Environment {
-        let session = self.session;
-        let iteration = session.iteration.to_string();
-        let task = session.task.map(|task| task.to_string()).unwrap_or_default();
-        let goal = session.goal.clone().unwrap_or_default();
-        let told: [(&str, OsString); 12] = [
-            ("WINDLASS_SESSION", session.name.as_str().into()),
-            ("WINDLASS_ITERATION", iteration.into()),
-            ("WINDLASS_TASK_ID", task.into()),
-            ("WINDLASS_TASK_CONTENT", goal.clone().into()),
-            ("WINDLASS_GOAL", goal.into()),
-            ("WINDLASS_ERROR", OsString::new()),
+    fn task_id(&self) -> String {
+        self.situation.task.map(|task| task.id.to_string()).unwrap_or_default()
+    }
+
+    /// What the program finds in its environment beside what we have found in ours.
+    pub fn told(&self, papers: &Papers) -> Vec<(&'static str, OsString)> {
+        let situation = &self.situation;
+        let kind = situation.task.and_then(|task| task.kind.as_ref()).map_or("", |kind| kind.as_str());
+        let carried = [
+            ("WINDLASS_TASK_CONTENT", "WINDLASS_TASK_CONTENT_FILE", papers.task_content()),
+            ("WINDLASS_ERROR", "WINDLASS_ERROR_FILE", papers.error()),
+        ];
+        let carried = carried.into_iter().flat_map(|(value, file, carried)| {
+            [(value, carried.value().into()), (file, carried.file().map_or_else(OsString::new, Into::into))]
+        });
+        let plain: [(&str, OsString); 11] = [
+            ("WINDLASS_SESSION", situation.session_name().into()),
+            ("WINDLASS_ITERATION", some(situation.iteration()).into()),
+            ("WINDLASS_TASK_ID", self.task_id().into()),
+            ("WINDLASS_TASK_TYPE", kind.into()),
             ("WINDLASS_EVENT", self.event.kind().name().into()),
-            ("WINDLASS_POINT", self.point.into()),
-            ("WINDLASS_HOOK", hook.name.clone().into()),
+            ("WINDLASS_POINT", situation.point.into()),
+            ("WINDLASS_HOOK", situation.hook.into()),
             // A hook is no turn: what it does through `windlass` is not what the agent claims.
             ("WINDLASS_RUN", OsString::new()),
-            ("WINDLASS_PAYLOAD_FILE", OsString::new()),
+            ("WINDLASS_DEBT", self.debt.to_string().into()),
+            ("WINDLASS_PAYLOAD_FILE", papers.payload().into()),
             ("WINDLASS_PROJECT_DIR", self.project.into()),
         ];
-        overlay(self.environment, told)
+        let goal = Carrier::Variable.fits(situation.goal()).then(|| situation.goal().into()).unwrap_or_default();
+        plain.into_iter().chain(carried).chain([("WINDLASS_GOAL", goal)]).collect()
+    }
+
+    fn variables(&self, papers: &Papers) -> Environment {
+        overlay(self.environment, self.told(papers))
     }
 
     /// Our own names, and Claude Code's for the same things.
-    fn payload(&self, hook: &Hook) -> Value {
-        let session = self.session;
+    pub fn payload(&self) -> Value {
+        let Situation { point, session, output, .. } = self.situation;
         let directory = self.project.to_string_lossy();
-        json!({
-            "hook": hook.name,
-            "point": self.point,
-            "session": session.name,
-            "iteration": session.iteration,
-            "goal": session.goal,
-            "taskId": session.task,
-            "retries": session.retries,
+        let mut payload = self.situation.values();
+        let more = json!({
+            "project_dir": directory,
             "projectDir": directory,
             "event": self.event,
-            "session_id": session.name,
+            "session_id": self.situation.session_name(),
+            "transcript_path": "",
             "cwd": directory,
-            "hook_event_name": pascal_case(self.point),
-            "stop_hook_active": session.retries > 0,
-            "last_assistant_message": self.last_output,
-        })
+            "hook_event_name": pascal_case(point),
+            "stop_hook_active": session.is_some_and(|session| session.retries > 0),
+            "last_assistant_message": output,
+        });
+        let (Value::Object(fields), Value::Object(more)) = (&mut payload, more) else { return payload };
+        fields.extend(more);
+        for none in ["tool_name", "tool_input"] {
+            fields.remove(none);
+        }
+        payload
     }
+}
+
+/// A number that is there.
+fn some(number: u32) -> String {
+    if number == 0 { String::new() } else { number.to_string() }
 }
 
 /// `session_start` as Claude Code writes it: `SessionStart`.

@@ -1,8 +1,9 @@
 //! Why a loop could not go on. What agents and hooks do wrong is not among it: that is in the log.
 
 use std::io;
+use std::path::PathBuf;
 
-use windlass_engine::{ParseIdError, Seq, SessionName, ViewError};
+use windlass_engine::{DebtId, ParseIdError, Seq, SessionName, ViewError};
 use windlass_store::{ExecuteError, StoreError};
 
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +20,10 @@ pub enum RunError {
     Random(#[source] io::Error),
     #[error("cannot start the supervisor")]
     Supervisor(#[source] io::Error),
+    #[error("{0} is a turn, not a hook")]
+    NoHook(DebtId),
+    #[error("cannot write a hook's payload beside {}", place.display())]
+    Papers { place: PathBuf, source: io::Error },
     #[error("event {0} is not in the log")]
     MissingEvent(Seq),
     #[error("session `{0}` is in a state that nothing leads out of")]

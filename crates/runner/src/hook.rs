@@ -1,54 +1,183 @@
-//! Running one hook that is owed.
+//! Running one hook that is owed, whatever kind of thing it is.
 
-use windlass_engine::{Command, DebtId, Effect, HookClass, HookOutcome, HookReport, OwedHook, Session, View};
-use windlass_hooks::{Call, Hook, Role, answer};
-use windlass_process::Spec;
+mod rules;
+mod web;
 
-use crate::{Resolve, RunError, Runner};
+use std::time::Duration;
 
-impl Runner<'_> {
-    /// Runs a hook, unless whoever owed it before us died in the middle of it and it may not run again.
-    pub(crate) fn hook(&mut self, session: &Session, debt: DebtId) -> Result<(), RunError> {
-        let ours = self.is_ours(session, debt)?;
-        let Some(owed) = self.store.snapshot()?.debt(debt)? else { return Ok(()) };
-        let Effect::Hook(hook) = owed.effect else { return Err(RunError::Stuck(session.name.clone())) };
-        if ours && owed.attempts == 0 {
-            self.give(&Command::BeginEffect { debt, owner: self.owner.clone() })?;
+use windlass_engine::{
+    Command, Debt, DebtId, Effect, Event, HookClass, HookOutcome, HookReport, OwedHook, Phase, Promise, Record, Session,
+    Situation, Task, View,
+};
+use windlass_hooks::{Call, Hook, Kind, Papers, Role, Script, answer};
+use windlass_process::Finished;
+
+use crate::dispatch::Resolve;
+use crate::{Dispatch, RunError};
+
+/// Everything that a hook is run for.
+struct Scene {
+    event: Record,
+    session: Option<Session>,
+    task: Option<Task>,
+    output: Option<String>,
+    promise: Option<Promise>,
+}
+
+/// What came of one attempt.
+struct Attempt {
+    report: HookReport,
+    /// Whether another one could end otherwise, and how long to wait for it at least.
+    again: Option<Duration>,
+}
+
+impl From<HookReport> for Attempt {
+    fn from(report: HookReport) -> Self {
+        let failed = matches!(report.outcome, HookOutcome::Failure | HookOutcome::TimedOut);
+        Self { report, again: failed.then_some(Duration::ZERO) }
+    }
+}
+
+/// One hook, about to be run.
+struct Running<'a> {
+    debt: DebtId,
+    owed: &'a OwedHook,
+    hook: &'a Hook,
+    scene: &'a Scene,
+    resolve: Resolve,
+}
+
+impl<'a> Running<'a> {
+    fn role(&self) -> Role {
+        match self.owed.class {
+            HookClass::Gate => Role::Stop,
+            _ => Role::Observer,
         }
-        let report = self.run_hook(session, debt, &hook)?;
-        if report.outcome == HookOutcome::Cancelled && session.ended().is_some() {
-            return Err(RunError::Killed);
-        }
-        self.stop_if_cancelled(session.clone())?;
-        self.give(&Command::FinishEffect { debt, owner: self.owner.clone(), report }).map(drop)
     }
 
-    fn run_hook(&mut self, session: &Session, debt: DebtId, owed: &OwedHook) -> Result<HookReport, RunError> {
+    fn situation(&self) -> Situation<'a> {
+        Situation {
+            point: &self.owed.point,
+            hook: &self.owed.hook,
+            envelope: &self.scene.event.envelope,
+            session: self.scene.session.as_ref(),
+            task: self.scene.task.as_ref(),
+            output: self.scene.output.as_deref(),
+            promise: self.scene.promise,
+        }
+    }
+}
+
+impl Dispatch<'_> {
+    /// Runs a hook that has begun. One that fails is tried again as often as it says.
+    pub(crate) fn run_hook(&mut self, debt: &Debt, resolve: Resolve) -> Result<HookReport, RunError> {
+        let Effect::Hook(owed) = &debt.effect else { return Err(RunError::NoHook(debt.id)) };
         let Some(hook) = self.settings.hooks.get(&owed.hook).cloned() else {
-            let message = Some("the session's configuration has no such hook".to_owned());
+            let message = Some("the configuration that it comes from has no such hook".to_owned());
             return Ok(HookReport { message, ..HookOutcome::Failure.into() });
         };
-        let role = if owed.class == HookClass::Gate { Role::Gate } else { Role::Observer };
-        let spec = self.call(session, debt, owed, &hook)?;
-        // What comes after the end is done although the end was asked for.
-        let resolve = if session.ended().is_some() { Resolve::Resolute } else { Resolve::Cancellable };
-        let ran = self.start(&spec, resolve)?;
-        Ok(HookReport { record: ran.as_ref().ok().and_then(|ran| self.record(ran)), ..answer(&hook, role, &ran) })
+        let scene = self.scene(debt)?;
+        let running = Running { debt: debt.id, owed, hook: &hook, scene: &scene, resolve };
+        let mut failures = 0;
+        loop {
+            let Attempt { report, again } = self.attempt(&running)?;
+            let report = self.masked(report);
+            failures += 1;
+            let Some(wait) = self.wait_before(&running, failures, again)? else { return Ok(report) };
+            if !self.control.wait(wait) {
+                return Ok(HookOutcome::Cancelled.into());
+            }
+            let after = report.message.unwrap_or_default();
+            self.give(&Command::RetryEffect { debt: debt.id, owner: self.owner.clone(), after })?;
+        }
     }
 
-    fn call(&self, session: &Session, debt: DebtId, owed: &OwedHook, hook: &Hook) -> Result<Spec, RunError> {
-        let _moment = self.store.snapshot()?;
-        let event = self.event(debt.seq)?;
-        let last_output = self.last_output(session)?;
-        let call = Call {
-            point: &owed.point,
-            session,
-            event: &event,
-            last_output: last_output.as_deref(),
+    /// How long to wait before the next attempt, if there is to be one. At the stop gate a retry is another turn.
+    fn wait_before(
+        &self,
+        running: &Running<'_>,
+        failures: u32,
+        again: Option<Duration>,
+    ) -> Result<Option<Duration>, RunError> {
+        let retry = running.hook.retry.as_ref().filter(|_| running.role() == Role::Observer);
+        let (Some(retry), Some(least)) = (retry, again) else { return Ok(None) };
+        let random = (self.outside.random)().map_err(RunError::Random)?;
+        let random = u64::try_from(random & u128::from(u64::MAX)).expect("it was cut to size");
+        Ok(retry.wait(failures, random).map(|wait| wait.max(least)))
+    }
+
+    fn attempt(&mut self, running: &Running<'_>) -> Result<Attempt, RunError> {
+        match &running.hook.kind {
+            Kind::Command(script) => self.command(running, script).map(Attempt::from),
+            Kind::Http(address) => self.send(running, address),
+            Kind::Rules(rules) => self.judge(running, rules).map(Attempt::from),
+        }
+    }
+
+    fn command(&mut self, running: &Running<'_>, script: &Script) -> Result<HookReport, RunError> {
+        let place = self.settings.records.join(running.debt.to_string());
+        let (spec, papers) = {
+            let call = self.call(running);
+            let papers = Papers::at(&place, &call);
+            (call.spec(script, running.hook.timeout, &papers), papers)
+        };
+        papers.write(&spec.stdin).map_err(|source| RunError::Papers { place, source })?;
+        let ran = self.start(&spec, running.resolve)?;
+        let record = ran.as_ref().ok().and_then(|ran| self.record(ran));
+        if let Ok(ran) = &ran {
+            self.mask_spilled(ran);
+        }
+        let values = running.situation().values();
+        Ok(HookReport { record, ..answer(running.hook, running.role(), &ran, &values) })
+    }
+
+    fn call<'a>(&'a self, running: &Running<'a>) -> Call<'a> {
+        Call {
+            situation: running.situation(),
+            event: &running.scene.event,
+            debt: running.debt,
             project: &self.settings.directory,
             environment: &self.settings.environment,
-            spill: &self.settings.records.join(debt.to_string()),
-        };
-        Ok(call.spec(hook))
+        }
+    }
+
+    fn scene(&self, debt: &Debt) -> Result<Scene, RunError> {
+        // All of it at one moment: that is cheaper than one moment for each piece.
+        let snapshot = self.store.snapshot()?;
+        let event = self.event(debt.id.seq)?;
+        let session = debt.session.as_ref().map(|name| snapshot.session(name)).transpose()?.flatten();
+        let task = debt.task.or(session.as_ref().and_then(|session| session.task));
+        let task = task.map(|id| snapshot.task(id)).transpose()?.flatten();
+        let output = session.as_ref().map(|session| self.last_output(session)).transpose()?.flatten();
+        let promise = session.as_ref().and_then(|session| match session.phase {
+            Phase::Judging(_, claim) => claim,
+            _ => None,
+        });
+        Ok(Scene { event, session, task, output, promise })
+    }
+
+    /// What the agent said at the end of its last finished turn.
+    pub(crate) fn last_output(&self, session: &Session) -> Result<Option<String>, RunError> {
+        let Some(at) = session.last_turn else { return Ok(None) };
+        match self.event(at)?.envelope.event {
+            Event::TurnFinished(finished) => Ok(Some(finished.output)),
+            _ => Err(RunError::MissingEvent(at)),
+        }
+    }
+
+    fn masked(&self, mut report: HookReport) -> HookReport {
+        let mask = |text: String| self.settings.mask.text(&text).into_owned();
+        report.message = report.message.map(mask);
+        report.feedback = report.feedback.map(mask);
+        report
+    }
+
+    /// What is kept of a run in files is masked too. A file that cannot be rewritten is not kept.
+    pub(crate) fn mask_spilled(&self, ran: &Finished) {
+        for spilled in [&ran.stdout.spilled, &ran.stderr.spilled].into_iter().flatten() {
+            if self.settings.mask.file(&spilled.path).is_err() {
+                let _ = std::fs::remove_file(&spilled.path);
+            }
+        }
     }
 }

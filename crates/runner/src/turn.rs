@@ -10,7 +10,8 @@ use windlass_engine::{
 use windlass_hooks::{clean, cut};
 use windlass_process::{Environment, overlay};
 
-use crate::{Resolve, RunError, Runner};
+use crate::dispatch::Resolve;
+use crate::{RunError, Runner};
 
 /// How long the agent may take over what is said to it after the end was asked for.
 const LAST_WORD: Duration = Duration::from_secs(60);
@@ -41,7 +42,7 @@ impl Runner<'_> {
             return self.give(&Command::InterruptTurn { run: turn.run.clone() }).map(drop);
         }
         let failed_before = session.failures > 0 && turn.purpose == Purpose::Work;
-        if failed_before && !self.control.wait(back_off(session.failures)) {
+        if failed_before && !self.dispatch.control.wait(back_off(session.failures)) {
             // The end was asked for meanwhile.
             return Ok(());
         }
@@ -83,9 +84,9 @@ impl Runner<'_> {
     }
 
     fn ask(&mut self, session: &Session, turn: &Turn, prompt: &str) -> Result<Asked, RunError> {
-        let records = self.settings.records.join(turn.debt.to_string());
-        let agent = self.settings.agent.clone();
-        let mut spec = agent.spec(prompt, &self.settings.directory, self.variables(session, turn), &records);
+        let records = self.dispatch.settings.records.join(turn.debt.to_string());
+        let agent = self.agent.clone();
+        let mut spec = agent.spec(prompt, &self.dispatch.settings.directory, self.variables(session, turn), &records);
         let resolve = match session.stopping {
             Some(_) => {
                 spec.timeout = Some(LAST_WORD);
@@ -93,9 +94,9 @@ impl Runner<'_> {
             }
             None => Resolve::Cancellable,
         };
-        let ran = self.start(&spec, resolve)?;
+        let ran = self.dispatch.start(&spec, resolve)?;
         let (leaky, record) = match &ran {
-            Ok(finished) => (finished.leaky, self.record(finished)),
+            Ok(finished) => (finished.leaky, self.dispatch.record(finished)),
             Err(_) => (false, None),
         };
         Ok(Asked { end: agent.answer(&ran), leaky, record })
@@ -106,20 +107,20 @@ impl Runner<'_> {
             ("WINDLASS_SESSION", session.name.as_str().into()),
             ("WINDLASS_ITERATION", session.iteration.to_string().into()),
             ("WINDLASS_RUN", turn.run.to_string().into()),
-            ("WINDLASS_PROJECT_DIR", self.settings.directory.clone().into()),
+            ("WINDLASS_PROJECT_DIR", self.dispatch.settings.directory.clone().into()),
         ];
-        overlay(&self.settings.environment, told)
+        overlay(&self.dispatch.settings.environment, told)
     }
 
     fn prompt(&self, session: &Session, turn: &Turn) -> Result<String, RunError> {
         // All of it at one moment: that is cheaper than one moment for each piece.
-        let _moment = self.store.snapshot()?;
-        let pieces = turn.feedback.iter().map(|piece| match self.event(piece.at)?.envelope.event {
+        let _moment = self.dispatch.store.snapshot()?;
+        let pieces = turn.feedback.iter().map(|piece| match self.dispatch.event(piece.at)?.envelope.event {
             Event::FeedbackQueued(queued) => Ok((queued, piece.possibly_seen)),
             _ => Err(RunError::MissingEvent(piece.at)),
         });
         let pieces: Vec<(payload::FeedbackQueued, bool)> = pieces.collect::<Result<_, RunError>>()?;
-        let last_output = self.last_output(session)?.map(|output| cut(&output, REMEMBERED));
+        let last_output = self.dispatch.last_output(session)?.map(|output| cut(&output, REMEMBERED));
         let prompt = Prompt {
             goal: session.goal.as_deref().unwrap_or_default(),
             purpose: &turn.purpose,
@@ -128,15 +129,6 @@ impl Runner<'_> {
             asks_for_promise: session.terms.completion == Completion::Promise,
         };
         Ok(prompt.text())
-    }
-
-    /// What the agent said at the end of its last finished turn.
-    pub(crate) fn last_output(&self, session: &Session) -> Result<Option<String>, RunError> {
-        let Some(at) = session.last_turn else { return Ok(None) };
-        match self.event(at)?.envelope.event {
-            Event::TurnFinished(finished) => Ok(Some(finished.output)),
-            _ => Err(RunError::MissingEvent(at)),
-        }
     }
 }
 

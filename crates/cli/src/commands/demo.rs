@@ -96,7 +96,7 @@ pub fn run(_: Args, out: &mut Output) -> Done {
 }
 
 fn context(directory: &Path) -> Context {
-    Context { project: Some(directory.to_owned()), directory: directory.to_owned() }
+    Context { project: Some(directory.to_owned()), directory: directory.to_owned(), trust: false }
 }
 
 fn file(path: &Path, name: &str, content: &str, out: &mut Output) -> Done {

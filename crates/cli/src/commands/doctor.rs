@@ -14,12 +14,13 @@ use crate::failure::{Code, Failure};
 use crate::output::{Done, Messages, Output, Stop, Tone};
 use crate::project::Project;
 use crate::trust;
-use crate::{remedy, text};
+use crate::{dispatch, remedy, text};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass doctor                              verify the configuration, every event and every row
   windlass doctor --rebuild                    fold the rows anew from the log
+  windlass doctor --settle                     run the hooks that commands which died have left
   windlass doctor --export sound.jsonl         save every sound event of a damaged store
   windlass doctor --restore sound.jsonl        put them into a new one
 
@@ -34,6 +35,9 @@ pub struct Args {
     /// Fill an empty store with the events of such a file; nothing is done unless all of them fit together
     #[arg(long, value_name = "FILE", conflicts_with_all = ["export", "rebuild"])]
     restore: Option<PathBuf>,
+    /// Run the hooks that commands which died have left
+    #[arg(long, conflicts_with_all = ["export", "rebuild", "restore"])]
+    settle: bool,
 }
 
 /// One thing that was looked at.
@@ -54,6 +58,9 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     if let Some(file) = args.restore {
         return salvage::restore(&project, &file, out).map(|()| 0);
     }
+    if args.settle {
+        return settle(context, out);
+    }
     if std::io::stderr().is_terminal() && !out.is_json() {
         Messages::new().note("looking over every event and every row");
     }
@@ -72,6 +79,26 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         checks.iter().try_for_each(|check| show(check, out))?;
     }
     Ok(u8::from(!sound))
+}
+
+/// Does what the dead have left undone.
+fn settle(context: &Context, out: &mut Output) -> Result<u8, Stop> {
+    let mut opened = context.open()?;
+    let (control, _received) = dispatch::listen()?;
+    let (settled, untrusted) = dispatch::settle_dead(&mut opened, &control)?;
+    if untrusted > 0 {
+        let failure = Failure::new(Code::Trust, format!("{untrusted} hooks may not run"))
+            .caused_by("they are owed under a configuration that is not the trusted one")
+            .hint("--trust runs them all the same; `windlass hooks history` shows what they are");
+        return Err(failure.into());
+    }
+    match (out.is_json(), settled) {
+        (true, _) => out.object(&json!({"settled": settled}))?,
+        (false, 0) => out.line("nothing was left behind")?,
+        (false, 1) => out.line("1 hook was settled")?,
+        (false, _) => out.line(format_args!("{settled} hooks were settled"))?,
+    }
+    Ok(0)
 }
 
 fn show(check: &Check, out: &mut Output) -> Done {

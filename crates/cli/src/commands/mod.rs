@@ -54,7 +54,7 @@ pub fn run(invocation: Invocation, out: &mut Output) -> Result<u8, Stop> {
             .caused_by(error)
             .hint("it may have been deleted: change to another one")
     })?;
-    let context = Context { project: invocation.project, directory };
+    let context = Context { project: invocation.project, directory, trust: invocation.trust };
     run_in(&context, invocation.command, out)
 }
 

@@ -194,6 +194,14 @@ impl Config {
         points
     }
 
+    /// Where a type of tasks has its own list of hooks instead of the project's.
+    pub fn overrides(&self) -> impl Iterator<Item = (&str, Point)> {
+        self.settings.task_types.iter().flat_map(|(name, task_type)| {
+            let points = task_type.hooks.0.iter().filter_map(|(point, _)| Point::parse(point));
+            points.map(|point| (name.as_str(), point))
+        })
+    }
+
     pub fn task_types(&self) -> impl Iterator<Item = (&str, &Roles)> {
         self.settings.task_types.iter().map(|(name, task_type)| (name.as_str(), &task_type.agents))
     }

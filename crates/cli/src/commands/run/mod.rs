@@ -5,16 +5,14 @@
 //! ```
 
 mod choice;
-pub mod plan;
 mod progress;
 
-use std::path::Path;
-use std::{fs, io};
+use std::io;
 
 use windlass_agents::{CommandAgent, ParseAgentError};
-use windlass_engine::{Command, Ending, Limits, NewSession, OwnerName, SessionName};
-use windlass_process::{Control, Launcher, Roster, signals, sweep};
-use windlass_runner::{Outside, RunError, Runner, Settings};
+use windlass_engine::{Command, Ending, Limits, NewSession, OwnerName, SessionName, Trusted};
+use windlass_process::{Control, Launcher, signals};
+use windlass_runner::{Dispatch, Outside, RunError, Runner, Settings};
 use windlass_store::{Lifetime, Sqlite};
 
 use self::choice::Choice;
@@ -22,13 +20,12 @@ use self::progress::Progress;
 use super::init;
 use crate::SUPERVISE;
 use crate::config::Config;
-use crate::context::Context;
-use crate::environment;
+use crate::context::{Context, Opened};
 use crate::failure::{Code, Failure};
 use crate::output::{Messages, Output, Stop};
 use crate::project::{self, Project};
-use crate::remedy;
 use crate::trust::{self, Trust};
+use crate::{dispatch, environment, plan, remedy};
 
 /// Have an agent work on a goal, turn by turn, until the work is done.
 ///
@@ -60,9 +57,6 @@ pub struct Args {
     /// Start a new session even where one was left unfinished
     #[arg(long)]
     fresh: bool,
-    /// Trust the project's configuration for this command alone
-    #[arg(long)]
-    trust: bool,
 }
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> {
@@ -78,37 +72,50 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     let named = args.agent.as_deref().map(parse_agent).transpose()?;
     let project = found_or_made(context, named.is_some())?;
     let store = Sqlite::create(&project.store_file(), Lifetime::Service).map_err(remedy::store)?;
-    let choice = choice::choose(&store, &args, &project.owners())?;
-    let config = configuration(&project, &store, &choice)?;
-    check_trust(&project, &config, &choice, args.trust)?;
+    let mut opened = Opened { project, store, trust: context.trust };
+    let choice = choice::choose(&opened.store, &args, &opened.project.owners())?;
+    let config = configuration(&opened.project, &opened.store, &choice)?;
+    check_trust(&opened.project, &config, &choice, context.trust)?;
     plan::check_gates(&config)?;
-    let agent = named.map_or_else(|| unnamed_agent(&choice, &config, args.trust), Ok)?;
-
-    // After the choice, because whoever was just killed has to be seen to be dead.
-    sweep(&project.owners()).map_err(|error| system("cannot end what an earlier run has left", error))?;
-    let roster = Roster::enlist(&project.owners(), nonce()?).map_err(|error| {
-        let place = project.owners();
-        system(&format!("cannot make a file in `{}`", place.display()), error)
-            .hint("check whose directory it is, and whether it can be written to")
-    })?;
-    let owner: OwnerName = roster.name().parse().expect("digits and dashes make a name");
-    let begin = begin(&choice, &args, &config, &agent, &owner)?;
-    let settings = settings(&project, &config, agent, &owner, choice.name())?;
+    let agent = named.map_or_else(|| unnamed_agent(&choice, &config, context.trust), Ok)?;
     let control = Control::new();
     let received =
         signals::install(&control, asked_to_end).map_err(|error| system("cannot listen to signals", error))?;
-    let mut progress = Progress::new(out, shown_directory(context, &project));
+    // After the choice, because whoever was just killed has to be seen to be dead.
+    settle(&mut opened, &control)?;
+
+    let roster = dispatch::enlist(&opened.project)?;
+    let owner: OwnerName = roster.name().parse().expect("digits and dashes make a name");
+    let begin = begin(&choice, &args, &config, &agent, &owner)?;
+    let settings = settings(&opened.project, &config, &owner, choice.name())?;
+    let mut progress = Progress::new(out, shown_directory(context, &opened.project));
     let outside = Outside {
         now: &environment::now,
-        random: &|| environment::random().map_err(io::Error::other),
+        random: &dispatch::random_bytes,
         tell: &mut |told| progress.tell(told),
     };
-    let mut runner = Runner::new(store, settings, &roster, control, outside).map_err(failure)?;
-    runner.give(&begin).map_err(failure)?;
+    let dispatch = Dispatch::new(&mut opened.store, settings, &roster, control, outside).map_err(remedy::run)?;
+    let mut runner = Runner::new(dispatch, agent);
+    runner.give(&begin).map_err(remedy::run)?;
     match runner.run(choice.name()) {
         Err(RunError::Killed) => Ok(exit_code(Ending::Cancelled, received.first())),
-        ending => Ok(exit_code(ending.map_err(failure)?, received.first())),
+        ending => Ok(exit_code(ending.map_err(remedy::run)?, received.first())),
     }
+}
+
+/// Takes over the hooks that other commands have left behind when they died.
+fn settle(opened: &mut Opened, control: &Control) -> Result<(), Failure> {
+    let (settled, untrusted) = dispatch::settle_dead(opened, control)?;
+    if settled > 0 {
+        Messages::new().note(&format!("hooks that a dead command had left: {settled}"));
+    }
+    if untrusted > 0 {
+        Messages::new().warning(&format!(
+            "hooks that a dead command has left under a configuration that is not trusted now: {untrusted}; \
+             `windlass doctor --settle --trust` runs them"
+        ));
+    }
+    Ok(())
 }
 
 /// Whoever asks for the end hears at once that it was understood.
@@ -179,12 +186,10 @@ fn check_trust(project: &Project, config: &Config, choice: &Choice, given: bool)
         (Choice::Resume(session), _) if older => failure
             .caused_by(format!("session `{}` works with an older configuration than the trusted one", session.name))
             .hint("--trust goes on with that one, for this command alone; --fresh starts anew with the present one"),
-        (_, Trust::Changed) => failure.caused_by("it has changed since it was trusted").hint(HOW_TO_TRUST),
-        _ => failure.caused_by("nobody has trusted it yet").hint(HOW_TO_TRUST),
+        (_, Trust::Changed) => failure.caused_by("it has changed since it was trusted").hint(remedy::HOW_TO_TRUST),
+        _ => failure.caused_by("nobody has trusted it yet").hint(remedy::HOW_TO_TRUST),
     })
 }
-
-const HOW_TO_TRUST: &str = "`windlass trust` shows what would run and asks; --trust allows it for this command alone";
 
 /// The agent that a session was started with, else the configuration's. What only the project's own store says is not
 /// believed: somebody else may have put it there.
@@ -245,53 +250,18 @@ fn begin(
 fn settings(
     project: &Project,
     config: &Config,
-    agent: CommandAgent,
     owner: &OwnerName,
     session: &SessionName,
 ) -> Result<Settings, Failure> {
-    let records = project.records().join(session.as_str());
-    for directory in [&project.records(), &records] {
-        make_directory(directory)
-            .map_err(|error| system(&format!("cannot make the directory `{}`", directory.display()), error))?;
-    }
+    let records = project.make_records(session.as_str())?;
     let launcher = Launcher::own(SUPERVISE).map_err(|error| system("cannot find this very program", error))?;
-    plan::warn_of_unused(config);
-    Ok(Settings {
-        agent,
-        hooks: plan::hooks(config),
-        rules: plan::rules(config, owner)?,
-        // A goal is worked on in place.
-        directory: project.root.clone(),
-        records,
-        environment: environment::inherited(),
-        launcher,
-    })
-}
-
-/// A directory that is there, or is made. A link in its place may lead anywhere.
-fn make_directory(path: &Path) -> io::Result<()> {
-    match fs::create_dir(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match fs::symlink_metadata(path)?.is_dir() {
-            true => Ok(()),
-            false => Err(io::Error::other("there is something else in its place")),
-        },
-        made => made,
-    }
+    plan::warn_of_silence(config);
+    let rules = plan::rules(config, owner, Trusted::Yes)?;
+    Ok(dispatch::settings(project, config, rules, records, Some(launcher)))
 }
 
 fn nonce() -> Result<u64, Failure> {
-    let random = environment::random()
-        .map_err(|error| Failure::new(Code::System, "cannot get random bytes").caused_by(error))?;
-    Ok(u64::try_from(random & u128::from(u64::MAX)).expect("it was cut to size"))
-}
-
-fn failure(error: RunError) -> Failure {
-    match error {
-        RunError::Execute(error) => remedy::execute(error),
-        RunError::Store(error) => remedy::store(error),
-        RunError::View(error) => remedy::view(error),
-        other => Failure::from_error(Code::System, &other),
-    }
+    Ok(u64::try_from(dispatch::random()? & u128::from(u64::MAX)).expect("it was cut to size"))
 }
 
 /// What a script that called us gets to know.

@@ -1,0 +1,250 @@
+//! What a configuration means to the engine and to whoever does what is owed: which hooks are owed when, how each is run,
+//! and on what terms a session works.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use windlass_engine::{
+    Completion, Effects, EventType, HookClass, Limits, OnFailure, OnRetryLimit, OwedHook, OwnerName, Planned, PlannedFor,
+    Registry, Rules, Terms, Trusted,
+};
+use windlass_hooks as hooks;
+
+use crate::config::{self, Config, Hook, Kind, Point, Scope};
+use crate::failure::{Code, Failure};
+use crate::output::Messages;
+
+/// The event that each moment comes with. Event types come with themselves.
+const MOMENTS: &[(&str, EventType)] = &[
+    ("session_start", EventType::SessionStarted),
+    ("pre_iteration", EventType::IterationStarted),
+    ("stop", EventType::TurnFinished),
+    ("post_iteration", EventType::IterationCompleted),
+    ("on_error", EventType::IterationFailed),
+    ("on_task_complete", EventType::TaskCompleted),
+    ("after_submit", EventType::TaskSubmitted),
+    ("session_end", EventType::SessionEnded),
+];
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+const GATE_TIMEOUT: Duration = Duration::from_mins(10);
+const MAX_OUTPUT: usize = 16 * 1024;
+pub const PRIORITY: i64 = 100;
+/// How long to wait before the first retry.
+const BACKOFF: Duration = Duration::from_secs(1);
+
+/// The event that a point comes with, if this version has it.
+pub fn event_of(point: Point) -> Option<EventType> {
+    let moment = MOMENTS.iter().find(|(name, _)| *name == point.name()).map(|(_, event)| *event);
+    moment.or_else(|| point.name().parse().ok())
+}
+
+/// Whether a point's verdict decides what happens next.
+pub fn is_gate(point: Point) -> bool {
+    matches!(point.name(), "stop" | "before_submit" | "before_merge")
+}
+
+/// How a hook is run, if this version can.
+pub fn runnable(hook: &Hook) -> Option<hooks::Hook> {
+    let kind = match &hook.kind {
+        Kind::Command(script) => hooks::Kind::Command(script.clone()),
+        Kind::Http(request) => hooks::Kind::Http(request.clone()),
+        Kind::Rules(rules) => hooks::Kind::Rules(rules.clone()),
+        Kind::Builtin(_) | Kind::Prompt(_) | Kind::Workflow(_) | Kind::Gatekeeper(_) => return None,
+    };
+    let entry = &hook.entry;
+    let retry = entry.retry.as_ref().map(|retry| hooks::Retry {
+        max: retry.max.unwrap_or(1),
+        backoff: retry.backoff.map_or(BACKOFF, config::Span::duration),
+        jitter: retry.jitter.unwrap_or(true),
+    });
+    Some(hooks::Hook {
+        name: hook.name.clone(),
+        kind,
+        timeout: timeout(hook),
+        pipes: entry.pipe_output.unwrap_or(false),
+        max_output: max_output(hook),
+        retry,
+        feedback: hook.feedback.clone(),
+    })
+}
+
+/// How long a hook may run.
+pub fn timeout(hook: &Hook) -> Duration {
+    let usual = if hook.points().any(is_gate) { GATE_TIMEOUT } else { TIMEOUT };
+    hook.entry.timeout.map_or(usual, config::Span::duration)
+}
+
+/// How much of its output the agent may get.
+pub fn max_output(hook: &Hook) -> usize {
+    let written = hook.entry.max_output.and_then(|most| usize::try_from(most).ok());
+    written.unwrap_or(MAX_OUTPUT).min(Limits::FEEDBACK / 2)
+}
+
+/// The hooks that this version can run, by name.
+pub fn hooks(config: &Config) -> BTreeMap<String, hooks::Hook> {
+    config.hooks.iter().filter_map(runnable).map(|hook| (hook.name.clone(), hook)).collect()
+}
+
+/// The engine's rules without anything that is owed.
+pub fn pure_rules(config: &Config) -> Result<Rules, Failure> {
+    let mut registry = Registry::with_builtins();
+    for setting in config.builtin_settings() {
+        registry
+            .configure(setting.name, setting.enabled, setting.priority)
+            .map_err(|error| Failure::from_error(Code::Config, &error))?;
+    }
+    Ok(Rules { registry, effects: None })
+}
+
+/// The engine's rules, with what each event makes owed to this owner.
+pub fn rules(config: &Config, owner: &OwnerName, trust: Trusted) -> Result<Rules, Failure> {
+    let mut owed: BTreeMap<EventType, Vec<(i64, Planned)>> = BTreeMap::new();
+    for hook in owing(config) {
+        for (point, event) in hook.points().filter_map(|point| Some((point, event_of(point)?))) {
+            owed.entry(event).or_default().push((priority(hook), planned(hook, point)?));
+        }
+    }
+    let in_order = |mut hooks: Vec<(i64, Planned)>| {
+        // Equal ones stay in the order of definition.
+        hooks.sort_by_key(|(priority, _)| *priority);
+        hooks.into_iter().map(|(_, hook)| hook).collect()
+    };
+    let effects = Effects {
+        config: config.text().to_owned(),
+        owner: owner.clone(),
+        trust,
+        hooks: owed.into_iter().map(|(event, hooks)| (event, in_order(hooks))).collect(),
+        overrides: config.overrides().map(|(kind, point)| Ok((name(kind)?, point.name().to_owned()))).collect::<Result<
+            _,
+            Failure,
+        >>(
+        )?,
+    };
+    Ok(Rules { effects: Some(effects), ..pure_rules(config)? })
+}
+
+/// The hooks that some event makes owed.
+pub fn owing(config: &Config) -> impl Iterator<Item = &Hook> {
+    config.hooks.iter().filter(|hook| {
+        hook.enabled() && hook.points().any(|point| event_of(point).is_some()) && runnable(hook).is_some()
+    })
+}
+
+pub fn priority(hook: &Hook) -> i64 {
+    hook.entry.priority.unwrap_or(PRIORITY)
+}
+
+fn name(kind: &str) -> Result<windlass_engine::TypeName, Failure> {
+    kind.parse().map_err(|error: windlass_engine::ParseIdError| Failure::from_error(Code::Config, &error))
+}
+
+fn planned(hook: &Hook, point: Point) -> Result<Planned, Failure> {
+    let whose = match &hook.scope {
+        Scope::Project => PlannedFor::Everybody,
+        Scope::TaskType(kind) => PlannedFor::TasksOf(name(kind)?),
+        Scope::Agent(name) => PlannedFor::Agent(name.clone()),
+    };
+    Ok(Planned { hook: owed_hook(hook, point), whose, when: hook.when.clone() })
+}
+
+fn owed_hook(hook: &Hook, point: Point) -> OwedHook {
+    let gate = is_gate(point);
+    let class = match (&hook.kind, hook.entry.idempotent) {
+        _ if gate => HookClass::Gate,
+        (Kind::Http(_), _) => HookClass::Webhook,
+        (Kind::Rules(_), _) | (_, Some(true)) => HookClass::Idempotent,
+        _ => HookClass::Other,
+    };
+    OwedHook {
+        hook: hook.name.clone(),
+        point: point.name().to_owned(),
+        class,
+        on_failure: on_failure(hook, point),
+        send_backs: hook.entry.retry.as_ref().filter(|_| gate).and_then(|retry| retry.max),
+    }
+}
+
+/// What a hook's own failure counts as.
+pub fn on_failure(hook: &Hook, point: Point) -> OnFailure {
+    match hook.entry.on_failure {
+        None if matches!(point.name(), "before_submit" | "before_merge") => OnFailure::Block,
+        None | Some(config::OnFailure::Ignore) => OnFailure::Ignore,
+        Some(config::OnFailure::Block) => OnFailure::Block,
+        Some(config::OnFailure::Escalate) => OnFailure::Escalate,
+    }
+}
+
+pub fn terms(config: &Config, max_iterations: Option<u32>) -> Terms {
+    let settings = &config.settings;
+    Terms {
+        max_iterations: max_iterations.unwrap_or(settings.limits.max_iterations.get()),
+        max_hook_retries: settings.limits.max_hook_retries,
+        max_failures: settings.limits.max_failures.get(),
+        completion: match settings.completion {
+            config::Completion::Promise => Completion::Promise,
+            config::Completion::Gate => Completion::Gate,
+        },
+        strict: settings.strict.unwrap_or(true),
+        on_retry_limit: match settings.on_retry_limit {
+            config::OnRetryLimit::Complete => OnRetryLimit::Complete,
+            config::OnRetryLimit::Escalate | config::OnRetryLimit::Ask => OnRetryLimit::Escalate,
+        },
+    }
+}
+
+/// A gate that cannot be kept must not stand open.
+pub fn check_gates(config: &Config) -> Result<(), Failure> {
+    let gate = |hook: &&Hook| hook.enabled() && hook.points().any(|point| point.name() == "stop");
+    match config.hooks.iter().filter(gate).find(|hook| runnable(hook).is_none()) {
+        None => Ok(()),
+        Some(hook) => Err(Failure::new(Code::Config, format!("this version cannot run the stop hook `{}`", hook.name))
+            .caused_by("at `stop` it runs `command`, `http` and `rules`; other kinds of hooks come later")
+            .hint("write it as a command, or switch it off with `enabled: false`")),
+    }
+}
+
+/// Why a hook never runs, in words, if it does not.
+pub fn silence(hook: &Hook) -> Option<String> {
+    if !hook.enabled() {
+        return Some("it is switched off".to_owned());
+    }
+    if matches!(hook.kind, Kind::Builtin(builtin) if builtin.is_registered()) {
+        return None;
+    }
+    if runnable(hook).is_none() {
+        return Some("this version does not run this kind of hook yet".to_owned());
+    }
+    let deaf: Vec<&str> = hook.points().filter(|point| event_of(*point).is_none()).map(Point::name).collect();
+    match deaf.as_slice() {
+        [] => None,
+        points => Some(format!("this version does not come to {} yet", points.join(", "))),
+    }
+}
+
+/// A hook that somebody wrote and that does not run must not be silent about it.
+pub fn warn_of_silence(config: &Config) {
+    let silent = config.hooks.iter().filter(|hook| hook.enabled() && hook.effect().is_some());
+    let silent: Vec<&str> = silent.filter(|hook| silence(hook).is_some()).map(|hook| hook.name.as_str()).collect();
+    if !silent.is_empty() {
+        let silent = silent.join(", ");
+        Messages::new()
+            .warning(&format!("this version does not run these hooks, or not at all their points: {silent}"));
+    }
+    let unheeded = unheeded(config);
+    if !unheeded.is_empty() {
+        Messages::new().warning(&format!("this version does not heed these settings yet: {}", unheeded.join(", ")));
+    }
+}
+
+/// Settings that somebody may rely on, and that the loop does not know yet.
+fn unheeded(config: &Config) -> Vec<&'static str> {
+    let settings = &config.settings;
+    let all = [
+        ("notify", !settings.notify.is_empty()),
+        ("limits.wall_time", settings.limits.wall_time.is_some()),
+        ("limits.cost", settings.limits.cost.is_some()),
+        ("on_retry_limit: ask", settings.on_retry_limit == config::OnRetryLimit::Ask),
+    ];
+    all.into_iter().filter(|(_, used)| *used).map(|(name, _)| name).collect()
+}

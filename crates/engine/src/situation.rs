@@ -1,0 +1,120 @@
+//! What a hook is run for, as values: conditions look at them, and payloads carry them.
+//!
+//! Invariant: every name is always there, empty where it does not apply, so that a condition never stumbles over what a
+//! point does not have.
+
+use serde_json::{Value, json};
+
+use crate::event::{Envelope, Event};
+use crate::promise::Promise;
+use crate::session::Session;
+use crate::task::Task;
+
+/// An event with everything around it that its hooks may want to know.
+#[derive(Debug, Clone, Copy)]
+pub struct Situation<'a> {
+    pub point: &'a str,
+    pub hook: &'a str,
+    pub envelope: &'a Envelope,
+    pub session: Option<&'a Session>,
+    /// The event's task, else the session's.
+    pub task: Option<&'a Task>,
+    /// What the agent said last.
+    pub output: Option<&'a str>,
+    /// What it claims with that.
+    pub promise: Option<Promise>,
+}
+
+impl Situation<'_> {
+    pub fn values(&self) -> Value {
+        let task_id = self.task.map(|task| task.id.to_string()).unwrap_or_default();
+        json!({
+            "point": self.point,
+            "hook": self.hook,
+            "session": self.session_name(),
+            "iteration": self.iteration(),
+            "retries": self.session.map_or(0, |session| session.retries),
+            "goal": self.goal(),
+            "agent": self.session.map_or("", |session| &session.agent),
+            "error": self.error().unwrap_or_default(),
+            "output": self.output.unwrap_or_default(),
+            "promise": self.promise.map_or_else(|| json!(""), |promise| json!(promise)),
+            "task_id": task_id,
+            "taskId": task_id,
+            "task_content": self.task_content(),
+            "task": self.task_values(),
+            "event": self.event_values(),
+            "tool_name": "",
+            "tool_input": {},
+            "project_dir": "",
+        })
+    }
+
+    pub fn session_name(&self) -> &str {
+        self.envelope.session.as_ref().map_or("", |name| name.as_str())
+    }
+
+    /// 0 outside every iteration.
+    pub fn iteration(&self) -> u32 {
+        self.envelope.iteration.unwrap_or(0)
+    }
+
+    /// What is worked on, in a few words: the session's goal, else the task's.
+    pub fn goal(&self) -> &str {
+        let session = self.session.and_then(|session| session.goal.as_deref());
+        session.or(self.task.map(|task| task.goal.as_str())).unwrap_or_default()
+    }
+
+    /// The task's content; of a session that works on a goal, the goal.
+    pub fn task_content(&self) -> String {
+        self.task.map_or_else(|| self.goal().to_owned(), Task::content)
+    }
+
+    /// What went wrong, where the event says so.
+    pub fn error(&self) -> Option<&str> {
+        match &self.envelope.event {
+            Event::IterationFailed(failed) => Some(&failed.error),
+            Event::DeliveryFailed(failed) => Some(&failed.error),
+            Event::HookError(failed) => Some(&failed.error),
+            Event::ActionError(failed) => Some(&failed.error),
+            Event::TaskFailed(failed) => Some(&failed.reason),
+            _ => None,
+        }
+    }
+
+    fn task_values(&self) -> Value {
+        let Some(task) = self.task else {
+            return json!({
+                "id": "", "goal": "", "body": "", "content": "", "labels": [], "deliverables": [], "priority": null,
+                "type": "", "state": "",
+            });
+        };
+        json!({
+            "id": task.id,
+            "goal": task.goal,
+            "body": task.body.as_deref().unwrap_or_default(),
+            "content": task.content(),
+            "labels": task.labels,
+            "deliverables": task.deliverables,
+            "priority": task.priority,
+            "type": task.kind.as_ref().map_or("", |kind| kind.as_str()),
+            "state": task.state,
+        })
+    }
+
+    fn event_values(&self) -> Value {
+        let Envelope { timestamp, node, session, iteration, event, metadata } = self.envelope;
+        json!({
+            "type": event.kind(),
+            "nodeId": node,
+            "node_id": node,
+            "timestamp": timestamp,
+            "session": session.as_ref().map_or("", |name| name.as_str()),
+            "iteration": iteration.unwrap_or(0),
+            "data": event,
+            "triggeredBy": metadata.triggered_by,
+            "triggered_by": metadata.triggered_by,
+            "depth": metadata.depth,
+        })
+    }
+}

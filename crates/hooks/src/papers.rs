@@ -1,0 +1,118 @@
+//! What a run of a hook finds in files: its payload, and free text that is too long for a variable.
+//!
+//! Invariant: they are gone when the run is over.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::call::Call;
+use crate::script::Carrier;
+
+/// What a variable may hold; the kernel refuses one that is twice as long.
+const VARIABLE: usize = 64 * 1024;
+
+/// The files of one run.
+#[derive(Debug)]
+pub struct Papers {
+    place: PathBuf,
+    payload: PathBuf,
+    task_content: Carried,
+    error: Carried,
+}
+
+/// Free text, in a variable or in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Carried {
+    text: String,
+    file: Option<PathBuf>,
+}
+
+impl Carried {
+    fn new(text: String, file: PathBuf) -> Self {
+        let file = (!fits(&text)).then_some(file);
+        Self { text, file }
+    }
+
+    pub fn carrier(&self) -> Carrier {
+        if self.file.is_some() { Carrier::File } else { Carrier::Variable }
+    }
+
+    /// What the variable holds: nothing where it travels in a file.
+    pub fn value(&self) -> &str {
+        if self.file.is_some() { "" } else { &self.text }
+    }
+
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+}
+
+/// Whether a variable can hold a text.
+pub(crate) fn fits(text: &str) -> bool {
+    text.len() <= VARIABLE && !text.contains('\0')
+}
+
+impl Papers {
+    /// The names of the files that a run gets whose output goes to this place; nothing is written yet.
+    pub fn at(place: &Path, call: &Call<'_>) -> Self {
+        let beside = |suffix: &str| {
+            let mut name = place.as_os_str().to_owned();
+            name.push(suffix);
+            PathBuf::from(name)
+        };
+        Self {
+            place: place.to_owned(),
+            payload: beside(".payload.json"),
+            task_content: Carried::new(call.situation.task_content(), beside(".task_content")),
+            error: Carried::new(call.situation.error().unwrap_or_default().to_owned(), beside(".error")),
+        }
+    }
+
+    pub fn write(&self, payload: &[u8]) -> io::Result<()> {
+        write(&self.payload, payload)?;
+        for carried in [&self.task_content, &self.error] {
+            if let Some(file) = carried.file() {
+                write(file, carried.text.as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where output goes that is too long for memory.
+    pub fn place(&self) -> &Path {
+        &self.place
+    }
+
+    pub fn payload(&self) -> &Path {
+        &self.payload
+    }
+
+    pub fn task_content(&self) -> &Carried {
+        &self.task_content
+    }
+
+    pub fn error(&self) -> &Carried {
+        &self.error
+    }
+}
+
+impl Drop for Papers {
+    fn drop(&mut self) {
+        let carried = [&self.task_content, &self.error].map(Carried::file);
+        for file in carried.into_iter().flatten().chain([self.payload.as_path()]) {
+            let _ = fs::remove_file(file);
+        }
+    }
+}
+
+/// A new file, in place of one that a run left which died. A link is never followed.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let open = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let mut file = open().or_else(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => fs::remove_file(path).and_then(|()| open()),
+        _ => Err(error),
+    })?;
+    file.write_all(bytes)
+}

@@ -1,0 +1,189 @@
+//! Doing what is owed: the hooks of events, whoever appended them.
+//!
+//! ```text
+//! command ─► commit ─► debts of ours ─► begin ─► run, again if it fails and may ─► finish ─► further debts of ours …
+//! ```
+//!
+//! Invariants:
+//! - Nothing is run before the log says that it is about to be, and no lock is held while it runs.
+//! - Only what is ours is run. What the dead have left is ours once the log says so.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use windlass_engine::{
+    Authority, Command, ConfigDigest, Debt, DebtId, Effect, HookOutcome, Origin, OwnerName, Record, Rules, Seq, Session, View,
+};
+use windlass_hooks::{Hook, Mask};
+use windlass_process::{Control, Environment, Finished, Launcher, NotStarted, Roster, Spec, Supervisor, run};
+use windlass_store::{Filter, Sqlite, Store};
+
+use crate::{Outside, RunError, Told};
+
+/// What hooks are run with.
+pub struct Settings {
+    /// By name.
+    pub hooks: BTreeMap<String, Hook>,
+    /// What each event makes owed, with this process as the owner.
+    pub rules: Rules,
+    /// Where hooks work.
+    pub directory: PathBuf,
+    /// Where payloads go, and output that is too long for memory.
+    pub records: PathBuf,
+    /// The environment that programs get; what is ours is added.
+    pub environment: Environment,
+    /// What nobody may see.
+    pub mask: Mask,
+    /// How the supervisor of programs is started; without one they are our own children.
+    pub launcher: Option<Launcher>,
+}
+
+/// Whoever does what is owed.
+pub struct Dispatch<'a> {
+    pub(crate) store: &'a mut Sqlite,
+    pub(crate) settings: Settings,
+    pub(crate) owner: OwnerName,
+    roster: &'a Roster,
+    pub(crate) control: Control,
+    pub(crate) outside: Outside<'a>,
+    /// Started when it is first needed.
+    supervisor: Option<Supervisor>,
+}
+
+/// Whether a program is started and left to itself after somebody asked for the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Resolve {
+    Cancellable,
+    /// Only a second word ends it.
+    Resolute,
+}
+
+impl<'a> Dispatch<'a> {
+    pub fn new(
+        store: &'a mut Sqlite,
+        settings: Settings,
+        roster: &'a Roster,
+        control: Control,
+        outside: Outside<'a>,
+    ) -> Result<Self, RunError> {
+        let owner = roster.name().parse().map_err(RunError::Owner)?;
+        Ok(Self { store, settings, owner, roster, control, outside, supervisor: None })
+    }
+
+    /// Carries out a command of our own, and tells what came of it.
+    pub fn give(&mut self, command: &Command) -> Result<Vec<Record>, RunError> {
+        let (by, at) = (self.owner.to_string(), (self.outside.now)());
+        self.give_for(&Origin { by, at, authority: Authority::Person, run: None, via: None }, command)
+    }
+
+    /// Carries out somebody's command.
+    pub fn give_for(&mut self, origin: &Origin, command: &Command) -> Result<Vec<Record>, RunError> {
+        let nonce = (self.outside.random)().map_err(RunError::Random)?;
+        let records = self.store.execute(&self.settings.rules, origin, command, nonce)?;
+        records.iter().for_each(|record| (self.outside.tell)(Told::Event(record)));
+        Ok(records)
+    }
+
+    /// Runs every hook that is ours, and what they lead to. Somebody who asks for the end gets it: what has not begun is
+    /// left for whoever settles it later.
+    pub fn settle(&mut self) -> Result<(), RunError> {
+        while let Some(debt) = self.next(|dispatch, debt| debt.owner == dispatch.owner)? {
+            if self.control.is_cancelled() {
+                return Err(RunError::Killed);
+            }
+            self.settle_one(&debt)?;
+        }
+        Ok(())
+    }
+
+    /// Takes over the hooks of a configuration that dead owners have left, but for those that a session waits for: whoever
+    /// goes on with the session takes those. Answers how many there were.
+    pub fn take_over(
+        &mut self,
+        config: ConfigDigest,
+        is_dead: impl Fn(&OwnerName) -> bool,
+    ) -> Result<usize, RunError> {
+        let mut taken = 0;
+        let left = |debt: &Debt| debt.config == config && is_dead(&debt.owner);
+        while let Some(debt) = self.next(|dispatch, debt| left(debt) && dispatch.is_free(debt))? {
+            let (dead, owner) = (debt.owner.clone(), self.owner.clone());
+            self.give(&Command::RecoverEffect { debt: debt.id, dead, owner })?;
+            taken += 1;
+            if let Some(debt) = self.store.snapshot()?.debt(debt.id)? {
+                self.run_and_report(&debt)?;
+            }
+            self.settle()?;
+        }
+        Ok(taken)
+    }
+
+    /// Whether no session that is under way waits for a hook.
+    fn is_free(&self, debt: &Debt) -> bool {
+        let session = || {
+            let snapshot = self.store.snapshot().ok()?;
+            snapshot.session(debt.session.as_ref()?).ok().flatten()
+        };
+        !session().is_some_and(|session: Session| session.owed.contains(&debt.id))
+    }
+
+    /// The first hook that is owed and meant.
+    fn next(&self, meant: impl Fn(&Self, &Debt) -> bool) -> Result<Option<Debt>, RunError> {
+        let snapshot = self.store.snapshot()?;
+        let mut after: Option<DebtId> = None;
+        while let Some(debt) = snapshot.owed(after)? {
+            after = Some(debt.id);
+            if matches!(debt.effect, Effect::Hook(_)) && meant(self, &debt) {
+                return Ok(Some(debt));
+            }
+        }
+        Ok(None)
+    }
+
+    fn settle_one(&mut self, debt: &Debt) -> Result<(), RunError> {
+        if debt.attempts == 0 {
+            self.give(&Command::BeginEffect { debt: debt.id, owner: self.owner.clone() })?;
+        }
+        self.run_and_report(debt)
+    }
+
+    fn run_and_report(&mut self, debt: &Debt) -> Result<(), RunError> {
+        let report = self.run_hook(debt, Resolve::Cancellable)?;
+        let killed = report.outcome == HookOutcome::Cancelled;
+        self.give(&Command::FinishEffect { debt: debt.id, owner: self.owner.clone(), report })?;
+        if killed { Err(RunError::Killed) } else { Ok(()) }
+    }
+
+    /// The file that has all of what a run wrote, if memory could not hold it: relative to the records of all sessions.
+    pub(crate) fn record(&self, finished: &Finished) -> Option<String> {
+        let spilled = finished.stdout.spilled.as_ref().or(finished.stderr.spilled.as_ref())?;
+        let shown = spilled.path.strip_prefix(self.settings.records.parent()?).ok()?;
+        Some(shown.to_string_lossy().into_owned())
+    }
+
+    pub(crate) fn event(&self, at: Seq) -> Result<Record, RunError> {
+        let found = self.store.read(&Filter::default(), Seq(at.0.saturating_sub(1)), 1)?;
+        found.into_iter().find(|record| record.seq == at).ok_or(RunError::MissingEvent(at))
+    }
+
+    pub(crate) fn control_for(&self, resolve: Resolve) -> Control {
+        match resolve {
+            Resolve::Cancellable => self.control.clone(),
+            Resolve::Resolute => self.control.resolute(),
+        }
+    }
+
+    /// Runs a program to its end. Under the supervisor nothing of it survives us.
+    pub(crate) fn start(&mut self, spec: &Spec, resolve: Resolve) -> Result<Result<Finished, NotStarted>, RunError> {
+        let control = self.control_for(resolve);
+        let tell = &mut self.outside.tell;
+        let mut observe = |stream, bytes: &[u8]| tell(Told::Output(stream, bytes));
+        let Some(launcher) = &self.settings.launcher else {
+            return Ok(run(spec, self.roster, &control, &mut observe));
+        };
+        let supervisor = match &mut self.supervisor {
+            Some(supervisor) => supervisor,
+            none => none.insert(Supervisor::start(launcher).map_err(RunError::Supervisor)?),
+        };
+        Ok(supervisor.run(spec, self.roster, &control, &mut observe))
+    }
+}

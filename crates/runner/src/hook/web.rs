@@ -1,0 +1,84 @@
+//! Webhooks.
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use windlass_engine::{Digest, HookOutcome, HookReport, encode};
+use windlass_hooks::http::{self, Ended, Request};
+use windlass_hooks::{Address, answer};
+use windlass_process::{Captured, Exit, Finished};
+
+use super::{Attempt, Running};
+use crate::{Dispatch, RunError};
+
+/// How soon a request is given up once somebody asks for the end.
+const NOTICED: Duration = Duration::from_millis(20);
+
+impl Dispatch<'_> {
+    pub(super) fn send(&mut self, running: &Running<'_>, address: &Address) -> Result<Attempt, RunError> {
+        let request = match self.request(running, address) {
+            Ok(request) => request,
+            Err(why) => return Ok(never(why)),
+        };
+        let began = Instant::now();
+        let Some(sent) = self.sent(running, request) else { return Ok(HookReport::from(HookOutcome::Cancelled).into()) };
+        let took = began.elapsed();
+        Ok(match sent {
+            Ended::Ok(body) => {
+                let stdout = Captured { total: body.len() as u64, head: body.into_bytes(), ..Captured::default() };
+                let stderr = Captured::default();
+                let ran = Ok(Finished { exit: Exit::Code(0), stdout, stderr, leaky: false, took });
+                answer(running.hook, running.role(), &ran, &running.situation().values()).into()
+            }
+            Ended::Again { why, after } => {
+                Attempt { again: Some(after.unwrap_or_default()), report: HookReport { took: Some(took), ..failed(why) } }
+            }
+            Ended::Failed { why } => Attempt { again: None, report: HookReport { took: Some(took), ..failed(why) } },
+        })
+    }
+
+    /// Waits for the answer, unless somebody asks for the end meanwhile. The request is then on its own: it ends with its
+    /// timeout, or with us.
+    fn sent(&self, running: &Running<'_>, request: Request) -> Option<Ended> {
+        let (tell, told) = channel();
+        thread::spawn(move || drop(tell.send(http::meaning(&http::send(&request)))));
+        let control = self.control_for(running.resolve);
+        loop {
+            match told.recv_timeout(NOTICED) {
+                Ok(ended) => return Some(ended),
+                Err(RecvTimeoutError::Timeout) if !control.is_cancelled() => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    fn request(&self, running: &Running<'_>, address: &Address) -> Result<Request, String> {
+        let expand = |text: &str| http::expand(text, &self.settings.environment).map_err(|error| error.to_string());
+        let headers = address.headers.iter().map(|(name, value)| Ok((name.clone(), expand(value)?)));
+        Ok(Request {
+            url: expand(&address.url)?,
+            method: address.method,
+            headers: headers.collect::<Result<_, String>>()?,
+            body: self.call(running).payload().to_string().into_bytes(),
+            timeout: running.hook.timeout,
+            key: key(running),
+            proxy: None,
+        })
+    }
+}
+
+/// The same for every attempt, and for no other event of any project.
+fn key(running: &Running<'_>) -> String {
+    let event = Digest::of(encode(&running.scene.event.envelope).as_bytes()).to_string();
+    format!("{}-{}", &event[..32], running.debt)
+}
+
+fn failed(why: String) -> HookReport {
+    HookReport { message: Some(why), ..HookOutcome::Failure.into() }
+}
+
+/// What cannot be sent now cannot be sent later either.
+fn never(why: String) -> Attempt {
+    Attempt { report: failed(why), again: None }
+}
