@@ -12,12 +12,14 @@
 
 mod answer;
 mod call;
+mod retry;
 mod text;
 
 use std::time::Duration;
 
 pub use answer::answer;
 pub use call::Call;
+pub use retry::Retry;
 pub use text::{clean, cut};
 
 /// A command that runs at a point.
