@@ -1,7 +1,8 @@
-//! Command hooks: what one is given, how it is run, and what its end means.
+//! Hooks: what a command is given, how it is run, and what its end means; webhooks, and what their answers mean.
 //!
 //! ```text
 //! Hook + Call ─ call ─► process::Spec ─ run elsewhere ─► Finished ─ answer ─► HookReport: outcome, message, feedback
+//! http::Request ─ send ─► Response or Unsent ─ meaning ─► Ended: fine, worth another try, or not
 //! ```
 //!
 //! Invariants:
@@ -12,6 +13,7 @@
 
 mod answer;
 mod call;
+pub mod http;
 mod retry;
 mod text;
 
