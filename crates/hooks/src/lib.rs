@@ -1,7 +1,8 @@
-//! Command hooks: what one is given, how it is run, and what its end means.
+//! Hooks: what a command is given, how it is run, and what its end means; webhooks, and what their answers mean.
 //!
 //! ```text
 //! Hook + Call ─ call ─► process::Spec ─ run elsewhere ─► Finished ─ answer ─► HookReport: outcome, message, feedback
+//! http::Request ─ send ─► Response or Unsent ─ meaning ─► Ended: fine, worth another try, or not
 //! ```
 //!
 //! Invariants:
@@ -12,12 +13,15 @@
 
 mod answer;
 mod call;
+pub mod http;
+mod retry;
 mod text;
 
 use std::time::Duration;
 
 pub use answer::answer;
 pub use call::Call;
+pub use retry::Retry;
 pub use text::{clean, cut};
 
 /// A command that runs at a point.

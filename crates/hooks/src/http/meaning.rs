@@ -1,0 +1,174 @@
+//! What an answer, or the lack of one, means for a webhook.
+//!
+//! | what came | means |
+//! | --- | --- |
+//! | 2xx | it is done |
+//! | 408, 425, 429, 5xx; no answer for a reason that may pass | worth another try |
+//! | anything else; a wrong address or header, no secure connection, a redirect to another server | not worth one |
+
+use std::error::Error;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
+use ureq::http::StatusCode;
+use ureq::http::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
+
+use super::{KEPT, Response, Unsent};
+use crate::text::clean;
+
+/// The longest that a server may make us wait.
+const LONGEST: Duration = Duration::from_secs(5 * 60);
+/// Letters that are quoted from an answer that is none.
+const QUOTED: usize = 200;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// It arrived. The text is the body as it came.
+    Ok(String),
+    /// It may fare better later, but not before `after`.
+    Again { why: String, after: Option<Duration> },
+    /// It will not fare better.
+    Failed { why: String },
+}
+
+pub fn meaning(result: &Result<Response, Unsent>) -> Ended {
+    match result {
+        Ok(response) => match response.status {
+            200..=299 => Ended::Ok(text(response)),
+            408 | 425 | 429 | 500..=599 => Ended::Again { why: refused(response), after: response.retry_after },
+            _ => Ended::Failed { why: refused(response) },
+        },
+        Err(unsent) if unsent.may_pass() => Ended::Again { why: told(unsent), after: None },
+        Err(unsent) => Ended::Failed { why: told(unsent) },
+    }
+}
+
+fn text(response: &Response) -> String {
+    let text = String::from_utf8_lossy(&response.body);
+    let left_out = format!("\n[more than {} MiB: the rest is left out]\n", KEPT / 1024 / 1024);
+    if response.cut { text.into_owned() + &left_out } else { text.into_owned() }
+}
+
+/// `the server answered 503 Service Unavailable: try later`
+fn refused(response: &Response) -> String {
+    let name = StatusCode::from_u16(response.status).ok().and_then(|status| status.canonical_reason());
+    let name = name.map(|name| format!(" {name}")).unwrap_or_default();
+    let body = clean(&String::from_utf8_lossy(&response.body));
+    let line = body.lines().map(str::trim).find(|line| !line.is_empty());
+    let quoted = line.map(|line| format!(": {}", line.chars().take(QUOTED).collect::<String>())).unwrap_or_default();
+    format!("the server answered {}{name}{quoted}", response.status)
+}
+
+/// The error, what led to it, and what can be done.
+fn told(unsent: &Unsent) -> String {
+    let mut told = unsent.to_string();
+    let mut cause = unsent.source();
+    while let Some(error) = cause {
+        told = format!("{told}: {error}");
+        cause = error.source();
+    }
+    clean(&format!("{told}; {}", unsent.hint()))
+}
+
+/// How long a server wants to be left alone: seconds, or until a date. A date is measured from the date of the answer, so
+/// that no two clocks have to agree.
+pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let header = |name: HeaderName| headers.get(name)?.to_str().ok().map(str::trim);
+    let said = header(RETRY_AFTER)?;
+    let wait = if !said.is_empty() && said.bytes().all(|byte| byte.is_ascii_digit()) {
+        said.parse().map_or(LONGEST, Duration::from_secs)
+    } else {
+        let wait = date(said)?.duration_since(date(header(DATE)?)?);
+        Duration::try_from(wait).unwrap_or(Duration::ZERO)
+    };
+    Some(wait.min(LONGEST))
+}
+
+fn date(text: &str) -> Option<Timestamp> {
+    rfc2822::DateTimeParser::new().parse_timestamp(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use ureq::http::HeaderValue;
+
+    use super::*;
+
+    fn response(status: u16, body: &str) -> Result<Response, Unsent> {
+        let retry_after = Some(Duration::from_secs(7));
+        Ok(Response { status, body: body.as_bytes().to_vec(), cut: false, retry_after })
+    }
+
+    #[test]
+    fn answers_mean_what_the_table_says() {
+        for status in [200, 201, 204, 299] {
+            assert_eq!(meaning(&response(status, "fine")), Ended::Ok("fine".to_owned()), "{status}");
+        }
+        for status in [408, 425, 429, 500, 502, 503, 504, 599] {
+            let ended = meaning(&response(status, ""));
+            assert!(matches!(ended, Ended::Again { after: Some(after), .. } if after.as_secs() == 7), "{status}");
+        }
+        for status in [300, 304, 400, 401, 403, 404, 409, 410, 422, 451, 600] {
+            assert!(matches!(meaning(&response(status, "")), Ended::Failed { .. }), "{status}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_quoted() {
+        let why = |status, body: &str| match meaning(&response(status, body)) {
+            Ended::Again { why, .. } | Ended::Failed { why } => why,
+            Ended::Ok(text) => panic!("{text}"),
+        };
+        assert_eq!(why(404, ""), "the server answered 404 Not Found");
+        assert_eq!(why(599, " \n"), "the server answered 599");
+        assert_eq!(why(503, "\n \x1b[31mlater\x1b[0m \nmore"), "the server answered 503 Service Unavailable: later");
+        assert_eq!(why(500, &"ä".repeat(1000)).chars().filter(|letter| *letter == 'ä').count(), QUOTED);
+    }
+
+    #[test]
+    fn what_is_left_out_is_said() {
+        let response = Response { status: 200, body: b"{\xff".to_vec(), cut: true, retry_after: None };
+        assert_eq!(
+            meaning(&Ok(response)),
+            Ended::Ok("{\u{fffd}\n[more than 1 MiB: the rest is left out]\n".to_owned())
+        );
+    }
+
+    #[test]
+    fn failures_say_their_cause_and_what_to_do() {
+        let source = io::Error::other("no such name");
+        let ended = meaning(&Err(Unsent::NotResolved { host: "hooks.test".to_owned(), source }));
+        let why =
+            "cannot find the host hooks.test: no such name; check the name, and that this machine can look names up";
+        assert_eq!(ended, Ended::Again { why: why.to_owned(), after: None });
+    }
+
+    #[track_caller]
+    fn check(retry_after_header: &str, date: Option<&'static str>, expected: Option<u64>) {
+        let mut headers = HeaderMap::new();
+        headers.insert(RETRY_AFTER, HeaderValue::from_str(retry_after_header).expect("a value"));
+        date.map(|date| headers.insert(DATE, HeaderValue::from_static(date)));
+        assert_eq!(retry_after(&headers).map(|wait| wait.as_secs()), expected, "{retry_after_header}");
+    }
+
+    #[test]
+    fn servers_say_when_to_come_back() {
+        assert_eq!(retry_after(&HeaderMap::new()), None);
+        check("0", None, Some(0));
+        check(" 17 ", None, Some(17));
+        check("301", None, Some(300));
+        check("99999999999999999999999", None, Some(300));
+        for nonsense in ["", "-1", "1.5", "soon"] {
+            check(nonsense, Some("Sun, 06 Nov 1994 08:49:00 GMT"), None);
+        }
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+        check(date, None, None);
+        check(date, Some("nonsense"), None);
+        check(date, Some("Sun, 06 Nov 1994 08:49:00 GMT"), Some(37));
+        check(date, Some("Sun, 06 Nov 1994 08:50:00 GMT"), Some(0));
+        check(date, Some("Sat, 05 Nov 1994 08:49:37 GMT"), Some(300));
+    }
+}
