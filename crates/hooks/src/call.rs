@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use windlass_engine::{DebtId, Record, Situation};
 use windlass_process::{Capture, Environment, Invocation, Spec, Spill, overlay};
 
-use crate::papers::{Carrier, Papers};
+use crate::papers::{Papers, fits};
 use crate::script::{Script, Values};
 
 /// How long a hook may take to end once it is asked to.
@@ -88,7 +88,7 @@ impl Call<'_> {
             ("WINDLASS_PAYLOAD_FILE", papers.payload().into()),
             ("WINDLASS_PROJECT_DIR", self.project.into()),
         ];
-        let goal = Carrier::Variable.fits(situation.goal()).then(|| situation.goal().into()).unwrap_or_default();
+        let goal = if fits(situation.goal()) { situation.goal().into() } else { OsString::new() };
         plain.into_iter().chain(carried).chain([("WINDLASS_GOAL", goal)]).collect()
     }
 

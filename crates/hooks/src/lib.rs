@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Invariants:
-//! - Text from outside never becomes shell text: it travels in the payload and in variables.
+//! - Text from outside never becomes shell text: it travels in the payload and in variables (`script`).
 //! - What a hook wrote is cleaned and cut before anybody else sees it.
 //!
 //! Not here: which hooks are owed when (`engine`), starting programs (`process`), the log.
@@ -14,27 +14,53 @@
 mod answer;
 mod call;
 pub mod http;
+mod papers;
 mod retry;
+mod script;
 mod text;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+use windlass_engine::{Rule, Template};
 
 pub use answer::answer;
 pub use call::Call;
+pub use papers::{Carried, Papers};
 pub use retry::Retry;
+pub use script::{Carrier, Script, UnsafeTemplate, Values};
 pub use text::{clean, cut};
 
-/// A command that runs at a point.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Something that runs at a point.
+#[derive(Debug, Clone)]
 pub struct Hook {
     pub name: String,
-    /// A script for the shell.
-    pub command: String,
+    pub kind: Kind,
     pub timeout: Duration,
     /// Whether its output reaches the agent.
     pub pipes: bool,
     /// Bytes of output that are kept for the agent.
     pub max_output: usize,
+    /// How often it is tried again.
+    pub retry: Option<Retry>,
+    /// What the agent is told.
+    pub feedback: Option<Template>,
+}
+
+/// What runs.
+#[derive(Debug, Clone)]
+pub enum Kind {
+    Command(Script),
+    Http(Address),
+    Rules(Vec<Rule>),
+}
+
+/// Where a webhook goes, as it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    pub url: String,
+    pub method: http::Method,
+    pub headers: BTreeMap<String, String>,
 }
 
 /// Whether a point's verdict decides what happens next.
