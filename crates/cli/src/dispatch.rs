@@ -147,6 +147,7 @@ pub fn settings(
         records,
         environment: environment::inherited(),
         mask: Mask::new(secrets),
+        protected: config.protected(),
         launcher,
     }
 }

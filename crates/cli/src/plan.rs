@@ -53,9 +53,11 @@ pub fn runnable(hook: &Hook) -> Option<hooks::Hook> {
         Kind::Builtin(_) | Kind::Prompt(_) | Kind::Workflow(_) | Kind::Gatekeeper(_) => return None,
     };
     let entry = &hook.entry;
+    // At a gate a retry is another turn, which takes its time by itself.
+    let gate = hook.points().any(is_gate);
     let retry = entry.retry.as_ref().map(|retry| hooks::Retry {
         max: retry.max.unwrap_or(1),
-        backoff: retry.backoff.map_or(BACKOFF, config::Span::duration),
+        backoff: retry.backoff.map_or(if gate { Duration::ZERO } else { BACKOFF }, config::Span::duration),
         jitter: retry.jitter.unwrap_or(true),
     });
     Some(hooks::Hook {

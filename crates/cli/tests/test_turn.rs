@@ -40,6 +40,7 @@ impl Runner {
             task: Some(TaskId(1)),
             goal: None,
             config: "version: 1".to_owned(),
+            protected: None,
             agent: "command:true".to_owned(),
             terms: Terms::default(),
             owner: "runner".parse().unwrap(),

@@ -57,6 +57,8 @@ pub struct NewSession {
     pub goal: Option<String>,
     /// The configuration that it works with, as it was read.
     pub config: String,
+    /// What the protected files hold.
+    pub protected: Option<String>,
     pub agent: String,
     pub terms: Terms,
     pub owner: OwnerName,

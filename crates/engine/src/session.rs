@@ -229,6 +229,9 @@ pub enum Phase {
 pub struct Session {
     pub name: SessionName,
     pub config: ConfigDigest,
+    /// What the protected files held when it started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protected: Option<ConfigDigest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

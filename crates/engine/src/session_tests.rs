@@ -6,6 +6,7 @@ fn session(phase: Phase) -> Session {
     Session {
         name: "a".parse().unwrap(),
         config: ConfigDigest::ZERO,
+        protected: None,
         task: None,
         goal: None,
         agent: "command:true".to_owned(),

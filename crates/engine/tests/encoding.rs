@@ -109,6 +109,7 @@ fn sessions() {
     let terms = r#"{"maxIterations":25,"maxHookRetries":5,"maxFailures":3,"completion":"promise","strict":true,"onRetryLimit":"escalate"}"#;
     let started = payload::SessionStarted {
         config,
+        protected: None,
         goal: None,
         agent: "command:true".to_owned(),
         terms: Terms::default(),
@@ -234,6 +235,7 @@ fn session_events() -> Vec<Event> {
     vec![
         payload::SessionStarted {
             config,
+            protected: Some(config),
             goal: Some(word()),
             agent: word(),
             terms: terms(),

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_engine::{DebtId, Record, Situation};
-use windlass_process::{Capture, Environment, Invocation, Spec, Spill, overlay};
+use windlass_engine::DebtId;
+use windlass_process::{Capture, Invocation, Spec, Spill, overlay};
 
 use crate::papers::{Papers, fits};
 use crate::script::{Script, Values};
@@ -21,22 +21,24 @@ const SPILLED: u64 = 64 * 1024 * 1024;
 /// One run of a hook.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
-    pub situation: Situation<'a>,
+    /// What it is run for, as [`Situation::values`](windlass_engine::Situation::values) names it.
+    pub values: &'a Value,
     /// The event that made it owed.
-    pub event: &'a Record,
-    pub debt: DebtId,
+    pub event: &'a Value,
+    /// What it is owed under; a trial is owed by nobody.
+    pub debt: Option<DebtId>,
     pub project: &'a Path,
     /// The environment that hooks get; what is ours is added.
     pub environment: &'a [(OsString, OsString)],
 }
 
-impl Call<'_> {
+impl<'a> Call<'a> {
     /// A command that is ready to be run.
     pub fn spec(&self, script: &Script, timeout: Duration, papers: &Papers) -> Spec {
         Spec {
             invocation: Invocation::Shell(self.filled(script, papers).into()),
             directory: self.project.to_owned(),
-            environment: self.variables(papers),
+            environment: overlay(self.environment, self.told(papers)),
             stdin: self.payload().to_string().into_bytes(),
             timeout: Some(timeout),
             grace: GRACE,
@@ -51,79 +53,77 @@ impl Call<'_> {
     /// The command as the shell gets it.
     pub fn filled(&self, script: &Script, papers: &Papers) -> String {
         script.fill(&Values {
-            session: self.situation.session_name(),
-            iteration: &self.situation.iteration().to_string(),
-            task_id: &self.task_id(),
+            session: self.text("/session"),
+            iteration: &self.iteration(),
+            task_id: self.text("/task_id"),
             task_content: papers.task_content().carrier(),
             error: papers.error().carrier(),
         })
     }
 
-    fn task_id(&self) -> String {
-        self.situation.task.map(|task| task.id.to_string()).unwrap_or_default()
-    }
-
     /// What the program finds in its environment beside what we have found in ours.
     pub fn told(&self, papers: &Papers) -> Vec<(&'static str, OsString)> {
-        let situation = &self.situation;
-        let kind = situation.task.and_then(|task| task.kind.as_ref()).map_or("", |kind| kind.as_str());
-        let carried = [
-            ("WINDLASS_TASK_CONTENT", "WINDLASS_TASK_CONTENT_FILE", papers.task_content()),
-            ("WINDLASS_ERROR", "WINDLASS_ERROR_FILE", papers.error()),
-        ];
-        let carried = carried.into_iter().flat_map(|(value, file, carried)| {
-            [(value, carried.value().into()), (file, carried.file().map_or_else(OsString::new, Into::into))]
-        });
-        let plain: [(&str, OsString); 11] = [
-            ("WINDLASS_SESSION", situation.session_name().into()),
-            ("WINDLASS_ITERATION", some(situation.iteration()).into()),
-            ("WINDLASS_TASK_ID", self.task_id().into()),
-            ("WINDLASS_TASK_TYPE", kind.into()),
-            ("WINDLASS_EVENT", self.event.kind().name().into()),
-            ("WINDLASS_POINT", situation.point.into()),
-            ("WINDLASS_HOOK", situation.hook.into()),
+        let goal = Some(self.text("/goal")).filter(|goal| fits(goal)).unwrap_or_default();
+        let mut told: Vec<(&str, OsString)> = vec![
+            ("WINDLASS_SESSION", self.text("/session").into()),
+            ("WINDLASS_ITERATION", self.iteration().into()),
+            ("WINDLASS_GOAL", goal.into()),
+            ("WINDLASS_TASK_ID", self.text("/task_id").into()),
+            ("WINDLASS_TASK_TYPE", self.text("/task/type").into()),
+            ("WINDLASS_EVENT", self.text("/event/type").into()),
+            ("WINDLASS_POINT", self.text("/point").into()),
+            ("WINDLASS_HOOK", self.text("/hook").into()),
             // A hook is no turn: what it does through `windlass` is not what the agent claims.
             ("WINDLASS_RUN", OsString::new()),
-            ("WINDLASS_DEBT", self.debt.to_string().into()),
+            ("WINDLASS_DEBT", self.debt.map(|debt| debt.to_string()).unwrap_or_default().into()),
             ("WINDLASS_PAYLOAD_FILE", papers.payload().into()),
             ("WINDLASS_PROJECT_DIR", self.project.into()),
         ];
-        let goal = if fits(situation.goal()) { situation.goal().into() } else { OsString::new() };
-        plain.into_iter().chain(carried).chain([("WINDLASS_GOAL", goal)]).collect()
-    }
-
-    fn variables(&self, papers: &Papers) -> Environment {
-        overlay(self.environment, self.told(papers))
+        for (value, file, carried) in [
+            ("WINDLASS_TASK_CONTENT", "WINDLASS_TASK_CONTENT_FILE", papers.task_content()),
+            ("WINDLASS_ERROR", "WINDLASS_ERROR_FILE", papers.error()),
+        ] {
+            told.push((value, carried.value().into()));
+            told.push((file, carried.file().map_or_else(OsString::new, Into::into)));
+        }
+        told
     }
 
     /// Our own names, and Claude Code's for the same things.
     pub fn payload(&self) -> Value {
-        let Situation { point, session, output, .. } = self.situation;
         let directory = self.project.to_string_lossy();
-        let mut payload = self.situation.values();
+        let mut payload = self.values.clone();
         let more = json!({
             "project_dir": directory,
             "projectDir": directory,
             "event": self.event,
-            "session_id": self.situation.session_name(),
+            "session_id": self.text("/session"),
             "transcript_path": "",
             "cwd": directory,
-            "hook_event_name": pascal_case(point),
-            "stop_hook_active": session.is_some_and(|session| session.retries > 0),
-            "last_assistant_message": output,
+            "hook_event_name": pascal_case(self.text("/point")),
+            "stop_hook_active": self.values["retries"].as_u64().is_some_and(|retries| retries > 0),
+            "last_assistant_message": self.text("/output"),
         });
-        let (Value::Object(fields), Value::Object(more)) = (&mut payload, more) else { return payload };
-        fields.extend(more);
-        for none in ["tool_name", "tool_input"] {
-            fields.remove(none);
+        if let (Value::Object(fields), Value::Object(more)) = (&mut payload, more) {
+            fields.extend(more);
+            if fields.get("tool_name").is_some_and(|name| name == "") {
+                fields.remove("tool_name");
+                fields.remove("tool_input");
+            }
         }
         payload
     }
-}
 
-/// A number that is there.
-fn some(number: u32) -> String {
-    if number == 0 { String::new() } else { number.to_string() }
+    /// A text among the values, by its path; empty where there is none.
+    pub(crate) fn text(&self, path: &str) -> &'a str {
+        self.values.pointer(path).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Nothing outside every iteration.
+    fn iteration(&self) -> String {
+        let number = self.values["iteration"].as_u64().filter(|number| *number > 0);
+        number.map(|number| number.to_string()).unwrap_or_default()
+    }
 }
 
 /// `session_start` as Claude Code writes it: `SessionStart`.

@@ -65,8 +65,8 @@ impl Papers {
         Self {
             place: place.to_owned(),
             payload: beside(".payload.json"),
-            task_content: Carried::new(call.situation.task_content(), beside(".task_content")),
-            error: Carried::new(call.situation.error().unwrap_or_default().to_owned(), beside(".error")),
+            task_content: Carried::new(call.text("/task_content").to_owned(), beside(".task_content")),
+            error: Carried::new(call.text("/error").to_owned(), beside(".error")),
         }
     }
 

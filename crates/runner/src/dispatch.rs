@@ -15,9 +15,10 @@ use windlass_engine::{
     Authority, Command, ConfigDigest, Debt, DebtId, Effect, HookOutcome, Origin, OwnerName, Record, Rules, Seq, Session, View,
 };
 use windlass_hooks::{Hook, Mask};
-use windlass_process::{Control, Environment, Finished, Launcher, NotStarted, Roster, Spec, Supervisor, run};
+use windlass_process::{Control, Environment, Finished, Launcher, NotStarted, Roster, Spec, Stream, Supervisor, run};
 use windlass_store::{Filter, Sqlite, Store};
 
+use crate::protected::Protected;
 use crate::{Outside, RunError, Told};
 
 /// What hooks are run with.
@@ -34,6 +35,8 @@ pub struct Settings {
     pub environment: Environment,
     /// What nobody may see.
     pub mask: Mask,
+    /// What may not change under a session.
+    pub protected: Protected,
     /// How the supervisor of programs is started; without one they are our own children.
     pub launcher: Option<Launcher>,
 }
@@ -176,14 +179,23 @@ impl<'a> Dispatch<'a> {
     pub(crate) fn start(&mut self, spec: &Spec, resolve: Resolve) -> Result<Result<Finished, NotStarted>, RunError> {
         let control = self.control_for(resolve);
         let tell = &mut self.outside.tell;
-        let mut observe = |stream, bytes: &[u8]| tell(Told::Output(stream, bytes));
-        let Some(launcher) = &self.settings.launcher else {
-            return Ok(run(spec, self.roster, &control, &mut observe));
+        // Whoever watches sees no secret either, however the output is cut into pieces.
+        let (mut out, mut err) = (self.settings.mask.stream(), self.settings.mask.stream());
+        let mut observe = |stream, bytes: &[u8]| {
+            let masked = if stream == Stream::Stdout { &mut out } else { &mut err };
+            tell(Told::Output(stream, &masked.push(bytes)));
         };
-        let supervisor = match &mut self.supervisor {
-            Some(supervisor) => supervisor,
-            none => none.insert(Supervisor::start(launcher).map_err(RunError::Supervisor)?),
+        let ran = match (&self.settings.launcher, &mut self.supervisor) {
+            (None, _) => run(spec, self.roster, &control, &mut observe),
+            (Some(_), Some(supervisor)) => supervisor.run(spec, self.roster, &control, &mut observe),
+            (Some(launcher), none) => {
+                let supervisor = none.insert(Supervisor::start(launcher).map_err(RunError::Supervisor)?);
+                supervisor.run(spec, self.roster, &control, &mut observe)
+            }
         };
-        Ok(supervisor.run(spec, self.roster, &control, &mut observe))
+        for (stream, rest) in [(Stream::Stdout, out.finish()), (Stream::Stderr, err.finish())] {
+            tell(Told::Output(stream, &rest));
+        }
+        Ok(ran)
     }
 }

@@ -5,6 +5,7 @@ mod web;
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use windlass_engine::{
     Command, Debt, DebtId, Effect, Event, HookClass, HookOutcome, HookReport, OwedHook, Phase, Promise, Record, Session,
     Situation, Task, View,
@@ -13,6 +14,7 @@ use windlass_hooks::{Call, Hook, Kind, Papers, Role, Script, answer};
 use windlass_process::Finished;
 
 use crate::dispatch::Resolve;
+use crate::protected::difference;
 use crate::{Dispatch, RunError};
 
 /// Everything that a hook is run for.
@@ -22,6 +24,21 @@ struct Scene {
     task: Option<Task>,
     output: Option<String>,
     promise: Option<Promise>,
+}
+
+impl Scene {
+    fn values(&self, owed: &OwedHook) -> Value {
+        let situation = Situation {
+            point: &owed.point,
+            hook: &owed.hook,
+            envelope: &self.event.envelope,
+            session: self.session.as_ref(),
+            task: self.task.as_ref(),
+            output: self.output.as_deref(),
+            promise: self.promise,
+        };
+        situation.values()
+    }
 }
 
 /// What came of one attempt.
@@ -44,10 +61,13 @@ struct Running<'a> {
     owed: &'a OwedHook,
     hook: &'a Hook,
     scene: &'a Scene,
+    /// The scene in words.
+    values: Value,
+    event: Value,
     resolve: Resolve,
 }
 
-impl<'a> Running<'a> {
+impl Running<'_> {
     fn role(&self) -> Role {
         match self.owed.class {
             HookClass::Gate => Role::Stop,
@@ -55,17 +75,6 @@ impl<'a> Running<'a> {
         }
     }
 
-    fn situation(&self) -> Situation<'a> {
-        Situation {
-            point: &self.owed.point,
-            hook: &self.owed.hook,
-            envelope: &self.scene.event.envelope,
-            session: self.scene.session.as_ref(),
-            task: self.scene.task.as_ref(),
-            output: self.scene.output.as_deref(),
-            promise: self.scene.promise,
-        }
-    }
 }
 
 impl Dispatch<'_> {
@@ -77,7 +86,11 @@ impl Dispatch<'_> {
             return Ok(HookReport { message, ..HookOutcome::Failure.into() });
         };
         let scene = self.scene(debt)?;
-        let running = Running { debt: debt.id, owed, hook: &hook, scene: &scene, resolve };
+        let (values, event) = (scene.values(owed), json!(scene.event));
+        let running = Running { debt: debt.id, owed, hook: &hook, scene: &scene, values, event, resolve };
+        if let Some(changed) = self.tampered(&running)? {
+            return Ok(HookReport { message: Some(changed), ..HookOutcome::Escalate.into() });
+        }
         let mut failures = 0;
         loop {
             let Attempt { report, again } = self.attempt(&running)?;
@@ -116,26 +129,23 @@ impl Dispatch<'_> {
 
     fn command(&mut self, running: &Running<'_>, script: &Script) -> Result<HookReport, RunError> {
         let place = self.settings.records.join(running.debt.to_string());
-        let (spec, papers) = {
-            let call = self.call(running);
-            let papers = Papers::at(&place, &call);
-            (call.spec(script, running.hook.timeout, &papers), papers)
-        };
+        let call = self.call(running);
+        let papers = Papers::at(&place, &call);
+        let spec = call.spec(script, running.hook.timeout, &papers);
         papers.write(&spec.stdin).map_err(|source| RunError::Papers { place, source })?;
         let ran = self.start(&spec, running.resolve)?;
         let record = ran.as_ref().ok().and_then(|ran| self.record(ran));
         if let Ok(ran) = &ran {
             self.mask_spilled(ran);
         }
-        let values = running.situation().values();
-        Ok(HookReport { record, ..answer(running.hook, running.role(), &ran, &values) })
+        Ok(HookReport { record, ..answer(running.hook, running.role(), &ran, &running.values) })
     }
 
-    fn call<'a>(&'a self, running: &Running<'a>) -> Call<'a> {
+    fn call<'a>(&'a self, running: &'a Running<'_>) -> Call<'a> {
         Call {
-            situation: running.situation(),
-            event: &running.scene.event,
-            debt: running.debt,
+            values: &running.values,
+            event: &running.event,
+            debt: Some(running.debt),
             project: &self.settings.directory,
             environment: &self.settings.environment,
         }
@@ -163,6 +173,15 @@ impl Dispatch<'_> {
             Event::TurnFinished(finished) => Ok(Some(finished.output)),
             _ => Err(RunError::MissingEvent(at)),
         }
+    }
+
+    /// Why a gate cannot be believed: files have changed that may not, under this session.
+    fn tampered(&self, running: &Running<'_>) -> Result<Option<String>, RunError> {
+        let recorded = running.scene.session.as_ref().and_then(|session| session.protected);
+        let Some(recorded) = recorded.filter(|_| running.role().is_gate()) else { return Ok(None) };
+        let before = self.store.snapshot()?.config(recorded)?.unwrap_or_default();
+        let changed = difference(&before, &self.settings.protected.look(&self.settings.directory));
+        Ok(changed.map(|files| format!("protected files have changed under this session, and a person has to look: {files}")))
     }
 
     fn masked(&self, mut report: HookReport) -> HookReport {

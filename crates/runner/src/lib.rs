@@ -18,6 +18,7 @@ mod dispatch;
 mod error;
 mod hook;
 mod outside;
+mod protected;
 mod turn;
 
 use windlass_agents::CommandAgent;
@@ -26,6 +27,7 @@ use windlass_engine::{Command, DebtId, Effect, Ending, HookOutcome, Record, Sess
 pub use dispatch::{Dispatch, Settings};
 pub use error::RunError;
 pub use outside::{Outside, Told};
+pub use protected::Protected;
 
 use dispatch::Resolve;
 

@@ -46,6 +46,9 @@ impl Runner<'_> {
             // The end was asked for meanwhile.
             return Ok(());
         }
+        if turn.purpose == Purpose::SendBack && !self.dispatch.control.wait(self.pause_before_sending_back(session)) {
+            return Ok(());
+        }
         let prompt = self.prompt(session, turn)?;
         let asked = self.ask(session, turn, &prompt)?;
         self.report(session, turn, asked, &prompt)
@@ -54,12 +57,13 @@ impl Runner<'_> {
     /// Tells the engine how a turn ended.
     fn report(&mut self, session: &Session, turn: &Turn, asked: Asked, prompt: &str) -> Result<(), RunError> {
         let run = turn.run.clone();
-        let fit = |error: &str| cut(&clean(error), Limits::REASON);
+        let mask = self.dispatch.settings.mask.clone();
+        let fit = |error: &str| cut(&mask.text(&clean(error)), Limits::REASON);
         let tried_before = session.last_turn.is_some() || session.failures > 0;
         let command = match asked.end {
             TurnEnd::Said(text) => {
                 // A claim that only a terminal would hide is no claim either.
-                let text = clean(&text);
+                let text = self.dispatch.settings.mask.text(&clean(&text)).into_owned();
                 let promise = detect(&text, prompt);
                 let output = cut(&text, Limits::OUTPUT);
                 let Asked { leaky, record, .. } = asked;
@@ -96,10 +100,22 @@ impl Runner<'_> {
         };
         let ran = self.dispatch.start(&spec, resolve)?;
         let (leaky, record) = match &ran {
-            Ok(finished) => (finished.leaky, self.dispatch.record(finished)),
+            Ok(finished) => {
+                self.dispatch.mask_spilled(finished);
+                (finished.leaky, self.dispatch.record(finished))
+            }
             Err(_) => (false, None),
         };
         Ok(Asked { end: agent.answer(&ran), leaky, record })
+    }
+
+    /// How long the hooks that send the agent back want it to wait.
+    fn pause_before_sending_back(&self, session: &Session) -> Duration {
+        let waits = session.sent_back.iter().filter_map(|(hook, times)| {
+            let retry = self.dispatch.settings.hooks.get(hook)?.retry.as_ref()?;
+            retry.wait(*times, 0)
+        });
+        waits.max().unwrap_or_default()
     }
 
     fn variables(&self, session: &Session, turn: &Turn) -> Environment {

@@ -373,6 +373,7 @@ fn start_session() -> impl Strategy<Value = Ask> {
             task,
             goal: None,
             config,
+            protected: None,
             agent,
             terms,
             owner,

@@ -4,6 +4,7 @@ use super::error::{Problem, quoted};
 use super::file::{Driver, Notice, Settings};
 use super::hooks::{placed, request};
 use super::reader::Located;
+use windlass_runner::Protected;
 
 /// Programs that are known as agents without a word of configuration, best known first.
 pub const AGENTS: &[&str] = &["claude", "codex", "opencode", "gemini", "goose", "qwen", "copilot", "kimi", "aider"];
@@ -21,6 +22,7 @@ pub fn check(settings: &Settings) -> Result<(), Problem> {
     agents(settings)?;
     settings.limits.cost.as_ref().map_or(Ok(()), cost)?;
     settings.secrets.iter().try_for_each(secret)?;
+    settings.protected.iter().try_for_each(protected)?;
     settings.notify.iter().try_for_each(|notice| placed(check_notice(notice), &notice.at))
 }
 
@@ -70,6 +72,22 @@ fn secret(name: &Located<String>) -> Result<(), Problem> {
         false => Err(Problem::new("this is not the name of an environment variable")
             .suggest("write the variable's name here, never the secret itself".to_owned())
             .at(name.at.clone())),
+    }
+}
+
+fn protected(pattern: &Located<String>) -> Result<(), Problem> {
+    let wrong = match pattern.trim() {
+        "" => Some("this pattern is empty".to_owned()),
+        absolute if absolute.starts_with('/') || absolute.split('/').any(|part| part == "..") => {
+            Some("a protected file lies within the project".to_owned())
+        }
+        _ => Protected::new(std::slice::from_ref(&pattern.value)).err().map(|error| error.kind().to_string()),
+    };
+    match wrong {
+        None => Ok(()),
+        Some(wrong) => Err(Problem::new(wrong)
+            .suggest("write a path or a pattern from the project's directory on: `tests/**/*.rs`".to_owned())
+            .at(pattern.at.clone())),
     }
 }
 

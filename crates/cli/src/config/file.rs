@@ -49,7 +49,7 @@ pub struct Settings {
     /// The branch that work starts from and is merged into. Default: the repository's own.
     pub base_branch: Option<String>,
     /// Patterns of files that may not change under a session.
-    pub protected: Vec<String>,
+    pub protected: Vec<Located<String>>,
     /// Names of environment variables whose values are masked wherever output is kept or shown.
     pub secrets: Vec<Located<String>>,
     /// Whom to tell when a session needs a person or ends.

@@ -34,6 +34,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use windlass_engine::Digest;
+use windlass_runner::Protected;
 
 pub use self::check::AGENTS;
 pub use self::content::Workflow;
@@ -192,6 +193,12 @@ impl Config {
             *points.entry(point).or_default() += 1;
         }
         points
+    }
+
+    /// The files that may not change under a session.
+    pub fn protected(&self) -> Protected {
+        Protected::new(&self.settings.protected.iter().map(|pattern| pattern.value.clone()).collect::<Vec<_>>())
+            .expect("the patterns were checked when they were read")
     }
 
     /// Where a type of tasks has its own list of hooks instead of the project's.

@@ -18,6 +18,7 @@ impl Fold<'_> {
         Ok(vec![Change::PutSession(Box::new(Session {
             name: name.clone(),
             config: started.config,
+            protected: started.protected,
             task: self.envelope.node.task(),
             goal: started.goal.clone(),
             agent: started.agent.clone(),

@@ -23,6 +23,7 @@ use crate::draft::Draft;
 use crate::event::{Cause, Envelope, Event, EventType, Metadata, Node, Record, payload};
 use crate::id::{Digest, RunId, Seq, SessionName, TaskId};
 use crate::moves::Move;
+use crate::promise::Promise;
 use crate::refusal::Refusal;
 use crate::registry::Registry;
 use crate::task::Task;
@@ -111,6 +112,8 @@ struct Deciding<'v, 'r> {
     place: Option<(SessionName, Option<u32>)>,
     /// The turn that the command comes from, if its session is known.
     turn: Option<RunId>,
+    /// What the agent claims with the turn whose end is told.
+    claims: Option<Promise>,
     /// The configuration that owed hooks come from, once it is known to be recorded.
     owed_under: Option<Digest>,
 }
@@ -142,6 +145,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
             descent: Vec::new(),
             place,
             turn,
+            claims: None,
             owed_under: None,
         })
     }

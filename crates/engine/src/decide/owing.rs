@@ -13,11 +13,14 @@ use super::Deciding;
 use super::cascade::original;
 use crate::apply::apply;
 use crate::debt::{Owed, OwedHook};
-use crate::event::{Envelope, EventType, Node, payload};
+use crate::event::{Envelope, Event, EventType, Node, payload};
+use crate::expression::Condition;
 use crate::id::{Digest, OwnerName, TypeName};
 use crate::limits::Limits;
 use crate::refusal::Refusal;
+use crate::promise::Promise;
 use crate::session::Session;
+use crate::situation::Situation;
 use crate::task::Task;
 use crate::view::{Change, View};
 
@@ -55,6 +58,8 @@ pub enum PlannedFor {
 pub struct Planned {
     pub hook: OwedHook,
     pub whose: PlannedFor,
+    /// Under which condition it is owed.
+    pub when: Option<Condition>,
 }
 
 /// Hooks that are not owed, because hooks have led too far.
@@ -65,7 +70,7 @@ pub(super) struct TooFar {
 
 impl From<OwedHook> for Planned {
     fn from(hook: OwedHook) -> Self {
-        Self { hook, whose: PlannedFor::Everybody }
+        Self { hook, whose: PlannedFor::Everybody, when: None }
     }
 }
 
@@ -90,6 +95,39 @@ impl Effects {
     }
 }
 
+/// What conditions look at.
+struct Around<'a> {
+    envelope: &'a Envelope,
+    session: Option<&'a Session>,
+    task: Option<Task>,
+    promise: Option<Promise>,
+}
+
+impl Around<'_> {
+    /// Whether a hook is owed. A condition that cannot be answered keeps no hook from running: a gate would stand open.
+    fn holds(&self, planned: &Planned) -> bool {
+        let Some(when) = &planned.when else { return true };
+        let situation = Situation {
+            point: &planned.hook.point,
+            hook: &planned.hook.hook,
+            envelope: self.envelope,
+            session: self.session,
+            task: self.task.as_ref(),
+            output: self.output(),
+            promise: self.promise,
+        };
+        when.holds(&situation.values()).unwrap_or(true)
+    }
+
+    /// What the agent has just said.
+    fn output(&self) -> Option<&str> {
+        match &self.envelope.event {
+            Event::TurnFinished(finished) => Some(&finished.output),
+            _ => None,
+        }
+    }
+}
+
 impl Deciding<'_, '_> {
     /// Makes the hooks of an event owed, or answers those that may not be.
     ///
@@ -106,9 +144,11 @@ impl Deciding<'_, '_> {
         if would_be_skipped(event, session.as_ref(), &effects.owner) {
             return Ok(None);
         }
-        let task = self.task_after(envelope)?;
-        let meant = planned.iter().filter(|planned| effects.is_for(planned, task.as_ref(), session.as_ref()));
-        let hooks: Vec<OwedHook> = meant.map(|planned| planned.hook.clone()).collect();
+        let (task, session) = (self.task_after(envelope)?, session.as_ref());
+        let meant = planned.iter().filter(|planned| effects.is_for(planned, task.as_ref(), session));
+        let around = Around { envelope, session, task: self.meant_task(task.clone(), session)?, promise: self.claims };
+        let hooks: Vec<OwedHook> =
+            meant.filter(|planned| around.holds(planned)).map(|planned| planned.hook.clone()).collect();
         if hooks.is_empty() {
             return Ok(None);
         }
@@ -126,6 +166,14 @@ impl Deciding<'_, '_> {
         let (owner, nesting) = (effects.owner.clone(), self.line().nesting());
         envelope.metadata.owes = Some(Owed { config, owner, hooks, share: 0, nesting });
         Ok(None)
+    }
+
+    /// The task of an event, else that of its session.
+    fn meant_task(&self, task: Option<Task>, session: Option<&Session>) -> Result<Option<Task>, Refusal> {
+        match (task, session.and_then(|session| session.task)) {
+            (None, Some(id)) => Ok(self.draft.task(id)?),
+            (task, _) => Ok(task),
+        }
     }
 
     /// Why hooks may not be owed here: only what hooks themselves have led to is bounded.

@@ -13,7 +13,7 @@ use crate::view::View;
 
 impl Deciding<'_, '_> {
     pub(super) fn start_session(&mut self, new: &NewSession) -> Result<(), Refusal> {
-        let NewSession { name, task, goal, config, agent, terms, owner, nonce } = new;
+        let NewSession { name, task, goal, config, protected, agent, terms, owner, nonce } = new;
         if self.draft.session(name)?.is_some() {
             return Err(Refusal::IllegalSession { name: name.clone(), why: "exists already" });
         }
@@ -25,9 +25,12 @@ impl Deciding<'_, '_> {
         {
             return Err(Refusal::IllegalSession { name: name.clone(), why: "cannot work on a deleted task" });
         }
+        check_bytes("the protected files", protected.as_deref().unwrap_or_default(), Limits::CONFIG)?;
         let config = self.record_config(config)?;
+        let protected = protected.as_deref().map(|files| self.record_config(files)).transpose()?;
         let started = payload::SessionStarted {
             config,
+            protected,
             goal: goal.clone(),
             agent: agent.clone(),
             terms: terms.clone(),

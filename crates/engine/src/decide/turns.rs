@@ -14,6 +14,7 @@ impl Deciding<'_, '_> {
         check_bytes("the record", answer.record.as_deref().unwrap_or_default(), Limits::REASON)?;
         let (session, turn) = self.reported(run)?;
         let (run, Answer { output, promise, leaky, record }) = (run.clone(), answer.clone());
+        self.claims = promise;
         if !turn.feedback.is_empty() {
             let feedback = turn.feedback.iter().map(|piece| piece.at).collect();
             self.emit_session(&session, payload::FeedbackDelivered { run: run.clone(), feedback })?;

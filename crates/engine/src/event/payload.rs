@@ -122,6 +122,9 @@ payloads! {
     }
     SessionStarted {
         config: ConfigDigest,
+        /// What the protected files held.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        protected: Option<ConfigDigest>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         goal: Option<String>,
         agent: String,

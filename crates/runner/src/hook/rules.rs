@@ -27,15 +27,14 @@ impl Dispatch<'_> {
 
     /// What rules see: what every hook sees, and what the agent did.
     fn agent_context(&mut self, running: &Running<'_>) -> Result<Value, RunError> {
-        let situation = running.situation();
-        let mut values = situation.values();
-        let promises = situation.promise.map(|promise| json!({"type": promise, "detected": true, "content": promise}));
+        let mut values = running.values.clone();
+        let promises = running.scene.promise.map(|promise| json!({"type": promise, "detected": true, "content": promise}));
         let more = json!({
             "executionPhase": null,
             "filesModified": self.modified_files(running)?,
             "validationResults": [],
             "completionPromises": promises.into_iter().collect::<Vec<_>>(),
-            "agentOutput": situation.output.unwrap_or_default(),
+            "agentOutput": running.scene.output.as_deref().unwrap_or_default(),
             "draftContent": null,
             "draftType": null,
         });

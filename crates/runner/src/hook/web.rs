@@ -29,7 +29,7 @@ impl Dispatch<'_> {
                 let stdout = Captured { total: body.len() as u64, head: body.into_bytes(), ..Captured::default() };
                 let stderr = Captured::default();
                 let ran = Ok(Finished { exit: Exit::Code(0), stdout, stderr, leaky: false, took });
-                answer(running.hook, running.role(), &ran, &running.situation().values()).into()
+                answer(running.hook, running.role(), &ran, &running.values).into()
             }
             Ended::Again { why, after } => {
                 Attempt { again: Some(after.unwrap_or_default()), report: HookReport { took: Some(took), ..failed(why) } }

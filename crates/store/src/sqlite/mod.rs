@@ -443,6 +443,7 @@ mod tests {
             task: None,
             goal: None,
             config: "a: 1".to_owned(),
+            protected: None,
             agent: "command:true".to_owned(),
             terms: Terms::default(),
             owner: "w1".parse().unwrap(),

@@ -86,7 +86,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
 
     let roster = dispatch::enlist(&opened.project)?;
     let owner: OwnerName = roster.name().parse().expect("digits and dashes make a name");
-    let begin = begin(&choice, &args, &config, &agent, &owner)?;
+    let work = Work { project: &opened.project, config: &config, agent: &agent, owner: &owner };
+    let begin = work.begin(&choice, &args)?;
     let settings = settings(&opened.project, &config, &owner, choice.name())?;
     let mut progress = Progress::new(out, shown_directory(context, &opened.project));
     let outside = Outside {
@@ -219,32 +220,43 @@ fn parse_agent(name: &str) -> Result<CommandAgent, Failure> {
     })
 }
 
-/// The command that starts a session, or goes on with one.
-fn begin(
-    choice: &Choice,
-    args: &Args,
-    config: &Config,
-    agent: &CommandAgent,
-    owner: &OwnerName,
-) -> Result<Command, Failure> {
-    Ok(match choice {
-        Choice::New(name) => Command::StartSession(NewSession {
-            name: name.clone(),
-            task: None,
-            goal: Some(args.goal.clone()),
-            config: config.text().to_owned(),
-            agent: agent.to_string(),
-            terms: plan::terms(config, args.max_iterations),
-            owner: owner.clone(),
-            nonce: nonce()?,
-        }),
-        Choice::Resume(session) => Command::ResumeSession {
-            name: session.name.clone(),
-            dead: session.owner.clone(),
-            owner: owner.clone(),
-            max_iterations: args.max_iterations,
-        },
-    })
+/// What a session is run with.
+struct Work<'a> {
+    project: &'a Project,
+    config: &'a Config,
+    agent: &'a CommandAgent,
+    owner: &'a OwnerName,
+}
+
+impl Work<'_> {
+    /// The command that starts a session, or goes on with one.
+    fn begin(&self, choice: &Choice, args: &Args) -> Result<Command, Failure> {
+        Ok(match choice {
+            Choice::New(name) => Command::StartSession(NewSession {
+                name: name.clone(),
+                task: None,
+                goal: Some(args.goal.clone()),
+                config: self.config.text().to_owned(),
+                protected: self.protected(),
+                agent: self.agent.to_string(),
+                terms: plan::terms(self.config, args.max_iterations),
+                owner: self.owner.clone(),
+                nonce: nonce()?,
+            }),
+            Choice::Resume(session) => Command::ResumeSession {
+                name: session.name.clone(),
+                dead: session.owner.clone(),
+                owner: self.owner.clone(),
+                max_iterations: args.max_iterations,
+            },
+        })
+    }
+
+    /// What the protected files hold before anybody works on them.
+    fn protected(&self) -> Option<String> {
+        let protected = self.config.protected();
+        (!protected.is_empty()).then(|| protected.look(&self.project.root))
+    }
 }
 
 fn settings(

@@ -155,6 +155,7 @@ fn what_a_session_is_started_with() {
                 task: None,
                 goal: None,
                 config: String::new(),
+                protected: None,
                 agent: "command:true".to_owned(),
                 terms: Terms::default(),
                 owner: "w1".parse().unwrap(),

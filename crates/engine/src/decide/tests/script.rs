@@ -275,6 +275,7 @@ impl<'a> Line<'a> {
             task: self.options.get("task").map(|id| id.parse().unwrap()),
             goal: None,
             config: self.options.get("config").copied().unwrap_or(CONFIG).to_owned(),
+            protected: None,
             agent: "command:true".to_owned(),
             terms: Terms {
                 max_iterations: self.number("max").unwrap_or(usual.max_iterations),
