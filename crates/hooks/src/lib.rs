@@ -12,12 +12,15 @@
 
 mod answer;
 mod call;
+mod forms;
+pub mod mask;
 mod text;
 
 use std::time::Duration;
 
 pub use answer::answer;
 pub use call::Call;
+pub use mask::Mask;
 pub use text::{clean, cut};
 
 /// A command that runs at a point.
