@@ -14,6 +14,8 @@ mod answer;
 mod call;
 mod forms;
 pub mod mask;
+mod signs;
+mod telling;
 mod text;
 
 use std::time::Duration;
