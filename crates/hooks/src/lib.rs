@@ -12,17 +12,21 @@
 
 mod answer;
 mod call;
+mod fields;
 mod forms;
 pub mod mask;
+mod meaning;
+pub mod said;
 mod signs;
 mod telling;
 mod text;
 
 use std::time::Duration;
 
-pub use answer::answer;
+pub use answer::{Parts, answer};
 pub use call::Call;
 pub use mask::Mask;
+pub use said::{BadAnswer, Said};
 pub use text::{clean, cut};
 
 /// A command that runs at a point.
@@ -38,9 +42,20 @@ pub struct Hook {
     pub max_output: usize,
 }
 
-/// Whether a point's verdict decides what happens next.
+/// What a place makes of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    Gate,
+    /// The stop gate: the agent can be sent back.
+    Stop,
+    /// `before_submit` and `before_merge`: only success and skip pass.
+    Pipeline,
+    /// Everything else: nothing can be blocked.
     Observer,
+}
+
+impl Role {
+    /// Whether what happens next depends on the verdict.
+    pub fn is_gate(self) -> bool {
+        self != Self::Observer
+    }
 }

@@ -28,7 +28,7 @@ impl Runner<'_> {
             let message = Some("the session's configuration has no such hook".to_owned());
             return Ok(HookReport { message, ..HookOutcome::Failure.into() });
         };
-        let role = if owed.class == HookClass::Gate { Role::Gate } else { Role::Observer };
+        let role = if owed.class == HookClass::Gate { Role::Stop } else { Role::Observer };
         let spec = self.call(session, debt, owed, &hook)?;
         // What comes after the end is done although the end was asked for.
         let resolve = if session.ended().is_some() { Resolve::Resolute } else { Resolve::Cancellable };
