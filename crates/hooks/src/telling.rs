@@ -118,10 +118,13 @@ impl Choice<'_> {
                     continue;
                 }
                 let unit = if side == 0 { count - 1 - next[side] } else { next[side] };
-                let length = self.units[unit].len();
-                open[side] = length <= left[side] && self.take(unit);
-                left[side] = left[side].saturating_sub(length);
                 next[side] += 1;
+                // An old gap is no end: what lies behind it is as near to the start, or to the end, as there is.
+                if self.units[unit].missing.is_none() {
+                    let length = self.units[unit].len();
+                    open[side] = length <= left[side] && self.take(unit);
+                    left[side] = left[side].saturating_sub(length);
+                }
             }
         }
     }

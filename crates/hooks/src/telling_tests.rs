@@ -11,6 +11,8 @@ fn long_text_keeps_its_ends() {
     assert_eq!(cut(&lines, 60), "line 0\nline 1\n[752 bytes left out]\nline 97\nline 98\nline 99\n");
     let twice = lines.replace("line 50\n", "[1000 bytes left out]\n");
     assert_eq!(cut(&twice, 60), "line 0\nline 1\nline 2\n[1745 bytes left out]\nline 98\nline 99\n");
+    let after = lines.clone() + "[1000 bytes left out]\n";
+    assert!(cut(&after, 100).ends_with("line 99\n[1000 bytes left out]\n"), "{}", cut(&after, 100));
     assert_eq!(cut("\u{e4}\u{e4}\u{e4}", 3), "\u{e4}");
     let line = "x".repeat(500);
     assert!(cut(&line, 100).starts_with("xxx") && cut(&line, 100).ends_with("xxx"));
