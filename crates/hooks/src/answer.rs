@@ -1,165 +1,259 @@
 //! What the end of a hook means.
 //!
-//! | end | at a gate | elsewhere |
-//! | --- | --- | --- |
-//! | exit 0 | success, unless a JSON object on stdout says no: then block, with its reason | success |
-//! | exit 2 | block: stderr, a blank line, stdout go to the agent | failure |
-//! | anything else | failure, and its output goes to the agent | failure |
+//! | end | at the stop gate | in a pipeline | elsewhere |
+//! | --- | --- | --- | --- |
+//! | exit 0, no JSON object on stdout | success | success | success |
+//! | exit 0, an answer | as `meaning` says | as `meaning` says | as `meaning` says |
+//! | exit 0, a bad answer | failure | failure | failure |
+//! | exit 2 | block | block | failure |
+//! | any other exit, a signal, not started, lost | failure | failure | failure |
+//! | out of time | timed out | timed out | timed out |
+//! | cancelled | cancelled | cancelled | cancelled |
 //!
-//! Where output is piped, it is stdout, then stderr, then a line that names the failure, whatever the exit.
+//! What the agent is told:
+//!
+//! | outcome | at a gate | elsewhere |
+//! | --- | --- | --- |
+//! | success, skip | its output, if it is piped | its output, if it is piped |
+//! | block, by its exit | stderr, a blank line, stdout, or the words of an answer there | |
+//! | block, continue, escalate, by an answer | the reason, a blank line, what it adds for the agent | its output, if it is piped |
+//! | failure, timed out | its output | its output, if it is piped |
+//! | cancelled | nothing | nothing |
+//!
+//! Output is stdout (the words of an answer, where there is one), then stderr, then a line that names what went wrong.
+//!
+//! Invariants:
+//! - What cannot be understood is never a success.
+//! - An exit that says no is stronger than an answer that says yes.
+//! - Actions are taken from an answer with exit 0 only.
+//! - What leaves here is clean and within the engine's bounds.
 
-use serde_json::Value;
-use windlass_engine::{HookOutcome, HookReport};
+use std::time::Duration;
+
+use windlass_engine::{HookOutcome, HookReport, Limits};
 use windlass_process::{Exit, Finished, NotStarted};
 
-use crate::text::{clean, cut};
+use crate::meaning::{self, Stance};
+use crate::said::{self, BadAnswer, Said};
+use crate::text::{clean, cut, join};
 use crate::{Hook, Role};
+
+/// How many unknown fields a note names.
+const NAMED: usize = 8;
+
+/// What a run left to tell, part by part. Clean, not yet cut.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Parts {
+    /// Why, in the words of an answer.
+    pub reason: String,
+    /// What the answer adds for the agent.
+    pub context: String,
+    /// What is piped of standard output: all of it, or the words of an answer.
+    pub output: String,
+    pub stdout: String,
+    pub stderr: String,
+    /// How it ended: `exit 2`, `timed out after 30 s`.
+    pub exit: String,
+    /// What went wrong with the hook itself.
+    pub failure: Option<String>,
+}
+
+/// What was understood of a run.
+struct Read {
+    outcome: HookOutcome,
+    parts: Parts,
+    said: Option<Said>,
+    /// For people, beside the outcome.
+    notes: Vec<String>,
+    /// Whether the exit left the word to an answer.
+    spoken: bool,
+}
 
 /// Reads the end of a run.
 pub fn answer(hook: &Hook, role: Role, ran: &Result<Finished, NotStarted>) -> HookReport {
-    let (outcome, failure) = match ran {
-        Err(error) => (HookOutcome::Failure, Some(error.to_string())),
-        Ok(finished) => match (ended(hook, role, finished.exit), objection(&finished.stdout.text())) {
-            ((HookOutcome::Success, _), Some(reason)) if role == Role::Gate => return blocked(hook, &reason),
-            (ended, _) => ended,
-        },
-    };
-    let parts = match ran {
-        Err(_) => [String::new(), String::new()],
-        Ok(finished) => [finished.stdout.text(), finished.stderr.text()],
-    };
-    let [stdout, stderr] = parts.map(|part| clean(&part));
-    let told = match outcome {
-        HookOutcome::Block => join(&[stderr.trim_end(), stdout.trim_end()], "\n\n"),
-        HookOutcome::Cancelled => String::new(),
-        _ if hook.pipes || (role == Role::Gate && failure.is_some()) => {
-            let failure = failure.as_ref().map(|failure| format!("[{failure}]")).unwrap_or_default();
-            join(&[stdout.trim_end(), stderr.trim_end(), &failure], "\n")
+    let read = match ran {
+        Ok(finished) => read(hook, role, finished),
+        Err(error) => {
+            let exit = clean(&error.to_string());
+            let parts = Parts { failure: Some(exit.clone()), exit, ..Parts::default() };
+            Read { parts, ..Read::of(HookOutcome::Failure) }
         }
-        _ => String::new(),
     };
-    if outcome == HookOutcome::Block {
-        return blocked(hook, &told);
+    let told = feedback(hook, role, &read);
+    let told = cut(&told, hook.max_output.min(Limits::FEEDBACK));
+    let message = cut(&message(hook, &read), Limits::REASON);
+    HookReport {
+        outcome: read.outcome,
+        message: Some(message).filter(|message| !message.trim().is_empty()),
+        feedback: Some(told).filter(|told| !told.trim().is_empty()),
+        took: ran.as_ref().ok().map(|finished| finished.took),
+        record: None,
+        actions: read.said.map(|said| said.actions).unwrap_or_default(),
     }
-    let told = Some(cut(&told, hook.max_output)).filter(|told| !told.trim().is_empty());
-    let leaky = ran.as_ref().is_ok_and(|finished| finished.leaky);
-    let leaky = leaky.then(|| "it left processes behind, which were ended".to_owned());
-    let message = [failure, leaky].into_iter().flatten().collect::<Vec<_>>().join("; ");
-    HookReport { message: Some(message).filter(|message| !message.is_empty()), feedback: told, ..outcome.into() }
 }
 
-/// Why a JSON object says that the work is not done, in whichever words hooks have for that.
-fn objection(stdout: &str) -> Option<String> {
-    let Ok(Value::Object(said)) = serde_json::from_str(stdout.trim()) else { return None };
-    let word = |key: &str| said.get(key).and_then(Value::as_str);
-    let objects = matches!(word("decision"), Some("block" | "deny"))
-        || matches!(word("action"), Some("continue" | "escalate"))
-        || word("status") == Some("failure")
-        || said.get("continue") == Some(&Value::Bool(false));
-    let reasons = ["reason", "nextPrompt", "remediation_prompt", "stopReason", "message"];
-    objects.then(|| reasons.into_iter().find_map(word).unwrap_or_default().to_owned())
-}
-
-fn blocked(hook: &Hook, reason: &str) -> HookReport {
-    let reason = clean(reason);
-    let told = match reason.trim().is_empty() {
-        true => format!("`{}` says that the work is not done, and not why.", hook.name),
-        false => cut(&reason, hook.max_output),
+fn read(hook: &Hook, role: Role, finished: &Finished) -> Read {
+    let stdout = finished.stdout.text();
+    let mut read = match finished.exit {
+        Exit::Code(0) => answered(&stdout, role),
+        Exit::Code(2) if role.is_gate() => blocked(&stdout),
+        exit => ended(hook, exit),
     };
-    HookReport { feedback: Some(told), ..HookOutcome::Block.into() }
+    read.parts.exit = name(hook, finished.exit);
+    read.parts.stdout = clean(&stdout).trim_end().to_owned();
+    read.parts.stderr = clean(&finished.stderr.text()).trim_end().to_owned();
+    if read.said.is_none() && read.parts.output.is_empty() {
+        read.parts.output.clone_from(&read.parts.stdout);
+    }
+    if finished.leaky {
+        read.notes.push("it left processes behind, which were ended".to_owned());
+    }
+    read
 }
 
-fn ended(hook: &Hook, role: Role, exit: Exit) -> (HookOutcome, Option<String>) {
+/// Exit 0.
+fn answered(stdout: &str, role: Role) -> Read {
+    let said = match said::parse(stdout) {
+        Err(bad) => return Read::failed(bad_answer(&bad)),
+        Ok(None) => {
+            let missed = said::near_miss(stdout).map(|why| format!("its output looks like JSON but is not: {why}"));
+            return Read { notes: missed.into_iter().collect(), ..Read::of(HookOutcome::Success) };
+        }
+        Ok(Some(said)) => said,
+    };
+    let outcome = Stance::of(&said).outcome(role);
+    let parts = Parts {
+        reason: meaning::reason(&said),
+        context: meaning::context(&said),
+        output: meaning::output(&said),
+        ..Parts::default()
+    };
+    let mut notes: Vec<String> = meaning::for_people(&said, outcome).into_iter().collect();
+    notes.extend(asides(&said));
+    Read { outcome, parts, said: Some(said), notes, spoken: true }
+}
+
+/// Exit 2 at a gate.
+fn blocked(stdout: &str) -> Read {
+    let mut read = Read::of(HookOutcome::Block);
+    match said::parse(stdout) {
+        Err(bad) => read.notes.push(bad_answer(&bad)),
+        Ok(None) => {}
+        Ok(Some(said)) => {
+            let stance = Stance::of(&said);
+            read.notes.extend(meaning::for_people(&said, HookOutcome::Block));
+            read.notes.extend(asides(&said));
+            if matches!(stance, Stance::Pass | Stance::Skip | Stance::Escalate) {
+                read.notes.push(format!("exit 2 blocks, although its answer says {}", stance.name()));
+            }
+            read.parts.reason = meaning::reason(&said);
+            if let Some(words) = meaning::instead(&said) {
+                read.parts.output = words;
+                // Without its actions: those are for exit 0.
+                read.said = Some(Said { actions: Vec::new(), ..said });
+            }
+        }
+    }
+    read
+}
+
+/// Every end that nothing was said with.
+fn ended(hook: &Hook, exit: Exit) -> Read {
     match exit {
-        Exit::Code(0) => (HookOutcome::Success, None),
-        Exit::Code(2) if role == Role::Gate => (HookOutcome::Block, None),
-        Exit::Code(code) => (HookOutcome::Failure, Some(format!("exit {code}"))),
-        Exit::Signal(signal) => (HookOutcome::Failure, Some(format!("ended by signal {signal}"))),
-        Exit::TimedOut => (HookOutcome::TimedOut, Some(format!("timed out after {:?}", hook.timeout))),
-        Exit::Cancelled => (HookOutcome::Cancelled, None),
-        Exit::Lost => (HookOutcome::Failure, Some("it was lost with its supervisor".to_owned())),
+        Exit::Cancelled => Read::of(HookOutcome::Cancelled),
+        Exit::TimedOut => Read { outcome: HookOutcome::TimedOut, ..Read::failed(name(hook, exit)) },
+        Exit::Code(_) | Exit::Signal(_) | Exit::Lost => Read::failed(name(hook, exit)),
     }
 }
 
-fn join(parts: &[&str], between: &str) -> String {
-    let parts: Vec<&str> = parts.iter().copied().filter(|part| !part.is_empty()).collect();
-    parts.join(between)
+impl Read {
+    fn of(outcome: HookOutcome) -> Self {
+        Self { outcome, parts: Parts::default(), said: None, notes: Vec::new(), spoken: false }
+    }
+
+    fn failed(why: String) -> Self {
+        Self { parts: Parts { failure: Some(why), ..Parts::default() }, ..Self::of(HookOutcome::Failure) }
+    }
+}
+
+fn name(hook: &Hook, exit: Exit) -> String {
+    match exit {
+        Exit::Code(code) => format!("exit {code}"),
+        Exit::Signal(signal) => format!("ended by signal {signal}"),
+        Exit::TimedOut => format!("timed out after {}", in_words(hook.timeout)),
+        Exit::Cancelled => "cancelled".to_owned(),
+        Exit::Lost => "it was lost with its supervisor".to_owned(),
+    }
+}
+
+fn bad_answer(bad: &BadAnswer) -> String {
+    clean(&format!("bad answer: {bad}"))
+}
+
+/// What people are told beside the verdict.
+fn asides(said: &Said) -> impl Iterator<Item = String> {
+    let system = said.system_message.as_deref().map(meaning::tidy).filter(|text| !text.is_empty());
+    let named: Vec<String> = said.unknown.iter().take(NAMED).map(|field| format!("`{}`", clean(field))).collect();
+    let more = said.unknown.len().checked_sub(NAMED + 1).map(|more| format!(" and {} more", more + 1));
+    let unknown = format!("its answer has unknown fields: {}{}", named.join(", "), more.unwrap_or_default());
+    [system, Some(unknown).filter(|_| !named.is_empty())].into_iter().flatten()
+}
+
+/// What people are told.
+fn message(hook: &Hook, read: &Read) -> String {
+    let mut parts: Vec<&str> = read.parts.failure.iter().map(String::as_str).collect();
+    let silent = format!("`{}` asks for a person, and does not say why", hook.name);
+    if read.outcome == HookOutcome::Escalate && read.parts.reason.is_empty() {
+        parts.push(&silent);
+    }
+    for note in &read.notes {
+        if !parts.contains(&note.as_str()) {
+            parts.push(note);
+        }
+    }
+    parts.join("; ")
+}
+
+/// What the agent is told where nothing else is configured.
+fn feedback(hook: &Hook, role: Role, read: &Read) -> String {
+    let (outcome, parts) = (read.outcome, &read.parts);
+    let piped = || {
+        let failure = parts.failure.as_ref().map(|failure| format!("[{failure}]")).unwrap_or_default();
+        join(&[&parts.output, &parts.stderr, &failure], "\n")
+    };
+    let told = match outcome {
+        HookOutcome::Cancelled => return String::new(),
+        HookOutcome::Block | HookOutcome::Continue | HookOutcome::Escalate if role.is_gate() && read.spoken => {
+            join(&[&parts.reason, &parts.context], "\n\n")
+        }
+        HookOutcome::Block => join(&[&parts.stderr, &parts.output], "\n\n"),
+        HookOutcome::Failure | HookOutcome::TimedOut if role.is_gate() => piped(),
+        _ if hook.pipes => piped(),
+        _ => return String::new(),
+    };
+    match outcome {
+        HookOutcome::Block | HookOutcome::Continue if told.trim().is_empty() => {
+            format!("`{}` says that the work is not done, and not why.", hook.name)
+        }
+        HookOutcome::Escalate if role.is_gate() && told.trim().is_empty() => {
+            format!("`{}` asks for a person, and does not say why.", hook.name)
+        }
+        _ => told,
+    }
+}
+
+/// A time as people say it: `500 ms`, `30 s`, `1.5 s`, `10 min`, `2 h`.
+fn in_words(time: Duration) -> String {
+    let (seconds, rest) = (time.as_secs(), time.subsec_millis());
+    match (seconds, rest) {
+        (0, millis) => format!("{millis} ms"),
+        (_, 1..) => format!("{} s", time.as_millis() as f64 / 1000.0),
+        (seconds, 0) if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
+        (seconds, 0) if seconds % 60 == 0 => format!("{} min", seconds / 60),
+        (seconds, 0) => format!("{seconds} s"),
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use windlass_process::Captured;
-
-    use super::*;
-
-    fn hook(pipes: bool) -> Hook {
-        let timeout = Duration::from_secs(30);
-        let command = crate::Script::parse("make test").unwrap();
-        Hook { name: "tests".to_owned(), command, timeout, pipes, max_output: 160 }
-    }
-
-    fn ran(exit: Exit, stdout: &str, stderr: &str) -> Result<Finished, NotStarted> {
-        let captured =
-            |text: &str| Captured { head: text.as_bytes().to_vec(), total: text.len() as u64, ..Captured::default() };
-        let (stdout, stderr) = (captured(stdout), captured(stderr));
-        Ok(Finished { exit, stdout, stderr, leaky: false, took: Duration::ZERO })
-    }
-
-    #[track_caller]
-    fn check(pipes: bool, role: Role, exit: Exit, expected: (HookOutcome, Option<&str>, Option<&str>)) {
-        let answer = answer(&hook(pipes), role, &ran(exit, "out\n", "err\n"));
-        assert_eq!((answer.outcome, answer.message.as_deref(), answer.feedback.as_deref()), expected);
-    }
-
-    #[test]
-    fn ends_mean_what_the_table_says() {
-        use HookOutcome::{Block, Cancelled, Failure, Success, TimedOut};
-        use Role::{Gate, Observer};
-        check(false, Gate, Exit::Code(0), (Success, None, None));
-        check(true, Observer, Exit::Code(0), (Success, None, Some("out\nerr")));
-        check(false, Gate, Exit::Code(2), (Block, None, Some("err\n\nout")));
-        check(true, Gate, Exit::Code(2), (Block, None, Some("err\n\nout")));
-        check(false, Observer, Exit::Code(2), (Failure, Some("exit 2"), None));
-        check(true, Observer, Exit::Code(1), (Failure, Some("exit 1"), Some("out\nerr\n[exit 1]")));
-        check(false, Gate, Exit::Code(1), (Failure, Some("exit 1"), Some("out\nerr\n[exit 1]")));
-        check(false, Observer, Exit::TimedOut, (TimedOut, Some("timed out after 30s"), None));
-        check(false, Observer, Exit::Signal(9), (Failure, Some("ended by signal 9"), None));
-        check(true, Gate, Exit::Cancelled, (Cancelled, None, None));
-    }
-
-    #[test]
-    fn a_success_that_says_no_is_none() {
-        let gate = |stdout: &str| answer(&hook(false), Role::Gate, &ran(Exit::Code(0), stdout, ""));
-        for (stdout, told) in [
-            (r#"{"decision": "block", "reason": "two tests fail"}"#, "two tests fail"),
-            ("{\"action\":\"continue\",\"nextPrompt\":\"go on\"}\n", "go on"),
-            (r#"{"status": "failure", "message": "red"}"#, "red"),
-            (r#"{"continue": false}"#, "`tests` says that the work is not done, and not why."),
-        ] {
-            let said = gate(stdout);
-            assert_eq!((said.outcome, said.feedback.as_deref()), (HookOutcome::Block, Some(told)), "{stdout}");
-        }
-        for stdout in ["", "ok", "{}", "[1]", r#"{"decision": "approve"}"#, r#"{"continue": true}"#] {
-            assert_eq!(gate(stdout).outcome, HookOutcome::Success, "{stdout}");
-        }
-        let observer = answer(&hook(false), Role::Observer, &ran(Exit::Code(0), r#"{"decision": "block"}"#, ""));
-        assert_eq!(observer.outcome, HookOutcome::Success);
-    }
-
-    #[test]
-    fn a_block_without_a_word_still_says_something() {
-        let answer = answer(&hook(false), Role::Gate, &ran(Exit::Code(2), " \n", ""));
-        assert_eq!(answer.feedback.as_deref(), Some("`tests` says that the work is not done, and not why."));
-    }
-
-    #[test]
-    fn what_the_agent_gets_is_cut_and_clean() {
-        let long = format!("\x1b[31mfirst\x1b[0m\n{}last\n", "x\0\n".repeat(200));
-        let answer = answer(&hook(true), Role::Observer, &ran(Exit::Code(0), &long, ""));
-        let feedback = answer.feedback.expect("it is piped");
-        assert!(feedback.starts_with("first\nx\n") && feedback.ends_with("last"), "{feedback}");
-        assert!(feedback.contains("bytes left out]"), "{feedback}");
-    }
-}
+#[path = "answer_tests.rs"]
+mod tests;

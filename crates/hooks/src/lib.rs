@@ -13,10 +13,17 @@
 
 mod answer;
 mod call;
+mod fields;
+mod forms;
 pub mod http;
+pub mod mask;
+mod meaning;
 mod papers;
 mod retry;
+pub mod said;
 mod script;
+mod signs;
+mod telling;
 mod text;
 
 use std::collections::BTreeMap;
@@ -24,10 +31,12 @@ use std::time::Duration;
 
 use windlass_engine::{Rule, Template};
 
-pub use answer::answer;
+pub use answer::{Parts, answer};
 pub use call::Call;
+pub use mask::Mask;
 pub use papers::{Carried, Papers};
 pub use retry::Retry;
+pub use said::{BadAnswer, Said};
 pub use script::{Carrier, Script, UnsafeTemplate, Values};
 pub use text::{clean, cut};
 
@@ -63,9 +72,20 @@ pub struct Address {
     pub headers: BTreeMap<String, String>,
 }
 
-/// Whether a point's verdict decides what happens next.
+/// What a place makes of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    Gate,
+    /// The stop gate: the agent can be sent back.
+    Stop,
+    /// `before_submit` and `before_merge`: only success and skip pass.
+    Pipeline,
+    /// Everything else: nothing can be blocked.
     Observer,
+}
+
+impl Role {
+    /// Whether what happens next depends on the verdict.
+    pub fn is_gate(self) -> bool {
+        self != Self::Observer
+    }
 }

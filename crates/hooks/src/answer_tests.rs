@@ -1,0 +1,294 @@
+use windlass_engine::ActionRequest;
+use windlass_process::Captured;
+
+use super::*;
+
+use HookOutcome::{Block, Cancelled, Continue, Escalate, Failure, Skip, Success, TimedOut};
+use Role::{Observer, Pipeline, Stop};
+
+const SILENT: &str = "`tests` says that the work is not done, and not why.";
+const WANTED: &str = "`tests` asks for a person, and does not say why.";
+const ROLES: [Role; 3] = [Stop, Pipeline, Observer];
+
+fn hook(pipes: bool) -> Hook {
+    let timeout = Duration::from_secs(30);
+    Hook { name: "tests".to_owned(), command: "make test".to_owned(), timeout, pipes, max_output: 400 }
+}
+
+fn ran(exit: Exit, stdout: &str, stderr: &str) -> Result<Finished, NotStarted> {
+    let captured =
+        |text: &str| Captured { head: text.as_bytes().to_vec(), total: text.len() as u64, ..Captured::default() };
+    let (stdout, stderr) = (captured(stdout), captured(stderr));
+    Ok(Finished { exit, stdout, stderr, leaky: false, took: Duration::from_millis(7) })
+}
+
+/// An outcome, what people are told, what the agent is told; an empty text is none.
+type Told<'t> = (HookOutcome, &'t str, &'t str);
+
+#[track_caller]
+fn check(role: Role, pipes: bool, run: (Exit, &str, &str), expected: Told<'_>) {
+    let report = answer(&hook(pipes), role, &ran(run.0, run.1, run.2));
+    let (message, feedback) = (report.message.unwrap_or_default(), report.feedback.unwrap_or_default());
+    assert_eq!((report.outcome, message.as_str(), feedback.as_str()), expected, "{role:?} {pipes} {run:?}");
+    assert_eq!(report.took, Some(Duration::from_millis(7)));
+}
+
+/// With stderr `err`: what a run means at each role, with its output piped and not.
+#[track_caller]
+fn everywhere(exit: Exit, stdout: &str, quiet: [Told<'_>; 3], piped: [Told<'_>; 3]) {
+    for (pipes, expected) in [(false, quiet), (true, piped)] {
+        for (role, expected) in ROLES.into_iter().zip(expected) {
+            check(role, pipes, (exit, stdout, "err\n"), expected);
+        }
+    }
+}
+
+#[test]
+fn without_an_answer_the_exit_says_it_all() {
+    let same = |told| [told; 3];
+    everywhere(Exit::Code(0), "out\n", same((Success, "", "")), same((Success, "", "out\nerr")));
+    everywhere(Exit::Code(0), "[1]", same((Success, "", "")), same((Success, "", "[1]\nerr")));
+    let (block, failed) = ((Block, "", "err\n\nout"), (Failure, "exit 2", "out\nerr\n[exit 2]"));
+    everywhere(Exit::Code(2), "out\n", [block, block, (Failure, "exit 2", "")], [block, block, failed]);
+    for (exit, why) in [
+        (Exit::Code(1), "exit 1"),
+        (Exit::Code(3), "exit 3"),
+        (Exit::Code(127), "exit 127"),
+        (Exit::Signal(9), "ended by signal 9"),
+        (Exit::Lost, "it was lost with its supervisor"),
+    ] {
+        let told = format!("out\nerr\n[{why}]");
+        let told = (Failure, why, told.as_str());
+        everywhere(exit, "out\n", [told, told, (Failure, why, "")], [told; 3]);
+    }
+    let late = (TimedOut, "timed out after 30 s", "out\nerr\n[timed out after 30 s]");
+    everywhere(Exit::TimedOut, "out\n", [late, late, (TimedOut, "timed out after 30 s", "")], [late; 3]);
+    everywhere(Exit::Cancelled, "out\n", same((Cancelled, "", "")), same((Cancelled, "", "")));
+    let json = r#"{"decision": "block", "reason": "no", "actions": [{"type": "log"}]}"#;
+    let told = format!("{json}\nerr\n[exit 1]");
+    let told = (Failure, "exit 1", told.as_str());
+    everywhere(Exit::Code(1), json, [told, told, (Failure, "exit 1", "")], [told; 3]);
+}
+
+#[test]
+fn an_answer_says_what_the_table_says() {
+    let same = |told| [told; 3];
+    let yes: &[(&str, HookOutcome, &str, &str)] = &[
+        ("{}", Success, "", "err"),
+        (r#"{"continue": true}"#, Success, "", "err"),
+        (r#"{"status": "success", "message": "made a change"}"#, Success, "made a change", "made a change\nerr"),
+        (r#"{"status": "skip", "message": "no tests"}"#, Skip, "no tests", "no tests\nerr"),
+        (r#"{"action": "complete", "reason": "all pass"}"#, Success, "all pass", "all pass\nerr"),
+        (r#"{"decision": "allow", "reason": "fine"}"#, Success, "fine", "fine\nerr"),
+        (r#"{"decision": "approve"}"#, Success, "", "err"),
+        (r#"{"hookSpecificOutput": {"permissionDecision": "allow"}}"#, Success, "", "err"),
+        (r#"{"hookSpecificOutput": {"additionalContext": "it is June"}}"#, Success, "", "it is June\nerr"),
+        (r#"{"systemMessage": "slow today"}"#, Success, "slow today", "err"),
+        (r#"{"message": "m", "suppressOutput": true}"#, Success, "m", "err"),
+        (
+            r#"{"message": "m", "suppress_output": true, "hookSpecificOutput": {"additionalContext": "c"}}"#,
+            Success,
+            "m",
+            "c\nerr",
+        ),
+        (r#"{"decison": "block"}"#, Success, "its answer has unknown fields: `decison`", "err"),
+    ];
+    for &(stdout, outcome, message, told) in yes {
+        everywhere(Exit::Code(0), stdout, same((outcome, message, "")), same((outcome, message, told)));
+    }
+    let go_on = r#"{"action": "continue", "reason": "2 left", "nextPrompt": "do the rest"}"#;
+    let (stop, pipeline) = ((Continue, "", "do the rest"), (Block, "", "do the rest"));
+    let told = (Success, "2 left", "2 left\n\ndo the rest\nerr");
+    everywhere(Exit::Code(0), go_on, [stop, pipeline, (Success, "2 left", "")], [stop, pipeline, told]);
+    let bare = r#"{"action": "continue"}"#;
+    let (stop, pipeline) = ((Continue, "", SILENT), (Block, "", SILENT));
+    everywhere(Exit::Code(0), bare, [stop, pipeline, (Success, "", "")], [stop, pipeline, (Success, "", "err")]);
+}
+
+#[test]
+fn a_no_stops_gates_and_fails_elsewhere() {
+    // The answer; what a gate tells people and the agent; what an observer tells people, and the agent if it is piped.
+    for (stdout, for_people, told, why, piped) in [
+        (r#"{"decision": "block", "reason": "red"}"#, "", "red", "red", "red\nerr"),
+        (r#"{"decision": "deny", "reason": "red"}"#, "", "red", "red", "red\nerr"),
+        (r#"{"decision": "block"}"#, "", SILENT, "", "err"),
+        (r#"{"decision": "block", "message": "red"}"#, "red", "red", "red", "red\nerr"),
+        (r#"{"status": "failure", "message": "red"}"#, "red", "red", "red", "red\nerr"),
+        (
+            r#"{"status": "failure", "message": "red", "remediation_prompt": "mend"}"#,
+            "red",
+            "mend",
+            "mend",
+            "red\n\nmend\nerr",
+        ),
+        (
+            r#"{"decision": "block", "reason": "red", "hookSpecificOutput": {"additionalContext": "see log"}}"#,
+            "",
+            "red\n\nsee log",
+            "red",
+            "red\n\nsee log\nerr",
+        ),
+        (
+            r#"{"hookSpecificOutput": {"permissionDecision": "deny", "permissionDecisionReason": "no rm"}}"#,
+            "",
+            "no rm",
+            "no rm",
+            "no rm\nerr",
+        ),
+        (
+            r#"{"status": "failure", "message": "a", "decision": "block", "reason": "b", "suppressOutput": true}"#,
+            "a",
+            "a\n\nb",
+            "a\n\nb",
+            "err",
+        ),
+        (r#"{"action": "continue", "decision": "block", "reason": "red"}"#, "", "red", "red", "red\nerr"),
+        (r#"{"decision": "block", "reason": "red", "systemMessage": "psst"}"#, "psst", "red", "red; psst", "red\nerr"),
+    ] {
+        let gate = (Block, for_people, told);
+        everywhere(Exit::Code(0), stdout, [gate, gate, (Failure, why, "")], [gate, gate, (Failure, why, piped)]);
+    }
+    let silent = "`tests` asks for a person, and does not say why";
+    for (stdout, message, told, piped) in [
+        (r#"{"action": "escalate", "reason": "stuck"}"#, "stuck", "stuck", "stuck\nerr"),
+        (r#"{"action": "escalate"}"#, silent, WANTED, "err"),
+        (r#"{"continue": false, "stopReason": "budget"}"#, "budget", "budget", "budget\nerr"),
+        (r#"{"continue": false}"#, silent, WANTED, "err"),
+        (r#"{"continue": false, "decision": "block", "reason": "red"}"#, "red", "red", "red\nerr"),
+        (r#"{"continue": false, "decision": "approve", "stop_reason": "late"}"#, "late", "late", "late\nerr"),
+        (
+            r#"{"hookSpecificOutput": {"permissionDecision": "ask", "permissionDecisionReason": "sure?"}}"#,
+            "sure?",
+            "sure?",
+            "sure?\nerr",
+        ),
+    ] {
+        let (gate, observer) = ((Escalate, message, told), (Escalate, message, ""));
+        everywhere(Exit::Code(0), stdout, [gate, gate, observer], [gate, gate, (Escalate, message, piped)]);
+    }
+}
+
+#[test]
+fn an_exit_of_two_blocks_whatever_is_said() {
+    let although = |what: &str| format!("exit 2 blocks, although its answer says {what}");
+    for (stdout, message, told) in [
+        (r#"{"decision": "block", "reason": "red"}"#, String::new(), "err\n\nred"),
+        (r#"{"status": "failure", "message": "a", "remediation_prompt": "b"}"#, "a".to_owned(), "err\n\na\n\nb"),
+        (r#"{"decision": "allow", "reason": "fine"}"#, although("that all is well"), "err\n\nfine"),
+        (r#"{"status": "skip"}"#, although("that it was skipped"), "err"),
+        (r#"{"action": "escalate", "reason": "r"}"#, although("that a person is needed"), "err\n\nr"),
+        (r#"{"action": "continue", "nextPrompt": "n"}"#, String::new(), "err\n\nn"),
+        ("{}", String::new(), "err"),
+        (r#"{"systemMessage": "psst"}"#, "psst".to_owned(), "err"),
+        (r#"{"context": {"failing": 3}}"#, String::new(), "err\n\n{\"context\": {\"failing\": 3}}"),
+        (
+            r#"{"reason": "r", "errors": ["e"]}"#,
+            "its answer has unknown fields: `errors`".to_owned(),
+            "err\n\n{\"reason\": \"r\", \"errors\": [\"e\"]}",
+        ),
+        (
+            r#"{"decision": 1}"#,
+            "bad answer: `decision` is 1; it is one of allow, approve, block, deny".to_owned(),
+            "err\n\n{\"decision\": 1}",
+        ),
+    ] {
+        let (gate, observer) = ((Block, message.as_str(), told), (Failure, "exit 2", ""));
+        let piped = format!("{stdout}\nerr\n[exit 2]");
+        everywhere(Exit::Code(2), stdout, [gate, gate, observer], [gate, gate, (Failure, "exit 2", &piped)]);
+    }
+    check(Stop, false, (Exit::Code(2), " \n", ""), (Block, "", SILENT));
+    check(Pipeline, false, (Exit::Code(2), "", ""), (Block, "", SILENT));
+    check(Stop, false, (Exit::Code(2), "out", ""), (Block, "", "out"));
+    check(Stop, false, (Exit::Code(2), "{\"decision\": \"block\"}", ""), (Block, "", SILENT));
+}
+
+#[test]
+fn what_cannot_be_understood_is_no_success() {
+    for (stdout, why) in [
+        (r#"{"decision": "maybe"}"#, "`decision` is \"maybe\"; it is one of allow, approve, block, deny"),
+        (r#"{"actions": {}}"#, "`actions` is an object; it is a list"),
+        (
+            r#"{"status": "failure", "decision": "allow"}"#,
+            "`decision` \"allow\" and `status` \"failure\" contradict each other; say one of them",
+        ),
+    ] {
+        let message = format!("bad answer: {why}");
+        let told = format!("{stdout}\nerr\n[{message}]");
+        let (gate, observer) = ((Failure, message.as_str(), told.as_str()), (Failure, message.as_str(), ""));
+        everywhere(Exit::Code(0), stdout, [gate, gate, observer], [gate; 3]);
+    }
+    let near = "its output looks like JSON but is not: trailing comma at line 1 column 19";
+    let stdout = "{\"decision\": \"no\",}";
+    let told = format!("{stdout}\nerr");
+    everywhere(Exit::Code(0), stdout, [(Success, near, ""); 3], [(Success, near, told.as_str()); 3]);
+    everywhere(Exit::Code(0), "{ echo; ", [(Success, "", ""); 3], [(Success, "", "{ echo;\nerr"); 3]);
+}
+
+#[test]
+fn actions_come_with_exit_0_only() {
+    let stdout = r#"{"decision": "block", "reason": "r", "actions": [
+        {"type": "log", "payload": {"message": "hi"}}, {"type": "create_task"}]}"#;
+    let asked = [("log", serde_json::json!({"message": "hi"})), ("create_task", serde_json::json!({}))];
+    let asked = asked.map(|(kind, payload)| ActionRequest { kind: kind.to_owned(), payload });
+    for role in ROLES {
+        for (exit, expected) in [(0, asked.as_slice()), (1, &[]), (2, &[])] {
+            let report = answer(&hook(false), role, &ran(Exit::Code(exit), stdout, ""));
+            assert_eq!(report.actions, expected, "{role:?} {exit}");
+        }
+        let bad = stdout.replace("\"block\"", "\"maybe\"");
+        assert!(answer(&hook(false), role, &ran(Exit::Code(0), &bad, "")).actions.is_empty());
+    }
+}
+
+#[test]
+fn what_is_told_is_clean_and_within_bounds() {
+    let dirty = r#"{"decision": "block", "reason": "\u001b[31mred\u0000\u001b[0m\r\n", "systemMessage": "a\u0000b"}"#;
+    check(Stop, false, (Exit::Code(0), dirty, ""), (Block, "ab", "red"));
+    let long = "x\n".repeat(60_000);
+    let stdout = serde_json::json!({"action": "escalate", "reason": long, "systemMessage": long}).to_string();
+    let wide = Hook { max_output: usize::MAX, ..hook(false) };
+    let report = answer(&wide, Stop, &ran(Exit::Code(0), &stdout, ""));
+    assert!(report.message.is_some_and(|message| message.len() <= Limits::REASON));
+    assert!(report.feedback.is_some_and(|feedback| feedback.len() > Limits::REASON));
+    let huge = "y".repeat(300 * 1024);
+    let report = answer(&wide, Stop, &ran(Exit::Code(1), &huge, &huge));
+    assert!(report.feedback.is_some_and(|feedback| feedback.len() <= Limits::FEEDBACK));
+    let long = format!("\x1b[31mfirst\x1b[0m\n{}last\n", "x\0\n".repeat(400));
+    let feedback = answer(&hook(true), Observer, &ran(Exit::Code(0), &long, "")).feedback.expect("it is piped");
+    assert!(feedback.len() <= 400 && feedback.starts_with("first\nx\n") && feedback.ends_with("last"), "{feedback}");
+    assert!(feedback.contains("bytes left out]"), "{feedback}");
+    let unknown = (0..20).map(|number| format!("\"a{number:02}\": 1")).collect::<Vec<_>>().join(", ");
+    let report = answer(&hook(false), Stop, &ran(Exit::Code(0), &format!("{{{unknown}}}"), ""));
+    assert!(report.message.is_some_and(|message| message.ends_with("`a07` and 12 more")));
+}
+
+#[test]
+fn what_was_never_started_or_left_something_is_told() {
+    let missing = Err(NotStarted::NotFound { program: "nope".into() });
+    for (role, told) in [(Stop, Some("[cannot find the program nope]")), (Observer, None)] {
+        let report = answer(&hook(false), role, &missing);
+        assert_eq!((report.outcome, report.took), (Failure, None));
+        assert_eq!(report.message.as_deref(), Some("cannot find the program nope"));
+        assert_eq!(report.feedback.as_deref(), told);
+    }
+    let leaky = |exit| ran(exit, "", "").map(|finished| Finished { leaky: true, ..finished });
+    let message = |exit| answer(&hook(false), Stop, &leaky(exit)).message;
+    assert_eq!(message(Exit::Code(0)).as_deref(), Some("it left processes behind, which were ended"));
+    assert_eq!(message(Exit::Code(1)).as_deref(), Some("exit 1; it left processes behind, which were ended"));
+}
+
+#[test]
+fn times_are_told_as_people_tell_them() {
+    for (millis, expected) in [
+        (1, "1 ms"),
+        (500, "500 ms"),
+        (1500, "1.5 s"),
+        (30_000, "30 s"),
+        (90_000, "90 s"),
+        (60_000, "1 min"),
+        (600_000, "10 min"),
+        (7_200_000, "2 h"),
+    ] {
+        assert_eq!(in_words(Duration::from_millis(millis)), expected);
+    }
+}

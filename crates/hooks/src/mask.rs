@@ -1,0 +1,221 @@
+//! Keeps secrets out of what is shown and kept.
+//!
+//! Every configured value is looked for as it is, and as it looks in JSON, in a URL and in base64, there also in the
+//! middle of something longer (`user:password` of a header). What is found becomes `[secret NAME]`.
+//!
+//! Invariants:
+//! - Where values overlap, all of them are covered, by one marker.
+//! - It does not matter how a stream is cut into pieces.
+//! - No value is in what this module prints about itself.
+//!
+//! Not here: which values are secret.
+
+use std::borrow::Cow;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Write};
+use std::path::Path;
+use std::{fmt, mem};
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use tempfile::NamedTempFile;
+
+use crate::forms::forms;
+
+/// Shorter values are everywhere: masking them would hide the text, not the secret.
+pub const SHORTEST: usize = 4;
+/// What is read of a file at once.
+const CHUNK: usize = 64 * 1024;
+
+/// The secrets of a project.
+#[derive(Clone)]
+pub struct Mask {
+    finder: Option<AhoCorasick>,
+    /// For each pattern, the index of its marker.
+    owners: Vec<usize>,
+    markers: Vec<String>,
+    longest: usize,
+}
+
+impl Mask {
+    /// Values by their names, without blanks around them. Those that are shorter than [`SHORTEST`] are left alone.
+    pub fn new<N: Into<String>, V: AsRef<[u8]>>(values: impl IntoIterator<Item = (N, V)>) -> Self {
+        let (mut patterns, mut owners, mut names) = (Vec::<Vec<u8>>::new(), Vec::new(), Vec::<String>::new());
+        for (name, value) in values {
+            // A value that was read from a file often ends with a line end, which is not written with it.
+            let value = value.as_ref().trim_ascii();
+            if value.len() < SHORTEST {
+                continue;
+            }
+            for form in forms(value) {
+                patterns.push(form);
+                owners.push(names.len());
+            }
+            names.push(name.into());
+        }
+        // The automaton that grows with the values only: a long key in a dozen forms is no reason for megabytes.
+        let build = || AhoCorasick::builder().kind(Some(AhoCorasickKind::ContiguousNFA)).build(&patterns);
+        let finder = (!patterns.is_empty()).then(build).map(|built| built.expect("values are far from two gigabytes"));
+        let markers = names.iter().map(|name| marker(name, finder.as_ref())).collect();
+        let longest = patterns.iter().map(Vec::len).max().unwrap_or_default();
+        Self { finder, owners, markers, longest }
+    }
+
+    /// Whether there is nothing to look for.
+    pub fn is_empty(&self) -> bool {
+        self.finder.is_none()
+    }
+
+    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.bytes(text.as_bytes()) {
+            Cow::Borrowed(_) => Cow::Borrowed(text),
+            // A value that is no UTF-8 can cut a letter in two.
+            Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+        }
+    }
+
+    pub fn bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+        if !self.finder.as_ref().is_some_and(|finder| finder.is_match(bytes)) {
+            return Cow::Borrowed(bytes);
+        }
+        let (mut masked, mut covered) = (Vec::with_capacity(bytes.len()), 0);
+        self.cover(bytes, bytes.len(), &mut covered, &mut masked);
+        Cow::Owned(masked)
+    }
+
+    /// For output that comes in pieces.
+    pub fn stream(&self) -> Stream<'_> {
+        Stream { mask: self, held: Vec::new(), covered: 0 }
+    }
+
+    /// Masks a file. One without a secret is not touched; another is replaced as a whole, or not at all.
+    pub fn file(&self, path: &Path) -> io::Result<()> {
+        let found = fs::symlink_metadata(path)?;
+        if !found.is_file() {
+            return Err(io::Error::other("cannot mask what is not a regular file"));
+        }
+        if self.is_empty() || !self.is_in(File::open(path)?)? {
+            return Ok(());
+        }
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut beside = NamedTempFile::new_in(directory)?;
+        let (mut input, mut output) = (File::open(path)?, BufWriter::new(beside.as_file_mut()));
+        let mut stream = self.stream();
+        pieces(&mut input, |piece| output.write_all(&stream.push(piece)).map(|()| true))?;
+        output.write_all(&stream.finish())?;
+        output.flush()?;
+        drop(output);
+        beside.as_file().set_permissions(found.permissions())?;
+        beside.as_file().sync_all()?;
+        beside.persist(path).map(drop).map_err(|refused| refused.error)
+    }
+
+    fn is_in(&self, mut input: File) -> io::Result<bool> {
+        let Some(finder) = &self.finder else { return Ok(false) };
+        let (mut seen, mut found) = (Vec::new(), false);
+        pieces(&mut input, |piece| {
+            seen.extend_from_slice(piece);
+            found = finder.is_match(&seen);
+            seen.drain(..seen.len().saturating_sub(self.longest - 1));
+            Ok(!found)
+        })?;
+        Ok(found)
+    }
+
+    /// Writes what is before `sure`, where every value that begins there is seen whole. `covered` is how much of the start
+    /// belongs to a marker that has been written, and then how much of what follows `sure` does.
+    fn cover(&self, bytes: &[u8], sure: usize, covered: &mut usize, masked: &mut Vec<u8>) {
+        let mut found: Vec<(usize, usize, usize)> = Vec::new();
+        for next in self.finder.iter().flat_map(|finder| finder.find_overlapping_iter(bytes)) {
+            let (start, end, pattern) = (next.start(), next.end(), next.pattern().as_usize());
+            match found.last_mut() {
+                // Of those that end together, the longest covers the others.
+                Some(last) if last.1 == end => *last = if start < last.0 { (start, end, pattern) } else { *last },
+                _ => found.push((start, end, pattern)),
+            }
+        }
+        // Of those that begin together, the longest gives its name.
+        found.sort_by_key(|(start, end, _)| (*start, usize::MAX - end));
+        for (start, end, pattern) in found.into_iter().take_while(|(start, ..)| *start < sure) {
+            if start >= *covered {
+                masked.extend_from_slice(&bytes[*covered..start]);
+                masked.extend_from_slice(self.markers[self.owners[pattern]].as_bytes());
+            }
+            *covered = end.max(*covered);
+        }
+        masked.extend_from_slice(&bytes[(*covered).min(sure)..sure]);
+        *covered = covered.saturating_sub(sure);
+    }
+}
+
+/// Names only.
+impl fmt::Debug for Mask {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Mask").field("markers", &self.markers).finish_non_exhaustive()
+    }
+}
+
+/// Masks output as it comes. What could be the beginning of a value is held back: less than the longest form of one.
+pub struct Stream<'m> {
+    mask: &'m Mask,
+    held: Vec<u8>,
+    covered: usize,
+}
+
+impl Stream<'_> {
+    /// Takes more, and gives what is sure.
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
+        self.held.extend_from_slice(bytes);
+        let sure = self.held.len().saturating_sub(self.mask.longest.saturating_sub(1));
+        self.give(sure)
+    }
+
+    /// Gives what was held back.
+    pub fn finish(mut self) -> Vec<u8> {
+        self.give(self.held.len())
+    }
+
+    fn give(&mut self, sure: usize) -> Vec<u8> {
+        if self.mask.is_empty() {
+            return mem::take(&mut self.held);
+        }
+        let mut masked = Vec::with_capacity(sure);
+        self.mask.cover(&self.held, sure, &mut self.covered, &mut masked);
+        self.held.drain(..sure);
+        masked
+    }
+}
+
+impl fmt::Debug for Stream<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Stream").field("mask", self.mask).field("held", &self.held.len()).finish()
+    }
+}
+
+/// Reads to the end, or until nothing more is wanted.
+fn pieces(input: &mut File, mut take: impl FnMut(&[u8]) -> io::Result<bool>) -> io::Result<()> {
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        match input.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(count) => {
+                if !take(&buffer[..count])? {
+                    return Ok(());
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// What stands for a value: its name, unless that would give a value away.
+fn marker(name: &str, finder: Option<&AhoCorasick>) -> String {
+    let named = format!("[secret {name}]");
+    let plain = ["[secret]", "[***]", "[...]"].map(str::to_owned);
+    let tells = |marker: &String| finder.is_some_and(|finder| finder.is_match(marker));
+    std::iter::once(named).chain(plain).find(|marker| !tells(marker)).unwrap_or_default()
+}
+
+#[cfg(test)]
+#[path = "mask_tests.rs"]
+mod tests;

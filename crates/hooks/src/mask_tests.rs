@@ -1,0 +1,169 @@
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+#[track_caller]
+fn check(values: &[(&str, &str)], text: &str, expected: &str) {
+    let mask = Mask::new(values.iter().copied());
+    assert_eq!(mask.text(text), expected);
+    let mut stream = mask.stream();
+    let mut streamed: Vec<u8> = text.bytes().flat_map(|byte| stream.push(&[byte])).collect();
+    streamed.extend(stream.finish());
+    assert_eq!(String::from_utf8_lossy(&streamed), expected);
+}
+
+#[test]
+fn values_become_their_names() {
+    check(&[], "nothing to hide", "nothing to hide");
+    check(&[("TOKEN", "hunter2")], "a hunter2, hunter2!", "a [secret TOKEN], [secret TOKEN]!");
+    check(&[("TOKEN", "hunter2")], "hunter", "hunter");
+    check(&[("PIN", "123"), ("TOKEN", "1234")], "123 1234", "123 [secret TOKEN]");
+    check(&[("TOKEN", "hunter2\n")], "is hunter2.", "is [secret TOKEN].");
+    check(&[("BLANK", "     ")], "a      b", "a      b");
+    check(&[("A", "same-one"), ("B", "same-one")], "same-one", "[secret A]");
+}
+
+#[test]
+fn the_longest_wins_and_overlaps_are_covered() {
+    check(&[("SHORT", "abcd"), ("LONG", "abcdef")], "xabcdefx abcdx", "x[secret LONG]x [secret SHORT]x");
+    check(&[("LEFT", "abcd"), ("RIGHT", "cdef")], "xabcdefx", "x[secret LEFT]x");
+    check(&[("LEFT", "abcd"), ("RIGHT", "cdef")], "abcdabcd cdef", "[secret LEFT][secret LEFT] [secret RIGHT]");
+    check(&[("A", "aaaa")], "aaaaaaaaab", "[secret A]b");
+}
+
+#[test]
+fn other_forms_are_masked_too() {
+    let value = "p\"a/s s\n\u{e9}&+?~";
+    let mask = Mask::new([("KEY", value)]);
+    let plain: String = value
+        .chars()
+        .flat_map(|letter| if letter == '\u{e9}' { "\\u00e9".chars().collect() } else { vec![letter] })
+        .collect();
+    for form in [
+        value.to_owned(),
+        json!(value).to_string().trim_matches('"').to_owned(),
+        plain.replace('"', "\\\"").replace('\n', "\\n"),
+        "p%22a%2Fs%20s%0A%C3%A9%26%2B%3F~".to_owned(),
+        "p%22a%2fs%20s%0a%c3%a9%26%2b%3f~".to_owned(),
+        "p%22a%2Fs+s%0A%C3%A9%26%2B%3F%7E".to_owned(),
+        STANDARD.encode(value),
+        STANDARD.encode(value).trim_end_matches('=').to_owned(),
+        URL_SAFE_NO_PAD.encode(value),
+    ] {
+        assert_eq!(mask.text(&format!("<{form}>")), "<[secret KEY]>", "{form}");
+    }
+}
+
+#[test]
+fn a_header_does_not_give_it_away() {
+    let value = "correct-horse";
+    let mask = Mask::new([("KEY", value)]);
+    for user in ["", "a", "ab", "abc", "abcd:"] {
+        for after in ["", "x", "xy", "xyz"] {
+            let header = STANDARD.encode(format!("{user}{value}{after}"));
+            let masked = mask.text(&header);
+            assert!(masked.contains("[secret KEY]"), "{header} {masked}");
+            let left: usize = masked.replace("[secret KEY]", "").len();
+            assert!(left <= (user.len() + after.len()) * 2 + 6, "{header} {masked}");
+        }
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text_are_masked() {
+    let mask = Mask::new([("RAW", [0xff, 0xfe, 0x00, 0x80])]);
+    assert_eq!(mask.bytes(b"a\xff\xfe\x00\x80b").as_ref(), b"a[secret RAW]b");
+    assert!(matches!(mask.bytes(b"nothing"), Cow::Borrowed(_)));
+    assert!(matches!(mask.text("nothing"), Cow::Borrowed(_)));
+}
+
+#[test]
+fn a_marker_gives_nothing_away() {
+    check(&[("hunter2", "hunter2")], "hunter2", "[secret]");
+    check(&[("A", "secret")], "secret", "[***]");
+}
+
+#[test]
+fn nothing_is_printed_about_the_values() {
+    let mask = Mask::new([("TOKEN", "hunter2-hunter2")]);
+    let mut stream = mask.stream();
+    assert_eq!(stream.push(b"hunter2-hunt"), b"");
+    let printed = format!("{mask:?} {mask:#?} {stream:?} {stream:#?}");
+    assert!(printed.contains("TOKEN") && !printed.contains("hunter"), "{printed}");
+    let numbers = "104, 117, 110";
+    assert!(!printed.contains(numbers), "{printed}");
+}
+
+#[test]
+fn a_stream_holds_back_less_than_the_longest_form() {
+    let mask = Mask::new([("TOKEN", "hunter2")]);
+    let mut stream = mask.stream();
+    let (mut given, text) = (0, "hunter2 ".repeat(50) + &"x".repeat(200));
+    let mut seen = Vec::new();
+    for byte in text.bytes() {
+        seen.push(byte);
+        given += stream.push(&[byte]).len();
+        assert!(stream.held.len() < mask.longest);
+    }
+    assert!(given > 0);
+}
+
+#[test]
+fn a_file_is_masked_in_its_place() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("record");
+    let mask = Mask::new([("TOKEN", "hunter2")]);
+    let filler = "x".repeat(CHUNK - 3);
+    fs::write(&path, format!("{filler}hunter2{filler}hunter2\n")).expect("a file");
+    let mut narrow = fs::metadata(&path).expect("it is there").permissions();
+    narrow.set_readonly(true);
+    fs::set_permissions(&path, narrow.clone()).expect("narrower");
+    mask.file(&path).expect("masked");
+    let masked = fs::read_to_string(&path).expect("still there");
+    assert!(masked == format!("{filler}[secret TOKEN]{filler}[secret TOKEN]\n"));
+    assert_eq!(fs::metadata(&path).expect("it is there").permissions(), narrow);
+    assert_eq!(fs::read_dir(directory.path()).expect("readable").count(), 1);
+
+    let untouched = fs::metadata(&path).expect("it is there").modified().expect("a time");
+    mask.file(&path).expect("nothing to do");
+    assert_eq!(fs::metadata(&path).expect("it is there").modified().expect("a time"), untouched);
+    assert_eq!(mask.file(&directory.path().join("none")).expect_err("missing").kind(), io::ErrorKind::NotFound);
+    let refused = mask.file(directory.path()).expect_err("a directory");
+    assert_eq!(refused.to_string(), "cannot mask what is not a regular file");
+}
+
+#[test]
+fn much_text_is_quick() {
+    let mask = Mask::new((0..20).map(|number| (format!("N{number}"), "a".repeat(4 + number))));
+    let text = "a".repeat(64 * 1024) + &"b".repeat(1024 * 1024);
+    assert!(mask.text(&text).starts_with("[secret N19]bbb"));
+}
+
+proptest! {
+    /// Letters of one small alphabet, so that values overlap and repeat.
+    #[test]
+    fn no_value_is_left_however_it_comes(
+        values in prop::collection::vec("[abc%\"]{4,7}", 0..4),
+        text in "[abc%\"é]{0,60}",
+        pieces in prop::collection::vec(0_usize..9, 1..40),
+    ) {
+        let mask = Mask::new(values.iter().enumerate().map(|(number, value)| (number.to_string(), value)));
+        let masked = mask.text(&text);
+        for value in &values {
+            prop_assert!(!masked.contains(value.as_str()), "{value} in {masked}");
+        }
+        prop_assert_eq!(mask.text(&masked), masked.as_ref());
+        let (mut stream, mut streamed, mut rest) = (mask.stream(), Vec::new(), text.as_bytes());
+        for piece in pieces {
+            let (now, later) = rest.split_at(piece.min(rest.len()));
+            streamed.extend(stream.push(now));
+            rest = later;
+        }
+        streamed.extend(stream.push(rest));
+        streamed.extend(stream.finish());
+        prop_assert_eq!(streamed, masked.as_bytes());
+    }
+}

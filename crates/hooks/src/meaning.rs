@@ -1,0 +1,161 @@
+//! What an answer means at a place, and in which words it says so.
+//!
+//! | the answer says | at the stop gate | in a pipeline | elsewhere |
+//! | --- | --- | --- | --- |
+//! | nothing | success | success | success |
+//! | `status: success`, `action: complete`, `decision: allow` or `approve`, `permissionDecision: allow` | success | success | success |
+//! | `status: skip` | skip | skip | skip |
+//! | `action: continue` | continue | block | success |
+//! | `status: failure`, `decision: block` or `deny`, `permissionDecision: deny` | block | block | failure |
+//! | `action: escalate`, `permissionDecision: ask`, `continue: false` | escalate | escalate | escalate |
+//!
+//! Where an answer says more than one of these, the last one of the table counts.
+//!
+//! Not here: exits (`answer`).
+
+use windlass_engine::HookOutcome;
+
+use crate::Role;
+use crate::said::{Decision, Permission, Said, Status, Step};
+use crate::text::{clean, join};
+
+/// What an answer says about the work. Mildest first, so that `max` is the strictest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stance {
+    Silent,
+    Pass,
+    Skip,
+    Continue,
+    Block,
+    Escalate,
+}
+
+impl Stance {
+    pub(crate) fn of(said: &Said) -> Self {
+        let status = said.status.map(|status| match status {
+            Status::Success => Self::Pass,
+            Status::Skip => Self::Skip,
+            Status::Failure => Self::Block,
+        });
+        let action = said.action.map(|action| match action {
+            Step::Complete => Self::Pass,
+            Step::Continue => Self::Continue,
+            Step::Escalate => Self::Escalate,
+        });
+        let decision = said.decision.map(|decision| match decision {
+            Decision::Allow => Self::Pass,
+            Decision::Block => Self::Block,
+        });
+        let permission = said.specific.permission.map(|permission| match permission {
+            Permission::Allow => Self::Pass,
+            Permission::Deny => Self::Block,
+            Permission::Ask => Self::Escalate,
+        });
+        // To an agent it means: stop here, whatever else was decided, and show the reason to the user. Sending the agent
+        // back would be the opposite, and letting it pass would call work done that nobody has called so.
+        let stopped = (said.goes_on == Some(false)).then_some(Self::Escalate);
+        [status, action, decision, permission, stopped].into_iter().flatten().max().unwrap_or(Self::Silent)
+    }
+
+    pub(crate) fn outcome(self, role: Role) -> HookOutcome {
+        match (self, role) {
+            (Self::Silent | Self::Pass, _) | (Self::Continue, Role::Observer) => HookOutcome::Success,
+            (Self::Skip, _) => HookOutcome::Skip,
+            (Self::Continue, Role::Stop) => HookOutcome::Continue,
+            (Self::Continue, Role::Pipeline) | (Self::Block, Role::Stop | Role::Pipeline) => HookOutcome::Block,
+            (Self::Block, Role::Observer) => HookOutcome::Failure,
+            (Self::Escalate, _) => HookOutcome::Escalate,
+        }
+    }
+
+    /// The word for it in a note.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Silent => "nothing",
+            Self::Pass => "that all is well",
+            Self::Skip => "that it was skipped",
+            Self::Continue => "that work goes on",
+            Self::Block => "no",
+            Self::Escalate => "that a person is needed",
+        }
+    }
+}
+
+/// Why it says what it says: the words that belong to its stance, or else whichever there are.
+pub(crate) fn reason(said: &Said) -> String {
+    let permission = &said.specific.permission_reason;
+    let own: [Option<&String>; 3] = match Stance::of(said) {
+        Stance::Silent | Stance::Pass | Stance::Skip => [said.message.as_ref().or(said.reason.as_ref()), None, None],
+        Stance::Continue => [said.next_prompt.as_ref().or(said.reason.as_ref()), None, None],
+        Stance::Block => {
+            let failed = said.status == Some(Status::Failure);
+            let remedy = said.remediation_prompt.as_ref().or(said.message.as_ref());
+            [remedy.filter(|_| failed), said.reason.as_ref(), permission.as_ref()]
+        }
+        Stance::Escalate => {
+            let stopped = said.stop_reason.as_ref().filter(|_| said.goes_on == Some(false));
+            [stopped, said.reason.as_ref(), permission.as_ref()]
+        }
+    };
+    let own = distinct(own.into_iter().flatten());
+    if own.is_empty() { texts(said).into_iter().next().unwrap_or_default() } else { own.join("\n\n") }
+}
+
+/// Everything that it says in words, but for what is addressed to people or to the agent alone.
+pub(crate) fn texts(said: &Said) -> Vec<String> {
+    let all = [
+        &said.message,
+        &said.reason,
+        &said.remediation_prompt,
+        &said.next_prompt,
+        &said.stop_reason,
+        &said.specific.permission_reason,
+    ];
+    distinct(all.into_iter().flatten())
+}
+
+/// What it adds for the agent.
+pub(crate) fn context(said: &Said) -> String {
+    said.specific.additional_context.as_deref().map(tidy).unwrap_or_default()
+}
+
+/// What piped output is where there is an answer: its words, not its JSON.
+pub(crate) fn output(said: &Said) -> String {
+    let (words, context) = (texts(said).join("\n\n"), context(said));
+    // What is hidden is what it wrote. What it wrote for the agent alone was never output.
+    let words = if said.suppress_output { "" } else { &words };
+    join(&[words, &context], "\n\n")
+}
+
+/// What stands for standard output beside an exit of 2. `None` where the words leave out something.
+pub(crate) fn instead(said: &Said) -> Option<String> {
+    let told = join(&[&texts(said).join("\n\n"), &context(said)], "\n\n");
+    let data = [&said.context, &said.metadata, &said.checkpoint_data].into_iter().any(|data| !data.is_empty());
+    (said.unknown.is_empty() && !(told.is_empty() && data)).then_some(told)
+}
+
+/// What people are told about it.
+pub(crate) fn for_people(said: &Said, outcome: HookOutcome) -> Option<String> {
+    let text = match outcome {
+        HookOutcome::Escalate | HookOutcome::Failure => reason(said),
+        HookOutcome::Success | HookOutcome::Skip => {
+            said.message.as_ref().or(said.reason.as_ref()).map(|text| tidy(text)).unwrap_or_default()
+        }
+        _ => said.message.as_deref().map(tidy).unwrap_or_default(),
+    };
+    Some(text).filter(|text| !text.is_empty())
+}
+
+fn distinct<'s>(texts: impl Iterator<Item = &'s String>) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for text in texts.map(|text| tidy(text)) {
+        if !text.is_empty() && !found.contains(&text) {
+            found.push(text);
+        }
+    }
+    found
+}
+
+pub(crate) fn tidy(text: &str) -> String {
+    clean(text).trim().to_owned()
+}

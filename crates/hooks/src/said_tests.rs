@@ -1,0 +1,253 @@
+use serde_json::json;
+
+use super::*;
+
+fn said(stdout: &str) -> Said {
+    parse(stdout).expect("a good answer").expect("a JSON object")
+}
+
+#[test]
+fn what_is_no_object_is_text() {
+    for text in ["", " \n", "ok", "[1]", "\"{}\"", "3", "null", "true", "{", "{]", "{} {}", "{}x", "x{}", "{'a': 1}"] {
+        assert_eq!(parse(text), Ok(None), "{text}");
+    }
+    let lone = r#"{"reason": "\ud800"}"#;
+    assert_eq!(parse(lone), Ok(None));
+    assert!(near_miss(lone).is_some());
+}
+
+#[test]
+fn what_was_meant_as_json_is_noticed() {
+    assert_eq!(near_miss("{}"), None);
+    assert_eq!(near_miss("make: {x"), None);
+    assert_eq!(near_miss("{'a': 1}").as_deref(), Some("key must be a string at line 1 column 2"));
+    assert_eq!(near_miss("{\"a\": 1,}\n").as_deref(), Some("trailing comma at line 1 column 9"));
+}
+
+#[test]
+fn an_empty_object_says_nothing() {
+    assert_eq!(said("{}"), Said::default());
+    let nulls = r#"{"status":null,"message":null,"context":null,"nextPrompt":null,"continue":null,"actions":null,
+        "hookSpecificOutput":null,"suppress_output":null}"#;
+    assert_eq!(said(nulls), Said::default());
+}
+
+#[test]
+fn every_field_is_read_in_both_spellings() {
+    let camel = json!({
+        "status": "failure", "message": "red", "context": {"pr_url": "u"}, "remediationPrompt": "mend it",
+        "action": "continue", "reason": "why", "nextPrompt": "go on", "checkpointData": {"step": 5}, "metadata": {"a": 1},
+        "decision": "deny", "continue": false, "stopReason": "enough", "systemMessage": "look", "suppressOutput": true,
+        "hookSpecificOutput": {
+            "hookEventName": "Stop", "permissionDecision": "deny", "permissionDecisionReason": "no",
+            "additionalContext": "more", "updatedInput": {"command": "ls"},
+        },
+        "actions": [{"type": "log", "payload": {"message": "hi"}}, {"type": "create_task"}],
+    });
+    let expected = Said {
+        status: Some(Status::Failure),
+        message: Some("red".to_owned()),
+        context: object(json!({"pr_url": "u"})),
+        remediation_prompt: Some("mend it".to_owned()),
+        action: Some(Step::Continue),
+        reason: Some("why".to_owned()),
+        next_prompt: Some("go on".to_owned()),
+        checkpoint_data: object(json!({"step": 5})),
+        metadata: object(json!({"a": 1})),
+        decision: Some(Decision::Block),
+        goes_on: Some(false),
+        stop_reason: Some("enough".to_owned()),
+        system_message: Some("look".to_owned()),
+        suppress_output: true,
+        specific: Specific {
+            event: Some("Stop".to_owned()),
+            permission: Some(Permission::Deny),
+            permission_reason: Some("no".to_owned()),
+            additional_context: Some("more".to_owned()),
+            updated_input: Some(object(json!({"command": "ls"}))),
+        },
+        actions: vec![
+            ActionRequest { kind: "log".to_owned(), payload: json!({"message": "hi"}) },
+            ActionRequest { kind: "create_task".to_owned(), payload: json!({}) },
+        ],
+        unknown: Vec::new(),
+    };
+    assert_eq!(said(&camel.to_string()), expected);
+    let mut snake = camel.to_string();
+    for (from, to) in [
+        ("remediationPrompt", "remediation_prompt"),
+        ("nextPrompt", "next_prompt"),
+        ("checkpointData", "checkpoint_data"),
+        ("stopReason", "stop_reason"),
+        ("systemMessage", "system_message"),
+        ("suppressOutput", "suppress_output"),
+        ("hookSpecificOutput", "hook_specific_output"),
+        ("hookEventName", "hook_event_name"),
+        ("permissionDecisionReason", "permission_decision_reason"),
+        ("permissionDecision\"", "permission_decision\""),
+        ("additionalContext", "additional_context"),
+        ("updatedInput", "updated_input"),
+    ] {
+        assert!(snake.contains(from), "{from}");
+        snake = snake.replace(from, to);
+    }
+    assert_eq!(said(&snake), expected);
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    let Value::Object(object) = value else { panic!("an object") };
+    object
+}
+
+#[test]
+fn unknown_fields_are_noted() {
+    let odd = r#"{"decison": "block", "hookSpecificOutput": {"decision": {"behavior": "deny"}},
+        "actions": [{"type": "log", "retries": 3}], "hook_id": 1}"#;
+    let unknown = ["decison", "hook_id", "hookSpecificOutput.decision", "actions[0].retries"];
+    assert_eq!(said(odd).unknown, unknown);
+}
+
+#[test]
+fn the_same_twice_is_once() {
+    let twice = r#"{"nextPrompt": "go", "next_prompt": "go", "reason": "a", "reason": "a"}"#;
+    assert_eq!(said(twice).next_prompt.as_deref(), Some("go"));
+    assert_eq!(said(r#"{"nextPrompt": null, "next_prompt": "go"}"#).next_prompt.as_deref(), Some("go"));
+}
+
+#[track_caller]
+fn bad(stdout: &str, expected: &str) {
+    let error = parse(stdout).expect_err(stdout);
+    assert_eq!(error.to_string(), expected, "{stdout}");
+}
+
+#[test]
+fn a_wrong_word_or_type_is_a_bad_answer() {
+    for (stdout, expected) in [
+        (r#"{"decision": "maybe"}"#, "`decision` is \"maybe\"; it is one of allow, approve, block, deny"),
+        (r#"{"decision": "Block"}"#, "`decision` is \"Block\"; it is one of allow, approve, block, deny"),
+        (r#"{"decision": true}"#, "`decision` is true; it is one of allow, approve, block, deny"),
+        (r#"{"decision": ["block"]}"#, "`decision` is a list; it is one of allow, approve, block, deny"),
+        (r#"{"status": "ok"}"#, "`status` is \"ok\"; it is one of success, failure, skip"),
+        (r#"{"status": 0}"#, "`status` is 0; it is one of success, failure, skip"),
+        (r#"{"status": ""}"#, "`status` is \"\"; it is one of success, failure, skip"),
+        (r#"{"action": "stop"}"#, "`action` is \"stop\"; it is one of complete, continue, escalate"),
+        (r#"{"action": {}}"#, "`action` is an object; it is one of complete, continue, escalate"),
+        (r#"{"message": 3.5}"#, "`message` is 3.5; it is a text"),
+        (r#"{"reason": ["a"]}"#, "`reason` is a list; it is a text"),
+        (r#"{"remediation_prompt": {}}"#, "`remediation_prompt` is an object; it is a text"),
+        (r#"{"nextPrompt": false}"#, "`nextPrompt` is false; it is a text"),
+        (r#"{"stop_reason": 1}"#, "`stop_reason` is 1; it is a text"),
+        (r#"{"systemMessage": []}"#, "`systemMessage` is a list; it is a text"),
+        (r#"{"context": "x"}"#, "`context` is \"x\"; it is an object"),
+        (r#"{"checkpointData": [1]}"#, "`checkpointData` is a list; it is an object"),
+        (r#"{"metadata": 1}"#, "`metadata` is 1; it is an object"),
+        (r#"{"continue": "false"}"#, "`continue` is \"false\"; it is true or false"),
+        (r#"{"continue": 0}"#, "`continue` is 0; it is true or false"),
+        (r#"{"suppressOutput": "yes"}"#, "`suppressOutput` is \"yes\"; it is true or false"),
+        (r#"{"hookSpecificOutput": "x"}"#, "`hookSpecificOutput` is \"x\"; it is an object"),
+        (
+            r#"{"hookSpecificOutput": {"permissionDecision": "no"}}"#,
+            "`hookSpecificOutput.permissionDecision` is \"no\"; it is one of allow, deny, ask",
+        ),
+        (
+            r#"{"hook_specific_output": {"additional_context": 1}}"#,
+            "`hookSpecificOutput.additional_context` is 1; it is a text",
+        ),
+        (
+            r#"{"hookSpecificOutput": {"updatedInput": "ls"}}"#,
+            "`hookSpecificOutput.updatedInput` is \"ls\"; it is an object",
+        ),
+        (r#"{"hookSpecificOutput": {"hookEventName": 7}}"#, "`hookSpecificOutput.hookEventName` is 7; it is a text"),
+        (
+            r#"{"hookSpecificOutput": {"permissionDecisionReason": {}}}"#,
+            "`hookSpecificOutput.permissionDecisionReason` is an object; it is a text",
+        ),
+    ] {
+        bad(stdout, expected);
+    }
+    let long = "é".repeat(100);
+    let shown = "é".repeat(30);
+    bad(
+        &json!({"status": long}).to_string(),
+        &format!("`status` is \"{shown}…\"; it is one of success, failure, skip"),
+    );
+}
+
+#[test]
+fn actions_have_a_shape() {
+    for (stdout, expected) in [
+        (r#"{"actions": {}}"#, "`actions` is an object; it is a list"),
+        (r#"{"actions": "log"}"#, "`actions` is \"log\"; it is a list"),
+        (r#"{"actions": ["log"]}"#, "`actions[0]` is \"log\"; it is an object"),
+        (r#"{"actions": [{"type": "log"}, null]}"#, "`actions[1]` is null; it is an object"),
+        (r#"{"actions": [{"payload": {}}]}"#, "`actions[0]` has no `type`"),
+        (r#"{"actions": [{"type": " "}]}"#, "`actions[0]` has no `type`"),
+        (r#"{"actions": [{"type": 1}]}"#, "`actions[0].type` is 1; it is a text"),
+        (r#"{"actions": [{"type": "log", "payload": "x"}]}"#, "`actions[0].payload` is \"x\"; it is an object"),
+        (r#"{"actions": [{"type": "log", "payload": []}]}"#, "`actions[0].payload` is a list; it is an object"),
+    ] {
+        bad(stdout, expected);
+    }
+    let many = |count: usize| json!({"actions": vec![json!({"type": "log"}); count]}).to_string();
+    assert_eq!(said(&many(ACTIONS)).actions.len(), ACTIONS);
+    bad(&many(ACTIONS + 1), "`actions` has 65 entries; at most 64 are taken");
+    let named = |length: usize| json!({"actions": [{"type": "x".repeat(length)}]}).to_string();
+    assert_eq!(said(&named(Limits::LABEL)).actions.len(), 1);
+    bad(&named(Limits::LABEL + 1), "`actions[0].type` has 257 bytes; at most 256 are taken");
+}
+
+#[test]
+fn yes_and_no_together_are_a_bad_answer() {
+    let both = |yes: &str, no: &str| format!("{yes} and {no} contradict each other; say one of them");
+    for (stdout, yes, no) in [
+        (r#"{"status": "failure", "decision": "allow"}"#, r#"`decision` "allow""#, r#"`status` "failure""#),
+        (r#"{"status": "failure", "decision": "approve"}"#, r#"`decision` "allow""#, r#"`status` "failure""#),
+        (r#"{"status": "success", "decision": "block"}"#, r#"`status` "success""#, r#"`decision` "block""#),
+        (r#"{"status": "skip", "decision": "deny"}"#, r#"`status` "skip""#, r#"`decision` "block""#),
+        (r#"{"action": "complete", "status": "failure"}"#, r#"`action` "complete""#, r#"`status` "failure""#),
+        (r#"{"action": "continue", "status": "success"}"#, r#"`status` "success""#, r#"`action` "continue""#),
+        (r#"{"action": "escalate", "decision": "allow"}"#, r#"`decision` "allow""#, r#"`action` "escalate""#),
+        (
+            r#"{"decision": "approve", "hookSpecificOutput": {"permissionDecision": "ask"}}"#,
+            r#"`decision` "allow""#,
+            r#"`permissionDecision` "ask""#,
+        ),
+        (
+            r#"{"decision": "block", "hookSpecificOutput": {"permissionDecision": "allow"}}"#,
+            r#"`permissionDecision` "allow""#,
+            r#"`decision` "block""#,
+        ),
+    ] {
+        bad(stdout, &both(yes, no));
+    }
+    bad(
+        r#"{"nextPrompt": "a", "next_prompt": "b"}"#,
+        "`nextPrompt` and `next_prompt` say different things; write one of them",
+    );
+    bad(
+        r#"{"hookSpecificOutput": {"additionalContext": "a", "additional_context": "b"}}"#,
+        "`hookSpecificOutput.additionalContext` and `hookSpecificOutput.additional_context` say different things; \
+         write one of them",
+    );
+    bad(r#"{"decision": "allow", "decision": "block"}"#, "`decision` is there twice, with different values");
+    for stdout in [
+        r#"{"status": "success", "action": "complete", "decision": "approve"}"#,
+        r#"{"status": "failure", "action": "escalate", "decision": "block"}"#,
+        r#"{"decision": "approve", "continue": false}"#,
+    ] {
+        said(stdout);
+    }
+}
+
+#[test]
+fn an_answer_has_bounds() {
+    let deep =
+        |levels: usize| format!("{{\"context\":{}{}}}", "{\"a\":".repeat(levels - 2) + "{}", "}".repeat(levels - 2));
+    said(&deep(Limits::NESTING));
+    bad(&deep(Limits::NESTING + 1), "it lies 65 lists and objects deep; at most 64 are taken");
+    bad(&deep(100_000 / 6), "it lies 16666 lists and objects deep; at most 64 are taken");
+    said(&json!({"reason": "[".repeat(100) + "\\\"[{"}).to_string());
+    let long = |bytes: usize| format!("{{\"reason\":\"{}\"}}", "x".repeat(bytes - 13));
+    said(&long(ANSWER));
+    bad(&long(ANSWER + 1), "it has 262145 bytes; at most 262144 are taken");
+}

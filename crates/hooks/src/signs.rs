@@ -1,0 +1,134 @@
+//! Which lines of output tell what is wrong.
+//!
+//! Words that test runners, compilers and linters use, looked for in one pass over the text. Nothing here knows a tool's
+//! format: a line that looks telling and is not costs a little room.
+
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+
+use crate::telling::Unit;
+
+/// How much a line tells, least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Weight {
+    None,
+    /// A place, or the beginning of something.
+    Hint,
+    /// What is wrong.
+    Error,
+    /// Which test failed, or how many did.
+    Name,
+}
+
+/// Where a sign has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum At {
+    Start,
+    Anywhere,
+    /// After a digit.
+    Number,
+}
+
+const SIGNS: &[(&str, At, Weight)] = &[
+    ("FAIL", At::Start, Weight::Name),
+    (" FAILED", At::Anywhere, Weight::Name),
+    ("--- FAIL", At::Start, Weight::Name),
+    ("not ok", At::Start, Weight::Name),
+    ("TIMEOUT [", At::Start, Weight::Name),
+    ("SIGABRT [", At::Start, Weight::Name),
+    ("SIGSEGV [", At::Start, Weight::Name),
+    ("ERROR ", At::Start, Weight::Name),
+    ("●", At::Start, Weight::Name),
+    ("✗", At::Start, Weight::Name),
+    ("✕", At::Start, Weight::Name),
+    ("✖", At::Start, Weight::Name),
+    ("×", At::Start, Weight::Name),
+    (" failed", At::Number, Weight::Name),
+    (" failing", At::Number, Weight::Name),
+    (" failures", At::Number, Weight::Name),
+    (" errors", At::Number, Weight::Name),
+    ("error:", At::Anywhere, Weight::Error),
+    ("error[", At::Anywhere, Weight::Error),
+    (" error ", At::Anywhere, Weight::Error),
+    ("Error:", At::Anywhere, Weight::Error),
+    ("ERROR", At::Anywhere, Weight::Error),
+    ("fatal:", At::Anywhere, Weight::Error),
+    ("FATAL", At::Anywhere, Weight::Error),
+    ("panicked at", At::Anywhere, Weight::Error),
+    ("panic:", At::Start, Weight::Error),
+    ("assertion", At::Start, Weight::Error),
+    ("AssertionError", At::Anywhere, Weight::Error),
+    ("Exception", At::Anywhere, Weight::Error),
+    ("Traceback", At::Start, Weight::Error),
+    ("E   ", At::Start, Weight::Error),
+    ("---- ", At::Start, Weight::Error),
+    ("____", At::Start, Weight::Error),
+    ("exit status", At::Anywhere, Weight::Error),
+    ("exit code", At::Anywhere, Weight::Error),
+    ("-->", At::Start, Weight::Hint),
+    ("left:", At::Start, Weight::Hint),
+    ("right:", At::Start, Weight::Hint),
+    ("Expected", At::Start, Weight::Hint),
+    ("Received", At::Start, Weight::Hint),
+];
+
+/// The longest name of a file that is looked at.
+const NAME: usize = 200;
+
+static FINDER: LazyLock<AhoCorasick> =
+    LazyLock::new(|| AhoCorasick::new(SIGNS.iter().map(|(sign, ..)| sign)).expect("a few short signs make a finder"));
+
+/// Gives every unit of a text its weight.
+pub(crate) fn weigh(text: &str, units: &mut [Unit]) {
+    for found in FINDER.find_overlapping_iter(text) {
+        let (_, at, weight) = SIGNS[found.pattern().as_usize()];
+        let unit = unit_at(units, found.start());
+        let fits = match at {
+            At::Anywhere => true,
+            At::Start => unit.anchor == Some(found.start()),
+            At::Number => is_some_number(text.as_bytes(), found.start()),
+        };
+        if fits {
+            unit.weight = unit.weight.max(weight);
+        }
+    }
+    for (colon, _) in text.match_indices(':') {
+        let unit = unit_at(units, colon);
+        if unit.weight < Weight::Error
+            && let Some(weight) = place(&text.as_bytes()[..unit.end], unit.anchor, colon)
+        {
+            unit.weight = unit.weight.max(weight);
+        }
+    }
+}
+
+fn unit_at(units: &mut [Unit], byte: usize) -> &mut Unit {
+    let after = units.partition_point(|unit| unit.start <= byte);
+    &mut units[after - 1]
+}
+
+/// Whether a number ends there, and it is not nought: `0 failed` tells nothing.
+fn is_some_number(text: &[u8], end: usize) -> bool {
+    let digits = text[..end].iter().rev().take(20).take_while(|byte| byte.is_ascii_digit());
+    digits.into_iter().any(|digit| *digit != b'0')
+}
+
+/// What the place of a file is worth whose name ends at a colon, as in `pump.go:12:5: undefined: valve`. With something to
+/// say about it, at the start of a line, it is how compilers report.
+fn place(text: &[u8], anchor: Option<usize>, colon: usize) -> Option<Weight> {
+    let ending = text[..colon].iter().rev().take(5).take_while(|byte| byte.is_ascii_alphabetic()).count();
+    let dot = colon.checked_sub(ending + 1).filter(|dot| ending > 0 && text[*dot] == b'.')?;
+    let digits = |from: usize| text[from..].iter().take(9).take_while(|byte| byte.is_ascii_digit()).count();
+    let line = digits(colon + 1);
+    if line == 0 {
+        return None;
+    }
+    let mut end = colon + 1 + line;
+    if text.get(end) == Some(&b':') && digits(end + 1) > 0 {
+        end += 1 + digits(end + 1);
+    }
+    let starts =
+        anchor.is_some_and(|anchor| dot - anchor.min(dot) <= NAME && !text[anchor.min(dot)..dot].contains(&b' '));
+    Some(if starts && text.get(end) == Some(&b':') { Weight::Error } else { Weight::Hint })
+}
