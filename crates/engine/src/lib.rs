@@ -22,15 +22,19 @@ mod decide;
 mod draft;
 mod encoding;
 mod event;
+mod expression;
 mod graph;
 mod id;
 mod limits;
+mod matcher;
 mod memory;
 mod moves;
+mod nearest;
 mod promise;
 mod prompt;
 mod refusal;
 mod registry;
+mod ruling;
 mod session;
 mod situation;
 mod task;
@@ -45,18 +49,22 @@ pub use decide::{Decided, Effects, Entry, Planned, PlannedFor, Rules, Trusted, d
 pub use draft::Draft;
 pub use encoding::{DecodeError, FORMAT, Upcast, decode, decode_with, encode, encode_into};
 pub use event::{Cause, Envelope, Event, EventType, Metadata, Node, Record, payload};
+pub use expression::{Condition, ExpressionError, ExpressionFault, Names, Template};
 pub use graph::{awaited, waiters};
 pub use id::{
     CommitId, ConfigDigest, DebtId, Digest, EdgeId, Epoch, OwnerName, ParseIdError, RunId, Seq, SessionName, TaskId,
     TypeName,
 };
 pub use limits::Limits;
+pub use matcher::{Matcher, MatcherError};
 pub use memory::Memory;
 pub use moves::{Field, MOVES, Move};
+pub use nearest::nearest;
 pub use promise::{Promise, detect};
 pub use prompt::{Note, Prompt};
 pub use refusal::Refusal;
 pub use registry::{Handler, Hook, HookFault, Registry, RegistryError};
+pub use ruling::{Rule, RuleAction, Ruling, judge};
 pub use session::{
     Blocker, Closing, Completion, Decision, Ending, Next, OnRetryLimit, Phase, Piece, Purpose, Session, Step, Terms,
     Turn, Verdict, Wanted,

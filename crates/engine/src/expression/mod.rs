@@ -1,0 +1,173 @@
+//! The one expression language: conditions of hooks, rules, templates of prompts and feedback.
+//!
+//! ```text
+//! text ─ bounds ─► tokens ─ minijinja ─► syntax tree ─ check ─► compiled, with the names that it uses
+//!                                                                  │
+//!                         context (JSON) ─ only those names ──────►│──► true or false, or a text
+//! ```
+//!
+//! Invariants:
+//! - A name, filter, test or function that is not known is an error when the text is read, with its place.
+//! - Nothing is read twice: what was parsed is shared by its clones.
+//! - Whatever the text and the context, reading and evaluating end soon and within a few megabytes.
+//! - Nothing is escaped, included, loaded or called back.
+//!
+//! Not here: what a context holds for which point (`hooks`); where a text stands in a file (`cli`).
+
+mod bounds;
+mod check;
+mod context;
+mod error;
+mod language;
+mod names;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use minijinja::machinery::{parse, parse_expr};
+use minijinja::{Environment, Expression};
+use serde_json::Value;
+
+use self::bounds::{Form, OUTPUT};
+use self::check::Check;
+use self::context::Used;
+pub use self::error::{ExpressionError, ExpressionFault};
+use self::language::ENVIRONMENT;
+pub use self::names::Names;
+
+/// The name of the only template of its environment.
+const TEMPLATE: &str = "template";
+
+/// Something that holds or does not: `'agent' in task.labels and iteration > 2`.
+#[derive(Clone)]
+pub struct Condition(Arc<CompiledCondition>);
+
+struct CompiledCondition {
+    text: String,
+    used: Used,
+    expression: Expression<'static, 'static>,
+}
+
+/// A text with expressions in it: `{{ task.goal }} failed: {{ reason }}`.
+#[derive(Clone)]
+pub struct Template(Arc<CompiledTemplate>);
+
+struct CompiledTemplate {
+    text: String,
+    used: Used,
+    environment: Environment<'static>,
+}
+
+impl Condition {
+    pub fn parse(text: &str, names: &Names) -> Result<Self, ExpressionError> {
+        if text.trim().is_empty() {
+            return Err(ExpressionError::new("a condition must not be empty"));
+        }
+        if text.trim_start().starts_with("{{") || text.trim_start().starts_with("{%") {
+            let problem = ExpressionError::new("a condition is written without braces");
+            return Err(problem.suggest("write it as in `iteration > 2`"));
+        }
+        bounds::check(text, Form::Expression)?;
+        let tree = parse_expr(text).map_err(|error| ExpressionError::syntax(&error, text))?;
+        let mut check = Check::new(names);
+        check.expression(&tree)?;
+        let used = check.used;
+        let expression = ENVIRONMENT.compile_expression_owned(text.to_owned());
+        let expression = expression.map_err(|error| ExpressionError::syntax(&error, text))?;
+        Ok(Self(Arc::new(CompiledCondition { text: text.to_owned(), used, expression })))
+    }
+
+    /// Whether it holds. A value that is no truth value counts as in Python: empty and zero do not hold.
+    pub fn holds(&self, context: &Value) -> Result<bool, ExpressionFault> {
+        let CompiledCondition { text, used, expression } = &*self.0;
+        let value = expression.eval(used.of(context)).map_err(|error| ExpressionFault::of(text, &error))?;
+        match value.is_undefined() {
+            true => Err(ExpressionFault::new(text, "its value is undefined")),
+            false => Ok(value.is_true()),
+        }
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.0.text
+    }
+}
+
+impl Template {
+    pub fn parse(text: &str, names: &Names) -> Result<Self, ExpressionError> {
+        bounds::check(text, Form::Template)?;
+        let tree = parse(text, TEMPLATE, Default::default()).map_err(|error| statement_error(&error, text))?;
+        let mut check = Check::new(names);
+        check.statement(&tree)?;
+        let used = check.used;
+        let mut environment = ENVIRONMENT.clone();
+        let added = environment.add_template_owned(TEMPLATE, text.to_owned());
+        added.map_err(|error| ExpressionError::syntax(&error, text))?;
+        Ok(Self(Arc::new(CompiledTemplate { text: text.to_owned(), used, environment })))
+    }
+
+    /// The text with every expression replaced by its value. Nothing is escaped.
+    pub fn render(&self, context: &Value) -> Result<String, ExpressionFault> {
+        let CompiledTemplate { text, used, environment } = &*self.0;
+        let template = environment.get_template(TEMPLATE).map_err(|error| ExpressionFault::of(text, &error))?;
+        let mut page = Page::default();
+        match template.render_captured_to(used.of(context), &mut page) {
+            Ok(_) => {}
+            Err(_) if page.is_full => {
+                return Err(ExpressionFault::new(text, format!("its result is longer than {OUTPUT} bytes")));
+            }
+            Err(error) => return Err(ExpressionFault::of(text, &error)),
+        }
+        String::from_utf8(page.bytes).map_err(|_| ExpressionFault::new(text, "its result is not text"))
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.0.text
+    }
+}
+
+fn statement_error(error: &minijinja::Error, text: &str) -> ExpressionError {
+    let problem = ExpressionError::syntax(error, text);
+    match problem.message.starts_with("unknown statement") {
+        true => problem.suggest(check::STATEMENTS),
+        false => problem,
+    }
+}
+
+/// What a template has become so far, up to a bound.
+#[derive(Default)]
+struct Page {
+    bytes: Vec<u8>,
+    is_full: bool,
+}
+
+impl io::Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + bytes.len() > OUTPUT {
+            self.is_full = true;
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Condition").field(&self.0.text).finish()
+    }
+}
+
+impl fmt::Debug for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Template").field(&self.0.text).finish()
+    }
+}

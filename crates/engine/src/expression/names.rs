@@ -1,0 +1,165 @@
+//! The names that an expression may use: a closed set, so that a wrong one is found when the expression is read.
+
+use crate::nearest::nearest;
+
+/// Names that are known in one kind of place.
+#[derive(Debug, Clone, Copy)]
+pub struct Names(&'static [&'static [Name]]);
+
+type Name = (&'static str, Shape);
+
+/// What is below a name.
+#[derive(Debug, Clone, Copy)]
+enum Shape {
+    /// Nothing that has a name.
+    Plain,
+    /// Anything at all.
+    Open,
+    /// These and no others.
+    Fields(&'static [Name]),
+}
+
+use Shape::{Fields, Open, Plain};
+
+const HOOK: &[Name] = &[
+    ("point", Plain),
+    ("hook", Plain),
+    ("session", Plain),
+    ("iteration", Plain),
+    ("retries", Plain),
+    ("goal", Plain),
+    ("error", Plain),
+    ("output", Plain),
+    ("promise", Plain),
+    ("agent", Plain),
+    ("task_id", Plain),
+    ("taskId", Plain),
+    ("task_content", Plain),
+    ("task", Fields(TASK)),
+    ("event", Fields(EVENT)),
+    ("tool_name", Plain),
+    ("tool_input", Open),
+    ("project_dir", Plain),
+];
+
+const TASK: &[Name] = &[
+    ("id", Plain),
+    ("goal", Plain),
+    ("body", Plain),
+    ("content", Plain),
+    ("labels", Plain),
+    ("priority", Plain),
+    ("type", Plain),
+    ("state", Plain),
+    ("deliverables", Plain),
+    ("parent", Plain),
+];
+
+const EVENT: &[Name] = &[
+    ("type", Plain),
+    ("node_id", Plain),
+    ("nodeId", Plain),
+    ("timestamp", Plain),
+    ("session", Plain),
+    ("iteration", Plain),
+    ("data", Open),
+    ("triggered_by", Plain),
+    ("triggeredBy", Plain),
+    ("depth", Plain),
+];
+
+/// What rules know beyond hooks: the state of the agent's work.
+const RULES: &[Name] = &[
+    ("executionPhase", Plain),
+    ("filesModified", Plain),
+    ("validationResults", Open),
+    ("completionPromises", Open),
+    ("agentOutput", Plain),
+    ("draftContent", Plain),
+    ("draftType", Plain),
+];
+
+/// What feedback knows beyond hooks: how the hook ended.
+const FEEDBACK: &[Name] = &[
+    ("reason", Plain),
+    ("stdout", Plain),
+    ("stderr", Plain),
+    ("exit", Plain),
+    ("retry", Plain),
+    ("max_retries", Plain),
+];
+
+impl Names {
+    /// What a hook's condition and its prompt may use.
+    pub const fn hook() -> Self {
+        Self(&[HOOK])
+    }
+
+    /// What a rule may use.
+    pub const fn rules() -> Self {
+        Self(&[HOOK, RULES])
+    }
+
+    /// What a template for feedback may use. `output` is the hook's here, not the agent's.
+    pub const fn feedback() -> Self {
+        Self(&[HOOK, FEEDBACK])
+    }
+
+    /// Every name, without fields.
+    pub fn all(&self) -> impl Iterator<Item = &'static str> {
+        self.roots().map(|(name, _)| *name)
+    }
+
+    fn roots(&self) -> impl Iterator<Item = &'static Name> {
+        self.0.iter().copied().flatten()
+    }
+
+    /// How many parts of a path are known, if not all of them.
+    pub(super) fn known_part(&self, path: &[&str]) -> Result<(), usize> {
+        let mut fields: Vec<&Name> = self.roots().collect();
+        for (depth, part) in path.iter().enumerate() {
+            match fields.iter().find(|(name, _)| name == part).map(|(_, shape)| shape) {
+                None => return Err(depth),
+                Some(Open) => return Ok(()),
+                Some(Plain) => fields = Vec::new(),
+                Some(Fields(below)) => fields = below.iter().collect(),
+            }
+        }
+        Ok(())
+    }
+
+    /// What to write instead of a path of which only the last part is not known.
+    pub(super) fn suggestion(&self, path: &[&str]) -> String {
+        let Some((last, parents)) = path.split_last() else { return String::new() };
+        let siblings = self.below(parents);
+        let full = |name: &str| [parents, &[name]].concat().join(".");
+        if let Some(near) = nearest(last, &siblings) {
+            return format!("did you mean `{}`?", full(near));
+        }
+        if let Some(parent) = self.owner_of(last).filter(|_| parents.is_empty()) {
+            return format!("did you mean `{parent}.{last}`?");
+        }
+        let listed: Vec<_> = siblings.iter().map(|name| format!("`{}`", full(name))).collect();
+        match listed.is_empty() {
+            true => format!("`{}` has no fields", parents.join(".")),
+            false => format!("known here: {}", listed.join(", ")),
+        }
+    }
+
+    fn below(&self, parents: &[&str]) -> Vec<&'static str> {
+        let mut fields: Vec<&Name> = self.roots().collect();
+        for part in parents {
+            fields = match fields.iter().find(|(name, _)| name == part) {
+                Some((_, Fields(below))) => below.iter().collect(),
+                _ => Vec::new(),
+            };
+        }
+        fields.into_iter().map(|(name, _)| *name).collect()
+    }
+
+    /// The first name that has a field of this name.
+    fn owner_of(&self, field: &str) -> Option<&'static str> {
+        let owns = |shape: &Shape| matches!(shape, Fields(below) if below.iter().any(|(name, _)| *name == field));
+        self.roots().find(|(_, shape)| owns(shape)).map(|(name, _)| *name)
+    }
+}

@@ -1,0 +1,136 @@
+//! Which tools a hook is for, in Claude Code's notation: a list of names, or a regular expression.
+
+use regex::{Regex, RegexBuilder};
+
+/// Bytes of a matcher, and of what it is compiled to.
+const TEXT: usize = 4 * 1024;
+const COMPILED: usize = 1024 * 1024;
+
+/// Says of a tool's name whether a hook is for it.
+#[derive(Debug, Clone)]
+pub struct Matcher(Kind);
+
+#[derive(Debug, Clone)]
+enum Kind {
+    All,
+    /// Exactly these.
+    Names(Vec<String>),
+    /// Wherever it is found in the name.
+    Pattern(Regex),
+}
+
+/// A matcher that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MatcherError {
+    #[error("a matcher has at most {TEXT} bytes")]
+    TooLong,
+    #[error("this matcher names no tool")]
+    NoNames,
+    #[error("this is not a regular expression: {0}")]
+    NotAPattern(String),
+}
+
+impl Default for Matcher {
+    /// Matches every tool.
+    fn default() -> Self {
+        Self(Kind::All)
+    }
+}
+
+impl Matcher {
+    pub fn parse(text: &str) -> Result<Self, MatcherError> {
+        if text.len() > TEXT {
+            return Err(MatcherError::TooLong);
+        }
+        if matches!(text.trim(), "" | "*") {
+            return Ok(Self::default());
+        }
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' ' | ',' | '|');
+        match text.chars().all(plain) {
+            true => Self::names(text),
+            false => Self::pattern(text),
+        }
+    }
+
+    fn names(text: &str) -> Result<Self, MatcherError> {
+        let names = text.split(['|', ',']).map(str::trim).filter(|name| !name.is_empty());
+        let names: Vec<_> = names.map(str::to_owned).collect();
+        match names.is_empty() {
+            true => Err(MatcherError::NoNames),
+            false => Ok(Self(Kind::Names(names))),
+        }
+    }
+
+    fn pattern(text: &str) -> Result<Self, MatcherError> {
+        let pattern = RegexBuilder::new(text).size_limit(COMPILED).dfa_size_limit(COMPILED).build();
+        pattern.map(|pattern| Self(Kind::Pattern(pattern))).map_err(|error| MatcherError::NotAPattern(reason(&error)))
+    }
+
+    pub fn matches(&self, tool: &str) -> bool {
+        match &self.0 {
+            Kind::All => true,
+            Kind::Names(names) => names.iter().any(|name| name == tool),
+            Kind::Pattern(pattern) => pattern.is_match(tool),
+        }
+    }
+}
+
+/// The last line says what is wrong; those before draw the pattern.
+fn reason(error: &regex::Error) -> String {
+    match error {
+        regex::Error::CompiledTooBig(_) => "it becomes too large".to_owned(),
+        error => {
+            let text = error.to_string();
+            let last = text.lines().last().unwrap_or_default().trim();
+            last.strip_prefix("error: ").unwrap_or(last).to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_patterns_match_as_in_claude_code() {
+        let check = |matcher: &str, tool: &str, matches: bool| {
+            assert_eq!(Matcher::parse(matcher).unwrap().matches(tool), matches, "{matcher:?} {tool:?}");
+        };
+        for all in ["", " ", "*", " * "] {
+            check(all, "Bash", true);
+            check(all, "", true);
+        }
+        check("Write", "Write", true);
+        check("Write", "WriteFile", false);
+        check("Write", "write", false);
+        check("Edit|Write", "Write", true);
+        check("Edit|Write", "MultiEdit", false);
+        check("Edit, Write", "Write", true);
+        check(" Edit | Write ", "Edit", true);
+        check("Edit||Write,", "", false);
+        check("my-tool_2", "my-tool_2", true);
+        check("my tool", "my tool", true);
+        check("Edit.*", "MultiEdit", true);
+        check("^Edit$", "MultiEdit", false);
+        check("^Edit$", "Edit", true);
+        check("mcp__.*__write", "mcp__files__write_all", true);
+        check("(?i)bash", "Bash", true);
+        check("Notebook.*|Bash", "Bash", true);
+        check("[A-Z]+", "bash", false);
+        check("é", "café", true);
+    }
+
+    #[test]
+    fn what_cannot_match_is_refused() {
+        let check = |matcher: &str, message: &str| {
+            assert_eq!(Matcher::parse(matcher).unwrap_err().to_string(), message, "{matcher:?}");
+        };
+        check("|", "this matcher names no tool");
+        check(" , | ", "this matcher names no tool");
+        check("Edit(", "this is not a regular expression: unclosed group");
+        check("a{1000}{1000}{1000}.", "this is not a regular expression: it becomes too large");
+        let nested = "(".repeat(2000) + &")".repeat(2000);
+        assert!(Matcher::parse(&nested).unwrap_err().to_string().contains("nested"), "{:?}", Matcher::parse(&nested));
+        check(&"x".repeat(4097), "a matcher has at most 4096 bytes");
+    }
+}

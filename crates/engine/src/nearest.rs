@@ -1,0 +1,34 @@
+//! The known name that was probably meant by an unknown one.
+
+/// Nobody means a name by a page of text, and comparing one takes its time.
+const LONGEST: usize = 100;
+
+/// The known name that is nearest, if any is near: small mistakes, another case, `-` for `_`.
+pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    if name.len() >= LONGEST {
+        return None;
+    }
+    let plain = |name: &str| name.to_lowercase().replace(['-', ' '], "_");
+    let name = plain(name);
+    let most = name.chars().count().clamp(3, 30) / 3;
+    known
+        .iter()
+        .map(|known| (strsim::damerau_levenshtein(&name, &plain(known)), *known))
+        .filter(|(distance, _)| *distance <= most)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_near_is_named() {
+        let known = ["iteration", "task_id", "output"];
+        assert_eq!(nearest("iteraton", &known), Some("iteration"));
+        assert_eq!(nearest("Task-ID", &known), Some("task_id"));
+        assert_eq!(nearest("deploy", &known), None);
+        assert_eq!(nearest(&"iteration".repeat(20), &known), None);
+    }
+}
