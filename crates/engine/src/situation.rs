@@ -34,6 +34,7 @@ impl Situation<'_> {
             "session": self.session_name(),
             "iteration": self.iteration(),
             "retries": self.session.map_or(0, |session| session.retries),
+            "max_retries": self.session.map_or(0, |session| session.terms.max_hook_retries),
             "goal": self.goal(),
             "agent": self.session.map_or("", |session| &session.agent),
             "error": self.error().unwrap_or_default(),

@@ -30,7 +30,8 @@
 
 use std::time::Duration;
 
-use windlass_engine::{HookOutcome, HookReport, Limits};
+use serde_json::{Value, json};
+use windlass_engine::{HookOutcome, HookReport, Limits, Template};
 use windlass_process::{Exit, Finished, NotStarted};
 
 use crate::meaning::{self, Stance};
@@ -69,9 +70,9 @@ struct Read {
     spoken: bool,
 }
 
-/// Reads the end of a run.
-pub fn answer(hook: &Hook, role: Role, ran: &Result<Finished, NotStarted>) -> HookReport {
-    let read = match ran {
+/// Reads the end of a run. `values` are what the hook was run for: its feedback template may name them.
+pub fn answer(hook: &Hook, role: Role, ran: &Result<Finished, NotStarted>, values: &Value) -> HookReport {
+    let mut read = match ran {
         Ok(finished) => read(hook, role, finished),
         Err(error) => {
             let exit = clean(&error.to_string());
@@ -80,6 +81,10 @@ pub fn answer(hook: &Hook, role: Role, ran: &Result<Finished, NotStarted>) -> Ho
         }
     };
     let told = feedback(hook, role, &read);
+    let told = match &hook.feedback {
+        Some(template) if !told.is_empty() => worded(template, values, &mut read).unwrap_or(told),
+        _ => told,
+    };
     let told = cut(&told, hook.max_output.min(Limits::FEEDBACK));
     let message = cut(&message(hook, &read), Limits::REASON);
     HookReport {
@@ -239,6 +244,27 @@ fn feedback(hook: &Hook, role: Role, read: &Read) -> String {
             format!("`{}` asks for a person, and does not say why.", hook.name)
         }
         _ => told,
+    }
+}
+
+/// What the agent is told in the words of the hook's own template, if they can be found.
+fn worded(template: &Template, values: &Value, read: &mut Read) -> Option<String> {
+    let Parts { reason, output, stdout, stderr, exit, .. } = &read.parts;
+    let retries = values["retries"].as_u64().unwrap_or_default();
+    let more = json!({
+        "reason": reason, "output": output, "stdout": stdout, "stderr": stderr, "exit": exit,
+        "retry": retries + 1, "max_retries": values["max_retries"],
+    });
+    let mut values = values.clone();
+    if let (Value::Object(values), Value::Object(more)) = (&mut values, more) {
+        values.extend(more);
+    }
+    match template.render(&values) {
+        Ok(told) => Some(clean(&told)),
+        Err(fault) => {
+            read.notes.push(format!("its feedback template does not work: {fault}"));
+            None
+        }
     }
 }
 

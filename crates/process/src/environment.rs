@@ -6,9 +6,9 @@ use std::ffi::OsString;
 pub type Environment = Vec<(OsString, OsString)>;
 
 /// What is inherited, with these in place of whatever has the same names.
-pub fn overlay<const N: usize>(inherited: &[(OsString, OsString)], told: [(&str, OsString); N]) -> Environment {
+pub fn overlay(inherited: &[(OsString, OsString)], told: Vec<(&str, OsString)>) -> Environment {
     let kept = inherited.iter().filter(|(name, _)| !told.iter().any(|(own, _)| name == own)).cloned();
     let mut environment: Environment = kept.collect();
-    environment.extend(told.map(|(name, value)| (OsString::from(name), value)));
+    environment.extend(told.into_iter().map(|(name, value)| (OsString::from(name), value)));
     environment
 }

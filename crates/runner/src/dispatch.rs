@@ -112,7 +112,8 @@ impl<'a> Dispatch<'a> {
             let (dead, owner) = (debt.owner.clone(), self.owner.clone());
             self.give(&Command::RecoverEffect { debt: debt.id, dead, owner })?;
             taken += 1;
-            if let Some(debt) = self.store.snapshot()?.debt(debt.id)? {
+            let begun = self.store.snapshot()?.debt(debt.id)?;
+            if let Some(debt) = begun {
                 self.run_and_report(&debt)?;
             }
             self.settle()?;

@@ -119,7 +119,7 @@ impl Runner<'_> {
     }
 
     fn variables(&self, session: &Session, turn: &Turn) -> Environment {
-        let told: [(&str, OsString); 4] = [
+        let told: Vec<(&str, OsString)> = vec![
             ("WINDLASS_SESSION", session.name.as_str().into()),
             ("WINDLASS_ITERATION", session.iteration.to_string().into()),
             ("WINDLASS_RUN", turn.run.to_string().into()),

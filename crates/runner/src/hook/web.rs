@@ -70,7 +70,7 @@ impl Dispatch<'_> {
 
 /// The same for every attempt, and for no other event of any project.
 fn key(running: &Running<'_>) -> String {
-    let event = Digest::of(encode(&running.scene.event.envelope).as_bytes()).to_string();
+    let event = Digest::of(&encode(&running.scene.event.envelope)).to_string();
     format!("{}-{}", &event[..32], running.debt)
 }
 

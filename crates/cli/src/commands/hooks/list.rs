@@ -1,0 +1,104 @@
+//! `windlass hooks list`
+
+use serde_json::json;
+
+use super::planned::{Planned, Row, Who, planned};
+use crate::config::{Config, Point, nearest};
+use crate::context::Context;
+use crate::failure::{Code, Failure};
+use crate::output::{Done, Output, Tone};
+use crate::{plan, text};
+
+/// What would run at each point, in which order, and where it was defined.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass hooks list                          what would run for a task without a type
+  windlass hooks list --type product           for a task of that type
+  windlass hooks list --point stop --json
+
+Hooks of the registry run inside the commit of their event, the others after it; both in order of priority, lowest
+first. A hook that can never run is marked, with the reason.")]
+pub struct Args {
+    /// Only this point
+    #[arg(long, value_name = "POINT", value_parser = super::point)]
+    point: Option<Point>,
+    /// For a task of this type
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+    /// When this agent works
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+}
+
+pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
+    let project = context.project()?;
+    let config = Config::load(&project)?;
+    let who = Who { kind: known(args.kind, "task type", &kinds(&config))?, agent: known(args.agent, "agent", &agents(&config))? };
+    let mut all = planned(&config, &who)?;
+    all.retain(|planned| args.point.is_none_or(|point| planned.point == point));
+    if out.is_json() {
+        return all.iter().try_for_each(|planned| out.object(&as_json(planned)));
+    }
+    if all.is_empty() {
+        return out.line("nothing would run");
+    }
+    for planned in &all {
+        show(planned, out)?;
+    }
+    others(&config, &who, out)
+}
+
+fn kinds(config: &Config) -> Vec<&str> {
+    config.task_types().map(|(name, _)| name).collect()
+}
+
+fn agents(config: &Config) -> Vec<&str> {
+    config.settings.agents.keys().map(String::as_str).collect()
+}
+
+/// A name that the configuration knows.
+fn known(name: Option<String>, what: &str, names: &[&str]) -> Result<Option<String>, Failure> {
+    let Some(name) = name else { return Ok(None) };
+    if names.contains(&name.as_str()) {
+        return Ok(Some(name));
+    }
+    let failure = Failure::new(Code::NotFound, format!("the configuration has no {what} `{}`", text::line(&name)));
+    Err(match (nearest(&name, names), names) {
+        (Some(near), _) => failure.hint(format!("did you mean `{near}`?")),
+        (None, []) => failure.hint(format!("it has no {what}s at all")),
+        (None, names) => failure.hint(format!("it has {}", names.join(", "))),
+    })
+}
+
+fn as_json(planned: &Planned<'_>) -> serde_json::Value {
+    json!({
+        "point": planned.point.name(),
+        "event": planned.event.map(|event| event.name()),
+        "gate": plan::is_gate(planned.point),
+        "hooks": planned.rows.iter().map(Row::to_json).collect::<Vec<_>>(),
+    })
+}
+
+fn show(planned: &Planned<'_>, out: &mut Output) -> Done {
+    let gate = if plan::is_gate(planned.point) { " (gate)" } else { "" };
+    out.line(format_args!("{}{}", out.paint(Tone::Name, planned.point.name()), out.paint(Tone::Faint, gate)))?;
+    let width = planned.rows.iter().map(|row| row.name().chars().count()).max().unwrap_or(0).min(32);
+    for row in &planned.rows {
+        let name = text::pad(&text::line(row.name()), width);
+        let place = format!("{:>4}  {}", row.priority(), row.place());
+        out.line(format_args!("  {name}  {}  {}", text::line(&row.what()), out.paint(Tone::Faint, place)))?;
+        if let Some(silence) = row.silence() {
+            out.line(format_args!("  {}  {}", text::pad("", width), out.paint(Tone::Warning, format!("never runs: {silence}"))))?;
+        }
+    }
+    Ok(())
+}
+
+/// What else there is to be seen.
+fn others(config: &Config, who: &Who, out: &mut Output) -> Done {
+    let kinds: Vec<&str> = kinds(config).into_iter().filter(|kind| who.kind.as_deref() != Some(*kind)).collect();
+    if kinds.is_empty() || who.kind.is_some() {
+        return Ok(());
+    }
+    out.line(out.paint(Tone::Faint, format!("Types of tasks with hooks of their own: {} (--type)", kinds.join(", "))))
+}

@@ -1,0 +1,180 @@
+//! What would run at a point, in which order, and where it was defined.
+
+use serde_json::{Value, json};
+use windlass_engine::{EventType, Registry};
+
+use crate::config::{Builtin, Config, Hook, Kind, Point, Scope};
+use crate::failure::Failure;
+use crate::plan;
+
+/// Whose work it is that would be hooked.
+#[derive(Debug, Clone, Default)]
+pub struct Who {
+    /// The type of the task.
+    pub kind: Option<String>,
+    pub agent: Option<String>,
+}
+
+/// Something that would run.
+pub enum Row<'c> {
+    Written(&'c Hook),
+    /// A hook of the registry that nobody has configured.
+    BuiltIn { name: String, priority: i64, enabled: bool, description: String },
+    /// What holds where nothing is written.
+    Default(Builtin),
+}
+
+/// What would run at one point, in order.
+pub struct Planned<'c> {
+    pub point: Point,
+    pub event: Option<EventType>,
+    pub rows: Vec<Row<'c>>,
+}
+
+impl<'c> Row<'c> {
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Written(hook) => &hook.name,
+            Self::BuiltIn { name, .. } => name,
+            Self::Default(builtin) => builtin.name(),
+        }
+    }
+
+    pub fn priority(&self) -> i64 {
+        match self {
+            Self::Written(hook) => hook.entry.priority.or_else(|| registered(hook)).unwrap_or(plan::PRIORITY),
+            Self::BuiltIn { priority, .. } => *priority,
+            Self::Default(_) => plan::PRIORITY,
+        }
+    }
+
+    /// What it is, in a word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Written(hook) => match hook.kind {
+                Kind::Command(_) => "command",
+                Kind::Builtin(_) => "built-in",
+                Kind::Rules(_) => "rules",
+                Kind::Prompt(_) => "prompt",
+                Kind::Http(_) => "http",
+                Kind::Workflow(_) => "workflow",
+                Kind::Gatekeeper(_) => "gatekeeper",
+            },
+            Self::BuiltIn { .. } | Self::Default(_) => "built-in",
+        }
+    }
+
+    /// What runs, in words.
+    pub fn what(&self) -> String {
+        match self {
+            Self::Written(hook) => hook.effect().unwrap_or_else(|| match &hook.kind {
+                Kind::Rules(rules) if rules.len() == 1 => "1 rule".to_owned(),
+                Kind::Rules(rules) => format!("{} rules", rules.len()),
+                _ => hook.entry.description.clone().unwrap_or_default(),
+            }),
+            Self::BuiltIn { description, .. } => description.clone(),
+            Self::Default(builtin) => builtin.effect().unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// Where it was defined.
+    pub fn place(&self) -> String {
+        match self {
+            Self::Written(hook) => match &hook.scope {
+                Scope::Project => format!("line {}", hook.line),
+                Scope::TaskType(name) => format!("line {}, task type {name}", hook.line),
+                Scope::Agent(name) => format!("line {}, agent {name}", hook.line),
+            },
+            Self::BuiltIn { .. } => "built in".to_owned(),
+            Self::Default(_) => "default".to_owned(),
+        }
+    }
+
+    /// Why it never runs, if it does not.
+    pub fn silence(&self) -> Option<String> {
+        match self {
+            Self::Written(hook) => plan::silence(hook),
+            Self::BuiltIn { enabled: false, .. } => Some("it is off by default; `use` switches it on".to_owned()),
+            Self::BuiltIn { .. } => None,
+            Self::Default(_) => Some("this version does not run this kind of hook yet".to_owned()),
+        }
+    }
+
+    /// Whether it runs inside the commit of its event.
+    fn is_pure(&self) -> bool {
+        match self {
+            Self::Written(hook) => matches!(hook.kind, Kind::Builtin(builtin) if builtin.is_registered()),
+            Self::BuiltIn { .. } => true,
+            Self::Default(_) => false,
+        }
+    }
+
+    pub fn to_json(&self) -> Value {
+        let mut row = json!({
+            "name": self.name(),
+            "kind": self.kind(),
+            "what": self.what(),
+            "priority": self.priority(),
+            "definedAt": self.place(),
+            "runs": self.silence().is_none(),
+            "note": self.silence(),
+        });
+        if let Self::Written(hook) = self {
+            row["line"] = json!(hook.line);
+            row["when"] = json!(hook.entry.when.as_ref().map(|when| &when.value));
+            row["timeoutMs"] = json!(u64::try_from(plan::timeout(hook).as_millis()).unwrap_or(u64::MAX));
+            row["pipeOutput"] = json!(hook.entry.pipe_output.unwrap_or(false));
+        }
+        row
+    }
+}
+
+/// The priority that a hook of the registry has by itself.
+fn registered(hook: &Hook) -> Option<i64> {
+    let Kind::Builtin(builtin) = hook.kind else { return None };
+    Registry::with_builtins().get(builtin.name()).map(|hook| hook.priority)
+}
+
+/// What would run at each point at which anything would.
+pub fn planned<'c>(config: &'c Config, who: &Who) -> Result<Vec<Planned<'c>>, Failure> {
+    let registry = plan::pure_rules(config)?.registry;
+    let points = Point::all().into_iter().filter_map(Point::parse);
+    let planned = points.map(|point| at(config, &registry, who, point)).filter(|planned| !planned.rows.is_empty());
+    Ok(planned.collect())
+}
+
+/// What would run at a point.
+pub fn at<'c>(config: &'c Config, registry: &Registry, who: &Who, point: Point) -> Planned<'c> {
+    let event = plan::event_of(point);
+    let meant = |hook: &&Hook| hook.points().any(|other| other == point) && is_for(config, hook, who, point);
+    let mut rows: Vec<Row<'c>> = config.hooks.iter().filter(meant).map(Row::Written).collect();
+    let configured = |name: &str| {
+        let same = |hook: &Hook| matches!(hook.kind, Kind::Builtin(builtin) if builtin.name() == name);
+        config.hooks.iter().any(same)
+    };
+    let is_own_point = event.is_some_and(|event| event.name() == point.name());
+    let built_in = registry.hooks().iter().filter(|hook| {
+        is_own_point && event.is_some_and(|event| hook.events.contains(&event)) && !configured(&hook.name)
+    });
+    rows.extend(built_in.map(|hook| Row::BuiltIn {
+        name: hook.name.clone(),
+        priority: hook.priority,
+        enabled: hook.enabled,
+        description: hook.description.clone(),
+    }));
+    if point.name() == "before_submit" && !config.defines(point, who.kind.as_deref()) {
+        rows.push(Row::Default(Builtin::CreatePr));
+    }
+    rows.sort_by_key(|row| (!row.is_pure(), row.priority()));
+    Planned { point, event, rows }
+}
+
+/// Whether a hook is for such work: a type's own list takes the place of the project's, an agent's comes in addition.
+fn is_for(config: &Config, hook: &Hook, who: &Who, point: Point) -> bool {
+    match (&hook.scope, &who.kind) {
+        (Scope::Project, Some(kind)) => !config.overrides().any(|given| given == (kind.as_str(), point)),
+        (Scope::Project, None) => true,
+        (Scope::TaskType(name), kind) => kind.as_ref() == Some(name),
+        (Scope::Agent(name), _) => who.agent.as_ref() == Some(name),
+    }
+}

@@ -1,0 +1,77 @@
+//! `windlass hooks show`
+
+use serde_json::{Map, Value};
+
+use super::planned::{Row, Who, planned};
+use crate::config::{Config, nearest};
+use crate::context::Context;
+use crate::failure::{Code, Failure};
+use crate::output::{Done, Output, Tone};
+use crate::text;
+
+/// Everything about one hook.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Its name, as `windlass hooks list` shows it
+    #[arg(value_name = "NAME")]
+    name: String,
+}
+
+pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
+    let project = context.project()?;
+    let config = Config::load(&project)?;
+    let found = found(&config, &args.name)?;
+    if out.is_json() {
+        return out.object(&found);
+    }
+    let width = found.keys().map(String::len).max().unwrap_or(0);
+    for (name, value) in found.iter().filter(|(_, value)| !value.is_null()) {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        out.line(format_args!("{}  {}", out.paint(Tone::Name, text::pad(name, width)), text::line(&value)))?;
+    }
+    Ok(())
+}
+
+fn found(config: &Config, name: &str) -> Result<Map<String, Value>, Failure> {
+    let written = config.hooks.iter().find(|hook| hook.name == name).map(|hook| (Row::Written(hook), hook.place()));
+    if let Some((row, points)) = written {
+        return Ok(described(&row, points));
+    }
+    let all = planned(config, &Who::default())?;
+    let rows = all.iter().flat_map(|planned| planned.rows.iter().map(move |row| (planned.point, row)));
+    let mut points: Vec<&str> = Vec::new();
+    let mut row = None;
+    for (point, other) in rows.filter(|(_, row)| row.name() == name) {
+        points.push(point.name());
+        row = Some(other);
+    }
+    match row {
+        Some(row) => Ok(described(row, points.join(", "))),
+        None => {
+            let names: Vec<&str> = config.hooks.iter().map(|hook| hook.name.as_str()).collect();
+            let failure = Failure::new(Code::NotFound, format!("there is no hook `{}`", text::line(name)));
+            Err(failure.hint(match nearest(name, &names) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "`windlass hooks list` shows them all".to_owned(),
+            }))
+        }
+    }
+}
+
+fn described(row: &Row<'_>, points: String) -> Map<String, Value> {
+    let mut fields = match row.to_json() {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    fields.insert("points".to_owned(), points.into());
+    if let Row::Written(hook) = row {
+        let entry = &hook.entry;
+        fields.insert("description".to_owned(), entry.description.clone().into());
+        fields.insert("idempotent".to_owned(), entry.idempotent.unwrap_or(false).into());
+        fields.insert("maxOutput".to_owned(), crate::plan::max_output(hook).into());
+        if !entry.metadata.is_empty() {
+            fields.insert("metadata".to_owned(), entry.metadata.clone().into_iter().collect());
+        }
+    }
+    fields
+}
