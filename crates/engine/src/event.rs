@@ -34,7 +34,7 @@ macro_rules! events {
         impl EventType {
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
-            pub fn name(self) -> &'static str {
+            pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+
                 }

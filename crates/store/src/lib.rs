@@ -26,7 +26,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use windlass_engine::{
-    Command, CommitId, Envelope, EventType, Origin, Record, Refusal, Rules, Scope, Seq, TaskId, View, decide,
+    Command, CommitId, Envelope, EventType, Origin, Record, Refusal, Rules, Scope, Seq, SessionName, TaskId, View,
+    decide,
 };
 
 pub use error::{ExecuteError, StoreError};
@@ -62,12 +63,14 @@ pub struct Filter {
     /// Any of these types; all if empty.
     pub types: Vec<EventType>,
     pub task: Option<TaskId>,
+    pub session: Option<SessionName>,
 }
 
 impl Filter {
     pub fn matches(&self, record: &Record) -> bool {
         (self.types.is_empty() || self.types.contains(&record.kind()))
             && self.task.is_none_or(|task| record.envelope.node.task() == Some(task))
+            && self.session.as_ref().is_none_or(|session| record.envelope.session.as_ref() == Some(session))
     }
 }
 

@@ -46,7 +46,7 @@ fn event_type() -> impl TypedValueParser<Value = EventType> {
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let opened = context.open()?;
-    let filter = Filter { types: args.types, task: args.task };
+    let filter = Filter { types: args.types, task: args.task, session: None };
     if let Some(id) = args.task {
         opened.task(id)?;
     }

@@ -184,6 +184,16 @@ impl Sqlite {
         queries::head(self)
     }
 
+    /// The events before a position, or the last ones, that the filter wants: newest first, at most so many.
+    pub fn read_back(&self, filter: &Filter, before: Option<Seq>, most: usize) -> Result<Vec<Record>, StoreError> {
+        queries::events_back(self, filter, before, most)
+    }
+
+    /// The event at a position, if there is one.
+    pub fn event(&self, at: Seq) -> Result<Option<Record>, StoreError> {
+        queries::event(self, at)
+    }
+
     /// The present state, with the questions that only people ask.
     pub fn snapshot(&self) -> Result<Snapshot<'_>, StoreError> {
         Snapshot::begin(self)

@@ -1,9 +1,10 @@
 //! Questions to the log and to the rows.
 
+use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Row, params, params_from_iter};
 use windlass_engine::{
-    ApplyError, CommitId, Debt, Digest, Direction, Edge, Priority, Record, Seq, Session, State, Task, TaskId, View,
-    decode,
+    ApplyError, CommitId, Debt, Digest, Direction, Edge, EventType, Priority, Record, Seq, Session, State, Task,
+    TaskId, View, decode,
 };
 
 use super::Sqlite;
@@ -94,11 +95,75 @@ pub(super) fn positions_of(store: &Sqlite, id: CommitId) -> Result<Vec<Seq>, Sto
 }
 
 pub(super) fn events(store: &Sqlite, filter: &Filter, after: Seq, most: usize) -> Result<Vec<Record>, StoreError> {
-    match filter.task {
-        Some(task) => history(store, filter, task, after, most),
-        None if filter.types.is_empty() => everything(store, after, most),
-        None => of_types(store, filter, after, most),
+    match (filter.task, &filter.session) {
+        (Some(task), _) => history(store, filter, task, after, most),
+        (None, Some(_)) => {
+            let mut found = back(store, filter, after, NEWEST, usize::MAX)?;
+            found.reverse();
+            found.truncate(most);
+            Ok(found)
+        }
+        (None, None) if filter.types.is_empty() => everything(store, after, most),
+        (None, None) => of_types(store, filter, after, most),
     }
+}
+
+/// After every event that there can be.
+const NEWEST: Seq = Seq(i64::MAX.unsigned_abs());
+
+/// The events before a position that the filter wants, newest first.
+pub(super) fn events_back(
+    store: &Sqlite,
+    filter: &Filter,
+    before: Option<Seq>,
+    most: usize,
+) -> Result<Vec<Record>, StoreError> {
+    let before = before.unwrap_or(NEWEST);
+    let Some(task) = filter.task else { return back(store, filter, Seq::START, before, most) };
+    let mut found = history(store, filter, task, Seq::START, usize::MAX)?;
+    found.retain(|record| record.seq < before);
+    found.reverse();
+    found.truncate(most);
+    Ok(found)
+}
+
+/// Walks the log back between two positions. Nothing of a session is older than its start, and no other event is opened
+/// in search of one: what does not even hold its name is passed over.
+fn back(store: &Sqlite, filter: &Filter, after: Seq, before: Seq, most: usize) -> Result<Vec<Record>, StoreError> {
+    const START: &str = EventType::SessionStarted.name();
+    let mut names: Vec<&str> = filter.types.iter().map(|kind| kind.name()).collect();
+    if filter.session.is_some() && !names.is_empty() {
+        names.push(START);
+    }
+    let kinds = match names.len() {
+        0 => String::new(),
+        several => format!("AND type IN ({})", vec!["?"; several].join(", ")),
+    };
+    let named = if filter.session.is_some() { "AND instr(body, ?)" } else { "" };
+    let sql = format!("SELECT {STORED} FROM events WHERE seq > ? AND seq < ? {named} {kinds} ORDER BY seq DESC");
+    let needle = filter.session.as_ref().map(|session| Value::Blob(format!(r#""session":"{session}""#).into_bytes()));
+    let values = [Value::Integer(signed(after.0)), Value::Integer(signed(before.0))].into_iter().chain(needle);
+    let values = values.chain(names.into_iter().map(|name| Value::Text(name.to_owned())));
+    let (mut found, mut failed) = (Vec::new(), None);
+    store.sql(|connection| {
+        let mut query = connection.prepare(&sql)?;
+        let mut rows = query.query(params_from_iter(values))?;
+        while found.len() < most
+            && let Some(row) = rows.next()?
+        {
+            let event = stored(row)?;
+            match event.verify(store) {
+                Ok(record) if filter.matches(&record) => found.push(record),
+                Ok(_) => {}
+                Err(error) => failed = Some(error),
+            }
+            if failed.is_some() || (filter.session.is_some() && event.kind == START) {
+                break;
+            }
+        }
+        Ok(())
+    })?;
+    failed.map_or(Ok(found), Err)
 }
 
 /// A stretch of the log, verified link by link.
@@ -138,6 +203,14 @@ fn of_types(store: &Sqlite, filter: &Filter, after: Seq, most: usize) -> Result<
         connection.prepare(&sql)?.query_map(params_from_iter(names), stored)?.collect()
     })?;
     found.iter().map(|event| event.verify(store)).collect()
+}
+
+/// The event at a position.
+pub(super) fn event(store: &Sqlite, at: Seq) -> Result<Option<Record>, StoreError> {
+    let sql = format!("SELECT {STORED} FROM events WHERE seq = ?");
+    let found: Option<Stored> =
+        store.sql(|connection| connection.prepare_cached(&sql)?.query_row([signed(at.0)], stored).optional())?;
+    found.map(|event| event.verify(store)).transpose()
 }
 
 /// One task's events, walked from the youngest back.

@@ -34,7 +34,7 @@ macro_rules! conformance {
             execute_is_decide_and_append in commits;
             positions_grow in reading;
             pages_add_up_to_the_whole in reading;
-            filters_pick_by_type_and_by_task in reading;
+            filters_pick_by_type_task_and_session in reading;
             causes_are_positions_in_the_log in reading;
             sessions_and_hooks_are_in_the_history_of_their_task in reading;
             a_view_stays_as_it_is in reading;
@@ -49,6 +49,11 @@ macro_rules! conformance {
 
 mod sqlite {
     conformance!(crate::backends::OnDisk);
+
+    #[test]
+    fn back_is_forth_reversed() {
+        crate::reading::back_is_forth_reversed();
+    }
 }
 
 mod memory {

@@ -1,9 +1,10 @@
 //! Reading the log and looking at the state.
 
-use windlass_engine::{EventType, Record, Seq, TaskId};
+use serde_json::json;
+use windlass_engine::{Command, EventType, NewSession, Record, Seq, SessionName, TaskId};
 use windlass_store::{Commit, Filter, Store};
 
-use crate::backends::Backend;
+use crate::backends::{Backend, OnDisk};
 use crate::scene::{
     complete, create, create_after, everything, fill, finish_turn, give, nonce, origin, rename, rules, start_session,
 };
@@ -27,7 +28,7 @@ pub fn pages_add_up_to_the_whole<B: Backend>() {
     let commits = fill(&mut store, 6);
     let whole = everything(&store);
     assert_eq!(whole, commits.concat());
-    let first_two = Filter { types: vec![EventType::TaskCreated, EventType::TaskReady], task: None };
+    let first_two = Filter { types: vec![EventType::TaskCreated, EventType::TaskReady], ..Filter::default() };
     for filter in [Filter::default(), first_two, Filter { task: Some(TaskId(4)), ..Filter::default() }] {
         for most in [1, 2, 7, 1000] {
             let mut paged: Vec<Record> = Vec::new();
@@ -49,21 +50,64 @@ pub fn pages_add_up_to_the_whole<B: Backend>() {
     assert_eq!(store.read(&Filter::default(), Seq::START, 0).unwrap(), []);
 }
 
-pub fn filters_pick_by_type_and_by_task<B: Backend>() {
+/// A log with two sessions, and an event that only mentions one.
+fn two_sessions(store: &mut impl Store) -> [Option<SessionName>; 4] {
+    fill(store, 6);
+    give(store, &create("names a session"));
+    give(store, &Command::StartTask { id: TaskId(7), context: json!({"session": "main"}) });
+    let Command::StartSession(main) = start_session(None) else { unreachable!("a session is started") };
+    let other: SessionName = "mai".parse().unwrap();
+    give(store, &Command::StartSession(NewSession { name: other.clone(), ..main.clone() }));
+    give(store, &finish_turn(1));
+    [None, Some(main.name), Some(other), Some("nobody".parse().unwrap())]
+}
+
+const TYPES: [&[EventType]; 3] =
+    [&[], &[EventType::TaskCompleted, EventType::TurnStarted], &[EventType::TaskCreated, EventType::DependencyAdded]];
+
+pub fn filters_pick_by_type_task_and_session<B: Backend>() {
     let backend = B::new();
     let mut store = backend.open();
-    fill(&mut store, 6);
+    let sessions = two_sessions(&mut store);
     let whole = everything(&store);
     let by_hand = |filter: &Filter| whole.iter().filter(|record| filter.matches(record)).cloned().collect::<Vec<_>>();
     for task in [None, Some(TaskId(2)), Some(TaskId(4)), Some(TaskId(99))] {
-        for types in [vec![], vec![EventType::TaskCompleted], vec![EventType::TaskCreated, EventType::DependencyAdded]]
-        {
-            let filter = Filter { types, task };
+        for (types, session) in TYPES.into_iter().flat_map(|types| sessions.iter().map(move |name| (types, name))) {
+            let filter = Filter { types: types.to_vec(), task, session: session.clone() };
             assert_eq!(store.read(&filter, Seq::START, 1000).unwrap(), by_hand(&filter), "{filter:?}");
         }
     }
-    let session_events = Filter { types: vec![EventType::SessionStarted], task: None };
-    assert_eq!(store.read(&session_events, Seq::START, 9).unwrap().len(), 1);
+    let of = |session: &Option<SessionName>| {
+        let filter = Filter { session: session.clone(), ..Filter::default() };
+        store.read(&filter, Seq::START, 1000).unwrap().iter().map(Record::kind).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&sessions[2]), [EventType::SessionStarted, EventType::IterationStarted, EventType::TurnStarted]);
+    assert_eq!(of(&sessions[3]), []);
+}
+
+/// The newest first, page by page, whatever is looked for.
+pub fn back_is_forth_reversed() {
+    let backend = OnDisk::new();
+    let mut store = backend.open();
+    let sessions = two_sessions(&mut store);
+    for (types, session) in TYPES.into_iter().flat_map(|types| sessions.iter().map(move |name| (types, name))) {
+        for task in [None, Some(TaskId(2))] {
+            let filter = Filter { types: types.to_vec(), task, session: session.clone() };
+            let mut paged: Vec<Record> = Vec::new();
+            loop {
+                let page = store.read_back(&filter, paged.last().map(|record| record.seq), 2).unwrap();
+                assert!(page.len() <= 2);
+                if page.is_empty() {
+                    break;
+                }
+                paged.extend(page);
+            }
+            paged.reverse();
+            assert_eq!(paged, store.read(&filter, Seq::START, 1000).unwrap(), "{filter:?}");
+        }
+    }
+    assert_eq!(store.event(Seq(2)).unwrap().unwrap(), everything(&store)[1]);
+    assert_eq!(store.event(Seq(10_000)).unwrap(), None);
 }
 
 pub fn causes_are_positions_in_the_log<B: Backend>() {

@@ -100,7 +100,7 @@ fn what_is_filed_wrongly_is_found_and_not_lost() {
     let (place, log) = filled(8);
     place.raw().execute("UPDATE events SET type = 'task_ready' WHERE seq = 5", []).unwrap();
     assert!(problems(&place)[0].1.contains("it is filed as `task_ready`"), "{:?}", problems(&place));
-    let filter = Filter { types: vec![EventType::TaskReady], task: None };
+    let filter = Filter { types: vec![EventType::TaskReady], ..Filter::default() };
     let error = place.open().read(&filter, Seq::START, 99).unwrap_err();
     assert!(matches!(error, StoreError::Unfit { .. }), "{error}");
     let (saved, salvage) = salvage(&place.path).unwrap();

@@ -17,7 +17,7 @@ pub struct Args {
     name: String,
 }
 
-pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
+pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let project = context.project()?;
     let config = Config::load(&project)?;
     let found = found(&config, &args.name)?;

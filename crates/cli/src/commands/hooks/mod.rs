@@ -1,0 +1,55 @@
+//! `windlass hooks …`: what hooks there are, what they would do, and what became of them. Only `test --run` runs anything,
+//! and nothing is written.
+
+pub mod collect;
+mod history;
+mod list;
+mod metrics;
+mod planned;
+pub mod runs;
+mod show;
+mod test;
+
+use clap::Subcommand;
+
+use crate::config::{Point, nearest};
+use crate::context::Context;
+use crate::output::{Done, Output};
+
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  windlass hooks list                          what would run where, and in which order
+  windlass hooks test stop                     what each hook of a point would be given
+  windlass hooks history                       the last runs
+  windlass hooks history --outcome block       what sent agents back
+  windlass hooks metrics --since 7d            how often each hook passes, and how long it takes")]
+pub enum Command {
+    /// What would run at each point, in which order, and where it was defined
+    List(list::Args),
+    /// Everything about one hook
+    Show(show::Args),
+    /// What the hooks of a point would run and be given; with --run, what they say
+    Test(test::Args),
+    /// What ran when, for which event, how long, how it ended and where its output is; newest last
+    History(history::Args),
+    /// How often each hook ran, passed, blocked, failed and timed out, and how long it took
+    Metrics(metrics::Args),
+}
+
+pub fn run(context: &Context, command: Command, out: &mut Output) -> Done {
+    match command {
+        Command::List(args) => list::run(context, args, out),
+        Command::Show(args) => show::run(context, &args, out),
+        Command::Test(args) => test::run(context, args, out),
+        Command::History(args) => history::run(context, args, out),
+        Command::Metrics(args) => metrics::run(context, &args, out),
+    }
+}
+
+/// A point, as people may write it.
+fn point(name: &str) -> Result<Point, String> {
+    Point::parse(name).ok_or_else(|| match nearest(name, &Point::all()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "expected a point of the loop such as `stop`, or a type of event".to_owned(),
+    })
+}
