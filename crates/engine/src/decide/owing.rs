@@ -13,7 +13,7 @@ use super::Deciding;
 use super::cascade::original;
 use crate::apply::apply;
 use crate::debt::{Owed, OwedHook};
-use crate::event::{Envelope, EventType, Node, payload};
+use crate::event::{Envelope, Event, EventType, Node, payload};
 use crate::id::{Digest, OwnerName, TypeName};
 use crate::limits::Limits;
 use crate::refusal::Refusal;
@@ -77,15 +77,15 @@ impl Effects {
         Self { config: config.to_owned(), owner, trust: Trusted::Yes, hooks, overrides: BTreeSet::new() }
     }
 
-    /// Whether a hook is for such a task and such a session.
-    fn is_for(&self, planned: &Planned, task: Option<&Task>, session: Option<&Session>) -> bool {
+    /// Whether a hook is for such a task and such an agent.
+    fn is_for(&self, planned: &Planned, task: Option<&Task>, agent: Option<&str>) -> bool {
         let kind = task.and_then(|task| task.kind.as_ref());
         match &planned.whose {
             PlannedFor::Everybody => {
                 kind.is_none_or(|kind| !self.overrides.contains(&(kind.clone(), planned.hook.point.clone())))
             }
             PlannedFor::TasksOf(wanted) => kind == Some(wanted),
-            PlannedFor::Agent(name) => session.is_some_and(|session| session.agent == *name),
+            PlannedFor::Agent(name) => agent == Some(name),
         }
     }
 }
@@ -107,7 +107,13 @@ impl Deciding<'_, '_> {
             return Ok(None);
         }
         let task = self.task_after(envelope)?;
-        let meant = planned.iter().filter(|planned| effects.is_for(planned, task.as_ref(), session.as_ref()));
+        let around = session.as_ref().map_or(0, |session| session.nesting);
+        let agent = match &envelope.event {
+            // Its session is not there yet.
+            Event::SessionStarted(started) => Some(started.agent.clone()),
+            _ => session.map(|session| session.agent),
+        };
+        let meant = planned.iter().filter(|planned| effects.is_for(planned, task.as_ref(), agent.as_deref()));
         let hooks: Vec<OwedHook> = meant.map(|planned| planned.hook.clone()).collect();
         if hooks.is_empty() {
             return Ok(None);
@@ -123,7 +129,7 @@ impl Deciding<'_, '_> {
             self.line().add(hooks.len());
         }
         let config = self.owed_config(&effects.config)?;
-        let (owner, nesting) = (effects.owner.clone(), self.line().nesting());
+        let (owner, nesting) = (effects.owner.clone(), self.line().nesting().max(around));
         envelope.metadata.owes = Some(Owed { config, owner, hooks, share: 0, nesting });
         Ok(None)
     }
