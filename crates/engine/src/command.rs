@@ -123,6 +123,25 @@ pub enum Deletion {
     BlockDependents,
 }
 
+impl Command {
+    /// Whether it does or ends what is under way already. Such work falls to whoever runs it, wherever that was called
+    /// from: it is no more what a hook has led to than what it works on is.
+    pub(crate) fn is_of_a_runner(&self) -> bool {
+        matches!(
+            self,
+            Self::ResumeSession { .. }
+                | Self::StopSession { .. }
+                | Self::FinishTurn { .. }
+                | Self::FailTurn { .. }
+                | Self::InterruptTurn { .. }
+                | Self::BeginEffect { .. }
+                | Self::RetryEffect { .. }
+                | Self::FinishEffect { .. }
+                | Self::RecoverEffect { .. }
+        )
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     CreateTask(NewTask),

@@ -89,7 +89,7 @@ fn everything() -> u32 {
     Limits::EVENTS
 }
 
-fn is_zero(number: &u8) -> bool {
+pub(crate) fn is_zero(number: &u8) -> bool {
     *number == 0
 }
 

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::debt::{HookOutcome, OnFailure};
+use crate::debt::{HookOutcome, OnFailure, is_zero};
 use crate::id::{ConfigDigest, DebtId, OwnerName, RunId, Seq, SessionName, TaskId};
 use crate::limits::Limits;
 use crate::promise::Promise;
@@ -241,6 +241,9 @@ pub struct Session {
     pub terms: Terms,
     /// Tells the runs of this session from those of others with its name.
     pub nonce: u64,
+    /// How many calls of `windlass` it lies within: a hook may have started it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub nesting: u8,
     /// Whoever runs the loop.
     pub owner: OwnerName,
     pub phase: Phase,

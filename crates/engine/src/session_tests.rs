@@ -12,6 +12,7 @@ fn session(phase: Phase) -> Session {
         agent: "command:true".to_owned(),
         terms: Terms { max_iterations: 3, max_hook_retries: 2, max_failures: 2, ..Terms::default() },
         nonce: 7,
+        nesting: 0,
         owner: "w1".parse().unwrap(),
         phase,
         owed: vec![],
@@ -58,12 +59,15 @@ fn phases() -> Vec<Phase> {
         Phase::Preparing(run()),
         turn(Purpose::Work),
         turn(Purpose::SendBack),
+        turn(Purpose::Recovery),
         turn(Purpose::Delivery(closing(Ending::Limit))),
         Phase::Judging(run(), None),
         Phase::Judging(run(), Some(Promise::Complete)),
         Phase::Decided(run(), Decision::SendBack),
         Phase::Decided(run(), Decision::Next(Next::Continue)),
         Phase::Decided(run(), Decision::Next(close())),
+        Phase::Failed(run()),
+        Phase::Recovering(run()),
         Phase::Settled(Next::Continue),
         Phase::Settled(Next::TakeUp),
         Phase::Settled(close()),
@@ -87,11 +91,14 @@ fn each_phase_leads_to_the_next() {
         Step::Wait(Wanted::Turn(debt())),
         Step::Wait(Wanted::Turn(debt())),
         Step::Wait(Wanted::Turn(debt())),
+        Step::Wait(Wanted::Turn(debt())),
         Step::DecideGate(run(), Decision::Next(Next::Continue)),
         Step::DecideGate(run(), complete()),
         Step::StartTurn(run(), Purpose::SendBack),
         Step::CompleteIteration(run()),
         Step::CompleteIteration(run()),
+        Step::StartIteration,
+        Step::StartTurn(run(), Purpose::Recovery),
         Step::StartIteration,
         Step::StartIteration,
         Step::End(closing(Ending::Completed)),
@@ -124,11 +131,14 @@ fn stopping_leads_to_the_end_from_every_phase() {
         Step::Wait(Wanted::Turn(debt())),
         Step::Wait(Wanted::Turn(debt())),
         Step::Wait(Wanted::Turn(debt())),
+        Step::Wait(Wanted::Turn(debt())),
         Step::InterruptIteration(run()),
         Step::InterruptIteration(run()),
         Step::InterruptIteration(run()),
         Step::InterruptIteration(run()),
         Step::InterruptIteration(run()),
+        Step::End(asked()),
+        Step::End(asked()),
         Step::End(asked()),
         Step::End(asked()),
         Step::End(closing(Ending::Completed)),
@@ -170,24 +180,24 @@ fn judged(claim: Option<Promise>, verdict: Verdict, change: impl FnOnce(&mut Ses
 }
 
 const CLAIMS: [Option<Promise>; 4] = [None, Some(Promise::Complete), Some(Promise::Escalate), Some(Promise::Blocked)];
-const VERDICTS: [Verdict; 4] = [Verdict::Pass, Verdict::Fail, Verdict::Block, Verdict::Escalate];
+const VERDICTS: [Verdict; 5] = [Verdict::Pass, Verdict::Fail, Verdict::Continue, Verdict::Block, Verdict::Escalate];
 
 /// One row for each claim, one column for each verdict.
 #[track_caller]
-fn check_gate(change: impl Fn(&mut Session), expected: [[&str; 4]; 4]) {
+fn check_gate(change: impl Fn(&mut Session), expected: [[&str; 5]; 4]) {
     let table = CLAIMS.map(|claim| VERDICTS.map(|verdict| judged(claim, verdict, &change)));
     assert_eq!(table, expected.map(|row| row.map(str::to_owned)));
 }
 
-const STUCK: [&str; 4] = ["Escalated"; 4];
+const STUCK: [&str; 5] = ["Escalated"; 5];
 
 #[test]
 fn by_default_the_work_is_complete_when_the_agent_says_so_and_every_hook_passes() {
     check_gate(
         |_| {},
         [
-            ["continue", "continue", "send back", "Escalated"],
-            ["completed", "continue", "send back", "Escalated"],
+            ["continue", "continue", "continue", "send back", "Escalated"],
+            ["completed", "continue", "continue", "send back", "Escalated"],
             STUCK,
             STUCK,
         ],
@@ -199,8 +209,8 @@ fn without_a_promise_every_turn_is_a_claim() {
     check_gate(
         |session| session.terms.completion = Completion::Gate,
         [
-            ["completed", "continue", "send back", "Escalated"],
-            ["completed", "continue", "send back", "Escalated"],
+            ["completed", "continue", "continue", "send back", "Escalated"],
+            ["completed", "continue", "continue", "send back", "Escalated"],
             STUCK,
             STUCK,
         ],
@@ -212,8 +222,8 @@ fn hooks_that_fail_are_let_go_where_it_is_not_strict() {
     check_gate(
         |session| session.terms.strict = false,
         [
-            ["continue", "continue", "send back", "Escalated"],
-            ["completed", "completed", "send back", "Escalated"],
+            ["continue", "continue", "continue", "send back", "Escalated"],
+            ["completed", "completed", "continue", "send back", "Escalated"],
             STUCK,
             STUCK,
         ],
@@ -221,8 +231,8 @@ fn hooks_that_fail_are_let_go_where_it_is_not_strict() {
     check_gate(
         |session| (session.terms.strict, session.terms.completion) = (false, Completion::Gate),
         [
-            ["completed", "completed", "send back", "Escalated"],
-            ["completed", "completed", "send back", "Escalated"],
+            ["completed", "completed", "continue", "send back", "Escalated"],
+            ["completed", "completed", "continue", "send back", "Escalated"],
             STUCK,
             STUCK,
         ],
@@ -254,6 +264,28 @@ fn the_agent_is_sent_back_only_so_often() {
     assert_eq!(judged(None, Verdict::Escalate, at_limit), "Escalated");
 }
 
+/// Of the hooks that block, each has its own limit, and the session has one for all of them.
+#[test]
+fn a_hook_sends_the_agent_back_only_so_often() {
+    let judged_by = |blockers: &[(&str, Option<u32>, u32)]| {
+        judged(None, Verdict::Block, |session| {
+            for (hook, most, sent) in blockers {
+                session.blocking.push(Blocker { hook: (*hook).to_owned(), most: *most });
+                session.sent_back.insert((*hook).to_owned(), *sent);
+            }
+        })
+    };
+    assert_eq!(judged_by(&[("check", None, 7)]), "send back", "the session's limit counts all of them");
+    assert_eq!(judged_by(&[("check", Some(2), 1)]), "send back");
+    assert_eq!(judged_by(&[("check", Some(2), 2)]), "Escalated");
+    assert_eq!(judged_by(&[("check", Some(0), 0)]), "Escalated");
+    assert_eq!(judged_by(&[("check", Some(2), 1), ("lint", Some(1), 1)]), "Escalated");
+    assert_eq!(judged_by(&[("check", Some(2), 1), ("lint", None, 1)]), "send back");
+    // One that does not block this time has nothing to say.
+    let other = |session: &mut Session| session.sent_back = BTreeMap::from([("lint".to_owned(), 9)]);
+    assert_eq!(judged(None, Verdict::Block, other), "send back");
+}
+
 #[test]
 fn a_verdict_is_the_strictest_of_what_hooks_come_to() {
     use HookOutcome as O;
@@ -261,7 +293,11 @@ fn a_verdict_is_the_strictest_of_what_hooks_come_to() {
     for outcome in [O::Success, O::Skip] {
         assert_eq!(of(outcome), [Verdict::Pass; 3], "{outcome:?}");
     }
-    assert_eq!(of(O::Block), [Verdict::Block; 3]);
+    for (outcome, verdict) in
+        [(O::Block, Verdict::Block), (O::Continue, Verdict::Continue), (O::Escalate, Verdict::Escalate)]
+    {
+        assert_eq!(of(outcome), [verdict; 3]);
+    }
     for outcome in [O::Failure, O::TimedOut, O::Cancelled, O::Interrupted] {
         assert_eq!(of(outcome), [Verdict::Fail, Verdict::Block, Verdict::Escalate], "{outcome:?}");
     }
@@ -305,6 +341,30 @@ fn failures_in_a_row_are_limited_before_iterations_are() {
     assert_eq!(after(2, 2), Some(Ending::Error));
     assert_eq!(after(1, 3), Some(Ending::Limit));
     assert_eq!(after(2, 3), Some(Ending::Error));
+}
+
+/// A recovery is for an agent that goes on afterwards: in its own iteration, whatever the limit of iterations.
+#[test]
+fn a_failed_iteration_recovers_once_hooks_have_something_to_say() {
+    let after = |phase: Phase, failures, iteration| {
+        let pending = vec![piece()];
+        Session { failures, iteration, pending, ..session(phase) }.step()
+    };
+    let (failed, recovering) = (|| Phase::Failed(run()), || Phase::Recovering(run()));
+    assert_eq!(after(failed(), 1, 1), Step::StartIteration, "what is pending from before can wait");
+    assert_eq!(after(recovering(), 1, 1), Step::StartTurn(run(), Purpose::Recovery));
+    assert_eq!(after(recovering(), 1, 3), Step::StartTurn(run(), Purpose::Recovery));
+    for phase in [failed(), recovering()] {
+        let Step::End(closing) = after(phase, 2, 1) else { panic!("it goes on") };
+        assert_eq!(ending(&closing), (Ending::Error, true));
+    }
+    let Step::StartTurn(_, Purpose::Delivery(closing)) = after(failed(), 1, 3) else { panic!("it goes on") };
+    assert_eq!(ending(&closing), (Ending::Limit, true));
+    for phase in [failed(), recovering()] {
+        let stopping = Some(self::closing(Ending::Cancelled));
+        let stopped = Session { stopping, pending: vec![piece()], failures: 1, ..session(phase) };
+        assert_eq!(stopped.step(), Step::StartTurn(run(), Purpose::Delivery(self::closing(Ending::Cancelled))));
+    }
 }
 
 /// Zero allows no failure; it does not make one of an iteration that went well.

@@ -97,6 +97,15 @@ impl Action {
         }
     }
 
+    /// How many events have to be left for it. What it does to further tasks, which wait for this one, is bounded by the
+    /// graph.
+    pub(crate) fn events(&self) -> usize {
+        match self {
+            Self::CreateTask(new) => 2 + new.depends_on.len() + usize::from(new.parent.is_some()),
+            Self::UpdateTask { .. } | Self::ExecuteWorkflow { .. } | Self::Log { .. } => 1,
+        }
+    }
+
     /// Whether it counts towards the bound on a cascade. Becoming ready does not: every task does so once, so the graph
     /// bounds it, and one that never did would be work lost.
     pub(crate) fn counts(&self) -> bool {

@@ -48,6 +48,12 @@ impl Fold<'_> {
         Ok(())
     }
 
+    /// How many calls of `windlass` lie around this event.
+    pub(super) fn nesting(&self) -> Result<u8, ApplyError> {
+        let around = self.envelope.metadata.via.map(|via| self.debt(via)).transpose()?;
+        Ok(around.map_or(0, |debt| debt.nesting.saturating_add(1)))
+    }
+
     /// What a command from inside a hook led to is taken from the hook's share, with what its own hooks were given.
     pub(super) fn spend(&self, via: DebtId, changes: &mut Vec<Change>) -> Result<(), ApplyError> {
         let given = self.envelope.metadata.owes.as_ref().map_or(0, |owed| {

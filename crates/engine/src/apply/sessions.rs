@@ -24,6 +24,7 @@ impl Fold<'_> {
             agent: started.agent.clone(),
             terms: started.terms.clone(),
             nonce: started.nonce,
+            nesting: self.nesting()?,
             owner: started.owner.clone(),
             phase: Phase::Started,
             owed: Vec::new(),

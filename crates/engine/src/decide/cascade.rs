@@ -77,13 +77,8 @@ impl Deciding<'_, '_> {
         said: impl FnOnce() -> (String, Value),
     ) -> Result<(), Refusal> {
         let before = self.entries.len();
-        let performed = action.and_then(|action| self.perform(&action).map(|()| action.counts()));
-        match performed {
-            Ok(counts) => {
-                let events = self.entries.len() - before;
-                self.line().add(if counts { events } else { 0 });
-                Ok(())
-            }
+        match action.and_then(|action| self.within_bounds(&action)) {
+            Ok(()) => Ok(()),
             Err(refusal) if refusal.is_fatal() => Err(refusal),
             Err(refusal) => {
                 debug_assert_eq!(self.entries.len(), before, "a refused action leaves nothing behind");
@@ -95,13 +90,27 @@ impl Deciding<'_, '_> {
         }
     }
 
-    fn perform(&mut self, action: &Action) -> Result<(), Refusal> {
+    /// Carries an action out if enough is left for it, and takes that before the hooks that it makes owed take theirs.
+    fn within_bounds(&mut self, action: &Action) -> Result<(), Refusal> {
         if self.depth > Limits::DEPTH {
             return Err(Refusal::CascadeLimit { limit: format!("{} steps", Limits::DEPTH) });
         }
-        if action.counts() && self.line().left() == 0 {
+        if !action.counts() {
+            return self.perform(action);
+        }
+        let needed = action.events();
+        if usize::try_from(self.line().left()).is_ok_and(|left| left < needed) {
             return Err(Refusal::CascadeLimit { limit: format!("{} events", Limits::EVENTS) });
         }
+        let before = self.entries.len();
+        self.line().add(needed);
+        let performed = self.perform(action);
+        let made = self.entries.len() - before;
+        self.line().correct(needed, made);
+        performed
+    }
+
+    fn perform(&mut self, action: &Action) -> Result<(), Refusal> {
         match action {
             Action::CreateTask(new) => self.create(new).map(drop),
             Action::UpdateTask { task, action } => self.change_task(*task, action),

@@ -7,13 +7,18 @@
 //! Invariants:
 //! - All that descends from one command, across all the commits that it takes, is bounded: what a line has left is shared
 //!   out among the hooks that it makes owed, and a share is never given twice.
-//! - What a session decides by itself is as near to a person's command as its beginning, and has a line of its own.
+//! - What a session decides by itself is as near to a person's command as its beginning, and has a line of its own. Only
+//!   how many calls lie around it stays with it: a hook may start a session, but not one within another without end.
 
 use super::Deciding;
 use crate::debt::Debt;
 use crate::id::DebtId;
 use crate::limits::Limits;
 use crate::refusal::Refusal;
+use crate::session::Session;
+
+/// The place of the line that a command's own events belong to.
+pub(super) const COMMAND: usize = 0;
 
 /// One line of descent within a commit.
 #[derive(Debug, Clone, Copy)]
@@ -29,9 +34,14 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// What a person, or a session by itself, begins.
+    /// What a person begins.
     pub(super) fn begun() -> Self {
         Self { most: Limits::EVENTS, added: 0, nesting: 0, goes_on: false }
+    }
+
+    /// What a session does by itself.
+    pub(super) fn of(session: &Session) -> Self {
+        Self { nesting: session.nesting, ..Self::begun() }
     }
 
     /// What a hook asks for at its end.
@@ -44,14 +54,17 @@ impl Line {
         if debt.nesting >= Limits::NESTED {
             return Err(Refusal::CascadeLimit { limit: format!("{} calls within each other", Limits::NESTED) });
         }
-        if debt.share == 0 {
-            return Err(Refusal::CascadeLimit { limit: format!("{} events", Limits::EVENTS) });
-        }
         Ok(Self { most: debt.share, added: 0, nesting: debt.nesting + 1, goes_on: true })
     }
 
     pub(super) fn add(&mut self, events: usize) {
         self.added = self.added.saturating_add(u32::try_from(events).unwrap_or(u32::MAX));
+    }
+
+    /// What was thought to be added turned out to be so many events.
+    pub(super) fn correct(&mut self, thought: usize, events: usize) {
+        self.added = self.added.saturating_sub(u32::try_from(thought).unwrap_or(u32::MAX));
+        self.add(events);
     }
 
     pub(super) fn left(&self) -> u32 {
@@ -80,6 +93,20 @@ impl Deciding<'_, '_> {
         self.line = self.lines.len() - 1;
     }
 
+    /// A command from inside a hook is taken from the hook's share, and refused where that does not suffice.
+    pub(super) fn charge_the_hook(&mut self) -> Result<(), Refusal> {
+        if self.via.is_none() {
+            return Ok(());
+        }
+        let events = self.descent.iter().filter(|line| **line == COMMAND).count();
+        let line = &mut self.lines[COMMAND];
+        if usize::try_from(line.left()).is_ok_and(|left| left < events) {
+            return Err(Refusal::CascadeLimit { limit: format!("{} events", Limits::EVENTS) });
+        }
+        line.add(events);
+        Ok(())
+    }
+
     /// Gives every hook that this commit makes owed its share. Only now is it known how many there are.
     pub(super) fn share_out(&mut self) {
         let mut owed = vec![0; self.lines.len()];
@@ -96,7 +123,7 @@ impl Deciding<'_, '_> {
                 let id = DebtId { seq, index: u32::try_from(index).expect("a configuration is small") };
                 self.draft.change_share(id, |_| share);
             }
-            if let Some(via) = self.origin.via {
+            if let Some(via) = self.via.filter(|_| *line == COMMAND) {
                 let given = share.saturating_mul(u32::try_from(owes.hooks.len()).unwrap_or(u32::MAX));
                 self.draft.change_share(via, |left| left.saturating_sub(given));
             }

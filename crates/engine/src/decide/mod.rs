@@ -21,14 +21,14 @@ use std::collections::BTreeMap;
 use crate::command::{Authority, Command, Origin};
 use crate::draft::Draft;
 use crate::event::{Cause, Envelope, Event, EventType, Metadata, Node, Record, payload};
-use crate::id::{Digest, RunId, Seq, SessionName, TaskId};
+use crate::id::{DebtId, Digest, RunId, Seq, SessionName, TaskId};
 use crate::moves::Move;
 use crate::promise::Promise;
 use crate::refusal::Refusal;
 use crate::registry::Registry;
 use crate::task::Task;
 use crate::view::{Change, Looked, Scope, View};
-use lineage::Line;
+use lineage::{COMMAND, Line};
 pub use owing::{Effects, Planned, PlannedFor, Trusted};
 
 /// What a project's configuration means to the engine.
@@ -75,12 +75,10 @@ pub fn decide<'v>(
     origin: &Origin,
     command: &Command,
 ) -> Result<Decided<'v>, Refusal> {
-    let mut deciding = Deciding::new(view, rules, origin)?;
+    let via = origin.via.filter(|_| !command.is_of_a_runner());
+    let mut deciding = Deciding::new(view, rules, origin, via)?;
     deciding.command(command)?;
-    if origin.via.is_some() {
-        let events = deciding.entries.len();
-        deciding.line().add(events);
-    }
+    deciding.charge_the_hook()?;
     deciding.run_hooks()?;
     deciding.share_out();
     Ok(Decided { draft: deciding.draft, entries: deciding.entries })
@@ -98,6 +96,8 @@ struct Deciding<'v, 'r> {
     draft: Draft<'v>,
     rules: &'r Rules,
     origin: &'r Origin,
+    /// The hook that gives the command.
+    via: Option<DebtId>,
     entries: Vec<Entry>,
     /// What led to what is being decided now.
     cause: Option<Causing>,
@@ -119,7 +119,7 @@ struct Deciding<'v, 'r> {
 }
 
 impl<'v, 'r> Deciding<'v, 'r> {
-    fn new(view: &'v dyn View, rules: &'r Rules, origin: &'r Origin) -> Result<Self, Refusal> {
+    fn new(view: &'v dyn View, rules: &'r Rules, origin: &'r Origin, via: Option<DebtId>) -> Result<Self, Refusal> {
         let draft = Draft::new(view)?;
         let turn = match &origin.run {
             Some(run) => draft.session(&run.session)?.map(|_| run.clone()),
@@ -127,7 +127,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
         };
         let mut place = turn.clone().map(|run| (run.session, Some(run.iteration)));
         let (mut line, mut cause, mut base) = (Line::begun(), None, 0);
-        if let Some(id) = origin.via {
+        if let Some(id) = via {
             let debt = draft.debt(id)?.filter(|debt| debt.attempts > 0).ok_or(Refusal::UnknownDebt(id))?;
             (line, cause, base) = (Line::inside(&debt)?, Some(Causing::At(id.seq)), debt.depth);
             place = debt.session.map(|session| (session, debt.iteration));
@@ -136,12 +136,13 @@ impl<'v, 'r> Deciding<'v, 'r> {
             draft,
             rules,
             origin,
+            via,
             entries: Vec::new(),
             cause,
             depth: base,
             base,
             lines: vec![line],
-            line: 0,
+            line: COMMAND,
             descent: Vec::new(),
             place,
             turn,
@@ -207,7 +208,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
             triggered_by: self.origin.by.clone(),
             cause: None,
             depth: self.depth,
-            via: self.origin.via,
+            via: self.via.filter(|_| self.line == COMMAND),
             forced: self.forced(),
             owes: None,
         };

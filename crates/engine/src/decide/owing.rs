@@ -82,15 +82,15 @@ impl Effects {
         Self { config: config.to_owned(), owner, trust: Trusted::Yes, hooks, overrides: BTreeSet::new() }
     }
 
-    /// Whether a hook is for such a task and such a session.
-    fn is_for(&self, planned: &Planned, task: Option<&Task>, session: Option<&Session>) -> bool {
+    /// Whether a hook is for such a task and such an agent.
+    fn is_for(&self, planned: &Planned, task: Option<&Task>, agent: Option<&str>) -> bool {
         let kind = task.and_then(|task| task.kind.as_ref());
         match &planned.whose {
             PlannedFor::Everybody => {
                 kind.is_none_or(|kind| !self.overrides.contains(&(kind.clone(), planned.hook.point.clone())))
             }
             PlannedFor::TasksOf(wanted) => kind == Some(wanted),
-            PlannedFor::Agent(name) => session.is_some_and(|session| session.agent == *name),
+            PlannedFor::Agent(name) => agent == Some(name),
         }
     }
 }
@@ -145,7 +145,13 @@ impl Deciding<'_, '_> {
             return Ok(None);
         }
         let (task, session) = (self.task_after(envelope)?, session.as_ref());
-        let meant = planned.iter().filter(|planned| effects.is_for(planned, task.as_ref(), session));
+        let nested = session.map_or(0, |session| session.nesting);
+        let agent = match &envelope.event {
+            // Its session is not there yet.
+            Event::SessionStarted(started) => Some(started.agent.clone()),
+            _ => session.map(|session| session.agent.clone()),
+        };
+        let meant = planned.iter().filter(|planned| effects.is_for(planned, task.as_ref(), agent.as_deref()));
         let around = Around { envelope, session, task: self.meant_task(task.clone(), session)?, promise: self.claims };
         let hooks: Vec<OwedHook> =
             meant.filter(|planned| around.holds(planned)).map(|planned| planned.hook.clone()).collect();
@@ -163,7 +169,7 @@ impl Deciding<'_, '_> {
             self.line().add(hooks.len());
         }
         let config = self.owed_config(&effects.config)?;
-        let (owner, nesting) = (effects.owner.clone(), self.line().nesting());
+        let (owner, nesting) = (effects.owner.clone(), self.line().nesting().max(nested));
         envelope.metadata.owes = Some(Owed { config, owner, hooks, share: 0, nesting });
         Ok(None)
     }

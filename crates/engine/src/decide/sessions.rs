@@ -80,7 +80,7 @@ impl Deciding<'_, '_> {
 
     /// Decides what follows, until something outside has to happen.
     pub(super) fn advance(&mut self, name: &SessionName) -> Result<(), Refusal> {
-        self.begin_line(Line::begun());
+        self.begin_line(Line::of(&self.session(name)?));
         let line = self.line;
         loop {
             // However it came about, what the loop does is as near to a person's command as its beginning.

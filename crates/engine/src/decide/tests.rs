@@ -1,12 +1,16 @@
 //! The rules, one script at a time: commands go in, the lines of the log come out.
 
+mod actions;
 mod authority;
+mod bounds;
 mod builtins;
 mod cascade;
 mod effects;
 mod graph;
 mod limits;
 mod looping;
+mod recovery;
+mod resolution;
 mod script;
 mod sessions;
 mod stopping;

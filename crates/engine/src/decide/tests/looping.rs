@@ -1,7 +1,8 @@
 //! The loop, one script at a time: how a session goes on by itself, and what it waits for.
 //!
 //! `greet` runs at the start of a session, `ready` before each iteration, `check` and `lint` when a turn has ended (both
-//! are gates; `lint` asks for a person when it fails), `note` after each iteration, `bye` at the end.
+//! are gates; `lint` asks for a person when it fails), `note` after each iteration, `mourn` when one has failed, `bye` at
+//! the end.
 
 use super::script::{Script, check, check_with, default_rules};
 use crate::debt::{HookClass, OnFailure, OwedHook};
@@ -17,6 +18,7 @@ pub(super) fn hooks(hooks: &[&str]) -> Rules {
             "check" => (EventType::TurnFinished, "stop", HookClass::Gate, OnFailure::Ignore),
             "lint" => (EventType::TurnFinished, "stop", HookClass::Gate, OnFailure::Escalate),
             "note" => (EventType::IterationCompleted, "post_iteration", HookClass::Other, OnFailure::Ignore),
+            "mourn" => (EventType::IterationFailed, "on_error", HookClass::Other, OnFailure::Ignore),
             "bye" => (EventType::SessionEnded, "session_end", HookClass::Other, OnFailure::Ignore),
             hook => panic!("no hook is called `{hook}`"),
         };

@@ -5,18 +5,23 @@
 //! later 90s                                             run=a.1 complete T1  claim T1 by=w1 for=60s
 //! session a task=T1 by=w1 max=3 retries=1 failures=2    turn-done a.1 says=complete
 //! hook check out=block tells=mend-it                    recover turn from=w1 by=w2
+//! finish check asks=log:{};create_task:{"goal":"more"}  via=check add more
+//! retry check after=flaky                               crash
 //! ```
 //!
 //! A debt is named by its id, by its hook, or, if it is a turn, by the word `turn`; `hook` begins and finishes one.
-//! A line that is refused answers `! ` and why. A line `--` forgets what was answered so far.
+//! A line that is refused answers `! ` and why. A line `--` forgets what was answered so far. After a `crash` only what
+//! the log holds is left.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::action::ActionRequest;
 use crate::command::{Answer, Authority, Command, Deletion, HookReport, NewSession, NewTask, Origin, TaskPatch};
 use crate::debt::{Debt, Effect, HookOutcome};
 use crate::decide::{Rules, decide};
+use crate::encoding::{decode, encode};
 use crate::event::{Event, EventType, Record};
 use crate::id::{DebtId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId};
 use crate::memory::Memory;
@@ -77,6 +82,7 @@ impl Script {
         for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
             match Line::parse(line) {
                 Line { words, .. } if words == ["--"] => answered.clear(),
+                Line { words, .. } if words == ["crash"] => self.crash(),
                 Line { words, .. } if words[0] == "later" => self.now = self.now.plus_millis(millis(words[1])),
                 mut line if line.words[0] == "hook" => {
                     for verb in ["begin", "finish"] {
@@ -92,7 +98,8 @@ impl Script {
 
     fn answer(&mut self, line: &Line<'_>, answered: &mut Vec<String>) {
         let command = line.command(self);
-        match self.give(line.authority(), line.run(), &command) {
+        let via = line.options.get("via").map(|word| self.debt(word));
+        match self.give_via(via, line.authority(), line.run(), &command) {
             Ok(records) => answered.extend(records.iter().map(|record| self.shown(record))),
             Err(refusal) => answered.push(format!("! {refusal}")),
         }
@@ -104,12 +111,33 @@ impl Script {
         run: Option<RunId>,
         command: &Command,
     ) -> Result<Vec<Record>, Refusal> {
-        let origin = Origin { by: "ada".to_owned(), at: self.now, authority, run, via: None };
+        self.give_via(None, authority, run, command)
+    }
+
+    /// A command from inside a hook.
+    pub fn give_via(
+        &mut self,
+        via: Option<DebtId>,
+        authority: Authority,
+        run: Option<RunId>,
+        command: &Command,
+    ) -> Result<Vec<Record>, Refusal> {
+        let origin = Origin { by: "ada".to_owned(), at: self.now, authority, run, via };
         let (entries, _) = decide(&self.memory, &self.rules, &origin, command)?.into_parts();
         let records: Vec<Record> = entries.into_iter().map(|entry| entry.record).collect();
         records.iter().for_each(|record| self.memory.apply(record).unwrap());
         self.log.extend(records.iter().cloned());
         Ok(records)
+    }
+
+    /// Forgets everything but the log, and folds that again from its bytes.
+    pub fn crash(&mut self) {
+        let before = std::mem::take(&mut self.memory);
+        for record in &self.log {
+            let envelope = decode(&encode(&record.envelope)).unwrap();
+            self.memory.apply(&Record { seq: record.seq, envelope }).unwrap();
+        }
+        assert_eq!(self.memory, before, "the log alone says what is there");
     }
 
     /// A command of a person.
@@ -259,12 +287,29 @@ impl<'a> Line<'a> {
                 owner: self.owner(),
                 report: HookReport {
                     feedback: self.options.get("tells").map(|text| (*text).to_owned()),
+                    message: self.options.get("message").map(|text| (*text).to_owned()),
+                    actions: self.actions(),
                     ..self.option("out").unwrap_or(HookOutcome::Success).into()
                 },
+            },
+            "retry" => C::RetryEffect {
+                debt: debt(),
+                owner: self.owner(),
+                after: self.options.get("after").copied().unwrap_or_default().to_owned(),
             },
             "recover" => C::RecoverEffect { debt: debt(), dead: self.dead(), owner: self.owner() },
             verb => panic!("no command is called `{verb}`"),
         }
+    }
+
+    /// `type:payload;type:payload`.
+    fn actions(&self) -> Vec<ActionRequest> {
+        let requests = self.options.get("asks").into_iter().flat_map(|asks| asks.split(';'));
+        let request = |text: &str| {
+            let (kind, payload) = text.split_once(':').unwrap_or((text, "null"));
+            ActionRequest { kind: kind.to_owned(), payload: serde_json::from_str(payload).unwrap() }
+        };
+        requests.map(request).collect()
     }
 
     /// Its terms are those of every session, but for what the line says.
@@ -276,7 +321,7 @@ impl<'a> Line<'a> {
             goal: None,
             config: self.options.get("config").copied().unwrap_or(CONFIG).to_owned(),
             protected: None,
-            agent: "command:true".to_owned(),
+            agent: self.options.get("agent").copied().unwrap_or("command:true").to_owned(),
             terms: Terms {
                 max_iterations: self.number("max").unwrap_or(usual.max_iterations),
                 max_hook_retries: self.number("retries").unwrap_or(usual.max_hook_retries),
@@ -314,6 +359,7 @@ impl<'a> Line<'a> {
             priority: self.options.get("prio").map_or_else(Default::default, |prio| prio.parse().unwrap()),
             depends_on: self.list("after").iter().map(|id| id.parse().unwrap()).collect(),
             parent: self.options.get("parent").map(|id| id.parse().unwrap()),
+            kind: self.options.get("type").map(|kind| kind.parse().unwrap()),
             ..NewTask::default()
         }
     }
@@ -358,7 +404,7 @@ impl Script {
     fn session_detail(&self, name: &SessionName, event: &Event) -> Option<String> {
         Some(match event {
             Event::SessionResumed(resumed) => format!("by {}", resumed.owner),
-            Event::SessionStopping(stopping) => format!("{:?}", stopping.ending),
+            Event::SessionStopping(stopping) => reasoned(stopping.ending, stopping.reason.as_deref()),
             Event::SessionEnded(ended) => reasoned(ended.ending, ended.reason.as_deref()),
             Event::IterationStarted(started) => turn(&started.run),
             Event::TurnStarted(started) => {
@@ -425,7 +471,10 @@ fn detail(event: &Event) -> String {
         Event::DependencyRemoved(removed) => removed.to_id.to_string(),
         Event::DependencySatisfied(satisfied) => satisfied.completed_task_id.to_string(),
         Event::AutoLabelSuggestion(suggestion) => suggestion.labels.join(","),
-        Event::HookStarted(started) => format!("{} {} by {}", started.hook, started.attempt, started.owner),
+        Event::HookStarted(started) => {
+            let after = started.after.as_ref().map_or_else(String::new, |after| format!(" after {after}"));
+            format!("{} {} by {}{after}", started.hook, started.attempt, started.owner)
+        }
         Event::HookFinished(finished) => format!("{} {:?}", finished.hook, finished.outcome),
         Event::HookError(error) => format!("{}: {}", error.hook_name, error.error),
         Event::ActionError(error) => format!("{}: {}", error.action_type, error.error),

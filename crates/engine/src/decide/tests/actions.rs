@@ -1,0 +1,353 @@
+//! What effectful hooks ask for: carried out after the last hook of their event, each on its own, and never twice.
+//!
+//! Starting a task makes hooks owed by `w1`: `one`, `two`, `three`, as many as a test wants.
+
+use serde_json::{Value, json};
+
+use super::script::{Script, default_rules};
+use crate::debt::{HookClass, OnFailure, OwedHook};
+use crate::decide::{Effects, Rules};
+use crate::event::EventType;
+use crate::task::State;
+use crate::view::View;
+
+fn owed(hook: &str, class: HookClass) -> OwedHook {
+    let (hook, point) = (hook.to_owned(), "task_started".to_owned());
+    OwedHook { hook, point, class, on_failure: OnFailure::Ignore, send_backs: None }
+}
+
+fn rules(hooks: &[&str]) -> Rules {
+    let hooks = hooks.iter().map(|hook| owed(hook, HookClass::Other)).collect();
+    let effects = Effects::of("hooks: {}", "w1".parse().unwrap(), [(EventType::TaskStarted, hooks)]);
+    Rules { effects: Some(effects), ..default_rules() }
+}
+
+/// T1 has begun, T2 is ready, T3 waits for T1, T4 is blocked; `one` is owed because of T1.
+fn scene() -> Script {
+    Script::after(rules(&["one"]), "add one\nadd two labels=a,b\nadd three after=T1\nadd four\nblock T4\nstart T1")
+}
+
+/// What comes of the one hook's actions, after its own end.
+#[track_caller]
+fn check(asks: &str, expected: &[&str]) -> Script {
+    let mut project = scene();
+    let answered = project.run(&format!("hook one asks={asks}"));
+    assert_eq!(&answered[..2], ["T1 hook_started one 1 by w1", "T1 hook_finished one Success"]);
+    assert_eq!(&answered[2..], expected, "{asks}");
+    project.crash();
+    project
+}
+
+#[test]
+fn every_change_of_a_task() {
+    let update = |rest: &str| format!("update_task:{{{rest}}}");
+    let table = [
+        (r#""taskId":"T2","action":"start""#, vec!["T2 task_started"]),
+        (r#""task_id":"T2","action":"start","payload":{"context":{"why":"asked"}}"#, vec!["T2 task_started"]),
+        (r#""taskId":"T2","action":"block","reason":"why""#, vec!["T2 task_blocked why"]),
+        (
+            r#""taskId":"T2","action":"block","payload":{"reason":"inner"},"reason":"outer""#,
+            vec!["T2 task_blocked inner"],
+        ),
+        (r#""taskId":"T4","action":"unblock""#, vec!["T4 task_unblocked", "T4 task_ready"]),
+        (r#""taskId":"T2","action":"fail","reason":"no""#, vec!["T2 task_failed"]),
+        (
+            r#""taskId":"T1","action":"complete","result":"done","artifacts":["a.txt"]"#,
+            vec!["T1 task_completed", "T3 task_ready", "T3 dependency_satisfied T1"],
+        ),
+        (r#""taskId":"T1","action":"fail","reason":"no""#, vec!["T1 task_failed", "T3 task_blocked by T1"]),
+    ];
+    for (rest, expected) in table {
+        check(&update(rest), &expected);
+    }
+    let project = check(
+        &update(r#""taskId":"T2","action":"complete","result":"done","artifacts":["x"]"#),
+        &["T2 task_completed"],
+    );
+    let task = project.task("T2");
+    assert_eq!((task.result.as_deref(), &task.artifacts[..]), (Some("done"), &["x".to_owned()][..]));
+}
+
+/// The built-in that makes dependents ready is switched off: a hook may do it instead.
+#[test]
+fn ready_under_either_name() {
+    for name in ["ready", "transition_to_ready", "transitionToReady", "transition-to-ready"] {
+        let mut rules = rules(&["one"]);
+        rules.registry.configure("check-dependency-satisfaction", false, None).unwrap();
+        let mut project = Script::after(rules, "add one\nadd two after=T1\nstart T1\ncomplete T1\nbegin one");
+        assert_eq!(project.task("T2").state, State::Created);
+        let asks = format!(r#"update_task:{{"taskId":"T2","action":"{name}"}}"#);
+        assert_eq!(project.run(&format!("finish one asks={asks}")), ["T1 hook_finished one Success", "T2 task_ready"]);
+    }
+    check(r#"update_task:{"taskId":"T3","action":"ready"}"#, &["system action_error update_task: T3 waits for T1"]);
+}
+
+#[test]
+fn labels_under_every_spelling() {
+    let table = [
+        (["set_labels", "set-labels", "setLabels"], r#"["c"]"#, vec!["c"]),
+        (["add_labels", "add-labels", "addLabels"], r#"["c","a"]"#, vec!["a", "b", "c"]),
+        (["remove_labels", "remove-labels", "removeLabels"], r#"["a","z"]"#, vec!["b"]),
+    ];
+    for (names, labels, expected) in table {
+        for name in names {
+            let asks = format!(r#"update_task:{{"taskId":"T2","action":"{name}","labels":{labels}}}"#);
+            assert_eq!(check(&asks, &["T2 task_updated"]).task("T2").labels, expected, "{name}");
+            let inner = format!(r#"update_task:{{"taskId":"T2","action":"{name}","payload":{{"labels":{labels}}}}}"#);
+            assert_eq!(check(&inner, &["T2 task_updated"]).task("T2").labels, expected, "{name}");
+        }
+    }
+    check(r#"update_task:{"taskId":"T2","action":"set_labels","labels":["a","b"]}"#, &[]);
+}
+
+#[test]
+fn a_task_is_created_with_everything_that_was_said() {
+    let project = check(
+        r#"create_task:{"goal":"more","description":"at_length","labels":["x"],"priority":0,"parentTaskId":"T1","dependsOn":["T2"],"desiredDeliverables":["d"],"type":"bug"}"#,
+        &["T5 task_created", "T5 dependency_added depends_on T2", "T5 dependency_added spawned_by T1"],
+    );
+    let task = project.task("T5");
+    assert_eq!((u8::from(task.priority), task.body.as_deref()), (0, Some("at_length")));
+    assert_eq!((&task.labels[..], &task.deliverables[..]), (&["x".to_owned()][..], &["d".to_owned()][..]));
+    assert_eq!(task.kind.map(|kind| kind.to_string()).as_deref(), Some("bug"));
+    let project = check(r#"createTask:{"goal":"more","priority":null}"#, &["T5 task_created", "T5 task_ready"]);
+    assert_eq!(u8::from(project.task("T5").priority), 2);
+}
+
+/// One error for each, with the type, the error and the payload as they were said; the one after it is carried out.
+#[test]
+fn what_fails_leaves_one_error_and_the_next_is_carried_out() {
+    let wrong = |what: &str, found: &str, expected: &str| format!("the action has {found} as `{what}`, not {expected}");
+    let table: [(&str, Value, String); 25] = [
+        ("create_task", json!({}), "the action needs `goal`".to_owned()),
+        ("create_task", json!({"goal": "\t"}), "the goal is empty".to_owned()),
+        ("create_task", json!({"goal": 7}), wrong("goal", "a number", "a text")),
+        ("create_task", json!({"goal": "x", "labels": "y"}), wrong("labels", "a text", "a list of texts")),
+        ("create_task", json!({"goal": "x", "labels": [1]}), wrong("labels", "a number", "a list of texts")),
+        ("create_task", json!({"goal": "x", "priority": "1"}), wrong("priority", "a text", "a number from 0 to 4")),
+        ("create_task", json!({"goal": "x", "priority": 5}), "priority".to_owned()),
+        ("create_task", json!({"goal": "x", "priority": -1}), "priority".to_owned()),
+        ("create_task", json!({"goal": "x", "priority": 1.5}), "priority".to_owned()),
+        ("create_task", json!({"goal": "x", "parentTaskId": "T9"}), "there is no task T9".to_owned()),
+        ("create_task", json!({"goal": "x", "dependsOn": ["T9"]}), "there is no task T9".to_owned()),
+        ("create_task", json!({"goal": "x", "dependsOn": ["nine"]}), "depends_on".to_owned()),
+        ("create_task", json!(["x"]), wrong("payload", "a list", "an object")),
+        ("create_task", Value::Null, wrong("payload", "nothing", "an object")),
+        ("update_task", json!({"action": "start"}), "the action needs `task_id`".to_owned()),
+        ("update_task", json!({"taskId": "T2"}), "the action needs `action`".to_owned()),
+        ("update_task", json!({"taskId": "T9", "action": "start"}), "there is no task T9".to_owned()),
+        ("update_task", json!({"taskId": "T2", "action": "block"}), "the action needs `reason`".to_owned()),
+        ("update_task", json!({"taskId": "T2", "action": "set_labels"}), "the action needs `labels`".to_owned()),
+        ("update_task", json!({"taskId": "T2", "action": "merge"}), "`action` `merge` is not known".to_owned()),
+        ("update_task", json!({"taskId": "T2", "action": "unblock"}), "cannot unblock T2".to_owned()),
+        ("execute_workflow", json!({"workflowId": "w"}), "the workflow `w` cannot run".to_owned()),
+        ("execute_workflow", json!({}), "the action needs `workflow_id`".to_owned()),
+        ("log", json!({"type": "task_completed", "nodeId": "T2", "data": {"artifacts": []}}), "bears state".to_owned()),
+        ("dance", json!({"goal": "x"}), "`dance` is not known; it is one of create_task".to_owned()),
+    ];
+    for (kind, payload, error) in table {
+        let mut project = scene();
+        let asks = format!(r#"{kind}:{payload};create_task:{{"goal":"after"}}"#);
+        let answered = project.run(&format!("hook one asks={asks}"));
+        let [_, finished, failed, created, ready] = &answered[..] else { panic!("{kind} {payload}: {answered:#?}") };
+        assert_eq!([finished, created, ready], ["T1 hook_finished one Success", "T5 task_created", "T5 task_ready"]);
+        assert!(failed.contains(&error), "{failed} does not say {error}");
+        let recorded = project.data(EventType::ActionError);
+        assert_eq!((&recorded["actionType"], &recorded["payload"]), (&json!(kind), &payload));
+    }
+}
+
+#[test]
+fn what_only_tells_may_be_logged() {
+    let suggestion = r#"{"labels":["x"],"keywords":[]}"#;
+    let log = |rest: &str| format!(r#"log:{{"type":"auto_label_suggestion","data":{suggestion}{rest}}}"#);
+    check(&log(r#","nodeId":"T2""#), &["T2 auto_label_suggestion x"]);
+    check(&log(""), &["system auto_label_suggestion x"]);
+    check(&log(r#","nodeId":"T9""#), &["system action_error log: there is no task T9"]);
+    check(
+        r#"log:{"type":"dependency_satisfied","nodeId":"T3","data":{"dependentTaskId":"T3","completedTaskId":"T1"}}"#,
+        &["T3 dependency_satisfied T1"],
+    );
+    for (asked, why) in [
+        (r#"log:{"type":"no_such_thing"}"#, "type"),
+        (r#"log:{"type":"auto_label_suggestion","data":{"labels":7}}"#, "`data`"),
+        (r#"log:{"data":{}}"#, "the action needs `type`"),
+    ] {
+        let mut project = scene();
+        let answered = project.run(&format!("hook one asks={asked}"));
+        assert!(answered.len() == 3 && answered[2].starts_with("system action_error log: "), "{answered:?}");
+        assert!(answered[2].contains(why), "{answered:?}");
+    }
+}
+
+/// While somebody holds a task, no other person moves it; a hook that was put there on purpose does.
+#[test]
+fn a_hook_moves_what_is_held() {
+    let mut project = Script::after(rules(&["one"]), "add one\nclaim T1 by=w9 for=60s\nbegin one");
+    assert_eq!(project.run("block T1"), ["! T1 is held by w9 (epoch 1)"]);
+    let asked = project.run(r#"forced finish one asks=update_task:{"taskId":"T1","action":"block","reason":"why"}"#);
+    assert_eq!(asked, ["T1 hook_finished one Success", "T1 task_blocked why"]);
+}
+
+// Several hooks of one event.
+
+fn adds(goal: &str) -> String {
+    format!(r#"create_task:{{"goal":"{goal}"}}"#)
+}
+
+/// The goals of the tasks that hooks have made, in order.
+fn made(project: &Script) -> Vec<String> {
+    project.memory.tasks().skip(1).map(|task| task.goal.clone()).collect()
+}
+
+/// Carries out the lines with a crash before each, and answers what was made after each of them.
+fn made_by(class: HookClass, script: &[String]) -> Vec<Vec<String>> {
+    let mut rules = rules(&[]);
+    let hooks = ["one", "two", "three"].map(|hook| owed(hook, class).into());
+    rules.effects.as_mut().unwrap().hooks.insert(EventType::TaskStarted, hooks.to_vec());
+    let mut project = Script::after(rules, "add one\nstart T1");
+    let each = script.iter().map(|line| {
+        project.crash();
+        let refused: Vec<_> = project.run(line).into_iter().filter(|line| line.starts_with('!')).collect();
+        assert_eq!(refused, [""; 0], "{line}");
+        made(&project)
+    });
+    let each = each.collect();
+    project.crash();
+    assert_eq!(project.memory.owed(None).unwrap(), None);
+    each
+}
+
+#[track_caller]
+fn check_made(class: HookClass, script: &[&str], expected: &[&str]) {
+    let lines: Vec<String> = script
+        .iter()
+        .map(|line| line.split("asks=").map(str::to_owned).collect::<Vec<_>>())
+        .map(|parts| match &parts[..] {
+            [line, goal] => format!("{line}asks={}", adds(goal)),
+            _ => parts.concat(),
+        })
+        .collect();
+    let each = made_by(class, &lines);
+    let (last, before) = each.split_last().unwrap();
+    assert!(before.iter().all(Vec::is_empty), "before the last hook nothing is carried out: {before:?}");
+    assert_eq!(last, expected);
+}
+
+#[test]
+fn they_are_carried_out_after_the_last_hook_in_the_order_in_which_they_were_asked_for() {
+    check_made(HookClass::Other, &["hook one asks=a", "hook two asks=b", "hook three asks=c"], &["a", "b", "c"]);
+    check_made(HookClass::Other, &["hook three asks=c", "hook one asks=a", "hook two asks=b"], &["c", "a", "b"]);
+    check_made(HookClass::Other, &["hook two asks=b", "hook three asks=c", "hook one asks=a"], &["b", "c", "a"]);
+    check_made(HookClass::Other, &["hook one asks=a", "hook two", "hook three"], &["a"]);
+    check_made(
+        HookClass::Other,
+        &["begin three", "begin one", "begin two", "finish two asks=b", "finish one", "finish three asks=c"],
+        &["b", "c"],
+    );
+}
+
+#[test]
+fn they_outlive_whoever_ran_the_hooks() {
+    // Never begun: run by somebody else.
+    check_made(
+        HookClass::Other,
+        &["hook one asks=a", "hook two", "recover three by=w2", "finish three by=w2 asks=c"],
+        &["a", "c"],
+    );
+    // Begun: recorded as interrupted, or run again.
+    check_made(
+        HookClass::Other,
+        &["hook one asks=a", "hook two asks=b", "begin three", "recover three by=w2"],
+        &["a", "b"],
+    );
+    check_made(
+        HookClass::Gate,
+        &["hook one asks=a", "begin two", "recover two by=w2", "hook three asks=c", "finish two by=w2 asks=b"],
+        &["a", "c", "b"],
+    );
+    check_made(
+        HookClass::Other,
+        &["hook one asks=a", "begin two", "retry two after=flaky", "finish two asks=b", "hook three"],
+        &["a", "b"],
+    );
+}
+
+/// A hook that fails may ask all the same: what it asks for is what its answer says.
+#[test]
+fn whatever_came_of_a_hook_its_actions_count() {
+    for outcome in ["failure", "block", "escalate", "continue", "skip", "timed_out"] {
+        let mut project = scene();
+        let answered = project.run(&format!("hook one out={outcome} asks={}", adds("more")));
+        assert_eq!(answered[2..], ["T5 task_created", "T5 task_ready"], "{outcome}");
+    }
+}
+
+/// The end of a session skips what has not begun; what was asked for before is carried out with it.
+#[test]
+fn they_outlive_the_end_of_a_session() {
+    let mut rules = super::looping::hooks(&["check", "lint", "bye"]);
+    let mut project =
+        Script::after(rules.clone(), "session a\nturn-done a.1\nhook check asks=create_task:{\"goal\":\"a\"}");
+    assert_eq!(
+        project.run("stop a"),
+        [
+            "system session_stopping Cancelled",
+            "system hook_finished lint Skip",
+            "T1 task_created",
+            "T1 task_ready",
+            "system iteration_interrupted a.1",
+            "system session_ended Cancelled",
+        ],
+    );
+    let created = project.log.iter().find(|record| record.kind() == EventType::TaskCreated).unwrap();
+    assert_eq!(created.envelope.session.as_ref().map(|name| name.as_str()), Some("a"));
+    project.crash();
+    assert_eq!(project.run("hook bye asks=create_task:{\"goal\":\"b\"}")[2..], ["T2 task_created", "T2 task_ready"]);
+    assert_eq!(project.debts(), []);
+    // Begun: whoever runs it has the last word.
+    rules.effects.as_mut().unwrap().hooks.remove(&EventType::SessionEnded);
+    let mut project = Script::after(
+        rules,
+        "session a\nturn-done a.1\nhook check asks=create_task:{\"goal\":\"a\"}\nbegin lint\nstop a",
+    );
+    assert_eq!(made(&project), [""; 0]);
+    project.run("finish lint out=cancelled asks=create_task:{\"goal\":\"b\"}");
+    assert_eq!(project.memory.tasks().map(|task| task.goal.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+}
+
+/// Hooks of a turn's beginning stand beside the turn itself, which asks for nothing.
+#[test]
+fn a_turn_is_no_hook_to_wait_for() {
+    let hooks = ["one", "two"].map(|hook| owed(hook, HookClass::Other)).to_vec();
+    let effects = Effects::of("hooks: {}", "w1".parse().unwrap(), [(EventType::TurnStarted, hooks)]);
+    let mut project = Script::after(Rules { effects: Some(effects), ..default_rules() }, "session a by=w2");
+    let answered = project.run(&format!("hook two asks={}\nhook one asks={}\ncrash", adds("b"), adds("a")));
+    assert_eq!(answered.iter().filter(|line| line.contains("task_created")).count(), 2);
+    let goals: Vec<_> = project.memory.tasks().map(|task| task.goal.as_str()).collect();
+    assert_eq!(goals, ["b", "a"]);
+}
+
+// Retries.
+
+#[test]
+fn attempts_are_counted_and_marked() {
+    super::script::check_with(
+        rules(&["one"]),
+        "add one
+         start T1
+         --
+         retry one after=flaky
+         begin one
+         retry one by=w2 after=flaky
+         retry one after=flaky
+         retry one after=again
+         finish one",
+        "! 4.0 has not begun
+         T1 hook_started one 1 by w1
+         ! 4.0 is somebody else's
+         T1 hook_started one 2 by w1 after flaky
+         T1 hook_started one 3 by w1 after again
+         T1 hook_finished one Success",
+    );
+}

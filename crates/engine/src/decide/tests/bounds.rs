@@ -1,0 +1,259 @@
+//! However hooks lead to hooks, it comes to an end, and says where.
+
+use super::script::{Script, default_rules};
+use crate::debt::{Debt, Effect, HookClass, OnFailure, OwedHook};
+use crate::decide::{Effects, Rules};
+use crate::event::{EventType, Record};
+use crate::limits::Limits;
+use crate::session::Wanted;
+
+fn owed(hook: &str, class: HookClass) -> OwedHook {
+    let (hook, point) = (hook.to_owned(), "somewhere".to_owned());
+    OwedHook { hook, point, class, on_failure: OnFailure::Ignore, send_backs: None }
+}
+
+/// Hooks of these events, each with a name of its own.
+fn rules(events: &[(EventType, usize)]) -> Rules {
+    let hooks = events.iter().map(|(event, count)| {
+        let class = if *event == EventType::TurnFinished { HookClass::Gate } else { HookClass::Other };
+        (*event, (0..*count).map(|number| owed(&format!("{event}-{number}"), class)).collect())
+    });
+    let effects = Effects::of(super::script::CONFIG, "w1".parse().unwrap(), hooks);
+    Rules { effects: Some(effects), ..default_rules() }
+}
+
+fn hooks(project: &Script) -> Vec<Debt> {
+    project.debts().into_iter().filter(|debt| matches!(debt.effect, Effect::Hook(_))).collect()
+}
+
+/// Runs every hook until none is owed: first what it does while it runs, then what it asks for at its end.
+fn run_all(project: &mut Script, inside: &str, asks: &str) {
+    while let Some(debt) = hooks(project).first() {
+        let id = debt.id;
+        project.run(&format!("begin {id}"));
+        for line in inside.lines() {
+            project.run(&format!("via={id} {line}"));
+        }
+        let refused: Vec<_> =
+            project.run(&format!("finish {id}{asks}")).into_iter().filter(|line| line.starts_with('!')).collect();
+        assert_eq!(refused, [""; 0], "a hook can always end");
+    }
+    project.crash();
+}
+
+fn is_bookkeeping(record: &Record) -> bool {
+    use EventType as E;
+    matches!(record.kind(), E::HookStarted | E::HookFinished | E::HookError | E::ActionError | E::ConfigRecorded)
+}
+
+/// Events that hooks have led to, with the hook runs that those led to.
+fn descended(project: &Script) -> usize {
+    let deep = project.log.iter().filter(|record| record.envelope.metadata.depth > 0);
+    let events = deep.clone().filter(|record| !is_bookkeeping(record)).count();
+    let owes = |record: &Record| record.envelope.metadata.owes.as_ref().map_or(0, |owes| owes.hooks.len());
+    events + deep.map(owes).sum::<usize>()
+}
+
+fn errors(project: &Script, kind: EventType) -> Vec<String> {
+    let said = |record: &&Record| record.kind() == kind;
+    let text = |record: &Record| serde_json::to_value(record).unwrap()["data"]["error"].as_str().unwrap().to_owned();
+    project.log.iter().filter(said).map(text).collect()
+}
+
+const TWO: &str = r#" asks=create_task:{"goal":"more"};create_task:{"goal":"more"}"#;
+
+#[test]
+fn hooks_that_breed_come_to_an_end_within_the_bound() {
+    let created = |count| rules(&[(EventType::TaskCreated, count)]);
+    let also_at_the_end = rules(&[(EventType::TaskCreated, 2), (EventType::HookFinished, 1)]);
+    let table = [
+        ("by actions", created(1), "", TWO),
+        ("by commands", created(1), "add more\nadd more", ""),
+        ("by both", created(1), "add more\nadd more", TWO),
+        ("three of them by actions", created(3), "", TWO),
+        ("three of them by both", created(3), "add more\nadd more", TWO),
+        ("at the end of hooks as well", also_at_the_end, "add more", TWO),
+        ("at every error", rules(&[(EventType::TaskCreated, 1), (EventType::ActionError, 2)]), "", TWO),
+        ("at every failure", rules(&[(EventType::TaskCreated, 1), (EventType::HookError, 2)]), "add more", TWO),
+    ];
+    for (name, rules, inside, asks) in table {
+        let mut project = Script::after(rules, "add one");
+        run_all(&mut project, inside, asks);
+        let count = descended(&project);
+        assert!(count <= Limits::EVENTS as usize, "{name}: {count}");
+        assert!(count >= 32, "{name}: {count}, so the bound is not what stops it");
+        let deepest = project.log.iter().map(|record| record.envelope.metadata.depth).max();
+        assert!(deepest <= Some(Limits::DEPTH + 1), "{name}: {deepest:?}");
+    }
+}
+
+#[test]
+fn what_lies_too_deep_is_recorded_once() {
+    let mut project = Script::after(rules(&[(EventType::TaskCreated, 1)]), "add one");
+    run_all(&mut project, "", r#" asks=create_task:{"goal":"more"}"#);
+    let deepest =
+        project.log.iter().filter(|record| !is_bookkeeping(record)).map(|record| record.envelope.metadata.depth);
+    assert_eq!(deepest.max(), Some(Limits::DEPTH));
+    assert_eq!(project.memory.tasks().count(), 1 + usize::from(Limits::DEPTH));
+    let said = ["a cascade of hooks may make 8 steps; the rest is refused"];
+    assert_eq!(errors(&project, EventType::HookError), said);
+    let error = project.data(EventType::HookError);
+    assert_eq!(error["hookName"], "task_created-0");
+    assert_eq!(error["originalEvent"]["type"], "task_created");
+}
+
+#[test]
+fn what_is_too_much_is_recorded_once_for_each_event() {
+    let mut project = Script::after(rules(&[(EventType::TaskCreated, 100)]), "add one");
+    assert!(hooks(&project).iter().all(|debt| debt.share == 2));
+    let last = hooks(&project).last().unwrap().id;
+    for debt in hooks(&project).iter().filter(|debt| debt.id != last) {
+        project.run(&format!("hook {}", debt.id));
+    }
+    let answered = project.run(&format!("hook {last}{TWO}"));
+    assert_eq!(answered[2], "T2 task_created");
+    assert!(answered[3].starts_with("T2 hook_error task_created-0, task_created-1, "), "{}", answered[3]);
+    assert!(answered[3].ends_with(": a cascade of hooks may make 256 events; the rest is refused"), "{}", answered[3]);
+    assert_eq!(answered[4], "T2 task_ready");
+    let refused = "system action_error create_task: a cascade of hooks may make 256 events; the rest is refused";
+    assert_eq!(answered[5..], [refused]);
+    assert_eq!(hooks(&project), []);
+}
+
+#[test]
+fn calls_lie_three_within_each_other_at_most() {
+    let mut project =
+        Script::after(rules(&[(EventType::TaskStarted, 1)]), "add a\nadd b\nadd c\nadd d\nadd e\nstart T1");
+    for (call, task) in (1..=Limits::NESTED).zip(2..) {
+        let hook = hooks(&project).last().unwrap().id;
+        let answered = project.run(&format!("begin {hook}\nvia={hook} start T{task}"));
+        assert_eq!(answered[1], format!("T{task} task_started"), "call {call}");
+        let inner = hooks(&project).pop().unwrap();
+        assert_eq!((inner.nesting, inner.depth), (call, call + 1));
+    }
+    let hook = hooks(&project).last().unwrap().id;
+    let answered = project.run(&format!("begin {hook}\nvia={hook} start T5"));
+    assert_eq!(answered[1], "! a cascade of hooks may make 3 calls within each other; the rest is refused");
+    project.crash();
+}
+
+#[test]
+fn a_command_from_inside_a_hook_names_it_and_is_taken_from_its_share() {
+    let mut project = Script::after(rules(&[(EventType::TaskStarted, 1)]), "add one\nstart T1\nbegin 4.0");
+    assert_eq!(hooks(&project)[0].share, Limits::EVENTS);
+    project.run("via=4.0 add more labels=x");
+    let created = project.log.iter().rev().find(|record| record.kind() == EventType::TaskCreated).unwrap();
+    let metadata = &created.envelope.metadata;
+    assert_eq!(
+        (metadata.via, metadata.depth, created.cause().map(|seq| seq.0)),
+        (Some("4.0".parse().unwrap()), 1, Some(4))
+    );
+    assert_eq!(hooks(&project)[0].share, Limits::EVENTS - 2);
+    // A start makes another hook owed, which is given half of what is left.
+    project.run("via=4.0 start T2");
+    let [outer, inner] = &hooks(&project)[..] else { panic!("{:?}", hooks(&project)) };
+    assert_eq!(inner.share, (Limits::EVENTS - 2 - 2) / 2);
+    assert_eq!(outer.share, Limits::EVENTS - 2 - 2 - inner.share);
+    project.crash();
+    // Where nothing happens nothing is taken, and what is refused is not recorded.
+    let before = project.log.len();
+    assert_eq!(project.run("via=4.0 relabel T2 labels=x\nvia=4.0 start T2").len(), 1);
+    assert_eq!(project.log.len(), before);
+}
+
+#[test]
+fn a_command_needs_what_it_takes() {
+    // One event for each of the hooks: a new task would take two.
+    let mut project = Script::after(rules(&[(EventType::TaskStarted, 200)]), "add one\nadd two\nstart T1");
+    let id = hooks(&project)[0].id;
+    project.run(&format!("begin {id}"));
+    let before = project.memory.clone();
+    let refused = "! a cascade of hooks may make 256 events; the rest is refused";
+    assert_eq!(project.run(&format!("via={id} add more")), [refused]);
+    assert_eq!(project.memory, before);
+    assert_eq!(
+        project.run(&format!("via={id} relabel T2 labels=x\nvia={id} relabel T2 labels=y")),
+        ["T2 task_updated", refused]
+    );
+    assert_eq!(project.run(&format!("finish {id}")).len(), 1, "it ends all the same");
+}
+
+#[test]
+fn only_a_hook_that_runs_can_give_commands() {
+    let mut project = Script::after(rules(&[(EventType::TaskStarted, 1)]), "add one\nstart T1");
+    assert_eq!(project.run("via=4.0 add more"), ["! nothing is owed under 4.0"]);
+    assert_eq!(project.run("hook 4.0\nvia=4.0 add more")[2..], ["! nothing is owed under 4.0"]);
+}
+
+/// By what right a command is given does not change because a hook gives it.
+#[test]
+fn a_command_from_inside_a_hook_has_the_rights_of_a_person() {
+    let mut project = Script::after(rules(&[(EventType::TaskStarted, 1)]), "add one\nclaim T1 by=w9 for=60s");
+    let id = hooks(&project)[0].id;
+    project.run(&format!("begin {id}"));
+    assert_eq!(project.run(&format!("via={id} block T1")), ["! T1 is held by w9 (epoch 1)"]);
+    assert_eq!(project.run(&format!("forced via={id} block T1")), ["T1 task_blocked because (forced)"]);
+}
+
+// Sessions.
+
+/// Every iteration its hooks ask for far more than they may; each gate runs nevertheless.
+#[test]
+fn a_loop_is_not_starved_by_what_its_hooks_breed() {
+    let loud = [(EventType::IterationStarted, 1), (EventType::TurnFinished, 2), (EventType::TaskCreated, 1)];
+    let mut project = Script::after(rules(&loud), "session a max=6");
+    for iteration in 1..=6 {
+        run_all(&mut project, "add more\nadd more", TWO);
+        project.run(&format!("turn-done a.{iteration}"));
+        let gates = hooks(&project);
+        assert_eq!(gates.len(), 2, "{iteration}");
+        assert!(gates.iter().all(|gate| gate.depth == 1 && gate.share == Limits::EVENTS / 2 && gate.nesting == 0));
+    }
+    run_all(&mut project, "add more\nadd more", TWO);
+    assert_eq!(project.session("a").wanted(), Wanted::Nothing);
+    assert!(project.session("a").ended().is_some());
+}
+
+/// A hook may start a session, whose hooks may start another, but not without end.
+#[test]
+fn sessions_lie_three_within_each_other_at_most() {
+    for event in [EventType::SessionStarted, EventType::IterationStarted, EventType::TurnFinished] {
+        let mut project = Script::after(rules(&[(event, 1)]), "session s0");
+        for nested in 1..=4 {
+            if event == EventType::TurnFinished {
+                project.run(&format!("turn-done s{}.1", nested - 1));
+            }
+            let hook = hooks(&project).pop().unwrap();
+            let answered = project.run(&format!("begin {}\nvia={} session s{nested}", hook.id, hook.id));
+            let refused = "! a cascade of hooks may make 3 calls within each other; the rest is refused";
+            assert_eq!(answered[1] == refused, nested == 4, "{event} {nested}: {answered:?}");
+        }
+        let nesting = [0, 1, 2, 3].map(|nested| project.session(&format!("s{nested}")).nesting);
+        assert_eq!(nesting, [0, 1, 2, 3]);
+        project.crash();
+    }
+}
+
+/// What a session does is not paid for by the hook inside which it runs, and can go on when that has nothing left.
+#[test]
+fn a_session_inside_a_hook_goes_on_whatever_is_left_to_the_hook() {
+    let hooks_of = [(EventType::TaskStarted, 100), (EventType::TurnFinished, 1)];
+    let mut project = Script::after(rules(&hooks_of), "add one\nstart T1");
+    let outer = hooks(&project)[0].id;
+    project.run(&format!("begin {outer}\nvia={outer} session inner max=2"));
+    let share = |project: &Script| hooks(project).iter().find(|debt| debt.id == outer).unwrap().share;
+    assert_eq!(share(&project), 1, "its start is paid for");
+    project.run(&format!("via={outer} relabel T1 labels=x"));
+    assert_eq!(share(&project), 0);
+    for iteration in 1..=2 {
+        let mut give = |line: &str| {
+            let answered = project.run(&format!("via={outer} {line}"));
+            assert!(answered.iter().all(|line| !line.starts_with('!')), "{line}: {answered:?}");
+        };
+        give(&format!("turn-done inner.{iteration}"));
+        give("begin turn_finished-0");
+        give("finish turn_finished-0");
+    }
+    assert!(project.session("inner").ended().is_some());
+    project.crash();
+}

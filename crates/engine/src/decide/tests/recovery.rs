@@ -1,0 +1,345 @@
+//! What hooks have to say when an iteration failed, when they may not send the agent back again, and when they want a
+//! person.
+
+use super::looping::hooks;
+use super::script::{Script, check_with};
+use crate::debt::{HookClass, OnFailure};
+use crate::decide::Rules;
+use crate::event::EventType;
+use crate::session::Wanted;
+
+#[test]
+fn what_hooks_say_about_a_failure_is_sent_at_once_and_the_answer_is_not_judged() {
+    check_with(
+        hooks(&["check", "mourn", "note"]),
+        "session a max=2
+         --
+         turn-failed a.1
+         hook mourn tells=look-here
+         crash
+         turn-done a.1 says=complete
+         turn-done a.2 says=complete
+         hook check
+         hook note",
+        "system iteration_failed
+         system hook_started mourn 1 by w1
+         system hook_finished mourn Success
+         system feedback_queued look-here from mourn
+         system turn_started a.1 to recover look-here
+         system feedback_delivered look-here
+         system delivery_finished
+         system iteration_started a.2
+         system turn_started a.2 to work
+         system turn_finished
+         system promise_detected Complete
+         system hook_started check 1 by w1
+         system hook_finished check Success
+         system gate_decided Pass: Completed
+         system iteration_completed
+         system hook_started note 1 by w1
+         system hook_finished note Success
+         system session_ended Completed",
+    );
+}
+
+#[test]
+fn every_hook_of_a_failure_is_heard_first() {
+    let mut rules = hooks(&["ready", "mourn"]);
+    let failed = rules.effects.as_mut().unwrap().hooks.get_mut(&EventType::IterationFailed).unwrap();
+    failed.push(failed[0].clone());
+    failed[1].hook.hook = "weep".to_owned();
+    check_with(
+        rules,
+        "session a
+         hook ready tells=one
+         --
+         turn-failed a.1
+         hook mourn tells=two
+         hook weep tells=three
+         turn-done a.1",
+        "system iteration_failed
+         system hook_started mourn 1 by w1
+         system hook_finished mourn Success
+         system feedback_queued two from mourn
+         system hook_started weep 1 by w1
+         system hook_finished weep Success
+         system feedback_queued three from weep
+         system turn_started a.1 to recover one? two three
+         system feedback_delivered one two three
+         system delivery_finished
+         system iteration_started a.2",
+    );
+}
+
+#[test]
+fn there_is_no_recovery_where_hooks_have_nothing_to_say() {
+    check_with(
+        hooks(&["ready", "mourn"]),
+        "session a
+         hook ready tells=one
+         --
+         turn-failed a.1
+         hook mourn out=failure
+         hook ready",
+        "system iteration_failed
+         system hook_started mourn 1 by w1
+         system hook_finished mourn Failure
+         system iteration_started a.2
+         system hook_started ready 1 by w1
+         system hook_finished ready Success
+         system turn_started a.2 to work one?",
+    );
+}
+
+#[test]
+fn after_the_last_failure_that_is_allowed_there_is_none() {
+    check_with(
+        hooks(&["mourn"]),
+        "session a failures=1
+         --
+         turn-failed a.1
+         hook mourn tells=too-late",
+        "system iteration_failed
+         system hook_started mourn 1 by w1
+         system hook_finished mourn Success
+         system feedback_queued too-late from mourn
+         system session_ended Error, 1 iterations failed in a row",
+    );
+    // Recoveries neither count nor undo what counts.
+    let mut project = Script::after(hooks(&["mourn"]), "session a failures=2\nturn-failed a.1\nhook mourn tells=one");
+    project.run("turn-done a.1\nturn-failed a.2");
+    let ended = project.run("hook mourn tells=two").pop();
+    assert_eq!(ended.as_deref(), Some("system session_ended Error, 2 iterations failed in a row"));
+}
+
+#[test]
+fn a_recovery_that_does_not_finish_gives_back_what_it_carried() {
+    let begin = "session a\nturn-failed a.1\nhook mourn tells=look-here\n--\n";
+    for (line, over) in [("turn-interrupted a.1", "interrupted"), ("turn-failed a.1 no network", "failed")] {
+        check_with(
+            hooks(&["mourn"]),
+            &format!("{begin}{line}\ncrash\nturn-done a.2"),
+            &format!(
+                "system delivery_{over}
+                 system iteration_started a.2
+                 system turn_started a.2 to work look-here?
+                 system feedback_delivered look-here
+                 system turn_finished
+                 system gate_decided Pass: Continue
+                 system iteration_completed
+                 system iteration_started a.3
+                 system turn_started a.3 to work"
+            ),
+        );
+    }
+    let mut project = Script::after(hooks(&["mourn"]), begin);
+    assert_eq!(project.session("a").failures, 1);
+    let answered = project.run("resume a by=w2\nrecover turn by=w2");
+    let expected = [
+        "system session_resumed by w2",
+        "system delivery_interrupted",
+        "system iteration_started a.2",
+        "system turn_started a.2 to work look-here?",
+    ];
+    assert_eq!(answered, expected);
+    let session = project.session("a");
+    assert_eq!((session.failures, session.interrupted), (1, 0), "a recovery is no iteration");
+}
+
+#[test]
+fn stopping_before_and_during_a_recovery() {
+    let stop = |script: &str| Script::after(hooks(&["mourn"]), "session a\nturn-failed a.1").run(script);
+    assert_eq!(
+        stop("stop a"),
+        ["system session_stopping Cancelled", "system hook_finished mourn Skip", "system session_ended Cancelled"],
+    );
+    assert_eq!(
+        stop("begin mourn\nstop a\nfinish mourn tells=look-here\nturn-done a.1"),
+        [
+            "system hook_started mourn 1 by w1",
+            "system session_stopping Cancelled",
+            "system hook_finished mourn Success",
+            "system feedback_queued look-here from mourn",
+            "system turn_started a.1 to listen look-here",
+            "system feedback_delivered look-here",
+            "system delivery_finished",
+            "system session_ended Cancelled",
+        ],
+    );
+    let during = |line: &str| stop(&format!("hook mourn tells=look-here\n--\nstop a\n{line}"));
+    assert_eq!(
+        during("turn-done a.1"),
+        [
+            "system session_stopping Cancelled",
+            "system feedback_delivered look-here",
+            "system delivery_finished",
+            "system session_ended Cancelled",
+        ],
+    );
+    assert_eq!(
+        during("turn-interrupted a.1\nturn-done a.1"),
+        [
+            "system session_stopping Cancelled",
+            "system delivery_interrupted",
+            "system turn_started a.1 to listen look-here?",
+            "system feedback_delivered look-here",
+            "system delivery_finished",
+            "system session_ended Cancelled",
+        ],
+    );
+}
+
+// How often a hook may send the agent back.
+
+/// `check` may do so this often, `lint` as often as the session allows.
+fn at_most(times: u32) -> Rules {
+    let mut rules = hooks(&["check", "lint"]);
+    let gates = rules.effects.as_mut().unwrap().hooks.get_mut(&EventType::TurnFinished).unwrap();
+    gates[0].hook.send_backs = Some(times);
+    rules
+}
+
+/// What the gate decides at the ends of successive turns, of which each is blocked by the hooks named.
+fn decided(rules: Rules, session: &str, blocked_by: &[&str]) -> Vec<String> {
+    let mut project = Script::after(rules, session);
+    let turn = |by: &&str| {
+        let run = project.session("a").iteration;
+        let out = |hook| if by.contains(hook) { "block" } else { "success" };
+        let (check, lint) = (out("check"), out("lint"));
+        let answered = project.run(&format!("turn-done a.{run}\nhook check out={check}\nhook lint out={lint}\ncrash"));
+        let decided =
+            answered.into_iter().find_map(|line| line.strip_prefix("system gate_decided ").map(str::to_owned));
+        decided.unwrap_or_else(|| "nothing".to_owned())
+    };
+    blocked_by.iter().map(turn).collect()
+}
+
+#[test]
+fn a_hook_sends_the_agent_back_as_often_as_it_may() {
+    let escalated =
+        |times: &str| format!("Block: Escalated, stop hooks still block after sending the agent back {times}");
+    let back = |times| format!("Block: send back {times}");
+    assert_eq!(decided(at_most(2), "session a", &["check"; 3]), [back(1), back(2), escalated("2 times")]);
+    assert_eq!(
+        decided(at_most(0), "session a", &["check"]),
+        ["Block: Escalated, stop hooks block, and may not send the agent back"]
+    );
+    assert_eq!(decided(at_most(9), "session a retries=1", &["check"; 2]), [back(1), escalated("once")]);
+    // Each is counted for itself.
+    assert_eq!(
+        decided(at_most(1), "session a", &["lint", "lint", "check", "lint", "check,lint"]),
+        [back(1), back(2), back(3), back(4), escalated("4 times")],
+    );
+    assert_eq!(
+        decided(at_most(1), "session a limit=complete", &["check", "check"]),
+        [back(1), "Block: Completed".to_owned()],
+    );
+}
+
+#[test]
+fn the_next_iteration_counts_anew_and_one_that_takes_up_does_not() {
+    let again = ["check", "", "check"];
+    assert_eq!(
+        decided(at_most(1), "session a", &again),
+        ["Block: send back 1", "Pass: Continue", "Block: send back 1"]
+    );
+    let mut project = Script::after(at_most(1), "session a\nturn-done a.1\nhook check out=block\nhook lint");
+    project.run("turn-interrupted a.1\nturn-done a.2\nhook check out=block");
+    let answered = project.run("hook lint");
+    assert!(answered[2].starts_with("system gate_decided Block: Escalated"), "{answered:?}");
+}
+
+// What a hook may say.
+
+#[test]
+fn continue_and_escalate() {
+    let judged = |check: &str, lint: &str| {
+        let script =
+            format!("session a\nturn-done a.1 says=complete\nhook check out={check}\n--\nhook lint out={lint}");
+        Script::new(hooks(&["check", "lint"])).run(&script)[2].replace("system gate_decided ", "")
+    };
+    let person = "Escalate: Escalated, a stop hook asks for a person";
+    assert_eq!(judged("continue", "success"), "Continue: Continue");
+    assert_eq!(judged("failure", "continue"), "Continue: Continue");
+    assert_eq!(judged("continue", "block"), "Block: send back 1");
+    assert_eq!(judged("escalate", "block"), person);
+    assert_eq!(judged("success", "escalate"), person);
+    // Where failures are let go the work is still not done if a hook says so.
+    let lax = "session a strict=false\nturn-done a.1 says=complete\n--\nhook check out=continue";
+    assert_eq!(Script::new(hooks(&["check"])).run(lax)[2], "system gate_decided Continue: Continue");
+}
+
+/// The hook of a point that judges no turn, which says what counts when it fails.
+fn off_the_gates(hook: &str, on_failure: OnFailure) -> Rules {
+    let mut rules = hooks(&[hook]);
+    for planned in rules.effects.as_mut().unwrap().hooks.values_mut().flatten() {
+        assert_ne!(planned.hook.class, HookClass::Gate);
+        planned.hook.on_failure = on_failure;
+    }
+    rules
+}
+
+#[test]
+fn a_hook_that_judges_no_turn_may_ask_for_a_person() {
+    check_with(
+        off_the_gates("ready", OnFailure::Escalate),
+        "session a
+         --
+         hook ready out=failure message=no-disk",
+        "system hook_started ready 1 by w1
+         system hook_finished ready Failure
+         system session_stopping Escalated, `ready` asks for a person: no-disk
+         system iteration_interrupted a.1
+         system session_ended Escalated, `ready` asks for a person: no-disk",
+    );
+    check_with(
+        off_the_gates("greet", OnFailure::Ignore),
+        "session a
+         --
+         hook greet out=escalate tells=hello
+         turn-done a.0",
+        "system hook_started greet 1 by w1
+         system hook_finished greet Escalate
+         system feedback_queued hello from greet
+         system session_stopping Escalated, `greet` asks for a person
+         system turn_started a.0 to listen hello
+         system feedback_delivered hello
+         system delivery_finished
+         system session_ended Escalated, `greet` asks for a person",
+    );
+    for out in ["failure", "timed_out", "escalate", "cancelled"] {
+        let mut project = Script::after(off_the_gates("ready", OnFailure::Escalate), "session a");
+        project.run(&format!("hook ready out={out}"));
+        assert!(project.session("a").ended().is_some(), "{out}");
+    }
+    let mut project = Script::after(off_the_gates("ready", OnFailure::Escalate), "session a\nbegin ready");
+    project.run("resume a by=w2\nrecover ready by=w2");
+    assert!(project.session("a").ended().is_some(), "an interrupted hook has failed as well");
+}
+
+#[test]
+fn after_the_end_nobody_is_asked_for() {
+    let mut project =
+        Script::after(off_the_gates("bye", OnFailure::Escalate), "session a\nstop a\nturn-interrupted a.1");
+    assert_eq!(project.run("hook bye out=failure").len(), 2);
+    assert_eq!(project.session("a").wanted(), Wanted::Nothing);
+    let mut project = Script::after(off_the_gates("ready", OnFailure::Escalate), "session a\nbegin ready\nstop a");
+    assert_eq!(
+        project.run("finish ready out=failure"),
+        ["system hook_finished ready Failure", "system iteration_interrupted a.1", "system session_ended Cancelled"],
+        "somebody has asked for the end already",
+    );
+}
+
+#[test]
+fn to_block_off_the_gates_is_an_ordinary_failure() {
+    for (out, on_failure) in
+        [("block", OnFailure::Ignore), ("failure", OnFailure::Block), ("continue", OnFailure::Ignore)]
+    {
+        let mut project = Script::after(off_the_gates("ready", on_failure), "session a");
+        let answered = project.run(&format!("hook ready out={out} tells=stop"));
+        assert_eq!(answered[2..], ["system feedback_queued stop from ready", "system turn_started a.1 to work stop"]);
+        let answered = project.run("turn-done a.1 says=complete");
+        assert!(answered.contains(&"system gate_decided Pass: Completed".to_owned()), "{answered:?}");
+    }
+}

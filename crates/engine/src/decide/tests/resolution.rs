@@ -1,0 +1,161 @@
+//! Whose hooks run: the project's, those of a type of tasks instead, those of the agent besides; none that nobody trusts.
+
+use super::script::{CONFIG, Script, check_with, default_rules};
+use crate::debt::{HookClass, OnFailure, OwedHook};
+use crate::decide::{Effects, Planned, PlannedFor, Rules, Trusted};
+use crate::event::EventType;
+
+/// A hook called `name` at a point, for those whom it is for.
+fn planned(name: &str, point: &str, whose: PlannedFor) -> Planned {
+    let (hook, point, class) = (name.to_owned(), point.to_owned(), HookClass::Other);
+    Planned { hook: OwedHook { hook, point, class, on_failure: OnFailure::Ignore, send_backs: None }, whose }
+}
+
+fn bugs() -> PlannedFor {
+    PlannedFor::TasksOf("bug".parse().unwrap())
+}
+
+/// Tasks of type `bug` have their own hooks at `task_created`, none at `task_ready`; `claude` brings hooks along.
+///
+/// Two points come with the start of a task. The lists are in order of priority, as the configuration gives them.
+fn rules(trust: Trusted) -> Rules {
+    use PlannedFor::{Agent, Everybody};
+    let claude = || Agent("claude".to_owned());
+    let hooks = [
+        (
+            EventType::TaskCreated,
+            vec![
+                planned("theirs-early", "task_created", bugs()),
+                planned("ours", "task_created", Everybody),
+                planned("theirs-late", "task_created", bugs()),
+            ],
+        ),
+        (EventType::TaskReady, vec![planned("ours-ready", "task_ready", Everybody)]),
+        (
+            EventType::TaskStarted,
+            vec![
+                planned("start", "task_started", Everybody),
+                planned("theirs-begin", "on_begin", bugs()),
+                planned("begin", "on_begin", Everybody),
+            ],
+        ),
+        (
+            EventType::SessionStarted,
+            vec![planned("agent-first", "session_start", claude()), planned("greet", "session_start", Everybody)],
+        ),
+        (
+            EventType::IterationStarted,
+            vec![
+                planned("first", "pre_iteration", Everybody),
+                planned("bug-iteration", "pre_iteration", bugs()),
+                planned("agent-iteration", "pre_iteration", claude()),
+                planned("last", "pre_iteration", Everybody),
+            ],
+        ),
+    ];
+    let effects = Effects {
+        trust,
+        hooks: hooks.into_iter().collect(),
+        overrides: ["task_created", "task_ready", "on_begin"]
+            .map(|point| ("bug".parse().unwrap(), point.to_owned()))
+            .into_iter()
+            .collect(),
+        ..Effects::of(CONFIG, "w1".parse().unwrap(), [])
+    };
+    Rules { effects: Some(effects), ..default_rules() }
+}
+
+/// The hooks that the last line of a script makes owed, in the order in which they run.
+#[track_caller]
+fn check(script: &str, expected: &[&str]) {
+    let (before, last) = script.trim().rsplit_once('\n').unwrap_or(("", script));
+    let mut project = Script::after(rules(Trusted::Yes), before);
+    let from = project.log.len();
+    project.run(last);
+    let owes = project.log[from..].iter().filter_map(|record| record.envelope.metadata.owes.as_ref());
+    let names: Vec<&str> = owes.flat_map(|owes| &owes.hooks).map(|hook| hook.hook.as_str()).collect();
+    assert_eq!(names, expected, "{script}");
+    project.crash();
+}
+
+#[test]
+fn a_type_of_tasks_has_its_own_hooks_where_it_says_so() {
+    check("add one", &["ours", "ours-ready"]);
+    check("add one type=feature", &["ours", "ours-ready"]);
+    // An empty list means none.
+    check("add one type=bug", &["theirs-early", "theirs-late"]);
+    // Other points of the same event keep the project's.
+    check("add one\nstart T1", &["start", "begin"]);
+    check("add one type=bug\nstart T1", &["start", "theirs-begin"]);
+    // Where it overrides nothing its hooks come besides.
+    check("add one type=bug\nsession a task=T1", &["greet"]);
+}
+
+#[test]
+fn an_agent_brings_its_hooks_along() {
+    check("session a agent=claude", &["agent-first", "greet"]);
+    check("session a agent=other", &["greet"]);
+    let iteration = |session: &str, greeting: &str| format!("add one type=bug\n{session}\n{greeting}");
+    let both = "hook agent-first\nhook greet";
+    check(&iteration("session a agent=claude", both), &["first", "agent-iteration", "last"]);
+    check(&iteration("session a agent=claude task=T1", both), &["first", "bug-iteration", "agent-iteration", "last"]);
+    check(&iteration("session a agent=other task=T1", "hook greet"), &["first", "bug-iteration", "last"]);
+}
+
+#[test]
+fn they_run_in_the_order_of_the_plan_whoever_they_are_of() {
+    let script = "add one type=bug\nsession a task=T1 agent=claude\nhook agent-first\nhook greet";
+    let project = Script::after(rules(Trusted::Yes), script);
+    let waits: Vec<u32> = project.session("a").owed.iter().map(|debt| debt.index).collect();
+    assert_eq!(waits, [0, 1, 2, 3]);
+}
+
+#[test]
+fn a_command_that_would_lead_to_untrusted_hooks_is_refused_whole() {
+    let refused = |hooks: &str| format!("! nobody has trusted this project's hooks yet, and this would run {hooks}");
+    let mut project = Script::new(rules(Trusted::No));
+    let nothing = project.memory.clone();
+    assert_eq!(project.run("add one"), [refused("ours")]);
+    assert_eq!(project.run("add one type=bug"), [refused("theirs-early and theirs-late")]);
+    assert_eq!(project.run("session a agent=claude"), [refused("agent-first and greet")]);
+    assert_eq!((project.memory, project.log), (nothing, vec![]));
+}
+
+#[test]
+fn a_command_that_leads_to_none_works_without_trust() {
+    let mut rules = rules(Trusted::No);
+    let hooks = &mut rules.effects.as_mut().unwrap().hooks;
+    hooks.retain(|event, _| *event == EventType::TaskCompleted || *event == EventType::TaskStarted);
+    hooks.insert(EventType::TaskReady, vec![planned("ready", "task_ready", PlannedFor::Everybody)]);
+    check_with(
+        rules,
+        "add one type=bug
+         relabel T1 labels=x
+         block T1
+         add two after=T1 type=bug
+         add three
+         start T1",
+        "T1 task_created
+         T1 task_ready
+         T1 task_updated
+         T1 task_blocked because
+         T2 task_created
+         T2 dependency_added depends_on T1
+         ! nobody has trusted this project's hooks yet, and this would run ready
+         ! cannot start T1: it is blocked, and that is possible only from ready or needs_continuation",
+    );
+}
+
+/// What pure hooks lead to is part of the command: nothing of it may stay.
+#[test]
+fn what_pure_hooks_would_lead_to_counts_as_well() {
+    let mut rules = rules(Trusted::No);
+    let hooks = &mut rules.effects.as_mut().unwrap().hooks;
+    hooks.clear();
+    hooks.insert(EventType::DependencySatisfied, vec![planned("tell", "dependency_satisfied", PlannedFor::Everybody)]);
+    let mut project = Script::after(rules, "add one\nadd two after=T1");
+    let before = project.memory.clone();
+    let refused = "! nobody has trusted this project's hooks yet, and this would run tell";
+    assert_eq!(project.run("complete T1"), [refused]);
+    assert_eq!(project.memory, before);
+}
