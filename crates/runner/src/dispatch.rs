@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use windlass_engine::{
-    Authority, Command, ConfigDigest, Debt, DebtId, Effect, HookOutcome, Origin, OwnerName, Record, Rules, Seq, Session, View,
+    Authority, Command, ConfigDigest, Debt, DebtId, Effect, HookOutcome, Origin, OwnerName, Record, Rules, Seq,
+    Session, View,
 };
 use windlass_hooks::{Hook, Mask};
 use windlass_process::{Control, Environment, Finished, Launcher, NotStarted, Roster, Spec, Stream, Supervisor, run};
@@ -101,11 +102,7 @@ impl<'a> Dispatch<'a> {
 
     /// Takes over the hooks of a configuration that dead owners have left, but for those that a session waits for: whoever
     /// goes on with the session takes those. Answers how many there were.
-    pub fn take_over(
-        &mut self,
-        config: ConfigDigest,
-        is_dead: impl Fn(&OwnerName) -> bool,
-    ) -> Result<usize, RunError> {
+    pub fn take_over(&mut self, config: ConfigDigest, is_dead: impl Fn(&OwnerName) -> bool) -> Result<usize, RunError> {
         let mut taken = 0;
         let left = |debt: &Debt| debt.config == config && is_dead(&debt.owner);
         while let Some(debt) = self.next(|dispatch, debt| left(debt) && dispatch.is_free(debt))? {

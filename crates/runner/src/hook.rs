@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_engine::{
-    Command, Debt, DebtId, Effect, Event, HookClass, HookOutcome, HookReport, OwedHook, Phase, Promise, Record, Session,
-    Situation, Task, View,
+    Command, Debt, DebtId, Effect, Event, HookClass, HookOutcome, HookReport, OwedHook, Phase, Promise, Record,
+    Session, Situation, Task, View,
 };
 use windlass_hooks::{Call, Hook, Kind, Papers, Role, Script, answer};
 use windlass_process::Finished;
@@ -74,7 +74,6 @@ impl Running<'_> {
             _ => Role::Observer,
         }
     }
-
 }
 
 impl Dispatch<'_> {
@@ -181,7 +180,8 @@ impl Dispatch<'_> {
         let Some(recorded) = recorded.filter(|_| running.role().is_gate()) else { return Ok(None) };
         let before = self.store.snapshot()?.config(recorded)?.unwrap_or_default();
         let changed = difference(&before, &self.settings.protected.look(&self.settings.directory));
-        Ok(changed.map(|files| format!("protected files have changed under this session, and a person has to look: {files}")))
+        Ok(changed
+            .map(|files| format!("protected files have changed under this session, and a person has to look: {files}")))
     }
 
     fn masked(&self, mut report: HookReport) -> HookReport {

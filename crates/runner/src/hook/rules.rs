@@ -28,7 +28,8 @@ impl Dispatch<'_> {
     /// What rules see: what every hook sees, and what the agent did.
     fn agent_context(&mut self, running: &Running<'_>) -> Result<Value, RunError> {
         let mut values = running.values.clone();
-        let promises = running.scene.promise.map(|promise| json!({"type": promise, "detected": true, "content": promise}));
+        let promises =
+            running.scene.promise.map(|promise| json!({"type": promise, "detected": true, "content": promise}));
         let more = json!({
             "executionPhase": null,
             "filesModified": self.modified_files(running)?,

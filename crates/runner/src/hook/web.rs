@@ -22,7 +22,9 @@ impl Dispatch<'_> {
             Err(why) => return Ok(never(why)),
         };
         let began = Instant::now();
-        let Some(sent) = self.sent(running, request) else { return Ok(HookReport::from(HookOutcome::Cancelled).into()) };
+        let Some(sent) = self.sent(running, request) else {
+            return Ok(HookReport::from(HookOutcome::Cancelled).into());
+        };
         let took = began.elapsed();
         Ok(match sent {
             Ended::Ok(body) => {
@@ -31,9 +33,10 @@ impl Dispatch<'_> {
                 let ran = Ok(Finished { exit: Exit::Code(0), stdout, stderr, leaky: false, took });
                 answer(running.hook, running.role(), &ran, &running.values).into()
             }
-            Ended::Again { why, after } => {
-                Attempt { again: Some(after.unwrap_or_default()), report: HookReport { took: Some(took), ..failed(why) } }
-            }
+            Ended::Again { why, after } => Attempt {
+                again: Some(after.unwrap_or_default()),
+                report: HookReport { took: Some(took), ..failed(why) },
+            },
             Ended::Failed { why } => Attempt { again: None, report: HookReport { took: Some(took), ..failed(why) } },
         })
     }

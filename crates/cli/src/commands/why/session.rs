@@ -43,6 +43,7 @@ pub fn run(opened: &Opened, name: &SessionName, out: &mut Output) -> Done {
             continue;
         }
         if place == shown && shown > 1 {
+            out.line("")?;
             detail(0, Tone::Faint, &format!("{} earlier iterations; --json shows them", shown - 1), out)?;
         }
         show_part(&answer, part, &records, out)?;
