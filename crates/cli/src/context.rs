@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use windlass_engine::{Authority, Command, EventType, Origin, Record, Registry, Rules, RunId, Task, TaskId, View};
+use windlass_engine::{
+    Authority, Command, EventType, Origin, Record, Registry, Rules, RunId, Session, SessionName, Task, TaskId, View,
+};
 use windlass_store::{Lifetime, Sqlite, Store};
 
 use crate::config::Config;
@@ -65,6 +67,17 @@ impl Opened {
         let snapshot = self.store.snapshot().map_err(remedy::store)?;
         let task = snapshot.task(id).map_err(remedy::view)?;
         task.ok_or_else(|| remedy::refusal(&windlass_engine::Refusal::UnknownTask(id)))
+    }
+
+    pub fn session(&self, name: &SessionName) -> Result<Session, Failure> {
+        let snapshot = self.store.snapshot().map_err(remedy::store)?;
+        match snapshot.session(name).map_err(remedy::view)? {
+            Some(session) => Ok(session),
+            None => {
+                let failure = Failure::new(Code::NotFound, format!("there is no session `{name}`"));
+                Err(failure.hint(remedy::sessions(name.as_str(), &snapshot.sessions().map_err(remedy::store)?)))
+            }
+        }
     }
 }
 

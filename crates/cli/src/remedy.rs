@@ -1,8 +1,9 @@
 //! What a person can do about an error of the engine or of the store.
 
-use windlass_engine::{Refusal, ViewError};
+use windlass_engine::{Refusal, Session, ViewError};
 use windlass_store::{ExecuteError, StoreError};
 
+use crate::config;
 use crate::failure::{Code, Failure};
 
 pub fn execute(error: ExecuteError) -> Failure {
@@ -52,6 +53,25 @@ pub fn refusal(refusal: &Refusal) -> Failure {
         Refusal::IllegalSession { .. } => failure.hint("`windlass status` shows the sessions and who runs them"),
         Refusal::Apply(_) => failure.hint("this is a defect of Windlass; nothing was changed"),
         _ => failure,
+    }
+}
+
+/// So many sessions are named to somebody who named none of them.
+const NAMED: usize = 5;
+
+/// Which sessions somebody may have meant.
+pub fn sessions(name: &str, known: &[Session]) -> String {
+    let names: Vec<&str> = known.iter().map(|session| session.name.as_str()).collect();
+    if let Some(near) = config::nearest(name, &names) {
+        return format!("did you mean `{near}`?");
+    }
+    let mut latest: Vec<&Session> = known.iter().collect();
+    latest.sort_by_key(|session| std::cmp::Reverse(session.version));
+    let latest: Vec<&str> = latest.into_iter().take(NAMED).map(|session| session.name.as_str()).collect();
+    match latest.as_slice() {
+        [] => "there are no sessions yet; `windlass run GOAL` starts one".to_owned(),
+        [only] => format!("the only session is {only}"),
+        several => format!("the latest sessions are {}", several.join(", ")),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use jiff::Unit;
 use windlass_engine::{
-    Decision, Ending, Event, Next, Node, Promise, Purpose, Record, RunId, State, Task, TaskId, Timestamp,
+    Decision, Ending, Event, HookOutcome, Next, Node, Promise, Purpose, Record, RunId, State, Task, TaskId, Timestamp,
 };
 
 use crate::environment;
@@ -110,6 +110,16 @@ pub fn moment(at: Timestamp) -> String {
     moment.to_zoned(environment::time_zone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
+/// The same as far as there is room: a narrow terminal has none for the year, a narrower one none for the day.
+pub fn short_moment(at: Timestamp, out: &Output) -> String {
+    let at = moment(at);
+    match out.columns() {
+        Some(..80) => at[11..].to_owned(),
+        Some(80..100) => at[5..].to_owned(),
+        _ => at,
+    }
+}
+
 /// How long ago, or how long until, in one word.
 pub fn span(from: Timestamp, to: Timestamp) -> String {
     let seconds = jiff::Span::new().milliseconds(to.millis().saturating_sub(from.millis()).max(0)).total(Unit::Second);
@@ -118,6 +128,42 @@ pub fn span(from: Timestamp, to: Timestamp) -> String {
         s if s < 3600.0 => format!("{:.0} min", s / 60.0),
         s if s < 86400.0 => format!("{:.1} h", s / 3600.0),
         s => format!("{:.1} days", s / 86400.0),
+    }
+}
+
+/// How long something took, in one word.
+pub fn millis(millis: u64) -> String {
+    match millis {
+        0..1000 => format!("{millis} ms"),
+        1000..60_000 => format!("{}.{} s", millis / 1000, millis % 1000 / 100),
+        60_000..3_600_000 => format!("{} min", millis / 60_000),
+        _ => format!("{} h", millis / 3_600_000),
+    }
+}
+
+/// How a run of a hook ended, in words.
+pub fn outcome(outcome: HookOutcome) -> (Tone, &'static str) {
+    match outcome {
+        HookOutcome::Success => (Tone::Good, "ok"),
+        HookOutcome::Skip => (Tone::Faint, "skipped"),
+        HookOutcome::Block => (Tone::Warning, "blocks"),
+        HookOutcome::Continue => (Tone::Warning, "wants another iteration"),
+        HookOutcome::Escalate => (Tone::Warning, "asks for a person"),
+        HookOutcome::Failure => (Tone::Bad, "failed"),
+        HookOutcome::TimedOut => (Tone::Bad, "timed out"),
+        HookOutcome::Cancelled => (Tone::Faint, "cancelled"),
+        HookOutcome::Interrupted => (Tone::Warning, "was interrupted"),
+    }
+}
+
+/// How a session ended, in words.
+pub fn ending_word(ending: Ending) -> (Tone, &'static str) {
+    match ending {
+        Ending::Completed => (Tone::Good, "complete"),
+        Ending::Limit => (Tone::Warning, "ended"),
+        Ending::Escalated => (Tone::Warning, "a person is needed"),
+        Ending::Cancelled => (Tone::Warning, "cancelled"),
+        Ending::Error => (Tone::Bad, "failed"),
     }
 }
 
@@ -211,6 +257,12 @@ fn first_line(output: &str) -> String {
     output.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
 }
 
+/// The last line of an answer, unless it only says how it went: that is told by itself.
+pub fn last_words(output: &str) -> Option<&str> {
+    let mut lines = output.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.rfind(|line| !line.to_ascii_lowercase().starts_with("<promise>"))
+}
+
 /// One event as one line.
 pub fn event(record: &Record, out: &mut Output) -> Done {
     let node = match record.envelope.node {
@@ -219,20 +271,14 @@ pub fn event(record: &Record, out: &mut Output) -> Done {
     };
     let depth = usize::from(record.envelope.metadata.depth);
     let kind = format!("{}{}", "  ".repeat(depth.min(4)), record.kind());
-    // A narrow terminal has no room for the year, a narrower one for the day.
-    let at = moment(record.envelope.timestamp);
-    let at = match out.columns() {
-        Some(..80) => &at[11..],
-        Some(80..100) => &at[5..],
-        _ => &at,
-    };
+    let at = short_moment(record.envelope.timestamp, out);
     let used = 6 + 2 + at.len() + 2 + 6 + 1 + text::width(&kind).max(24) + 2;
     let room = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(used));
     let said = text::fit(&summary(record), room);
     let line = format!(
         "{}  {}  {} {}  {said}",
         out.paint(Tone::Faint, format_args!("{:>6}", record.seq.0)),
-        out.paint(Tone::Faint, at),
+        out.paint(Tone::Faint, &at),
         out.paint(Tone::Strong, text::pad(&node, 6)),
         out.paint(Tone::Name, text::pad(&kind, 24)),
     );

@@ -6,6 +6,7 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::fmt::Debug;
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -37,6 +38,23 @@ pub fn count(text: &str) -> Result<usize, String> {
 pub fn number(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|number| i64::try_from(*number).is_ok());
     number.ok_or_else(|| format!("expected a whole number from 0 to {}", i64::MAX))
+}
+
+/// How long back: `90s`, `30m`, `24h`, `7d`, `2w`.
+pub fn span(text: &str) -> Result<Duration, String> {
+    let expected = || "expected a length of time such as `30m`, `24h`, `7d`".to_owned();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(expected)?;
+    let (number, unit) = text.split_at(digits);
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 24 * 3600,
+        "w" => 7 * 24 * 3600,
+        _ => return Err(expected()),
+    };
+    let number: u64 = number.parse().map_err(|_| expected())?;
+    Ok(Duration::from_secs(number.saturating_mul(seconds)))
 }
 
 /// One of these names.

@@ -2,12 +2,12 @@
 //!
 //! Each document gets an empty directory; its examples run in it one after the other. A line that begins with `$ ` is
 //! run by a shell, `> ` continues it, and the lines below are what it prints, on either stream. A line `...` stands for
-//! any lines, and at the end of a line for its rest. Times may be any, and the directory is called `/home/ann/shop`.
+//! any lines, and at the end of a line for its rest. Times and durations may be any, and the directory is called `/home/ann/shop`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::{WINDLASS, World, filter};
+use crate::support::{WINDLASS, World, filter, timeless};
 
 const DIRECTORY: &str = "/home/ann/shop";
 
@@ -35,7 +35,7 @@ fn examples(text: &str) -> Vec<Example> {
             }
             line => {
                 let last = examples.last_mut().expect("output comes from a command");
-                last.output.push(filter(line, Path::new("\0")));
+                last.output.push(timeless(&filter(line, Path::new("\0"))));
             }
         }
     }
@@ -69,7 +69,7 @@ fn check(document: &Path) -> Vec<String> {
     let mut wrong = Vec::new();
     for example in examples(&fs::read_to_string(document).unwrap()) {
         let ran = world.finish(world.program("sh").args(["-c", &format!("exec 2>&1\n{}", example.command)]));
-        let printed = filter(&ran.stdout, &world.directory).replace("$WORK", DIRECTORY);
+        let printed = timeless(&filter(&ran.stdout, &world.directory)).replace("$WORK", DIRECTORY);
         let printed: Vec<_> = printed.trim_end().lines().map(str::trim_end).collect();
         if !matches(&example.output, &printed) {
             let Example { line, command, .. } = example;

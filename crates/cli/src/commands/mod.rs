@@ -6,11 +6,13 @@ mod config;
 mod demo;
 mod doctor;
 mod events;
+mod hooks;
 mod init;
 mod run;
 mod status;
 mod task;
 mod trust;
+mod why;
 
 use clap::Subcommand;
 
@@ -30,11 +32,16 @@ pub enum Command {
     Run(run::Args),
     /// Where things stand
     Status(status::Args),
+    /// Which hook decided what about a task or a session, and on which evidence
+    Why(why::Args),
     /// The tasks and what they wait for
     #[command(subcommand, visible_alias = "tasks")]
     Task(task::Command),
     /// Everything that happened, oldest first
     Events(events::Args),
+    /// What hooks did
+    #[command(subcommand)]
+    Hooks(hooks::Command),
     /// The configuration file
     Config(config::Args),
     /// Say whether this project may run its hooks
@@ -65,8 +72,10 @@ pub fn run_in(context: &Context, command: Command, out: &mut Output) -> Result<u
         Command::Demo(args) => demo::run(args, out),
         Command::Init(args) => init::run(context, args, out),
         Command::Status(args) => status::run(context, args, out),
+        Command::Why(args) => why::run(context, &args, out),
         Command::Task(command) => task::run(context, command, out),
         Command::Events(args) => events::run(context, args, out),
+        Command::Hooks(command) => hooks::run(context, command, out),
         Command::Config(args) => config::run(context, args, out),
         Command::Trust(args) => trust::run(context, args, out),
         Command::Backup(args) => backup::run(context, args, out),

@@ -67,7 +67,8 @@ pub fn suggestion(name: &str, known: &[&str]) -> Option<String> {
     (1..=12).contains(&all.len()).then(|| format!("known here: {}", all.join(", ")))
 }
 
-fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+/// The known name that was probably meant.
+pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     // Nobody means a name by a page of text, and comparing one takes its time.
     if name.len() >= 100 {
         return None;

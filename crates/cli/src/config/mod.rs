@@ -38,7 +38,7 @@ use windlass_engine::Digest;
 pub use self::check::AGENTS;
 pub use self::content::Workflow;
 pub use self::entry::OnFailure;
-pub use self::error::ConfigError;
+pub use self::error::{ConfigError, nearest};
 pub use self::file::{Completion, OnRetryLimit, Roles, Settings};
 pub use self::hooks::{Hook, Kind, Scope};
 pub use self::point::Point;

@@ -242,3 +242,35 @@ fn moment(text: &str) -> Option<(usize, usize)> {
     }
     Some((start, end))
 }
+
+/// Replaces how long things took, and the blanks that align it: `12 ms`, `~1.2 s`.
+pub fn timeless(text: &str) -> String {
+    let is_span = |number: &str, unit: &str| {
+        let number = number.trim_start_matches(['(', '~']);
+        ["ms", "s", "min", "h"].contains(&unit.trim_end_matches(')')) && number.parse::<f64>().is_ok()
+    };
+    let line = |line: &str| {
+        let indent = &line[..line.len() - line.trim_start().len()];
+        let mut cells: Vec<String> = Vec::new();
+        let mut wide = false;
+        for word in line.trim_start().split(' ') {
+            match cells.last_mut() {
+                _ if word.is_empty() => wide = true,
+                Some(last) if !wide && is_span(last.rsplit(' ').next().unwrap_or_default(), word) => {
+                    let kept = last.rfind(' ').map_or("", |place| &last[..=place]);
+                    let (open, close) = if word.ends_with(')') { ("(", ")") } else { ("", "") };
+                    *last = format!("{kept}{open}<took>{close}");
+                }
+                Some(last) if !wide => *last = format!("{last} {word}"),
+                _ => {
+                    cells.push(word.to_owned());
+                    wide = false;
+                }
+            }
+        }
+        format!("{indent}{}", cells.join("  "))
+    };
+    let timed = |line: &str| line.split(' ').zip(line.split(' ').skip(1)).any(|(one, two)| is_span(one, two));
+    let lines: Vec<String> = text.lines().map(|each| if timed(each) { line(each) } else { each.to_owned() }).collect();
+    lines.join("\n")
+}

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use windlass_engine::{Decision, Ending, Event, HookOutcome, Promise, Purpose, Record, payload};
+use windlass_engine::{Decision, Event, HookOutcome, Promise, Purpose, Record, payload};
 use windlass_hooks::clean;
 use windlass_runner::Told;
 
 use crate::output::{Done, Output, Stop, Tone};
-use crate::text;
+use crate::{show, text};
 
 /// Shows what happens as it happens.
 pub struct Progress<'o> {
@@ -131,14 +131,10 @@ impl<'o> Progress<'o> {
         }
     }
 
-    /// The last line of an answer, unless it only says how it went: that is told by itself.
     fn said(&mut self, output: &str) -> Done {
-        let mut lines = output.lines().map(str::trim).filter(|line| !line.is_empty()).peekable();
-        if lines.peek().is_none() {
-            return self.detail(Tone::Faint, "the agent said nothing");
-        }
-        match lines.rfind(|line| !line.to_ascii_lowercase().starts_with("<promise>")) {
+        match show::last_words(output) {
             Some(last) => self.detail(Tone::Plain, &format!("agent: {last}")),
+            None if output.trim().is_empty() => self.detail(Tone::Faint, "the agent said nothing"),
             None => Ok(()),
         }
     }
@@ -164,30 +160,16 @@ impl<'o> Progress<'o> {
     }
 
     fn hook(&mut self, finished: &payload::HookFinished) -> Done {
-        let (tone, word) = match finished.outcome {
-            HookOutcome::Success => (Tone::Good, "ok"),
-            HookOutcome::Skip => (Tone::Faint, "skipped"),
-            HookOutcome::Block => (Tone::Warning, "blocks"),
-            HookOutcome::Continue => (Tone::Warning, "wants another iteration"),
-            HookOutcome::Escalate => (Tone::Warning, "asks for a person"),
-            HookOutcome::Failure => (Tone::Bad, "failed"),
-            HookOutcome::TimedOut => (Tone::Bad, ""),
-            HookOutcome::Cancelled => (Tone::Faint, "cancelled"),
-            HookOutcome::Interrupted => (Tone::Warning, "was interrupted"),
-        };
+        let (tone, word) = show::outcome(finished.outcome);
+        // Its message says that already, and after how long.
+        let word = if finished.outcome == HookOutcome::TimedOut { "" } else { word };
         let why = finished.message.as_deref().unwrap_or_default();
         let colon = if word.is_empty() || why.is_empty() { "" } else { ": " };
         self.detail(tone, &format!("{} {word}{colon}{why}", finished.hook))
     }
 
     fn ended(&mut self, record: &Record, ended: &payload::SessionEnded) -> Done {
-        let (tone, word) = match ended.ending {
-            Ending::Completed => (Tone::Good, "complete"),
-            Ending::Limit => (Tone::Warning, "ended"),
-            Ending::Escalated => (Tone::Warning, "a person is needed"),
-            Ending::Cancelled => (Tone::Warning, "cancelled"),
-            Ending::Error => (Tone::Bad, "failed"),
-        };
+        let (tone, word) = show::ending_word(ended.ending);
         let turns = match record.envelope.iteration.unwrap_or(0) {
             1 => "after one iteration".to_owned(),
             many => format!("after {many} iterations"),

@@ -1,0 +1,178 @@
+//! Puts runs of hooks together from the events that tell of them.
+//!
+//! ```text
+//! hook_started 12.0 ──────────────► hook_finished 12.0 ─► feedback_queued      a run: the debt ties them together
+//! hook_started 12.0 ─► (crash) ─► hook_started 12.0, attempt 2 ─► …            two runs, the first interrupted
+//! ```
+//!
+//! The log is read from its end, so that the last runs are known without the first ones.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use windlass_engine::{DebtId, Event, EventType, HookOutcome, Record, Seq, payload};
+use windlass_store::Filter;
+
+use super::runs::{Outcome, Run, Took};
+use crate::context::Opened;
+use crate::failure::Failure;
+use crate::remedy;
+
+/// The events that tell of runs.
+pub const TYPES: [EventType; 5] = [
+    EventType::HookStarted,
+    EventType::HookFinished,
+    EventType::HookError,
+    EventType::ActionError,
+    EventType::FeedbackQueued,
+];
+
+/// Events that are read at a time.
+const PAGE: usize = 512;
+
+/// What the log says about a debt after the place that is looked at.
+enum Later {
+    /// It ended; the run that is to learn of its start, if that run is wanted.
+    Ended(Option<usize>),
+    Begun,
+}
+
+/// Puts runs together from events that come newest first.
+pub struct Collector<'w> {
+    owners: &'w Path,
+    wanted: &'w mut dyn FnMut(&Run) -> Result<bool, Failure>,
+    runs: Vec<Run>,
+    later: BTreeMap<DebtId, Later>,
+    /// Debts of wanted runs whose start has not been seen.
+    sought: BTreeSet<DebtId>,
+    /// What was queued, until the hook is seen that had it queued.
+    queued: Option<(Option<Seq>, payload::FeedbackQueued, Seq)>,
+}
+
+impl<'w> Collector<'w> {
+    fn new(owners: &'w Path, wanted: &'w mut dyn FnMut(&Run) -> Result<bool, Failure>) -> Self {
+        let (runs, later, sought) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
+        Self { owners, wanted, runs, later, sought, queued: None }
+    }
+
+    fn add(&mut self, run: Run) -> Result<Option<usize>, Failure> {
+        if !(self.wanted)(&run)? {
+            return Ok(None);
+        }
+        self.runs.push(run);
+        Ok(Some(self.runs.len() - 1))
+    }
+
+    fn take(&mut self, record: &Record) -> Result<(), Failure> {
+        match &record.envelope.event {
+            Event::FeedbackQueued(queued) => self.queued = Some((record.cause(), queued.clone(), record.seq)),
+            Event::HookFinished(finished) => {
+                let mut run = Run::finished(record, finished);
+                let own = |(cause, queued, _): &(_, payload::FeedbackQueued, _)| {
+                    *cause == run.event && queued.source == finished.hook
+                };
+                run.feedback = self.queued.take().filter(own).map(|(_, queued, seq)| (seq, queued.text));
+                let place = self.add(run)?;
+                self.later.insert(finished.debt, Later::Ended(place));
+                if place.is_some() {
+                    self.sought.insert(finished.debt);
+                }
+            }
+            Event::HookStarted(started) => self.begin(record, started)?,
+            Event::HookError(error) => {
+                let (hook, message) = (Some(error.hook_name.clone()), Some(error.error.clone()));
+                let ended = Some(record.envelope.timestamp);
+                self.add(Run { hook, message, ended, ..Run::new(record, Outcome::Error) })?;
+            }
+            Event::ActionError(error) => {
+                let (action, message) = (Some(error.action_type.clone()), Some(error.error.clone()));
+                let ended = Some(record.envelope.timestamp);
+                self.add(Run { action, message, ended, ..Run::new(record, Outcome::Error) })?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, record: &Record, started: &payload::HookStarted) -> Result<(), Failure> {
+        self.sought.remove(&started.debt);
+        match self.later.insert(started.debt, Later::Begun) {
+            Some(Later::Ended(place)) => {
+                if let Some(run) = place.and_then(|place| self.runs.get_mut(place)) {
+                    run.attempt = started.attempt;
+                    run.started = Some(record.envelope.timestamp);
+                    run.took = run.took.or_else(|| reckoned(run));
+                }
+            }
+            Some(Later::Begun) => {
+                let outcome = Outcome::Ended(HookOutcome::Interrupted);
+                let message = Some("it was begun again".to_owned());
+                self.add(Run { message, ..Run::begun(record, started, outcome) })?;
+            }
+            None => {
+                let alive = windlass_process::is_alive(self.owners, started.owner.as_str());
+                let outcome = if alive { Outcome::Running } else { Outcome::Left };
+                self.add(Run::begun(record, started, outcome))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there are so many runs, and nothing before this position can tell more about them.
+    fn has_enough(&self, most: usize, at: Seq) -> bool {
+        self.runs.len() >= most && self.sought.first().is_none_or(|debt| debt.seq >= at)
+    }
+
+    /// The last runs, oldest first.
+    fn into_runs(mut self, most: usize) -> Vec<Run> {
+        self.runs.truncate(most);
+        self.runs.reverse();
+        self.runs
+    }
+}
+
+/// What the log's moments say about a run that nobody measured. That a dead one was found says nothing about it.
+fn reckoned(run: &Run) -> Option<Took> {
+    if run.outcome == Outcome::Ended(HookOutcome::Interrupted) {
+        return None;
+    }
+    let millis = run.ended?.millis().saturating_sub(run.started?.millis());
+    Some(Took::Reckoned(u64::try_from(millis).unwrap_or(0)))
+}
+
+/// The last runs that are wanted, oldest first.
+pub fn newest(
+    opened: &Opened,
+    filter: Filter,
+    most: usize,
+    wanted: &mut dyn FnMut(&Run) -> Result<bool, Failure>,
+) -> Result<Vec<Run>, Failure> {
+    let owners = opened.project.owners();
+    let mut collector = Collector::new(&owners, wanted);
+    let filter = Filter { types: TYPES.to_vec(), ..filter };
+    // A task's history is walked whole, however much of it is asked for.
+    let size = if filter.task.is_some() { usize::MAX } else { PAGE };
+    let mut before = None;
+    loop {
+        let page = opened.store.read_back(&filter, before, size).map_err(remedy::store)?;
+        for record in &page {
+            if collector.has_enough(most, record.seq) {
+                return Ok(collector.into_runs(most));
+            }
+            collector.take(record)?;
+        }
+        before = page.last().map(|record| record.seq);
+        if page.len() < size {
+            return Ok(collector.into_runs(most));
+        }
+    }
+}
+
+/// All runs that these events tell of, oldest first.
+pub fn among(opened: &Opened, records: &[Record]) -> Result<Vec<Run>, Failure> {
+    let owners = opened.project.owners();
+    let mut all = |_: &Run| Ok(true);
+    let mut collector = Collector::new(&owners, &mut all);
+    records.iter().rev().try_for_each(|record| collector.take(record))?;
+    Ok(collector.into_runs(usize::MAX))
+}

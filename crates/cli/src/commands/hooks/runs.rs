@@ -1,0 +1,293 @@
+//! A run of a hook, as far as the log tells of it, and the event that it ran for.
+//!
+//! Not here: how runs are put together (`collect`), how they are shown (`history`), what they add up to (`metrics`),
+//! what they led to (`why`).
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path};
+use std::str::FromStr;
+
+use serde_json::{Value, json};
+use windlass_engine::{
+    ActionRequest, DebtId, EventType, HookOutcome, Node, Owed, OwedHook, Record, Seq, SessionName, Timestamp, payload,
+};
+use windlass_store::Sqlite;
+
+use crate::failure::Failure;
+use crate::output::Tone;
+use crate::project::DIRECTORY;
+use crate::{remedy, show};
+
+/// How a run ended, or that it has not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Ended(HookOutcome),
+    /// A hook inside a commit failed, or an action was refused: only that is recorded.
+    Error,
+    Running,
+    /// Whoever ran it is dead, and nobody has taken it over yet.
+    Left,
+}
+
+impl Outcome {
+    pub const ALL: [Self; 12] = [
+        Self::Ended(HookOutcome::Success),
+        Self::Ended(HookOutcome::Skip),
+        Self::Ended(HookOutcome::Failure),
+        Self::Ended(HookOutcome::Block),
+        Self::Ended(HookOutcome::Continue),
+        Self::Ended(HookOutcome::Escalate),
+        Self::Ended(HookOutcome::TimedOut),
+        Self::Ended(HookOutcome::Cancelled),
+        Self::Ended(HookOutcome::Interrupted),
+        Self::Error,
+        Self::Running,
+        Self::Left,
+    ];
+
+    /// As a program reads it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ended(HookOutcome::Success) => "success",
+            Self::Ended(HookOutcome::Skip) => "skip",
+            Self::Ended(HookOutcome::Failure) => "failure",
+            Self::Ended(HookOutcome::Block) => "block",
+            Self::Ended(HookOutcome::Continue) => "continue",
+            Self::Ended(HookOutcome::Escalate) => "escalate",
+            Self::Ended(HookOutcome::TimedOut) => "timed_out",
+            Self::Ended(HookOutcome::Cancelled) => "cancelled",
+            Self::Ended(HookOutcome::Interrupted) => "interrupted",
+            Self::Error => "error",
+            Self::Running => "running",
+            Self::Left => "left",
+        }
+    }
+
+    /// As a person reads it.
+    pub fn words(self) -> (Tone, &'static str) {
+        match self {
+            Self::Ended(outcome) => show::outcome(outcome),
+            Self::Error => (Tone::Bad, "error"),
+            Self::Running => (Tone::Name, "is running"),
+            Self::Left => (Tone::Warning, "was left"),
+        }
+    }
+}
+
+impl FromStr for Outcome {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|outcome| outcome.name() == text).ok_or_else(|| format!("no outcome `{text}`"))
+    }
+}
+
+/// How long a run took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Took {
+    /// As whoever ran it measured.
+    Measured(u64),
+    /// By the moments of its events: with everything around it.
+    Reckoned(u64),
+}
+
+impl Took {
+    pub fn millis(self) -> u64 {
+        match self {
+            Self::Measured(millis) | Self::Reckoned(millis) => millis,
+        }
+    }
+
+    pub fn words(self) -> String {
+        match self {
+            Self::Measured(millis) => show::millis(millis),
+            Self::Reckoned(millis) => format!("~{}", show::millis(millis)),
+        }
+    }
+}
+
+/// One run of a hook, or one error in the place of one.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// Its last word in the log.
+    pub at: Seq,
+    /// The hook; nobody's where an action was refused.
+    pub hook: Option<String>,
+    /// The action that was refused.
+    pub action: Option<String>,
+    pub debt: Option<DebtId>,
+    /// The event that it ran for.
+    pub event: Option<Seq>,
+    pub node: Node,
+    pub session: Option<SessionName>,
+    pub iteration: Option<u32>,
+    pub attempt: u32,
+    pub started: Option<Timestamp>,
+    pub ended: Option<Timestamp>,
+    pub outcome: Outcome,
+    pub message: Option<String>,
+    pub took: Option<Took>,
+    pub record: Option<String>,
+    pub actions: Vec<ActionRequest>,
+    /// What it had to say to the agent, and the event that queued that.
+    pub feedback: Option<(Seq, String)>,
+}
+
+impl Run {
+    pub(super) fn new(record: &Record, outcome: Outcome) -> Self {
+        let envelope = &record.envelope;
+        Self {
+            at: record.seq,
+            hook: None,
+            action: None,
+            debt: None,
+            event: record.cause(),
+            node: envelope.node,
+            session: envelope.session.clone(),
+            iteration: envelope.iteration,
+            attempt: 0,
+            started: None,
+            ended: None,
+            outcome,
+            message: None,
+            took: None,
+            record: None,
+            actions: Vec::new(),
+            feedback: None,
+        }
+    }
+
+    pub(super) fn finished(record: &Record, finished: &payload::HookFinished) -> Self {
+        let payload::HookFinished { debt, hook, outcome, message, duration_ms, record: file, actions } = finished;
+        Self {
+            hook: Some(hook.clone()),
+            debt: Some(*debt),
+            event: Some(debt.seq),
+            ended: Some(record.envelope.timestamp),
+            message: message.clone(),
+            took: duration_ms.map(Took::Measured),
+            record: file.clone(),
+            actions: actions.clone(),
+            ..Self::new(record, Outcome::Ended(*outcome))
+        }
+    }
+
+    pub(super) fn begun(record: &Record, started: &payload::HookStarted, outcome: Outcome) -> Self {
+        Self {
+            hook: Some(started.hook.clone()),
+            debt: Some(started.debt),
+            event: Some(started.debt.seq),
+            attempt: started.attempt,
+            started: Some(record.envelope.timestamp),
+            ..Self::new(record, outcome)
+        }
+    }
+
+    /// Whether it was ever begun. A hook that nobody waited for any more was not, and an error tells of no run.
+    pub fn has_run(&self) -> bool {
+        self.attempt > 0
+    }
+
+    pub fn when(&self) -> Option<Timestamp> {
+        self.started.or(self.ended)
+    }
+
+    /// What it is called.
+    pub fn title(&self) -> String {
+        match (&self.hook, &self.action) {
+            (Some(hook), _) => hook.clone(),
+            (None, Some(action)) => format!("action {action}"),
+            (None, None) => String::new(),
+        }
+    }
+
+    /// The file with all of its output, as seen from the project, and whether it is still there. What a log says about
+    /// other places than the records is not looked at.
+    pub fn output(&self, records: &Path) -> Option<(String, bool)> {
+        let record = Path::new(self.record.as_deref()?);
+        let within = record.components().all(|part| matches!(part, Component::Normal(_)));
+        let there = within && records.join(record).symlink_metadata().is_ok_and(|found| found.is_file());
+        let shown = Path::new(DIRECTORY).join("runs").join(record);
+        Some((shown.to_string_lossy().into_owned(), there))
+    }
+
+    /// The run as programs read it.
+    pub fn to_json(&self, cause: Option<&Cause>, records: &Path) -> Value {
+        json!({
+            "hook": self.hook,
+            "action": self.action,
+            "point": cause.and_then(|cause| cause.point(self)),
+            "event": self.event.map(|seq| json!({"seq": seq, "type": cause.map(|cause| cause.kind)})),
+            "nodeId": self.node,
+            "session": self.session,
+            "iteration": self.iteration,
+            "attempt": self.attempt,
+            "startedAt": self.started,
+            "finishedAt": self.ended,
+            "durationMs": self.took.map(Took::millis),
+            "measured": matches!(self.took, Some(Took::Measured(_))),
+            "outcome": self.outcome.name(),
+            "message": self.message,
+            "actions": self.actions,
+            "feedback": self.feedback.as_ref().map(|(seq, text)| json!({"seq": seq, "text": text})),
+            "output": self.output(records).map(|(file, there)| json!({"file": file, "exists": there})),
+        })
+    }
+}
+
+/// As much as has to be known of an event that hooks ran for.
+#[derive(Debug, Clone)]
+pub struct Cause {
+    pub kind: EventType,
+    owes: Option<Owed>,
+}
+
+impl Cause {
+    pub fn of(record: &Record) -> Self {
+        Self { kind: record.kind(), owes: record.envelope.metadata.owes.clone() }
+    }
+
+    /// What the run's hook was owed as.
+    pub fn owed(&self, run: &Run) -> Option<&OwedHook> {
+        self.owed_under(run.debt?)
+    }
+
+    /// The hook that is owed under an id.
+    pub fn owed_under(&self, debt: DebtId) -> Option<&OwedHook> {
+        // A turn is itself a debt of the event that begins it, and the first.
+        let first = u32::from(self.kind == EventType::TurnStarted);
+        let place = usize::try_from(debt.index.checked_sub(first)?).ok()?;
+        self.owes.as_ref()?.hooks.get(place)
+    }
+
+    /// Where the run's hook ran.
+    pub fn point(&self, run: &Run) -> Option<String> {
+        match (&run.hook, run.debt) {
+            (_, Some(_)) => self.owed(run).map(|owed| owed.point.clone()),
+            // The hooks inside a commit are hooks of events.
+            (Some(_), None) => Some(self.kind.name().to_owned()),
+            (None, None) => None,
+        }
+    }
+}
+
+/// The events that hooks ran for, each read once.
+pub struct Causes<'s> {
+    store: &'s Sqlite,
+    known: BTreeMap<Seq, Option<Cause>>,
+}
+
+impl<'s> Causes<'s> {
+    pub fn new(store: &'s Sqlite) -> Self {
+        Self { store, known: BTreeMap::new() }
+    }
+
+    pub fn of(&mut self, run: &Run) -> Result<Option<&Cause>, Failure> {
+        let Some(seq) = run.event else { return Ok(None) };
+        if !self.known.contains_key(&seq) {
+            let event = self.store.event(seq).map_err(remedy::store)?;
+            self.known.insert(seq, event.as_ref().map(Cause::of));
+        }
+        Ok(self.known.get(&seq).and_then(Option::as_ref))
+    }
+}

@@ -1,0 +1,160 @@
+//! `windlass why TASK|SESSION`: how something came to be as it is, and what speaks for it. Everything is read from the
+//! log; nothing is run, and nothing written.
+
+mod session;
+mod story;
+mod task;
+
+use std::path::Path;
+
+use windlass_engine::{Record, SessionName, TaskId, View};
+
+use super::hooks::runs::{Cause, Run, Took};
+use crate::context::{Context, Opened};
+use crate::failure::{Code, Failure};
+use crate::output::{Done, Output, Tone};
+use crate::{remedy, text};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass why T3                              why it is ready, blocked, waiting, …
+  windlass why fix-the-login-3757e17e          each iteration: who decided what, on which evidence
+  windlass why T3 --json | jq '.causes[].event.type'
+
+A task goes before a session of the same name.")]
+pub struct Args {
+    /// A task, such as T3, or a session's name
+    #[arg(value_name = "TASK|SESSION")]
+    subject: String,
+}
+
+/// What somebody repeats of a name that there is not.
+const SHOWN: usize = 60;
+/// The longest line in a pipe.
+const LINE: usize = 200;
+/// So many lines of feedback are shown.
+const FEEDBACK: usize = 3;
+
+/// What a question is about.
+enum Subject {
+    Task(TaskId),
+    Session(SessionName),
+}
+
+pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
+    let opened = context.open()?;
+    match subject(&opened, &args.subject)? {
+        Subject::Task(id) => task::run(&opened, id, out),
+        Subject::Session(name) => session::run(&opened, &name, out),
+    }
+}
+
+fn subject(opened: &Opened, name: &str) -> Result<Subject, Failure> {
+    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+    let id = name.parse::<TaskId>().ok();
+    if let Some(id) = id
+        && snapshot.task(id).map_err(remedy::view)?.is_some()
+    {
+        return Ok(Subject::Task(id));
+    }
+    if let Ok(session) = name.parse::<SessionName>()
+        && snapshot.session(&session).map_err(remedy::view)?.is_some()
+    {
+        return Ok(Subject::Session(session));
+    }
+    if let Some(id) = id {
+        return Err(remedy::refusal(&windlass_engine::Refusal::UnknownTask(id)));
+    }
+    let sessions = snapshot.sessions().map_err(remedy::store)?;
+    let shown = text::fit(name, SHOWN);
+    let hint = match remedy::sessions(name, &sessions) {
+        near if near.ends_with('?') => near,
+        known => format!("{known}; tasks are named like T12"),
+    };
+    Err(Failure::new(Code::NotFound, format!("`{shown}` is neither a task nor a session")).hint(hint))
+}
+
+/// A line below another, as long as there is room for.
+fn detail(indent: usize, tone: Tone, what: &str, out: &mut Output) -> Done {
+    let room = out.columns().map_or(LINE, |columns| columns.saturating_sub(indent).max(20));
+    let fitted = text::fit(what, room);
+    out.line(format_args!("{}{}", " ".repeat(indent), out.paint(tone, fitted)))
+}
+
+/// A labelled line, as `task show` has them.
+fn labelled(label: &str, what: &str, out: &mut Output) -> Done {
+    let room = out.columns().map_or(LINE, |columns| columns.saturating_sub(16).max(20));
+    let fitted = text::fit(what, room);
+    out.line(format_args!("  {}  {fitted}", out.paint(Tone::Faint, text::pad(label, 12))))
+}
+
+/// What a run of a hook speaks for: its outcome, what it said, what it asks for, and where the rest of it is.
+struct Evidence<'e> {
+    run: &'e Run,
+    cause: Option<&'e Cause>,
+    /// What became of its feedback.
+    fate: Option<String>,
+    records: &'e Path,
+}
+
+impl Evidence<'_> {
+    fn show(&self, indent: usize, out: &mut Output) -> Done {
+        let run = self.run;
+        let (tone, word) = run.outcome.words();
+        let point = self.cause.and_then(|cause| cause.point(run));
+        // A hook without a name of its own is called after its point.
+        let title = run.title();
+        let place = point.filter(|point| !title.starts_with(point.as_str())).map(|point| format!(" at {point}"));
+        let attempt = if run.attempt > 1 { format!(" in attempt {}", run.attempt) } else { String::new() };
+        let said = match run.message.as_deref() {
+            Some(why) if why.starts_with(word) => format!("{why}{attempt}"),
+            Some(why) => format!("{word}{attempt}: {why}"),
+            None => format!("{word}{attempt}"),
+        };
+        let took = run.took.map(|took: Took| format!(" ({})", took.words())).unwrap_or_default();
+        let line = format!("{title}{} {said}{took}", place.unwrap_or_default());
+        detail(indent, tone, &line, out)?;
+        self.feedback(indent + 2, out)?;
+        for action in &run.actions {
+            detail(indent + 2, Tone::Plain, &format!("asks for {}: {}", action.kind, action.payload), out)?;
+        }
+        if let Some((file, there)) = run.output(self.records) {
+            let gone = if there { "" } else { " (gone)" };
+            detail(indent + 2, Tone::Faint, &format!("all of its output: {file}{gone}"), out)?;
+        }
+        Ok(())
+    }
+
+    fn feedback(&self, indent: usize, out: &mut Output) -> Done {
+        let Some((seq, said)) = &self.run.feedback else { return Ok(()) };
+        let mut lines = said.lines().filter(|line| !line.trim().is_empty());
+        for line in lines.by_ref().take(FEEDBACK) {
+            detail(indent, Tone::Plain, &format!("| {line}"), out)?;
+        }
+        let more = match lines.count() {
+            0 => String::new(),
+            1 => "one more line, ".to_owned(),
+            more => format!("{more} more lines, "),
+        };
+        let fate = self.fate.as_ref().map(|fate| format!(", {fate}")).unwrap_or_default();
+        detail(indent, Tone::Faint, &format!("{more}feedback {seq}{fate}"), out)
+    }
+}
+
+/// Who made an event happen, and how.
+fn agency(record: &Record) -> String {
+    let metadata = &record.envelope.metadata;
+    let forced = if metadata.forced { ", by force" } else { "" };
+    let by = &metadata.triggered_by;
+    let place = match (&record.envelope.session, record.envelope.iteration) {
+        (Some(session), Some(iteration)) => format!(", in iteration {iteration} of {session}"),
+        (Some(session), None) => format!(", in {session}"),
+        (None, _) => String::new(),
+    };
+    match (record.cause(), metadata.depth) {
+        (None, 0) => format!("a command of {by}{forced}{place}"),
+        (None, depth) => format!("a hook, at depth {depth}, for {by}{place}"),
+        (Some(cause), 0) => format!("follows from {cause}, for {by}{forced}{place}"),
+        (Some(cause), depth) => format!("a hook of {cause}, at depth {depth}, for {by}{place}"),
+    }
+}

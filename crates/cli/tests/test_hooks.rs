@@ -1,0 +1,360 @@
+//! `windlass hooks history` and `windlass hooks metrics`
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use windlass_engine::{
+    ActionRequest, Authority, Cause, Command, CommitId, DebtId, Effects, Envelope, EventType, HookClass, HookOutcome,
+    HookReport, Metadata, NewTask, Node, OnFailure, Origin, OwedHook, Record, Registry, Rules, Seq, Timestamp, payload,
+};
+use windlass_store::{Commit, Lifetime, Sqlite, Store};
+
+use crate::support::terminal::watch;
+use crate::support::{World, timeless};
+use crate::test_run::{RUN, world};
+
+/// A gate that sends the agent back twice, and a hook that comes last.
+pub const BLOCKS_TWICE: &str = "
+hooks:
+  stop:
+    - command: |
+        test -e fixed && exit 0
+        echo 'test_login failed'; echo '2 of 9 tests failed' >&2; exit 2
+  session_end:
+    - name: tell
+      command: exit 3
+";
+pub const THIRD_TIME: &str = "test $turn -lt 3 || touch fixed; echo \"turn $turn\"; echo '<promise>COMPLETE</promise>'";
+
+/// Somebody who runs hooks of events, as far as the log is concerned. Each command comes a second after the last.
+pub struct Runner {
+    store: Sqlite,
+    rules: Rules,
+    given: u32,
+}
+
+impl Runner {
+    pub fn new(world: &World, hooks: &[(EventType, &str)]) -> Self {
+        let store = Sqlite::open(&world.path(".windlass/windlass.db"), Lifetime::Command).unwrap();
+        let mut owed: BTreeMap<EventType, Vec<OwedHook>> = BTreeMap::new();
+        for (event, name) in hooks {
+            owed.entry(*event).or_default().push(OwedHook {
+                hook: (*name).to_owned(),
+                point: event.name().to_owned(),
+                class: HookClass::Idempotent,
+                on_failure: OnFailure::Ignore,
+            });
+        }
+        let effects = Effects { config: "hooks: {}".to_owned(), owner: "1-2-3".parse().unwrap(), hooks: owed };
+        let rules = Rules { registry: Registry::with_builtins(), effects: Some(effects) };
+        Self { store, rules, given: 0 }
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(1_768_644_000_000).plus_millis(1000 * i64::from(self.given))
+    }
+
+    pub fn give(&mut self, command: &Command) -> Vec<Record> {
+        self.given += 1;
+        let origin = Origin { by: "ann".to_owned(), at: self.now(), authority: Authority::Person, run: None };
+        self.store.execute(&self.rules, &origin, command, self.given.into()).unwrap()
+    }
+
+    /// Adds a task, and answers the first debt of its creation.
+    pub fn add(&mut self, goal: &str) -> DebtId {
+        let records = self.give(&Command::CreateTask(NewTask { goal: goal.to_owned(), ..NewTask::default() }));
+        let created = records.iter().find(|record| record.kind() == EventType::TaskCreated).unwrap();
+        DebtId { seq: created.seq, index: 0 }
+    }
+
+    pub fn begin(&mut self, debt: DebtId) {
+        self.give(&Command::BeginEffect { debt, owner: "1-2-3".parse().unwrap() });
+    }
+
+    pub fn finish(&mut self, debt: DebtId, report: HookReport) {
+        self.give(&Command::FinishEffect { debt, owner: "1-2-3".parse().unwrap(), report });
+    }
+
+    pub fn run(&mut self, goal: &str, report: HookReport) {
+        let debt = self.add(goal);
+        self.begin(debt);
+        self.finish(debt, report);
+    }
+
+    /// Puts errors into the log, as a hook inside a commit and an action that was refused leave them.
+    fn fail(&mut self, hook: &str, action: &str) {
+        let (error, nothing) = ("it panicked".to_owned(), Value::Null);
+        let hook = payload::HookError { hook_name: hook.to_owned(), error, original_event: nothing.clone() };
+        let error = "there is no task T9".to_owned();
+        let action = payload::ActionError { action_type: action.to_owned(), error, payload: nothing };
+        let metadata = Metadata {
+            triggered_by: "ann".to_owned(),
+            cause: Some(Cause::At(Seq(2))),
+            depth: 1,
+            forced: false,
+            owes: None,
+        };
+        let envelope = |event| Envelope {
+            timestamp: self.now(),
+            node: Node::System,
+            session: None,
+            iteration: None,
+            event,
+            metadata: metadata.clone(),
+        };
+        let id = CommitId { after: self.store.head().unwrap(), nonce: 77 };
+        let events = vec![envelope(hook.into()), envelope(action.into())];
+        self.store.append(&Commit { id, reads: BTreeMap::new(), events }).unwrap();
+    }
+}
+
+fn took(outcome: HookOutcome, millis: u64) -> HookReport {
+    HookReport { took: Some(Duration::from_millis(millis)), ..outcome.into() }
+}
+
+#[test]
+fn what_ran_and_what_it_adds_up_to() {
+    let world = world(BLOCKS_TWICE, THIRD_TIME);
+    assert_eq!(world.run(RUN).code, 0);
+    let shown = |words: &[&str]| timeless(&world.run(words).to_string());
+    assert_snapshot!(shown(&["hooks", "history"]), @"
+    <time>  stop[0]  stop  turn_finished 5, mend-the-pump-e01275de 1  blocks  <took>
+    <time>  stop[0]  stop  turn_finished 13, mend-the-pump-e01275de 1  blocks  <took>
+    <time>  stop[0]  stop  turn_finished 21, mend-the-pump-e01275de 1  ok  <took>
+    <time>  tell  session_end  session_ended 27, mend-the-pump-e01275de 1  failed  <took>  exit 3
+    ");
+    assert_snapshot!(shown(&["hooks", "metrics"]), @"
+    hook     runs  success  block  failure  timeout  other     p50     p95  last run
+    stop[0]  3  33%  67%  0%  0%  0%  <took>  <took>  <time>
+    tell  1  0%  0%  100%  0%  0%  <took>  <took>  <time>
+    total  4  25%  50%  25%  0%  0%  <took>  <took>  <time>
+    ");
+    let mut first = world.lines(&["hooks", "history", "--limit", "0"]).remove(0);
+    assert!(first["durationMs"].is_u64(), "{first}");
+    first["durationMs"] = json!(7);
+    first["measured"] = json!(true);
+    first["startedAt"] = json!("then");
+    first["finishedAt"] = json!("later");
+    assert_snapshot!(serde_json::to_string_pretty(&first).unwrap(), @r#"
+    {
+      "action": null,
+      "actions": [],
+      "attempt": 1,
+      "durationMs": 7,
+      "event": {
+        "seq": 5,
+        "type": "turn_finished"
+      },
+      "feedback": {
+        "seq": 9,
+        "text": "2 of 9 tests failed\n\ntest_login failed"
+      },
+      "finishedAt": "later",
+      "hook": "stop[0]",
+      "iteration": 1,
+      "measured": true,
+      "message": null,
+      "nodeId": "system",
+      "outcome": "block",
+      "output": null,
+      "point": "stop",
+      "session": "mend-the-pump-e01275de",
+      "startedAt": "then"
+    }
+    "#);
+    let metrics = world.json(&["hooks", "metrics"]);
+    assert_eq!(metrics["hooks"][0]["hook"], "stop[0]");
+    assert_eq!(metrics["hooks"][0]["blockRate"], json!(0.6667));
+    assert_eq!(metrics["total"]["runs"], 4);
+    assert!(metrics["total"]["p95Ms"].is_u64(), "{metrics}");
+}
+
+#[test]
+fn runs_are_picked() {
+    let world = world(BLOCKS_TWICE, THIRD_TIME);
+    assert_eq!(world.run(RUN).code, 0);
+    let check = |words: &[&str], expected: &[&str]| {
+        let found = world.lines(&[&["hooks", "history"], words].concat());
+        let outcomes: Vec<_> = found.iter().map(|run| run["outcome"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(outcomes, expected, "{words:?}");
+    };
+    check(&[], &["block", "block", "success", "failure"]);
+    check(&["--limit", "0"], &["block", "block", "success", "failure"]);
+    check(&["--limit", "2"], &["success", "failure"]);
+    check(&["--hook", "tell"], &["failure"]);
+    check(&["--hook", "nobody"], &[]);
+    check(&["--point", "Stop", "--limit", "1"], &["success"]);
+    check(&["--point", "session_end"], &["failure"]);
+    check(&["--outcome", "block", "--outcome", "failure"], &["block", "block", "failure"]);
+    check(&["--outcome", "block", "--limit", "1"], &["block"]);
+    check(&["--session", "mend-the-pump-e01275de", "--limit", "3"], &["block", "success", "failure"]);
+    assert_snapshot!(world.run(&["hooks", "history", "--hook", "nobody"]), @"no such runs");
+    assert_snapshot!(world.fails(&["hooks", "history", "--session", "mend-the-pump"]), @"
+    error: there is no session `mend-the-pump`
+    hint: the only session is mend-the-pump-e01275de
+    [1 not_found]
+    ");
+    assert_snapshot!(world.fails(&["hooks", "history", "--task", "T1"]), @"
+    error: there is no task T1
+    hint: `windlass task list --all` shows every task
+    [1 not_found]
+    ");
+    assert_snapshot!(world.fails(&["hooks", "history", "--point", "stopp"]), @"
+    error: `stopp` is not a value for --point
+    caused by: did you mean `stop`?
+    hint: `windlass hooks history --help` shows how it is used
+    [64 usage]
+    ");
+    assert_snapshot!(world.fails(&["hooks", "history", "--outcome", "blocks"]), @"
+    error: `blocks` is not a value for --outcome
+    caused by: there are success, skip, failure, block, continue, escalate, timed_out, cancelled, interrupted, error, running, left
+    hint: did you mean `block`?
+    [64 usage]
+    ");
+    assert_snapshot!(world.fails(&["hooks", "metrics", "--since", "yesterday"]), @"
+    error: `yesterday` is not a value for --since
+    caused by: expected a length of time such as `30m`, `24h`, `7d`
+    hint: `windlass hooks metrics --help` shows how it is used
+    [64 usage]
+    ");
+}
+
+#[test]
+fn hooks_of_tasks_are_found_by_task() {
+    let world = World::new();
+    let mut runner = Runner::new(&world, &[(EventType::TaskCreated, "lint"), (EventType::TaskCreated, "tell")]);
+    runner.run("One", took(HookOutcome::TimedOut, 30_000));
+    let actions = vec![ActionRequest { kind: "log".to_owned(), payload: json!({}) }];
+    let message = Some("no \u{1b}[31mcompiler".to_owned());
+    let record = Some("../../etc/passwd".to_owned());
+    runner.run("Two", HookReport { message, record, actions, ..HookOutcome::Failure.into() });
+    let third = runner.add("Three");
+    runner.begin(third);
+    runner.fail("track-agent-task-lifecycle", "update_task");
+    assert_snapshot!(world.run(&["hooks", "history"]), @r"
+    <time>  lint                        task_created  task_created 2, T1   timed out   30.0 s
+    <time>  lint                        task_created  task_created 6, T2   failed      ~1.0 s  no \u{1b}[31mcompiler  output .windlass/runs/../../etc/passwd (gone)
+    <time>  lint                        task_created  task_created 10, T3  was left
+    <time>  track-agent-task-lifecycle  task_created  task_created 2       error               it panicked
+    <time>  action update_task                        task_created 2       error               there is no task T9
+    ");
+    assert_snapshot!(world.run(&["hooks", "history", "--task", "T2"]), @r"<time>  lint  task_created  task_created 6, T2  failed   ~1.0 s  no \u{1b}[31mcompiler  output .windlass/runs/../../etc/passwd (gone)");
+    assert_snapshot!(world.run(&["hooks", "metrics"]), @"
+    hook   runs  success  block  failure  timeout  other     p50     p95  last run
+    lint      2       0%     0%      50%      50%     0%   1.0 s  30.0 s  <time>
+    total     2       0%     0%      50%      50%     0%   1.0 s  30.0 s  <time>
+    2 errors besides; `windlass hooks history --outcome error` shows them
+    ");
+    assert_eq!(world.lines(&["hooks", "history", "--task", "T2"])[0]["output"]["exists"], json!(false));
+    let error = &world.lines(&["hooks", "history", "--outcome", "error"])[0];
+    assert_eq!((&error["hook"], &error["point"]), (&json!("track-agent-task-lifecycle"), &json!("task_created")));
+}
+
+/// Percentiles are of what was measured, and time bounds what counts.
+#[test]
+fn metrics_are_exact() {
+    let world = World::new();
+    let mut runner = Runner::new(&world, &[(EventType::TaskCreated, "lint")]);
+    for millis in 1..=20 {
+        let outcome = if millis % 5 == 0 { HookOutcome::TimedOut } else { HookOutcome::Success };
+        runner.run("Again", took(outcome, millis * 100));
+    }
+    assert_snapshot!(world.run(&["hooks", "metrics", "--hook", "lint"]), @"
+    hook   runs  success  block  failure  timeout  other     p50     p95  last run
+    lint     20      80%     0%       0%      20%     0%   1.0 s   1.9 s  <time>
+    total    20      80%     0%       0%      20%     0%   1.0 s   1.9 s  <time>
+    ");
+    let total = world.json(&["hooks", "metrics"])["total"].take();
+    assert_eq!((&total["p50Ms"], &total["p95Ms"], &total["timeoutRate"]), (&json!(1000), &json!(1900), &json!(0.2)));
+    // All of that was in January.
+    assert_snapshot!(world.run(&["hooks", "metrics", "--since", "7d"]), @"no such runs");
+    assert_eq!(world.json(&["hooks", "metrics", "--since", "9999w"])["total"]["runs"], 20);
+}
+
+/// Output that memory could not hold is in a file, as long as nobody removes it.
+#[test]
+fn long_output_is_where_the_history_says() {
+    let world = world("hooks: {stop: [{command: 'printf %300000d 7'}]}", "echo '<promise>COMPLETE</promise>'");
+    assert_eq!(world.run(RUN).code, 0);
+    let output = world.lines(&["hooks", "history"])[0]["output"].take();
+    let file = world.path(output["file"].as_str().unwrap());
+    assert_eq!(output["exists"], Value::Bool(true));
+    assert_eq!(fs::metadata(&file).unwrap().len(), 300_000);
+    assert!(!world.ok(&["hooks", "history"]).contains("gone"));
+    fs::remove_file(&file).unwrap();
+    assert!(world.ok(&["hooks", "history"]).trim_end().ends_with(" (gone)"));
+    assert!(world.ok(&["why", "mend-the-pump-e01275de"]).contains(".windlass/runs/mend-the-pump-e01275de/"));
+}
+
+/// Whoever was killed has left its hook, and the next one repeats it.
+#[test]
+fn a_hook_that_is_interrupted_and_repeated_is_two_runs() {
+    let world = world(
+        "hooks: {stop: [{command: 'test -e again || { touch again; echo > started; cat go; }'}]}",
+        "echo '<promise>COMPLETE</promise>'",
+    );
+    for fifo in ["started", "go"] {
+        world.finish(world.program("mkfifo").arg(fifo));
+    }
+    let mut child = world.command(RUN).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    fs::read(world.path("started")).unwrap();
+    let outcomes =
+        || -> Vec<Value> { world.lines(&["hooks", "history"]).iter_mut().map(|run| run["outcome"].take()).collect() };
+    assert_eq!(outcomes(), ["running"]);
+    assert!(world.ok(&["why", "mend-the-pump-e01275de"]).contains("running, in iteration 1: stop[0] has to run"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(outcomes(), ["left"]);
+    let left = world.ok(&["why", "mend-the-pump-e01275de"]);
+    assert!(left.contains("left in iteration 1, when stop[0] has to run; the same command goes on with it"), "{left}");
+    assert_eq!(world.run(RUN).code, 0);
+    assert_snapshot!(timeless(&world.run(&["hooks", "history"]).to_string()), @"
+    <time>  stop[0]  stop  turn_finished 5, mend-the-pump-e01275de 1  was interrupted           it was begun again
+    <time>  stop[0]  stop  turn_finished 5, mend-the-pump-e01275de 1  ok  <took>  (attempt 2)
+    ");
+    assert_eq!(outcomes(), ["interrupted", "success"]);
+    assert_eq!(world.json(&["hooks", "metrics"])["total"]["other"], 1);
+}
+
+/// A person's terminal is narrow, and colours are for people.
+#[test]
+fn lines_fit_the_terminal() {
+    let world = world(BLOCKS_TWICE, &format!("{THIRD_TIME}; printf %200d 7"));
+    world.run(&[RUN, &["--max-iterations", "1"]].concat());
+    for words in [&["hooks", "history"][..], &["hooks", "metrics"], &["why", "mend-the-pump-e01275de"]] {
+        for columns in [80, 120] {
+            let (shown, code) = watch(&mut world.command(words), columns);
+            assert!(code == 0 && shown.contains("\u{1b}["), "{words:?}\n{shown}");
+            for line in shown.lines() {
+                assert!(visible(line) <= usize::from(columns), "{words:?}: {line}");
+            }
+        }
+    }
+}
+
+/// How many characters are left without colours.
+fn visible(line: &str) -> usize {
+    let parts = line.split('\u{1b}');
+    parts
+        .enumerate()
+        .map(|(place, part)| {
+            if place == 0 { part } else { part.split_once('m').map_or(part, |(_, rest)| rest) }
+                .trim_end()
+                .chars()
+                .count()
+        })
+        .sum()
+}
+
+#[test]
+fn where_nothing_ran() {
+    let world = World::new();
+    assert_snapshot!(world.run(&["hooks", "history"]), @"no hook has run yet");
+    assert_snapshot!(world.run(&["hooks", "metrics"]), @"no hook has run yet");
+    assert_eq!(world.lines(&["hooks", "history"]), Vec::<Value>::new());
+    assert_eq!(world.json(&["hooks", "metrics"])["total"]["successRate"], Value::Null);
+}
