@@ -12,8 +12,8 @@ use std::io;
 use std::path::PathBuf;
 
 use windlass_engine::{
-    Authority, Command, ConfigDigest, Debt, DebtId, Effect, Event, HookOutcome, Origin, OwnerName, Record, Rules, RunId,
-    Trusted, View, payload,
+    Authority, Command, ConfigDigest, Debt, DebtId, Effect, Event, HookOutcome, Origin, OwnerName, Record, Rules,
+    RunId, Trusted, View, payload,
 };
 use windlass_hooks::Mask;
 use windlass_process::{Control, Launcher, Roster, is_alive, signals, sweep};
@@ -55,9 +55,8 @@ pub fn execute(opened: &mut Opened, command: &Command, authority: Authority) -> 
 /// there were, and for how many nobody has given trust.
 pub fn settle_dead(opened: &mut Opened, control: &Control) -> Result<(usize, usize), Failure> {
     let project = opened.project.clone();
-    sweep(&project.owners()).map_err(|error| {
-        Failure::new(Code::System, "cannot end what an earlier command has left").caused_by(error)
-    })?;
+    sweep(&project.owners())
+        .map_err(|error| Failure::new(Code::System, "cannot end what an earlier command has left").caused_by(error))?;
     let left = left_by_the_dead(opened)?;
     let mut configs: Vec<ConfigDigest> = left.iter().map(|debt| debt.config).collect();
     configs.sort_unstable();

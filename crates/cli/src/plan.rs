@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use windlass_engine::{
-    Completion, Effects, EventType, HookClass, Limits, OnFailure, OnRetryLimit, OwedHook, OwnerName, Planned, PlannedFor,
-    Registry, Rules, Terms, Trusted,
+    Completion, Effects, EventType, HookClass, Limits, OnFailure, OnRetryLimit, OwedHook, OwnerName, Planned,
+    PlannedFor, Registry, Rules, Terms, Trusted,
 };
 use windlass_hooks as hooks;
 
@@ -117,11 +117,10 @@ pub fn rules(config: &Config, owner: &OwnerName, trust: Trusted) -> Result<Rules
         owner: owner.clone(),
         trust,
         hooks: owed.into_iter().map(|(event, hooks)| (event, in_order(hooks))).collect(),
-        overrides: config.overrides().map(|(kind, point)| Ok((name(kind)?, point.name().to_owned()))).collect::<Result<
-            _,
-            Failure,
-        >>(
-        )?,
+        overrides: config
+            .overrides()
+            .map(|(kind, point)| Ok((name(kind)?, point.name().to_owned())))
+            .collect::<Result<_, Failure>>()?,
     };
     Ok(Rules { effects: Some(effects), ..pure_rules(config)? })
 }

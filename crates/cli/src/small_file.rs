@@ -11,8 +11,13 @@ pub fn read(file: &Path, most: u64) -> io::Result<Vec<u8>> {
     if !fs::metadata(file)?.is_file() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
+    read_from(File::open(file)?, most)
+}
+
+/// The first bytes of something that is open, at most so many.
+pub fn read_from(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(file)?.take(most).read_to_end(&mut bytes)?;
+    from.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

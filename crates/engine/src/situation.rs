@@ -5,10 +5,11 @@
 
 use serde_json::{Value, json};
 
-use crate::event::{Envelope, Event};
+use crate::event::{Envelope, Event, Metadata, Node, payload};
 use crate::promise::Promise;
 use crate::session::Session;
 use crate::task::Task;
+use crate::time::Timestamp;
 
 /// An event with everything around it that its hooks may want to know.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +27,25 @@ pub struct Situation<'a> {
 }
 
 impl Situation<'_> {
+    /// Every name with its empty value: what a trial begins with.
+    pub fn nothing() -> Value {
+        let metadata =
+            Metadata { triggered_by: String::new(), cause: None, depth: 0, via: None, forced: false, owes: None };
+        let envelope = Envelope {
+            timestamp: Timestamp::from_millis(0),
+            node: Node::System,
+            session: None,
+            iteration: None,
+            event: payload::TaskReady {}.into(),
+            metadata,
+        };
+        let (session, task, output, promise) = (None, None, None, None);
+        let nothing = Situation { point: "", hook: "", envelope: &envelope, session, task, output, promise };
+        let mut values = nothing.values();
+        values["event"]["type"] = json!("");
+        values
+    }
+
     pub fn values(&self) -> Value {
         let task_id = self.task.map(|task| task.id.to_string()).unwrap_or_default();
         json!({

@@ -72,6 +72,27 @@ pub struct Address {
     pub headers: BTreeMap<String, String>,
 }
 
+impl Address {
+    /// The request that a call makes. The environment's values are filled in only now.
+    pub fn request(
+        &self,
+        call: &Call<'_>,
+        timeout: Duration,
+        key: String,
+    ) -> Result<http::Request, http::ExpandError> {
+        let headers = self.headers.iter().map(|(name, value)| Ok((name.clone(), http::expand(value, call.environment)?)));
+        Ok(http::Request {
+            url: http::expand(&self.url, call.environment)?,
+            method: self.method,
+            headers: headers.collect::<Result<_, _>>()?,
+            body: call.payload().to_string().into_bytes(),
+            timeout,
+            key,
+            proxy: None,
+        })
+    }
+}
+
 /// What a place makes of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {

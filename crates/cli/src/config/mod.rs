@@ -36,6 +36,7 @@ use std::path::{Path, PathBuf};
 use windlass_engine::Digest;
 use windlass_runner::Protected;
 
+pub use self::builtin::Builtin;
 pub use self::check::AGENTS;
 pub use self::content::Workflow;
 pub use self::entry::OnFailure;
@@ -193,6 +194,13 @@ impl Config {
             *points.entry(point).or_default() += 1;
         }
         points
+    }
+
+    /// Whether anything is written about a point, be it an empty list: for tasks of that type, or for all.
+    pub fn defines(&self, point: Point, kind: Option<&str>) -> bool {
+        let given = |points: &entry::Points| points.0.iter().any(|(name, _)| Point::parse(name) == Some(point));
+        let of_type = self.overrides().any(|(name, other)| Some(name) == kind && other == point);
+        of_type || given(&self.settings.hooks)
     }
 
     /// The files that may not change under a session.

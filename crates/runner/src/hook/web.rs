@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use windlass_engine::{Digest, HookOutcome, HookReport, encode};
 use windlass_hooks::http::{self, Ended, Request};
 use windlass_hooks::{Address, answer};
-use windlass_process::{Captured, Exit, Finished};
+use windlass_process::Finished;
 
 use super::{Attempt, Running};
 use crate::{Dispatch, RunError};
@@ -17,9 +17,9 @@ const NOTICED: Duration = Duration::from_millis(20);
 
 impl Dispatch<'_> {
     pub(super) fn send(&mut self, running: &Running<'_>, address: &Address) -> Result<Attempt, RunError> {
-        let request = match self.request(running, address) {
+        let request = match address.request(&self.call(running), running.hook.timeout, key(running)) {
             Ok(request) => request,
-            Err(why) => return Ok(never(why)),
+            Err(error) => return Ok(never(error.to_string())),
         };
         let began = Instant::now();
         let Some(sent) = self.sent(running, request) else {
@@ -28,9 +28,7 @@ impl Dispatch<'_> {
         let took = began.elapsed();
         Ok(match sent {
             Ended::Ok(body) => {
-                let stdout = Captured { total: body.len() as u64, head: body.into_bytes(), ..Captured::default() };
-                let stderr = Captured::default();
-                let ran = Ok(Finished { exit: Exit::Code(0), stdout, stderr, leaky: false, took });
+                let ran = Ok(Finished { took, ..Finished::said(body.into_bytes()) });
                 answer(running.hook, running.role(), &ran, &running.values).into()
             }
             Ended::Again { why, after } => Attempt {
@@ -54,20 +52,6 @@ impl Dispatch<'_> {
                 Err(_) => return None,
             }
         }
-    }
-
-    fn request(&self, running: &Running<'_>, address: &Address) -> Result<Request, String> {
-        let expand = |text: &str| http::expand(text, &self.settings.environment).map_err(|error| error.to_string());
-        let headers = address.headers.iter().map(|(name, value)| Ok((name.clone(), expand(value)?)));
-        Ok(Request {
-            url: expand(&address.url)?,
-            method: address.method,
-            headers: headers.collect::<Result<_, String>>()?,
-            body: self.call(running).payload().to_string().into_bytes(),
-            timeout: running.hook.timeout,
-            key: key(running),
-            proxy: None,
-        })
     }
 }
 

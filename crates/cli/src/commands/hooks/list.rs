@@ -33,7 +33,10 @@ pub struct Args {
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let project = context.project()?;
     let config = Config::load(&project)?;
-    let who = Who { kind: known(args.kind, "task type", &kinds(&config))?, agent: known(args.agent, "agent", &agents(&config))? };
+    let who = Who {
+        kind: known(args.kind, "task type", &kinds(&config))?,
+        agent: known(args.agent, "agent", &agents(&config))?,
+    };
     let mut all = planned(&config, &who)?;
     all.retain(|planned| args.point.is_none_or(|point| planned.point == point));
     if out.is_json() {
@@ -88,7 +91,11 @@ fn show(planned: &Planned<'_>, out: &mut Output) -> Done {
         let place = format!("{:>4}  {}", row.priority(), row.place());
         out.line(format_args!("  {name}  {}  {}", text::line(&row.what()), out.paint(Tone::Faint, place)))?;
         if let Some(silence) = row.silence() {
-            out.line(format_args!("  {}  {}", text::pad("", width), out.paint(Tone::Warning, format!("never runs: {silence}"))))?;
+            out.line(format_args!(
+                "  {}  {}",
+                text::pad("", width),
+                out.paint(Tone::Warning, format!("never runs: {silence}"))
+            ))?;
         }
     }
     Ok(())

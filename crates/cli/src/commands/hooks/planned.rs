@@ -19,7 +19,12 @@ pub struct Who {
 pub enum Row<'c> {
     Written(&'c Hook),
     /// A hook of the registry that nobody has configured.
-    BuiltIn { name: String, priority: i64, enabled: bool, description: String },
+    BuiltIn {
+        name: String,
+        priority: i64,
+        enabled: bool,
+        description: String,
+    },
     /// What holds where nothing is written.
     Default(Builtin),
 }

@@ -12,11 +12,14 @@ use crate::config::{Config, Hook, Point};
 use crate::context::Context;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
+use crate::project::Project;
 use crate::trust::{self, Trust};
 use crate::{dispatch, environment, plan, remedy, small_file, text};
 
 /// The longest payload that is read.
 const PAYLOAD: u64 = 16 * 1024 * 1024;
+/// Where trials keep what they write.
+const RECORDS: &str = "trials";
 
 /// What the hooks of a point would run and be given. Nothing is recorded.
 #[derive(Debug, clap::Args)]
@@ -79,7 +82,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
             .hint("`windlass hooks list` shows what runs where")
             .into());
     }
-    let trier = Trier { root: &project.root, point: args.point, values, records: project.make_records("trials")?, owners: project.owners() };
+    let records = project.make_records(RECORDS)?;
+    let trier = Trier { project: &project, point: args.point, values, records };
     for hook in written {
         let trial = trier.try_out(hook, args.run)?;
         show(&trial, &trier, out)?;
@@ -124,11 +128,10 @@ fn lay_over(values: &mut Value, given: Value) {
 
 /// Tries hooks out.
 struct Trier<'a> {
-    root: &'a Path,
+    project: &'a Project,
     point: Point,
     values: Value,
     records: PathBuf,
-    owners: PathBuf,
 }
 
 impl Trier<'_> {
@@ -142,8 +145,7 @@ impl Trier<'_> {
         let runnable = plan::runnable(hook).expect("only those are tried");
         let environment = environment::inherited();
         let event = json!({"type": values["event"]["type"], "data": values["event"]["data"]});
-        let call =
-            Call { values: &values, event: &event, debt: None, project: self.root, environment: &environment };
+        let call = Call { values: &values, event: &event, debt: None, project: &self.project.root, environment: &environment };
         let papers = Papers::at(&self.records.join(format!("trial-{}", std::process::id())), &call);
         let command = match &runnable.kind {
             Kind::Command(script) => Some(call.filled(script, &papers)),
@@ -174,7 +176,7 @@ impl Trier<'_> {
                 let spec = call.spec(script, hook.timeout, papers);
                 let system = |error| Failure::new(Code::System, "cannot write the payload").caused_by(error);
                 papers.write(&spec.stdin).map_err(system)?;
-                let roster = dispatch::enlist_in(&self.owners)?;
+                let roster = dispatch::enlist(self.project)?;
                 let ran = start(&spec, &roster, &Control::new(), &mut |_, _| {});
                 Ok(answer(hook, self.role(), &ran, call.values))
             }
@@ -249,7 +251,11 @@ fn show(trial: &Trial<'_>, trier: &Trier<'_>, out: &mut Output) -> Done {
         out.line(format_args!("  agent told   {}", text::line(line)))?;
     }
     for action in &report.actions {
-        out.line(format_args!("  asks for     {} {}", text::line(&action.kind), text::line(&action.payload.to_string())))?;
+        out.line(format_args!(
+            "  asks for     {} {}",
+            text::line(&action.kind),
+            text::line(&action.payload.to_string())
+        ))?;
     }
     Ok(())
 }

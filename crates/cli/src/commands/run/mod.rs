@@ -90,11 +90,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     let begin = work.begin(&choice, &args)?;
     let settings = settings(&opened.project, &config, &owner, choice.name())?;
     let mut progress = Progress::new(out, shown_directory(context, &opened.project));
-    let outside = Outside {
-        now: &environment::now,
-        random: &dispatch::random_bytes,
-        tell: &mut |told| progress.tell(told),
-    };
+    let outside =
+        Outside { now: &environment::now, random: &dispatch::random_bytes, tell: &mut |told| progress.tell(told) };
     let dispatch = Dispatch::new(&mut opened.store, settings, &roster, control, outside).map_err(remedy::run)?;
     let mut runner = Runner::new(dispatch, agent);
     runner.give(&begin).map_err(remedy::run)?;
@@ -259,12 +256,7 @@ impl Work<'_> {
     }
 }
 
-fn settings(
-    project: &Project,
-    config: &Config,
-    owner: &OwnerName,
-    session: &SessionName,
-) -> Result<Settings, Failure> {
+fn settings(project: &Project, config: &Config, owner: &OwnerName, session: &SessionName) -> Result<Settings, Failure> {
     let records = project.make_records(session.as_str())?;
     let launcher = Launcher::own(SUPERVISE).map_err(|error| system("cannot find this very program", error))?;
     plan::warn_of_silence(config);
