@@ -1,7 +1,8 @@
 //! A simple command: what its first word makes of the others.
 
 use super::evaluators::{
-    is_built_in, is_change, is_code, is_evaluator, is_interpreter, is_special, program, runs_after, wrapper,
+    is_built_in, is_change, is_code, is_evaluator, is_interpreter, is_special, is_tool, program, runs_after,
+    starts_shell, wrapper,
 };
 use super::refusal::{Stop, Why};
 use super::word::Word;
@@ -27,6 +28,9 @@ pub(super) fn check(words: &[Word]) -> Result<Effect, Stop> {
     let Some(first) = rest.first() else { return Ok(Effect::Nothing) };
     if let Some(index) = first.marks.first() {
         return Err(Stop::At(*index, Why::CommandWord));
+    }
+    if first.vanishes {
+        return Err(Stop::Lost("a name in braces in the place of a command"));
     }
     arguments(rest)?;
     Ok(effect(rest))
@@ -54,6 +58,9 @@ fn arguments(words: &[Word]) -> Result<(), Stop> {
     let refused = |why| Err(Stop::At(index, why));
     let Some(name) = words[0].program() else { return refused(Why::UnknownCommand) };
     evaluators(words)?;
+    if is_tool(name) {
+        return refused(Why::Evaluated(name.to_owned()));
+    }
     if is_built_in(name) {
         return refused(Why::BuiltIn(name.to_owned()));
     }
@@ -175,22 +182,32 @@ fn is_operand(word: &Word) -> bool {
 
 fn effect(words: &[Word]) -> Effect {
     let Some(name) = words[0].program() else { return Effect::Reads("a command that is known only then".to_owned()) };
-    let wraps = wrapper(name).is_some();
+    let wrapped = wrapper(name);
     for (index, word) in words.iter().enumerate() {
         let Some(name) = word.program() else { continue };
-        let is_command = index == 0 || wraps;
+        let is_command = index == 0 || wrapped.is_some();
         if is_command && is_change(name) {
             return Effect::Changes;
         }
-        let sources = is_command && matches!(name, "." | "source");
-        if is_evaluator(name) || sources || is_command && is_interpreter(name) && reads_code(&words[index + 1..]) {
+        let runs =
+            is_tool(name) || matches!(name, "." | "source") || is_interpreter(name) && reads_code(&words[index + 1..]);
+        if is_evaluator(name) || is_command && runs {
             return Effect::Reads(name.to_owned());
         }
     }
-    match wraps && words[1..].iter().any(|word| word.literal.is_none() && word.marks.is_empty()) {
-        true => Effect::Reads(name.to_owned()),
-        false => Effect::Nothing,
+    match wrapped {
+        Some(before) if starts_unknown(&words[1..], before) => Effect::Reads(name.to_owned()),
+        _ => Effect::Nothing,
     }
+}
+
+/// Whether what starts another command may start a shell, or what is not known.
+fn starts_unknown(words: &[Word], before: usize) -> bool {
+    let unknown = |word: &Word| match &word.literal {
+        Some(option) => starts_shell(option),
+        None => word.marks.is_empty(),
+    };
+    words.iter().any(unknown) || words.iter().filter(|word| is_operand(word)).count() <= before
 }
 
 /// Whether an interpreter with these arguments takes its input for code.

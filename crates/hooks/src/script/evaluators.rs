@@ -1,13 +1,17 @@
 //! Names of programs, built-in commands and variables that make more of text than text.
 //!
-//! The lists cannot be complete: any program may run what it is given. They hold what people reach for, and every way in
-//! which a shell itself evaluates an argument.
+//! The lists cannot be complete: any program may run what it is given. They hold what people reach for, and every way
+//! in which a shell itself evaluates an argument.
 
 /// What runs text as commands, wherever it stands in a command: `docker exec box sh -c …`.
 const EVALUATORS: &str = "
-    eval sh bash dash ash zsh ksh ksh93 mksh pdksh oksh yash posh rbash fish csh tcsh rc es elvish nu xonsh pwsh
-    powershell busybox toybox ssh mosh rsh su runuser script expect tclsh wish at batch crontab tmux screen parallel
-    xargs watch entr make gmake
+    eval sh bash dash ash zsh ksh mksh pdksh oksh yash posh rbash fish csh tcsh pwsh powershell busybox toybox ssh su
+";
+
+/// What runs text as commands, or has commands of its own that do, where it is the command: as words these are common.
+const TOOLS: &str = "
+    at batch crontab tmux screen script expect tclsh wish parallel xargs watch entr make gmake rc es elvish nu xonsh
+    rsh mosh runuser newgrp sg sqlite3 psql mysql mariadb vim vi nvim ex ed emacs gdb lldb m4 bc dc
 ";
 
 /// The shell's own commands that evaluate an argument, change the shell with it, or take it for a variable or a number.
@@ -25,8 +29,8 @@ const PROGRAMS: &str = "awk gawk mawk nawk sed gsed jq yq gojq";
 
 /// Programs that run a file of code, or code from their arguments.
 const INTERPRETERS: &str = "
-    python pypy perl ruby node nodejs php lua luajit deno bun tsx ts-node Rscript guile racket julia elixir groovy
-    osascript swift java go cargo uv npx ipython jruby raku
+    python pypy ipython perl raku ruby jruby node nodejs deno bun tsx ts-node php lua luajit Rscript guile racket julia
+    elixir groovy osascript
 ";
 
 /// Arguments that begin code, or name what is run instead of the input.
@@ -59,6 +63,9 @@ const WRAPPERS: &[(&str, usize)] = &[
     ("unshare", 0),
 ];
 
+/// Options with which a program starts a shell.
+const SHELL_OPTIONS: &str = "-s -i --shell --login";
+
 /// Arguments after which a program runs what it is given.
 const OPTIONS: &[(&str, &str)] = &[
     ("find", "-exec -execdir -ok -okdir"),
@@ -70,10 +77,10 @@ const OPTIONS: &[(&str, &str)] = &[
 /// Variables to which shells and programs listen. Some of the shell's own are evaluated when they are assigned.
 const SPECIAL: &str = "
     PATH IFS ENV PS0 PS1 PS2 PS3 PS4 PROMPT_COMMAND RANDOM SRANDOM SECONDS LINENO OPTIND OPTARG OPTERR HISTCMD HISTSIZE
-    HISTFILE HISTFILESIZE EPOCHSECONDS EPOCHREALTIME UID EUID PPID GROUPS FUNCNAME DIRSTACK FUNCNEST TMOUT POSIXLY_CORRECT
+    HISTFILE HISTFILESIZE EPOCHSECONDS EPOCHREALTIME UID EUID PPID GROUPS FUNCNAME DIRSTACK FUNCNEST TMOUT
     SHELLOPTS SHELL CDPATH HOME PWD OLDPWD MAIL MAILPATH MAILCHECK COLUMNS LINES GLOBIGNORE EXECIGNORE TIMEFORMAT
     EDITOR VISUAL PAGER MANPAGER BROWSER LESSOPEN LESSCLOSE MAKEFLAGS MFLAGS IGNOREEOF
-    COMP_WORDBREAKS _
+    POSIXLY_CORRECT _
 ";
 const SPECIAL_PREFIXES: &[&str] =
     &["BASH", "LD_", "DYLD_", "LC_", "GIT_", "PYTHON", "PERL", "RUBY", "NODE_", "COMP_", "COPROC", "WINDLASS_"];
@@ -90,6 +97,10 @@ fn unversioned(name: &str) -> &str {
 
 pub(super) fn is_evaluator(name: &str) -> bool {
     has(EVALUATORS, name) || has(EVALUATORS, unversioned(name))
+}
+
+pub(super) fn is_tool(name: &str) -> bool {
+    has(TOOLS, name)
 }
 
 pub(super) fn is_built_in(name: &str) -> bool {
@@ -120,6 +131,10 @@ pub(super) fn is_code(argument: &str) -> bool {
 
 pub(super) fn wrapper(name: &str) -> Option<usize> {
     WRAPPERS.iter().find(|(listed, _)| *listed == name).map(|(_, before)| *before)
+}
+
+pub(super) fn starts_shell(option: &str) -> bool {
+    has(SHELL_OPTIONS, option)
 }
 
 pub(super) fn runs_after(name: &str, argument: &str) -> bool {

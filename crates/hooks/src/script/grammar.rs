@@ -191,10 +191,10 @@ impl Lexer<'_> {
         let _ = operators.iter().any(|operator| self.eat(operator));
         self.blanks()?;
         let start = self.at;
-        self.within(Why::Redirection, Self::word)?;
-        match self.at > start {
+        let target = self.within(Why::Redirection, Self::word)?;
+        match self.at > start && !target.vanishes {
             true => Ok(()),
-            false => Err(Stop::Lost("a redirection to nothing")),
+            false => Err(Stop::Lost("a redirection that may be to nothing")),
         }
     }
 
@@ -294,10 +294,10 @@ impl Lexer<'_> {
             return Err(Stop::Lost("a `case` within `$( … )`"));
         }
         self.blanks()?;
-        self.word()?;
+        let vanishes = self.word()?.vanishes;
         self.gap()?;
-        if !self.word()?.is_reserved("in") {
-            return Err(Stop::Lost("a `case` without its `in`"));
+        if vanishes || !self.word()?.is_reserved("in") {
+            return Err(Stop::Lost("a `case` without its word or its `in`"));
         }
         loop {
             self.gap()?;

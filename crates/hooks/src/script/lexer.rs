@@ -169,6 +169,7 @@ impl<'a> Lexer<'a> {
         let stands_alone = before.is_none_or(|c| matches!(c, ' ' | '\t' | '\n'))
             && after.is_none_or(|c| matches!(c, ' ' | '\t' | '\n' | ';' | ')'));
         let goes_on = after.is_some_and(|c| c.is_alphanumeric() || "_./:=,@%+-".contains(c));
+        word.vanishes = begins && stands_alone;
         match !begins || stands_alone || goes_on {
             true => Ok(()),
             false => Err(Stop::Lost("a name in braces right before a sign of the shell")),

@@ -94,6 +94,7 @@ fn free_text_is_accepted_in_arguments_of_all_kinds_of_commands() {
         "timeout 10 env A=b B={{error}} ./notify {{error}}",
         "python3 notify.py {{error}}; python3.11 -m notify {{error}}; node x.js {{error}}",
         "printf %s {{error}} | python3 -c 'import sys; sys.stdin.read()'",
+        "echo it broke at {{error}}; printf '%s' {{error}} | sudo tee log",
         "git commit -m {{error}} && git -C . log --grep {{error}}",
         "grep -r {{error}} . ; find . -name {{error}}",
         "cat <<EOF\nit is $(date)\nEOF\necho {{error}}",
@@ -186,13 +187,6 @@ fn commands_that_make_more_of_their_arguments() {
     let built_in = |name: &str| format!("in the arguments of `{name}`: the shell takes them for more than text");
     let code = |name: &str| format!("in the arguments of `{name}`: it may be taken for code");
     let program = |name: &str| format!("in the arguments of `{name}`: it may be taken for its program");
-    let wrapped = |name: &str| format!("in the arguments of `{name}`: what it starts cannot be told from here");
-    let piped = |name: &str| format!("in a pipe to `{name}`: it runs what it reads");
-    let after = |option: &str, name: &str| format!("after `{option}` of `{name}`: it may be run as a command");
-    let unknown = "in the arguments of a command that is known only when it runs".to_owned();
-    let format = "in the format of `printf`: it would be read as one".to_owned();
-    let test = "in this test: it may be taken for an operator or for arithmetic".to_owned();
-    let command = "in the place of a command: the text would choose what runs".to_owned();
     for (text, why) in [
         ("eval {{error}}", runs("eval")),
         ("ev\\al \"echo {{error}}\"", runs("eval")),
@@ -205,6 +199,8 @@ fn commands_that_make_more_of_their_arguments() {
         ("ssh host echo {{error}}", runs("ssh")),
         ("ls | xargs echo {{error}}", runs("xargs")),
         ("watch {{error}}", runs("watch")),
+        ("make X={{error}}", runs("make")),
+        ("sudo sqlite3 x.db {{error}}", runs("sqlite3")),
         (". {{error}}", built_in(".")),
         ("source ./x {{error}}", built_in("source")),
         ("trap \"echo {{error}}\" EXIT", built_in("trap")),
@@ -230,6 +226,21 @@ fn commands_that_make_more_of_their_arguments() {
         ("awk -v x={{error}} 1", program("awk")),
         ("sed s/x/{{error}}/", program("sed")),
         ("jq --arg x {{error}} .", program("jq")),
+    ] {
+        check_refused(text, &why);
+    }
+}
+
+#[test]
+fn commands_in_which_it_depends_on_the_place() {
+    let wrapped = |name: &str| format!("in the arguments of `{name}`: what it starts cannot be told from here");
+    let piped = |name: &str| format!("in a pipe to `{name}`: it runs what it reads");
+    let after = |option: &str, name: &str| format!("after `{option}` of `{name}`: it may be run as a command");
+    let unknown = "in the arguments of a command that is known only when it runs".to_owned();
+    let format = "in the format of `printf`: it would be read as one".to_owned();
+    let test = "in this test: it may be taken for an operator or for arithmetic".to_owned();
+    let command = "in the place of a command: the text would choose what runs".to_owned();
+    for (text, why) in [
         ("printf {{error}}", format.clone()),
         ("printf \"{{error}}\\n\"", format.clone()),
         ("printf -v x {{error}}", format.clone()),
@@ -244,7 +255,7 @@ fn commands_that_make_more_of_their_arguments() {
         ("\"$CMD\" {{error}}", unknown.clone()),
         ("{eval,x} {{error}}", unknown.clone()),
         ("$(which x) {{error}}", unknown.clone()),
-        ("{{session}} {{error}}", unknown),
+        ("x{{session}} {{error}}", unknown),
         ("sudo -u bob ./notify {{error}}", wrapped("sudo")),
         ("timeout $N ./notify {{error}}", wrapped("timeout")),
         ("env -S {{error}}", wrapped("env")),
@@ -262,6 +273,9 @@ fn commands_that_make_more_of_their_arguments() {
         ("echo {{error}} | cat `sh`", piped("backticks")),
         ("echo {{error}} | python3", piped("python3")),
         ("echo {{error}} | . /dev/stdin", piped(".")),
+        ("echo {{error}} | sudo -s", piped("sudo")),
+        ("echo {{error}} | chroot /box", piped("chroot")),
+        ("echo {{error}} | sqlite3 x.db", piped("sqlite3")),
         ("echo {{error}} | \"$SHELL\"", piped("a command that is known only then")),
     ] {
         check_refused(text, &why);
@@ -296,6 +310,9 @@ fn what_cannot_be_followed_is_refused() {
         ("ev\\\nal {{error}}", "a backslash at the end of a line that joins two halves"),
         ("echo \\{{task_id}}\" {{error}}\"", "a name in braces right after a `\\` or a `$`"),
         ("echo {{task_id}}#' {{error}} '", "a name in braces right before a sign of the shell"),
+        ("{{session}} {{error}}", "a name in braces in the place of a command"),
+        ("> {{task_id}} echo . {{error}}", "a redirection that may be to nothing"),
+        ("case {{task_id}} in in) echo {{error}} ;; esac", "a `case` without its word or its `in`"),
         ("coproc sh; echo {{error}}", "`function`, `select`, `coproc` or `time`, which not every shell knows"),
     ] {
         check_lost(text, what);

@@ -12,6 +12,8 @@ pub(super) struct Word {
     pub plain: bool,
     /// Whether it may become several words, or none.
     pub splits: bool,
+    /// Whether it may be gone before a shell sees it.
+    pub vanishes: bool,
     /// Free text in it, as indices of marks.
     pub marks: Vec<usize>,
 }
