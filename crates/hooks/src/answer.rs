@@ -96,7 +96,8 @@ mod tests {
 
     fn hook(pipes: bool) -> Hook {
         let timeout = Duration::from_secs(30);
-        Hook { name: "tests".to_owned(), command: "make test".to_owned(), timeout, pipes, max_output: 160 }
+        let command = crate::Script::parse("make test").unwrap();
+        Hook { name: "tests".to_owned(), command, timeout, pipes, max_output: 160 }
     }
 
     fn ran(exit: Exit, stdout: &str, stderr: &str) -> Result<Finished, NotStarted> {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use windlass_engine::{Record, Session};
 use windlass_process::{Capture, Environment, Invocation, Spec, Spill, overlay};
 
-use crate::Hook;
+use crate::{Carrier, Hook, Script, Values};
 
 /// How long a hook may take to end once it is asked to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -50,13 +50,15 @@ impl Call<'_> {
         }
     }
 
-    /// The command with the values in it that can hold no surprise. Everything else reaches the shell as it is written.
-    fn filled(&self, command: &str) -> String {
-        let task = self.session.task.map(|task| task.to_string()).unwrap_or_default();
-        command
-            .replace("{{session}}", self.session.name.as_str())
-            .replace("{{iteration}}", &self.session.iteration.to_string())
-            .replace("{{task_id}}", &task)
+    fn filled(&self, command: &Script) -> String {
+        let task_id = self.session.task.map(|task| task.to_string()).unwrap_or_default();
+        command.fill(&Values {
+            session: self.session.name.as_str(),
+            iteration: &self.session.iteration.to_string(),
+            task_id: &task_id,
+            task_content: Carrier::Variable,
+            error: Carrier::Variable,
+        })
     }
 
     fn variables(&self, hook: &Hook) -> Environment {

@@ -5,27 +5,28 @@
 //! ```
 //!
 //! Invariants:
-//! - Text from outside never becomes shell text: it travels in the payload and in variables.
+//! - Text from outside never becomes shell text: it travels in the payload and in variables (`script`).
 //! - What a hook wrote is cleaned and cut before anybody else sees it.
 //!
 //! Not here: which hooks are owed when (`engine`), starting programs (`process`), the log.
 
 mod answer;
 mod call;
+mod script;
 mod text;
 
 use std::time::Duration;
 
 pub use answer::answer;
 pub use call::Call;
+pub use script::{Carrier, Script, UnsafeTemplate, Values};
 pub use text::{clean, cut};
 
 /// A command that runs at a point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
     pub name: String,
-    /// A script for the shell.
-    pub command: String,
+    pub command: Script,
     pub timeout: Duration,
     /// Whether its output reaches the agent.
     pub pipes: bool,

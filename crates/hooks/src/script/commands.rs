@@ -1,0 +1,217 @@
+//! A simple command: what its first word makes of the others.
+
+use super::evaluators::{
+    is_built_in, is_change, is_code, is_evaluator, is_interpreter, is_special, is_tool, program, runs_after,
+    starts_shell, wrapper,
+};
+use super::refusal::{Stop, Why};
+use super::word::Word;
+
+/// What a command does to those around it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    Nothing,
+    /// It runs what it reads.
+    Reads(String),
+    /// It changes how later commands are read.
+    Changes,
+}
+
+/// Unary tests that take any text.
+const UNARY: &[&str] = &["-n", "-z", "-e", "-f", "-d", "-r", "-w", "-x", "-s", "-L", "-h"];
+/// Binary tests that take any text.
+const BINARY: &[&str] = &["=", "==", "!="];
+
+/// Whether free text may stand where it does in this command.
+pub(super) fn check(words: &[Word]) -> Result<Effect, Stop> {
+    let rest = assignments(words)?;
+    let Some(first) = rest.first() else { return Ok(Effect::Nothing) };
+    if let Some(index) = first.marks.first() {
+        return Err(Stop::At(*index, Why::CommandWord));
+    }
+    if first.vanishes {
+        return Err(Stop::Lost("a name in braces in the place of a command"));
+    }
+    arguments(rest)?;
+    Ok(effect(rest))
+}
+
+/// What follows the assignments before a command.
+fn assignments(words: &[Word]) -> Result<&[Word], Stop> {
+    let end = words.iter().position(|word| word.assigned().is_none()).unwrap_or(words.len());
+    for word in &words[..end] {
+        let special = word.assigned().filter(|name| is_special(name));
+        if let (Some(name), Some(index)) = (special, word.marks.first()) {
+            return Err(Stop::At(*index, Why::Special(name.to_owned())));
+        }
+    }
+    Ok(&words[end..])
+}
+
+/// The first free text among the arguments.
+fn first_mark(words: &[Word]) -> Option<usize> {
+    words.iter().skip(1).find_map(|word| word.marks.first().copied())
+}
+
+fn arguments(words: &[Word]) -> Result<(), Stop> {
+    let Some(index) = first_mark(words) else { return Ok(()) };
+    let refused = |why| Err(Stop::At(index, why));
+    let Some(name) = words[0].program() else { return refused(Why::UnknownCommand) };
+    evaluators(words)?;
+    if is_tool(name) {
+        return refused(Why::Evaluated(name.to_owned()));
+    }
+    if is_built_in(name) {
+        return refused(Why::BuiltIn(name.to_owned()));
+    }
+    if let Some(program) = program(name) {
+        return refused(Why::Program(program.to_owned()));
+    }
+    if let Some(before) = wrapper(name) {
+        return wrapped(name, &words[1..], before, index);
+    }
+    match name {
+        "printf" if !is_fixed_format(words) => refused(Why::Format),
+        "test" if !is_plain_test(&words[1..]) => refused(Why::Test),
+        "[" if !is_plain_test(words[1..].split_last().map_or(&[], |(_, test)| test)) => refused(Why::Test),
+        _ if is_interpreter(name) && !is_script(&words[1..]) => refused(Why::Interpreted(name.to_owned())),
+        _ => options(name, words),
+    }
+}
+
+/// No free text behind a word that names something which runs text.
+fn evaluators(words: &[Word]) -> Result<(), Stop> {
+    let mut found = None;
+    for word in words {
+        if let (Some(name), Some(index)) = (found, word.marks.first()) {
+            return Err(Stop::At(*index, Why::Evaluated(str::to_owned(name))));
+        }
+        found = found.or(word.program().filter(|name| is_evaluator(name)));
+    }
+    Ok(())
+}
+
+/// No free text behind an option that takes a command.
+fn options(name: &str, words: &[Word]) -> Result<(), Stop> {
+    let mut found: Option<&str> = None;
+    for word in &words[1..] {
+        found = found.or(Some(word.bare.as_str()).filter(|option| runs_after(name, option)));
+        found = found.or(word.literal.as_deref().filter(|option| runs_after(name, option)));
+        if let (Some(option), Some(index)) = (found, word.marks.first()) {
+            let option = option.trim_end_matches('=').to_owned();
+            return Err(Stop::At(*index, Why::Option(name.to_owned(), option)));
+        }
+    }
+    Ok(())
+}
+
+/// The command that another one starts. With options before it nobody here knows where it begins.
+fn wrapped(name: &str, words: &[Word], before: usize, index: usize) -> Result<(), Stop> {
+    let unknown = || Err(Stop::At(index, Why::Wrapped(name.to_owned())));
+    let known = |word: &Word| word.literal.as_ref().is_some_and(|text| !text.starts_with('-') && !text.is_empty());
+    let Some((operands, rest)) = words.split_at_checked(before) else { return unknown() };
+    if !operands.iter().all(known) {
+        return unknown();
+    }
+    let rest = assignments(rest)?;
+    match rest.first() {
+        Some(first) if known(first) => arguments(rest),
+        Some(first) if !first.marks.is_empty() => Err(Stop::At(index, Why::CommandWord)),
+        None if !words.is_empty() => Ok(()),
+        _ => unknown(),
+    }
+}
+
+/// Whether a `printf` has a format that is known, and that takes arguments for text.
+fn is_fixed_format(words: &[Word]) -> bool {
+    let mut operands = words[1..].iter().map(|word| word.literal.as_deref());
+    let format = match operands.next() {
+        Some(Some("--")) => operands.next(),
+        Some(Some(option)) if option.starts_with('-') => None,
+        first => first,
+    };
+    format.flatten().is_some_and(takes_text)
+}
+
+fn takes_text(format: &str) -> bool {
+    let mut directives = format.split('%').skip(1).peekable();
+    while let Some(directive) = directives.next() {
+        // `%%`
+        if directive.is_empty() && directives.peek().is_some() {
+            directives.next();
+            continue;
+        }
+        let kind = directive.trim_start_matches(|c: char| c.is_ascii_digit() || "-+ #.".contains(c));
+        if !kind.starts_with(['s', 'b', 'c', 'q']) {
+            return false;
+        }
+    }
+    true
+}
+
+/// Whether a test has one of the forms in which no text can be taken for an operator.
+fn is_plain_test(words: &[Word]) -> bool {
+    if words.iter().any(|word| word.splits) {
+        return false;
+    }
+    let literal = |word: &Word, list: &[&str]| word.literal.as_deref().is_some_and(|text| list.contains(&text));
+    let words = match words {
+        [not, rest @ ..] if literal(not, &["!"]) && rest.len() > 1 => rest,
+        words => words,
+    };
+    match words {
+        [_] => true,
+        [operator, _] => literal(operator, UNARY),
+        [_, operator, _] => literal(operator, BINARY),
+        _ => false,
+    }
+}
+
+/// Whether the arguments of an interpreter begin with what it runs.
+fn is_script(words: &[Word]) -> bool {
+    match words {
+        [first, second, ..] if first.literal.as_deref() == Some("-m") => is_operand(second),
+        [first, ..] => is_operand(first),
+        [] => false,
+    }
+}
+
+fn is_operand(word: &Word) -> bool {
+    word.literal.as_ref().is_some_and(|text| !text.starts_with('-'))
+}
+
+fn effect(words: &[Word]) -> Effect {
+    let Some(name) = words[0].program() else { return Effect::Reads("a command that is known only then".to_owned()) };
+    let wrapped = wrapper(name);
+    for (index, word) in words.iter().enumerate() {
+        let Some(name) = word.program() else { continue };
+        let is_command = index == 0 || wrapped.is_some();
+        if is_command && is_change(name) {
+            return Effect::Changes;
+        }
+        let runs =
+            is_tool(name) || matches!(name, "." | "source") || is_interpreter(name) && reads_code(&words[index + 1..]);
+        if is_evaluator(name) || is_command && runs {
+            return Effect::Reads(name.to_owned());
+        }
+    }
+    match wrapped {
+        Some(before) if starts_unknown(&words[1..], before) => Effect::Reads(name.to_owned()),
+        _ => Effect::Nothing,
+    }
+}
+
+/// Whether what starts another command may start a shell, or what is not known.
+fn starts_unknown(words: &[Word], before: usize) -> bool {
+    let unknown = |word: &Word| match &word.literal {
+        Some(option) => starts_shell(option),
+        None => word.marks.is_empty(),
+    };
+    words.iter().any(unknown) || words.iter().filter(|word| is_operand(word)).count() <= before
+}
+
+/// Whether an interpreter with these arguments takes its input for code.
+fn reads_code(words: &[Word]) -> bool {
+    let first = words.first().and_then(|word| word.literal.as_deref());
+    !first.is_some_and(|first| is_code(first) || !first.starts_with('-'))
+}

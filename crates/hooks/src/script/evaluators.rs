@@ -1,0 +1,147 @@
+//! Names of programs, built-in commands and variables that make more of text than text.
+//!
+//! The lists cannot be complete: any program may run what it is given. They hold what people reach for, and every way
+//! in which a shell itself evaluates an argument.
+
+/// What runs text as commands, wherever it stands in a command: `docker exec box sh -c …`.
+const EVALUATORS: &str = "
+    eval sh bash dash ash zsh ksh mksh pdksh oksh yash posh rbash fish csh tcsh pwsh powershell busybox toybox ssh su
+";
+
+/// What runs text as commands, or has commands of its own that do, where it is the command: as words these are common.
+const TOOLS: &str = "
+    at batch crontab tmux screen script expect tclsh wish parallel xargs watch entr make gmake rc es elvish nu xonsh
+    rsh mosh runuser newgrp sg sqlite3 psql mysql mariadb vim vi nvim ex ed emacs gdb lldb m4 bc dc
+";
+
+/// The shell's own commands that evaluate an argument, change the shell with it, or take it for a variable or a number.
+const BUILT_INS: &str = "
+    . source trap alias unalias let declare typeset local export readonly unset read mapfile readarray getopts set
+    shopt enable bind complete compgen compopt shift exit return break continue wait ulimit umask fc history hash type
+    integer nameref print logout
+";
+
+/// Commands that change how later ones are read.
+const CHANGES: &str = "alias unalias declare typeset local integer nameref shopt enable";
+
+/// Programs whose arguments are programs.
+const PROGRAMS: &str = "awk gawk mawk nawk sed gsed jq yq gojq";
+
+/// Programs that run a file of code, or code from their arguments.
+const INTERPRETERS: &str = "
+    python pypy ipython perl raku ruby jruby node nodejs deno bun tsx ts-node php lua luajit Rscript guile racket julia
+    elixir groovy osascript
+";
+
+/// Arguments that begin code, or name what is run instead of the input.
+const CODE: &str = "-c -e -E -m -r -p -n -ne -pe -ane -lne -lane -nle --eval --print";
+
+/// Programs that start the command in their arguments, with the number of words before it.
+const WRAPPERS: &[(&str, usize)] = &[
+    ("sudo", 0),
+    ("doas", 0),
+    ("env", 0),
+    ("nohup", 0),
+    ("setsid", 0),
+    ("nice", 0),
+    ("ionice", 0),
+    ("command", 0),
+    ("builtin", 0),
+    ("exec", 0),
+    ("time", 0),
+    ("stdbuf", 0),
+    ("unbuffer", 0),
+    ("pkexec", 0),
+    ("timeout", 1),
+    ("gtimeout", 1),
+    ("chroot", 1),
+    ("gosu", 1),
+    ("flock", 1),
+    ("taskset", 1),
+    ("strace", 0),
+    ("ltrace", 0),
+    ("unshare", 0),
+];
+
+/// Options with which a program starts a shell.
+const SHELL_OPTIONS: &str = "-s -i --shell --login";
+
+/// Arguments after which a program runs what it is given.
+const OPTIONS: &[(&str, &str)] = &[
+    ("find", "-exec -execdir -ok -okdir"),
+    ("gfind", "-exec -execdir -ok -okdir"),
+    ("fd", "-x -X --exec --exec-batch"),
+    ("git", "-c --config-env --exec -x config foreach filter-branch bisect"),
+];
+
+/// Variables to which shells and programs listen. Some of the shell's own are evaluated when they are assigned.
+const SPECIAL: &str = "
+    PATH IFS ENV PS0 PS1 PS2 PS3 PS4 PROMPT_COMMAND RANDOM SRANDOM SECONDS LINENO OPTIND OPTARG OPTERR HISTCMD HISTSIZE
+    HISTFILE HISTFILESIZE EPOCHSECONDS EPOCHREALTIME UID EUID PPID GROUPS FUNCNAME DIRSTACK FUNCNEST TMOUT
+    SHELLOPTS SHELL CDPATH HOME PWD OLDPWD MAIL MAILPATH MAILCHECK COLUMNS LINES GLOBIGNORE EXECIGNORE TIMEFORMAT
+    EDITOR VISUAL PAGER MANPAGER BROWSER LESSOPEN LESSCLOSE MAKEFLAGS MFLAGS IGNOREEOF
+    POSIXLY_CORRECT _
+";
+const SPECIAL_PREFIXES: &[&str] =
+    &["BASH", "LD_", "DYLD_", "LC_", "GIT_", "PYTHON", "PERL", "RUBY", "NODE_", "COMP_", "COPROC", "WINDLASS_"];
+
+fn has(list: &str, name: &str) -> bool {
+    list.split_ascii_whitespace().any(|listed| listed == name)
+}
+
+/// A name without the version at its end: `python3.11`.
+fn unversioned(name: &str) -> &str {
+    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    if bare.is_empty() { name } else { bare }
+}
+
+pub(super) fn is_evaluator(name: &str) -> bool {
+    has(EVALUATORS, name) || has(EVALUATORS, unversioned(name))
+}
+
+pub(super) fn is_tool(name: &str) -> bool {
+    has(TOOLS, name)
+}
+
+pub(super) fn is_built_in(name: &str) -> bool {
+    has(BUILT_INS, name)
+}
+
+pub(super) fn is_change(name: &str) -> bool {
+    has(CHANGES, name)
+}
+
+/// The name under which it is known what a program does with its arguments.
+pub(super) fn program(name: &str) -> Option<&'static str> {
+    PROGRAMS.split_ascii_whitespace().find(|listed| *listed == name).map(|listed| match listed {
+        "gsed" => "sed",
+        "jq" | "gojq" | "yq" => "jq",
+        "sed" => "sed",
+        _ => "awk",
+    })
+}
+
+pub(super) fn is_interpreter(name: &str) -> bool {
+    has(INTERPRETERS, name) || has(INTERPRETERS, unversioned(name))
+}
+
+pub(super) fn is_code(argument: &str) -> bool {
+    has(CODE, argument)
+}
+
+pub(super) fn wrapper(name: &str) -> Option<usize> {
+    WRAPPERS.iter().find(|(listed, _)| *listed == name).map(|(_, before)| *before)
+}
+
+pub(super) fn starts_shell(option: &str) -> bool {
+    has(SHELL_OPTIONS, option)
+}
+
+pub(super) fn runs_after(name: &str, argument: &str) -> bool {
+    let option = argument.split('=').next().unwrap_or(argument);
+    OPTIONS.iter().any(|(listed, options)| *listed == name && has(options, option))
+}
+
+pub(super) fn is_special(variable: &str) -> bool {
+    has(SPECIAL, variable) || SPECIAL_PREFIXES.iter().any(|prefix| variable.starts_with(prefix))
+}

@@ -1,0 +1,142 @@
+//! Why free text cannot stand where it was put, and what to write instead.
+
+use std::ops::Range;
+
+use thiserror::Error;
+
+use super::template::{Mark, Name};
+
+/// Free text where the shell, or what it starts, would read it as more than text.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("cannot put `{{{{{name}}}}}` {why}")]
+pub struct UnsafeTemplate {
+    /// `error` or `task_content`.
+    pub name: &'static str,
+    /// Where it is in the command.
+    pub at: Range<usize>,
+    pub why: String,
+    pub instead: String,
+}
+
+/// Why a text is not accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// This mark stands where it must not.
+    At(usize, Why),
+    /// Something that is not followed, so that nobody knows where any mark stands.
+    Lost(&'static str),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Why {
+    SingleQuotes,
+    DollarQuotes,
+    Backticks,
+    Substitution,
+    Arithmetic,
+    Parameter,
+    Brackets,
+    HereDocument,
+    Redirection,
+    AfterBackslash,
+    AfterDollar,
+    CommandWord,
+    CasePattern,
+    UnknownCommand,
+    Evaluated(String),
+    BuiltIn(String),
+    Format,
+    Test,
+    Program(String),
+    Interpreted(String),
+    Wrapped(String),
+    Option(String, String),
+    Special(String),
+    Piped(String),
+}
+
+impl Stop {
+    /// In words. What is lost is said of the first mark with free text.
+    pub fn of(self, marks: &[Mark], first: &Mark) -> UnsafeTemplate {
+        let (mark, why, instead) = match self {
+            Self::At(index, why) => (&marks[index], why.reason(), why.remedy(marks[index].name)),
+            Self::Lost(what) => {
+                (first, format!("in a command with {what}: where it would end up cannot be told"), script(first.name))
+            }
+        };
+        UnsafeTemplate { name: mark.name.word(), at: mark.at.clone(), why, instead }
+    }
+}
+
+impl Why {
+    fn reason(&self) -> String {
+        let fixed = match self {
+            Self::SingleQuotes => "in single quotes: nothing is filled in there",
+            Self::DollarQuotes => "in `$'…'` or `$\"…\"`: shells do not agree on what these are",
+            Self::Backticks => "in backticks: what is in them is read twice",
+            Self::Substitution => "in `$( … )`: what is in it is a command of its own",
+            Self::Arithmetic => "in arithmetic: the shell evaluates it",
+            Self::Parameter => "in `${ … }`: it would be a pattern or a default value",
+            Self::Brackets => "in `[[ … ]]`: it may be taken for a pattern or for arithmetic",
+            Self::HereDocument => "in a here-document: nothing can be quoted there",
+            Self::Redirection => "in a redirection: the text would choose the file",
+            Self::AfterBackslash => "right after a backslash: it would escape the reference",
+            Self::AfterDollar => "right after a `$`: together they mean something else",
+            Self::CommandWord => "in the place of a command: the text would choose what runs",
+            Self::CasePattern => "in the pattern of a `case`: it would be matched as one",
+            Self::UnknownCommand => "in the arguments of a command that is known only when it runs",
+            Self::Format => "in the format of `printf`: it would be read as one",
+            Self::Test => "in this test: it may be taken for an operator or for arithmetic",
+            Self::Evaluated(name) => return format!("in the arguments of `{name}`: it runs text as commands"),
+            Self::BuiltIn(name) => {
+                return format!("in the arguments of `{name}`: the shell takes them for more than text");
+            }
+            Self::Program(name) => return format!("in the arguments of `{name}`: it may be taken for its program"),
+            Self::Interpreted(name) => return format!("in the arguments of `{name}`: it may be taken for code"),
+            Self::Wrapped(name) => {
+                return format!("in the arguments of `{name}`: what it starts cannot be told from here");
+            }
+            Self::Option(name, option) => return format!("after `{option}` of `{name}`: it may be run as a command"),
+            Self::Special(name) => {
+                return format!("in `{name}`: this variable means something to the shell or to programs");
+            }
+            Self::Piped(name) => return format!("in a pipe to `{name}`: it runs what it reads"),
+        };
+        fixed.to_owned()
+    }
+
+    fn remedy(&self, name: Name) -> String {
+        let variable = name.variable();
+        match self {
+            Self::SingleQuotes | Self::DollarQuotes => {
+                format!("write double quotes around it, or end the quotes before it: `'…'{name}'…'`")
+            }
+            Self::Backticks | Self::Substitution => {
+                format!("assign it first: `text={name}`, then use \"$text\" inside")
+            }
+            Self::HereDocument => format!("print it instead: `printf '%s\\n' {name}`"),
+            Self::AfterBackslash => "leave the backslash out: it needs no escaping".to_owned(),
+            Self::AfterDollar => "leave the `$` out".to_owned(),
+            Self::Format => format!("give it its own argument: `printf '%s\\n' {name}`"),
+            Self::Brackets | Self::Test | Self::CasePattern => {
+                format!("compare it as text: `[ {name} = … ]`, or `case {name} in … esac`")
+            }
+            Self::Redirection => format!("name the file yourself, and print it there: `printf '%s\\n' {name} >FILE`"),
+            Self::Special(_) => "assign it to a variable with another name".to_owned(),
+            Self::Program(program) => match program.as_str() {
+                "jq" => format!("let it read the variable: `jq -n 'env.{variable}'`"),
+                "sed" => format!("pass it on standard input: `printf '%s\\n' {name} | sed …`"),
+                _ => format!("let it read the variable: `ENVIRON[\"{variable}\"]`"),
+            },
+            Self::Interpreted(_) | Self::Wrapped(_) | Self::Option(..) | Self::UnknownCommand => {
+                format!("pass it on standard input: `printf '%s' {name} | …`; or read \"${variable}\" in a script")
+            }
+            Self::CommandWord | Self::Arithmetic | Self::Parameter => script(name),
+            Self::Evaluated(_) | Self::BuiltIn(_) | Self::Piped(_) => script(name),
+        }
+    }
+}
+
+fn script(name: Name) -> String {
+    format!("put the command in a script of its own, which reads \"${}\"", name.variable())
+}

@@ -1,0 +1,84 @@
+//! The names that stand for something, and where they are in a text. Other `{{…}}` are nobody's business here.
+
+use std::fmt;
+use std::ops::Range;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Name {
+    Session,
+    Iteration,
+    TaskId,
+    TaskContent,
+    Error,
+}
+
+/// A name in double braces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub name: Name,
+    pub at: Range<usize>,
+}
+
+const NAMES: [Name; 5] = [Name::Session, Name::Iteration, Name::TaskId, Name::TaskContent, Name::Error];
+
+impl Name {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Iteration => "iteration",
+            Self::TaskId => "task_id",
+            Self::TaskContent => "task_content",
+            Self::Error => "error",
+        }
+    }
+
+    pub fn variable(self) -> &'static str {
+        match self {
+            Self::Session => "WINDLASS_SESSION",
+            Self::Iteration => "WINDLASS_ITERATION",
+            Self::TaskId => "WINDLASS_TASK_ID",
+            Self::TaskContent => "WINDLASS_TASK_CONTENT",
+            Self::Error => "WINDLASS_ERROR",
+        }
+    }
+
+    /// Whether it stands for text of which nothing is known.
+    pub fn is_free(self) -> bool {
+        matches!(self, Self::TaskContent | Self::Error)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{{{{{}}}}}", self.word())
+    }
+}
+
+pub(super) fn marks(text: &str) -> Vec<Mark> {
+    let mut marks = Vec::new();
+    let mut from = 0;
+    while let Some(found) = text[from..].find("{{") {
+        let start = from + found;
+        match mark(&text[start + 2..]) {
+            Some((name, length)) => {
+                from = start + 2 + length;
+                marks.push(Mark { name, at: start..from });
+            }
+            // `{{{error}}` is a brace and a name.
+            None => from = start + 1,
+        }
+    }
+    marks
+}
+
+/// What follows two braces, if it is a name: which, and how long it is with the braces that close it.
+fn mark(rest: &str) -> Option<(Name, usize)> {
+    let blank = |c: char| c == ' ' || c == '\t';
+    let inner = rest.trim_start_matches(blank);
+    let name = NAMES.into_iter().find(|name| {
+        let after = inner.strip_prefix(name.word());
+        after.is_some_and(|after| after.trim_start_matches(blank).starts_with("}}"))
+    })?;
+    let close = rest.find("}}").expect("braces that close follow the name");
+    Some((name, close + 2))
+}

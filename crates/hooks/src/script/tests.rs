@@ -1,0 +1,359 @@
+//! Which texts are accepted and what becomes of them; which are refused, and why.
+
+use proptest::prelude::*;
+
+use super::{Carrier, Script, UnsafeTemplate, Values};
+
+const VALUES: Values<'static> = Values {
+    session: "demo",
+    iteration: "3",
+    task_id: "T12",
+    task_content: Carrier::Variable,
+    error: Carrier::Variable,
+};
+
+#[track_caller]
+fn check(text: &str, expected: &str) {
+    let script = Script::parse(text).unwrap_or_else(|refused| panic!("{text}\n{refused}"));
+    assert_eq!(script.text(), text);
+    assert_eq!(script.fill(&VALUES), expected.replace('§', "${WINDLASS_ERROR}"), "{text}");
+}
+
+/// Refused at its last template, with these words in the reason.
+#[track_caller]
+fn check_refused(text: &str, why: &str) {
+    let refused = Script::parse(text).expect_err(text);
+    assert_eq!(refused.why, why, "{text}");
+    assert_eq!(&text[refused.at.clone()], "{{error}}", "{text}");
+    assert_eq!(refused.to_string(), format!("cannot put `{{{{error}}}}` {why}"));
+}
+
+#[track_caller]
+fn check_lost(text: &str, what: &str) {
+    check_refused(text, &format!("in a command with {what}: where it would end up cannot be told"));
+}
+
+#[test]
+fn checked_values_are_put_in_as_they_are() {
+    check("./done.sh {{session}} {{iteration}} {{task_id}}", "./done.sh demo 3 T12");
+    check("echo '{{ session }}' \"{{iteration}}\" `x {{\ttask_id }}`", "echo 'demo' \"3\" `x T12`");
+    check("cat <<{{session}}\n{{iteration}}\ndemo", "cat <<demo\n3\ndemo");
+    check("{{session}}{{session}} \\{{iteration}} ${{session}}", "demodemo \\3 $demo");
+    check("{{{session}}} {{{{iteration}}}}", "{demo} {{3}}");
+}
+
+#[test]
+fn everything_else_stays() {
+    for text in [
+        "",
+        "docker inspect --format '{{.State}}' box",
+        "echo {{ .Error }} {{Error}} {{errors}} {{error} {error}} {{err\nor}} {{er ror}} {{}} {{ }} {{",
+        "{{ error\n}}",
+        "unclosed ' \" ` $( ${ <<EOF",
+        "eval \"$X\" 'ü' \u{1}",
+    ] {
+        check(text, text);
+    }
+}
+
+#[test]
+fn free_text_is_a_quoted_reference() {
+    check("echo {{error}}", "echo \"§\"");
+    check("echo {{ error }} {{  error\t}}", "echo \"§\" \"§\"");
+    check("echo {{task_content}}", "echo \"${WINDLASS_TASK_CONTENT}\"");
+    check("echo \"it said: {{error}}!\"", "echo \"it said: §!\"");
+    check("echo --message={{error}} a{{error}}b", "echo --message=\"§\" a\"§\"b");
+    check("echo 'it said '{{error}}'!'", "echo 'it said '\"§\"'!'");
+    check("echo \\\\{{error}} \"\\\\{{error}}\"", "echo \\\\\"§\" \"\\\\§\"");
+    check("echo $X{{error}} \"$X{{error}}\" ${X}{{error}}", "echo $X\"§\" \"$X§\" ${X}\"§\"");
+    check("echo {{{error}}} {a,{{error}}}", "echo {\"§\"} {a,\"§\"}");
+    check("echo '{{.Error}}' {{error}} {{iteration}}", "echo '{{.Error}}' \"§\" 3");
+    check("echo \"$(date)\" {{error}} `date` $((1 + 2))", "echo \"$(date)\" \"§\" `date` $((1 + 2))");
+    check("echo {{error}} # not {{error}}, it's a comment", "echo \"§\" # not {{error}}, it's a comment");
+    check("echo a#{{error}}", "echo a#\"§\"");
+    check("text={{error}} notify", "text=\"§\" notify");
+    check("text={{error}}; notify \"$(cat \"$text\")\"", "text=\"§\"; notify \"$(cat \"$text\")\"");
+    check("text+={{error}}", "text+=\"§\"");
+}
+
+#[test]
+fn free_text_is_accepted_in_arguments_of_all_kinds_of_commands() {
+    for text in [
+        "if true; then echo {{error}}; else ./notify {{error}}; fi",
+        "while read -r line; do ./notify \"$line\" {{error}}; done < list",
+        "for x in a {{error}} b; do echo \"$x\"; done",
+        "case {{error}} in (a|b) echo {{error}} ;; *) echo other ;; esac",
+        "case {{error}} in\n  *timeout*) ./retry ;;\nesac",
+        "{ echo {{error}}; } > log 2>&1",
+        "(cd sub && ./notify {{error}}) || echo {{error}}",
+        "! ./notify {{error}} &",
+        "printf '%s\\n' {{error}} | tee -a log | ./notify",
+        "printf -- '%5s %% %s' {{error}} {{error}}",
+        "[ {{error}} = none ] || [ -n {{error}} ] && test ! \"{{error}}\" != x && test {{error}}",
+        "sudo ./notify {{error}}",
+        "timeout 10 env A=b B={{error}} ./notify {{error}}",
+        "python3 notify.py {{error}}; python3.11 -m notify {{error}}; node x.js {{error}}",
+        "printf %s {{error}} | python3 -c 'import sys; sys.stdin.read()'",
+        "echo it broke at {{error}}; printf '%s' {{error}} | sudo tee log",
+        "git commit -m {{error}} && git -C . log --grep {{error}}",
+        "grep -r {{error}} . ; find . -name {{error}}",
+        "cat <<EOF\nit is $(date)\nEOF\necho {{error}}",
+        "cat <<-'EOF' && echo {{error}}\n\tit's `\n\tEOF\necho {{error}}",
+        "bash ./build.sh || echo {{error}} | tee log; cat x | sh",
+        "curl -d {{error}} \\\n  https://localhost",
+        "[[ $a == b ]] && echo {{error}}",
+        "(( a > 1 )) && echo {{error}}",
+        "2>log echo {{error}} 2>&1 >/dev/null",
+        "~/bin/notify {{error}}; 'my notify' {{error}}; ./no\\ tify {{error}}",
+        "echo {{session}} {{error}}; echo \"{{session}}\" x-{{task_id}}",
+    ] {
+        let script = Script::parse(text).unwrap_or_else(|refused| panic!("{text}\n{refused}"));
+        assert!(!script.fill(&VALUES).contains("{{"), "{text}");
+    }
+}
+
+#[test]
+fn long_text_comes_from_a_file() {
+    let values = Values { error: Carrier::File, ..VALUES };
+    let fill = |text| Script::parse(text).expect("is safe").fill(&values);
+    assert_eq!(fill("echo {{error}}"), "echo \"$(cat \"$WINDLASS_ERROR_FILE\")\"");
+    assert_eq!(fill("echo \"a {{error}}\""), "echo \"a $(cat \"$WINDLASS_ERROR_FILE\")\"");
+    assert_eq!(fill("echo {{task_content}}"), "echo \"${WINDLASS_TASK_CONTENT}\"");
+}
+
+#[test]
+fn places_in_which_text_is_more_than_text() {
+    let single = "in single quotes: nothing is filled in there";
+    let dollar_quotes = "in `$'…'` or `$\"…\"`: shells do not agree on what these are";
+    let substitution = "in `$( … )`: what is in it is a command of its own";
+    let arithmetic = "in arithmetic: the shell evaluates it";
+    let parameter = "in `${ … }`: it would be a pattern or a default value";
+    let document = "in a here-document: nothing can be quoted there";
+    let redirection = "in a redirection: the text would choose the file";
+    let backslash = "right after a backslash: it would escape the reference";
+    let dollar = "right after a `$`: together they mean something else";
+    let command = "in the place of a command: the text would choose what runs";
+    for (text, why) in [
+        ("echo '{{error}}'", single),
+        ("echo \"a\"'b {{error}}'", single),
+        ("jq -n '{\"text\": \"{{error}}\"}'", single),
+        ("echo $'{{error}}'", dollar_quotes),
+        ("echo $\"{{error}}\"", dollar_quotes),
+        ("echo `echo {{error}}`", "in backticks: what is in them is read twice"),
+        ("echo \"`echo {{error}}`\"", "in backticks: what is in them is read twice"),
+        ("echo $(echo {{error}})", substitution),
+        ("echo \"$(echo \"{{error}}\")\"", substitution),
+        ("echo $(date # {{error}}\n)", substitution),
+        ("echo $(( {{error}} + 1 ))", arithmetic),
+        ("(( {{error}} ))", arithmetic),
+        ("echo ${x:-{{error}}}", parameter),
+        ("echo \"${x#{{error}}}\"", parameter),
+        ("echo ${{{error}}}", parameter),
+        ("[[ {{error}} -eq 1 ]]", "in `[[ … ]]`: it may be taken for a pattern or for arithmetic"),
+        ("[[ a == \"{{error}}\" ]]", "in `[[ … ]]`: it may be taken for a pattern or for arithmetic"),
+        ("cat <<EOF\n{{error}}\nEOF", document),
+        ("cat <<'EOF'\n{{error}}\nEOF\n", document),
+        ("cat <<{{error}}\nEOF\n", document),
+        ("cat <<EOF\n$(echo {{error}})\nEOF\n", document),
+        ("cat <<< {{error}}", redirection),
+        ("echo > {{error}}", redirection),
+        ("echo 2>>\"log-{{error}}\"", redirection),
+        ("echo >&{{error}}", redirection),
+        ("echo \\{{error}}", backslash),
+        ("echo \"\\{{error}}\"", backslash),
+        ("echo ${{error}}", dollar),
+        ("echo \"$${{error}}\"", dollar),
+        ("{{error}}", command),
+        ("x=1 {{error}}", command),
+        ("true && \"{{error}}\" a", command),
+        (">log {{error}}", command),
+        ("if {{error}}; then true; fi", command),
+        ("a{{error}}=b", command),
+        ("a[{{error}}]=b", command),
+        ("case x in {{error}}) true ;; esac", "in the pattern of a `case`: it would be matched as one"),
+        ("case x in a|\"{{error}}\") true ;; esac", "in the pattern of a `case`: it would be matched as one"),
+        ("PATH={{error}} ls", "in `PATH`: this variable means something to the shell or to programs"),
+        ("RANDOM={{error}}", "in `RANDOM`: this variable means something to the shell or to programs"),
+        ("env LD_PRELOAD={{error}} ls", "in `LD_PRELOAD`: this variable means something to the shell or to programs"),
+        ("for PS4 in {{error}}; do x; done", "in `PS4`: this variable means something to the shell or to programs"),
+    ] {
+        check_refused(text, why);
+    }
+}
+
+#[test]
+fn commands_that_make_more_of_their_arguments() {
+    let runs = |name: &str| format!("in the arguments of `{name}`: it runs text as commands");
+    let built_in = |name: &str| format!("in the arguments of `{name}`: the shell takes them for more than text");
+    let code = |name: &str| format!("in the arguments of `{name}`: it may be taken for code");
+    let program = |name: &str| format!("in the arguments of `{name}`: it may be taken for its program");
+    for (text, why) in [
+        ("eval {{error}}", runs("eval")),
+        ("ev\\al \"echo {{error}}\"", runs("eval")),
+        ("'eval' {{error}}", runs("eval")),
+        ("sh -c \"echo {{error}}\"", runs("sh")),
+        ("/bin/bash -c true {{error}}", runs("bash")),
+        ("docker exec box sh -c {{error}}", runs("sh")),
+        ("x=1 sudo -u bob bash -c {{error}}", runs("bash")),
+        ("find . -exec sh -c {{error}} \\;", runs("sh")),
+        ("ssh host echo {{error}}", runs("ssh")),
+        ("ls | xargs echo {{error}}", runs("xargs")),
+        ("watch {{error}}", runs("watch")),
+        ("make X={{error}}", runs("make")),
+        ("sudo sqlite3 x.db {{error}}", runs("sqlite3")),
+        (". {{error}}", built_in(".")),
+        ("source ./x {{error}}", built_in("source")),
+        ("trap \"echo {{error}}\" EXIT", built_in("trap")),
+        ("alias x={{error}}", built_in("alias")),
+        ("let x={{error}}", built_in("let")),
+        ("declare -i x={{error}}", built_in("declare")),
+        ("export X={{error}}", built_in("export")),
+        ("command export X={{error}}", built_in("export")),
+        ("read {{error}}", built_in("read")),
+        ("unset {{error}}", built_in("unset")),
+        ("set -- {{error}}", built_in("set")),
+        ("exit {{error}}", built_in("exit")),
+        ("python3 -c {{error}}", code("python3")),
+        ("python -c 'import sys' {{error}}", code("python")),
+        ("perl -e 'print' {{error}}", code("perl")),
+        ("ruby -e {{error}}", code("ruby")),
+        ("node --eval {{error}}", code("node")),
+        ("node -p {{error}}", code("node")),
+        ("php -r {{error}}", code("php")),
+        ("lua5.4 -e {{error}}", code("lua5.4")),
+        ("python3 {{error}}", code("python3")),
+        ("python3 -W ignore {{error}}", code("python3")),
+        ("awk -v x={{error}} 1", program("awk")),
+        ("sed s/x/{{error}}/", program("sed")),
+        ("jq --arg x {{error}} .", program("jq")),
+    ] {
+        check_refused(text, &why);
+    }
+}
+
+#[test]
+fn commands_in_which_it_depends_on_the_place() {
+    let wrapped = |name: &str| format!("in the arguments of `{name}`: what it starts cannot be told from here");
+    let piped = |name: &str| format!("in a pipe to `{name}`: it runs what it reads");
+    let after = |option: &str, name: &str| format!("after `{option}` of `{name}`: it may be run as a command");
+    let unknown = "in the arguments of a command that is known only when it runs".to_owned();
+    let format = "in the format of `printf`: it would be read as one".to_owned();
+    let test = "in this test: it may be taken for an operator or for arithmetic".to_owned();
+    let command = "in the place of a command: the text would choose what runs".to_owned();
+    for (text, why) in [
+        ("printf {{error}}", format.clone()),
+        ("printf \"{{error}}\\n\"", format.clone()),
+        ("printf -v x {{error}}", format.clone()),
+        ("printf %d {{error}}", format.clone()),
+        ("printf $f {{error}}", format),
+        ("[ -v {{error}} ]", test.clone()),
+        ("test {{error}} -eq 1", test.clone()),
+        ("[ {{error}} {{task_content}} ]", test.clone()),
+        ("[ $x {{error}} ]", test.clone()),
+        ("[ a = b -o {{error}} = c ]", test),
+        ("$CMD {{error}}", unknown.clone()),
+        ("\"$CMD\" {{error}}", unknown.clone()),
+        ("{eval,x} {{error}}", unknown.clone()),
+        ("$(which x) {{error}}", unknown.clone()),
+        ("x{{session}} {{error}}", unknown),
+        ("sudo -u bob ./notify {{error}}", wrapped("sudo")),
+        ("timeout $N ./notify {{error}}", wrapped("timeout")),
+        ("env -S {{error}}", wrapped("env")),
+        ("sudo $CMD {{error}}", wrapped("sudo")),
+        ("nohup {{error}}", command.clone()),
+        ("timeout 5 env A=b {{error}}", command),
+        ("find . -exec echo {{error}} \\;", after("-exec", "find")),
+        ("git -c core.pager={{error}} log", after("-c", "git")),
+        ("git rebase --exec={{error}}", after("--exec", "git")),
+        ("echo {{error}} | sh", piped("sh")),
+        ("{ true; echo {{error}}; } | sudo bash -s", piped("bash")),
+        ("(echo {{error}}) | while read -r x; do eval \"$x\"; done", piped("eval")),
+        ("case x in *) echo {{error}} ;; esac |\n sh", piped("sh")),
+        ("echo {{error}} | cat \"$(sh)\"", piped("sh")),
+        ("echo {{error}} | cat `sh`", piped("backticks")),
+        ("echo {{error}} | python3", piped("python3")),
+        ("echo {{error}} | . /dev/stdin", piped(".")),
+        ("echo {{error}} | sudo -s", piped("sudo")),
+        ("echo {{error}} | chroot /box", piped("chroot")),
+        ("echo {{error}} | sqlite3 x.db", piped("sqlite3")),
+        ("echo {{error}} | \"$SHELL\"", piped("a command that is known only then")),
+    ] {
+        check_refused(text, &why);
+    }
+}
+
+#[test]
+fn what_cannot_be_followed_is_refused() {
+    for (text, what) in [
+        ("echo {{error}} 'a", "a quote that is not closed"),
+        ("echo \"{{error}}", "a quote that is not closed"),
+        ("echo {{error}} `a", "a backtick that is not closed"),
+        ("echo {{error}} $(a", "something that is not closed"),
+        ("(echo {{error}}", "something that is not closed"),
+        ("{ echo {{error}}", "something that is not closed"),
+        ("echo {{error}} )", "a parenthesis that nothing opened"),
+        ("echo {{error}}; fi", "a `fi`, `done` or `}` that nothing opened"),
+        ("echo {{error}} <<EOF\nx", "a here-document without an end"),
+        ("echo {{error}} <<$X\nx", "a here-document whose end is not known"),
+        ("cat <<EOF\n$(\nEOF\n)\nEOF\necho {{error}}", "a here-document with something unclosed in it"),
+        ("cat <<EOF\na\\\nEOF\necho {{error}}", "a backslash at the end of a line of a here-document"),
+        ("cat <<EOF\n{{session}}\nEOF\necho {{error}}", "a line of a here-document that may turn out to be its end"),
+        ("f() { eval \"$1\"; }; f {{error}}", "a function, a list in parentheses or a pattern with them"),
+        ("x=(a b); echo {{error}}", "a function, a list in parentheses or a pattern with them"),
+        ("echo $'a\\'b' {{error}}", "an escape in `$'…'`, on which shells do not agree"),
+        ("echo $[1] {{error}}", "`$[`, which only some shells take for arithmetic"),
+        ("cat <(ls) {{error}}", "`<( … )` or `>( … )`"),
+        ("alias x=eval\nx {{error}}", "an alias or a declaration, which change what follows"),
+        ("declare -i x; x={{error}}", "an alias or a declaration, which change what follows"),
+        ("echo {{error}} &> log", "`&>`, on which shells do not agree (write `>FILE 2>&1`)"),
+        ("echo $\\\n(x) {{error}}", "a `$` at the end of a line that goes on"),
+        ("ev\\\nal {{error}}", "a backslash at the end of a line that joins two halves"),
+        ("echo \\{{task_id}}\" {{error}}\"", "a name in braces right after a `\\` or a `$`"),
+        ("echo {{task_id}}#' {{error}} '", "a name in braces right before a sign of the shell"),
+        ("{{session}} {{error}}", "a name in braces in the place of a command"),
+        ("> {{task_id}} echo . {{error}}", "a redirection that may be to nothing"),
+        ("case {{task_id}} in in) echo {{error}} ;; esac", "a `case` without its word or its `in`"),
+        ("coproc sh; echo {{error}}", "`function`, `select`, `coproc` or `time`, which not every shell knows"),
+    ] {
+        check_lost(text, what);
+    }
+    let deep = format!("{}echo {{{{error}}}}{}", "( ".repeat(99_999), ")".repeat(99_999));
+    check_lost(&deep, "so much nesting");
+}
+
+#[test]
+fn a_refusal_says_what_to_write_instead() {
+    let refused = |text: &str| Script::parse(text).expect_err(text);
+    let UnsafeTemplate { name, at, instead, .. } = refused("echo {{error}} '{{ task_content }}'");
+    assert_eq!((name, at), ("task_content", 16..34));
+    assert_eq!(instead, "write double quotes around it, or end the quotes before it: `'…'{{task_content}}'…'`");
+    for (text, instead) in [
+        ("sh -c {{error}}", "put the command in a script of its own, which reads \"$WINDLASS_ERROR\""),
+        ("jq --arg x {{error}} .", "let it read the variable: `jq -n 'env.WINDLASS_ERROR'`"),
+        ("cat <<E\n{{error}}\nE", "print it instead: `printf '%s\\n' {{error}}`"),
+        ("[ -v {{error}} ]", "compare it as text: `[ {{error}} = … ]`, or `case {{error}} in … esac`"),
+    ] {
+        assert_eq!(refused(text).instead, instead, "{text}");
+    }
+}
+
+proptest! {
+    /// Without free text there is nothing to refuse and, without names, nothing to fill.
+    #[test]
+    fn nothing_is_refused_without_free_text(text in "([a-z '\"`$(){}<>|&;#\\\\\n]|\\{\\{|\\}\\}|ü){0,40}") {
+        let script = Script::parse(&text).expect("no free text");
+        prop_assert_eq!(script.text(), &text);
+        prop_assert_eq!(script.fill(&VALUES), text);
+    }
+
+    /// Whatever stands around it, there is an answer, and nothing of the text is lost.
+    #[test]
+    fn any_text_gets_an_answer(before in "\\PC{0,20}", after in "[a-z '\"`$(){}<>|&;#\\\\\n]{0,20}") {
+        let text = format!("{before}{{{{error}}}}{after}");
+        if let Ok(script) = Script::parse(&text) {
+            let filled = script.fill(&VALUES);
+            let restored = filled.replace("\"${WINDLASS_ERROR}\"", "{{error}}").replace("${WINDLASS_ERROR}", "{{error}}");
+            prop_assert_eq!(restored, text);
+        }
+    }
+}
