@@ -27,7 +27,7 @@ pub const KINDS: &[&str] = &["command", "use", "rules", "prompt", "http", "workf
 #[schemars(extend("oneOf" = one_kind()))]
 pub struct Entry {
     /// A shell command. The event comes as JSON on standard input and in `WINDLASS_*` variables.
-    pub command: Option<String>,
+    pub command: Option<Located<String>>,
     /// A built-in hook. One of the registry is reconfigured, never added a second time.
     #[schemars(schema_with = "builtin_name")]
     pub r#use: Option<String>,

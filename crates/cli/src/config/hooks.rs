@@ -3,12 +3,15 @@
 //! Invariants:
 //! - A hook is exactly one kind of thing.
 //! - No two hooks have the same name, and no hook of the registry is configured twice.
+//! - A command has free text only where the shell takes it for text.
 //!
-//! Not here: conditions, templates and expressions, which are kept as they were written; running anything.
+//! Not here: conditions, prompts and expressions, which are kept as they were written; running anything.
 
 use std::collections::BTreeMap;
 use std::iter;
 use std::ops::Range;
+
+use windlass_hooks::Script;
 
 use super::builtin::Builtin;
 use super::entry::{Brief, Entry, KINDS, Points, Request, Rule};
@@ -31,7 +34,7 @@ pub enum Scope {
 /// What a hook runs.
 #[derive(Debug, Clone)]
 pub enum Kind {
-    Command(String),
+    Command(Script),
     Builtin(Builtin),
     #[allow(dead_code, reason = "rules are read and kept; what judges by them comes later")]
     Rules(Vec<Brief<Rule>>),
@@ -80,7 +83,7 @@ impl Hook {
     /// What would run, as text; `None` for a hook that only looks at what is known already.
     pub fn effect(&self) -> Option<String> {
         match &self.kind {
-            Kind::Command(command) => Some(command.clone()),
+            Kind::Command(script) => Some(script.text().to_owned()),
             Kind::Builtin(builtin) => builtin.effect().map(|effect| format!("{builtin} ({effect})")),
             Kind::Rules(_) => None,
             Kind::Prompt(prompt) => Some(format!("prompt: {prompt}")),
@@ -100,7 +103,7 @@ impl Request {
 /// Every hook of the file, in the order of definition: the project's, then types', then agents'.
 pub fn resolve(settings: &Settings, source: &str) -> Result<Vec<Hook>, Problem> {
     let newlines = source.match_indices('\n').map(|(offset, _)| offset).collect();
-    let mut hooks = Collected { newlines, hooks: Vec::new(), names: BTreeMap::new() };
+    let mut hooks = Collected { source, newlines, hooks: Vec::new(), names: BTreeMap::new() };
     hooks.take(&Scope::Project, &settings.hooks)?;
     for (name, task_type) in &settings.task_types {
         hooks.take(&Scope::TaskType(name.as_str().to_owned()), &task_type.hooks)?;
@@ -111,7 +114,8 @@ pub fn resolve(settings: &Settings, source: &str) -> Result<Vec<Hook>, Problem> 
     Ok(hooks.hooks)
 }
 
-struct Collected {
+struct Collected<'a> {
+    source: &'a str,
     /// Where the lines of the file end.
     newlines: Vec<usize>,
     hooks: Vec<Hook>,
@@ -119,7 +123,7 @@ struct Collected {
     names: BTreeMap<String, usize>,
 }
 
-impl Collected {
+impl Collected<'_> {
     fn take(&mut self, scope: &Scope, points: &Points) -> Result<(), Problem> {
         let mut seen = BTreeMap::new();
         for (written, entries) in &points.0 {
@@ -145,7 +149,7 @@ impl Collected {
             Brief::Full(entry) => entry.clone(),
         };
         let line = self.line(written.at.start);
-        let kind = placed(kind(&mut entry), &written.at)?;
+        let kind = placed(kind(&mut entry, self.source), &written.at)?;
         if let Kind::Builtin(builtin) = kind {
             placed(self.check_registered(scope, builtin), &written.at)?;
         }
@@ -212,10 +216,10 @@ fn checked_name(name: &Located<String>) -> Result<String, Problem> {
 }
 
 /// Takes the one thing out of an entry that runs.
-fn kind(entry: &mut Entry) -> Result<Kind, Problem> {
+fn kind(entry: &mut Entry, source: &str) -> Result<Kind, Problem> {
     let name = entry.name.as_ref().map(|name| name.value.clone());
     let kinds = [
-        entry.command.take().map(|command| Ok(Kind::Command(not_empty("command", command)?))),
+        entry.command.take().map(|command| script(command, source).map(Kind::Command)),
         entry.r#use.take().map(|name| builtin(&name).map(Kind::Builtin)),
         entry.rules.take().map(|rules| not_none("rules", rules).map(Kind::Rules)),
         entry.prompt.take().map(|prompt| Ok(Kind::Prompt(not_empty("prompt", prompt)?))),
@@ -230,6 +234,20 @@ fn kind(entry: &mut Entry) -> Result<Kind, Problem> {
             .suggest("write two hooks".to_owned())),
         _ => Err(nothing_runs(name.as_deref())),
     }
+}
+
+/// A command that is safe to fill. What is not is shown where it stands in the file.
+fn script(command: Located<String>, source: &str) -> Result<Script, Problem> {
+    let Located { value, at } = command;
+    let text = not_empty("command", value)?;
+    Script::parse(&text).map_err(|refused| {
+        let template = &text[refused.at.clone()];
+        let earlier = text[..refused.at.start].matches(template).count();
+        let written = source.get(at.clone()).unwrap_or_default();
+        let exact = written.match_indices(template).nth(earlier).map(|(offset, _)| at.start + offset);
+        let place = exact.map_or(at, |start| start..start + template.len());
+        Problem::new(refused.to_string()).suggest(refused.instead).at(place)
+    })
 }
 
 fn nothing_runs(name: Option<&str>) -> Problem {

@@ -102,6 +102,37 @@ fn a_key_that_is_given_twice() {
 }
 
 #[test]
+fn free_text_in_a_bad_place() {
+    let shown = pictures(&[
+        "hooks:\n  on_error:\n    - command: echo {{error}} '{{error}}'\n",
+        "hooks:\n  on_error:\n    - command: |\n        true\n        sh -c \"echo {{ task_content }}\"\n",
+        "hooks:\n  on_error:\n    - command: \"eval \\x7b{error}}\"\n",
+    ]);
+    insta::assert_snapshot!(shown, @r#"
+    error: cannot put `{{error}}` in single quotes: nothing is filled in there
+     --> config.yaml:3:32
+      |
+    3 |     - command: echo {{error}} '{{error}}'
+      |                                ^^^^^^^^^
+    hint: write double quotes around it, or end the quotes before it: `'…'{{error}}'…'`
+
+    error: cannot put `{{task_content}}` in the arguments of `sh`: it runs text as commands
+     --> config.yaml:5:21
+      |
+    5 |         sh -c "echo {{ task_content }}"
+      |                     ^^^^^^^^^^^^^^^^^^
+    hint: put the command in a script of its own, which reads "$WINDLASS_TASK_CONTENT"
+
+    error: cannot put `{{error}}` in the arguments of `eval`: it runs text as commands
+     --> config.yaml:3:16
+      |
+    3 |     - command: "eval \x7b{error}}"
+      |                ^^^^^^^^^^^^^^^^^^^
+    hint: put the command in a script of its own, which reads "$WINDLASS_ERROR"
+    "#);
+}
+
+#[test]
 fn a_wrong_type() {
     let shown = pictures(&[
         "hooks:\n  stop:\n    - command: ./check.sh\n      pipe_output: yes\n",

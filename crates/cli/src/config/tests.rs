@@ -105,7 +105,7 @@ fn a_session_s_hooks_load() {
     assert_eq!((webhook.name.as_str(), webhook.line), ("post_iteration[1]", 21));
     assert_eq!(webhook.entry.timeout.unwrap().duration(), Duration::from_secs(5));
     assert!(
-        matches!(&webhook.kind, Kind::Command(command) if command.contains(r#"{"text": "iteration {{iteration}}"}"#))
+        matches!(&webhook.kind, Kind::Command(script) if script.text().contains(r#"{"text": "iteration {{iteration}}"}"#))
     );
     assert_eq!(config.effectful_hooks().len(), 8);
 }

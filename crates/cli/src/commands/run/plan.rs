@@ -28,14 +28,11 @@ const MAX_OUTPUT: usize = 16 * 1024;
 const PRIORITY: i64 = 100;
 
 /// The command of a hook that this version can run as it is written.
-fn command(hook: &Hook) -> Option<&str> {
+fn command(hook: &Hook) -> Option<&hooks::Script> {
     let entry = &hook.entry;
     let plain = entry.when.is_none() && entry.feedback.is_none() && entry.retry.is_none();
-    let known = |command: &str| !["{{task_content}}", "{{error}}"].iter().any(|name| command.contains(name));
     match &hook.kind {
-        Kind::Command(command) if plain && known(command) && hook.scope == Scope::Project && hook.enabled() => {
-            Some(command)
-        }
+        Kind::Command(script) if plain && hook.scope == Scope::Project && hook.enabled() => Some(script),
         _ => None,
     }
 }
@@ -54,7 +51,7 @@ pub fn hooks(config: &Config) -> BTreeMap<String, hooks::Hook> {
         let max_output = hook.entry.max_output.and_then(|most| usize::try_from(most).ok());
         let hook = hooks::Hook {
             name: hook.name.clone(),
-            command: command.to_owned(),
+            command: command.clone(),
             timeout: timeout.unwrap_or(if gate { GATE_TIMEOUT } else { TIMEOUT }),
             pipes: hook.entry.pipe_output.unwrap_or(false),
             max_output: max_output.unwrap_or(MAX_OUTPUT).min(windlass_engine::Limits::FEEDBACK / 2),
