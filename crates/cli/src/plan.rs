@@ -223,10 +223,15 @@ pub fn silence(hook: &Hook) -> Option<String> {
     }
 }
 
+/// Hooks that would run something, and that this version does not run at every point that they name.
+pub fn silent(config: &Config) -> impl Iterator<Item = &Hook> {
+    let effectful = config.hooks.iter().filter(|hook| hook.enabled() && hook.effect().is_some());
+    effectful.filter(|hook| silence(hook).is_some())
+}
+
 /// A hook that somebody wrote and that does not run must not be silent about it.
 pub fn warn_of_silence(config: &Config) {
-    let silent = config.hooks.iter().filter(|hook| hook.enabled() && hook.effect().is_some());
-    let silent: Vec<&str> = silent.filter(|hook| silence(hook).is_some()).map(|hook| hook.name.as_str()).collect();
+    let silent: Vec<&str> = silent(config).map(|hook| hook.name.as_str()).collect();
     if !silent.is_empty() {
         let silent = silent.join(", ");
         Messages::new()

@@ -11,6 +11,7 @@
 //! - A project's root is a real path, without symbolic links.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Code, Failure};

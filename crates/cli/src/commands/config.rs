@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use crate::commands::run::plan;
 use crate::config::{self, Config};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -87,12 +86,12 @@ fn as_text(config: &Config, out: &mut Output) -> Done {
         let items = if items.is_empty() { "none".to_owned() } else { items.join(", ") };
         out.line(format_args!("    {} {items}", text::pad(label, 11)))?;
     }
-    let unused: Vec<&str> = plan::unused(config).into_iter().map(|hook| hook.name.as_str()).collect();
+    let unused: Vec<&str> = plan::silent(config).map(|hook| hook.name.as_str()).collect();
     if unused.is_empty() {
         return Ok(());
     }
     out.line("")?;
-    out.line("checked for form only; this version does not run these yet:")?;
+    out.line("checked for form only; this version does not run these yet, or not at all their points:")?;
     let columns = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(4).max(20));
     for effect in config.effectful_hooks().iter().filter(|effect| unused.contains(&effect.name.as_str())) {
         out.line(format_args!("  {}", text::line(&effect.title())))?;

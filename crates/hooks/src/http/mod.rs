@@ -79,6 +79,10 @@ impl Method {
         known.into_iter().find(|method| method.http().as_str().eq_ignore_ascii_case(name))
     }
 
+    pub fn name(self) -> String {
+        self.http().to_string()
+    }
+
     fn http(self) -> http::Method {
         match self {
             Self::Post => http::Method::POST,

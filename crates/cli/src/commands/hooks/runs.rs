@@ -158,7 +158,7 @@ impl Run {
     }
 
     pub(super) fn finished(record: &Record, finished: &payload::HookFinished) -> Self {
-        let payload::HookFinished { debt, hook, outcome, message, duration_ms, record: file, actions } = finished;
+        let payload::HookFinished { debt, hook, outcome, message, feedback, duration_ms, record: file, actions } = finished;
         Self {
             hook: Some(hook.clone()),
             debt: Some(*debt),
@@ -168,6 +168,7 @@ impl Run {
             took: duration_ms.map(Took::Measured),
             record: file.clone(),
             actions: actions.clone(),
+            feedback: feedback.clone(),
             ..Self::new(record, Outcome::Ended(*outcome))
         }
     }
