@@ -9,7 +9,7 @@ use crate::config::{self, Config};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
-use crate::text;
+use crate::{plan, text};
 
 /// Check the configuration, or print its schema.
 #[derive(Debug, clap::Args)]
