@@ -50,8 +50,8 @@ pub fn hooks(config: &Config) -> BTreeMap<String, hooks::Hook> {
     let runnable = config.hooks.iter().filter_map(|hook| Some((hook, command(hook)?)));
     let settings = runnable.map(|(hook, command)| {
         let gate = moments(hook).any(|(point, _)| point == "stop");
-        let timeout = hook.entry.timeout.map(config::Span::duration);
-        let max_output = hook.entry.max_output.and_then(|most| usize::try_from(most).ok());
+        let timeout = hook.entry.timeout.as_ref().map(|timeout| timeout.duration());
+        let max_output = hook.entry.max_output.as_ref().and_then(|most| usize::try_from(most.value).ok());
         let hook = hooks::Hook {
             name: hook.name.clone(),
             command: command.to_owned(),
