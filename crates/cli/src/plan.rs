@@ -48,7 +48,7 @@ pub fn is_gate(point: Point) -> bool {
 pub fn runnable(hook: &Hook) -> Option<hooks::Hook> {
     let kind = match &hook.kind {
         Kind::Command(script) => hooks::Kind::Command(script.clone()),
-        Kind::Http(request) => hooks::Kind::Http(request.clone()),
+        Kind::Http(request) => hooks::Kind::Http(request.address()),
         Kind::Rules(rules) => hooks::Kind::Rules(rules.clone()),
         Kind::Builtin(_) | Kind::Prompt(_) | Kind::Workflow(_) | Kind::Gatekeeper(_) => return None,
     };

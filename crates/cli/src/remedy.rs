@@ -82,7 +82,7 @@ const NAMED: usize = 5;
 /// Which sessions somebody may have meant.
 pub fn sessions(name: &str, known: &[Session]) -> String {
     let names: Vec<&str> = known.iter().map(|session| session.name.as_str()).collect();
-    if let Some(near) = config::nearest(name, &names) {
+    if let Some(near) = windlass_engine::nearest(name, &names) {
         return format!("did you mean `{near}`?");
     }
     let mut latest: Vec<&Session> = known.iter().collect();

@@ -2,9 +2,10 @@
 
 use super::error::{Problem, quoted};
 use super::file::{Driver, Notice, Settings};
-use super::hooks::{placed, request};
+use super::hooks::placed;
 use super::reader::Located;
 use windlass_runner::Protected;
+use super::request::request;
 
 /// Programs that are known as agents without a word of configuration, best known first.
 pub const AGENTS: &[&str] = &["claude", "codex", "opencode", "gemini", "goose", "qwen", "copilot", "kimi", "aider"];

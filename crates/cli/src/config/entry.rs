@@ -8,9 +8,9 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Serialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::builtin::Builtin;
@@ -33,9 +33,9 @@ pub struct Entry {
     pub r#use: Option<String>,
     /// Rules that decide: complete, continue or escalate.
     #[schemars(with = "Option<Vec<Brief<Rule>>>")]
-    pub rules: Option<Vec<Brief<Rule>>>,
+    pub rules: Option<Vec<Located<Brief<Rule>>>>,
     /// A template that is sent to the agent.
-    pub prompt: Option<String>,
+    pub prompt: Option<Located<String>>,
     /// A request to send: its address, or a map.
     pub http: Option<Brief<Request>>,
     /// The id of a workflow under `.windlass/workflows/`.
@@ -46,7 +46,7 @@ pub struct Entry {
     /// Unique in the project. Default: `<point>[<index>]`.
     pub name: Option<Located<String>>,
     /// How long it may run. Default: 30 s; at gates 10 min.
-    pub timeout: Option<Span>,
+    pub timeout: Option<Located<Span>>,
     /// Whether its output reaches the agent. Default: false.
     pub pipe_output: Option<bool>,
     /// Further points at which the same hook runs.
@@ -61,9 +61,9 @@ pub struct Entry {
     /// Anything that you want to keep with it.
     pub metadata: BTreeMap<String, Value>,
     /// A condition over the payload: `'agent' in task.labels and iteration > 2`. Default: always.
-    pub when: Option<String>,
+    pub when: Option<Located<String>>,
     /// Which tools it is for, at points that have one; absent, empty and `*` match all.
-    pub matcher: Option<String>,
+    pub matcher: Option<Located<String>>,
     /// What a crash, a timeout or a bad answer of the hook itself counts as.
     /// Default: `ignore`; before submit and merge `block`.
     pub on_failure: Option<OnFailure>,
@@ -72,13 +72,13 @@ pub struct Entry {
     /// How often and how fast it is tried again; at `stop`, how often it may send the agent back.
     pub retry: Option<Retry>,
     /// A template for what the agent is told.
-    pub feedback: Option<String>,
+    pub feedback: Option<Located<String>>,
     /// Bytes of output that are kept for the agent. Default: 16384.
-    pub max_output: Option<u64>,
+    pub max_output: Option<Located<u64>>,
 }
 
 /// What a hook's own failure counts as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, serde::Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFailure {
     /// It is recorded, and nothing else.
@@ -90,59 +90,59 @@ pub enum OnFailure {
 }
 
 /// How a failing hook is tried again.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retry {
     /// How often, after the first time.
-    pub max: Option<u32>,
+    pub max: Option<Located<u32>>,
     /// How long to wait before the first retry; it doubles with every further one.
-    pub backoff: Option<Span>,
+    pub backoff: Option<Located<Span>>,
     /// Whether the wait varies at random.
     pub jitter: Option<bool>,
 }
 
 /// A request to send.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize, JsonSchema)]
+#[derive(Debug, Clone, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
     /// Where to: `https://…` or `http://…`.
     pub url: String,
     /// Default: POST.
     #[serde(default)]
-    pub method: Option<String>,
+    pub method: Option<Located<String>>,
     /// Further headers.
     #[serde(default)]
-    pub headers: BTreeMap<String, String>,
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub headers: Headers,
 }
 
 /// One rule: where its conditions hold, its action is taken.
 #[derive(Debug, Clone, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[allow(dead_code, reason = "rules are read and kept; what judges by them comes later")]
 pub struct Rule {
     /// A condition over the agent's context.
     #[serde(default)]
-    pub when: Option<String>,
+    pub when: Option<Located<String>>,
     /// Conditions that must all hold.
     #[serde(default)]
-    pub all_of: Vec<String>,
+    pub all_of: Vec<Located<String>>,
     /// Conditions of which one must hold.
     #[serde(default)]
-    pub any_of: Vec<String>,
+    pub any_of: Vec<Located<String>>,
     /// What happens then.
     pub action: Action,
     /// Why, in words.
     #[serde(default)]
-    pub reason: Option<String>,
+    pub reason: Option<Located<String>>,
     /// What the agent is told next.
     #[serde(default, rename = "nextPrompt", alias = "next_prompt")]
-    pub next_prompt: Option<String>,
+    pub next_prompt: Option<Located<String>>,
     /// What a checkpoint keeps.
     #[serde(default, rename = "checkpointData", alias = "checkpoint_data")]
     pub checkpoint_data: Option<Value>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, serde::Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     Complete,
@@ -151,7 +151,7 @@ pub enum Action {
 }
 
 /// Something that can be written as one word, or as a map.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Brief<T> {
     Word(String),
     Full(T),
@@ -160,6 +160,10 @@ pub enum Brief<T> {
 /// What runs at which point, in the order of definition. A point without a value is a mistake: none is written `[]`.
 #[derive(Debug, Clone, Default)]
 pub struct Points(pub Vec<(Located<String>, Option<Entries>)>);
+
+/// The headers of a request, in the order of definition.
+#[derive(Debug, Clone, Default)]
+pub struct Headers(pub Vec<(Located<String>, Located<String>)>);
 
 pub type Entries = Vec<Located<Brief<Entry>>>;
 
@@ -189,26 +193,48 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Brief<T> {
 
 impl<'de> Deserialize<'de> for Points {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
+        in_order(deserializer, "a map from points to lists of hooks").map(Self)
+    }
+}
 
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Points;
+impl<'de> Deserialize<'de> for Headers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        in_order(deserializer, "a map from names to values").map(Self)
+    }
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a map from points to lists of hooks")
-            }
+impl Serialize for Headers {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (&name.value, &value.value)))
+    }
+}
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Points, A::Error> {
-                let mut points = Vec::new();
-                while let Some(point) = map.next_entry()? {
-                    points.push(point);
-                }
-                Ok(Points(points))
-            }
+/// The entries of a map as they are written.
+fn in_order<'de, K, V, D>(deserializer: D, expected: &'static str) -> Result<Vec<(K, V)>, D::Error>
+where
+    K: Deserialize<'de>,
+    V: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    struct InOrder<K, V>(&'static str, PhantomData<(K, V)>);
+
+    impl<'de, K: Deserialize<'de>, V: Deserialize<'de>> Visitor<'de> for InOrder<K, V> {
+        type Value = Vec<(K, V)>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
         }
 
-        deserializer.deserialize_map(InOrder)
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut entries = Vec::new();
+            while let Some(entry) = map.next_entry()? {
+                entries.push(entry);
+            }
+            Ok(entries)
+        }
     }
+
+    deserializer.deserialize_map(InOrder(expected, PhantomData))
 }
 
 impl<T: JsonSchema> JsonSchema for Brief<T> {

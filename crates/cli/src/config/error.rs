@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use windlass_engine::nearest;
 
 use crate::failure::{Code, Failure};
 use crate::text;
@@ -65,23 +66,6 @@ pub fn suggestion(name: &str, known: &[&str]) -> Option<String> {
         |name: &str| known.iter().any(|other| *other != name && other.replace('_', "") == name.to_lowercase());
     let all: Vec<_> = known.iter().filter(|name| !spelled_twice(name)).map(|name| format!("`{name}`")).collect();
     (1..=12).contains(&all.len()).then(|| format!("known here: {}", all.join(", ")))
-}
-
-/// The known name that was probably meant.
-pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    // Nobody means a name by a page of text, and comparing one takes its time.
-    if name.len() >= 100 {
-        return None;
-    }
-    let plain = |name: &str| name.to_lowercase().replace(['-', ' '], "_");
-    let name = plain(name);
-    let most = name.chars().count().clamp(3, 30) / 3;
-    known
-        .iter()
-        .map(|known| (strsim::damerau_levenshtein(&name, &plain(known)), *known))
-        .filter(|(distance, _)| *distance <= most)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, known)| known)
 }
 
 /// A configuration file that cannot be used.

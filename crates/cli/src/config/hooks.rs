@@ -5,20 +5,24 @@
 //! - No two hooks have the same name, and no hook of the registry is configured twice.
 //! - A command has free text only where the shell takes it for text.
 //!
-//! Not here: conditions, prompts and expressions, which are kept as they were written; running anything.
+//! Not here: how expressions are compiled (`expressions`), which numbers are too large (`measures`); running anything.
 
 use std::collections::BTreeMap;
 use std::iter;
 use std::ops::Range;
 
+use windlass_engine::{Condition, Matcher, Names, Rule, Template};
 use windlass_hooks::Script;
 
 use super::builtin::Builtin;
-use super::entry::{Brief, Entry, KINDS, Points, Request, Rule};
+use super::entry::{Brief, Entry, KINDS, Points, Request};
 use super::error::{Problem, quoted};
+use super::expressions::Expressions;
 use super::file::Settings;
+use super::measures;
 use super::point::Point;
 use super::reader::Located;
+use super::request::request;
 
 /// Names travel in variables, events and messages.
 const NAME: usize = 128;
@@ -36,9 +40,9 @@ pub enum Scope {
 pub enum Kind {
     Command(Script),
     Builtin(Builtin),
-    #[allow(dead_code, reason = "rules are read and kept; what judges by them comes later")]
-    Rules(Vec<Brief<Rule>>),
-    Prompt(String),
+    #[allow(dead_code, reason = "rules are compiled and kept; what judges by them comes later")]
+    Rules(Vec<Rule>),
+    Prompt(Template),
     Http(Request),
     Workflow(String),
     Gatekeeper(Vec<String>),
@@ -46,6 +50,7 @@ pub enum Kind {
 
 /// A hook of the project, ready to be looked at.
 #[derive(Debug, Clone)]
+#[allow(dead_code, reason = "what conditions, matchers and feedback decide comes later")]
 pub struct Hook {
     pub scope: Scope,
     pub point: Point,
@@ -53,6 +58,12 @@ pub struct Hook {
     pub events: Vec<Point>,
     pub name: String,
     pub kind: Kind,
+    /// Without one, always.
+    pub when: Option<Condition>,
+    /// Which tools it is for.
+    pub matcher: Matcher,
+    /// What the agent is told; without one, the usual form.
+    pub feedback: Option<Template>,
     /// Where it is written.
     pub line: usize,
     /// The rest of what was written; what runs has been taken out of it.
@@ -86,17 +97,11 @@ impl Hook {
             Kind::Command(script) => Some(script.text().to_owned()),
             Kind::Builtin(builtin) => builtin.effect().map(|effect| format!("{builtin} ({effect})")),
             Kind::Rules(_) => None,
-            Kind::Prompt(prompt) => Some(format!("prompt: {prompt}")),
+            Kind::Prompt(prompt) => Some(format!("prompt: {}", prompt.text())),
             Kind::Http(request) => Some(request.describe()),
             Kind::Workflow(id) => Some(format!("workflow: {id}")),
             Kind::Gatekeeper(briefs) => Some(format!("gatekeeper: {}", briefs.join(", "))),
         }
-    }
-}
-
-impl Request {
-    pub fn describe(&self) -> String {
-        format!("{} {}", self.method.as_deref().unwrap_or("POST"), self.url)
     }
 }
 
@@ -149,12 +154,13 @@ impl Collected<'_> {
             Brief::Full(entry) => entry.clone(),
         };
         let line = self.line(written.at.start);
-        let kind = placed(kind(&mut entry, self.source), &written.at)?;
+        let expressions = Expressions(self.source);
+        let kind = placed(kind(&mut entry, expressions), &written.at)?;
         if let Kind::Builtin(builtin) = kind {
             placed(self.check_registered(scope, builtin), &written.at)?;
         }
-        let events = entry.events.iter().map(point).collect::<Result<_, _>>()?;
         let (point, index) = place;
+        let events = further_points(point, &entry.events)?;
         let name = match (&entry.name, &kind) {
             (Some(name), _) => checked_name(name)?,
             (None, Kind::Builtin(builtin)) if builtin.is_registered() => builtin.to_string(),
@@ -162,7 +168,14 @@ impl Collected<'_> {
         };
         let named_at = entry.name.as_ref().map_or(&written.at, |name| &name.at);
         placed(self.claim(&name, line), named_at)?;
-        self.hooks.push(Hook { scope: scope.clone(), point, events, name, kind, line, entry });
+        measures::check(&entry, self.source)?;
+        let (hook, feedback) = (Names::hook(), Names::feedback());
+        let when = entry.when.as_ref().map(|text| expressions.condition("when", text, &hook)).transpose()?;
+        let feedback =
+            entry.feedback.as_ref().map(|text| expressions.template("feedback", text, &feedback)).transpose()?;
+        let matcher = entry.matcher.as_ref().map(|text| expressions.matcher(text)).transpose()?.unwrap_or_default();
+        let scope = scope.clone();
+        self.hooks.push(Hook { scope, point, events, name, kind, when, matcher, feedback, line, entry });
         Ok(())
     }
 
@@ -198,6 +211,24 @@ fn point(written: &Located<String>) -> Result<Point, Problem> {
     Point::parse(written).ok_or_else(|| Problem::unknown("point", written, &Point::all()).at(written.at.clone()))
 }
 
+/// The points under `events`, each of which says something new.
+fn further_points(own: Point, events: &[Located<String>]) -> Result<Vec<Point>, Problem> {
+    let mut points = Vec::new();
+    for written in events {
+        let point = point(written)?;
+        let known = match point {
+            point if point == own => format!("this hook is one of `{point}` already"),
+            point if points.contains(&point) => format!("`{point}` is named twice"),
+            point => {
+                points.push(point);
+                continue;
+            }
+        };
+        return Err(Problem::new(known).suggest("`events` names further points".to_owned()).at(written.at.clone()));
+    }
+    Ok(points)
+}
+
 fn default_name(scope: &Scope, point: Point, index: usize) -> String {
     match scope {
         Scope::Project => format!("{point}[{index}]"),
@@ -216,13 +247,13 @@ fn checked_name(name: &Located<String>) -> Result<String, Problem> {
 }
 
 /// Takes the one thing out of an entry that runs.
-fn kind(entry: &mut Entry, source: &str) -> Result<Kind, Problem> {
+fn kind(entry: &mut Entry, expressions: Expressions<'_>) -> Result<Kind, Problem> {
     let name = entry.name.as_ref().map(|name| name.value.clone());
     let kinds = [
-        entry.command.take().map(|command| script(command, source).map(Kind::Command)),
+        entry.command.take().map(|command| script(command, expressions.0).map(Kind::Command)),
         entry.r#use.take().map(|name| builtin(&name).map(Kind::Builtin)),
-        entry.rules.take().map(|rules| not_none("rules", rules).map(Kind::Rules)),
-        entry.prompt.take().map(|prompt| Ok(Kind::Prompt(not_empty("prompt", prompt)?))),
+        entry.rules.take().map(|rules| expressions.rules(&not_none("rules", rules)?).map(Kind::Rules)),
+        entry.prompt.take().map(|prompt| prompt_of(&prompt, expressions).map(Kind::Prompt)),
         entry.http.take().map(|http| request(http).map(Kind::Http)),
         entry.workflow.take().map(|id| Ok(Kind::Workflow(not_empty("workflow", id)?))),
         entry.gatekeeper.take().map(|briefs| not_none("gatekeeper", briefs).map(Kind::Gatekeeper)),
@@ -258,6 +289,11 @@ fn nothing_runs(name: Option<&str>) -> Problem {
     Problem::new("this hook does not say what it runs").suggest(suggestion)
 }
 
+fn prompt_of(written: &Located<String>, expressions: Expressions<'_>) -> Result<Template, Problem> {
+    placed(not_empty("prompt", written.value.clone()), &written.at)?;
+    expressions.template("prompt", written, &Names::hook())
+}
+
 fn not_empty(key: &str, text: String) -> Result<String, Problem> {
     match text.trim().is_empty() {
         true => Err(Problem::new(format!("`{key}` is empty"))),
@@ -280,19 +316,6 @@ fn builtin(name: &str) -> Result<Builtin, Problem> {
             false => problem,
         }
     })
-}
-
-/// A request that can be sent.
-pub fn request(http: Brief<Request>) -> Result<Request, Problem> {
-    let request = match http {
-        Brief::Word(url) => Request { url, method: None, headers: BTreeMap::new() },
-        Brief::Full(request) => request,
-    };
-    match request.url.starts_with("https://") || request.url.starts_with("http://") {
-        true => Ok(request),
-        false => Err(Problem::new(format!("{} is not an address of the web", quoted(&request.url)))
-            .suggest("an address starts with `https://` or `http://`".to_owned())),
-    }
 }
 
 /// Where a problem of a located thing is, unless it is known better.

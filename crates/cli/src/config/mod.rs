@@ -6,22 +6,28 @@
 //!
 //! Invariants:
 //! - Unknown keys, names and points, wrong types and duplicate keys are errors that name their place.
+//! - Conditions, templates and matchers are compiled here: a hook that is there can be evaluated.
 //! - A file that is missing or empty is a configuration: every default.
 //! - Reading it starts nothing, whatever it says.
 //!
-//! Not here: which hooks apply to a task (`engine`); expressions and templates, which are kept as written.
+//! Not here: which hooks apply to a task, and what expressions mean (`engine`).
 
 mod builtin;
 mod check;
 mod content;
 mod entry;
 mod error;
+mod expressions;
 mod file;
 mod hooks;
+mod measures;
 #[cfg(test)]
 mod pictures;
+#[cfg(test)]
+mod pictures_expressions;
 mod point;
 mod reader;
+mod request;
 mod schema;
 mod source;
 mod span;
@@ -40,7 +46,7 @@ pub use self::builtin::Builtin;
 pub use self::check::AGENTS;
 pub use self::content::Workflow;
 pub use self::entry::OnFailure;
-pub use self::error::{ConfigError, nearest};
+pub use self::error::ConfigError;
 pub use self::file::{Completion, OnRetryLimit, Roles, Settings};
 pub use self::hooks::{Hook, Kind, Scope};
 pub use self::point::Point;

@@ -103,7 +103,7 @@ fn a_session_s_hooks_load() {
     assert_eq!(config.hooks.iter().filter(|hook| hook.entry.pipe_output == Some(true)).count(), 5);
     let webhook = &config.hooks[4];
     assert_eq!((webhook.name.as_str(), webhook.line), ("post_iteration[1]", 21));
-    assert_eq!(webhook.entry.timeout.unwrap().duration(), Duration::from_secs(5));
+    assert_eq!(webhook.entry.timeout.as_ref().unwrap().duration(), Duration::from_secs(5));
     assert!(
         matches!(&webhook.kind, Kind::Command(script) if script.text().contains(r#"{"text": "iteration {{iteration}}"}"#))
     );
@@ -161,10 +161,13 @@ hooks:
     assert_eq!(points, ["pre_tool_use", "task_created", "stop"]);
     assert!(!hook.enabled());
     assert_eq!(hook.entry.priority, Some(-5));
-    assert_eq!(hook.entry.matcher.as_deref(), Some("Edit|Write"));
+    assert!(hook.matcher.matches("Write") && !hook.matcher.matches("Bash"));
+    let context = serde_json::json!({"task": {"labels": ["agent"]}, "output": "no"});
+    assert_eq!(hook.when.as_ref().unwrap().holds(&context), Ok(true));
+    assert_eq!(hook.feedback.as_ref().unwrap().render(&context).as_deref(), Ok("it said no"));
     assert_eq!(hook.entry.metadata["tags"], serde_json::json!(["a", null]));
-    assert_eq!(hook.entry.retry.as_ref().unwrap().max, Some(3));
-    assert_eq!(hook.entry.max_output, Some(1024));
+    assert_eq!(hook.entry.retry.as_ref().unwrap().max.as_ref().map(|max| max.value), Some(3));
+    assert_eq!(hook.entry.max_output.as_ref().map(|most| most.value), Some(1024));
     assert_eq!(config.effectful_hooks(), [], "a hook that is off runs nothing");
 }
 

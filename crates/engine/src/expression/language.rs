@@ -160,7 +160,8 @@ fn indent(text: Cow<'_, str>, width: Option<usize>) -> Result<String, Error> {
     let lines = text.matches('\n').count();
     bounded(text.len().saturating_add(lines.saturating_mul(width)))?;
     let margin = " ".repeat(width.min(OUTPUT));
-    let indented = |line| if line == "" || line == "\r" { Cow::from(line) } else { format!("{margin}{line}").into() };
+    let indented =
+        |line: &str| if line.is_empty() || line == "\r" { line.to_owned() } else { format!("{margin}{line}") };
     let mut lines = text.split('\n');
     let first = lines.next().unwrap_or_default();
     Ok(lines.fold(first.to_owned(), |whole, line| whole + "\n" + &indented(line)))

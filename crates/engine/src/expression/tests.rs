@@ -198,7 +198,7 @@ fn what_is_not_part_of_the_language_is_refused() {
     check_refused("iteration > 2 and (", "unexpected end of input, expected expression at `(`");
     check_refused("'open", "unexpected end of string");
     check_template_refused("{{ goal", "unexpected end of input, expected end of variable block at `goal`");
-    check_template_refused("{% if iteration %}x", "unexpected end of input, expected end of block");
+    check_template_refused("{% if iteration %}x", "unexpected end of input, expected end of block at `x`");
     let known = "known here: `if`, `for`";
     check_template_refused("{% include 'a' %}", &format!("unknown statement include at `include`; {known}"));
     check_template_refused("{% import 'a' as a %}", &format!("unknown statement import at `import`; {known}"));

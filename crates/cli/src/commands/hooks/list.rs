@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use super::planned::{Planned, Row, Who, planned};
-use crate::config::{Config, Point, nearest};
+use windlass_engine::nearest;
+
+use crate::config::{Config, Point};
 use crate::context::Context;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};

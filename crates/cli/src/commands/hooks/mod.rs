@@ -12,7 +12,9 @@ mod test;
 
 use clap::Subcommand;
 
-use crate::config::{Point, nearest};
+use windlass_engine::nearest;
+
+use crate::config::Point;
 use crate::context::Context;
 use crate::output::{Done, Output};
 

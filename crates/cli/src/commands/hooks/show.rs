@@ -3,7 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::planned::{Row, Who, planned};
-use crate::config::{Config, nearest};
+use windlass_engine::nearest;
+
+use crate::config::Config;
 use crate::context::Context;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
