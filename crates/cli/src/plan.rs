@@ -54,10 +54,10 @@ pub fn runnable(hook: &Hook) -> Option<hooks::Hook> {
     };
     let entry = &hook.entry;
     // At a gate a retry is another turn, which takes its time by itself.
-    let gate = hook.points().any(is_gate);
+    let usual = if hook.points().any(is_gate) { Duration::ZERO } else { BACKOFF };
     let retry = entry.retry.as_ref().map(|retry| hooks::Retry {
-        max: retry.max.unwrap_or(1),
-        backoff: retry.backoff.map_or(if gate { Duration::ZERO } else { BACKOFF }, config::Span::duration),
+        max: retry.max.as_ref().map_or(1, |max| max.value),
+        backoff: retry.backoff.as_ref().map_or(usual, |backoff| backoff.value.duration()),
         jitter: retry.jitter.unwrap_or(true),
     });
     Some(hooks::Hook {
@@ -74,12 +74,12 @@ pub fn runnable(hook: &Hook) -> Option<hooks::Hook> {
 /// How long a hook may run.
 pub fn timeout(hook: &Hook) -> Duration {
     let usual = if hook.points().any(is_gate) { GATE_TIMEOUT } else { TIMEOUT };
-    hook.entry.timeout.map_or(usual, config::Span::duration)
+    hook.entry.timeout.as_ref().map_or(usual, |timeout| timeout.value.duration())
 }
 
 /// How much of its output the agent may get.
 pub fn max_output(hook: &Hook) -> usize {
-    let written = hook.entry.max_output.and_then(|most| usize::try_from(most).ok());
+    let written = hook.entry.max_output.as_ref().and_then(|most| usize::try_from(most.value).ok());
     written.unwrap_or(MAX_OUTPUT).min(Limits::FEEDBACK / 2)
 }
 
@@ -162,7 +162,7 @@ fn owed_hook(hook: &Hook, point: Point) -> OwedHook {
         point: point.name().to_owned(),
         class,
         on_failure: on_failure(hook, point),
-        send_backs: hook.entry.retry.as_ref().filter(|_| gate).and_then(|retry| retry.max),
+        send_backs: hook.entry.retry.as_ref().filter(|_| gate).and_then(|retry| Some(retry.max.as_ref()?.value)),
     }
 }
 

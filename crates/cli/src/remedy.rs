@@ -4,7 +4,6 @@ use windlass_engine::{Refusal, Session, ViewError};
 use windlass_runner::RunError;
 use windlass_store::{ExecuteError, StoreError};
 
-use crate::config;
 use crate::failure::{Code, Failure};
 
 /// What a person can do who is asked for trust.

@@ -74,13 +74,9 @@ pub struct Address {
 
 impl Address {
     /// The request that a call makes. The environment's values are filled in only now.
-    pub fn request(
-        &self,
-        call: &Call<'_>,
-        timeout: Duration,
-        key: String,
-    ) -> Result<http::Request, http::ExpandError> {
-        let headers = self.headers.iter().map(|(name, value)| Ok((name.clone(), http::expand(value, call.environment)?)));
+    pub fn request(&self, call: &Call<'_>, timeout: Duration, key: String) -> Result<http::Request, http::ExpandError> {
+        let headers =
+            self.headers.iter().map(|(name, value)| Ok((name.clone(), http::expand(value, call.environment)?)));
         Ok(http::Request {
             url: http::expand(&self.url, call.environment)?,
             method: self.method,

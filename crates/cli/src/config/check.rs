@@ -4,8 +4,8 @@ use super::error::{Problem, quoted};
 use super::file::{Driver, Notice, Settings};
 use super::hooks::placed;
 use super::reader::Located;
-use windlass_runner::Protected;
 use super::request::request;
+use windlass_runner::Protected;
 
 /// Programs that are known as agents without a word of configuration, best known first.
 pub const AGENTS: &[&str] = &["claude", "codex", "opencode", "gemini", "goose", "qwen", "copilot", "kimi", "aider"];

@@ -158,7 +158,8 @@ impl Run {
     }
 
     pub(super) fn finished(record: &Record, finished: &payload::HookFinished) -> Self {
-        let payload::HookFinished { debt, hook, outcome, message, feedback, duration_ms, record: file, actions } = finished;
+        let payload::HookFinished { debt, hook, outcome, message, feedback, duration_ms, record: file, actions } =
+            finished;
         Self {
             hook: Some(hook.clone()),
             debt: Some(*debt),
@@ -168,7 +169,7 @@ impl Run {
             took: duration_ms.map(Took::Measured),
             record: file.clone(),
             actions: actions.clone(),
-            feedback: feedback.clone(),
+            feedback: feedback.clone().map(|text| (record.seq, text)),
             ..Self::new(record, Outcome::Ended(*outcome))
         }
     }

@@ -184,6 +184,7 @@ fn show_turn(answer: &Answer, turn: &Turn, out: &mut Output) -> Done {
     let purpose = match turn.purpose {
         Purpose::Work => "to work",
         Purpose::SendBack => "sent back",
+        Purpose::Recovery => "to recover",
         Purpose::Delivery(_) => "final delivery",
     };
     let told = match (turn.told, turn.feedback.as_slice()) {

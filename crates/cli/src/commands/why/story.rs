@@ -241,6 +241,7 @@ impl Turn {
             "purpose": match self.purpose {
                 Purpose::Work => "work",
                 Purpose::SendBack => "send_back",
+                Purpose::Recovery => "recovery",
                 Purpose::Delivery(_) => "delivery",
             },
             "startedAt": self.started,
