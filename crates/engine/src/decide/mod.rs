@@ -19,6 +19,7 @@ mod turns;
 use std::collections::BTreeMap;
 
 use crate::command::{Authority, Command, Origin};
+use crate::debt::{Debt, Effect};
 use crate::draft::Draft;
 use crate::event::{Cause, Envelope, Event, EventType, Metadata, Node, Record, payload};
 use crate::id::{DebtId, Digest, RunId, Seq, SessionName, TaskId};
@@ -125,7 +126,8 @@ impl<'v, 'r> Deciding<'v, 'r> {
         let mut place = turn.clone().map(|run| (run.session, Some(run.iteration)));
         let (mut line, mut cause, mut base) = (Line::begun(), None, 0);
         if let Some(id) = via {
-            let debt = draft.debt(id)?.filter(|debt| debt.attempts > 0).ok_or(Refusal::UnknownDebt(id))?;
+            let runs = |debt: &Debt| debt.attempts > 0 && matches!(debt.effect, Effect::Hook(_));
+            let debt = draft.debt(id)?.filter(runs).ok_or(Refusal::UnknownDebt(id))?;
             (line, cause, base) = (Line::inside(&debt)?, Some(Causing::At(id.seq)), debt.depth);
             place = debt.session.map(|session| (session, debt.iteration));
         }
