@@ -301,6 +301,10 @@ fn refused_actions_leave_their_errors(entries: &[Entry]) -> TestCaseResult {
             .map(|(later, _)| later.record.kind())
             .collect();
         match entry.record.kind() {
+            // One of the three is granted where the task's last dependency was completed in the same commit.
+            EventType::TaskUpdated if led_to.first() == Some(&EventType::TaskReady) => {
+                prop_assert_eq!(&led_to[1..], [EventType::ActionError; 2]);
+            }
             EventType::TaskUpdated => prop_assert_eq!(led_to, [EventType::ActionError; 3]),
             EventType::TaskBlocked => prop_assert_eq!(led_to, [EventType::HookError]),
             EventType::ActionError | EventType::HookError => prop_assert_eq!(led_to, []),

@@ -110,6 +110,8 @@ struct Deciding<'v, 'r> {
     descent: Vec<usize>,
     /// The session that events belong to which name none themselves.
     place: Option<(SessionName, Option<u32>)>,
+    /// The session that this commit is going to stop: no hooks are made owed there that would have to be skipped at once.
+    stops: Option<SessionName>,
     /// The turn that the command comes from, if its session is known.
     turn: Option<RunId>,
     /// The configuration that owed hooks come from, once it is known to be recorded.
@@ -144,6 +146,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
             line: COMMAND,
             descent: Vec::new(),
             place,
+            stops: None,
             turn,
             owed_under: None,
         })
