@@ -12,10 +12,12 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
 use windlass_engine::{
-    Answer, Authority, Command, Completion, Debt, DebtId, Deletion, Direction, EdgeKind, Ending, Epoch, HookOutcome,
-    HookReport, Looked, NewSession, NewTask, OnRetryLimit, Origin, OwnerName, Priority, Promise, RunId, SessionName,
-    TaskId, TaskPatch, Terms, Timestamp, View, Wanted,
+    ActionRequest, Answer, Authority, Command, Completion, Debt, DebtId, Deletion, Direction, EdgeKind, Effect, Ending,
+    Epoch, HookOutcome, HookReport, Looked, NewSession, NewTask, OnRetryLimit, Origin, OwnerName, Priority, Promise,
+    RunId, SessionName, TaskId, TaskPatch, Terms, Timestamp, View, Wanted,
 };
+
+use crate::wishes::actions;
 
 /// How many tasks the commands of a history name; later ones exist, but nobody asks for them by number.
 pub const TASKS: u64 = 8;
@@ -80,6 +82,9 @@ pub struct Reply {
     pub outcome: HookOutcome,
     pub feedback: Option<String>,
     pub promise: Option<Promise>,
+    /// The agent does not answer at all.
+    pub fails: bool,
+    pub actions: Vec<ActionRequest>,
 }
 
 /// What is done about a debt.
@@ -87,6 +92,8 @@ pub struct Reply {
 pub enum DebtStep {
     BeginByOwner,
     BeginBy(OwnerName),
+    /// Tries it again.
+    Retry,
     Finish(Reply),
     Recover(OwnerName),
 }
@@ -99,7 +106,16 @@ pub struct Step {
     pub right: Right,
     /// The turn from inside which it is tried.
     pub inside: Option<Turn>,
+    /// The hook from inside which it is tried: one of those that run then.
+    pub via: Option<usize>,
     pub ask: Ask,
+}
+
+impl From<Ask> for Step {
+    /// What a person tries, right after what was tried before.
+    fn from(ask: Ask) -> Self {
+        Self { after: 1, right: Right::Person, inside: None, via: None, ask }
+    }
 }
 
 impl Step {
@@ -115,7 +131,8 @@ impl Step {
             Right::FormerHolder => Authority::Holder(Epoch(task.map_or(0, |task| task.epoch.0.saturating_sub(1)))),
         };
         let run = self.inside.as_ref().map(|turn| run(view, turn)).transpose()?;
-        Ok((Origin { by: "ada".to_owned(), at, authority, run, via: None }, command))
+        let via = self.via.map(|nth| running_hook(view, nth)).transpose()?.flatten();
+        Ok((Origin { by: "ada".to_owned(), at, authority, run, via }, command))
     }
 
     fn command(&self, view: &dyn View, at: Timestamp) -> Looked<Command> {
@@ -132,7 +149,7 @@ impl Step {
                 }
             }
             Ask::FinishTurn(turn, promise) => finish_turn(run(view, turn)?, *promise),
-            Ask::FailTurn(turn) => Command::FailTurn { run: run(view, turn)?, error: "no network".to_owned() },
+            Ask::FailTurn(turn) => fail_turn(run(view, turn)?),
             Ask::InterruptTurn(turn) => Command::InterruptTurn { run: run(view, turn)? },
             Ask::Resume { name, owner: by, max_iterations } => Command::ResumeSession {
                 name: name.clone(),
@@ -183,6 +200,10 @@ fn finish_turn(run: RunId, promise: Option<Promise>) -> Command {
     Command::FinishTurn { run, answer: Answer { output: "said".to_owned(), promise, ..Answer::default() } }
 }
 
+fn fail_turn(run: RunId) -> Command {
+    Command::FailTurn { run, error: "no network".to_owned() }
+}
+
 /// The next thing that a session wants done; of one that wants nothing, that it ends.
 fn go_on(view: &dyn View, name: &SessionName, answer: &Reply) -> Looked<Command> {
     Ok(match view.session(name)?.map(|session| session.wanted()) {
@@ -191,7 +212,10 @@ fn go_on(view: &dyn View, name: &SessionName, answer: &Reply) -> Looked<Command>
             Some(debt) => finish(debt.id, debt.owner, answer),
             None => unknown_debt(),
         },
-        Some(Wanted::Turn(_)) => finish_turn(run(view, &Turn::Present(name.clone()))?, answer.promise),
+        Some(Wanted::Turn(_)) => {
+            let run = run(view, &Turn::Present(name.clone()))?;
+            if answer.fails { fail_turn(run) } else { finish_turn(run, answer.promise) }
+        }
         Some(Wanted::Nothing) | None => stop(name.clone(), Ending::Cancelled),
     })
 }
@@ -201,7 +225,8 @@ fn stop(name: SessionName, ending: Ending) -> Command {
 }
 
 fn finish(debt: DebtId, owner: OwnerName, answer: &Reply) -> Command {
-    let report = HookReport { feedback: answer.feedback.clone(), ..answer.outcome.into() };
+    let (feedback, actions) = (answer.feedback.clone(), answer.actions.clone());
+    let report = HookReport { feedback, actions, ..answer.outcome.into() };
     Command::FinishEffect { debt, owner, report }
 }
 
@@ -210,16 +235,29 @@ fn unknown_debt() -> Command {
     Command::RecoverEffect { debt, dead: owner("w1"), owner: owner("w2") }
 }
 
-fn debt_command(view: &dyn View, nth: usize, step: &DebtStep) -> Looked<Command> {
+fn debts_of(view: &dyn View) -> Looked<Vec<Debt>> {
     let mut debts = Vec::new();
     while let Some(debt) = view.owed(debts.last().map(|debt: &Debt| debt.id))? {
         debts.push(debt);
     }
+    Ok(debts)
+}
+
+/// One of the hooks that have begun.
+fn running_hook(view: &dyn View, nth: usize) -> Looked<Option<DebtId>> {
+    let runs = |debt: &Debt| debt.attempts > 0 && matches!(debt.effect, Effect::Hook(_));
+    let running: Vec<DebtId> = debts_of(view)?.iter().filter(|debt| runs(debt)).map(|debt| debt.id).collect();
+    Ok(running.get(nth % running.len().max(1)).copied())
+}
+
+fn debt_command(view: &dyn View, nth: usize, step: &DebtStep) -> Looked<Command> {
+    let debts = debts_of(view)?;
     let Some(debt) = debts.get(nth % debts.len().max(1)) else { return Ok(unknown_debt()) };
     let (id, owner) = (debt.id, debt.owner.clone());
     Ok(match step {
         DebtStep::BeginByOwner => Command::BeginEffect { debt: id, owner },
         DebtStep::BeginBy(other) => Command::BeginEffect { debt: id, owner: other.clone() },
+        DebtStep::Retry => Command::RetryEffect { debt: id, owner, after: "exit 1".to_owned() },
         DebtStep::Finish(answer) => finish(id, owner, answer),
         DebtStep::Recover(other) => Command::RecoverEffect { debt: id, dead: owner, owner: other.clone() },
     })
@@ -236,18 +274,18 @@ pub fn histories(steps: usize) -> impl Strategy<Value = Vec<Step>> {
     // A graph and a session to work on come first: what follows would otherwise mostly name what is not there.
     let first = (vec(new_task(), 3..6), start_session()).prop_map(|(tasks, session)| {
         let tasks = (0..).zip(tasks).map(|(others, new)| Ask::Plain(Command::CreateTask(among(others, new))));
-        tasks.chain([session]).map(|ask| Step { after: 1, right: Right::Person, inside: None, ask }).collect::<Vec<_>>()
+        tasks.chain([session]).map(Step::from).collect::<Vec<_>>()
     });
     (first, vec(step(), steps / 2..steps)).prop_map(|(first, rest)| [first, rest].concat())
 }
 
 /// Histories in which hardly anything happens but sessions.
 pub fn histories_of_sessions(steps: usize) -> impl Strategy<Value = Vec<Step>> {
-    let task = || Step { after: 1, right: Right::Person, inside: None, ask: Ask::Plain(Command::CreateTask(a_task())) };
-    let session = start_session().prop_map(|ask| Step { after: 1, right: Right::Person, inside: None, ask });
+    let task = || Step::from(Ask::Plain(Command::CreateTask(a_task())));
+    let session = start_session().prop_map(Step::from);
     let ask = prop_oneof![12 => about_sessions(), 2 => debts(), 1 => about_a_task()];
-    let asked = (option::weighted(0.2, turn()), ask);
-    let step = asked.prop_map(|(inside, ask)| Step { after: 1, right: Right::Person, inside, ask });
+    let asked = (option::weighted(0.2, turn()), option::weighted(0.1, 0..3_usize), ask);
+    let step = asked.prop_map(|(inside, via, ask)| Step { inside, via, ..Step::from(ask) });
     (session, vec(step, steps / 2..steps))
         .prop_map(move |(session, rest)| [vec![task(), task(), task(), session], rest].concat())
 }
@@ -273,8 +311,9 @@ pub fn step() -> impl Strategy<Value = Step> {
     ];
     let create = new_task().prop_map(|new| Ask::Plain(Command::CreateTask(new)));
     let ask = prop_oneof![2 => create, 10 => about_a_task(), 4 => about_edges(), 9 => about_sessions(), 3 => debts()];
-    (prop_oneof![3 => 0..20_i64, 1 => 20..200_i64], right, option::weighted(0.2, turn()), ask)
-        .prop_map(|(after, right, inside, ask)| Step { after, right, inside, ask })
+    let from = (option::weighted(0.2, turn()), option::weighted(0.1, 0..3_usize));
+    (prop_oneof![3 => 0..20_i64, 1 => 20..200_i64], right, from, ask)
+        .prop_map(|(after, right, (inside, via), ask)| Step { after, right, inside, via, ask })
 }
 
 /// Mostly one of a few, so that much happens to the same task.
@@ -304,10 +343,11 @@ fn labels() -> impl Strategy<Value = Vec<String>> {
 }
 
 fn new_task() -> impl Strategy<Value = NewTask> {
-    (priority(), labels(), vec(task(), 0..3), option::weighted(0.2, task())).prop_map(
-        |(priority, labels, depends_on, parent)| {
+    let kind = option::weighted(0.3, Just("bug".parse().expect("a type's name")));
+    (priority(), labels(), vec(task(), 0..3), option::weighted(0.2, task()), kind).prop_map(
+        |(priority, labels, depends_on, parent, kind)| {
             let goal = "mend the test".to_owned();
-            NewTask { goal, priority, labels, depends_on, parent, ..NewTask::default() }
+            NewTask { goal, priority, labels, depends_on, parent, kind, ..NewTask::default() }
         },
     )
 }
@@ -350,7 +390,8 @@ fn about_edges() -> impl Strategy<Value = Ask> {
 fn terms() -> impl Strategy<Value = Terms> {
     let completion = prop_oneof![3 => Just(Completion::Promise), 1 => Just(Completion::Gate)];
     let on_retry_limit = select(vec![OnRetryLimit::Escalate, OnRetryLimit::Complete]);
-    (1..4_u32, 0..3_u32, 0..3_u32, completion, any::<bool>(), on_retry_limit).prop_map(
+    let max_failures = prop_oneof![1 => 0..2_u32, 2 => 2..5_u32];
+    (1..5_u32, 0..3_u32, max_failures, completion, any::<bool>(), on_retry_limit).prop_map(
         |(max_iterations, max_hook_retries, max_failures, completion, strict, on_retry_limit)| Terms {
             max_iterations,
             max_hook_retries,
@@ -365,9 +406,11 @@ fn terms() -> impl Strategy<Value = Terms> {
 fn start_session() -> impl Strategy<Value = Ask> {
     let config = select(vec!["hooks: {}", "hooks: {stop: []}"]);
     let task = option::of((1..=3_u64).prop_map(TaskId));
-    (session(), task, config, terms(), worker()).prop_map(|(name, task, config, terms, owner)| {
-        let agent = "command:true".to_owned();
-        let config = config.to_owned();
+    let agent = select(vec!["command:true", "command:false"]);
+    // Mostly whoever owes the hooks as well, and so waits for them.
+    let owner = prop_oneof![3 => Just(owner("w1")), 1 => worker()];
+    (session(), task, config, agent, terms(), owner).prop_map(|(name, task, config, agent, terms, owner)| {
+        let (agent, config) = (agent.to_owned(), config.to_owned());
         Ask::Plain(Command::StartSession(NewSession {
             name,
             task,
@@ -384,14 +427,11 @@ fn start_session() -> impl Strategy<Value = Ask> {
 
 fn answer() -> impl Strategy<Value = Reply> {
     use HookOutcome as O;
-    let fails = select(vec![O::Skip, O::Failure, O::TimedOut, O::Cancelled]);
+    let fails = select(vec![O::Skip, O::Failure, O::TimedOut, O::Cancelled, O::Continue, O::Escalate]);
     let outcome = prop_oneof![5 => Just(O::Success), 2 => Just(O::Block), 1 => fails];
     let feedback = select(vec!["mend it", "and this"]).prop_map(str::to_owned);
-    (outcome, option::weighted(0.4, feedback), promise()).prop_map(|(outcome, feedback, promise)| Reply {
-        outcome,
-        feedback,
-        promise,
-    })
+    (outcome, option::weighted(0.5, feedback), promise(), prop::bool::weighted(0.35), actions())
+        .prop_map(|(outcome, feedback, promise, fails, actions)| Reply { outcome, feedback, promise, fails, actions })
 }
 
 fn promise() -> impl Strategy<Value = Option<Promise>> {
@@ -421,6 +461,7 @@ fn debts() -> impl Strategy<Value = Ask> {
     let step = prop_oneof![
         3 => Just(DebtStep::BeginByOwner),
         1 => worker().prop_map(DebtStep::BeginBy),
+        1 => Just(DebtStep::Retry),
         3 => answer().prop_map(DebtStep::Finish),
         3 => worker().prop_map(DebtStep::Recover),
     ];

@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::{
-    Change, Debt, DebtId, Edge, Effect, Memory, Priority, Record, Session, State, Task, TaskId, Timestamp, View,
+    Change, Debt, DebtId, Edge, Effect, EventType, Limits, Memory, Priority, Record, Seq, Session, State, Task, TaskId,
+    Timestamp, View,
 };
 
 use crate::debts::{Due, due};
 use crate::sessions;
+use crate::wishes::asked;
 
 use State::{Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuation, Ready, Submitted};
 
@@ -180,6 +182,64 @@ fn owed(rows: &Rows, log: &[Record], wrong: &mut Findings) {
         });
     }
     wrong.0.extend(sessions::broken(rows, log));
+    carried(rows, log, wrong);
+    bounded(rows, log, wrong);
+}
+
+/// What the hooks of an event have asked for lies with the first of them that has yet to end, and nowhere else.
+fn carried(rows: &Rows, log: &[Record], wrong: &mut Findings) {
+    let mut before = None;
+    for debt in rows.debts.iter().filter(|debt| matches!(debt.effect, Effect::Hook(_))) {
+        let expected = if before == Some(debt.id.seq) { vec![] } else { asked(log, debt.id.seq) };
+        let holds = debt.carried == expected;
+        wrong.unless(holds, || format!("{} carries {:?}, not {expected:?}", debt.id, debt.carried));
+        before = Some(debt.id.seq);
+    }
+}
+
+/// What descends from an event that no hook led to: events, hooks that those made owed, and what open hooks may still
+/// lead to. Together they keep within the bound, but for what an action does to tasks that wait for its own.
+fn bounded(rows: &Rows, log: &[Record], wrong: &mut Findings) {
+    let mut roots: BTreeMap<Seq, Seq> = BTreeMap::new();
+    let mut descended: BTreeMap<Seq, usize> = BTreeMap::new();
+    for record in log {
+        let metadata = &record.envelope.metadata;
+        let root = match record.cause() {
+            Some(cause) if metadata.depth > 0 => roots[&cause],
+            _ => record.seq,
+        };
+        roots.insert(record.seq, root);
+        if metadata.depth > 0 {
+            let hooks = metadata.owes.as_ref().map_or(0, |owed| owed.hooks.len());
+            *descended.entry(root).or_default() += hooks + usize::from(counts(record.kind()));
+        }
+        wrong.unless(metadata.depth <= Limits::DEPTH + 1, || format!("{} lies too deep", record.seq));
+    }
+    for debt in &rows.debts {
+        *descended.entry(roots[&debt.id.seq]).or_default() += debt.share as usize;
+        wrong.unless(debt.nesting <= Limits::NESTED, || format!("{} lies in too many calls", debt.id));
+    }
+    let most = Limits::EVENTS as usize + rows.tasks.len();
+    for (root, count) in descended.into_iter().filter(|(_, count)| *count > most) {
+        wrong.0.push(format!("{count} descend from {root}"));
+    }
+}
+
+/// Whether an event counts. Becoming ready is bounded by the graph; the rest tells how hooks ended.
+fn counts(kind: EventType) -> bool {
+    use EventType as E;
+    !matches!(
+        kind,
+        E::TaskReady
+            | E::DependencySatisfied
+            | E::ConfigRecorded
+            | E::HookStarted
+            | E::HookFinished
+            | E::HookError
+            | E::ActionError
+            | E::FeedbackQueued
+            | E::SessionStopping
+    )
 }
 
 fn as_due(debt: &Debt) -> Due {

@@ -11,6 +11,7 @@ pub mod model;
 pub mod project;
 pub mod rules;
 pub mod sessions;
+pub mod wishes;
 
 pub use history::{Ask, Reply, Right, Step, Turn, histories, histories_of_sessions};
 pub use model::Model;

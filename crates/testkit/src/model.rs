@@ -4,17 +4,18 @@
 //! and works everything else out from scratch whenever it is asked. It is slow and plain, and shares no rule with the
 //! engine: where the two disagree, one of them is wrong.
 //!
-//! Not here: the built-in bounds, which small histories never reach.
+//! Not here: the built-in bounds, which small histories hardly ever reach. Whoever compares stops there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::{
-    Authority, Command, DebtId, Deletion, EdgeKind, Epoch, NewTask, Origin, Priority, Record, SessionName, State,
-    TaskId, Timestamp,
+    ActionRequest, Authority, Command, DebtId, Deletion, EdgeKind, Epoch, Event, NewTask, Origin, Priority, Record,
+    SessionName, State, TaskId, Timestamp,
 };
 
 use crate::debts::{Due, due};
 use crate::sessions::{Told, told};
+use crate::wishes::asked;
 
 /// Where a task was put; whether one that waits is ready follows from the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,12 +65,38 @@ impl Model {
     /// Takes a command, and answers whether it is accepted. A refused one changes nothing.
     pub fn give(&mut self, origin: &Origin, command: &Command, log: &[Record]) -> bool {
         let mut after = self.clone();
-        let accepted = Attempt { model: &mut after, origin, log }.command(command).is_some();
+        let mut attempt = Attempt { model: &mut after, origin, log, hook: false, completed: Vec::new() };
+        let accepted = attempt.is_from_a_running_hook(command) && attempt.command(command).is_some();
         if accepted {
+            attempt.review();
             after.let_wait();
             *self = after;
         }
         accepted
+    }
+
+    /// Carries out what hooks have asked for that ended last of their event, since the log was so long. Which hooks end
+    /// with a command is for sessions to say; what comes of their actions is said here.
+    pub fn hear(&mut self, origin: &Origin, log: &[Record], from: usize) {
+        let mut completed = Vec::new();
+        for place in from..log.len() {
+            let Event::HookFinished(finished) = &log[place].envelope.event else { continue };
+            let (seq, log) = (finished.debt.seq, &log[..=place]);
+            let asked = asked(log, seq);
+            if asked.is_empty() || due(log).iter().any(|(id, due)| id.seq == seq && due.turn.is_none()) {
+                continue;
+            }
+            for action in asked {
+                let mut after = self.clone();
+                let mut attempt = Attempt { model: &mut after, origin, log, hook: true, completed: Vec::new() };
+                if attempt.action(&action).is_some() {
+                    completed.append(&mut attempt.completed);
+                    after.let_wait();
+                    *self = after;
+                }
+            }
+        }
+        Attempt { model: self, origin, log, hook: true, completed }.review();
     }
 
     pub fn rows(&self) -> BTreeMap<TaskId, Row> {
@@ -193,6 +220,10 @@ struct Attempt<'a> {
     model: &'a mut Model,
     origin: &'a Origin,
     log: &'a [Record],
+    /// Whether it is what a hook asks for: nobody's lease keeps that from happening, and nothing forces it.
+    hook: bool,
+    /// What was completed. Reviews of it come after all else.
+    completed: Vec<TaskId>,
 }
 
 impl Attempt<'_> {
@@ -277,7 +308,8 @@ impl Attempt<'_> {
 
     fn complete(&mut self, id: TaskId) -> Option<()> {
         let from = [Ready, Active, Submitted, NeedsContinuation];
-        if let Some(run) = &self.origin.run
+        if !self.hook
+            && let Some(run) = &self.origin.run
             && let Some(session) = self.session(&run.session)
         {
             // From inside a turn it is a claim, and changes no state.
@@ -285,12 +317,74 @@ impl Attempt<'_> {
         }
         self.put_down(id, &from, &[Created, Blocked, Failed], Phase::Completed)?;
         self.model.free_waiters(id);
-        let Node { priority, mut labels, .. } = self.node(id)?.clone();
-        if labels.contains("agent") && labels.insert("review".to_owned()) {
-            let review = self.model.add(priority, labels);
-            self.model.edges.insert((review, EdgeKind::SpawnedBy, id));
-        }
+        self.completed.push(id);
         Some(())
+    }
+
+    /// What agents have completed is to be reviewed.
+    fn review(&mut self) {
+        for id in std::mem::take(&mut self.completed) {
+            let Node { priority, mut labels, .. } = self.model.tasks[&id].clone();
+            if labels.contains("agent") && labels.insert("review".to_owned()) {
+                let review = self.model.add(priority, labels);
+                self.model.edges.insert((review, EdgeKind::SpawnedBy, id));
+            }
+        }
+    }
+
+    /// Whoever runs what is owed may do so from anywhere; all else may be tried from inside a hook only while that runs.
+    fn is_from_a_running_hook(&self, command: &Command) -> bool {
+        use Command as C;
+        let about_tasks = !matches!(
+            command,
+            C::ResumeSession { .. }
+                | C::StopSession { .. }
+                | C::FinishTurn { .. }
+                | C::FailTurn { .. }
+                | C::InterruptTurn { .. }
+                | C::BeginEffect { .. }
+                | C::RetryEffect { .. }
+                | C::FinishEffect { .. }
+                | C::RecoverEffect { .. }
+        );
+        let runs = |via| self.due(via).is_some_and(|due| due.begun > 0 && due.turn.is_none());
+        !about_tasks || self.origin.via.is_none_or(runs)
+    }
+
+    /// One of the actions that histories have.
+    fn action(&mut self, action: &ActionRequest) -> Option<()> {
+        let said = &action.payload;
+        let task = |name: &str| said[name].as_str().map(|id| id.parse().expect("histories name tasks"));
+        match (action.kind.as_str(), said["action"].as_str()) {
+            ("createTask", _) => self.create(&NewTask {
+                priority: u8::try_from(said["priority"].as_u64()?).ok()?.try_into().ok()?,
+                parent: task("parentTaskId"),
+                ..NewTask::default()
+            }),
+            ("update_task", Some("set-labels" | "addLabels")) => {
+                let id = task("taskId")?;
+                (self.state(id)? != Deleted).then_some(())?;
+                let node = self.node(id)?;
+                if said["action"] == "set-labels" {
+                    node.labels.clear();
+                }
+                node.labels.insert("agent".to_owned());
+                Some(())
+            }
+            ("update_task", Some(change)) => {
+                let (id, why) = (task("taskId")?, String::new);
+                let command = match change {
+                    "start" => Command::StartTask { id, context: serde_json::Value::Null },
+                    "complete" => Command::CompleteTask { id, result: None, artifacts: vec![] },
+                    "block" => Command::BlockTask { id, reason: why(), required_knowledge: vec![] },
+                    "unblock" => Command::UnblockTask { id },
+                    // Whether a task is ready follows from the others.
+                    _ => return None,
+                };
+                self.command(&command)
+            }
+            _ => None,
+        }
     }
 
     fn delete(&mut self, id: TaskId, deletion: Deletion) -> Option<()> {
@@ -356,7 +450,7 @@ impl Attempt<'_> {
                 let due = self.due(*debt)?;
                 (due.begun == 0 && due.owner == *owner).then_some(())
             }
-            C::FinishEffect { debt, owner, .. } => {
+            C::FinishEffect { debt, owner, .. } | C::RetryEffect { debt, owner, .. } => {
                 let due = self.due(*debt)?;
                 (due.begun > 0 && due.turn.is_none() && due.owner == *owner).then_some(())
             }
@@ -380,7 +474,7 @@ impl Attempt<'_> {
     }
 
     fn forced(&self) -> bool {
-        self.origin.authority == Authority::Forced
+        !self.hook && self.origin.authority == Authority::Forced
     }
 
     fn state(&self, id: TaskId) -> Option<State> {
@@ -395,9 +489,10 @@ impl Attempt<'_> {
     fn leave(&mut self, id: TaskId, from: &[State], forced_from: &[State]) -> Option<&mut Node> {
         let state = self.state(id)?;
         let forced = self.forced();
-        let authority = self.origin.authority;
+        let (authority, hook) = (self.origin.authority, self.hook);
         let node = self.node(id)?;
         let may = match authority {
+            _ if hook => true,
             Authority::Forced => true,
             Authority::Person => node.lease.is_none(),
             Authority::Holder(epoch) => node.lease.is_some_and(|(held, _)| held == epoch),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use windlass_engine::{
-    Action, Effects, Event, EventType, Hook, HookClass, HookFault, NewTask, Node, OnFailure, OwedHook, Registry, Rules,
-    TaskAction, TaskId, View, payload,
+    Action, Effects, Event, EventType, Hook, HookClass, HookFault, NewTask, Node, OnFailure, OwedHook, Planned,
+    PlannedFor, Registry, Rules, TaskAction, TaskId, TypeName, View, payload,
 };
 
 /// The built-ins, two hooks that go wrong in every way a pure hook can, and effects of every class.
@@ -54,6 +54,8 @@ fn hook(name: &str, event: EventType, handler: windlass_engine::Handler) -> Hook
     }
 }
 
+/// Tasks of type `bug` have their own hooks where they are started, and none where they are completed; one of the agents
+/// brings a hook along.
 fn effects() -> Effects {
     let owed = |hook: &str, point: &str, class, on_failure| OwedHook {
         hook: hook.to_owned(),
@@ -76,15 +78,25 @@ fn effects() -> Effects {
         (
             EventType::TurnFinished,
             vec![
-                owed("check", "stop", HookClass::Gate, OnFailure::Ignore),
+                OwedHook { send_backs: Some(1), ..owed("check", "stop", HookClass::Gate, OnFailure::Ignore) },
                 owed("lint", "stop", HookClass::Gate, OnFailure::Escalate),
             ],
         ),
         (EventType::IterationCompleted, vec![owed("note", "post_iteration", HookClass::Other, OnFailure::Ignore)]),
+        (EventType::IterationFailed, vec![owed("rue", "on_error", HookClass::Idempotent, OnFailure::Ignore)]),
         (EventType::IterationInterrupted, vec![owed("mourn", "on_error", HookClass::Other, OnFailure::Ignore)]),
         (EventType::SessionEnded, vec![owed("bye", "session_end", HookClass::Other, OnFailure::Ignore)]),
         (EventType::ConfigRecorded, vec![owed("trust", "config_recorded", HookClass::Other, OnFailure::Ignore)]),
     ];
     let owner = "w1".parse().expect("an owner's name");
-    Effects::of("hooks: {stop: []}", owner, hooks)
+    let mut effects = Effects::of("hooks: {stop: []}", owner, hooks);
+    let bug: TypeName = "bug".parse().expect("a type's name");
+    effects.overrides =
+        ["task_started", "on_task_complete"].map(|point| (bug.clone(), point.to_owned())).into_iter().collect();
+    let mut also = |event, hook, whose| effects.hooks.entry(event).or_default().push(Planned { hook, whose });
+    let triage = owed("triage", "task_started", HookClass::Idempotent, OnFailure::Ignore);
+    also(EventType::TaskStarted, triage, PlannedFor::TasksOf(bug));
+    let greet = owed("greet", "session_start", HookClass::Other, OnFailure::Escalate);
+    also(EventType::SessionStarted, greet, PlannedFor::Agent("command:false".to_owned()));
+    effects
 }

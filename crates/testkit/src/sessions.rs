@@ -26,6 +26,7 @@ pub struct Told {
     pub waits_for: Vec<DebtId>,
     interrupted: u32,
     failures: u32,
+    recovery: Recovery,
     queued: BTreeSet<Seq>,
     delivered: BTreeSet<Seq>,
     /// What the turn that runs carries.
@@ -38,6 +39,14 @@ pub struct Told {
     closing: Option<Ending>,
     /// What cannot have happened.
     wrong: Vec<String>,
+}
+
+/// Whether an iteration has failed, and hooks have had something to say about it since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Recovery {
+    None,
+    Failed,
+    Due,
 }
 
 /// Every session that a log tells of.
@@ -70,6 +79,7 @@ impl Told {
             waits_for: Vec::new(),
             interrupted: 0,
             failures: 0,
+            recovery: Recovery::None,
             queued: BTreeSet::new(),
             delivered: BTreeSet::new(),
             bound: BTreeSet::new(),
@@ -109,6 +119,12 @@ impl Told {
             Event::IterationCompleted(_) => self.failures = 0,
             _ => {}
         }
+        match (record.kind(), self.recovery) {
+            (EventType::IterationFailed, _) => self.recovery = Recovery::Failed,
+            (EventType::FeedbackQueued, Recovery::Failed) => self.recovery = Recovery::Due,
+            (EventType::TurnStarted | EventType::IterationStarted, _) => self.recovery = Recovery::None,
+            _ => {}
+        }
         match record.kind() {
             EventType::IterationFailed => self.failures += 1,
             EventType::IterationInterrupted => self.interrupted += 1,
@@ -131,13 +147,16 @@ impl Told {
         let counted = self.iteration - self.interrupted;
         let fits = match &record.envelope.event {
             Event::IterationStarted(started) => {
-                let next = started.run.iteration == self.iteration + 1;
+                let next = started.run.iteration == self.iteration + 1 && self.recovery != Recovery::Due;
                 next && self.turn.is_none() && (self.iteration == 0 || counted < self.terms.max_iterations)
             }
             Event::TurnStarted(started) => {
                 let closes = match &started.purpose {
                     Purpose::Delivery(closing) => self.may_end(closing.ending),
-                    Purpose::Work | Purpose::SendBack | Purpose::Recovery => true,
+                    Purpose::Recovery => {
+                        self.recovery == Recovery::Due && self.failures < self.terms.max_failures.max(1)
+                    }
+                    Purpose::Work | Purpose::SendBack => true,
                 };
                 let present = started.run.iteration == self.iteration && started.owner == self.owner;
                 self.turn.is_none() && present && closes

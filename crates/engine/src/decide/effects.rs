@@ -35,8 +35,7 @@ impl Deciding<'_, '_> {
             check_text("the feedback", feedback, Limits::FEEDBACK)?;
         }
         let debt = self.begun(id, owner)?;
-        self.finish(&debt, report)?;
-        self.go_on_after(&debt, report)
+        self.end(&debt, report)
     }
 
     /// A hook that its owner has begun.
@@ -57,7 +56,7 @@ impl Deciding<'_, '_> {
         if let (Some(text), None) = (&report.feedback, session.ended()) {
             self.emit_of(debt, payload::FeedbackQueued { source: hook.clone(), text: text.clone() })?;
         }
-        if asks_for_a_person(debt, report.outcome) && session.ended().is_none() && session.stopping.is_none() {
+        if self.stops.is_some() {
             let reason = Some(match &report.message {
                 Some(message) => format!("`{hook}` asks for a person: {message}"),
                 None => format!("`{hook}` asks for a person"),
@@ -114,9 +113,16 @@ impl Deciding<'_, '_> {
 
     /// Records that a hook was interrupted and will not run again.
     fn interrupt(&mut self, debt: &Debt) -> Result<(), Refusal> {
-        let report = HookOutcome::Interrupted.into();
-        self.finish(debt, &report)?;
-        self.go_on_after(debt, &report)
+        self.end(debt, &HookOutcome::Interrupted.into())
+    }
+
+    fn end(&mut self, debt: &Debt, report: &HookReport) -> Result<(), Refusal> {
+        let stops = |session: &Session| {
+            asks_for_a_person(debt, report.outcome) && session.ended().is_none() && session.stopping.is_none()
+        };
+        self.stops = self.listener(debt)?.filter(stops).map(|session| session.name);
+        self.finish(debt, report)?;
+        self.go_on_after(debt, report)
     }
 
     /// What a debt leads to lies as deep as the debt.

@@ -19,6 +19,7 @@ mod turns;
 use std::collections::BTreeMap;
 
 use crate::command::{Authority, Command, Origin};
+use crate::debt::{Debt, Effect};
 use crate::draft::Draft;
 use crate::event::{Cause, Envelope, Event, EventType, Metadata, Node, Record, payload};
 use crate::id::{DebtId, Digest, RunId, Seq, SessionName, TaskId};
@@ -110,6 +111,8 @@ struct Deciding<'v, 'r> {
     descent: Vec<usize>,
     /// The session that events belong to which name none themselves.
     place: Option<(SessionName, Option<u32>)>,
+    /// The session that this commit is going to stop: no hooks are made owed there that would have to be skipped at once.
+    stops: Option<SessionName>,
     /// The turn that the command comes from, if its session is known.
     turn: Option<RunId>,
     /// What the agent claims with the turn whose end is told.
@@ -128,7 +131,8 @@ impl<'v, 'r> Deciding<'v, 'r> {
         let mut place = turn.clone().map(|run| (run.session, Some(run.iteration)));
         let (mut line, mut cause, mut base) = (Line::begun(), None, 0);
         if let Some(id) = via {
-            let debt = draft.debt(id)?.filter(|debt| debt.attempts > 0).ok_or(Refusal::UnknownDebt(id))?;
+            let runs = |debt: &Debt| debt.attempts > 0 && matches!(debt.effect, Effect::Hook(_));
+            let debt = draft.debt(id)?.filter(runs).ok_or(Refusal::UnknownDebt(id))?;
             (line, cause, base) = (Line::inside(&debt)?, Some(Causing::At(id.seq)), debt.depth);
             place = debt.session.map(|session| (session, debt.iteration));
         }
@@ -145,6 +149,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
             line: COMMAND,
             descent: Vec::new(),
             place,
+            stops: None,
             turn,
             claims: None,
             owed_under: None,

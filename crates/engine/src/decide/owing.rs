@@ -141,7 +141,8 @@ impl Deciding<'_, '_> {
             return Ok(None);
         }
         let session = envelope.session.as_ref().map(|name| self.draft.session(name)).transpose()?.flatten();
-        if would_be_skipped(event, session.as_ref(), &effects.owner) {
+        let stops = self.stops.is_some() && self.stops == envelope.session;
+        if would_be_skipped(event, session.as_ref(), &effects.owner, stops) {
             return Ok(None);
         }
         let (task, session) = (self.task_after(envelope)?, session.as_ref());
@@ -244,9 +245,9 @@ impl Deciding<'_, '_> {
 
 /// Whether the loop would skip the hooks of this event as soon as they are owed, in this very commit, where they cannot be
 /// named yet. A session that is about to end waits for no more hooks but those of its end.
-fn would_be_skipped(event: EventType, session: Option<&Session>, owner: &OwnerName) -> bool {
+fn would_be_skipped(event: EventType, session: Option<&Session>, owner: &OwnerName, stops: bool) -> bool {
     let Some(session) = session else { return false };
-    let stopping = session.stopping.is_some() || event == EventType::SessionStopping;
+    let stopping = stops || session.stopping.is_some() || event == EventType::SessionStopping;
     let ended = session.ended().is_some() || event == EventType::SessionEnded;
     stopping && !ended && session.owner == *owner
 }

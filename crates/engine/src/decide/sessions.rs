@@ -3,7 +3,7 @@
 use super::lineage::Line;
 use super::{Causing, Deciding};
 use crate::command::NewSession;
-use crate::event::{Event, Node, payload};
+use crate::event::{Event, EventType, Node, payload};
 use crate::id::{OwnerName, SessionName};
 use crate::limits::{Limits, check_bytes};
 use crate::refusal::Refusal;
@@ -84,7 +84,8 @@ impl Deciding<'_, '_> {
         let line = self.line;
         loop {
             // However it came about, what the loop does is as near to a person's command as its beginning.
-            self.cause = self.entries.len().checked_sub(1).map(Causing::Entry);
+            let moved = self.entries.iter().rposition(|entry| moves_a_session(entry.record.kind()));
+            self.cause = moved.map(Causing::Entry);
             self.depth = 0;
             self.line = line;
             let session = self.session(name)?;
@@ -132,4 +133,27 @@ impl Deciding<'_, '_> {
         let iteration = Some(session.iteration).filter(|iteration| *iteration > 0);
         self.emit_in(node, Some(session.name.clone()), iteration, event.into()).map(drop)
     }
+}
+
+/// Whether a session goes on from such an event. What a hook asked for may lie between it and what follows.
+fn moves_a_session(kind: EventType) -> bool {
+    use EventType as E;
+    matches!(
+        kind,
+        E::SessionStarted
+            | E::SessionStopping
+            | E::IterationStarted
+            | E::TurnStarted
+            | E::TurnFinished
+            | E::PromiseDetected
+            | E::GateDecided
+            | E::IterationCompleted
+            | E::IterationFailed
+            | E::IterationInterrupted
+            | E::DeliveryFinished
+            | E::DeliveryFailed
+            | E::DeliveryInterrupted
+            | E::FeedbackQueued
+            | E::HookFinished
+    )
 }

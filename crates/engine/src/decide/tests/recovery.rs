@@ -317,6 +317,30 @@ fn a_hook_that_judges_no_turn_may_ask_for_a_person() {
     assert!(project.session("a").ended().is_some(), "an interrupted hook has failed as well");
 }
 
+/// What is made owed in the commit that stops the session could not be named in it: it is not made owed at all.
+#[test]
+fn what_a_hook_asks_for_with_a_person_makes_no_hook_owed() {
+    let mut rules = off_the_gates("ready", OnFailure::Escalate);
+    let hooks = &mut rules.effects.as_mut().unwrap().hooks;
+    let ready = hooks[&EventType::IterationStarted].clone();
+    for event in [EventType::TaskCreated, EventType::HookFinished, EventType::FeedbackQueued] {
+        hooks.insert(event, ready.clone());
+    }
+    let mut project = Script::after(rules, "session a");
+    let answered = project.run(r#"hook ready out=failure tells=stop asks=create_task:{"goal":"more"}"#);
+    let expected = [
+        "system hook_started ready 1 by w1",
+        "system hook_finished ready Failure",
+        "T1 task_created",
+        "T1 task_ready",
+        "system feedback_queued stop from ready",
+        "system session_stopping Escalated, `ready` asks for a person",
+        "system iteration_interrupted a.1",
+        "system turn_started a.1 to listen stop",
+    ];
+    assert_eq!(answered, expected);
+}
+
 #[test]
 fn after_the_end_nobody_is_asked_for() {
     let mut project =

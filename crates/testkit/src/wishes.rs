@@ -1,0 +1,56 @@
+//! What hooks ask for in random histories, and what should come of it: said a second time, like the rest of the model.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::{Value, json};
+use windlass_engine::{ActionRequest, DebtId, Event, Record, Seq};
+
+/// Up to three actions, most of which can be carried out somewhere.
+pub fn actions() -> impl Strategy<Value = Vec<ActionRequest>> {
+    prop_oneof![3 => Just(vec![]), 2 => vec(prop_oneof![5 => change(), 2 => creation(), 1 => impossible()], 1..4)]
+}
+
+fn request(kind: &str, payload: Value) -> ActionRequest {
+    ActionRequest { kind: kind.to_owned(), payload }
+}
+
+/// Failing is left out: it is the one change that tells a task that nobody has made ready yet from one that is.
+fn change() -> impl Strategy<Value = ActionRequest> {
+    let change = select(vec!["start", "complete", "block", "unblock", "ready", "set-labels", "addLabels"]);
+    (1..=4_u64, change).prop_map(|(task, change)| {
+        let payload = json!({"reason": "asked", "labels": ["agent"]});
+        request("update_task", json!({"taskId": format!("T{task}"), "action": change, "payload": payload}))
+    })
+}
+
+fn creation() -> impl Strategy<Value = ActionRequest> {
+    (0..=5_u8, 0..=3_u64, any::<bool>()).prop_map(|(priority, parent, bug)| {
+        let kind = if bug { json!("bug") } else { Value::Null };
+        let parent = if parent == 0 { Value::Null } else { json!(format!("T{parent}")) };
+        request("createTask", json!({"goal": "more", "priority": priority, "parentTaskId": parent, "type": kind}))
+    })
+}
+
+fn impossible() -> impl Strategy<Value = ActionRequest> {
+    select(vec![
+        request("dance", json!({})),
+        request("execute_workflow", json!({"workflowId": "w"})),
+        request("create_task", json!({"labels": []})),
+        request("create_task", json!({"goal": "x", "dependsOn": ["T999"]})),
+        request("update_task", json!({"taskId": "T999", "action": "start"})),
+        request("log", json!({"type": "task_completed", "nodeId": "T1", "data": {"artifacts": []}})),
+        request("log", json!({"type": "auto_label_suggestion", "data": {"labels": ["x"], "keywords": []}})),
+        request("log", Value::Null),
+    ])
+}
+
+/// What the hooks of one event have asked for so far, in the order in which they ended.
+pub fn asked(log: &[Record], seq: Seq) -> Vec<ActionRequest> {
+    let of = |debt: &DebtId| debt.seq == seq;
+    let finished = log.iter().filter_map(|record| match &record.envelope.event {
+        Event::HookFinished(finished) if of(&finished.debt) => Some(&finished.actions),
+        _ => None,
+    });
+    finished.flatten().cloned().collect()
+}
