@@ -47,9 +47,10 @@ impl Runner {
                 point: event.name().to_owned(),
                 class: HookClass::Idempotent,
                 on_failure: OnFailure::Ignore,
+                send_backs: None,
             });
         }
-        let effects = Effects { config: "hooks: {}".to_owned(), owner: "1-2-3".parse().unwrap(), hooks: owed };
+        let effects = Effects::of("hooks: {}", "1-2-3".parse().unwrap(), owed);
         let rules = Rules { registry: Registry::with_builtins(), effects: Some(effects) };
         Self { store, rules, given: 0 }
     }
@@ -60,7 +61,8 @@ impl Runner {
 
     pub fn give(&mut self, command: &Command) -> Vec<Record> {
         self.given += 1;
-        let origin = Origin { by: "ann".to_owned(), at: self.now(), authority: Authority::Person, run: None };
+        let origin =
+            Origin { by: "ann".to_owned(), at: self.now(), authority: Authority::Person, run: None, via: None };
         self.store.execute(&self.rules, &origin, command, self.given.into()).unwrap()
     }
 
@@ -94,6 +96,7 @@ impl Runner {
         let metadata = Metadata {
             triggered_by: "ann".to_owned(),
             cause: Some(Cause::At(Seq(2))),
+            via: None,
             depth: 1,
             forced: false,
             owes: None,

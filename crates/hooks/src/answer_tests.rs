@@ -2,6 +2,7 @@ use windlass_engine::ActionRequest;
 use windlass_process::Captured;
 
 use super::*;
+use crate::{Kind, Script};
 
 use HookOutcome::{Block, Cancelled, Continue, Escalate, Failure, Skip, Success, TimedOut};
 use Role::{Observer, Pipeline, Stop};
@@ -12,7 +13,8 @@ const ROLES: [Role; 3] = [Stop, Pipeline, Observer];
 
 fn hook(pipes: bool) -> Hook {
     let timeout = Duration::from_secs(30);
-    Hook { name: "tests".to_owned(), command: "make test".to_owned(), timeout, pipes, max_output: 400 }
+    let kind = Kind::Command(Script::parse("make test").expect("it names nothing"));
+    Hook { name: "tests".to_owned(), kind, timeout, pipes, max_output: 400, retry: None, feedback: None }
 }
 
 fn ran(exit: Exit, stdout: &str, stderr: &str) -> Result<Finished, NotStarted> {
@@ -20,6 +22,11 @@ fn ran(exit: Exit, stdout: &str, stderr: &str) -> Result<Finished, NotStarted> {
         |text: &str| Captured { head: text.as_bytes().to_vec(), total: text.len() as u64, ..Captured::default() };
     let (stdout, stderr) = (captured(stdout), captured(stderr));
     Ok(Finished { exit, stdout, stderr, leaky: false, took: Duration::from_millis(7) })
+}
+
+/// What a run means whose hook is run for nothing in particular.
+fn answer(hook: &Hook, role: Role, ran: &Result<Finished, NotStarted>) -> HookReport {
+    super::answer(hook, role, ran, &windlass_engine::Situation::nothing())
 }
 
 /// An outcome, what people are told, what the agent is told; an empty text is none.
@@ -291,4 +298,19 @@ fn times_are_told_as_people_tell_them() {
     ] {
         assert_eq!(in_words(Duration::from_millis(millis)), expected);
     }
+}
+
+#[test]
+fn a_template_words_what_the_agent_is_told() {
+    let template = |text: &str| Some(Template::parse(text, &windlass_engine::Names::feedback()).unwrap());
+    let told = |text: &str, exit, stdout: &str| {
+        let hook = Hook { feedback: template(text), ..hook(false) };
+        answer(&hook, Stop, &ran(exit, stdout, "two tests fail"))
+    };
+    let block = told("{{ hook }}{{ exit }}: {{ stderr }} ({{ retry }})", Exit::Code(2), "");
+    assert_eq!(block.feedback.as_deref(), Some("exit 2: two tests fail (1)"));
+    let said = told("Mend this: {{ reason }}", Exit::Code(0), r#"{"decision": "block", "reason": "red"}"#);
+    assert_eq!(said.feedback.as_deref(), Some("Mend this: red"));
+    let nothing = told("never", Exit::Code(0), "fine");
+    assert_eq!(nothing.feedback, None, "where nothing is told, nothing is worded");
 }

@@ -93,7 +93,8 @@ fn effects() -> Effects {
     let bug: TypeName = "bug".parse().expect("a type's name");
     effects.overrides =
         ["task_started", "on_task_complete"].map(|point| (bug.clone(), point.to_owned())).into_iter().collect();
-    let mut also = |event, hook, whose| effects.hooks.entry(event).or_default().push(Planned { hook, whose });
+    let mut also =
+        |event, hook, whose| effects.hooks.entry(event).or_default().push(Planned { hook, whose, when: None });
     let triage = owed("triage", "task_started", HookClass::Idempotent, OnFailure::Ignore);
     also(EventType::TaskStarted, triage, PlannedFor::TasksOf(bug));
     let greet = owed("greet", "session_start", HookClass::Other, OnFailure::Escalate);

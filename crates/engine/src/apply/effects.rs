@@ -102,10 +102,12 @@ impl Fold<'_> {
     pub(super) fn hook_finished(&self, finished: &payload::HookFinished) -> Changes {
         let debt = self.debt(finished.debt)?;
         let mut changes = vec![Change::DropDebt(debt.id)];
-        if let Some(mut next) = sibling(self.view, &debt)?
-            && !(debt.carried.is_empty() && finished.actions.is_empty())
-        {
+        if let Some(mut next) = sibling(self.view, &debt)? {
             next.carried = [&next.carried[..], &debt.carried, &finished.actions].concat();
+            // What it has not used is used with what it has asked for.
+            if self.envelope.metadata.owes.is_none() {
+                next.share = next.share.saturating_add(debt.share);
+            }
             next.version = self.seq;
             changes.push(Change::PutDebt(Box::new(next)));
         }
