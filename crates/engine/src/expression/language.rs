@@ -160,7 +160,7 @@ fn indent(text: Cow<'_, str>, width: Option<usize>) -> Result<String, Error> {
     let lines = text.matches('\n').count();
     bounded(text.len().saturating_add(lines.saturating_mul(width)))?;
     let margin = " ".repeat(width.min(OUTPUT));
-    let indented = |line| if line == "" || line == "\r" { Cow::from(line) } else { format!("{margin}{line}").into() };
+    let indented = |line| if matches!(line, "" | "\r") { Cow::from(line) } else { format!("{margin}{line}").into() };
     let mut lines = text.split('\n');
     let first = lines.next().unwrap_or_default();
     Ok(lines.fold(first.to_owned(), |whole, line| whole + "\n" + &indented(line)))
