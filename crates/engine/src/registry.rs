@@ -64,7 +64,7 @@ pub struct Hook {
 }
 
 impl Hook {
-    /// What runs when nothing else is said.
+    /// The priority where none is said.
     pub const PRIORITY: i64 = 100;
 
     /// A hook that hears these events: enabled, and of priority [`Hook::PRIORITY`].
@@ -164,7 +164,7 @@ pub enum RegistryError {
     Unknown(String),
 }
 
-/// The when of a registration, which settles ties.
+/// The how-manieth registration it was, which settles ties.
 type Turn = u64;
 
 /// The hooks in order of registration, and by event in the order in which they run.

@@ -8,7 +8,7 @@ use crate::event::{EventType, Record, payload};
 use crate::registry::{Hook, HookFault};
 use crate::view::View;
 
-/// A hook of started tasks that says who it is; what `script` has after a name is its priority, `!` that it fails, `?` that
+/// A hook of started tasks that says who it is: `name:priority`. After the name, `!` means that it fails, `?` that
 /// it panics, and `-` that it is switched off.
 fn saying(word: &str) -> Hook {
     let (name, priority) = word.split_once(':').unwrap_or((word, "100"));
