@@ -13,7 +13,7 @@ use crate::view::View;
 fn saying(word: &str) -> Hook {
     let (name, priority) = word.split_once(':').unwrap_or((word, "100"));
     let bare = name.trim_matches(['!', '?', '-']).to_owned();
-    let (fails, panics) = (name.ends_with('!'), name.ends_with('?'));
+    let (fails, panics) = (name.contains('!'), name.contains('?'));
     let said = bare.clone();
     let hook = Hook::new(bare, [EventType::TaskStarted], move |record, _| {
         assert!(!panics, "dizzy");
