@@ -180,6 +180,8 @@ fn tell(told: Told<'_>) {
     let Told::Event(record) = told else { return };
     let said = match &record.envelope.event {
         Event::HookFinished(finished) => went_wrong(finished),
+        // The end of its run has said so already.
+        Event::HookError(failed) if failed.debt.is_some() => None,
         Event::HookError(failed) => Some(format!("hook `{}` failed: {}", failed.hook_name, failed.error)),
         Event::ActionError(failed) => Some(format!("cannot carry out `{}`: {}", failed.action_type, failed.error)),
         _ => None,

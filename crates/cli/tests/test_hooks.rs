@@ -90,7 +90,8 @@ impl Runner {
     /// Puts errors into the log, as a hook inside a commit and an action that was refused leave them.
     fn fail(&mut self, hook: &str, action: &str) {
         let (error, nothing) = ("it panicked".to_owned(), Value::Null);
-        let hook = payload::HookError { hook_name: hook.to_owned(), error, original_event: nothing.clone() };
+        let hook =
+            payload::HookError { hook_name: hook.to_owned(), error, original_event: nothing.clone(), debt: None };
         let error = "there is no task T9".to_owned();
         let action = payload::ActionError { action_type: action.to_owned(), error, payload: nothing };
         let metadata = Metadata {

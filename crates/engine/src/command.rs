@@ -90,11 +90,13 @@ pub struct HookReport {
     pub record: Option<String>,
     /// What it asks for.
     pub actions: Vec<ActionRequest>,
+    /// What it ran for, as the record of its failure tells it.
+    pub event: Option<Value>,
 }
 
 impl From<HookOutcome> for HookReport {
     fn from(outcome: HookOutcome) -> Self {
-        Self { outcome, message: None, feedback: None, took: None, record: None, actions: Vec::new() }
+        Self { outcome, message: None, feedback: None, took: None, record: None, actions: Vec::new(), event: None }
     }
 }
 

@@ -269,6 +269,9 @@ pub struct Session {
     pub sent_back: BTreeMap<String, u32>,
     #[serde(default)]
     pub verdict: Verdict,
+    /// Which stop hook asks for a person, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asking: Option<String>,
     /// The stop hooks that block this turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocking: Vec<Blocker>,
@@ -395,20 +398,31 @@ impl Session {
             Verdict::Block if self.may_send_back() => Decision::SendBack,
             Verdict::Block => match self.terms.on_retry_limit {
                 OnRetryLimit::Complete => complete(),
-                OnRetryLimit::Escalate => {
-                    let reason = match self.retries {
-                        0 => "stop hooks block, and may not send the agent back".to_owned(),
-                        1 => "stop hooks still block after sending the agent back once".to_owned(),
-                        times => format!("stop hooks still block after sending the agent back {times} times"),
-                    };
-                    close(Closing::because(Ending::Escalated, reason))
-                }
+                OnRetryLimit::Escalate => close(Closing::because(Ending::Escalated, self.still_blocked())),
             },
-            Verdict::Escalate => close(Closing::because(Ending::Escalated, "a stop hook asks for a person")),
+            Verdict::Escalate => {
+                let asks = || "a stop hook asks for a person".to_owned();
+                close(Closing::because(Ending::Escalated, self.asking.clone().unwrap_or_else(asks)))
+            }
             Verdict::Continue => Decision::Next(Next::Continue),
             Verdict::Fail if self.terms.strict => Decision::Next(Next::Continue),
             Verdict::Pass | Verdict::Fail if done => complete(),
             Verdict::Pass | Verdict::Fail => Decision::Next(Next::Continue),
+        }
+    }
+
+    /// Which hooks do not let the agent go, in words.
+    fn still_blocked(&self) -> String {
+        let names: Vec<String> = self.blocking.iter().map(|blocker| format!("`{}`", blocker.hook)).collect();
+        let (who, verb) = match names.as_slice() {
+            [] => ("stop hooks".to_owned(), "block"),
+            [one] => (one.clone(), "blocks"),
+            several => (several.join(" and "), "block"),
+        };
+        match self.retries {
+            0 => format!("{who} {verb}, and may not send the agent back"),
+            1 => format!("{who} still {verb} after sending the agent back once"),
+            times => format!("{who} still {verb} after sending the agent back {times} times"),
         }
     }
 

@@ -22,6 +22,7 @@ fn session(phase: Phase) -> Session {
         failures: 0,
         retries: 0,
         sent_back: BTreeMap::new(),
+        asking: None,
         blocking: Vec::new(),
         verdict: Verdict::Pass,
         pending: vec![],

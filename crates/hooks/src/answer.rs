@@ -32,13 +32,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_engine::{HookOutcome, HookReport, Limits, Template};
-use windlass_process::{Exit, Finished, NotStarted};
+use windlass_process::{Captured, Exit, Finished, NotStarted};
 
 use crate::meaning::{self, Stance};
 use crate::said::{self, BadAnswer, Said};
 use crate::text::{clean, cut, join};
 use crate::{Hook, Role};
 
+/// Letters of a line that stand for a whole output.
+const GIST: usize = 160;
 /// How many unknown fields a note names.
 const NAMED: usize = 8;
 
@@ -94,6 +96,7 @@ pub fn answer(hook: &Hook, role: Role, ran: &Result<Finished, NotStarted>, value
         took: ran.as_ref().ok().map(|finished| finished.took),
         record: None,
         actions: read.said.map(|said| said.actions).unwrap_or_default(),
+        event: None,
     }
 }
 
@@ -109,6 +112,9 @@ fn read(hook: &Hook, role: Role, finished: &Finished) -> Read {
     read.parts.stderr = clean(&finished.stderr.text()).trim_end().to_owned();
     if read.said.is_none() && read.parts.output.is_empty() {
         read.parts.output.clone_from(&read.parts.stdout);
+    }
+    if read.outcome == HookOutcome::Block && read.parts.reason.is_empty() {
+        read.parts.reason = join(&[&read.parts.stderr, &read.parts.output], "\n\n");
     }
     if finished.leaky {
         read.notes.push("it left processes behind, which were ended".to_owned());
@@ -245,6 +251,16 @@ fn feedback(hook: &Hook, role: Role, read: &Read) -> String {
         }
         _ => told,
     }
+}
+
+/// The line of a run's output that says most about why it ended so, in a few words: the last one that it wrote for people.
+pub fn gist(ran: &Finished) -> Option<String> {
+    let last = |captured: &Captured| {
+        let text = clean(&captured.text());
+        text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+    };
+    let line = last(&ran.stderr).or_else(|| last(&ran.stdout).filter(|line| !line.starts_with('{')))?;
+    Some(line.chars().take(GIST).collect())
 }
 
 /// What the agent is told in the words of the hook's own template, if they can be found.

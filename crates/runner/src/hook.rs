@@ -10,8 +10,8 @@ use windlass_engine::{
     Command, Debt, DebtId, Effect, Event, HookClass, HookOutcome, HookReport, OwedHook, Phase, Promise, Record,
     Session, Situation, Task, View,
 };
-use windlass_hooks::{Call, Hook, Kind, Papers, Role, Script, answer};
-use windlass_process::Finished;
+use windlass_hooks::{Call, Hook, Kind, Papers, Role, Script, answer, gist};
+use windlass_process::{Finished, NotStarted};
 
 use crate::dispatch::Resolve;
 use crate::protected::difference;
@@ -27,6 +27,27 @@ struct Scene {
 }
 
 impl Scene {
+    /// The event as the record of a failure tells it: without positions, and without what it made owed.
+    fn original(&self) -> Value {
+        let mut event = json!(self.event);
+        if let Some(fields) = event.as_object_mut() {
+            fields.remove("seq");
+        }
+        if let Some(metadata) = event["metadata"].as_object_mut() {
+            ["cause", "owes", "via"].iter().for_each(|name| drop(metadata.remove(*name)));
+        }
+        event
+    }
+
+    /// The event as hooks get it: what it made owed is nobody's concern but ours.
+    fn told(&self) -> Value {
+        let mut event = json!(self.event);
+        if let Some(metadata) = event["metadata"].as_object_mut() {
+            metadata.remove("owes");
+        }
+        event
+    }
+
     fn values(&self, owed: &OwedHook) -> Value {
         let situation = Situation {
             point: &owed.point,
@@ -76,6 +97,17 @@ impl Running<'_> {
     }
 }
 
+/// What people are told of a run, with a word of why where a hook says no or fails.
+fn told_briefly(report: &HookReport, ran: &Result<Finished, NotStarted>) -> Option<String> {
+    let no = matches!(report.outcome, HookOutcome::Block | HookOutcome::Failure | HookOutcome::TimedOut);
+    let Some(gist) = ran.as_ref().ok().filter(|_| no).and_then(gist) else { return report.message.clone() };
+    Some(match &report.message {
+        None => gist,
+        Some(message) if message.contains(&gist) => message.clone(),
+        Some(message) => format!("{message}: {gist}"),
+    })
+}
+
 impl Dispatch<'_> {
     /// Runs a hook that has begun. One that fails is tried again as often as it says.
     pub(crate) fn run_hook(&mut self, debt: &Debt, resolve: Resolve) -> Result<HookReport, RunError> {
@@ -85,7 +117,7 @@ impl Dispatch<'_> {
             return Ok(HookReport { message, ..HookOutcome::Failure.into() });
         };
         let scene = self.scene(debt)?;
-        let (values, event) = (scene.values(owed), json!(scene.event));
+        let (values, event) = (scene.values(owed), scene.told());
         let running = Running { debt: debt.id, owed, hook: &hook, scene: &scene, values, event, resolve };
         if let Some(changed) = self.tampered(&running)? {
             return Ok(HookReport { message: Some(changed), ..HookOutcome::Escalate.into() });
@@ -93,7 +125,7 @@ impl Dispatch<'_> {
         let mut failures = 0;
         loop {
             let Attempt { report, again } = self.attempt(&running)?;
-            let report = self.settings.mask.report(report);
+            let report = HookReport { event: Some(scene.original()), ..self.settings.mask.report(report) };
             failures += 1;
             let Some(wait) = self.wait_before(&running, failures, again)? else { return Ok(report) };
             if !self.control.wait(wait) {
@@ -137,7 +169,8 @@ impl Dispatch<'_> {
         if let Ok(ran) = &ran {
             self.mask_spilled(ran);
         }
-        Ok(HookReport { record, ..answer(running.hook, running.role(), &ran, &running.values) })
+        let report = answer(running.hook, running.role(), &ran, &running.values);
+        Ok(HookReport { record, message: told_briefly(&report, &ran), ..report })
     }
 
     fn call<'a>(&'a self, running: &'a Running<'_>) -> Call<'a> {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::config::{Config, Effect};
 use crate::context::Context;
+use crate::environment;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Stop, Tone};
 use crate::project::Project;
@@ -46,6 +47,11 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     }
     if state == Trust::Trusted {
         return finish(&project, state, "is trusted already", out);
+    }
+    if environment::run().is_some() || environment::debt().is_some() {
+        return Err(refused("an agent or a hook asks, and only a person can trust")
+            .hint("say it in a terminal of your own, outside the run")
+            .into());
     }
     if !args.yes {
         ask(&project, &config, state, out)?;

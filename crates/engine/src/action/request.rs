@@ -4,11 +4,11 @@
 //! type is refused. Nobody has looked yet whether the action can be carried out: that is for `decide`.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::{Action, TaskAction};
+use super::{Action, TaskAction, is_stateless};
 use crate::command::NewTask;
-use crate::event::{Event, Node};
+use crate::event::{Event, EventType, Node};
 use crate::id::TaskId;
 use crate::refusal::Refusal;
 use crate::task::Priority;
@@ -97,11 +97,26 @@ impl<'a> Fields<'a> {
     }
 
     fn event(&self) -> Result<Action, Refusal> {
-        let kind = parsed("type", &self.needed_text("type")?)?;
+        let kind: EventType = parsed("type", &self.needed_text("type")?)?;
+        if !is_stateless(kind) {
+            return Err(Refusal::invalid("a log action", format!("cannot make a `{kind}`: that bears state")));
+        }
         let node = self.text(&["node_id"])?.map_or(Ok(Node::System), |node| parsed("node_id", &node))?;
-        let data = self.value("data").cloned().unwrap_or_else(|| Value::Object(Map::new()));
+        let nothing = Value::Object(Map::new());
+        let given = Fields::of(self.value("data").unwrap_or(&nothing))?;
+        let data = given.laid_over(usual_data(kind, node));
         let event = Event::read(kind, &data).map_err(|error| Refusal::invalid("`data`", format!("{error}")))?;
         Ok(Action::Log { node, event })
+    }
+
+    /// These values where they are among the usual ones, and the usual ones elsewhere.
+    fn laid_over(&self, mut usual: Value) -> Value {
+        for (name, value) in usual.as_object_mut().into_iter().flatten() {
+            if let Some(given) = self.value(&snake_case(name)) {
+                *value = given.clone();
+            }
+        }
+        usual
     }
 
     fn priority(&self) -> Result<Priority, Refusal> {
@@ -137,6 +152,19 @@ impl<'a> Fields<'a> {
         let Value::Array(items) = value else { return Err(wrong(name, "a list of texts", value)) };
         let text = |item: &Value| item.as_str().map(str::to_owned).ok_or_else(|| wrong(name, "a list of texts", item));
         items.iter().map(text).collect::<Result<_, _>>().map(Some)
+    }
+}
+
+/// What an event says of which only some is given.
+fn usual_data(kind: EventType, node: Node) -> Value {
+    match kind {
+        EventType::DependencySatisfied => json!({"dependentTaskId": node, "completedTaskId": null}),
+        EventType::AutoLabelSuggestion => json!({"labels": [], "keywords": []}),
+        EventType::AgentMetrics => {
+            let priority = Priority::default();
+            json!({"goal": "", "labels": [], "priority": priority, "durationMs": null, "deliverables": []})
+        }
+        _ => json!({}),
     }
 }
 

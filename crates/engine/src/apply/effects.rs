@@ -123,6 +123,10 @@ impl Fold<'_> {
                 {
                     let verdict = Verdict::of(finished.outcome, hook.on_failure);
                     session.verdict = session.verdict.max(verdict);
+                    if verdict == Verdict::Escalate && session.asking.is_none() {
+                        let why = finished.message.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+                        session.asking = Some(format!("`{}` asks for a person{why}", hook.hook));
+                    }
                     if verdict == Verdict::Block {
                         session.blocking.push(Blocker { hook: hook.hook.clone(), most: hook.send_backs });
                     }

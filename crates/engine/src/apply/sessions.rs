@@ -35,6 +35,7 @@ impl Fold<'_> {
             retries: 0,
             sent_back: BTreeMap::new(),
             verdict: Verdict::Pass,
+            asking: None,
             blocking: Vec::new(),
             pending: Vec::new(),
             last_turn: None,
@@ -125,6 +126,7 @@ impl Fold<'_> {
         self.turn_over(run, |session, turn| {
             session.verdict = Verdict::Pass;
             session.blocking.clear();
+            session.asking = None;
             session.interrupted_in_a_row = 0;
             session.last_turn = Some(self.seq);
             session.phase = Phase::Judging(turn.run, None);

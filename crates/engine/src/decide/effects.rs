@@ -53,7 +53,7 @@ impl Deciding<'_, '_> {
         let Some(session) = self.listener(debt)? else { return Ok(()) };
         let hook = hook_name(debt)?;
         self.because_of(debt);
-        if let (Some(text), None) = (&report.feedback, session.ended()) {
+        if let Some(text) = report.feedback.as_ref().filter(|_| is_heard(&session, report.outcome)) {
             self.emit_of(debt, payload::FeedbackQueued { source: hook.clone(), text: text.clone() })?;
         }
         if self.stops.is_some() {
@@ -154,19 +154,37 @@ impl Deciding<'_, '_> {
         let is_last = sibling(&self.draft, debt)?.is_none();
         self.begin_line(Line::ending(debt));
         self.because_of(debt);
-        let heard = self.listener(debt)?.is_some_and(|session| session.ended().is_none());
+        let heard = self.listener(debt)?.is_some_and(|session| is_heard(&session, outcome));
         let feedback = report.feedback.clone().filter(|_| !heard);
+        let failure = failure(&hook, debt.id, report);
         let (id, wanted) = (debt.id, actions.clone());
         let finished =
             payload::HookFinished { debt: id, hook, outcome, message, feedback, duration_ms, record, actions };
         self.emit_of(debt, finished)?;
+        let finished = self.entries.len() - 1;
+        if let Some(failure) = failure {
+            self.cause = Some(Causing::Entry(finished));
+            self.emit_of(debt, failure)?;
+        }
         if !is_last {
             return Ok(());
         }
-        let finished = self.entries.len() - 1;
         self.place = debt.session.clone().map(|session| (session, debt.iteration));
         debt.carried.iter().chain(&wanted).try_for_each(|request| self.act_on(finished, request))
     }
+}
+
+/// Whether the agent gets to hear what a hook has to say: while there is one, and unless it is meant for a person.
+fn is_heard(session: &Session, outcome: HookOutcome) -> bool {
+    session.ended().is_none() && outcome != HookOutcome::Escalate
+}
+
+/// What is recorded about a hook that has failed by itself.
+fn failure(hook: &str, debt: DebtId, report: &HookReport) -> Option<payload::HookError> {
+    let failed = matches!(report.outcome, HookOutcome::Failure | HookOutcome::TimedOut);
+    let original_event = report.event.clone().filter(|_| failed)?;
+    let error = report.message.clone().unwrap_or_else(|| "it failed".to_owned());
+    Some(payload::HookError { hook_name: hook.to_owned(), error, original_event, debt: Some(debt) })
 }
 
 fn belongs_to(debt: &Debt, owner: &OwnerName) -> Result<(), Refusal> {

@@ -218,7 +218,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
             owes: None,
         };
         let mut envelope = Envelope { timestamp: self.origin.at, node, session, iteration, event, metadata };
-        let too_far = self.owe(&mut envelope)?;
+        let complaints = self.owe(&mut envelope)?;
         // After the configuration that it may have had to record.
         let seq = self.draft.head()?.next();
         envelope.metadata.cause = self.cause.map(|cause| match cause {
@@ -229,8 +229,8 @@ impl<'v, 'r> Deciding<'v, 'r> {
         let previous = self.draft.apply(record.seq, &record.envelope)?;
         self.entries.push(Entry { record, previous });
         self.descent.push(self.line);
-        if let Some(too_far) = too_far {
-            self.record_too_far(&too_far)?;
+        if !complaints.is_empty() {
+            self.complain(complaints)?;
         }
         Ok(seq)
     }

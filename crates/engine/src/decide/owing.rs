@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Deciding;
 use super::cascade::original;
 use crate::apply::apply;
-use crate::debt::{Owed, OwedHook};
+use crate::debt::{HookClass, Owed, OwedHook};
 use crate::event::{Envelope, Event, EventType, Node, payload};
-use crate::expression::Condition;
+use crate::expression::{Condition, ExpressionFault};
 use crate::id::{Digest, OwnerName, TypeName};
 use crate::limits::Limits;
 use crate::promise::Promise;
@@ -62,10 +62,10 @@ pub struct Planned {
     pub when: Option<Condition>,
 }
 
-/// Hooks that are not owed, because hooks have led too far.
-pub(super) struct TooFar {
-    hooks: Vec<OwedHook>,
-    why: Refusal,
+/// Hooks that are not owed, or for a bad reason.
+pub(super) struct Complaint {
+    hooks: String,
+    why: String,
 }
 
 impl From<OwedHook> for Planned {
@@ -104,9 +104,25 @@ struct Around<'a> {
 }
 
 impl Around<'_> {
-    /// Whether a hook is owed. A condition that cannot be answered keeps no hook from running: a gate would stand open.
-    fn holds(&self, planned: &Planned) -> bool {
-        let Some(when) = &planned.when else { return true };
+    /// The hooks whose conditions hold. One that cannot be answered is complained about: a gate runs then, for otherwise it
+    /// would stand open, and nothing else does.
+    fn holding<'p>(&self, meant: impl Iterator<Item = &'p Planned>) -> (Vec<OwedHook>, Vec<Complaint>) {
+        let (mut hooks, mut complaints) = (Vec::new(), Vec::new());
+        for planned in meant {
+            let holds = self.holds(planned).unwrap_or_else(|fault| {
+                let why = format!("its condition cannot be answered: {fault}");
+                complaints.push(Complaint { hooks: planned.hook.hook.clone(), why });
+                planned.hook.class == HookClass::Gate
+            });
+            if holds {
+                hooks.push(planned.hook.clone());
+            }
+        }
+        (hooks, complaints)
+    }
+
+    fn holds(&self, planned: &Planned) -> Result<bool, ExpressionFault> {
+        let Some(when) = &planned.when else { return Ok(true) };
         let situation = Situation {
             point: &planned.hook.point,
             hook: &planned.hook.hook,
@@ -116,7 +132,7 @@ impl Around<'_> {
             output: self.output(),
             promise: self.promise,
         };
-        when.holds(&situation.values()).unwrap_or(true)
+        when.holds(&situation.values())
     }
 
     /// What the agent has just said.
@@ -129,21 +145,21 @@ impl Around<'_> {
 }
 
 impl Deciding<'_, '_> {
-    /// Makes the hooks of an event owed, or answers those that may not be.
+    /// Makes the hooks of an event owed. Answers what there is to complain about.
     ///
     /// The configuration that they come from is recorded before it is named, and so that record itself can owe none.
-    pub(super) fn owe(&mut self, envelope: &mut Envelope) -> Result<Option<TooFar>, Refusal> {
+    pub(super) fn owe(&mut self, envelope: &mut Envelope) -> Result<Vec<Complaint>, Refusal> {
         let event = envelope.event.kind();
         let rules = self.rules;
-        let Some(effects) = &rules.effects else { return Ok(None) };
-        let Some(planned) = effects.hooks.get(&event) else { return Ok(None) };
+        let Some(effects) = &rules.effects else { return Ok(vec![]) };
+        let Some(planned) = effects.hooks.get(&event) else { return Ok(vec![]) };
         if event == EventType::ConfigRecorded {
-            return Ok(None);
+            return Ok(vec![]);
         }
         let session = envelope.session.as_ref().map(|name| self.draft.session(name)).transpose()?.flatten();
         let stops = self.stops.is_some() && self.stops == envelope.session;
         if would_be_skipped(event, session.as_ref(), &effects.owner, stops) {
-            return Ok(None);
+            return Ok(vec![]);
         }
         let (task, session) = (self.task_after(envelope)?, session.as_ref());
         let nested = session.map_or(0, |session| session.nesting);
@@ -154,17 +170,23 @@ impl Deciding<'_, '_> {
         };
         let meant = planned.iter().filter(|planned| effects.is_for(planned, task.as_ref(), agent.as_deref()));
         let around = Around { envelope, session, task: self.meant_task(task.clone(), session)?, promise: self.claims };
-        let hooks: Vec<OwedHook> =
-            meant.filter(|planned| around.holds(planned)).map(|planned| planned.hook.clone()).collect();
+        let (hooks, mut complaints) = around.holding(meant);
+        if event == EventType::HookError {
+            // One about a condition of a hook for errors would lead to the next.
+            complaints.clear();
+        }
         if hooks.is_empty() {
-            return Ok(None);
+            return Ok(complaints);
         }
         if effects.trust == Trusted::No {
             return Err(Refusal::Untrusted { hooks: hooks.into_iter().map(|hook| hook.hook).collect() });
         }
         if let Some(why) = self.too_far(&hooks) {
-            let is_error = matches!(event, EventType::HookError | EventType::ActionError);
-            return Ok((!is_error).then_some(TooFar { hooks, why }));
+            let names: Vec<&str> = hooks.iter().map(|hook| hook.hook.as_str()).collect();
+            if !matches!(event, EventType::HookError | EventType::ActionError) {
+                complaints.push(Complaint { hooks: names.join(", "), why: why.to_string() });
+            }
+            return Ok(complaints);
         }
         if self.depth > 0 {
             self.line().add(hooks.len());
@@ -172,7 +194,7 @@ impl Deciding<'_, '_> {
         let config = self.owed_config(&effects.config)?;
         let (owner, nesting) = (effects.owner.clone(), self.line().nesting().max(nested));
         envelope.metadata.owes = Some(Owed { config, owner, hooks, share: 0, nesting });
-        Ok(None)
+        Ok(complaints)
     }
 
     /// The task of an event, else that of its session.
@@ -195,20 +217,16 @@ impl Deciding<'_, '_> {
         Some(Refusal::CascadeLimit { limit })
     }
 
-    /// Says which hooks of the last event do not run.
-    pub(super) fn record_too_far(&mut self, TooFar { hooks, why }: &TooFar) -> Result<(), Refusal> {
+    /// Says what is wrong with the hooks of the last event.
+    pub(super) fn complain(&mut self, complaints: Vec<Complaint>) -> Result<(), Refusal> {
         let last = self.entries.len() - 1;
         let before = (self.cause, self.depth, self.line);
-        let record = &self.entries[last].record;
-        let names: Vec<&str> = hooks.iter().map(|hook| hook.hook.as_str()).collect();
-        let failed = payload::HookError {
-            hook_name: names.join(", "),
-            error: why.to_string(),
-            original_event: original(record),
-        };
-        let node = record.envelope.node;
-        self.caused_by(last);
-        self.emit(node, failed)?;
+        let node = self.entries[last].record.envelope.node;
+        for Complaint { hooks, why } in complaints {
+            let original_event = original(&self.entries[last].record);
+            self.caused_by(last);
+            self.emit(node, payload::HookError { hook_name: hooks, error: why, original_event, debt: None })?;
+        }
         (self.cause, self.depth, self.line) = before;
         Ok(())
     }

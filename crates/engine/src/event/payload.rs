@@ -244,8 +244,11 @@ payloads! {
     HookError {
         hook_name: String,
         error: String,
-        /// The event whose hook it was, but for its position: that is this event's cause.
+        /// The event whose hook it was, but for its position.
         original_event: Value,
+        /// What it ran for, if it has run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        debt: Option<DebtId>,
     }
     ActionError {
         action_type: String,

@@ -11,7 +11,7 @@ const EVALUATORS: &str = "
 /// What runs text as commands, or has commands of its own that do, where it is the command: as words these are common.
 const TOOLS: &str = "
     at batch crontab tmux screen script expect tclsh wish parallel xargs watch entr make gmake rc es elvish nu xonsh
-    rsh mosh runuser newgrp sg sqlite3 psql mysql mariadb vim vi nvim ex ed emacs gdb lldb m4 bc dc
+    rsh mosh runuser newgrp sg tar rsync npx pnpx bunx npm pnpm yarn uv uvx hyperfine sqlite3 psql mysql mariadb vim vi nvim ex ed emacs gdb lldb m4 bc dc
 ";
 
 /// The shell's own commands that evaluate an argument, change the shell with it, or take it for a variable or a number.

@@ -3,6 +3,7 @@
 //! ```text
 //! hook_started 12.0 ──────────────► hook_finished 12.0 ─► feedback_queued      a run: the debt ties them together
 //! hook_started 12.0 ─► (crash) ─► hook_started 12.0, attempt 2 ─► …            two runs, the first interrupted
+//! hook_started 12.0 ─► hook_started 12.0, attempt 2, after a failure ─► …      two runs, the first failed
 //! ```
 //!
 //! The log is read from its end, so that the last runs are known without the first ones.
@@ -34,7 +35,8 @@ const PAGE: usize = 512;
 enum Later {
     /// It ended; the run that is to learn of its start, if that run is wanted.
     Ended(Option<usize>),
-    Begun,
+    /// It was begun again, after a failure or, without one, after a crash.
+    Begun(Option<String>),
 }
 
 /// Puts runs together from events that come newest first.
@@ -71,7 +73,8 @@ impl<'w> Collector<'w> {
                 let own = |(cause, queued, _): &(_, payload::FeedbackQueued, _)| {
                     *cause == run.event && queued.source == finished.hook
                 };
-                run.feedback = self.queued.take().filter(own).map(|(_, queued, seq)| (seq, queued.text));
+                let queued = self.queued.take().filter(own).map(|(_, queued, seq)| (seq, queued.text));
+                run.feedback = queued.or(run.feedback);
                 let place = self.add(run)?;
                 self.later.insert(finished.debt, Later::Ended(place));
                 if place.is_some() {
@@ -79,6 +82,8 @@ impl<'w> Collector<'w> {
                 }
             }
             Event::HookStarted(started) => self.begin(record, started)?,
+            // Its run says as much.
+            Event::HookError(error) if error.debt.is_some() => {}
             Event::HookError(error) => {
                 let (hook, message) = (Some(error.hook_name.clone()), Some(error.error.clone()));
                 let ended = Some(record.envelope.timestamp);
@@ -96,7 +101,7 @@ impl<'w> Collector<'w> {
 
     fn begin(&mut self, record: &Record, started: &payload::HookStarted) -> Result<(), Failure> {
         self.sought.remove(&started.debt);
-        match self.later.insert(started.debt, Later::Begun) {
+        match self.later.insert(started.debt, Later::Begun(started.after.clone())) {
             Some(Later::Ended(place)) => {
                 if let Some(run) = place.and_then(|place| self.runs.get_mut(place)) {
                     run.attempt = started.attempt;
@@ -104,9 +109,12 @@ impl<'w> Collector<'w> {
                     run.took = run.took.or_else(|| reckoned(run));
                 }
             }
-            Some(Later::Begun) => {
-                let outcome = Outcome::Ended(HookOutcome::Interrupted);
-                let message = Some("it was begun again".to_owned());
+            Some(Later::Begun(after)) => {
+                let outcome = match after {
+                    Some(_) => Outcome::Ended(HookOutcome::Failure),
+                    None => Outcome::Ended(HookOutcome::Interrupted),
+                };
+                let message = Some(after.unwrap_or_else(|| "it was begun again".to_owned()));
                 self.add(Run { message, ..Run::begun(record, started, outcome) })?;
             }
             None => {
