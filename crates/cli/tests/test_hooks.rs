@@ -14,7 +14,7 @@ use windlass_engine::{
 use windlass_store::{Commit, Lifetime, Sqlite, Store};
 
 use crate::support::terminal::watch;
-use crate::support::{World, timeless};
+use crate::support::{WINDLASS, World, timeless};
 use crate::test_run::{RUN, world};
 
 /// A gate that sends the agent back twice, and a hook that comes last.
@@ -321,6 +321,30 @@ fn a_hook_that_is_interrupted_and_repeated_is_two_runs() {
     ");
     assert_eq!(outcomes(), ["interrupted", "success"]);
     assert_eq!(world.json(&["hooks", "metrics"])["total"]["other"], 1);
+}
+
+/// What failed and was tried again was not interrupted.
+#[test]
+fn every_try_is_a_run() {
+    let hook = "{name: flaky, command: 'test -e once || { touch once; exit 3; }', retry: {max: 2, backoff: 1ms}}";
+    let world = world(&format!("hooks: {{task_created: [{hook}]}}"), "");
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "Again"]);
+    assert_snapshot!(timeless(&world.run(&["hooks", "history"]).to_string()), @"
+    <time>  flaky  task_created  task_created 2, T1  failed           exit 3
+    <time>  flaky  task_created  task_created 2, T1  ok  <took>  (attempt 2)
+    ");
+}
+
+/// A command that a hook gives tells the hook what came of it.
+#[test]
+fn a_command_inside_a_hook_prints_its_task() {
+    let world = world("hooks: {task_completed: [{command: windlass task add More > added}]}", "");
+    std::os::unix::fs::symlink(WINDLASS, world.programs().join("windlass")).unwrap();
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "Once"]);
+    world.ok(&["task", "complete", "T1"]);
+    assert_eq!(fs::read_to_string(world.path("added")).unwrap(), "T2  ready  P2  More\n");
 }
 
 /// A person's terminal is narrow, and colours are for people.

@@ -3,6 +3,7 @@
 //! ```text
 //! hook_started 12.0 ──────────────► hook_finished 12.0 ─► feedback_queued      a run: the debt ties them together
 //! hook_started 12.0 ─► (crash) ─► hook_started 12.0, attempt 2 ─► …            two runs, the first interrupted
+//! hook_started 12.0 ─► (fails) ─► hook_started 12.0, attempt 2, after … ─► …   two runs, the first failed
 //! ```
 //!
 //! The log is read from its end, so that the last runs are known without the first ones.
@@ -34,7 +35,8 @@ const PAGE: usize = 512;
 enum Later {
     /// It ended; the run that is to learn of its start, if that run is wanted.
     Ended(Option<usize>),
-    Begun,
+    /// It was begun again, after it had failed in these words; without any, after a crash.
+    Begun(Option<String>),
 }
 
 /// Puts runs together from events that come newest first.
@@ -96,7 +98,7 @@ impl<'w> Collector<'w> {
 
     fn begin(&mut self, record: &Record, started: &payload::HookStarted) -> Result<(), Failure> {
         self.sought.remove(&started.debt);
-        match self.later.insert(started.debt, Later::Begun) {
+        match self.later.insert(started.debt, Later::Begun(started.after.clone())) {
             Some(Later::Ended(place)) => {
                 if let Some(run) = place.and_then(|place| self.runs.get_mut(place)) {
                     run.attempt = started.attempt;
@@ -104,7 +106,11 @@ impl<'w> Collector<'w> {
                     run.took = run.took.or_else(|| reckoned(run));
                 }
             }
-            Some(Later::Begun) => {
+            Some(Later::Begun(Some(message))) => {
+                let outcome = Outcome::Ended(HookOutcome::Failure);
+                self.add(Run { message: Some(message), ..Run::begun(record, started, outcome) })?;
+            }
+            Some(Later::Begun(None)) => {
                 let outcome = Outcome::Ended(HookOutcome::Interrupted);
                 let message = Some("it was begun again".to_owned());
                 self.add(Run { message, ..Run::begun(record, started, outcome) })?;
