@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use windlass_engine::{HookOutcome, HookReport, RuleAction, judge};
-use windlass_hooks::{self as hooks, Call, Kind, Papers, Role, answer, http};
+use windlass_engine::{HookOutcome, HookReport, RuleAction, Ruling, judge};
+use windlass_hooks::{self as hooks, Call, Kind, Mask, Papers, Role, answer, http};
 use windlass_process::{Control, Finished, run as start};
 
 use super::planned::{Row, Who, at};
@@ -83,7 +83,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
             .into());
     }
     let records = project.make_records(RECORDS)?;
-    let trier = Trier { project: &project, point: args.point, values, records };
+    let trier = Trier { project: &project, point: args.point, values, records, mask: dispatch::mask(&config) };
     for hook in written {
         let trial = trier.try_out(hook, args.run)?;
         show(&trial, &trier, out)?;
@@ -111,7 +111,31 @@ fn values(payload: Option<&Path>, point: Point) -> Result<Value, Failure> {
         return Err(wrong("it is not a JSON object".to_owned()).hint("write it as {\"iteration\": 1, …}"));
     }
     lay_over(&mut values, given);
+    // The same under its other names, unless they are given too.
+    for (name, of) in [("task_id", "id"), ("taskId", "id"), ("task_content", "content")] {
+        if values[name] == "" {
+            values[name] = values["task"][of].clone();
+        }
+    }
     Ok(values)
+}
+
+/// What rules know beside: empty, but for what follows from the payload or is named in it.
+fn agent_context(values: &Value) -> Value {
+    let promise = values["promise"].as_str().filter(|promise| !promise.is_empty());
+    let promises: Vec<Value> =
+        promise.map(|promise| json!({"type": promise, "detected": true, "content": promise})).into_iter().collect();
+    let mut context = json!({
+        "executionPhase": null,
+        "filesModified": [],
+        "validationResults": [],
+        "completionPromises": promises,
+        "agentOutput": values["output"],
+        "draftContent": null,
+        "draftType": null,
+    });
+    lay_over(&mut context, values.clone());
+    context
 }
 
 /// Objects are merged, everything else is replaced.
@@ -132,6 +156,7 @@ struct Trier<'a> {
     point: Point,
     values: Value,
     records: PathBuf,
+    mask: Mask,
 }
 
 impl Trier<'_> {
@@ -158,7 +183,7 @@ impl Trier<'_> {
         let mut trial = Trial { hook, holds, command, environment: told, report: None };
         let judges = matches!(runnable.kind, Kind::Rules(_));
         if trial.holds != Ok(false) && (really || judges) {
-            trial.report = Some(self.report(&runnable, &call, &papers)?);
+            trial.report = Some(self.masked(self.report(&runnable, &call, &papers)?));
         }
         Ok(trial)
     }
@@ -179,22 +204,39 @@ impl Trier<'_> {
                 papers.write(&spec.stdin).map_err(system)?;
                 let roster = dispatch::enlist(self.project)?;
                 let ran = start(&spec, &roster, &Control::new(), &mut |_, _| {});
+                // Nothing of a trial is kept.
+                for spilled in ran.iter().flat_map(|ran| [&ran.stdout.spilled, &ran.stderr.spilled]).flatten() {
+                    let _ = std::fs::remove_file(&spilled.path);
+                }
                 Ok(answer(hook, self.role(), &ran, call.values))
             }
             Kind::Http(address) => Ok(self.sent(hook, address, call)),
-            Kind::Rules(rules) => Ok(match judge(rules, call.values) {
+            Kind::Rules(rules) => Ok(match judge(rules, &agent_context(call.values)) {
                 Err(fault) => HookReport { message: Some(fault.to_string()), ..HookOutcome::Failure.into() },
                 Ok(None) => HookOutcome::Success.into(),
-                Ok(Some(ruling)) => {
-                    let outcome = match ruling.action {
-                        RuleAction::Complete => HookOutcome::Success,
-                        RuleAction::Continue => HookOutcome::Continue,
-                        RuleAction::Escalate => HookOutcome::Escalate,
-                    };
-                    HookReport { message: ruling.reason, feedback: ruling.next_prompt, ..outcome.into() }
-                }
+                Ok(Some(ruling)) => self.ruled(hook, ruling),
             }),
         }
+    }
+
+    fn masked(&self, mut report: HookReport) -> HookReport {
+        let mask = |text: String| self.mask.text(&text).into_owned();
+        report.message = report.message.map(mask);
+        report.feedback = report.feedback.map(mask);
+        report
+    }
+
+    /// What a ruling means at this point.
+    fn ruled(&self, hook: &hooks::Hook, ruling: Ruling) -> HookReport {
+        let outcome = match (ruling.action, self.role()) {
+            (RuleAction::Complete, _) | (RuleAction::Continue, Role::Observer) => HookOutcome::Success,
+            (RuleAction::Continue, Role::Stop) => HookOutcome::Continue,
+            (RuleAction::Continue, Role::Pipeline) => HookOutcome::Block,
+            (RuleAction::Escalate, _) => HookOutcome::Escalate,
+        };
+        let told = ruling.next_prompt.or_else(|| ruling.reason.clone());
+        let told = told.filter(|_| hook.pipes || (self.role().is_gate() && outcome != HookOutcome::Success));
+        HookReport { message: ruling.reason, feedback: told, ..outcome.into() }
     }
 
     fn sent(&self, hook: &hooks::Hook, address: &hooks::Address, call: &Call<'_>) -> HookReport {
