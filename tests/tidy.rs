@@ -16,6 +16,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("cli", &["agents", "engine", "hooks", "process", "runner", "store"]),
 ];
 
+/// The same for the examples.
+const EXAMPLES: &[(&str, &[&str])] = &[("closures", &["engine", "store"])];
+
 /// Files that are longer than they should be. The list only shrinks.
 const LONG: &[&str] = &[];
 const LINES: usize = 600;
@@ -80,22 +83,28 @@ fn uses(manifest: &str, section: &str) -> BTreeSet<String> {
         .collect()
 }
 
-#[test]
-fn crates_use_only_what_is_below_them() {
-    let mut crates: Vec<_> = fs::read_dir(root().join("crates"))
+#[track_caller]
+fn check_arrows(directory: &str, arrows: &[(&str, &[&str])]) {
+    let mut crates: Vec<_> = fs::read_dir(root().join(directory))
         .expect("the crates")
         .map(|entry| entry.expect("a crate").file_name().into_string().expect("a plain name"))
         .collect();
     crates.sort();
-    let mut known: Vec<_> = ARROWS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let mut known: Vec<_> = arrows.iter().map(|(name, _)| (*name).to_owned()).collect();
     known.sort();
     assert_eq!(crates, known, "every crate has its arrows");
-    for (name, allowed) in ARROWS {
-        let manifest = fs::read_to_string(root().join("crates").join(name).join("Cargo.toml")).expect("a manifest");
+    for (name, allowed) in arrows {
+        let manifest = fs::read_to_string(root().join(directory).join(name).join("Cargo.toml")).expect("a manifest");
         for used in uses(&manifest, "[dependencies]") {
             assert!(allowed.contains(&used.as_str()), "{name} may not use {used}");
         }
     }
+}
+
+#[test]
+fn crates_use_only_what_is_below_them() {
+    check_arrows("crates", ARROWS);
+    check_arrows("examples", EXAMPLES);
 }
 
 #[test]
@@ -113,7 +122,7 @@ fn the_engine_is_pure() {
 #[test]
 fn files_stay_short() {
     let mut long = Vec::new();
-    for (path, text) in sources("crates") {
+    for (path, text) in sources("crates").into_iter().chain(sources("examples")) {
         if text.lines().count() > LINES && path.contains("/src/") {
             long.push(path);
         }
@@ -123,7 +132,8 @@ fn files_stay_short() {
 
 #[test]
 fn every_source_file_says_what_it_is() {
-    for (path, text) in sources("crates").into_iter().filter(|(path, _)| path.contains("/src/")) {
+    let sources = sources("crates").into_iter().chain(sources("examples"));
+    for (path, text) in sources.filter(|(path, _)| path.contains("/src/")) {
         assert!(text.starts_with("//!"), "{path} has no header");
     }
 }
@@ -132,7 +142,7 @@ fn every_source_file_says_what_it_is() {
 fn nothing_is_left_for_later() {
     // Spelt so that this file does not find itself.
     let words = [["TO", "DO"].concat(), ["FIX", "ME"].concat(), ["#[ign", "ore"].concat()];
-    for (path, text) in sources("crates").into_iter().chain(sources("tests")) {
+    for (path, text) in ["crates", "examples", "tests"].into_iter().flat_map(sources) {
         for word in &words {
             assert!(!text.contains(word), "{path} has a {word}");
         }

@@ -1,8 +1,10 @@
 //! Every figure that `docs/performance.md` gives, measured in one run beside its floor.
 //!
 //! ```text
-//! cargo run --release -p windlass-bench --bin bench -- [--quick] [--write docs/performance.md]
+//! cargo run --release -p windlass-bench --bin bench -- [--quick] [--hooks] [--write docs/performance.md]
 //! ```
+//!
+//! `--hooks` measures nothing but what many hooks cost.
 //!
 //! Figures are ratios against something that was measured minutes apart on the same machine. Nothing here passes or
 //! fails: a goal that is missed is reported as missed.
@@ -12,6 +14,7 @@
 
 mod commands;
 mod floors;
+mod hooks;
 mod log;
 mod loops;
 mod many;
@@ -58,8 +61,14 @@ fn main() -> Outcome<ExitCode> {
     }
     let effort = if words.iter().any(|word| word == "--quick") { QUICK } else { FULL };
     let mut report = Report::new(effort);
+    if words.iter().any(|word| word == "--hooks") {
+        hooks::measure(effort, &mut report)?;
+        println!("{}", report.markdown());
+        return Ok(ExitCode::SUCCESS);
+    }
     let floor = floors::measure(effort, &mut report)?;
     stores::measure(effort, &floor, &mut report)?;
+    hooks::measure(effort, &mut report)?;
     many::measure(effort, &mut report)?;
     commands::measure(effort, &floor, &mut report)?;
     log::measure(effort, &mut report)?;

@@ -132,7 +132,14 @@ fn batches(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()>
             labels: vec!["bug".to_owned()],
             keywords: vec!["fix".to_owned()],
         }),
-        metadata: Metadata { triggered_by: "bench".to_owned(), cause: None, depth: 0, via: None, forced: false, owes: None },
+        metadata: Metadata {
+            triggered_by: "bench".to_owned(),
+            cause: None,
+            depth: 0,
+            via: None,
+            forced: false,
+            owes: None,
+        },
     };
     let id = CommitId { after: store.head()?, nonce: 0 };
     let mut commit = Commit { id, reads: BTreeMap::new(), events: vec![event; 100] };

@@ -185,16 +185,3 @@ fn other_files() {
     [64 config]
     ");
 }
-
-#[test]
-fn a_hook_that_is_not_run_yet_says_so() {
-    let world = World::with_tasks(&["One"]);
-    let config =
-        "hooks:\n  on_task_complete: [{command: touch ran, name: mark}]\n  task_started: [{command: 'true'}]\n";
-    world.write(".windlass/config.yaml", config);
-    assert_snapshot!(world.run(&["task", "complete", "T1"]), @"
-    T1  completed  P2  One
-    warning: this command runs no hooks yet; not run: mark
-    ");
-    assert!(!world.path("ran").exists());
-}

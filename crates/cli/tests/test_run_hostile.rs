@@ -8,7 +8,7 @@ use crate::test_run::{RUN, world};
 
 #[test]
 fn a_gate_that_cannot_be_kept_does_not_stand_open() {
-    for hook in ["{command: exit 2, retry: {max: 3}}", "{command: exit 2, when: 'true'}", "run_tests"] {
+    for hook in ["{prompt: 'Is it done?'}", "{gatekeeper: [qa]}", "{workflow: check}", "run_tests"] {
         let world = world(&format!("hooks: {{stop: [{hook}]}}"), "echo '<promise>COMPLETE</promise>'");
         let ran = world.run(RUN);
         assert_eq!(ran.code, 64, "{hook}\n{ran}");
@@ -117,10 +117,10 @@ fn git_does_not_see_what_nobody_configured() {
 /// Settings that a person would rely on.
 #[test]
 fn what_is_not_heeded_yet_is_said() {
-    let config = "secrets: [API_KEY]\nlimits: {wall_time: 1s}\n";
+    let config = "on_retry_limit: ask\nlimits: {wall_time: 1s}\n";
     let world = world(config, "echo '<promise>COMPLETE</promise>'");
     let ran = world.run(RUN);
-    let warning = "warning: this version does not heed these settings yet: secrets, limits.wall_time\n";
+    let warning = "warning: this version does not heed these settings yet: limits.wall_time, on_retry_limit: ask\n";
     assert!(ran.code == 0 && ran.stderr == warning, "{ran}");
 }
 

@@ -1,14 +1,12 @@
 //! The pure built-ins: how dependents become ready, reviews appear, and metrics are kept. There is no second rule for
 //! any of it elsewhere.
 
-use std::sync::Arc;
-
 use crate::action::{Action, TaskAction};
 use crate::command::NewTask;
 use crate::event::{Event, EventType, Node, Record, payload};
 use crate::graph::waiters;
 use crate::limits::Limits;
-use crate::registry::{Handler, Hook, HookFault};
+use crate::registry::{Hook, HookFault};
 use crate::task::{State, Task};
 use crate::view::View;
 
@@ -17,46 +15,20 @@ type Answer = Result<Vec<Action>, HookFault>;
 /// All of them, in order of priority.
 pub(crate) fn all() -> [Hook; 4] {
     use EventType::{TaskCompleted, TaskCreated, TaskStarted};
-    let hook = |name: &str, events: &[EventType], priority, description: &str, handler: Handler| Hook {
-        name: name.to_owned(),
-        events: events.to_vec(),
-        priority,
-        enabled: true,
-        description: description.to_owned(),
-        handler,
-    };
     [
-        Hook {
-            enabled: false,
-            ..hook(
-                "auto-label-by-keyword",
-                &[TaskCreated],
-                5,
-                "suggests labels by words of the goal",
-                Arc::new(suggest_labels),
-            )
-        },
-        hook(
-            "auto-create-review-task",
-            &[TaskCompleted],
-            10,
-            "makes a review task when an agent's task is completed",
-            Arc::new(create_review),
-        ),
-        hook(
-            "check-dependency-satisfaction",
-            &[TaskCompleted],
-            20,
-            "makes dependents ready when their last dependency is completed",
-            Arc::new(check_dependents),
-        ),
-        hook(
-            "track-agent-task-lifecycle",
-            &[TaskCreated, TaskStarted, TaskCompleted],
-            50,
-            "records how long an agent's task took",
-            Arc::new(track_agent),
-        ),
+        Hook::new("auto-label-by-keyword", [TaskCreated], suggest_labels)
+            .priority(5)
+            .disabled()
+            .description("suggests labels by words of the goal"),
+        Hook::new("auto-create-review-task", [TaskCompleted], create_review)
+            .priority(10)
+            .description("makes a review task when an agent's task is completed"),
+        Hook::new("check-dependency-satisfaction", [TaskCompleted], check_dependents)
+            .priority(20)
+            .description("makes dependents ready when their last dependency is completed"),
+        Hook::new("track-agent-task-lifecycle", [TaskCreated, TaskStarted, TaskCompleted], track_agent)
+            .priority(50)
+            .description("records how long an agent's task took"),
     ]
 }
 
@@ -98,8 +70,10 @@ fn track_agent(record: &Record, view: &dyn View) -> Answer {
         return Ok(vec![]);
     }
     let Some(task) = agent_task(record, view)? else { return Ok(vec![]) };
+    let took = task.started_at.zip(task.completed_at).map(|(from, to)| to.millis() - from.millis());
     let metrics = payload::AgentMetrics {
-        duration_ms: task.started_at.zip(task.completed_at).map(|(from, to)| to.millis() - from.millis()),
+        // A clock that was set back in between cannot tell.
+        duration_ms: took.filter(|millis| *millis >= 0),
         goal: task.goal,
         labels: task.labels,
         priority: task.priority,

@@ -1,3 +1,5 @@
+//! What the ends of hooks mean, as tables.
+
 use windlass_engine::ActionRequest;
 use windlass_process::Captured;
 

@@ -1,3 +1,5 @@
+//! Secrets in text, in streams and in files.
+
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use proptest::prelude::*;

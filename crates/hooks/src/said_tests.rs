@@ -1,3 +1,5 @@
+//! Answers, good and bad.
+
 use serde_json::json;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! What is kept of long output.
+
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;

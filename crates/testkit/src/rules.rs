@@ -1,10 +1,8 @@
 //! The rules under which histories run: hooks that go wrong in every way a hook can, and effects of every class.
 
-use std::sync::Arc;
-
 use windlass_engine::{
     Action, Effects, Event, EventType, Hook, HookClass, HookFault, NewTask, Node, OnFailure, OwedHook, Planned,
-    PlannedFor, Registry, Rules, TaskAction, TaskId, TypeName, View, payload,
+    PlannedFor, Registry, Rules, TaskAction, TaskId, TypeName, payload,
 };
 
 /// The built-ins, two hooks that go wrong in every way a pure hook can, and effects of every class.
@@ -19,12 +17,12 @@ pub fn rules() -> Rules {
 
 /// Fails whenever a task is blocked.
 fn failing_hook() -> Hook {
-    hook("fails", EventType::TaskBlocked, Arc::new(|_, _| Err(HookFault::Failed("out of order".to_owned()))))
+    Hook::new("fails", [EventType::TaskBlocked], |_, _| Err(HookFault::failed("out of order")))
 }
 
 /// Asks for what is refused whenever a task is updated.
 fn demanding_hook() -> Hook {
-    let handler = |record: &windlass_engine::Record, _: &dyn View| {
+    Hook::new("demands", [EventType::TaskUpdated], |record, _| {
         let Some(task) = record.envelope.node.task() else { return Ok(vec![]) };
         Ok(vec![
             Action::UpdateTask { task, action: TaskAction::Ready { after: None } },
@@ -35,23 +33,11 @@ fn demanding_hook() -> Hook {
                 ..NewTask::default()
             }),
         ])
-    };
-    hook("demands", EventType::TaskUpdated, Arc::new(handler))
+    })
 }
 
 fn no_result() -> payload::TaskCompleted {
     payload::TaskCompleted { result: None, artifacts: vec![] }
-}
-
-fn hook(name: &str, event: EventType, handler: windlass_engine::Handler) -> Hook {
-    Hook {
-        name: name.to_owned(),
-        events: vec![event],
-        priority: 100,
-        enabled: true,
-        description: String::new(),
-        handler,
-    }
 }
 
 /// Tasks of type `bug` have their own hooks where they are started, and none where they are completed; one of the agents

@@ -6,6 +6,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use serde_json::json;
+use windlass_engine::Effect;
 use windlass_store::Report;
 
 use crate::config::Config;
@@ -64,7 +65,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     if std::io::stderr().is_terminal() && !out.is_json() {
         Messages::new().note("looking over every event and every row");
     }
-    let checks = [check_config(&project), check_store(context, &project, args.rebuild)?];
+    let mut checks = vec![check_config(&project), check_store(context, &project, args.rebuild)?];
+    checks.extend(check_left(context));
     let sound = checks.iter().all(|check| check.problems.is_empty());
     if out.is_json() {
         let checks: Vec<_> = checks
@@ -152,6 +154,22 @@ fn check_store(context: &Context, project: &Project, rebuild: bool) -> Result<Ch
         }
         Err(failure) => Err(failure),
     }
+}
+
+/// Hooks that commands which died have left; nothing to say where there are none.
+fn check_left(context: &Context) -> Option<Check> {
+    let opened = context.open().ok()?;
+    let left = dispatch::left_by_the_dead(&opened).ok().filter(|left| !left.is_empty())?;
+    let name = |debt: &windlass_engine::Debt| match &debt.effect {
+        Effect::Hook(hook) => format!("{} for event {}", hook.hook, debt.id.seq),
+        Effect::Turn { .. } => String::new(),
+    };
+    Some(Check {
+        what: "hooks",
+        problems: left.iter().map(name).collect(),
+        note: format!("{} owed by commands that died", left.len()),
+        hint: Some("`windlass doctor --settle` runs them".to_owned()),
+    })
 }
 
 /// So many events, in words.

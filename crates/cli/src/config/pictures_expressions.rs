@@ -291,7 +291,7 @@ fn a_request_that_cannot_be_sent() {
       |
     5 |         method: FETCH
       |                 ^^^^^
-    hint: known here: `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE`
+    hint: known here: `GET`, `POST`, `PUT`, `PATCH`, `DELETE`
 
     error: `X Key` is not the name of a header
      --> config.yaml:5:19
@@ -312,7 +312,7 @@ fn a_request_that_cannot_be_sent() {
       |
     2 |   - http: {url: https://example.org, method: SEND}
       |                                              ^^^^
-    hint: known here: `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE`
+    hint: known here: `GET`, `POST`, `PUT`, `PATCH`, `DELETE`
     "#);
 }
 

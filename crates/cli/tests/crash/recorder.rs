@@ -43,7 +43,8 @@ pub fn read(text: &str) -> (Vec<Effect>, Vec<String>) {
             (["start"], None) => effects.push(Effect {
                 tag: (*tag).to_owned(),
                 who: (*who).to_owned(),
-                iteration: iteration.parse().unwrap_or(u64::MAX),
+                // Nothing outside every iteration.
+                iteration: if iteration.is_empty() { 0 } else { iteration.parse().unwrap_or(u64::MAX) },
                 prompt: None,
                 cut: false,
                 end: None,

@@ -44,7 +44,8 @@ impl Deciding<'_, '_> {
             match hook.ask(record, &self.draft) {
                 Ok(answer) => actions.extend(answer),
                 Err(HookFault::View(error)) => return Err(error.into()),
-                Err(HookFault::Failed(error)) => {
+                Err(HookFault::Failed(mut error)) => {
+                    error.truncate(error.floor_char_boundary(Limits::REASON));
                     let (node, original_event) = (record.envelope.node, original(record));
                     let failed = payload::HookError { hook_name: hook.name.clone(), error, original_event };
                     self.caused_by(index);

@@ -10,6 +10,7 @@ mod graph;
 mod limits;
 mod looping;
 mod recovery;
+mod registry;
 mod resolution;
 mod script;
 mod sessions;

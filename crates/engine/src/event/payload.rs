@@ -107,7 +107,7 @@ payloads! {
         goal: String,
         labels: Vec<String>,
         priority: Priority,
-        /// `null` for a task that was completed without having been started.
+        /// `null` for a task that was completed without having been started, or whose clock went backwards.
         duration_ms: Option<i64>,
         deliverables: Vec<String>,
     }

@@ -158,7 +158,7 @@ pub fn at<'c>(config: &'c Config, registry: &Registry, who: &Who, point: Point) 
         config.hooks.iter().any(same)
     };
     let is_own_point = event.is_some_and(|event| event.name() == point.name());
-    let built_in = registry.hooks().iter().filter(|hook| {
+    let built_in = registry.hooks().filter(|hook| {
         is_own_point && event.is_some_and(|event| hook.events.contains(&event)) && !configured(&hook.name)
     });
     rows.extend(built_in.map(|hook| Row::BuiltIn {

@@ -13,6 +13,9 @@ use crate::text;
 
 /// Everything about one hook.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass hooks show \"stop[0]\"
+  windlass hooks show lint --json")]
 pub struct Args {
     /// Its name, as `windlass hooks list` shows it
     #[arg(value_name = "NAME")]

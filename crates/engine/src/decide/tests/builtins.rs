@@ -159,7 +159,7 @@ fn labels_are_suggested_by_whole_words() {
 #[test]
 fn the_built_ins_run_in_the_order_of_their_priorities() {
     let rules = default_rules();
-    let hooks: Vec<_> = rules.registry.hooks().iter().map(|hook| (&*hook.name, hook.priority, hook.enabled)).collect();
+    let hooks: Vec<_> = rules.registry.hooks().map(|hook| (&*hook.name, hook.priority, hook.enabled)).collect();
     assert_eq!(
         hooks,
         [
@@ -195,4 +195,126 @@ fn where_nothing_makes_tasks_ready_taking_them_up_does() {
         "T2 task_ready
          T2 task_started",
     );
+}
+
+/// Completing a task with these labels leaves these events behind the completion.
+#[test]
+fn labels_of_reviews_and_metrics_match_as_whole_words() {
+    let review = "T2 task_created\nT2 dependency_added spawned_by T1\nT2 task_ready\nT1 agent_metrics";
+    for (labels, expected) in [
+        ("agent", review),
+        ("agent,research", review),
+        ("research,agent", review),
+        ("agent,reviewed", review),
+        ("agent,code-review", review),
+        ("agent,Review", review),
+        ("agent,review", "T1 agent_metrics"),
+        ("review,agent", "T1 agent_metrics"),
+        ("review", ""),
+        ("agents", ""),
+        ("Agent", ""),
+        ("an-agent", ""),
+        ("agent-x", ""),
+    ] {
+        let script = format!("add mend it labels={labels}\n--\ncomplete T1");
+        check(&script, &format!("T1 task_completed\n{expected}"));
+    }
+}
+
+#[test]
+fn a_review_inherits_every_priority() {
+    for priority in 0..=4_u8 {
+        let script = format!("add mend it labels=agent,x prio={priority}\ncomplete T1");
+        let project = Script::after(default_rules(), &script);
+        let review = project.task("T2");
+        assert_eq!(u8::from(review.priority), priority);
+        assert_eq!(review.labels, ["review", "agent", "x"]);
+        assert_eq!(review.goal, "Review: mend it");
+    }
+    let project = Script::after(default_rules(), "add mend it labels=agent\ncomplete T1");
+    assert_eq!(u8::from(project.task("T2").priority), 2);
+}
+
+/// What the goal says, and which labels that suggests.
+#[test]
+fn words_of_the_goal_and_labels() {
+    for (goal, expected) in [
+        ("fix", "bug"),
+        ("FIX IT", "bug"),
+        ("fix-up", "bug"),
+        ("a_bug", "bug"),
+        ("prefix", ""),
+        ("fixture", ""),
+        ("debug", ""),
+        ("latest", ""),
+        ("test", "test"),
+        ("testing tests", "test"),
+        ("contest", ""),
+        ("review the docs", "docs,review"),
+        ("docs, then review", "docs,review"),
+        ("preview", ""),
+        ("CVE-2026-1", "security"),
+        ("slowly", ""),
+        ("explore «performance»", "performance,research"),
+        ("fix labels=bug", ""),
+        ("fix labels=Bug", "bug"),
+        ("fix labels=bug-report", "bug"),
+        ("fix the docs labels=bug", "docs"),
+    ] {
+        let mut project = Script::new(with_auto_labels());
+        let answered = project.run(&format!("add {goal}"));
+        let suggested = answered.iter().find_map(|line| line.strip_prefix("T1 auto_label_suggestion "));
+        assert_eq!(suggested.unwrap_or_default(), expected, "{goal}");
+    }
+}
+
+/// Who becomes ready when T1 is completed.
+#[test]
+fn dependents_become_ready_once_and_in_order() {
+    let satisfied = |ids: &[&str]| {
+        ids.iter().map(|id| format!("{id} task_ready\n{id} dependency_satisfied T1\n")).collect::<String>()
+    };
+    for (graph, expected) in [
+        ("add a\nadd b", satisfied(&[])),
+        ("add a\nadd b after=T1", satisfied(&["T2"])),
+        ("add a\nadd b after=T1,T1", satisfied(&["T2"])),
+        ("add a\nadd b after=T1\nlink T1 blocks T2", satisfied(&["T2"])),
+        ("add a\nadd b\nlink T1 blocks T2", satisfied(&["T2"])),
+        ("add a\nadd b\nlink T2 references T1", satisfied(&[])),
+        ("add a\nadd b parent=T1", satisfied(&[])),
+        ("add a\nadd b after=T1\nadd c after=T1", satisfied(&["T2", "T3"])),
+        ("add a\nadd b\nadd c after=T1,T2", satisfied(&[])),
+        ("add a\nadd b\nadd c after=T1,T2\ncomplete T2", satisfied(&["T3"])),
+        ("add a\nadd b after=T1\nadd c after=T2", satisfied(&["T2"])),
+        ("add a\nadd b after=T1\nblock T2", satisfied(&[])),
+        ("add a\nadd b after=T1\nforced start T2", satisfied(&[])),
+        ("add a\nadd b after=T1\ndelete T2", satisfied(&[])),
+        ("add a\nadd b after=T1\nunlink T2 depends_on T1", satisfied(&[])),
+    ] {
+        check(&format!("{graph}\n--\ncomplete T1"), &format!("T1 task_completed\n{expected}"));
+    }
+}
+
+/// How long an agent's task took, by what happened to it before it was completed.
+#[test]
+fn durations() {
+    for (script, millis) in [
+        ("start T1", json!(0)),
+        ("start T1\nlater 1s", json!(1_000)),
+        ("later 60s\nstart T1\nlater 1s", json!(1_000)),
+        ("later 60s", json!(null)),
+        ("start T1\nlater 5s\nsubmit T1\nlater 5s", json!(10_000)),
+        ("start T1\nlater 5s\nblock T1\nlater 5s\nunblock T1", json!(10_000)),
+        ("start T1\nlater 5s\nfail T1\nreopen T1\nlater 7s\nstart T1\nlater 1s", json!(1_000)),
+        ("start T1\nlater -5s", json!(null)),
+    ] {
+        let script = format!("add mend it labels=agent\n{script}\ncomplete T1");
+        let project = Script::after(default_rules(), &script);
+        assert_eq!(project.data(EventType::AgentMetrics)["durationMs"], millis, "{script}");
+    }
+}
+
+#[test]
+fn metrics_are_kept_only_at_the_end() {
+    check("add mend it labels=agent\nstart T1", "T1 task_created\nT1 task_ready\nT1 task_started");
 }

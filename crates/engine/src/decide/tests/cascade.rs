@@ -1,7 +1,5 @@
 //! Pure hooks that fail, ask for what is refused, or would go on for ever.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::script::{Script, check_with, default_rules};
@@ -24,9 +22,7 @@ type Handle = fn(&Record, &dyn View) -> Answer;
 fn rules<const N: usize>(hooks: [(&str, &[EventType], Handle); N]) -> Rules {
     let mut rules = default_rules();
     for (name, events, handler) in hooks {
-        let (name, events, handler) = (name.to_owned(), events.to_vec(), Arc::new(handler));
-        let hook = Hook { name, events, priority: 100, enabled: true, description: String::new(), handler };
-        rules.registry.register(hook).unwrap();
+        rules.registry.register(Hook::new(name, events.iter().copied(), handler)).unwrap();
     }
     rules
 }

@@ -7,11 +7,13 @@ use crate::command::{Answer, Command, HookReport, NewSession, NewTask, TaskPatch
 use crate::debt::{HookClass, HookOutcome, OnFailure, OwedHook};
 use crate::decide::{Effects, Rules};
 use crate::encoding::{decode, encode};
-use crate::event::EventType;
+use crate::event::{EventType, Record};
 use crate::id::TaskId;
 use crate::limits::Limits;
 use crate::refusal::Refusal;
+use crate::registry::{Hook, HookFault};
 use crate::session::{Ending, Terms};
+use crate::view::View;
 
 const T1: TaskId = TaskId(1);
 
@@ -198,19 +200,31 @@ fn the_nesting_of_a_context() {
 #[test]
 fn what_is_taken_can_be_read_again_however_deep_it_lies() {
     let mut rules = default_rules();
-    let hook = crate::registry::Hook {
-        name: "broken".to_owned(),
-        events: vec![EventType::TaskStarted, EventType::HookError],
-        priority: 1,
-        enabled: true,
-        description: String::new(),
-        handler: std::sync::Arc::new(|_, _| Err(crate::registry::HookFault::Failed("out of order".to_owned()))),
-    };
+    let hook = Hook::new("broken", [EventType::TaskStarted, EventType::HookError], |_, _| {
+        Err(HookFault::failed("out of order"))
+    });
     rules.registry.register(hook).unwrap();
     let mut project = Script::after(rules, "add one");
     project.ask(&Command::StartTask { id: T1, context: nested(Limits::NESTING) }).unwrap();
     for record in &project.log {
         assert_eq!(decode(&encode(&record.envelope)).unwrap(), record.envelope);
+    }
+}
+
+/// What a hook says about its failure comes from outside too. It is recorded all the same, as far as it goes.
+#[test]
+fn the_words_of_a_failed_hook() {
+    for (said, kept) in [
+        (text(Limits::REASON), Limits::REASON),
+        (text(Limits::REASON + 1), Limits::REASON),
+        ("ä".repeat(Limits::REASON), Limits::REASON),
+        (format!("x{}", "ä".repeat(Limits::REASON)), Limits::REASON - 1),
+    ] {
+        let mut rules = default_rules();
+        let fails = move |_: &Record, _: &dyn View| Err(HookFault::failed(&said));
+        rules.registry.register(Hook::new("broken", [EventType::TaskStarted], fails)).unwrap();
+        let project = Script::after(rules, "add one\nstart T1");
+        assert_eq!(project.data(EventType::HookError)["error"].as_str().unwrap().len(), kept);
     }
 }
 

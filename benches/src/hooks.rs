@@ -1,0 +1,94 @@
+//! Many hooks of which few are meant: what an event pays for the others.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use windlass_engine::{Command, Effects, EventType, Hook, HookClass, OnFailure, OwedHook, Registry, Rules, TaskId};
+use windlass_store::{Lifetime, Sqlite, Store};
+
+use crate::report::{Report, Times, at_most, ratio, shown};
+use crate::stores::{fill, origin, rules};
+use crate::{Effort, Outcome};
+
+const FEW: usize = 10;
+const MANY: usize = 1_000;
+/// The event that is measured.
+const HEARD: EventType = EventType::TaskStarted;
+
+pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
+    report.section("A thousand hooks, beside ten");
+    let directory = tempfile::tempdir()?;
+    let times = Times::of(effort.commands, |_| closures(MANY).map(drop))?;
+    report.fact(&format!("registering {MANY} closures"), shown(times.p50()));
+    compare(effort, directory.path(), "closures of which one matches", [closures(FEW)?, closures(MANY)?], report)?;
+    compare(effort, directory.path(), "planned hooks of other events", [planned(FEW), planned(MANY)], report)
+}
+
+/// Closures beside the built-ins, one of them for the event that is measured.
+fn closures(count: usize) -> Outcome<Rules> {
+    let mut registry = Registry::with_builtins();
+    registry.register(Hook::new("heard", [HEARD], |_, _| Ok(vec![])))?;
+    for (number, event) in (1..count).zip(others()) {
+        registry.register(Hook::new(format!("closure {number}"), [event], |_, _| Ok(vec![])))?;
+    }
+    Ok(Rules { registry, effects: None })
+}
+
+/// Hooks that would be owed, none of them for the event that is measured.
+fn planned(count: usize) -> Rules {
+    let mut effects = Effects::of("", "bench".parse().expect("an owner's name"), []);
+    for (number, event) in (0..count).zip(others()) {
+        let hook = OwedHook {
+            hook: format!("planned {number}"),
+            point: event.name().to_owned(),
+            class: HookClass::Other,
+            on_failure: OnFailure::Ignore,
+            send_backs: None,
+        };
+        effects.hooks.entry(event).or_default().push(hook.into());
+    }
+    Rules { effects: Some(effects), ..rules() }
+}
+
+/// Every other event, over and over.
+fn others() -> impl Iterator<Item = EventType> {
+    EventType::ALL.iter().copied().filter(|event| *event != HEARD).cycle()
+}
+
+/// Starting tasks under few hooks and under many, turn by turn: each durable, and without the disk, which would drown the
+/// difference.
+fn compare(effort: Effort, directory: &Path, what: &str, ways: [Rules; 2], report: &mut Report) -> Outcome<()> {
+    let mut store = Sqlite::create(&directory.join(format!("{what}.db")), Lifetime::Service)?;
+    let turns = 2 * effort.many;
+    fill(&mut store, 2 * turns as u64)?;
+    let origin = origin();
+    let durable =
+        in_turns(turns, |turn| Ok(store.execute(&ways[turn % 2], &origin, &start(turn), turn as u128).map(drop)?))?;
+    let decided = store.transact(|transaction| {
+        Ok(in_turns(turns, |turn| {
+            let done = transaction.execute(&ways[turn % 2], &origin, &start(turns + turn), (turns + turn) as u128);
+            Ok(done.map(drop)?)
+        }))
+    })??;
+    for ([few, many], how) in [(durable, "durable"), (decided, "beyond the sync")] {
+        let value = ratio(many, few);
+        let measured = format!("{} = {value:.2} × {}", shown(many), shown(few));
+        report.figure(&format!("an event with {MANY} {what}, {how}"), measured, value, at_most(1.1, " × ten"));
+    }
+    Ok(())
+}
+
+fn start(turn: usize) -> Command {
+    Command::StartTask { id: TaskId(turn as u64 + 1), context: Default::default() }
+}
+
+/// The medians of the even turns and of the odd ones.
+fn in_turns(turns: usize, mut run: impl FnMut(usize) -> Outcome<()>) -> Outcome<[Duration; 2]> {
+    let mut times = [Vec::new(), Vec::new()];
+    for turn in 0..turns {
+        let began = Instant::now();
+        run(turn)?;
+        times[turn % 2].push(began.elapsed());
+    }
+    Ok(times.map(|times| Times::from(times).p50()))
+}

@@ -1,0 +1,146 @@
+//! Closures beside the built-ins: in which order they are heard, and what becomes of their answers.
+
+use super::script::{check_with, default_rules};
+use crate::action::{Action, TaskAction};
+use crate::command::NewTask;
+use crate::decide::Rules;
+use crate::event::{EventType, Record, payload};
+use crate::registry::{Hook, HookFault};
+use crate::view::View;
+
+/// A hook of started tasks that says who it is: `name:priority`. After the name, `!` means that it fails, `?` that
+/// it panics, and `-` that it is switched off.
+fn saying(word: &str) -> Hook {
+    let (name, priority) = word.split_once(':').unwrap_or((word, "100"));
+    let bare = name.trim_matches(['!', '?', '-']).to_owned();
+    let (fails, panics) = (name.contains('!'), name.contains('?'));
+    let said = bare.clone();
+    let hook = Hook::new(bare, [EventType::TaskStarted], move |record, _| {
+        assert!(!panics, "dizzy");
+        if fails {
+            return Err(HookFault::failed("out of order"));
+        }
+        let event = payload::AutoLabelSuggestion { labels: vec![said.clone()], keywords: vec![] };
+        Ok(vec![Action::Log { node: record.envelope.node, event: event.into() }])
+    });
+    let hook = hook.priority(priority.parse().unwrap());
+    if name.ends_with('-') { hook.disabled() } else { hook }
+}
+
+fn rules(hooks: impl IntoIterator<Item = Hook>) -> Rules {
+    let mut rules = default_rules();
+    hooks.into_iter().for_each(|hook| rules.registry.register(hook).unwrap());
+    rules
+}
+
+/// These hooks leave these lines when a task is started: `a` for what it says, `a!` for its failure, `a?` for its panic.
+#[track_caller]
+fn check_heard(hooks: &str, expected: &str) {
+    let lines: Vec<String> = expected
+        .split_whitespace()
+        .map(|word| match word.trim_end_matches(['!', '?']) {
+            name if word.ends_with('!') => format!("T1 hook_error {name}: out of order"),
+            name if word.ends_with('?') => format!("T1 hook_error {name}: it panicked: dizzy"),
+            name => format!("T1 auto_label_suggestion {name}"),
+        })
+        .collect();
+    let lines = format!("T1 task_started\n{}", lines.join("\n"));
+    check_with(rules(hooks.split_whitespace().map(saying)), "add one\n--\nstart T1", &lines);
+}
+
+#[test]
+fn answers_come_in_the_order_of_the_hooks() {
+    check_heard("a b", "a b");
+    check_heard("b a", "b a");
+    check_heard("a:2 b:1", "b a");
+    check_heard("a b:0", "b a");
+    check_heard("a:-1 b:0 c:-2", "c a b");
+    check_heard("a b- c", "a c");
+}
+
+#[test]
+fn failures_are_recorded_first_and_keep_nobody_from_running() {
+    check_heard("a! b", "a! b");
+    check_heard("a b!", "b! a");
+    check_heard("a b? c", "b? a c");
+    check_heard("a! b! c!", "a! b! c!");
+    check_heard("a? b! c d:1", "a? b! d c");
+    check_heard("a!:2 b!:1", "b! a!");
+    check_heard("a!- b", "b");
+}
+
+/// Every hook of an event sees the same state, and answers before the first action is carried out.
+#[test]
+fn actions_are_carried_out_after_the_last_hook() {
+    fn labels(record: &Record, _: &dyn View) -> Result<Vec<Action>, HookFault> {
+        let task = record.envelope.node.task().unwrap();
+        Ok(vec![Action::UpdateTask { task, action: TaskAction::AddLabels(vec!["hot".to_owned()]) }])
+    }
+    fn looks(record: &Record, view: &dyn View) -> Result<Vec<Action>, HookFault> {
+        let task = view.task(record.envelope.node.task().unwrap())?.unwrap();
+        let goal = if task.has_label("hot") { "saw it" } else { "saw nothing" };
+        let new = NewTask { goal: goal.to_owned(), labels: vec![goal.replace(' ', "-")], ..NewTask::default() };
+        Ok(vec![Action::CreateTask(new)])
+    }
+    let hooks = [
+        Hook::new("labels", [EventType::TaskStarted], labels).priority(1),
+        Hook::new("looks", [EventType::TaskStarted], looks).priority(2),
+        Hook::new("tells", [EventType::TaskCreated], |record, view| {
+            let task = view.task(record.envelope.node.task().unwrap())?.unwrap();
+            let event = payload::AutoLabelSuggestion { labels: task.labels, keywords: vec![] };
+            Ok(vec![Action::Log { node: record.envelope.node, event: event.into() }])
+        }),
+    ];
+    check_with(
+        rules(hooks),
+        "add one labels=cold\n--\nstart T1",
+        "T1 task_started
+         T1 task_updated
+         T2 task_created
+         T2 task_ready
+         T2 auto_label_suggestion saw-nothing",
+    );
+}
+
+#[test]
+fn a_closure_takes_its_place_among_the_built_ins() {
+    let says = |name: &'static str, priority| {
+        let hook = Hook::new(name, [EventType::TaskCompleted], move |record: &Record, _: &dyn View| {
+            let event = payload::AutoLabelSuggestion { labels: vec![name.to_owned()], keywords: vec![] };
+            Ok(vec![Action::Log { node: record.envelope.node, event: event.into() }])
+        });
+        hook.priority(priority)
+    };
+    check_with(
+        rules([says("after", 51), says("before", 9), says("between", 15), says("tie", 20)]),
+        "add one labels=agent
+         add two after=T1
+         --
+         complete T1",
+        "T1 task_completed
+         T1 auto_label_suggestion before
+         T3 task_created
+         T3 dependency_added spawned_by T1
+         T3 task_ready
+         T1 auto_label_suggestion between
+         T2 task_ready
+         T2 dependency_satisfied T1
+         T1 auto_label_suggestion tie
+         T1 agent_metrics
+         T1 auto_label_suggestion after",
+    );
+}
+
+/// A closure may keep something between its calls.
+#[test]
+fn a_closure_may_remember() {
+    let seen = std::sync::atomic::AtomicU32::new(0);
+    let counts = Hook::new("counts", [EventType::TaskStarted], move |_, _| {
+        Err(HookFault::failed(1 + seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed)))
+    });
+    check_with(
+        rules([counts]),
+        "add one\nadd two\n--\nstart T1\nstart T2",
+        "T1 task_started\nT1 hook_error counts: 1\nT2 task_started\nT2 hook_error counts: 2",
+    );
+}

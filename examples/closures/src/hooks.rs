@@ -1,0 +1,46 @@
+//! The hooks of this program: plain closures.
+//!
+//! A closure sees an event and the state after the command that led to it, and answers with actions. It does nothing
+//! itself: whatever it asks for becomes part of the same commit, or is refused and recorded.
+
+use windlass_engine::{Action, Event, EventType, Hook, NewTask, Registry, RegistryError, TaskAction};
+
+/// Labels every new task that is of the most urgent priority.
+pub fn label_urgent() -> Hook {
+    Hook::new("label-urgent", [EventType::TaskCreated], |record, _view| {
+        // The event says what happened: for a new task, everything that the task was made with.
+        let Event::TaskCreated(created) = &record.envelope.event else { return Ok(vec![]) };
+        let Some(task) = record.envelope.node.task() else { return Ok(vec![]) };
+        if u8::from(created.priority) > 0 {
+            return Ok(vec![]);
+        }
+        Ok(vec![Action::UpdateTask { task, action: TaskAction::AddLabels(vec!["urgent".to_owned()]) }])
+    })
+    .priority(30)
+    .description("labels what is most urgent")
+}
+
+/// Makes a task to announce every release that is completed.
+pub fn announce_releases() -> Hook {
+    Hook::new("announce-releases", [EventType::TaskCompleted], |record, view| {
+        let Some(id) = record.envelope.node.task() else { return Ok(vec![]) };
+        // The view answers questions about the present state. A failure of the store itself is passed on with `?`.
+        let Some(task) = view.task(id)?.filter(|task| task.has_label("release")) else { return Ok(vec![]) };
+        Ok(vec![Action::CreateTask(NewTask {
+            goal: format!("Announce: {}", task.goal),
+            priority: task.priority,
+            parent: Some(id),
+            ..NewTask::default()
+        })])
+    })
+    .description("follows a release up with its announcement")
+    .author("ada")
+}
+
+/// The built-ins and ours.
+pub fn registry() -> Result<Registry, RegistryError> {
+    let mut registry = Registry::with_builtins();
+    registry.register(label_urgent())?;
+    registry.register(announce_releases())?;
+    Ok(registry)
+}

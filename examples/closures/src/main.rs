@@ -1,0 +1,60 @@
+//! Windlass as a library: a program whose hooks are closures.
+//!
+//! ```text
+//! cargo run -p windlass-example-closures -- [DIRECTORY]
+//! ```
+//!
+//! It keeps its store in the directory, or in one that is gone afterwards, gives a few commands, and prints the events that
+//! came of them. `docs/library.md` explains it.
+
+#![expect(clippy::print_stdout, reason = "a program prints")]
+
+mod hooks;
+mod project;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+use project::{Outcome, Project};
+use windlass_engine::{Command, NewTask, Priority, Record, TaskId};
+
+fn main() -> Outcome<()> {
+    let temporary = tempfile::tempdir()?;
+    let directory = std::env::args_os().nth(1).map_or_else(|| temporary.path().to_owned(), PathBuf::from);
+    let mut project = Project::open(&directory, hooks::registry()?)?;
+    for record in tour(&mut project)? {
+        println!("{}", line(&record));
+    }
+    Ok(())
+}
+
+/// An urgent release, a note that waits for it, and the end of the release.
+fn tour(project: &mut Project) -> Outcome<Vec<Record>> {
+    let mut events = project.execute(&Command::CreateTask(NewTask {
+        goal: "Release 1.0".to_owned(),
+        labels: vec!["release".to_owned()],
+        priority: Priority::try_from(0)?,
+        ..NewTask::default()
+    }))?;
+    let release = made(&events)?;
+    events.extend(project.execute(&Command::CreateTask(NewTask {
+        goal: "Plan 1.1".to_owned(),
+        depends_on: vec![release],
+        ..NewTask::default()
+    }))?);
+    let result = Some("shipped".to_owned());
+    events.extend(project.execute(&Command::CompleteTask { id: release, result, artifacts: vec![] })?);
+    Ok(events)
+}
+
+/// The task that a command made: its first event is about it.
+fn made(events: &[Record]) -> Outcome<TaskId> {
+    Ok(events.first().and_then(|record| record.envelope.node.task()).ok_or("the command made no task")?)
+}
+
+/// An event on one line: where it is in the log, of what, which, and the event that led to it.
+fn line(record: &Record) -> String {
+    let cause = record.cause().map_or_else(String::new, |cause| format!("  because of {cause}"));
+    format!("{}  {}  {}{cause}", record.seq, record.envelope.node, record.kind())
+}

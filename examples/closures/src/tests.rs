@@ -1,0 +1,181 @@
+//! What the closures lead to, and that the guide shows what is really here.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, to_value};
+use windlass_engine::{
+    Action, Command, Event, EventType, Hook, HookFault, Limits, NewTask, Record, Registry, Seq, TaskId,
+};
+use windlass_store::{Filter, Store};
+
+use crate::hooks::{announce_releases, label_urgent, registry};
+use crate::project::Project;
+use crate::{line, tour};
+
+/// A project in a directory of its own.
+struct Scene {
+    project: Project,
+    _directory: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new(registry: Registry) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        Self { project: Project::open(directory.path(), registry).unwrap(), _directory: directory }
+    }
+
+    fn with(hook: Hook) -> Self {
+        let mut registry = registry().unwrap();
+        registry.register(hook).unwrap();
+        Self::new(registry)
+    }
+
+    fn add(&mut self, goal: &str, labels: &[&str], priority: u8) -> Vec<Record> {
+        let labels = labels.iter().map(|label| (*label).to_owned()).collect();
+        let priority = priority.try_into().unwrap();
+        let new = NewTask { goal: goal.to_owned(), labels, priority, ..NewTask::default() };
+        self.project.execute(&Command::CreateTask(new)).unwrap()
+    }
+
+    fn complete(&mut self, id: u64, result: Option<&str>) -> Vec<Record> {
+        let result = result.map(str::to_owned);
+        self.project.execute(&Command::CompleteTask { id: TaskId(id), result, artifacts: vec![] }).unwrap()
+    }
+
+    fn labels(&self, id: u64) -> Vec<String> {
+        self.project.store.view().unwrap().task(TaskId(id)).unwrap().unwrap().labels
+    }
+}
+
+fn kinds(events: &[Record]) -> Vec<&'static str> {
+    events.iter().map(|record| record.kind().name()).collect()
+}
+
+fn data(record: &Record) -> Value {
+    to_value(record).unwrap()["data"].take()
+}
+
+#[test]
+fn what_is_urgent_is_labelled_and_nothing_else() {
+    let mut scene = Scene::new(registry().unwrap());
+    let events = scene.add("put out the fire", &["home"], 0);
+    assert_eq!(kinds(&events), ["task_created", "task_ready", "task_updated"]);
+    assert_eq!(scene.labels(1), ["home", "urgent"]);
+    assert_eq!(kinds(&scene.add("paint the fence", &[], 1)), ["task_created", "task_ready"]);
+    assert_eq!(scene.labels(2), [""; 0]);
+}
+
+#[test]
+fn a_release_is_followed_up() {
+    let mut scene = Scene::new(registry().unwrap());
+    scene.add("Release 1.0", &["release"], 1);
+    let events = scene.complete(1, None);
+    assert_eq!(kinds(&events), ["task_completed", "task_created", "dependency_added", "task_ready"]);
+    let Event::TaskCreated(created) = &events[1].envelope.event else { panic!("{events:?}") };
+    assert_eq!((created.goal.as_str(), u8::from(created.priority)), ("Announce: Release 1.0", 1));
+    assert_eq!(events[1].cause(), Some(events[0].seq));
+    assert_eq!(kinds(&scene.complete(2, None)), ["task_completed"], "the announcement is no release");
+}
+
+/// Fails where a task is completed without a word.
+fn wants_results() -> Hook {
+    Hook::new("wants-results", [EventType::TaskCompleted], |record, _view| match &record.envelope.event {
+        Event::TaskCompleted(done) if done.result.is_none() => Err(HookFault::failed("nobody said what came of it")),
+        _ => Ok(vec![]),
+    })
+    .priority(0)
+}
+
+#[test]
+fn a_closure_that_fails_leaves_a_hook_error_and_nothing_is_lost() {
+    let mut scene = Scene::with(wants_results());
+    scene.add("Release 1.0", &["release"], 1);
+    let events = scene.complete(1, None);
+    let expected = ["task_completed", "hook_error", "task_created", "dependency_added", "task_ready"];
+    assert_eq!(kinds(&events), expected, "the others run all the same");
+    let failed = data(&events[1]);
+    assert_eq!(failed["hookName"], "wants-results");
+    assert_eq!(failed["error"], "nobody said what came of it");
+    assert_eq!(failed["originalEvent"]["type"], "task_completed");
+    assert_eq!(failed["originalEvent"]["nodeId"], "T1");
+    let kept = scene.project.store.read(&Filter::default(), Seq::START, usize::MAX).unwrap();
+    assert_eq!(kept[kept.len() - events.len()..], events, "it is in the log");
+    assert_eq!(kinds(&scene.complete(2, Some("told"))), ["task_completed"]);
+}
+
+#[test]
+fn a_closure_that_panics_has_only_failed() {
+    let panics = Hook::new("dizzy", [EventType::TaskCreated], |_, _| panic!("round and round"));
+    let events = Scene::with(panics).add("one", &[], 2);
+    assert_eq!(kinds(&events), ["task_created", "task_ready", "hook_error"]);
+    assert_eq!(data(&events[2])["error"], "it panicked: round and round");
+}
+
+#[test]
+fn a_closure_that_feeds_itself_comes_to_an_end() {
+    let breeds = Hook::new("breeds", [EventType::TaskCreated], |_, _| {
+        Ok(vec![Action::CreateTask(NewTask { goal: "another".to_owned(), ..NewTask::default() })])
+    });
+    let events = Scene::with(breeds).add("one", &[], 2);
+    let count = |kind| events.iter().filter(|record| record.kind() == kind).count();
+    assert_eq!(count(EventType::TaskCreated), 1 + usize::from(Limits::DEPTH));
+    assert_eq!(count(EventType::ActionError), 1);
+}
+
+#[test]
+fn what_was_done_is_there_when_the_store_is_opened_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut project = Project::open(directory.path(), registry().unwrap()).unwrap();
+    let events = tour(&mut project).unwrap();
+    drop(project);
+    let project = Project::open(directory.path(), Registry::default()).unwrap();
+    assert_eq!(project.store.read(&Filter::default(), Seq::START, usize::MAX).unwrap(), events);
+}
+
+#[test]
+fn hooks_can_be_switched_off_and_moved() {
+    let mut registry = registry().unwrap();
+    registry.disable("auto-create-review-task").unwrap();
+    registry.set_priority("announce-releases", 5).unwrap();
+    let order: Vec<_> = registry.for_event(EventType::TaskCompleted).map(|hook| hook.name.as_str()).collect();
+    assert_eq!(order, ["announce-releases", "check-dependency-satisfaction", "track-agent-task-lifecycle"]);
+    for hook in [label_urgent(), announce_releases()] {
+        assert!(registry.register(hook).is_err(), "a name is taken once");
+    }
+}
+
+fn guide() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/library.md");
+    fs::read_to_string(path).unwrap()
+}
+
+/// The blocks of a language, each without its indentation and its empty lines.
+fn blocks(text: &str, language: &str) -> Vec<String> {
+    let fence = format!("```{language}\n");
+    text.split(&fence).skip(1).map(|rest| plain(rest.split("```").next().unwrap())).collect()
+}
+
+fn plain(code: &str) -> String {
+    code.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_code_of_the_guide_is_the_code_of_this_program() {
+    let sources =
+        [include_str!("hooks.rs"), include_str!("main.rs"), include_str!("project.rs"), include_str!("tests.rs")]
+            .map(plain);
+    let blocks = blocks(&guide(), "rust");
+    assert!(blocks.len() >= 4, "the guide shows {} pieces of code", blocks.len());
+    for block in blocks {
+        assert!(sources.iter().any(|source| source.contains(&block)), "not in the example:\n{block}");
+    }
+}
+
+#[test]
+fn the_guide_shows_what_the_program_prints() {
+    let mut scene = Scene::new(registry().unwrap());
+    let printed: Vec<_> = tour(&mut scene.project).unwrap().iter().map(line).collect();
+    let shown = blocks(&guide(), "text");
+    assert!(shown.contains(&printed.join("\n")), "{}", printed.join("\n"));
+}
