@@ -347,6 +347,38 @@ fn a_command_inside_a_hook_prints_its_task() {
     assert_eq!(fs::read_to_string(world.path("added")).unwrap(), "T2  ready  P2  More\n");
 }
 
+/// A trial says what a real run would: it knows what rules know, and hides what is secret.
+#[test]
+fn trials_are_like_real_runs() {
+    let config = r#"
+secrets: [TOKEN]
+hooks:
+  stop:
+    - name: rule
+      events: [task_completed]
+      rules: [{when: "filesModified | length == 0 and agentOutput == output", action: continue, reason: not yet}]
+    - {name: leak, command: 'echo "$TOKEN"; printf "%300000d" 7; exit 2', max_output: 64}
+  task_completed:
+    - {name: tell, command: 'echo {{task_id}} {{task_content}}', pipe_output: true}
+"#;
+    let world = world(config, "");
+    let payload = r#"{"output": "so far", "task": {"id": "T7", "content": "Mend it"}}"#;
+    world.write("payload.json", payload);
+    let check = |point: &str, hook: &str, outcome: &str, told: Value| {
+        let words = ["--json", "hooks", "test", point, "--hook", hook, "--run", "--payload", "payload.json"];
+        let ran = world.run_with(("TOKEN", "hunter22"), &words);
+        let verdict: Value = serde_json::from_str::<Value>(&ran.stdout).unwrap()["verdict"].take();
+        assert_eq!(verdict["outcome"], outcome, "{ran}");
+        assert!(told.is_null() || verdict["feedback"].as_str().unwrap().contains(told.as_str().unwrap()), "{ran}");
+        assert!(!ran.stdout.contains("hunter22"), "{ran}");
+    };
+    check("stop", "rule", "continue", json!("not yet"));
+    check("task_completed", "rule", "success", Value::Null);
+    check("stop", "leak", "block", json!("[secret TOKEN]"));
+    check("task_completed", "tell", "success", json!("T7 Mend it"));
+    assert_eq!(fs::read_dir(world.path(".windlass/runs/trials")).unwrap().count(), 0);
+}
+
 /// A person's terminal is narrow, and colours are for people.
 #[test]
 fn lines_fit_the_terminal() {
