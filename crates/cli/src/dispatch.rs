@@ -147,7 +147,7 @@ pub fn settings(
     }
 }
 
-/// What nobody may see of what hooks say.
+/// What nobody may see.
 pub fn mask(config: &Config) -> Mask {
     let secrets = config.settings.secrets.iter().filter_map(|name| {
         let value = environment::secret(name)?;

@@ -82,7 +82,7 @@ pub fn answer(hook: &Hook, role: Role, ran: &Result<Finished, NotStarted>, value
     };
     let told = feedback(hook, role, &read);
     let told = match &hook.feedback {
-        Some(template) if !told.is_empty() => worded(template, values, &mut read).unwrap_or(told),
+        Some(template) if !told.is_empty() => worded(hook, template, values, &mut read).unwrap_or(told),
         _ => told,
     };
     let told = cut(&told, hook.max_output.min(Limits::FEEDBACK));
@@ -248,12 +248,13 @@ fn feedback(hook: &Hook, role: Role, read: &Read) -> String {
 }
 
 /// What the agent is told in the words of the hook's own template, if they can be found.
-fn worded(template: &Template, values: &Value, read: &mut Read) -> Option<String> {
+fn worded(hook: &Hook, template: &Template, values: &Value, read: &mut Read) -> Option<String> {
     let Parts { reason, output, stdout, stderr, exit, .. } = &read.parts;
     let retries = values["retries"].as_u64().unwrap_or_default();
+    let most = hook.retry.as_ref().map_or_else(|| values["max_retries"].clone(), |retry| json!(retry.max));
     let more = json!({
         "reason": reason, "output": output, "stdout": stdout, "stderr": stderr, "exit": exit,
-        "retry": retries + 1, "max_retries": values["max_retries"],
+        "retry": retries + 1, "max_retries": most,
     });
     let mut values = values.clone();
     if let (Value::Object(values), Value::Object(more)) = (&mut values, more) {

@@ -17,7 +17,9 @@ use std::path::Path;
 use std::{fmt, mem};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use serde_json::Value;
 use tempfile::NamedTempFile;
+use windlass_engine::HookReport;
 
 use crate::forms::forms;
 
@@ -70,6 +72,24 @@ impl Mask {
             Cow::Borrowed(_) => Cow::Borrowed(text),
             // A value that is no UTF-8 can cut a letter in two.
             Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+        }
+    }
+
+    /// What a hook has to say.
+    pub fn report(&self, mut report: HookReport) -> HookReport {
+        let mask = |text: String| self.text(&text).into_owned();
+        report.message = report.message.map(mask);
+        report.feedback = report.feedback.map(mask);
+        report.actions.iter_mut().for_each(|action| self.value(&mut action.payload));
+        report
+    }
+
+    fn value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.text(text).into_owned(),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.value(field)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 

@@ -93,7 +93,7 @@ impl Dispatch<'_> {
         let mut failures = 0;
         loop {
             let Attempt { report, again } = self.attempt(&running)?;
-            let report = self.masked(report);
+            let report = self.settings.mask.report(report);
             failures += 1;
             let Some(wait) = self.wait_before(&running, failures, again)? else { return Ok(report) };
             if !self.control.wait(wait) {
@@ -182,13 +182,6 @@ impl Dispatch<'_> {
         let changed = difference(&before, &self.settings.protected.look(&self.settings.directory));
         Ok(changed
             .map(|files| format!("protected files have changed under this session, and a person has to look: {files}")))
-    }
-
-    fn masked(&self, mut report: HookReport) -> HookReport {
-        let mask = |text: String| self.settings.mask.text(&text).into_owned();
-        report.message = report.message.map(mask);
-        report.feedback = report.feedback.map(mask);
-        report
     }
 
     /// What is kept of a run in files is masked too. A file that cannot be rewritten is not kept.

@@ -87,17 +87,14 @@ fn as_json(planned: &Planned<'_>) -> serde_json::Value {
 fn show(planned: &Planned<'_>, out: &mut Output) -> Done {
     let gate = if plan::is_gate(planned.point) { " (gate)" } else { "" };
     out.line(format_args!("{}{}", out.paint(Tone::Name, planned.point.name()), out.paint(Tone::Faint, gate)))?;
-    let width = planned.rows.iter().map(|row| row.name().chars().count()).max().unwrap_or(0).min(32);
+    let width = planned.rows.iter().map(|row| text::line(row.name()).chars().count()).max().unwrap_or(0).min(32);
     for row in &planned.rows {
-        let name = text::pad(&text::line(row.name()), width);
-        let place = format!("{:>4}  {}", row.priority(), row.place());
-        out.line(format_args!("  {name}  {}  {}", text::line(&row.what()), out.paint(Tone::Faint, place)))?;
+        let (name, place) = (text::pad(&text::line(row.name()), width), format!("({})", row.place()));
+        let (what, place) = (text::line(&row.what()).into_owned(), out.paint(Tone::Faint, place));
+        out.line(format_args!("  {:>4}  {name}  {what}  {place}", row.priority()))?;
         if let Some(silence) = row.silence() {
-            out.line(format_args!(
-                "  {}  {}",
-                text::pad("", width),
-                out.paint(Tone::Warning, format!("never runs: {silence}"))
-            ))?;
+            let silence = out.paint(Tone::Warning, format!("never runs: {silence}"));
+            out.line(format_args!("        {}  {silence}", text::pad("", width)))?;
         }
     }
     Ok(())

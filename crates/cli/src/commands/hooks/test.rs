@@ -1,5 +1,6 @@
 //! `windlass hooks test`
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
@@ -83,7 +84,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
             .into());
     }
     let records = project.make_records(RECORDS)?;
-    let trier = Trier { project: &project, point: args.point, values, records, mask: dispatch::mask(&config) };
+    let mask = dispatch::mask(&config);
+    let trier = Trier { project: &project, point: args.point, values, records, mask };
     for hook in written {
         let trial = trier.try_out(hook, args.run)?;
         show(&trial, &trier, out)?;
@@ -103,7 +105,7 @@ fn values(payload: Option<&Path>, point: Point) -> Result<Value, Failure> {
     let bytes = if path == Path::new("-") {
         small_file::read_from(std::io::stdin().lock(), PAYLOAD)
     } else {
-        small_file::read(path, PAYLOAD)
+        File::open(path).and_then(|file| small_file::read_from(file, PAYLOAD))
     };
     let bytes = bytes.map_err(|error| wrong(error.to_string()))?;
     let given: Value = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
@@ -178,12 +180,13 @@ impl Trier<'_> {
             Kind::Http(address) => Some(format!("{} {}", address.method.name(), address.url)),
             Kind::Rules(_) => None,
         };
-        let told = call.told(&papers).into_iter();
-        let told = told.map(|(name, value)| (name.to_owned(), json!(value.to_string_lossy()))).collect();
+        let told = if matches!(runnable.kind, Kind::Command(_)) { call.told(&papers) } else { Vec::new() };
+        let told = told.into_iter().map(|(name, value)| (name.to_owned(), json!(value.to_string_lossy()))).collect();
         let mut trial = Trial { hook, holds, command, environment: told, report: None };
         let judges = matches!(runnable.kind, Kind::Rules(_));
         if trial.holds != Ok(false) && (really || judges) {
-            trial.report = Some(self.masked(self.report(&runnable, &call, &papers)?));
+            let report = self.report(&runnable, &call, &papers)?;
+            trial.report = Some(self.mask.report(report));
         }
         Ok(trial)
     }
@@ -217,13 +220,6 @@ impl Trier<'_> {
                 Ok(Some(ruling)) => self.ruled(hook, ruling),
             }),
         }
-    }
-
-    fn masked(&self, mut report: HookReport) -> HookReport {
-        let mask = |text: String| self.mask.text(&text).into_owned();
-        report.message = report.message.map(mask);
-        report.feedback = report.feedback.map(mask);
-        report
     }
 
     /// What a ruling means at this point.
