@@ -80,7 +80,7 @@ pub fn timeout(hook: &Hook) -> Duration {
 /// How much of its output the agent may get.
 pub fn max_output(hook: &Hook) -> usize {
     let written = hook.entry.max_output.as_ref().and_then(|most| usize::try_from(most.value).ok());
-    written.unwrap_or(MAX_OUTPUT).min(Limits::FEEDBACK / 2)
+    written.unwrap_or(MAX_OUTPUT).min(Limits::FEEDBACK)
 }
 
 /// The hooks that this version can run, by name.

@@ -20,6 +20,7 @@ mod test_output;
 mod test_project;
 mod test_run;
 mod test_run_hostile;
+mod test_seeds;
 mod test_task;
 mod test_trust;
 mod test_turn;

@@ -14,7 +14,7 @@ use windlass_engine::{
 use windlass_store::{Commit, Lifetime, Sqlite, Store};
 
 use crate::support::terminal::watch;
-use crate::support::{World, timeless};
+use crate::support::{WINDLASS, World, timeless};
 use crate::test_run::{RUN, world};
 
 /// A gate that sends the agent back twice, and a hook that comes last.
@@ -322,6 +322,62 @@ fn a_hook_that_is_interrupted_and_repeated_is_two_runs() {
     ");
     assert_eq!(outcomes(), ["interrupted", "success"]);
     assert_eq!(world.json(&["hooks", "metrics"])["total"]["other"], 1);
+}
+
+/// What failed and was tried again was not interrupted.
+#[test]
+fn every_try_is_a_run() {
+    let hook = "{name: flaky, command: 'test -e once || { touch once; exit 3; }', retry: {max: 2, backoff: 1ms}}";
+    let world = world(&format!("hooks: {{task_created: [{hook}]}}"), "");
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "Again"]);
+    assert_snapshot!(timeless(&world.run(&["hooks", "history"]).to_string()), @"
+    <time>  flaky  task_created  task_created 2, T1  failed           exit 3
+    <time>  flaky  task_created  task_created 2, T1  ok  <took>  (attempt 2)
+    ");
+}
+
+/// A command that a hook gives tells the hook what came of it.
+#[test]
+fn a_command_inside_a_hook_prints_its_task() {
+    let world = world("hooks: {task_completed: [{command: windlass task add More > added}]}", "");
+    std::os::unix::fs::symlink(WINDLASS, world.programs().join("windlass")).unwrap();
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "Once"]);
+    world.ok(&["task", "complete", "T1"]);
+    assert_eq!(fs::read_to_string(world.path("added")).unwrap(), "T2  ready  P2  More\n");
+}
+
+/// A trial says what a real run would: it knows what rules know, and hides what is secret.
+#[test]
+fn trials_are_like_real_runs() {
+    let config = r#"
+secrets: [TOKEN]
+hooks:
+  stop:
+    - name: rule
+      events: [task_completed]
+      rules: [{when: "filesModified | length == 0 and agentOutput == output", action: continue, reason: not yet}]
+    - {name: leak, command: 'echo "$TOKEN"; printf "%300000d" 7; exit 2', max_output: 64}
+  task_completed:
+    - {name: tell, command: 'echo {{task_id}} {{task_content}}', pipe_output: true}
+"#;
+    let world = world(config, "");
+    let payload = r#"{"output": "so far", "task": {"id": "T7", "content": "Mend it"}}"#;
+    world.write("payload.json", payload);
+    let check = |point: &str, hook: &str, outcome: &str, told: Value| {
+        let words = ["--json", "hooks", "test", point, "--hook", hook, "--run", "--payload", "payload.json"];
+        let ran = world.run_with(("TOKEN", "hunter22"), &words);
+        let verdict: Value = serde_json::from_str::<Value>(&ran.stdout).unwrap()["verdict"].take();
+        assert_eq!(verdict["outcome"], outcome, "{ran}");
+        assert!(told.is_null() || verdict["feedback"].as_str().unwrap().contains(told.as_str().unwrap()), "{ran}");
+        assert!(!ran.stdout.contains("hunter22"), "{ran}");
+    };
+    check("stop", "rule", "continue", json!("not yet"));
+    check("task_completed", "rule", "success", Value::Null);
+    check("stop", "leak", "block", json!("[secret TOKEN]"));
+    check("task_completed", "tell", "success", json!("T7 Mend it"));
+    assert_eq!(fs::read_dir(world.path(".windlass/runs/trials")).unwrap().count(), 0);
 }
 
 /// A person's terminal is narrow, and colours are for people.

@@ -330,7 +330,7 @@ fn other_events() -> Vec<Event> {
             actions: vec![ActionRequest { kind: word(), payload: value() }],
         }
         .into(),
-        payload::HookError { hook_name: word(), error: word(), original_event: value() }.into(),
+        payload::HookError { hook_name: word(), error: word(), original_event: value(), debt: Some(debt) }.into(),
         payload::ActionError { action_type: word(), error: word(), payload: value() }.into(),
     ]
 }

@@ -20,6 +20,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use serde_json::Value;
 use tempfile::NamedTempFile;
 use windlass_engine::HookReport;
+use windlass_process::Finished;
 
 use crate::forms::forms;
 
@@ -73,6 +74,17 @@ impl Mask {
             // A value that is no UTF-8 can cut a letter in two.
             Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
         }
+    }
+
+    /// What was kept of a run.
+    pub fn run(&self, mut run: Finished) -> Finished {
+        for kept in [&mut run.stdout, &mut run.stderr] {
+            let left_out = kept.left_out();
+            kept.head = self.bytes(&kept.head).into_owned();
+            kept.tail = self.bytes(&kept.tail).into_owned();
+            kept.total = left_out + (kept.head.len() + kept.tail.len()) as u64;
+        }
+        run
     }
 
     /// What a hook has to say.

@@ -169,6 +169,8 @@ impl Dispatch<'_> {
         if let Ok(ran) = &ran {
             self.mask_spilled(ran);
         }
+        // Before anything is cut out of it: half a secret is one too.
+        let ran = ran.map(|ran| self.settings.mask.run(ran));
         let report = answer(running.hook, running.role(), &ran, &running.values);
         Ok(HookReport { record, message: told_briefly(&report, &ran), ..report })
     }

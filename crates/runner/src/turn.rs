@@ -7,7 +7,7 @@ use windlass_agents::TurnEnd;
 use windlass_engine::{
     Answer, Command, Completion, DebtId, Ending, Event, Limits, Note, Prompt, Purpose, Session, Turn, detect, payload,
 };
-use windlass_hooks::{clean, cut};
+use windlass_hooks::{Retry, clean, cut};
 use windlass_process::{Environment, overlay};
 
 use crate::dispatch::Resolve;
@@ -113,7 +113,7 @@ impl Runner<'_> {
     fn pause_before_sending_back(&self, session: &Session) -> Duration {
         let waits = session.sent_back.iter().filter_map(|(hook, times)| {
             let retry = self.dispatch.settings.hooks.get(hook)?.retry.as_ref()?;
-            retry.wait(*times, 0)
+            Retry { jitter: false, ..retry.clone() }.wait(*times, 0)
         });
         waits.max().unwrap_or_default()
     }

@@ -52,7 +52,6 @@ const TASK: &[Name] = &[
     ("type", Plain),
     ("state", Plain),
     ("deliverables", Plain),
-    ("parent", Plain),
 ];
 
 const EVENT: &[Name] = &[

@@ -17,7 +17,7 @@ fn context() -> Value {
         "error": "",
         "output": "line one\nline two",
         "promise": "COMPLETE",
-        "task": {"id": "T1", "labels": ["agent", "ui"], "priority": 0, "parent": null, "deliverables": []},
+        "task": {"id": "T1", "labels": ["agent", "ui"], "priority": 0, "deliverables": []},
         "event": {"type": "turn_finished", "data": {"exit": 1, "files": [{"path": "a.rs", "lines": 3}], "big": u64::MAX}},
         "tool_input": {"command": "rm -rf /"},
         "reason": "no",

@@ -3,7 +3,7 @@
 //! ```text
 //! hook_started 12.0 ──────────────► hook_finished 12.0 ─► feedback_queued      a run: the debt ties them together
 //! hook_started 12.0 ─► (crash) ─► hook_started 12.0, attempt 2 ─► …            two runs, the first interrupted
-//! hook_started 12.0 ─► hook_started 12.0, attempt 2, after a failure ─► …      two runs, the first failed
+//! hook_started 12.0 ─► (fails) ─► hook_started 12.0, attempt 2, after … ─► …   two runs, the first failed
 //! ```
 //!
 //! The log is read from its end, so that the last runs are known without the first ones.
@@ -35,7 +35,7 @@ const PAGE: usize = 512;
 enum Later {
     /// It ended; the run that is to learn of its start, if that run is wanted.
     Ended(Option<usize>),
-    /// It was begun again, after a failure or, without one, after a crash.
+    /// It was begun again, after it had failed in these words; without any, after a crash.
     Begun(Option<String>),
 }
 
@@ -109,12 +109,13 @@ impl<'w> Collector<'w> {
                     run.took = run.took.or_else(|| reckoned(run));
                 }
             }
-            Some(Later::Begun(after)) => {
-                let outcome = match after {
-                    Some(_) => Outcome::Ended(HookOutcome::Failure),
-                    None => Outcome::Ended(HookOutcome::Interrupted),
-                };
-                let message = Some(after.unwrap_or_else(|| "it was begun again".to_owned()));
+            Some(Later::Begun(Some(message))) => {
+                let outcome = Outcome::Ended(HookOutcome::Failure);
+                self.add(Run { message: Some(message), ..Run::begun(record, started, outcome) })?;
+            }
+            Some(Later::Begun(None)) => {
+                let outcome = Outcome::Ended(HookOutcome::Interrupted);
+                let message = Some("it was begun again".to_owned());
                 self.add(Run { message, ..Run::begun(record, started, outcome) })?;
             }
             None => {

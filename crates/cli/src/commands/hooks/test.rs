@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use windlass_engine::{HookOutcome, HookReport, RuleAction, judge};
+use windlass_engine::{HookOutcome, HookReport, RuleAction, Ruling, judge};
 use windlass_hooks::{self as hooks, Call, Kind, Mask, Papers, Role, answer, http};
 use windlass_process::{Control, Finished, run as start};
 
@@ -113,7 +113,31 @@ fn values(payload: Option<&Path>, point: Point) -> Result<Value, Failure> {
         return Err(wrong("it is not a JSON object".to_owned()).hint("write it as {\"iteration\": 1, …}"));
     }
     lay_over(&mut values, given);
+    // The same under its other names, unless they are given too.
+    for (name, of) in [("task_id", "id"), ("taskId", "id"), ("task_content", "content")] {
+        if values[name] == "" {
+            values[name] = values["task"][of].clone();
+        }
+    }
     Ok(values)
+}
+
+/// What rules know beside: empty, but for what follows from the payload or is named in it.
+fn agent_context(values: &Value) -> Value {
+    let promise = values["promise"].as_str().filter(|promise| !promise.is_empty());
+    let promises: Vec<Value> =
+        promise.map(|promise| json!({"type": promise, "detected": true, "content": promise})).into_iter().collect();
+    let mut context = json!({
+        "executionPhase": null,
+        "filesModified": [],
+        "validationResults": [],
+        "completionPromises": promises,
+        "agentOutput": values["output"],
+        "draftContent": null,
+        "draftType": null,
+    });
+    lay_over(&mut context, values.clone());
+    context
 }
 
 /// Objects are merged, everything else is replaced.
@@ -183,22 +207,32 @@ impl Trier<'_> {
                 papers.write(&spec.stdin).map_err(system)?;
                 let roster = dispatch::enlist(self.project)?;
                 let ran = start(&spec, &roster, &Control::new(), &mut |_, _| {});
+                // Nothing of a trial is kept.
+                for spilled in ran.iter().flat_map(|ran| [&ran.stdout.spilled, &ran.stderr.spilled]).flatten() {
+                    let _ = std::fs::remove_file(&spilled.path);
+                }
                 Ok(answer(hook, self.role(), &ran, call.values))
             }
             Kind::Http(address) => Ok(self.sent(hook, address, call)),
-            Kind::Rules(rules) => Ok(match judge(rules, call.values) {
+            Kind::Rules(rules) => Ok(match judge(rules, &agent_context(call.values)) {
                 Err(fault) => HookReport { message: Some(fault.to_string()), ..HookOutcome::Failure.into() },
                 Ok(None) => HookOutcome::Success.into(),
-                Ok(Some(ruling)) => {
-                    let outcome = match ruling.action {
-                        RuleAction::Complete => HookOutcome::Success,
-                        RuleAction::Continue => HookOutcome::Continue,
-                        RuleAction::Escalate => HookOutcome::Escalate,
-                    };
-                    HookReport { message: ruling.reason, feedback: ruling.next_prompt, ..outcome.into() }
-                }
+                Ok(Some(ruling)) => self.ruled(hook, ruling),
             }),
         }
+    }
+
+    /// What a ruling means at this point.
+    fn ruled(&self, hook: &hooks::Hook, ruling: Ruling) -> HookReport {
+        let outcome = match (ruling.action, self.role()) {
+            (RuleAction::Complete, _) | (RuleAction::Continue, Role::Observer) => HookOutcome::Success,
+            (RuleAction::Continue, Role::Stop) => HookOutcome::Continue,
+            (RuleAction::Continue, Role::Pipeline) => HookOutcome::Block,
+            (RuleAction::Escalate, _) => HookOutcome::Escalate,
+        };
+        let told = ruling.next_prompt.or_else(|| ruling.reason.clone());
+        let told = told.filter(|_| hook.pipes || (self.role().is_gate() && outcome != HookOutcome::Success));
+        HookReport { message: ruling.reason, feedback: told, ..outcome.into() }
     }
 
     fn sent(&self, hook: &hooks::Hook, address: &hooks::Address, call: &Call<'_>) -> HookReport {

@@ -91,7 +91,10 @@ fn details(task: &Task) -> Vec<(&'static str, String)> {
 /// Shows the task that a command was about, and what else it led to.
 pub fn result(opened: &Opened, records: &[Record], out: &mut Output) -> Done {
     // A claim may clear away other leases first: its own task comes last.
-    let subject = records.iter().rev().find(|record| record.envelope.metadata.depth == 0);
+    // What a command itself did lies least deep: at 0, or deeper where a hook gave it.
+    let depth = |record: &&Record| record.envelope.metadata.depth;
+    let own = records.iter().map(|record| depth(&record)).min();
+    let subject = records.iter().rev().find(|record| Some(depth(record)) == own);
     match subject.and_then(|record| record.envelope.node.task()) {
         Some(id) => of(opened, id, records, out),
         None => Ok(()),

@@ -1,0 +1,248 @@
+//! The configurations that the specification is made of load as they stand, and do what it says of them.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::support::{Ran, WINDLASS, World};
+use crate::test_run::{RUN, world};
+
+/// Six points of a session's life, with the programs of a Go project.
+const LIFECYCLE: &str = r#"
+version: 1
+
+hooks:
+  session_start:
+    - command: "git pull --rebase"
+      timeout: 30
+    - command: "go build ./..."
+      timeout: 60
+      pipe_output: true
+
+  pre_iteration:
+    - command: "golangci-lint run ./..."
+      timeout: 30
+      pipe_output: true
+
+  post_iteration:
+    - command: "go test ./... -short"
+      timeout: 120
+      pipe_output: true
+    - command: "curl -X POST $SLACK_WEBHOOK -d '{\"text\": \"Iteration {{iteration}} done\"}'"
+      timeout: 5
+
+  session_end:
+    - command: "git push origin HEAD"
+      timeout: 30
+    - command: "./scripts/notify-complete.sh {{session}}"
+      timeout: 10
+
+  on_task_complete:
+    - command: "./scripts/validate-task.sh {{task_id}}"
+      timeout: 30
+      pipe_output: true
+
+  on_error:
+    - command: "git diff HEAD"
+      timeout: 10
+      pipe_output: true
+"#;
+
+const TRACER_BULLET: &str = r#"
+hooks:
+  post_iteration:
+    - command: "echo 'Test output for agent'"
+      pipe_output: true
+    - command: "echo 'Side effect only'"
+"#;
+
+const TASK_TYPES: &str = "
+hooks:
+  before_submit:
+    - rebase_on_main
+    - create_pr
+
+task_types:
+  product:
+    hooks:
+      before_submit:
+        - rebase_on_main
+        - run_tests
+        - create_pr
+      before_merge:
+        - gatekeeper: [qa, architecture]
+    agents:
+      implementer: [implementer-1, implementer-2]
+      gatekeeper: [gatekeeper-qa]
+
+  infrastructure:
+    hooks:
+      before_submit:
+        - rebase_on_main
+        - create_pr
+    agents:
+      implementer: [implementer-1]
+
+  hotfix:
+    hooks:
+      before_submit:
+        - run_tests
+        - create_pr
+    agents:
+      implementer: [implementer-1, implementer-2]
+";
+
+/// A stand-in for a program: it writes down how it was called, says so, and may do something more.
+fn stand_in(file: &Path, more: &str) {
+    let record = r#"called="${0##*/} $*"; echo "$WINDLASS_POINT ${WINDLASS_ITERATION:--}: $called" >> calls"#;
+    fs::write(file, format!("#!/bin/sh\n{record}\necho \"said by $called\"\n{more}\n")).unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A project of the lifecycle, with everything that it calls. Its tests complete T1; its agent claims T2, fails in its
+/// second iteration, and is done in its third.
+fn lifecycle() -> World {
+    let agent = r#"
+echo "agent $turn" >> calls
+case $turn in
+1) windlass task complete T2 > claimed; echo 'Half of it.' ;;
+2) echo 'the network is gone' >&2; exit 7 ;;
+3) echo 'I see.' ;;
+4) echo 'All of it.'; echo '<promise>COMPLETE</promise>' ;;
+5) echo 'Thank you.' ;;
+esac"#;
+    let world = world(LIFECYCLE, agent);
+    symlink(WINDLASS, world.programs().join("windlass")).unwrap();
+    fs::create_dir(world.path("scripts")).unwrap();
+    let completes = r#"case "$WINDLASS_ITERATION $*" in "1 test"*) windlass task complete T1 > /dev/null ;; esac"#;
+    for (program, more) in [("git", ""), ("golangci-lint", ""), ("curl", ""), ("go", completes)] {
+        stand_in(&world.programs().join(program), more);
+    }
+    for script in ["scripts/notify-complete.sh", "scripts/validate-task.sh"] {
+        stand_in(&world.path(script), "");
+    }
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "Draw the pump"]);
+    world.ok(&["task", "add", "Paint the pump"]);
+    world
+}
+
+fn run(world: &World) -> Ran {
+    world.finish(world.command(RUN).env("SLACK_WEBHOOK", "https://hooks.test/x"))
+}
+
+/// What hooks had to say in a prompt, in order.
+fn fed(world: &World, turn: u32) -> Vec<String> {
+    let prompt = fs::read_to_string(world.path(&format!("prompt.{turn}"))).unwrap();
+    let piece = |piece: &str| {
+        let (hook, rest) = piece.split_once(":\n```text\n").unwrap();
+        format!("{hook}: {}", rest.split("\n```").next().unwrap())
+    };
+    prompt.split("[Hook feedback] ").skip(1).map(piece).collect()
+}
+
+#[test]
+fn a_session_calls_everything_at_its_point_with_its_values() {
+    let world = lifecycle();
+    let ran = run(&world);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_snapshot!(fs::read_to_string(world.path("calls")).unwrap(), @r#"
+    session_start -: git pull --rebase
+    session_start -: go build ./...
+    pre_iteration 1: golangci-lint run ./...
+    agent 1
+    post_iteration 1: go test ./... -short
+    on_task_complete 1: validate-task.sh T1
+    post_iteration 1: curl -X POST https://hooks.test/x -d {"text": "Iteration 1 done"}
+    pre_iteration 2: golangci-lint run ./...
+    agent 2
+    on_error 2: git diff HEAD
+    agent 3
+    pre_iteration 3: golangci-lint run ./...
+    agent 4
+    post_iteration 3: go test ./... -short
+    post_iteration 3: curl -X POST https://hooks.test/x -d {"text": "Iteration 3 done"}
+    agent 5
+    session_end 3: git push origin HEAD
+    session_end 3: notify-complete.sh mend-the-pump-e01275de
+    "#);
+}
+
+#[test]
+fn what_is_piped_reaches_the_agent_in_order_and_nothing_else_does() {
+    let world = lifecycle();
+    let ran = run(&world);
+    assert_eq!(ran.code, 0, "{ran}");
+    let told = (1..=5).map(|turn| format!("turn {turn}\n  {}", fed(&world, turn).join("\n  ")));
+    assert_snapshot!(told.collect::<Vec<_>>().join("\n"), @"
+    turn 1
+      session_start[1]: said by go build ./...
+      pre_iteration[0]: said by golangci-lint run ./...
+    turn 2
+      on_task_complete[0]: said by validate-task.sh T1
+      post_iteration[0]: said by go test ./... -short
+      pre_iteration[0]: said by golangci-lint run ./...
+    turn 3
+      on_task_complete[0] (you may have seen this before): said by validate-task.sh T1
+      post_iteration[0] (you may have seen this before): said by go test ./... -short
+      pre_iteration[0] (you may have seen this before): said by golangci-lint run ./...
+      on_error[0]: said by git diff HEAD
+    turn 4
+      pre_iteration[0]: said by golangci-lint run ./...
+    turn 5
+      post_iteration[0]: said by go test ./... -short
+    ");
+}
+
+/// What an agent says about a task in its turn is a claim, and no hook runs for it; a hook completes.
+#[test]
+fn only_what_is_completed_counts_as_completed() {
+    let world = lifecycle();
+    assert_eq!(run(&world).code, 0);
+    assert_snapshot!(world.run(&["task", "list", "--all"]), @"
+    T1  completed  P2  Draw the pump
+    T2  ready      P2  Paint the pump
+    ");
+    assert_snapshot!(fs::read_to_string(world.path("claimed")).unwrap(), @"
+    T2  ready  P2  Paint the pump
+    recorded as a claim: the runner completes the task after its gates
+    ");
+}
+
+#[test]
+fn the_agent_sees_what_is_piped_at_the_start_of_its_second_iteration() {
+    let world = world(TRACER_BULLET, "echo turn $turn");
+    assert_eq!(world.run(&[RUN, &["--max-iterations", "2"]].concat()).code, 3);
+    let prompt = |turn: u32| fs::read_to_string(world.path(&format!("prompt.{turn}"))).unwrap();
+    let seen: Vec<bool> = (1..=3).map(|turn| prompt(turn).contains("Test output for agent")).collect();
+    assert_eq!(seen, [false, true, true]);
+    assert!((1..=3).all(|turn| !prompt(turn).contains("Side effect only")));
+}
+
+#[test]
+fn types_of_tasks_have_the_hooks_that_they_say() {
+    let world = World::empty();
+    world.write(".windlass/config.yaml", TASK_TYPES);
+    assert_eq!(world.json(&["config", "check"])["ok"], true);
+    let check = |words: &[&str], expected: &[(&str, &[&str])]| {
+        let listed = world.lines(&[&["hooks", "list"], words].concat());
+        for (point, hooks) in expected {
+            let rows = listed.iter().filter(|row| row["point"] == *point);
+            let rows = rows.flat_map(|row| row["hooks"].as_array().unwrap());
+            let found: Vec<&str> = rows.map(|row| row["what"].as_str().unwrap().split(" (").next().unwrap()).collect();
+            assert_eq!(found, *hooks, "{words:?} {point}");
+        }
+    };
+    let project: &[&str] = &["rebase_on_main", "create_pr"];
+    check(&[], &[("before_submit", project), ("before_merge", &[])]);
+    let product: &[&str] = &["rebase_on_main", "run_tests", "create_pr"];
+    check(&["--type", "product"], &[("before_submit", product), ("before_merge", &["gatekeeper: qa, architecture"])]);
+    check(&["--type", "infrastructure"], &[("before_submit", project), ("before_merge", &[])]);
+    check(&["--type", "hotfix"], &[("before_submit", &["run_tests", "create_pr"]), ("before_merge", &[])]);
+    world.write(".windlass/config.yaml", "version: 1\n");
+    let default = &world.lines(&["hooks", "list", "--point", "before_submit"])[0]["hooks"][0];
+    assert_eq!((&default["name"], &default["definedAt"]), (&json!("create_pr"), &json!("default")));
+}
