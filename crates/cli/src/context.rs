@@ -37,6 +37,7 @@ impl Context {
 
 /// Makes the store of a project, or finds the one that is there.
 pub fn create_store(project: &Project) -> Result<(), Failure> {
+    project.keep_out_of_git();
     Sqlite::create(&project.store_file(), Lifetime::Command).map(drop).map_err(remedy::store)
 }
 

@@ -14,30 +14,12 @@ use crate::config::{self, Config, Hook, Kind, Point, Scope};
 use crate::failure::{Code, Failure};
 use crate::output::Messages;
 
-/// The event that each moment comes with. Event types come with themselves.
-const MOMENTS: &[(&str, EventType)] = &[
-    ("session_start", EventType::SessionStarted),
-    ("pre_iteration", EventType::IterationStarted),
-    ("stop", EventType::TurnFinished),
-    ("post_iteration", EventType::IterationCompleted),
-    ("on_error", EventType::IterationFailed),
-    ("on_task_complete", EventType::TaskCompleted),
-    ("after_submit", EventType::TaskSubmitted),
-    ("session_end", EventType::SessionEnded),
-];
-
 const TIMEOUT: Duration = Duration::from_secs(30);
 const GATE_TIMEOUT: Duration = Duration::from_mins(10);
 const MAX_OUTPUT: usize = 16 * 1024;
 pub const PRIORITY: i64 = 100;
 /// How long to wait before the first retry.
 const BACKOFF: Duration = Duration::from_secs(1);
-
-/// The event that a point comes with, if this version has it.
-pub fn event_of(point: Point) -> Option<EventType> {
-    let moment = MOMENTS.iter().find(|(name, _)| *name == point.name()).map(|(_, event)| *event);
-    moment.or_else(|| point.name().parse().ok())
-}
 
 /// Whether a point's verdict decides what happens next.
 pub fn is_gate(point: Point) -> bool {
@@ -103,7 +85,7 @@ pub fn pure_rules(config: &Config) -> Result<Rules, Failure> {
 pub fn rules(config: &Config, owner: &OwnerName, trust: Trusted) -> Result<Rules, Failure> {
     let mut owed: BTreeMap<EventType, Vec<(i64, Planned)>> = BTreeMap::new();
     for hook in owing(config) {
-        for (point, event) in hook.points().filter_map(|point| Some((point, event_of(point)?))) {
+        for (point, event) in hook.points().filter_map(|point| Some((point, point.event()?))) {
             owed.entry(event).or_default().push((priority(hook), planned(hook, point)?));
         }
     }
@@ -127,9 +109,10 @@ pub fn rules(config: &Config, owner: &OwnerName, trust: Trusted) -> Result<Rules
 
 /// The hooks that some event makes owed.
 pub fn owing(config: &Config) -> impl Iterator<Item = &Hook> {
-    config.hooks.iter().filter(|hook| {
-        hook.enabled() && hook.points().any(|point| event_of(point).is_some()) && runnable(hook).is_some()
-    })
+    config
+        .hooks
+        .iter()
+        .filter(|hook| hook.enabled() && hook.points().any(|point| point.event().is_some()) && runnable(hook).is_some())
 }
 
 pub fn priority(hook: &Hook) -> i64 {
@@ -216,7 +199,7 @@ pub fn silence(hook: &Hook) -> Option<String> {
     if runnable(hook).is_none() {
         return Some("this version does not run this kind of hook yet".to_owned());
     }
-    let deaf: Vec<&str> = hook.points().filter(|point| event_of(*point).is_none()).map(Point::name).collect();
+    let deaf: Vec<&str> = hook.points().filter(|point| point.event().is_none()).map(Point::name).collect();
     match deaf.as_slice() {
         [] => None,
         points => Some(format!("this version does not come to {} yet", points.join(", "))),

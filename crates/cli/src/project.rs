@@ -11,7 +11,7 @@
 //! - A project's root is a real path, without symbolic links.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Code, Failure};
@@ -19,6 +19,17 @@ use crate::small_file;
 
 /// What makes a directory a project.
 pub const DIRECTORY: &str = ".windlass";
+
+/// What git is not to see of a project.
+pub const IGNORED: &str = "\
+# What Windlass keeps for itself. The configuration and the workflows belong into git.
+windlass.db*
+runs/
+worktrees/
+backups/
+owners/
+*.lock
+";
 
 /// Git's own pointer files hold one path.
 const POINTER: u64 = 16 * 1024;
@@ -58,6 +69,13 @@ impl Project {
     /// Output that is too long for memory.
     pub fn records(&self) -> PathBuf {
         self.directory().join("runs")
+    }
+
+    /// Sees to it that git leaves the store alone, where nobody has said anything about that yet.
+    pub fn keep_out_of_git(&self) {
+        let file = fs::OpenOptions::new().write(true).create_new(true).open(self.directory().join(".gitignore"));
+        // A store that is not ignored is still a store.
+        let _ = file.and_then(|mut file| file.write_all(IGNORED.as_bytes()));
     }
 
     /// A directory for the output of a session, or of something else; made if it is missing.

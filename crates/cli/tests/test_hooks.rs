@@ -125,9 +125,9 @@ fn what_ran_and_what_it_adds_up_to() {
     let world = world(BLOCKS_TWICE, THIRD_TIME);
     assert_eq!(world.run(RUN).code, 0);
     let shown = |words: &[&str]| timeless(&world.run(words).to_string());
-    assert_snapshot!(shown(&["hooks", "history"]), @"
-    <time>  stop[0]  stop  turn_finished 5, mend-the-pump-e01275de 1  blocks  <took>
-    <time>  stop[0]  stop  turn_finished 13, mend-the-pump-e01275de 1  blocks  <took>
+    assert_snapshot!(shown(&["hooks", "history"]), @r"
+    <time>  stop[0]  stop  turn_finished 5, mend-the-pump-e01275de 1  blocks  <took>  2 of 9 tests failed
+    <time>  stop[0]  stop  turn_finished 13, mend-the-pump-e01275de 1  blocks  <took>  2 of 9 tests failed
     <time>  stop[0]  stop  turn_finished 21, mend-the-pump-e01275de 1  ok  <took>
     <time>  tell  session_end  session_ended 27, mend-the-pump-e01275de 1  failed  <took>  exit 3
     ");
@@ -161,7 +161,7 @@ fn what_ran_and_what_it_adds_up_to() {
       "hook": "stop[0]",
       "iteration": 1,
       "measured": true,
-      "message": null,
+      "message": "2 of 9 tests failed",
       "nodeId": "system",
       "outcome": "block",
       "output": null,

@@ -90,12 +90,12 @@ hooks:
       pre_iteration[0] ok
       the agent gets 2 pieces of feedback
       agent: turn 1
-      post_iteration[0] failed: exit 3
+      post_iteration[0] failed: exit 3: oops
     iteration 2
       pre_iteration[0] ok
       the agent gets 2 pieces of feedback
       agent: turn 2
-      post_iteration[0] failed: exit 3
+      post_iteration[0] failed: exit 3: oops
       final delivery of one piece of feedback
       agent: turn 3
     ended after 2 iterations: 2 iterations are the limit
@@ -129,11 +129,11 @@ hooks:
       command:sh agent.sh, at most 25 iterations
     iteration 1
       the agent says that it is done
-      stop[0] blocks
+      stop[0] blocks: 2 of 9 tests failed
       sent back (time 1)
       the agent gets one piece of feedback
       the agent says that it is done
-      stop[0] blocks
+      stop[0] blocks: 2 of 9 tests failed
       sent back (time 2)
       the agent gets one piece of feedback
       the agent says that it is done
@@ -156,7 +156,7 @@ hooks:
     let world = world(config, "echo '<promise>COMPLETE</promise>'");
     let ran = world.run(RUN);
     assert_eq!(ran.code, 4, "{ran}");
-    assert!(ran.stdout.contains("a person is needed after one iteration: stop hooks still block after"), "{ran}");
+    assert!(ran.stdout.contains("a person is needed after one iteration: `stop[0]` still blocks after"), "{ran}");
     assert!(world.path("ended").exists());
     // The first, two send-backs, and the delivery of what the last block said.
     assert_eq!(world.read("turns"), "4\n");

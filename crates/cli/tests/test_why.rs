@@ -16,7 +16,7 @@ fn plain(world: &World, subject: &str) -> String {
 fn a_session_that_was_sent_back_twice() {
     let world = world(BLOCKS_TWICE, THIRD_TIME);
     assert_eq!(world.run(RUN).code, 0);
-    assert_snapshot!(plain(&world, "mend-the-pump-e01275de"), @"
+    assert_snapshot!(plain(&world, "mend-the-pump-e01275de"), @r"
     session mend-the-pump-e01275de  complete after one iteration
       goal          Mend the pump
       agent         command:sh agent.sh
@@ -28,7 +28,7 @@ fn a_session_that_was_sent_back_twice() {
       turn 1, to work
         agent: turn 1
         the agent says that it is done
-      stop[0] blocks (<took>)
+      stop[0] blocks: 2 of 9 tests failed (<took>)
         | 2 of 9 tests failed
         | test_login failed
         feedback 9, delivered in turn 2
@@ -36,7 +36,7 @@ fn a_session_that_was_sent_back_twice() {
       turn 2, sent back, with feedback 9
         agent: turn 2
         the agent says that it is done
-      stop[0] blocks (<took>)
+      stop[0] blocks: 2 of 9 tests failed (<took>)
         | 2 of 9 tests failed
         | test_login failed
         feedback 17, delivered in turn 3

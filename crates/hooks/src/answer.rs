@@ -113,7 +113,7 @@ fn read(hook: &Hook, role: Role, finished: &Finished) -> Read {
     if read.said.is_none() && read.parts.output.is_empty() {
         read.parts.output.clone_from(&read.parts.stdout);
     }
-    if read.outcome == HookOutcome::Block && read.parts.reason.is_empty() {
+    if read.outcome == HookOutcome::Block && !read.spoken && read.parts.reason.is_empty() {
         read.parts.reason = join(&[&read.parts.stderr, &read.parts.output], "\n\n");
     }
     if finished.leaky {

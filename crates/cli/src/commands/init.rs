@@ -19,21 +19,11 @@ use crate::context::{self, Context};
 use crate::environment;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
-use crate::project::{self, DIRECTORY, Project};
+use crate::project::{self, DIRECTORY, IGNORED, Project};
 use crate::text;
 use crate::trust::{self, Standing};
 
 const TEMPLATE: &str = include_str!("init/template.yaml");
-
-const IGNORED: &str = "\
-# What Windlass keeps for itself. The configuration and the workflows belong into git.
-windlass.db*
-runs/
-worktrees/
-backups/
-owners/
-*.lock
-";
 
 /// Make a project here: look at it, write a commented configuration, and trust it.
 #[derive(Debug, clap::Args)]

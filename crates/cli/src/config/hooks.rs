@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::iter;
 use std::ops::Range;
 
-use windlass_engine::{Condition, Matcher, Names, Rule, Template};
+use windlass_engine::{Condition, Matcher, Names, Registry, Rule, Template};
 use windlass_hooks::Script;
 
 use super::builtin::Builtin;
@@ -158,6 +158,7 @@ impl Collected<'_> {
         let kind = placed(kind(&mut entry, expressions), &written.at)?;
         if let Kind::Builtin(builtin) = kind {
             placed(self.check_registered(scope, builtin), &written.at)?;
+            placed(check_point(builtin, place.0), &written.at)?;
         }
         let (point, index) = place;
         let events = further_points(point, &entry.events)?;
@@ -205,6 +206,18 @@ impl Collected<'_> {
     fn line(&self, offset: usize) -> usize {
         self.newlines.partition_point(|newline| *newline < offset) + 1
     }
+}
+
+/// A hook of the registry stays at its own events: written elsewhere it would seem to run there.
+fn check_point(builtin: Builtin, point: Point) -> Result<(), Problem> {
+    let registry = Registry::with_builtins();
+    let Some(hook) = registry.get(builtin.name()) else { return Ok(()) };
+    if point.event().is_some_and(|event| hook.events.contains(&event)) {
+        return Ok(());
+    }
+    let events: Vec<&str> = hook.events.iter().map(|event| event.name()).collect();
+    Err(Problem::new(format!("`{builtin}` does not run at `{point}`"))
+        .suggest(format!("it runs at {}: write it there", events.join(", "))))
 }
 
 fn point(written: &Located<String>) -> Result<Point, Problem> {

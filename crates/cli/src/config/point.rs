@@ -26,6 +26,18 @@ const MOMENTS: &[&str] = &[
     "pre_compact",
 ];
 
+/// The event that each moment comes with. Event types come with themselves.
+const COMES_WITH: &[(&str, EventType)] = &[
+    ("session_start", EventType::SessionStarted),
+    ("pre_iteration", EventType::IterationStarted),
+    ("stop", EventType::TurnFinished),
+    ("post_iteration", EventType::IterationCompleted),
+    ("on_error", EventType::IterationFailed),
+    ("on_task_complete", EventType::TaskCompleted),
+    ("after_submit", EventType::TaskSubmitted),
+    ("session_end", EventType::SessionEnded),
+];
+
 /// Event types that this version's log does not hold yet; a configuration may name them already.
 const EVENTS: &[&str] = &[
     "validation_finished",
@@ -66,6 +78,12 @@ impl Point {
 
     pub fn name(self) -> &'static str {
         self.0
+    }
+
+    /// The event that it comes with, if this version has one.
+    pub fn event(self) -> Option<EventType> {
+        let moment = COMES_WITH.iter().find(|(name, _)| *name == self.0).map(|(_, event)| *event);
+        moment.or_else(|| self.0.parse().ok())
     }
 
     fn names() -> impl Iterator<Item = &'static str> {

@@ -71,8 +71,6 @@ fn conditions_hold_or_do_not() {
     check_condition("not error", true);
     check_condition("output", true);
     check_condition("retries", false);
-    check_condition("task.parent is none", true);
-    check_condition("task.parent == none", true);
     check_condition("task.deliverables", false);
     check_condition("task.priority == 0", true);
     check_condition("task['labels'][1] == 'ui'", true);

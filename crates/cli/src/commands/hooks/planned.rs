@@ -150,7 +150,7 @@ pub fn planned<'c>(config: &'c Config, who: &Who) -> Result<Vec<Planned<'c>>, Fa
 
 /// What would run at a point.
 pub fn at<'c>(config: &'c Config, registry: &Registry, who: &Who, point: Point) -> Planned<'c> {
-    let event = plan::event_of(point);
+    let event = point.event();
     let meant = |hook: &&Hook| hook.points().any(|other| other == point) && is_for(config, hook, who, point);
     let mut rows: Vec<Row<'c>> = config.hooks.iter().filter(meant).map(Row::Written).collect();
     let configured = |name: &str| {

@@ -97,7 +97,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
 fn values(payload: Option<&Path>, point: Point) -> Result<Value, Failure> {
     let mut values = windlass_engine::Situation::nothing();
     values["point"] = json!(point.name());
-    values["event"]["type"] = json!(plan::event_of(point).map_or("", |event| event.name()));
+    values["event"]["type"] = json!(point.event().map_or("", |event| event.name()));
     let Some(path) = payload else { return Ok(values) };
     let wrong = |cause: String| {
         Failure::new(Code::Usage, format!("cannot use the payload `{}`", path.display())).caused_by(cause)

@@ -71,6 +71,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     }
     let named = args.agent.as_deref().map(parse_agent).transpose()?;
     let project = found_or_made(context, named.is_some())?;
+    project.keep_out_of_git();
     let store = Sqlite::create(&project.store_file(), Lifetime::Service).map_err(remedy::store)?;
     let mut opened = Opened { project, store, trust: context.trust };
     let choice = choice::choose(&opened.store, &args, &opened.project.owners())?;

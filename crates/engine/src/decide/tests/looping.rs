@@ -162,12 +162,12 @@ fn stop_hooks_that_never_pass_escalate() {
         "system hook_started check 1 by w1
          system hook_finished check Block
          system feedback_queued still-red from check
-         system gate_decided Block: Escalated, stop hooks still block after sending the agent back once
+         system gate_decided Block: Escalated, `check` still blocks after sending the agent back once
          system iteration_completed
          system turn_started a.1 to listen still-red
          system feedback_delivered still-red
          system delivery_finished
-         system session_ended Escalated, stop hooks still block after sending the agent back once",
+         system session_ended Escalated, `check` still blocks after sending the agent back once",
     );
 }
 
@@ -226,7 +226,7 @@ fn every_stop_hook_is_heard_and_the_strictest_decides() {
     assert_eq!(run("block", "success"), "Block: send back 1");
     assert_eq!(run("success", "block"), "Block: send back 1");
     assert_eq!(run("failure", "block"), "Block: send back 1");
-    assert_eq!(run("block", "timed_out"), "Escalate: Escalated, a stop hook asks for a person");
+    assert_eq!(run("block", "timed_out"), "Escalate: Escalated, `lint` asks for a person");
 }
 
 #[test]

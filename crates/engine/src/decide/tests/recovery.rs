@@ -217,18 +217,24 @@ fn decided(rules: Rules, session: &str, blocked_by: &[&str]) -> Vec<String> {
 #[test]
 fn a_hook_sends_the_agent_back_as_often_as_it_may() {
     let escalated =
-        |times: &str| format!("Block: Escalated, stop hooks still block after sending the agent back {times}");
+        |times: &str| format!("Block: Escalated, `check` still blocks after sending the agent back {times}");
     let back = |times| format!("Block: send back {times}");
     assert_eq!(decided(at_most(2), "session a", &["check"; 3]), [back(1), back(2), escalated("2 times")]);
     assert_eq!(
         decided(at_most(0), "session a", &["check"]),
-        ["Block: Escalated, stop hooks block, and may not send the agent back"]
+        ["Block: Escalated, `check` blocks, and may not send the agent back"]
     );
     assert_eq!(decided(at_most(9), "session a retries=1", &["check"; 2]), [back(1), escalated("once")]);
     // Each is counted for itself.
     assert_eq!(
         decided(at_most(1), "session a", &["lint", "lint", "check", "lint", "check,lint"]),
-        [back(1), back(2), back(3), back(4), escalated("4 times")],
+        [
+            back(1),
+            back(2),
+            back(3),
+            back(4),
+            "Block: Escalated, `check` and `lint` still block after sending the agent back 4 times".to_owned(),
+        ],
     );
     assert_eq!(
         decided(at_most(1), "session a limit=complete", &["check", "check"]),
@@ -258,12 +264,12 @@ fn continue_and_escalate() {
             format!("session a\nturn-done a.1 says=complete\nhook check out={check}\n--\nhook lint out={lint}");
         Script::new(hooks(&["check", "lint"])).run(&script)[2].replace("system gate_decided ", "")
     };
-    let person = "Escalate: Escalated, a stop hook asks for a person";
+    let person = |hook: &str| format!("Escalate: Escalated, `{hook}` asks for a person");
     assert_eq!(judged("continue", "success"), "Continue: Continue");
     assert_eq!(judged("failure", "continue"), "Continue: Continue");
     assert_eq!(judged("continue", "block"), "Block: send back 1");
-    assert_eq!(judged("escalate", "block"), person);
-    assert_eq!(judged("success", "escalate"), person);
+    assert_eq!(judged("escalate", "block"), person("check"));
+    assert_eq!(judged("success", "escalate"), person("lint"));
     // Where failures are let go the work is still not done if a hook says so.
     let lax = "session a strict=false\nturn-done a.1 says=complete\n--\nhook check out=continue";
     assert_eq!(Script::new(hooks(&["check"])).run(lax)[2], "system gate_decided Continue: Continue");
@@ -296,15 +302,10 @@ fn a_hook_that_judges_no_turn_may_ask_for_a_person() {
         off_the_gates("greet", OnFailure::Ignore),
         "session a
          --
-         hook greet out=escalate tells=hello
-         turn-done a.0",
+         hook greet out=escalate tells=hello",
         "system hook_started greet 1 by w1
          system hook_finished greet Escalate
-         system feedback_queued hello from greet
          system session_stopping Escalated, `greet` asks for a person
-         system turn_started a.0 to listen hello
-         system feedback_delivered hello
-         system delivery_finished
          system session_ended Escalated, `greet` asks for a person",
     );
     for out in ["failure", "timed_out", "escalate", "cancelled"] {

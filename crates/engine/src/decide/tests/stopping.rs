@@ -70,7 +70,7 @@ fn an_iteration_that_was_interrupted_is_taken_up_with_its_retry_count() {
          system hook_started check 1 by w1
          system hook_finished check Block
          system feedback_queued red-again from check
-         system gate_decided Block: Escalated, stop hooks still block after sending the agent back 2 times
+         system gate_decided Block: Escalated, `check` still blocks after sending the agent back 2 times
          system iteration_completed
          system turn_started a.2 to listen red-again",
     );
