@@ -135,20 +135,24 @@ pub fn settings(
     records: PathBuf,
     launcher: Option<Launcher>,
 ) -> Settings {
-    let secrets = config.settings.secrets.iter().filter_map(|name| {
-        let value = environment::secret(name)?;
-        Some((name.value.clone(), value.into_encoded_bytes()))
-    });
     Settings {
         hooks: plan::hooks(config),
         rules,
         directory: project.root.clone(),
         records,
         environment: environment::inherited(),
-        mask: Mask::new(secrets),
+        mask: mask(config),
         protected: config.protected(),
         launcher,
     }
+}
+
+/// What nobody may see.
+pub fn mask(config: &Config) -> Mask {
+    Mask::new(config.settings.secrets.iter().filter_map(|name| {
+        let value = environment::secret(name)?;
+        Some((name.value.clone(), value.into_encoded_bytes()))
+    }))
 }
 
 /// Makes this process known as one that runs programs.

@@ -11,7 +11,6 @@ use windlass_engine::{
     Session, Situation, Task, View,
 };
 use windlass_hooks::{Call, Hook, Kind, Papers, Role, Script, answer};
-use windlass_process::Finished;
 
 use crate::dispatch::Resolve;
 use crate::protected::difference;
@@ -93,7 +92,7 @@ impl Dispatch<'_> {
         let mut failures = 0;
         loop {
             let Attempt { report, again } = self.attempt(&running)?;
-            let report = self.masked(report);
+            let report = self.settings.mask.report(report);
             failures += 1;
             let Some(wait) = self.wait_before(&running, failures, again)? else { return Ok(report) };
             if !self.control.wait(wait) {
@@ -135,7 +134,7 @@ impl Dispatch<'_> {
         let ran = self.start(&spec, running.resolve)?;
         let record = ran.as_ref().ok().and_then(|ran| self.record(ran));
         if let Ok(ran) = &ran {
-            self.mask_spilled(ran);
+            self.settings.mask.spilled(ran);
         }
         Ok(HookReport { record, ..answer(running.hook, running.role(), &ran, &running.values) })
     }
@@ -182,21 +181,5 @@ impl Dispatch<'_> {
         let changed = difference(&before, &self.settings.protected.look(&self.settings.directory));
         Ok(changed
             .map(|files| format!("protected files have changed under this session, and a person has to look: {files}")))
-    }
-
-    fn masked(&self, mut report: HookReport) -> HookReport {
-        let mask = |text: String| self.settings.mask.text(&text).into_owned();
-        report.message = report.message.map(mask);
-        report.feedback = report.feedback.map(mask);
-        report
-    }
-
-    /// What is kept of a run in files is masked too. A file that cannot be rewritten is not kept.
-    pub(crate) fn mask_spilled(&self, ran: &Finished) {
-        for spilled in [&ran.stdout.spilled, &ran.stderr.spilled].into_iter().flatten() {
-            if self.settings.mask.file(&spilled.path).is_err() {
-                let _ = std::fs::remove_file(&spilled.path);
-            }
-        }
     }
 }

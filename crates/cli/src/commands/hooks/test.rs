@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 use windlass_engine::{HookOutcome, HookReport, RuleAction, judge};
-use windlass_hooks::{self as hooks, Call, Kind, Papers, Role, answer, http};
+use windlass_hooks::{self as hooks, Call, Kind, Mask, Papers, Role, answer, http};
 use windlass_process::{Control, Finished, run as start};
 
 use super::planned::{Row, Who, at};
@@ -83,7 +83,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
             .into());
     }
     let records = project.make_records(RECORDS)?;
-    let trier = Trier { project: &project, point: args.point, values, records };
+    let trier = Trier { project: &project, point: args.point, values, records, mask: dispatch::mask(&config) };
     for hook in written {
         let trial = trier.try_out(hook, args.run)?;
         show(&trial, &trier, out)?;
@@ -132,6 +132,7 @@ struct Trier<'a> {
     point: Point,
     values: Value,
     records: PathBuf,
+    mask: Mask,
 }
 
 impl Trier<'_> {
@@ -158,7 +159,7 @@ impl Trier<'_> {
         let mut trial = Trial { hook, holds, command, environment: told, report: None };
         let judges = matches!(runnable.kind, Kind::Rules(_));
         if trial.holds != Ok(false) && (really || judges) {
-            trial.report = Some(self.report(&runnable, &call, &papers)?);
+            trial.report = Some(self.mask.report(self.report(&runnable, &call, &papers)?));
         }
         Ok(trial)
     }
@@ -179,6 +180,9 @@ impl Trier<'_> {
                 papers.write(&spec.stdin).map_err(system)?;
                 let roster = dispatch::enlist(self.project)?;
                 let ran = start(&spec, &roster, &Control::new(), &mut |_, _| {});
+                if let Ok(ran) = &ran {
+                    self.mask.spilled(ran);
+                }
                 Ok(answer(hook, self.role(), &ran, call.values))
             }
             Kind::Http(address) => Ok(self.sent(hook, address, call)),
