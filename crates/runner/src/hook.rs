@@ -130,7 +130,11 @@ impl Dispatch<'_> {
         let call = self.call(running);
         let papers = Papers::at(&place, &call);
         let spec = call.spec(script, running.hook.timeout, &papers);
-        papers.write(&spec.stdin).map_err(|source| RunError::Papers { place, source })?;
+        if let Err(error) = papers.write(&spec.stdin) {
+            // A full disk, or a hook that took our directory away: no reason to leave the other hooks undone.
+            let message = format!("cannot write its payload beside {}: {error}", place.display());
+            return Ok(HookReport { message: Some(message), ..HookOutcome::Failure.into() });
+        }
         let ran = self.start(&spec, running.resolve)?;
         let record = ran.as_ref().ok().and_then(|ran| self.record(ran));
         if let Ok(ran) = &ran {
