@@ -43,12 +43,13 @@ pub fn execute(opened: &mut Opened, command: &Command, authority: Authority) -> 
     }
     let trusted = opened.trust || inside.config.is_some() || trust::state(&opened.project, &config)? == Trust::Trusted;
     let trusted = if trusted { Trusted::Yes } else { Trusted::No };
-    let (control, _received) = listen()?;
-    with(opened, &config, trusted, &control, |dispatch| {
+    let (control, received) = listen()?;
+    let done = with(opened, &config, trusted, &control, |dispatch| {
         let records = dispatch.give_for(&origin, command).map_err(remedy::run)?;
         dispatch.settle().map_err(remedy::run)?;
         Ok(records)
-    })
+    });
+    done.map_err(|failure| failure.by(received.first()))
 }
 
 /// Takes over the hooks that the dead have left, each under the configuration that it was owed under. Answers how many
