@@ -213,6 +213,10 @@ struct Inside {
 
 impl Inside {
     fn look(opened: &Opened) -> Result<Self, Failure> {
+        // Names of runs and hooks mean something else, or nothing, in another project.
+        if environment::project_of_run().is_some_and(|project| project != opened.project.root) {
+            return Ok(Self { run: None, via: None, config: None });
+        }
         let run = environment::run().map(|run| run.parse::<RunId>()).transpose().map_err(|error| {
             Failure::from_error(Code::Usage, &error).hint("WINDLASS_RUN is set by Windlass for the programs it starts")
         })?;
