@@ -43,12 +43,13 @@ pub fn execute(opened: &mut Opened, command: &Command, authority: Authority) -> 
     }
     let trusted = opened.trust || inside.config.is_some() || trust::state(&opened.project, &config)? == Trust::Trusted;
     let trusted = if trusted { Trusted::Yes } else { Trusted::No };
-    let (control, _received) = listen()?;
-    with(opened, &config, trusted, &control, |dispatch| {
+    let (control, received) = listen()?;
+    let done = with(opened, &config, trusted, &control, |dispatch| {
         let records = dispatch.give_for(&origin, command).map_err(remedy::run)?;
         dispatch.settle().map_err(remedy::run)?;
         Ok(records)
-    })
+    });
+    done.map_err(|failure| failure.by(received.first()))
 }
 
 /// Takes over the hooks that the dead have left, each under the configuration that it was owed under. Answers how many
@@ -215,6 +216,10 @@ struct Inside {
 
 impl Inside {
     fn look(opened: &Opened) -> Result<Self, Failure> {
+        // Names of runs and hooks mean something else, or nothing, in another project.
+        if environment::project_of_run().is_some_and(|project| project != opened.project.root) {
+            return Ok(Self { run: None, via: None, config: None });
+        }
         let run = environment::run().map(|run| run.parse::<RunId>()).transpose().map_err(|error| {
             Failure::from_error(Code::Usage, &error).hint("WINDLASS_RUN is set by Windlass for the programs it starts")
         })?;

@@ -62,6 +62,11 @@ pub fn debt() -> Option<String> {
     text("WINDLASS_DEBT")
 }
 
+/// `WINDLASS_PROJECT_DIR`: the project that both belong to.
+pub fn project_of_run() -> Option<PathBuf> {
+    variable("WINDLASS_PROJECT_DIR").map(PathBuf::from)
+}
+
 /// The value of a variable that somebody has named as a secret.
 pub fn secret(name: &str) -> Option<OsString> {
     variable(name)

@@ -24,8 +24,8 @@ pub enum Code {
     Store,
     /// Anything that the machine refused: files, permissions.
     System,
-    /// Somebody asked for the end.
-    Interrupted,
+    /// Somebody asked for the end, with this signal.
+    Interrupted(u8),
 }
 
 impl Code {
@@ -39,7 +39,7 @@ impl Code {
             Self::Refused => "refused",
             Self::Store => "store",
             Self::System => "system",
-            Self::Interrupted => "interrupted",
+            Self::Interrupted(_) => "interrupted",
         }
     }
 
@@ -47,7 +47,7 @@ impl Code {
         match self {
             Self::Usage | Self::Config | Self::Trust | Self::NoProject => 64,
             Self::NotFound | Self::Refused | Self::Store | Self::System => 1,
-            Self::Interrupted => 130,
+            Self::Interrupted(signal) => 128 + signal,
         }
     }
 }
@@ -90,6 +90,14 @@ impl Failure {
 
     pub fn hint(mut self, hint: impl Display) -> Self {
         self.hint = Some(hint.to_string());
+        self
+    }
+
+    /// Says by which signal, where it was one.
+    pub fn by(mut self, signal: Option<i32>) -> Self {
+        if let (Code::Interrupted(_), Some(Ok(signal))) = (self.code, signal.map(u8::try_from)) {
+            self.code = Code::Interrupted(signal);
+        }
         self
     }
 

@@ -6,6 +6,9 @@ use windlass_store::{ExecuteError, StoreError};
 
 use crate::failure::{Code, Failure};
 
+/// The signal that a person sends with a key.
+const SIGINT: u8 = 2;
+
 /// What a person can do who is asked for trust.
 pub const HOW_TO_TRUST: &str =
     "`windlass trust` shows what would run and asks; --trust allows it for this command alone";
@@ -22,7 +25,7 @@ pub fn run(error: RunError) -> Failure {
         RunError::Execute(error) => execute(error),
         RunError::Store(error) => store(error),
         RunError::View(error) => view(error),
-        RunError::Killed => Failure::new(Code::Interrupted, "ended while hooks were running")
+        RunError::Killed => Failure::new(Code::Interrupted(SIGINT), "ended while hooks were running")
             .caused_by("what the command itself did is recorded; hooks that had not begun are still owed")
             .hint("`windlass doctor --settle` runs them"),
         other => Failure::from_error(Code::System, &other),

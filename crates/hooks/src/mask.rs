@@ -87,24 +87,6 @@ impl Mask {
         run
     }
 
-    /// What a hook has to say.
-    pub fn report(&self, mut report: HookReport) -> HookReport {
-        let mask = |text: String| self.text(&text).into_owned();
-        report.message = report.message.map(mask);
-        report.feedback = report.feedback.map(mask);
-        report.actions.iter_mut().for_each(|action| self.value(&mut action.payload));
-        report
-    }
-
-    fn value(&self, value: &mut Value) {
-        match value {
-            Value::String(text) => *text = self.text(text).into_owned(),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
-            Value::Object(fields) => fields.values_mut().for_each(|field| self.value(field)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
-    }
-
     pub fn bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         if !self.finder.as_ref().is_some_and(|finder| finder.is_match(bytes)) {
             return Cow::Borrowed(bytes);
@@ -114,9 +96,42 @@ impl Mask {
         Cow::Owned(masked)
     }
 
+    /// What a hook has come to, in all of its words. What it asks for is among them.
+    pub fn report(&self, mut report: HookReport) -> HookReport {
+        let masked = |text: String| self.text(&text).into_owned();
+        report.message = report.message.map(masked);
+        report.feedback = report.feedback.map(masked);
+        for action in &mut report.actions {
+            action.kind = masked(mem::take(&mut action.kind));
+            action.payload = self.value(action.payload.take());
+        }
+        report
+    }
+
+    fn value(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.text(&text).into_owned()),
+            Value::Array(items) => items.into_iter().map(|item| self.value(item)).collect(),
+            Value::Object(fields) => {
+                let field = |(name, value): (String, Value)| (self.text(&name).into_owned(), self.value(value));
+                Value::Object(fields.into_iter().map(field).collect())
+            }
+            other => other,
+        }
+    }
+
     /// For output that comes in pieces.
     pub fn stream(&self) -> Stream<'_> {
         Stream { mask: self, held: Vec::new(), covered: 0 }
+    }
+
+    /// What is kept of a run in files. One that cannot be rewritten is not kept.
+    pub fn spilled(&self, ran: &Finished) {
+        for spilled in [&ran.stdout.spilled, &ran.stderr.spilled].into_iter().flatten() {
+            if self.file(&spilled.path).is_err() {
+                let _ = fs::remove_file(&spilled.path);
+            }
+        }
     }
 
     /// Masks a file. One without a secret is not touched; another is replaced as a whole, or not at all.

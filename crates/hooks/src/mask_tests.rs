@@ -29,6 +29,23 @@ fn values_become_their_names() {
 }
 
 #[test]
+fn what_a_hook_asks_for_is_masked_too() {
+    use windlass_engine::{ActionRequest, HookOutcome};
+    let action = |word: &str| ActionRequest {
+        kind: format!("do {word}"),
+        payload: json!({"goal": word, "labels": [word, 7], word: {"a": word}}),
+    };
+    let report = |word: &str| HookReport {
+        message: Some(word.to_owned()),
+        feedback: Some(word.to_owned()),
+        actions: vec![action(word)],
+        ..HookOutcome::Success.into()
+    };
+    assert_eq!(Mask::new([("TOKEN", "hunter2")]).report(report("hunter2")), report("[secret TOKEN]"));
+    assert_eq!(Mask::new([("TOKEN", "hunter2")]).report(report("bystander")), report("bystander"));
+}
+
+#[test]
 fn the_longest_wins_and_overlaps_are_covered() {
     check(&[("SHORT", "abcd"), ("LONG", "abcdef")], "xabcdefx abcdx", "x[secret LONG]x [secret SHORT]x");
     check(&[("LEFT", "abcd"), ("RIGHT", "cdef")], "xabcdefx", "x[secret LEFT]x");

@@ -71,7 +71,14 @@ impl Papers {
     }
 
     pub fn write(&self, payload: &[u8]) -> io::Result<()> {
-        write(&self.payload, payload)?;
+        match write(&self.payload, payload) {
+            // An earlier hook has taken the directory away.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.place.parent().map_or(Ok(()), fs::create_dir_all)?;
+                write(&self.payload, payload)?;
+            }
+            written => written?,
+        }
         for carried in [&self.task_content, &self.error] {
             if let Some(file) = carried.file() {
                 write(file, carried.text.as_bytes())?;

@@ -20,7 +20,7 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -137,16 +137,23 @@ pub enum BadAnswer {
     TooMuch { field: String, found: usize, unit: &'static str, most: usize },
     #[error("it has {found} bytes; at most {ANSWER} are taken")]
     TooLong { found: usize },
+    #[error("{0}")]
+    Unreadable(String),
+    #[error("it is longer than what is kept of it; at most {ANSWER} bytes are taken")]
+    Cut,
     #[error("it lies {found} lists and objects deep; at most {} are taken", Limits::NESTING)]
     TooDeep { found: usize },
 }
 
 /// Reads standard output. `None` where it is no JSON object.
 pub fn parse(stdout: &str) -> Result<Option<Said>, BadAnswer> {
-    let text = stdout.trim();
-    // Checked without recursion first: what is too deep has to be told from what is no JSON.
-    if !text.starts_with('{') || serde_json::from_str::<&RawValue>(text).is_err() {
+    let text = bare(stdout);
+    if !text.starts_with('{') {
         return Ok(None);
+    }
+    // Checked without recursion first: what is too deep has to be told from what is no JSON.
+    if serde_json::from_str::<&RawValue>(text).is_err() {
+        return if stdout.len() > ANSWER && is_unfinished(text) { Err(BadAnswer::Cut) } else { Ok(None) };
     }
     if text.len() > ANSWER {
         return Err(BadAnswer::TooLong { found: text.len() });
@@ -155,7 +162,7 @@ pub fn parse(stdout: &str) -> Result<Option<Said>, BadAnswer> {
     if found > Limits::NESTING {
         return Err(BadAnswer::TooDeep { found });
     }
-    let Ok(Entries(entries)) = serde_json::from_str(text) else { return Ok(None) };
+    let Entries(entries) = serde_json::from_str(text).map_err(|error| BadAnswer::Unreadable(error.to_string()))?;
     let said = read(Fields::of(entries)?)?;
     agree(&said)?;
     Ok(Some(said))
@@ -163,11 +170,24 @@ pub fn parse(stdout: &str) -> Result<Option<Said>, BadAnswer> {
 
 /// Why text that begins and ends like a JSON object is none.
 pub fn near_miss(stdout: &str) -> Option<String> {
-    let text = stdout.trim();
+    let text = bare(stdout);
     if !(text.starts_with('{') && text.ends_with('}')) {
         return None;
     }
     serde_json::from_str::<Entries>(text).err().map(|error| error.to_string())
+}
+
+/// Without blanks, and without the mark that some programs put before UTF-8.
+fn bare(stdout: &str) -> &str {
+    stdout.trim().trim_start_matches('\u{feff}').trim_start()
+}
+
+/// Whether a text begins with an object that goes on for longer than whatever keeps output is sure to keep whole. A line
+/// of JSON among many ends before that, and is no answer.
+fn is_unfinished(text: &str) -> bool {
+    let begin = &text.as_bytes()[..text.len().min(ANSWER / 4)];
+    let first = serde_json::Deserializer::from_slice(begin).into_iter::<IgnoredAny>().next();
+    first.is_some_and(|first| first.is_err_and(|error| error.is_eof()))
 }
 
 fn read(mut fields: Fields) -> Result<Said, BadAnswer> {

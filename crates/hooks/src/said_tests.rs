@@ -13,9 +13,35 @@ fn what_is_no_object_is_text() {
     for text in ["", " \n", "ok", "[1]", "\"{}\"", "3", "null", "true", "{", "{]", "{} {}", "{}x", "x{}", "{'a': 1}"] {
         assert_eq!(parse(text), Ok(None), "{text}");
     }
-    let lone = r#"{"reason": "\ud800"}"#;
-    assert_eq!(parse(lone), Ok(None));
-    assert!(near_miss(lone).is_some());
+}
+
+#[test]
+fn an_object_that_was_not_kept_whole_is_no_text() {
+    let cut = |object: &str| format!("{}\n[9 bytes left out]\n{}", &object[..ANSWER / 2], &object[ANSWER / 2 + 9..]);
+    let long = format!("{{\"decision\": \"block\", \"reason\": \"{}\"}}", "x".repeat(ANSWER));
+    assert_eq!(parse(&cut(&long)), Err(BadAnswer::Cut));
+    assert_eq!(parse(&cut(&format!("  \n{long}\n"))), Err(BadAnswer::Cut));
+    let deep = "{\"a\":[".repeat(ANSWER / 4) + &"]}".repeat(ANSWER / 4);
+    assert_eq!(parse(&cut(&deep)), Err(BadAnswer::Cut));
+    // Lines of JSON, and text that only looks like it.
+    assert_eq!(parse(&cut(&"{\"decision\": \"block\"}\n".repeat(ANSWER / 10))), Ok(None));
+    assert_eq!(parse(&cut(&"{ make: x }\n".repeat(ANSWER / 10))), Ok(None));
+}
+
+/// Its form is right, and still nobody can say what it says.
+#[test]
+fn an_object_that_cannot_be_read_is_no_text() {
+    for (text, why) in [
+        (r#"{"reason": "\ud800"}"#, "unexpected end of hex escape at line 1 column 19"),
+        (r#"{"reason": 1e999}"#, "number out of range at line 1 column 16"),
+    ] {
+        assert_eq!(parse(text), Err(BadAnswer::Unreadable(why.to_owned())), "{text}");
+    }
+}
+
+#[test]
+fn a_mark_before_the_text_is_not_part_of_it() {
+    assert_eq!(said("\u{feff}\n{\"decision\": \"block\"}").decision, Some(Decision::Block));
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Why a loop could not go on. What agents and hooks do wrong is not among it: that is in the log.
 
 use std::io;
-use std::path::PathBuf;
 
 use windlass_engine::{DebtId, ParseIdError, Seq, SessionName, ViewError};
 use windlass_store::{ExecuteError, StoreError};
@@ -22,8 +21,6 @@ pub enum RunError {
     Supervisor(#[source] io::Error),
     #[error("{0} is a turn, not a hook")]
     NoHook(DebtId),
-    #[error("cannot write a hook's payload beside {}", place.display())]
-    Papers { place: PathBuf, source: io::Error },
     #[error("event {0} is not in the log")]
     MissingEvent(Seq),
     #[error("session `{0}` is in a state that nothing leads out of")]

@@ -163,11 +163,15 @@ impl Dispatch<'_> {
         let call = self.call(running);
         let papers = Papers::at(&place, &call);
         let spec = call.spec(script, running.hook.timeout, &papers);
-        papers.write(&spec.stdin).map_err(|source| RunError::Papers { place, source })?;
+        if let Err(error) = papers.write(&spec.stdin) {
+            // A full disk, or a hook that took our directory away: no reason to leave the other hooks undone.
+            let message = format!("cannot write its payload beside {}: {error}", place.display());
+            return Ok(HookReport { message: Some(message), ..HookOutcome::Failure.into() });
+        }
         let ran = self.start(&spec, running.resolve)?;
         let record = ran.as_ref().ok().and_then(|ran| self.record(ran));
         if let Ok(ran) = &ran {
-            self.mask_spilled(ran);
+            self.settings.mask.spilled(ran);
         }
         // Before anything is cut out of it: half a secret is one too.
         let ran = ran.map(|ran| self.settings.mask.run(ran));
@@ -217,14 +221,5 @@ impl Dispatch<'_> {
         let changed = difference(&before, &self.settings.protected.look(&self.settings.directory));
         Ok(changed
             .map(|files| format!("protected files have changed under this session, and a person has to look: {files}")))
-    }
-
-    /// What is kept of a run in files is masked too. A file that cannot be rewritten is not kept.
-    pub(crate) fn mask_spilled(&self, ran: &Finished) {
-        for spilled in [&ran.stdout.spilled, &ran.stderr.spilled].into_iter().flatten() {
-            if self.settings.mask.file(&spilled.path).is_err() {
-                let _ = std::fs::remove_file(&spilled.path);
-            }
-        }
     }
 }

@@ -101,7 +101,7 @@ impl Runner<'_> {
         let ran = self.dispatch.start(&spec, resolve)?;
         let (leaky, record) = match &ran {
             Ok(finished) => {
-                self.dispatch.mask_spilled(finished);
+                self.dispatch.settings.mask.spilled(finished);
                 (finished.leaky, self.dispatch.record(finished))
             }
             Err(_) => (false, None),

@@ -86,12 +86,14 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
 /// Does what the dead have left undone.
 fn settle(context: &Context, out: &mut Output) -> Result<u8, Stop> {
     let mut opened = context.open()?;
-    let (control, _received) = dispatch::listen()?;
-    let (settled, untrusted) = dispatch::settle_dead(&mut opened, &control)?;
+    let (control, received) = dispatch::listen()?;
+    let done = dispatch::settle_dead(&mut opened, &control);
+    let (settled, untrusted) = done.map_err(|failure| failure.by(received.first()))?;
     if untrusted > 0 {
-        let failure = Failure::new(Code::Trust, format!("{untrusted} hooks may not run"))
-            .caused_by("they are owed under a configuration that is not the trusted one")
-            .hint("--trust runs them all the same; `windlass hooks history` shows what they are");
+        let hooks = if untrusted == 1 { "1 hook" } else { &format!("{untrusted} hooks") };
+        let failure = Failure::new(Code::Trust, format!("{hooks} may not run"))
+            .caused_by("it is owed under a configuration that is not the trusted one")
+            .hint("--trust runs it all the same; `windlass hooks history` shows what is left");
         return Err(failure.into());
     }
     match (out.is_json(), settled) {

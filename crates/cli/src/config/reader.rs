@@ -105,6 +105,12 @@ fn describe(found: Unexpected<'_>) -> String {
     }
 }
 
+/// A text as an entry of a list: in quotes, if it could be anything else there.
+fn entry(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "_-./ …".contains(letter);
+    if text.chars().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', "''")) }
+}
+
 /// What to write instead, where there is one obvious answer.
 fn remedy(found: Unexpected<'_>, expected: &str) -> Option<String> {
     let answer = match (found, expected) {
@@ -113,7 +119,7 @@ fn remedy(found: Unexpected<'_>, expected: &str) -> Option<String> {
             "no" | "off" | "n" | "false" => "write `false`".to_owned(),
             _ => return None,
         },
-        (Unexpected::Str(text), "a sequence") => format!("write a list: `[{}]`", text::fit(text.trim(), 40)),
+        (Unexpected::Str(text), "a sequence") => format!("write a list: `[{}]`", entry(&text::fit(text.trim(), 40))),
         (Unexpected::Map, "a sequence") => "start each entry with `- `".to_owned(),
         (Unexpected::Map | Unexpected::Seq, "a string") => "put text that starts with a bracket in quotes".to_owned(),
         _ => return None,

@@ -2,6 +2,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "these tests start the real binary")]
 
+pub mod hooked;
+pub mod server;
 pub mod terminal;
 
 use std::ffi::OsStr;
@@ -18,8 +20,8 @@ pub const WINDLASS: &str = env!("CARGO_BIN_EXE_windlass");
 
 /// What the documents and the tests call besides.
 const TOOLS: &[&str] = &[
-    "cat", "cp", "cut", "git", "grep", "head", "jq", "ls", "mkdir", "mkfifo", "mv", "printf", "rm", "rmdir", "sed",
-    "setpriv", "setsid", "sh", "sleep", "sort", "tail", "touch", "tr", "wc",
+    "bash", "cat", "cp", "cut", "dash", "env", "git", "grep", "head", "jq", "ls", "mkdir", "mkfifo", "mv", "nohup",
+    "printf", "rm", "rmdir", "sed", "setpriv", "setsid", "sh", "sleep", "sort", "tail", "touch", "tr", "wc",
 ];
 
 /// A home, a state directory and a working directory of its own.

@@ -117,6 +117,12 @@ impl<'o> Progress<'o> {
                 },
             ),
             Event::HookFinished(finished) => self.hook(finished),
+            Event::HookError(failed) => {
+                self.detail(Tone::Bad, &format!("{} failed: {}", failed.hook_name, failed.error))
+            }
+            Event::ActionError(failed) => {
+                self.detail(Tone::Bad, &format!("cannot carry out `{}`: {}", failed.action_type, failed.error))
+            }
             Event::GateDecided(decided) if decided.decision == Decision::SendBack => {
                 self.detail(Tone::Warning, &format!("sent back (time {})", decided.retries))
             }

@@ -1,0 +1,107 @@
+//! Projects with hooks that misbehave, and what is looked at afterwards.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::World;
+use crate::test_run::RUN;
+
+/// An agent that is always done.
+pub const DONE: &str = "echo '<promise>COMPLETE</promise>'";
+
+/// Where a program misbehaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum At {
+    /// As a hook of an event, after a plain command.
+    Command,
+    /// As a gate of a session of one iteration.
+    Stop,
+}
+
+impl At {
+    pub const BOTH: [Self; 2] = [Self::Command, Self::Stop];
+
+    /// A trusted project in which `bad.sh` is run here, and after it a hook that only leaves a mark.
+    pub fn world(self, script: &str, fields: &str) -> World {
+        let point = if self == Self::Stop { "stop" } else { "task_created" };
+        let bad = format!("{{name: bad, command: sh bad.sh, {fields}}}");
+        let world = hooked(&format!("hooks: {{{point}: [{bad}, {{name: good, command: sh good.sh}}]}}\n"));
+        world.write("bad.sh", script);
+        world.write("good.sh", "touch good\n");
+        world.write("agent.sh", DONE);
+        world
+    }
+
+    /// The command that runs the hooks.
+    pub fn words(self) -> Vec<&'static str> {
+        match self {
+            Self::Command => vec!["task", "add", "One"],
+            Self::Stop => [RUN, &["--max-iterations", "1"]].concat(),
+        }
+    }
+}
+
+/// A trusted project with this configuration.
+pub fn hooked(config: &str) -> World {
+    let world = World::new();
+    world.write(".windlass/config.yaml", config);
+    world.ok(&["trust", "--yes"]);
+    world
+}
+
+impl World {
+    /// What the log says of a type of event.
+    pub fn data_of(&self, kind: &str) -> Vec<Value> {
+        self.lines(&["events", "--type", kind]).into_iter().map(|mut event| event["data"].take()).collect()
+    }
+
+    /// How the last run of a hook ended, and what it said to people.
+    pub fn ending_of(&self, hook: &str) -> (String, String) {
+        let all = self.data_of("hook_finished");
+        let last = all.iter().rfind(|finished| finished["hook"] == hook);
+        let text = |name: &str| last.and_then(|last| last[name].as_str()).unwrap_or_default().to_owned();
+        (text("outcome"), text("message"))
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.path(name).exists()
+    }
+
+    /// The number that a script has written.
+    pub fn number_in(&self, name: &str) -> i64 {
+        let text = fs::read_to_string(self.path(name)).unwrap_or_default();
+        text.trim().parse().unwrap_or_else(|_| panic!("`{name}` holds `{text}`"))
+    }
+
+    /// Everything under the project, and every event: what anybody could find a secret in.
+    pub fn everything(&self) -> Vec<(String, Vec<u8>)> {
+        let mut found = vec![("events".to_owned(), self.ok(&["events", "--json"]).into_bytes())];
+        let mut left = vec![self.path(".windlass")];
+        while let Some(directory) = left.pop() {
+            for entry in fs::read_dir(directory).unwrap().flatten() {
+                match entry.file_type().unwrap().is_dir() {
+                    true => left.push(entry.path()),
+                    false => found.push((entry.path().display().to_string(), fs::read(entry.path()).unwrap())),
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Waits until something holds.
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let give_up = Instant::now() + Duration::from_secs(20);
+    while !holds() {
+        assert!(Instant::now() < give_up, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Whether a process runs no more. Whoever its parent is may still have to reap it.
+pub fn is_dead(pid: i64) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next()).is_none_or(|state| "ZX".contains(state))
+}

@@ -1,0 +1,94 @@
+//! A web server of our own: one answer a connection, on a free port of this machine.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use serde_json::Value;
+
+/// What a server has to say to a request.
+pub enum Answer {
+    /// A status line's end, headers and a body.
+    Says(String),
+    /// Nothing, until the other side hangs up.
+    Stalls,
+}
+
+/// What was asked.
+pub struct Asked {
+    /// In small letters.
+    pub head: String,
+    pub body: Value,
+}
+
+impl Asked {
+    pub fn header(&self, name: &str) -> &str {
+        let found = self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        found.unwrap_or_default()
+    }
+}
+
+pub struct Server {
+    address: SocketAddr,
+    asked: Receiver<Asked>,
+}
+
+impl Server {
+    /// A request that comes after the last answer gets none.
+    pub fn new(answers: Vec<Answer>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (tell, asked) = channel();
+        thread::spawn(move || {
+            for answer in answers {
+                let Ok((stream, _)) = listener.accept() else { return };
+                let tell = tell.clone();
+                // Whoever stalls must not keep the next one waiting.
+                thread::spawn(move || play(stream, answer, |asked| drop(tell.send(asked))));
+            }
+        });
+        Self { address, asked }
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// The next request, once it has come.
+    pub fn asked(&self) -> Asked {
+        self.asked.recv().expect("a request within the script")
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.asked.try_recv().is_err()
+    }
+}
+
+pub fn says(status: &str, body: &str) -> Answer {
+    Answer::Says(format!("{status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len()))
+}
+
+fn play(mut stream: TcpStream, answer: Answer, tell: impl FnOnce(Asked)) {
+    let asked = request(&mut stream);
+    if let Answer::Says(text) = answer {
+        let _ = stream.write_all(format!("HTTP/1.1 {text}").as_bytes());
+        let _ = stream.shutdown(Shutdown::Write);
+    }
+    tell(asked);
+    while stream.read(&mut [0; 1024]).is_ok_and(|read| read > 0) {}
+}
+
+/// Head and body, as far as they come.
+fn request(stream: &mut TcpStream) -> Asked {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8_lossy(&head).to_ascii_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    let _ = stream.read_exact(&mut body);
+    Asked { head, body: serde_json::from_slice(&body).unwrap_or_default() }
+}

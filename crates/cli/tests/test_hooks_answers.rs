@@ -1,0 +1,560 @@
+//! What hooks answer: what is not understood is never a success, every mistake is said in its own words, and what led to
+//! the hook stays done
+
+use serde_json::{Value, json};
+
+use crate::support::World;
+use crate::support::hooked::{At, DONE, hooked};
+use crate::test_run::RUN;
+
+/// Answers that are none, or that say nothing: text, as far as anybody can tell.
+const TEXT: &[&str] = &[
+    "all is well",
+    "{",
+    r#"{"status": "success",}"#,
+    "[1, 2]",
+    r#""text""#,
+    "null",
+    r#"{"status": "success"} and more"#,
+    r#"{"status": null}"#,
+    r#"{"status": "success", "colour": "red", "statsu": 1}"#,
+    r#"{"action": "continue"}"#,
+];
+
+/// Answers of a hook of an event: how it ended, and what people are told, line by line.
+const EVENT: &[(&str, &str, &str)] = &[
+    (
+        r#"{"status": 7}"#,
+        "failure",
+        "hook `bad` failed: bad answer: `status` is 7; it is one of success, failure, skip",
+    ),
+    (
+        r#"{"status": "sucess"}"#,
+        "failure",
+        r#"hook `bad` failed: bad answer: `status` is "sucess"; it is one of success, failure, skip"#,
+    ),
+    (
+        r#"{"decision": "maybe"}"#,
+        "failure",
+        r#"hook `bad` failed: bad answer: `decision` is "maybe"; it is one of allow, approve, block, deny"#,
+    ),
+    (
+        r#"{"action": ["complete"]}"#,
+        "failure",
+        "hook `bad` failed: bad answer: `action` is a list; it is one of complete, continue, escalate",
+    ),
+    (r#"{"continue": "no"}"#, "failure", r#"hook `bad` failed: bad answer: `continue` is "no"; it is true or false"#),
+    (r#"{"reason": {"a": 1}}"#, "failure", "hook `bad` failed: bad answer: `reason` is an object; it is a text"),
+    (r#"{"context": "x"}"#, "failure", r#"hook `bad` failed: bad answer: `context` is "x"; it is an object"#),
+    (r#"{"metadata": [1]}"#, "failure", "hook `bad` failed: bad answer: `metadata` is a list; it is an object"),
+    (
+        r#"{"suppressOutput": 1}"#,
+        "failure",
+        "hook `bad` failed: bad answer: `suppressOutput` is 1; it is true or false",
+    ),
+    (
+        r#"{"hookSpecificOutput": 3}"#,
+        "failure",
+        "hook `bad` failed: bad answer: `hookSpecificOutput` is 3; it is an object",
+    ),
+    (
+        r#"{"hookSpecificOutput": {"permissionDecision": "perhaps"}}"#,
+        "failure",
+        r#"hook `bad` failed: bad answer: `hookSpecificOutput.permissionDecision` is "perhaps"; it is one of allow, deny, ask"#,
+    ),
+    (
+        r#"{"nextPrompt": 1, "action": "continue"}"#,
+        "failure",
+        "hook `bad` failed: bad answer: `nextPrompt` is 1; it is a text",
+    ),
+    (
+        r#"{"status": "success", "decision": "block"}"#,
+        "failure",
+        r#"hook `bad` failed: bad answer: `status` "success" and `decision` "block" contradict each other; say one of them"#,
+    ),
+    (
+        r#"{"action": "complete", "status": "failure"}"#,
+        "failure",
+        r#"hook `bad` failed: bad answer: `action` "complete" and `status` "failure" contradict each other; say one of them"#,
+    ),
+    (
+        r#"{"decision": "allow", "action": "escalate"}"#,
+        "failure",
+        r#"hook `bad` failed: bad answer: `decision` "allow" and `action` "escalate" contradict each other; say one of them"#,
+    ),
+    (
+        r#"{"decision": "approve", "hookSpecificOutput": {"permissionDecision": "deny"}}"#,
+        "failure",
+        r#"hook `bad` failed: bad answer: `decision` "allow" and `permissionDecision` "deny" contradict each other; say one of them"#,
+    ),
+    (
+        r#"{"status": "success", "status": "failure"}"#,
+        "failure",
+        "hook `bad` failed: bad answer: `status` is there twice, with different values",
+    ),
+    (
+        r#"{"nextPrompt": "a", "next_prompt": "b"}"#,
+        "failure",
+        "hook `bad` failed: bad answer: `nextPrompt` and `next_prompt` say different things; write one of them",
+    ),
+    (r#"{"actions": "x"}"#, "failure", r#"hook `bad` failed: bad answer: `actions` is "x"; it is a list"#),
+    (r#"{"actions": [1]}"#, "failure", "hook `bad` failed: bad answer: `actions[0]` is 1; it is an object"),
+    (r#"{"actions": [{}]}"#, "failure", "hook `bad` failed: bad answer: `actions[0]` has no `type`"),
+    (r#"{"actions": [{"type": 7}]}"#, "failure", "hook `bad` failed: bad answer: `actions[0].type` is 7; it is a text"),
+    (
+        r#"{"actions": [{"type": "log", "payload": []}]}"#,
+        "failure",
+        "hook `bad` failed: bad answer: `actions[0].payload` is a list; it is an object",
+    ),
+    (
+        r#"{"actions": [{"type": "explode", "payload": {}}]}"#,
+        "success",
+        "cannot carry out `explode`: the action `explode` is not known; it is one of create_task, update_task, execute_workflow or log",
+    ),
+    (
+        r#"{"actions": [{"type": "create_task", "payload": {}}]}"#,
+        "success",
+        "cannot carry out `create_task`: the action needs `goal`",
+    ),
+    (
+        r#"{"actions": [{"type": "create_task", "payload": {"goal": 7}}]}"#,
+        "success",
+        "cannot carry out `create_task`: the action has a number as `goal`, not a text",
+    ),
+    (
+        r#"{"actions": [{"type": "create_task", "payload": {"goal": ""}}]}"#,
+        "success",
+        "cannot carry out `create_task`: the goal is empty",
+    ),
+    (
+        r#"{"actions": [{"type": "create_task", "payload": {"goal": "x", "priority": 9}}]}"#,
+        "success",
+        "cannot carry out `create_task`: priority 9 is no priority: 0 (most urgent) to 4",
+    ),
+    (
+        r#"{"actions": [{"type": "create_task", "payload": {"goal": "x", "priority": "high"}}]}"#,
+        "success",
+        "cannot carry out `create_task`: the action has a text as `priority`, not a number from 0 to 4",
+    ),
+    (
+        r#"{"actions": [{"type": "create_task", "payload": {"goal": "x", "labels": "red"}}]}"#,
+        "success",
+        "cannot carry out `create_task`: the action has a text as `labels`, not a list of texts",
+    ),
+    (
+        r#"{"actions": [{"type": "create_task", "payload": {"goal": "x", "depends_on": ["T99"]}}]}"#,
+        "success",
+        "cannot carry out `create_task`: there is no task T99",
+    ),
+    (
+        r#"{"actions": [{"type": "create_task", "payload": {"goal": "x", "type": "hot fix"}}]}"#,
+        "success",
+        "cannot carry out `create_task`: type `hot fix` is not a task type's name (letters, digits, _ and -, at most 64)",
+    ),
+    (
+        r#"{"actions": [{"type": "create_task", "payload": {"goal": "x", "parentTaskId": "T99"}}]}"#,
+        "success",
+        "cannot carry out `create_task`: there is no task T99",
+    ),
+    (
+        r#"{"actions": [{"type": "create_task", "payload": {"goal": "a\u0000b"}}]}"#,
+        "success",
+        "cannot carry out `create_task`: the goal contains a NUL byte",
+    ),
+    (
+        r#"{"actions": [{"type": "update_task", "payload": {"taskId": "T99", "action": "start"}}]}"#,
+        "success",
+        "cannot carry out `update_task`: there is no task T99",
+    ),
+    (
+        r#"{"actions": [{"type": "update_task", "payload": {"taskId": "x", "action": "start"}}]}"#,
+        "success",
+        "cannot carry out `update_task`: task_id `x` is not a task id such as T12",
+    ),
+    (
+        r#"{"actions": [{"type": "update_task", "payload": {"action": "start"}}]}"#,
+        "success",
+        "cannot carry out `update_task`: the action needs `task_id`",
+    ),
+    (
+        r#"{"actions": [{"type": "update_task", "payload": {"taskId": "T1", "action": "paint"}}]}"#,
+        "success",
+        "cannot carry out `update_task`: `action` `paint` is not known; it is one of start, complete, block, unblock, ready, fail, set_labels, add_labels or remove_labels",
+    ),
+    (
+        r#"{"actions": [{"type": "update_task", "payload": {"taskId": "T1", "action": "block"}}]}"#,
+        "success",
+        "cannot carry out `update_task`: the action needs `reason`",
+    ),
+    (
+        r#"{"actions": [{"type": "update_task", "payload": {"taskId": "T1", "action": "unblock"}}]}"#,
+        "success",
+        "cannot carry out `update_task`: cannot unblock T1: it is ready, and that is possible only from blocked",
+    ),
+    (
+        r#"{"actions": [{"type": "update_task", "payload": {"taskId": "T2", "action": "start"}}]}"#,
+        "success",
+        "cannot carry out `update_task`: cannot start T2: it is deleted, and that is possible only from ready or needs_continuation",
+    ),
+    (
+        r#"{"actions": [{"type": "update_task", "payload": {"taskId": "T2", "action": "add_labels", "labels": ["x"]}}]}"#,
+        "success",
+        "cannot carry out `update_task`: cannot update T2: it is deleted",
+    ),
+    (
+        r#"{"actions": [{"type": "update_task", "payload": {"taskId": "T1", "action": "set_labels", "labels": ["a\nb"]}}]}"#,
+        "success",
+        "cannot carry out `update_task`: a label contains a control character",
+    ),
+    (
+        r#"{"actions": [{"type": "execute_workflow", "payload": {}}]}"#,
+        "success",
+        "cannot carry out `execute_workflow`: the action needs `workflow_id`",
+    ),
+    (
+        r#"{"actions": [{"type": "execute_workflow", "payload": {"workflowId": "w"}}]}"#,
+        "success",
+        "cannot carry out `execute_workflow`: the workflow `w` cannot run: this version runs no workflows",
+    ),
+    (r#"{"actions": [{"type": "log", "payload": {}}]}"#, "success", "cannot carry out `log`: the action needs `type`"),
+    (
+        r#"{"actions": [{"type": "log", "payload": {"type": "task_completed", "nodeId": "T1", "data": {}}}]}"#,
+        "success",
+        "cannot carry out `log`: `data` missing field `artifacts`",
+    ),
+    (
+        r#"{"actions": [{"type": "log", "payload": {"type": "session_ended", "data": {}}}]}"#,
+        "success",
+        "cannot carry out `log`: `data` missing field `ending`",
+    ),
+    (
+        r#"{"actions": [{"type": "log", "payload": {"type": "nonsense"}}]}"#,
+        "success",
+        "cannot carry out `log`: type no event type is called `nonsense`",
+    ),
+    (
+        r#"{"actions": [{"type": "log", "payload": {"type": "agent_metrics", "data": 7}}]}"#,
+        "success",
+        "cannot carry out `log`: `data` invalid type: integer `7`, expected struct AgentMetrics",
+    ),
+    (
+        r#"{"actions": [{"type": "log", "payload": {"type": "hook_finished", "data": {"debt": "1-0"}}}]}"#,
+        "success",
+        "cannot carry out `log`: `data` `1-0` is not a debt id such as 12.0",
+    ),
+    (
+        r#"{"actions": [{"type": "explode", "payload": {}}, {"type": "create_task", "payload": {"goal": "Made"}}, {"type": "update_task", "payload": {"taskId": "T99", "action": "start"}}]}"#,
+        "success",
+        "cannot carry out `explode`: the action `explode` is not known; it is one of create_task, update_task, execute_workflow or log / cannot carry out `update_task`: there is no task T99",
+    ),
+    (r#"{"status": "failure", "message": "no compiler"}"#, "failure", "hook `bad` failed: no compiler"),
+    (r#"{"decision": "block", "reason": "not today"}"#, "failure", "hook `bad` failed: not today"),
+    (r#"{"action": "escalate", "reason": "ask Ann"}"#, "escalate", "hook `bad` asks for a person: ask Ann"),
+    (r#"{"continue": false, "stopReason": "enough"}"#, "escalate", "hook `bad` asks for a person: enough"),
+    (r#"{"status": "skip", "message": "nothing to do"}"#, "skip", ""),
+];
+
+/// Answers of a stop hook: the exit code of the session, how the hook ended, and what it says to people.
+const STOP: &[(&str, i32, &str, &str)] = &[
+    (
+        r#"{"status": "success",}"#,
+        0,
+        "success",
+        "its output looks like JSON but is not: trailing comma at line 1 column 22",
+    ),
+    (r#"{"status": 7}"#, 3, "failure", "bad answer: `status` is 7; it is one of success, failure, skip"),
+    (
+        r#"{"status": "sucess"}"#,
+        3,
+        "failure",
+        r#"bad answer: `status` is "sucess"; it is one of success, failure, skip"#,
+    ),
+    (
+        r#"{"decision": "maybe"}"#,
+        3,
+        "failure",
+        r#"bad answer: `decision` is "maybe"; it is one of allow, approve, block, deny"#,
+    ),
+    (
+        r#"{"action": ["complete"]}"#,
+        3,
+        "failure",
+        "bad answer: `action` is a list; it is one of complete, continue, escalate",
+    ),
+    (r#"{"continue": "no"}"#, 3, "failure", r#"bad answer: `continue` is "no"; it is true or false"#),
+    (r#"{"reason": {"a": 1}}"#, 3, "failure", "bad answer: `reason` is an object; it is a text"),
+    (r#"{"context": "x"}"#, 3, "failure", r#"bad answer: `context` is "x"; it is an object"#),
+    (r#"{"metadata": [1]}"#, 3, "failure", "bad answer: `metadata` is a list; it is an object"),
+    (r#"{"suppressOutput": 1}"#, 3, "failure", "bad answer: `suppressOutput` is 1; it is true or false"),
+    (r#"{"hookSpecificOutput": 3}"#, 3, "failure", "bad answer: `hookSpecificOutput` is 3; it is an object"),
+    (
+        r#"{"hookSpecificOutput": {"permissionDecision": "perhaps"}}"#,
+        3,
+        "failure",
+        r#"bad answer: `hookSpecificOutput.permissionDecision` is "perhaps"; it is one of allow, deny, ask"#,
+    ),
+    (r#"{"nextPrompt": 1, "action": "continue"}"#, 3, "failure", "bad answer: `nextPrompt` is 1; it is a text"),
+    (
+        r#"{"status": "success", "decision": "block"}"#,
+        3,
+        "failure",
+        r#"bad answer: `status` "success" and `decision` "block" contradict each other; say one of them"#,
+    ),
+    (
+        r#"{"action": "complete", "status": "failure"}"#,
+        3,
+        "failure",
+        r#"bad answer: `action` "complete" and `status` "failure" contradict each other; say one of them"#,
+    ),
+    (
+        r#"{"decision": "allow", "action": "escalate"}"#,
+        3,
+        "failure",
+        r#"bad answer: `decision` "allow" and `action` "escalate" contradict each other; say one of them"#,
+    ),
+    (
+        r#"{"decision": "approve", "hookSpecificOutput": {"permissionDecision": "deny"}}"#,
+        3,
+        "failure",
+        r#"bad answer: `decision` "allow" and `permissionDecision` "deny" contradict each other; say one of them"#,
+    ),
+    (
+        r#"{"status": "success", "status": "failure"}"#,
+        3,
+        "failure",
+        "bad answer: `status` is there twice, with different values",
+    ),
+    (
+        r#"{"nextPrompt": "a", "next_prompt": "b"}"#,
+        3,
+        "failure",
+        "bad answer: `nextPrompt` and `next_prompt` say different things; write one of them",
+    ),
+    (
+        r#"{"status": "success", "colour": "red", "statsu": 1}"#,
+        0,
+        "success",
+        "its answer has unknown fields: `colour`, `statsu`",
+    ),
+    (r#"{"actions": "x"}"#, 3, "failure", r#"bad answer: `actions` is "x"; it is a list"#),
+    (r#"{"actions": [1]}"#, 3, "failure", "bad answer: `actions[0]` is 1; it is an object"),
+    (r#"{"actions": [{}]}"#, 3, "failure", "bad answer: `actions[0]` has no `type`"),
+    (r#"{"actions": [{"type": 7}]}"#, 3, "failure", "bad answer: `actions[0].type` is 7; it is a text"),
+    (
+        r#"{"actions": [{"type": "log", "payload": []}]}"#,
+        3,
+        "failure",
+        "bad answer: `actions[0].payload` is a list; it is an object",
+    ),
+    (r#"{"status": "failure", "message": "no compiler"}"#, 4, "block", "no compiler"),
+    (r#"{"decision": "block", "reason": "not today"}"#, 4, "block", ""),
+    (r#"{"action": "escalate", "reason": "ask Ann"}"#, 4, "escalate", "ask Ann"),
+    (r#"{"continue": false, "stopReason": "enough"}"#, 4, "escalate", "enough"),
+    (r#"{"action": "continue"}"#, 3, "continue", ""),
+    (r#"{"status": "skip", "message": "nothing to do"}"#, 0, "skip", "nothing to do"),
+];
+
+/// A project with a task that is there and one that is not any more.
+fn events() -> World {
+    let world = World::with_tasks(&["Zero", "Gone"]);
+    world.ok(&["task", "delete", "T2"]);
+    let config = "hooks: {task_created: [{name: bad, command: cat answer, when: \"goal == 'One'\"}, {name: good, command: touch good}]}";
+    world.write(".windlass/config.yaml", config);
+    world.ok(&["trust", "--yes"]);
+    world
+}
+
+/// Adds a task whose hook answers this. Answers how the hook ended, and what was said about it.
+#[track_caller]
+fn answered(world: &World, answer: &str) -> (String, Vec<String>) {
+    world.write("answer", answer);
+    let _ = std::fs::remove_file(world.path("good"));
+    let before = world.lines(&["task", "list", "--all"]).len();
+    let errors = world.data_of("action_error").len();
+    let ran = world.run(&["--json", "task", "add", "One"]);
+    assert_eq!(ran.code, 0, "{answer:.500}\n{ran}");
+    assert_eq!(ran.stdout.lines().count(), 1, "{answer:.500}\n{ran}");
+    assert!(world.has("good") && world.lines(&["task", "list", "--all"]).len() > before, "{answer:.500}\n{ran}");
+    let (outcome, message) = world.ending_of("bad");
+    let said: Vec<String> = ran.stderr.lines().map(|line| line.strip_prefix("warning: ").unwrap().to_owned()).collect();
+    // What is said is what is recorded, made harmless to look at.
+    let same = |said: &str, recorded: &str| said == recorded || !recorded.is_ascii() || recorded.contains('\u{0}');
+    assert!(outcome != "failure" || same(&said[0], &format!("hook `bad` failed: {message}")), "{said:?}");
+    for (error, said) in world.data_of("action_error")[errors..].iter().zip(&said) {
+        let text = |name: &str| error[name].as_str().unwrap();
+        let told = format!("cannot carry out `{}`: {}", text("actionType"), text("error"));
+        assert!(same(said, &told), "{said}\n{told}");
+    }
+    (outcome, said)
+}
+
+#[test]
+fn of_hooks_of_events() {
+    let world = events();
+    for (answer, outcome, said) in EVENT {
+        let (found, told) = answered(&world, answer);
+        assert_eq!((found.as_str(), told.join(" / ").as_str()), (*outcome, *said), "{answer}");
+    }
+    for text in TEXT {
+        assert_eq!(answered(&world, text), ("success".to_owned(), Vec::new()), "{text}");
+    }
+    world.ok(&["doctor"]);
+}
+
+/// Too much, too deep, too many: each is a failure that says how much is taken.
+#[test]
+fn that_are_too_much() {
+    let world = events();
+    let log = json!({"type": "log"});
+    let check = |answer: String, why: &str| {
+        let (outcome, said) = answered(&world, &answer);
+        assert_eq!(
+            (outcome.as_str(), said.join("").as_str()),
+            ("failure", format!("hook `bad` failed: bad answer: {why}").as_str())
+        );
+    };
+    check(json!({"actions": vec![log.clone(); 65]}).to_string(), "`actions` has 65 entries; at most 64 are taken");
+    check(json!({"actions": vec![log; 10_000]}).to_string(), "`actions` has 10000 entries; at most 64 are taken");
+    check(
+        json!({"actions": [{"type": "x".repeat(300)}]}).to_string(),
+        "`actions[0].type` has 300 bytes; at most 256 are taken",
+    );
+    check("{\"a\":".repeat(100) + "1" + &"}".repeat(100), "it lies 100 lists and objects deep; at most 64 are taken");
+    check(json!({"message": "x".repeat(300_000)}).to_string(), TOO_LONG);
+    check("{\"a\":[".repeat(50_000) + &"]}".repeat(50_000), TOO_LONG);
+    let large = json!({"actions": [{"type": "create_task", "payload": {"goal": "x".repeat(70_000)}}]}).to_string();
+    let (outcome, said) = answered(&world, &large);
+    assert_eq!((outcome.as_str(), said.len()), ("success", 1));
+    assert_eq!(said[0], "cannot carry out `create_task`: the goal has 70000 bytes; at most 65536 are taken");
+}
+
+const TOO_LONG: &str = "it is longer than what is kept of it; at most 262144 bytes are taken";
+
+fn judged(answer: &str) -> (World, i32) {
+    let world = hooked(
+        "hooks: {stop: [{name: bad, command: cat answer}, {name: good, command: touch good}]}\nlimits: {max_hook_retries: 1}",
+    );
+    world.write("answer", answer);
+    world.write("agent.sh", DONE);
+    let ran = world.run(&[RUN, &["--max-iterations", "1"]].concat());
+    assert!(world.has("good") && ran.stderr.is_empty(), "{answer:.500}\n{ran}");
+    (world, ran.code)
+}
+
+#[test]
+fn of_stop_hooks() {
+    for (answer, code, outcome, message) in STOP {
+        let (world, found) = judged(answer);
+        assert_eq!(
+            (found, world.ending_of("bad")),
+            (*code, ((*outcome).to_owned(), (*message).to_owned())),
+            "{answer}"
+        );
+    }
+}
+
+/// A no that is hard to read is not a yes.
+#[test]
+fn a_no_is_heard_however_it_comes() {
+    let no = json!({"decision": "block", "reason": "x".repeat(300_000)}).to_string();
+    let (world, code) = judged(&no);
+    assert_eq!((code, world.ending_of("bad")), (3, ("failure".to_owned(), format!("bad answer: {TOO_LONG}"))));
+    for answer in [r#"{"decision": "block", "reason": "\ud83d"}"#, r#"{"decision": "block", "score": 1e999}"#] {
+        let (world, code) = judged(answer);
+        assert_eq!((code, world.ending_of("bad").0.as_str()), (3, "failure"), "{answer}");
+    }
+    let (world, code) = judged("\u{feff}\r\n{\"decision\": \"block\", \"reason\": \"no\"}\r\n");
+    assert_eq!((code, world.ending_of("bad").0.as_str()), (4, "block"));
+    // Many lines of JSON are what many programs say, and no answer.
+    let (world, code) = judged(&"{\"decision\": \"block\"}\n".repeat(20_000));
+    assert_eq!((code, world.ending_of("bad").0.as_str()), (0, "success"));
+}
+
+/// One no is a no, whatever the other hooks and the other stream say.
+#[test]
+fn hooks_that_contradict_each_other() {
+    let check = |first: &str, second: &str, code: i32| {
+        let world = At::Stop.world(first, "retry: {max: 0}");
+        world.write("good.sh", format!("touch good; {second}"));
+        let ran = world.run(&At::Stop.words());
+        assert!(ran.code == code && world.has("good"), "{first}, {second}\n{ran}");
+    };
+    let say = |answer: Value| format!("echo '{answer}'");
+    let (yes, no) = (say(json!({"decision": "approve"})), say(json!({"decision": "block", "reason": "no"})));
+    let (on, person) = (say(json!({"action": "continue"})), say(json!({"action": "escalate", "reason": "ask"})));
+    check(&yes, &yes, 0);
+    check(&yes, &no, 4);
+    check(&no, &yes, 4);
+    check(&format!("{yes}; exit 2"), &yes, 4);
+    check(&yes, &on, 3);
+    check(&on, &person, 4);
+    check(&yes, "exit 1", 3);
+}
+
+/// Texts that would harm a terminal or a log do not arrive there as they are.
+#[test]
+fn with_hostile_texts() {
+    let world = events();
+    let hostile = "a\u{0}b\u{1b}[31mc\u{7}\u{202e}d\r\n";
+    for answer in [
+        json!({"status": "failure", "message": hostile}),
+        json!({"decision": "block", "reason": hostile, "systemMessage": hostile}),
+        json!({"action": "escalate", "reason": hostile}),
+        json!({"status": hostile}),
+        json!({hostile: 1}),
+        json!({"actions": [{"type": hostile, "payload": {hostile: hostile}}]}),
+        json!({"actions": [{"type": "update_task", "payload": {"taskId": hostile, "action": hostile}}]}),
+        json!({"actions": [{"type": "create_task", "payload": {"goal": "x", "labels": [hostile]}}]}),
+        json!({"actions": [{"type": "log", "payload": {"a": serde_json::from_str::<Value>(&deep(55)).unwrap()}}]}),
+    ] {
+        let (_, said) = answered(&world, &answer.to_string());
+        assert!(said.iter().all(|line| !line.contains(char::is_control)), "{answer}\n{said:?}");
+        let shown = world.ok(&["hooks", "history", "--limit", "3"]);
+        assert!(!shown.contains(['\u{0}', '\u{1b}', '\u{202e}']), "{shown:?}");
+    }
+    world.ok(&["doctor"]);
+}
+
+/// Lists within lists.
+fn deep(levels: usize) -> String {
+    "[".repeat(levels) + &"]".repeat(levels)
+}
+
+/// Actions at the stop gate are carried out one by one; people see which were not.
+#[test]
+fn actions_of_stop_hooks() {
+    let actions = json!({"actions": [
+        {"type": "explode"},
+        {"type": "create_task", "payload": {"goal": "Made"}},
+        {"type": "update_task", "payload": {"taskId": "T99", "action": "start"}},
+    ]});
+    let world = At::Stop.world("cat answer", "timeout: 10s");
+    world.write("answer", actions.to_string());
+    let ran = world.run(&At::Stop.words());
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("  cannot carry out `explode`: the action `explode` is not known"), "{ran}");
+    assert!(ran.stdout.contains("  cannot carry out `update_task`: there is no task T99\n"), "{ran}");
+    let errors = world.data_of("action_error");
+    let kinds: Vec<&Value> = errors.iter().map(|error| &error["actionType"]).collect();
+    assert_eq!(kinds, ["explode", "update_task"]);
+    assert_eq!(world.json(&["task", "show", "T1"])["goal"], "Made");
+}
+
+/// A log entry can say anything but what happened to a task or a session.
+#[test]
+fn what_is_logged_changes_nothing() {
+    let world = events();
+    let data = json!({"result": "done", "artifacts": [], "duration": 1});
+    let log = |kind: &str, data: &Value| {
+        json!({"actions": [{"type": "log", "payload": {"type": kind, "nodeId": "T1", "data": data}}]}).to_string()
+    };
+    for kind in ["task_completed", "task_deleted", "session_ended", "hook_finished", "gate_decided", "feedback_queued"]
+    {
+        let (_, said) = answered(&world, &log(kind, &data));
+        assert!(said.len() == 1 && said[0].starts_with("cannot carry out `log`: "), "{kind}: {said:?}");
+        assert_eq!(world.json(&["task", "show", "T1"])["state"], "ready");
+    }
+    let logged = log("auto_label_suggestion", &json!({"labels": ["x"], "keywords": ["y"]}));
+    assert_eq!(answered(&world, &logged), ("success".to_owned(), Vec::new()));
+    assert_eq!(world.data_of("auto_label_suggestion").len(), 1);
+}

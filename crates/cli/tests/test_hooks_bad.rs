@@ -1,0 +1,333 @@
+//! Wrong configurations, each with its own error, through the real program: nothing runs, and nothing is recorded
+//!
+//! What a person sees of each is `crates/cli/src/config/pictures*.rs`.
+
+use crate::support::World;
+
+/// What `config check` says: the place, the mistake, and what to do.
+#[track_caller]
+fn check(world: &World, text: &str, expected: &str) {
+    world.write(".windlass/config.yaml", text);
+    let ran = world.run(&["--json", "config", "check"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (64, ""), "{text}\n{ran}");
+    let object: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let error = &object["error"];
+    let message = error["message"].as_str().unwrap();
+    let place = format!("{}:", world.path(".windlass/config.yaml").display());
+    let hint = error["hint"].as_str().map(|hint| format!(" | {hint}")).unwrap_or_default();
+    assert_eq!(message.strip_prefix(&place).unwrap().to_owned() + &hint, expected, "{text}");
+    assert_eq!(error["code"], "config", "{text}");
+}
+
+/// What stands beside the command of a stop hook.
+const FIELDS: &[(&str, &str)] = &[
+    ("events: [on_eror]", "3:34: unknown point `on_eror` | did you mean `on_error`?"),
+    ("events: [stop]", "3:34: this hook is one of `stop` already | `events` names further points"),
+    ("events: [on_error, on_error]", "3:44: `on_error` is named twice | `events` names further points"),
+    ("use: run_tests", "3:7: a hook is either `command` or `use`, not both | write two hooks"),
+    ("rules: [{action: complete}]", "3:7: a hook is either `command` or `rules`, not both | write two hooks"),
+    ("pipe_ouput: true", "3:25: unknown key `pipe_ouput` | did you mean `pipe_output`?"),
+    ("name: ''", "3:31: a hook's name must not be empty"),
+    ("timeout: 0", "3:34: `timeout`: must be longer than 0"),
+    ("timeout: 0s", "3:34: `timeout`: must be longer than 0"),
+    ("timeout: -1", "3:34: `timeout`: must be longer than 0"),
+    ("timeout: -500ms", "3:34: `timeout`: must be longer than 0"),
+    (
+        "timeout: 30000",
+        "3:34: `timeout`: 30000 seconds look like milliseconds | write `30000ms` if you mean milliseconds, `30000s` if you mean seconds",
+    ),
+    ("timeout: 99999999999", "3:34: `timeout`: must not be longer than a year"),
+    ("timeout: 1e308", "3:34: `timeout`: must not be longer than a year"),
+    (
+        "timeout: 8d",
+        "3:34: `timeout`: expected a number of seconds, or a length of time such as `500ms`, `30s`, `2m`, `4h`, found the text `8d`",
+    ),
+    ("timeout: 200h", "3:34: `timeout`: must not be longer than 7 days"),
+    ("timeout: .nan", "3:34: `.nan` is not a usable number"),
+    ("timeout: .inf", "3:34: `.inf` is not a usable number"),
+    (
+        "timeout: soon",
+        "3:34: `timeout`: expected a number of seconds, or a length of time such as `500ms`, `30s`, `2m`, `4h`, found the text `soon`",
+    ),
+    (
+        "timeout: 5 lightyears",
+        "3:34: `timeout`: expected a number of seconds, or a length of time such as `500ms`, `30s`, `2m`, `4h`, found the text `5 lightyears`",
+    ),
+    (
+        "timeout: ''",
+        "3:34: `timeout`: expected a number of seconds, or a length of time such as `500ms`, `30s`, `2m`, `4h`, found an empty text",
+    ),
+    (
+        "timeout: [5]",
+        "3:34: `timeout`: expected a number of seconds, or a length of time such as `500ms`, `30s`, `2m`, `4h`, found a list",
+    ),
+    (
+        "timeout: 1m30",
+        "3:34: `timeout`: expected a number of seconds, or a length of time such as `500ms`, `30s`, `2m`, `4h`, found the text `1m30`",
+    ),
+    (
+        "timeout: true",
+        "3:34: `timeout`: expected a number of seconds, or a length of time such as `500ms`, `30s`, `2m`, `4h`, found `true`",
+    ),
+    ("priority: high", "3:35: `priority`: expected a whole number, found the text `high`"),
+    ("priority: 1.5", "3:35: `priority`: expected a whole number, found `1.5`"),
+    ("priority: 99999999999999999999", "3:35: `priority`: expected a whole number, found `100000000000000000000`"),
+    ("retry: 3", "3:32: `retry`: expected a map of keys and values, found `3`"),
+    ("retry: {max: -1}", "3:38: `max`: expected a whole number, 0 or more, found `-1`"),
+    ("retry: {max: 101}", "3:38: `max`: a hook is tried again at most 100 times"),
+    ("retry: {backoff: 2h}", "3:42: `backoff`: must not be longer than an hour | it doubles with every further try"),
+    ("retry: {times: 3}", "3:33: unknown key `times` | known here: `max`, `backoff`, `jitter`"),
+    (
+        "max_output: 0",
+        "3:37: `max_output`: must be more than 0 | without `pipe_output: true` nothing reaches the agent",
+    ),
+    ("max_output: 1GB", "3:37: `max_output`: expected a whole number, 0 or more, found the text `1GB`"),
+    ("max_output: 999999999", "3:37: `max_output`: at most 262144 bytes are kept for the agent"),
+    ("enabled: maybe", "3:34: `enabled`: expected `true` or `false`, found the text `maybe`"),
+    ("pipe_output: yes", "3:38: `pipe_output`: expected `true` or `false`, found the text `yes` | write `true`"),
+    ("idempotent: 1", "3:37: `idempotent`: expected `true` or `false`, found `1`"),
+    ("on_failure: explode", "3:37: `on_failure`: unknown value `explode` | known here: `ignore`, `block`, `escalate`"),
+    ("metadata: [a]", "3:35: `metadata`: expected a map of keys and values, found a list"),
+    ("when: iteraton > 2", "3:31: `when`: unknown name `iteraton` | did you mean `iteration`?"),
+    ("when: 'iteration >'", "3:42: `when`: unexpected end of input, expected expression"),
+    ("when: 'a && b'", "3:34: `when`: unexpected character | write `and`"),
+    ("when: '{{ iteration }}'", "3:31: `when`: a condition is written without braces | write it as in `iteration > 2`"),
+    ("when: ''", "3:31: `when`: a condition must not be empty"),
+    (r#"when: "goal.upper()""#, "3:36: `when`: values have no methods: `upper` | write it as a filter: `… | upper`"),
+    (
+        "when: 'goal ~ goal'",
+        "3:32: `when`: `~` is not part of the language | in a template, write the two one after the other",
+    ),
+    ("matcher: 'Edit('", "3:34: `matcher`: this is not a regular expression: unclosed group"),
+    ("matcher: '|'", "3:34: `matcher`: this matcher names no tool"),
+    ("feedback: '{{ outputs }}'", "3:39: `feedback`: unknown name `outputs` | did you mean `output`?"),
+    (r#"feedback: '{% include "x" %}'"#, "3:39: `feedback`: unknown statement include | known here: `if`, `for`"),
+    ("feedback: '{% if a'", "3:42: `feedback`: unexpected end of input, expected end of block"),
+];
+
+/// A hook of a point.
+const HOOKS: &[(&str, &str, &str)] = &[
+    ("pre_iterations", "command: ./c.sh", "2:3: unknown point `pre_iterations` | did you mean `pre_iteration`?"),
+    ("task_complete", "command: ./c.sh", "2:3: unknown point `task_complete` | did you mean `task_completed`?"),
+    ("deploy", "command: ./c.sh", "2:3: unknown point `deploy`"),
+    (
+        "stop",
+        "{use: run_tests, http: 'https://example.org'}",
+        "3:7: a hook is either `use` or `http`, not both | write two hooks",
+    ),
+    (
+        "stop",
+        "{timeout: 5}",
+        "3:7: this hook does not say what it runs | add one of `command`, `use`, `rules`, `prompt`, `http`, `workflow`, `gatekeeper`",
+    ),
+    (
+        "stop",
+        "{}",
+        "3:7: this hook does not say what it runs | add one of `command`, `use`, `rules`, `prompt`, `http`, `workflow`, `gatekeeper`",
+    ),
+    ("stop", "run_test", "3:7: unknown built-in hook `run_test` | did you mean `run_tests`?"),
+    ("stop", "use: creat_pr", "3:7: unknown built-in hook `creat_pr` | did you mean `create_pr`?"),
+    (
+        "stop",
+        "use: 7",
+        "3:7: unknown built-in hook `7` | known here: `rebase_on_main`, `run_tests`, `create_pr`, `merge_pr`, `gatekeeper`, `auto-label-by-keyword`, `auto-create-review-task`, `check-dependency-satisfaction`, `track-agent-task-lifecycle`",
+    ),
+    ("stop", "./c.sh --all", "3:7: unknown built-in hook `./c.sh --all` | write a command as `- command: …`"),
+    ("stop", "[run_tests]", "3:7: expected a name or a map, found a list"),
+    ("stop", "command: ''", "3:7: `command` is empty"),
+    (
+        "stop",
+        "command: [ls, -l]",
+        "3:16: `command`: expected text, found a list | put text that starts with a bracket in quotes",
+    ),
+    ("stop", "{comand: ./c.sh}", "3:8: unknown key `comand` | did you mean `command`?"),
+    (
+        "stop",
+        "http: example.org",
+        "3:7: `example.org` is not an address of the web | an address starts with `https://` or `http://`",
+    ),
+    (
+        "stop",
+        "http: 'ftp://example.org'",
+        "3:7: `ftp://example.org` is not an address of the web | an address starts with `https://` or `http://`",
+    ),
+    (
+        "stop",
+        "http: {url: 'https://example.org', method: FETCH}",
+        "3:50: unknown method `FETCH` | known here: `GET`, `POST`, `PUT`, `PATCH`, `DELETE`",
+    ),
+    (
+        "stop",
+        "http: {url: 'https://example.org', headers: {'X Key': a}}",
+        "3:52: `X Key` is not the name of a header | a name is letters, digits and `-`",
+    ),
+    ("stop", "http: {method: POST}", "3:13: `http`: the key `url` is missing here"),
+    ("stop", "prompt: ''", "3:15: `prompt` is empty"),
+    ("stop", "workflow: ''", "3:7: `workflow` is empty"),
+    ("stop", "gatekeeper: qa", "3:19: `gatekeeper`: expected a list, found the text `qa` | write a list: `[qa]`"),
+    (
+        "task_completed",
+        "auto-create-review-tsk",
+        "3:7: unknown built-in hook `auto-create-review-tsk` | did you mean `auto-create-review-task`?",
+    ),
+    (
+        "stop",
+        "rules: [{when: itertion > 1, action: complete}]",
+        "3:22: `when`: unknown name `itertion` | did you mean `iteration`?",
+    ),
+    (
+        "stop",
+        "rules: [{action: finish}]",
+        "3:24: `action`: unknown value `finish` | known here: `complete`, `continue`, `escalate`",
+    ),
+    ("stop", "rules: []", "3:7: `rules` is an empty list"),
+    ("stop", "rules: [tddd]", "3:15: unknown rules `tddd` | did you mean `tdd`?"),
+    (
+        "on_error",
+        r#"command: "echo '{{error}}'""#,
+        "3:23: cannot put `{{error}}` in single quotes: nothing is filled in there | write double quotes around it, or end the quotes before it: `'…'{{error}}'…'`",
+    ),
+    (
+        "on_error",
+        "command: 'eval {{error}}'",
+        r#"3:22: cannot put `{{error}}` in the arguments of `eval`: it runs text as commands | put the command in a script of its own, which reads "$WINDLASS_ERROR""#,
+    ),
+    (
+        "on_error",
+        r#"command: sh -c "echo {{task_content}}""#,
+        r#"3:28: cannot put `{{task_content}}` in the arguments of `sh`: it runs text as commands | put the command in a script of its own, which reads "$WINDLASS_TASK_CONTENT""#,
+    ),
+    (
+        "on_error",
+        r#"command: "cat <<E\n{{error}}\nE""#,
+        r#"3:26: cannot put `{{error}}` in a here-document: nothing can be quoted there | print it instead: `printf '%s\n' {{error}}`"#,
+    ),
+    (
+        "on_error",
+        "command: 'echo `echo {{error}}`'",
+        r#"3:28: cannot put `{{error}}` in backticks: what is in them is read twice | assign it first: `text={{error}}`, then use "$text" inside"#,
+    ),
+    (
+        "on_error",
+        "command: '{{error}}'",
+        r#"3:17: cannot put `{{error}}` in the place of a command: the text would choose what runs | put the command in a script of its own, which reads "$WINDLASS_ERROR""#,
+    ),
+    (
+        "on_error",
+        "command: 'ssh host {{task_content}}'",
+        r#"3:26: cannot put `{{task_content}}` in the arguments of `ssh`: it runs text as commands | put the command in a script of its own, which reads "$WINDLASS_TASK_CONTENT""#,
+    ),
+    (
+        "on_error",
+        "command: {{error}}",
+        "3:16: `command`: expected text, found a map | put text that starts with a bracket in quotes",
+    ),
+];
+
+/// Whole files.
+const FILES: &[(&str, &str)] = &[
+    (
+        "hooks:\n  stop: []\n  Stop: []\n",
+        "3:3: the point `stop` is given twice, in two spellings | the first one is on line 2",
+    ),
+    ("hooks:\n  7: []\n", "2:3: unknown point `7`"),
+    ("hooks: stop\n", "1:8: `hooks`: expected a map from points to lists of hooks, found the text `stop`"),
+    ("hooks:\n  stop: {command: ./c.sh}\n", "2:9: `stop`: expected a list, found a map | start each entry with `- `"),
+    (
+        "hooks:\n  stop:\n    - {command: ./c.sh, name: a}\n    - {command: ./c.sh, name: a}\n",
+        "4:31: two hooks have the name `a` | the first one is on line 3; give each its own name",
+    ),
+    ("limits: {max_iterations: 0}\n", "1:26: `max_iterations`: expected a whole number, 1 or more, found `0`"),
+    ("limits: {cost: -1}\n", "1:16: `cost` must be more than 0"),
+    ("version: 2\n", "1:10: version 2 of the configuration is not known | this version of windlass reads `version: 1`"),
+    ("- version: 1\n", "1:1: expected a map of keys and values, found a list"),
+    ("hooks: [stop: {\n", "1:15: this `{` is not closed"),
+    ("agent: a\nagent: b\n", "2:1: the key `agent` is given twice | the first one is on line 1; keep one of them"),
+    ("agent: cluade\n", "1:8: unknown agent `cluade` | did you mean `claude`?"),
+    (
+        "secrets: [sk-live-0123]\n",
+        "1:11: this is not the name of an environment variable | write the variable's name here, never the secret itself",
+    ),
+    ("secrets: API_KEY\n", "1:10: `secrets`: expected a list, found the text `API_KEY` | write a list: `[API_KEY]`"),
+    ("protected: '*.sh'\n", "1:12: `protected`: expected a list, found the text `*.sh` | write a list: `['*.sh']`"),
+    (
+        "protected: ['[']\n",
+        "1:13: unclosed character class; missing ']' | write a path or a pattern from the project's directory on: `tests/**/*.rs`",
+    ),
+    ("hoooks: {}\n", "1:1: unknown key `hoooks` | did you mean `hooks`?"),
+    ("completion: promis\n", "1:13: `completion`: unknown value `promis` | did you mean `promise`?"),
+    (
+        "on_retry_limit: shrug\n",
+        "1:17: `on_retry_limit`: unknown value `shrug` | known here: `escalate`, `complete`, `ask`",
+    ),
+    ("strict: maybe\n", "1:9: `strict`: expected `true` or `false`, found the text `maybe`"),
+    ("a: &a [*a]\n", "1:8: an alias stands inside what it repeats"),
+    ("version: !!int 1\nhooks: !x {}\n", "2:11: not valid YAML: unsupported tag `!x`"),
+    ("task_types:\n  hot fix: {}\n", "2:3: `hot fix` is not a task type's name (letters, digits, _ and -, at most 64)"),
+    ("task_types: {x: {hooks: {stop: [{command: ./c.sh, timeout: 0}]}}}\n", "1:60: `timeout`: must be longer than 0"),
+    (
+        "task_types: {x: {hooks: {task_completed: [auto-create-review-task]}}}\n",
+        "1:43: `auto-create-review-task` belongs to the whole project | configure it under the `hooks` at the top of the file",
+    ),
+    ("notify: [{on: [escalated]}]\n", "1:10: this notice does not say what it runs: `command` or `http`"),
+    (
+        "notify: [{command: ./c.sh, on: [sunrise]}]\n",
+        "1:33: unknown value `sunrise` | known here: `escalated`, `completed`, `ended`, `failed`",
+    ),
+    ("hooks: {}\n---\nhooks: {}\n", "2:1: a second document starts here; the configuration is one | remove the `---`"),
+    ("\"\\u0000\": 1\n", r#"1:1: unknown key `\u{0}` | `windlass config schema` lists every key"#),
+];
+
+#[test]
+fn wrong_fields() {
+    let world = World::new();
+    for (field, expected) in FIELDS {
+        check(&world, &format!("hooks:\n  stop:\n    - {{command: ./c.sh, {field}}}\n"), expected);
+    }
+    let deep = format!("when: '{}goal{}'", "(".repeat(200), ")".repeat(200));
+    let expected = "3:106: `when`: template exceeds maximum recursion limits";
+    check(&world, &format!("hooks:\n  stop:\n    - {{command: ./c.sh, {deep}}}\n"), expected);
+}
+
+#[test]
+fn wrong_hooks() {
+    let world = World::new();
+    for (point, hook, expected) in HOOKS {
+        check(&world, &format!("hooks:\n  {point}:\n    - {hook}\n"), expected);
+    }
+}
+
+#[test]
+fn wrong_files() {
+    let world = World::new();
+    for (text, expected) in FILES {
+        check(&world, text, expected);
+    }
+}
+
+/// A command that would run hooks says the same, and does nothing.
+#[test]
+fn nothing_is_done_under_a_wrong_configuration() {
+    let world = World::with_tasks(&["One"]);
+    let before = world.lines(&["events"]);
+    for text in
+        ["hooks: {task_created: [{command: touch ran, timeout: 0}]}", "hooks: {task_created: [{comand: touch ran}]}"]
+    {
+        world.write(".windlass/config.yaml", text);
+        let checked = world.fails(&["config", "check"]);
+        for line in [
+            "task add Two",
+            "task start T1",
+            "run x --agent command:true",
+            "hooks test task_created --run",
+            "hooks list",
+        ] {
+            let words: Vec<_> = line.split(' ').collect();
+            assert_eq!(world.fails(&words), checked, "{line}");
+            let trusted = [&["--trust"], words.as_slice()].concat();
+            assert_eq!(world.fails(&trusted), checked, "{line}");
+        }
+    }
+    assert_eq!(world.lines(&["events"]), before);
+    assert!(!world.path("ran").exists());
+}

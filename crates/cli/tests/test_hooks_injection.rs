@@ -1,0 +1,188 @@
+//! Hostile text in `{{task_content}}` and `{{error}}`: it arrives byte for byte, and nothing of it is ever run
+//!
+//! Through the whole program: from the command line or an agent into the log, and from there into a shell. What shells
+//! make of every place that a value may stand in is `crates/hooks/tests/scripts.rs`.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::support::World;
+use crate::support::hooked::hooked;
+use crate::test_run::RUN;
+
+/// What somebody would like a shell to do; `X` is where the mark goes that shows that it did.
+const ATTACKS: &[&str] = &[
+    "$(X)",
+    "`X`",
+    "; X",
+    "& X",
+    "| X",
+    "&& X",
+    "|| X",
+    "\nX\n",
+    "\r\nX",
+    "'; X; '",
+    "\"; X; \"",
+    "\"$(X)\"",
+    "'$(X)'",
+    "\\$(X)",
+    "\\`X\\`",
+    "${Y:-$(X)}",
+    "${Y:=`X`}",
+    "$((`X`))",
+    "<(X)",
+    ">(X)",
+    "> pwned",
+    ">> pwned",
+    "< /etc/passwd",
+    "(X)",
+    "{ X; }",
+    "! X",
+    "#\nX",
+    "EOF\nX\nEOF",
+    "END\nX",
+    "$'\\n'X",
+    "$'\\x60'X$'\\x60'",
+    "x=$(X)",
+    "X;exit 2",
+    "eval X",
+    "sh -c X",
+    "if X; then X; fi",
+    "case X in *) X;; esac",
+    "() { :;}; X",
+    "() { X; }",
+    "$IFS$(X)",
+    "$@ $* $# $? $$ $!",
+    "$PATH $HOME $WINDLASS_TASK_ID",
+    "~ ~root *",
+    "* ? [a-z] {a,b}",
+    "-n",
+    "--",
+    "-e \\n",
+    "%s %d %n",
+    "\\",
+    "\\\\",
+    "'",
+    "\"",
+    "''",
+    "\"\"",
+    "'\"'\"'",
+    "\\'",
+    "\\\"",
+    "`",
+    "$",
+    "$(",
+    "${",
+    "$((",
+    "((",
+    "[[",
+    "{{error}}",
+    "{{task_content}}",
+    "{{ task_id }}",
+    "{% for %}",
+    "${{x}}",
+    "{{{{",
+    "}}",
+    "a\tb",
+    "  two  blanks  ",
+    "\u{b}\u{c}",
+    "\u{1}\u{2}\u{7f}",
+    "\u{1b}[31mred\u{1b}[0m",
+    "\u{1b}]0;title\u{7}",
+    "\u{202e}evil\u{202c}",
+    "é ü 漢字 🦀",
+    "\u{feff}bom",
+    "\u{2028}line\u{2029}",
+    "\u{a0}nbsp",
+    "a\nb\nc",
+    "a\\\nb",
+    "a\n\n\nb",
+    "trailing \\",
+];
+
+/// What may stand around an attack.
+const AROUND: [&str; 4] = ["a {} b", "'{}'", "\"{}\"", "a'{}\"b"];
+
+/// Every attack by itself.
+fn attacks() -> impl Iterator<Item = String> {
+    ATTACKS.iter().map(|text| text.replace('X', "touch pwned"))
+}
+
+/// A project that keeps a value from both places that it may stand in.
+fn keeping(point: &str, name: &str) -> World {
+    let command = "printf %s {{NAME}} >bare; printf %s \"{{NAME}}\" >quoted".replace("NAME", name);
+    hooked(&format!("hooks: {{{point}: [{{name: keep, command: '{command}'}}]}}"))
+}
+
+#[track_caller]
+fn check_arrived(world: &World, value: &str) {
+    for file in ["bare", "quoted"] {
+        let arrived = fs::read(world.path(file)).unwrap_or_default();
+        assert_eq!(String::from_utf8_lossy(&arrived), value, "{file}");
+        fs::remove_file(world.path(file)).unwrap();
+    }
+    assert!(!world.has("pwned"), "{value:?}");
+}
+
+#[test]
+fn hostile_goals() {
+    let world = keeping("task_created", "task_content");
+    for value in attacks().filter(|value| !value.trim().is_empty()) {
+        let ran = world.run(&["task", "add", "--", &value]);
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{value:?}\n{ran}");
+        check_arrived(&world, &value);
+    }
+    // A value that is too long for a variable travels in a file.
+    world.write("body", "$(touch pwned) `touch pwned`\n".repeat(4_000));
+    world.ok(&["task", "add", "Long", "--body-file", "body"]);
+    let body = fs::read_to_string(world.path("body")).unwrap();
+    // A shell that reads a file into a word drops the newlines at its end.
+    check_arrived(&world, &format!("Long\n\n{}", body.trim_end()));
+}
+
+/// An error is whatever an agent or a program has said: control characters and all.
+#[test]
+fn hostile_errors() {
+    let world = keeping("on_error", "error");
+    for (value, around) in attacks().zip(AROUND.iter().cycle()) {
+        let value = around.replace("{}", &value);
+        world.write("payload", json!({"error": value}).to_string());
+        let ran = world.run(&["hooks", "test", "on_error", "--payload", "payload", "--run"]);
+        assert_eq!(ran.code, 0, "{value:?}\n{ran}");
+        check_arrived(&world, &value);
+    }
+}
+
+/// What both shells make of the command as the program gives it to them.
+#[test]
+fn hostile_errors_in_dash_and_bash() {
+    let world = keeping("on_error", "error");
+    let shown = world.json(&["hooks", "test", "on_error"]);
+    let command = shown["command"].as_str().unwrap();
+    let values: Vec<String> =
+        attacks().flat_map(|attack| AROUND.map(|around| around.replace("{}", &attack))).chain(attacks()).collect();
+    assert!(values.len() > 300, "{}", values.len());
+    for shell in ["dash", "bash"] {
+        for value in &values {
+            let Ok(status) = world.program(shell).args(["-c", command]).env("WINDLASS_ERROR", value).status() else {
+                continue; // This machine does not have it.
+            };
+            assert!(status.success(), "{shell}: {value:?}");
+            check_arrived(&world, value);
+        }
+    }
+}
+
+/// The agent fails in the real loop, with every attack at once.
+#[test]
+fn a_hostile_agent() {
+    let world = keeping("on_error", "error");
+    let line = attacks().filter(|text| !text.contains(char::is_control)).collect::<Vec<_>>().join(" ");
+    world.write("attacks", line);
+    world.write("agent.sh", "cat attacks >&2; exit 1");
+    world.run(&[RUN, &["--max-iterations", "1"]].concat());
+    let error = world.data_of("iteration_failed")[0]["error"].as_str().unwrap().to_owned();
+    assert!(error.contains("$(touch pwned)") && error.contains("`touch pwned`"), "{error}");
+    check_arrived(&world, &error);
+}

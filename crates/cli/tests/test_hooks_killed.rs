@@ -1,0 +1,185 @@
+//! Hooks that kill whoever runs them, that call `windlass` themselves, and that go on when they are over
+
+use std::fs;
+use std::process::Stdio;
+
+use serde_json::json;
+
+use crate::support::hooked::{DONE, hooked, is_dead, until};
+use crate::support::server::{Answer, Server, says};
+use crate::support::{WINDLASS, World};
+use crate::test_run::RUN;
+
+const KILLED: i32 = 128 + 9;
+/// Kills its parent the first time, and then no more.
+const KILLER: &str = "echo x >>ran; test $(wc -l <ran) -ge 2 || kill -9 $PPID";
+
+fn killer(fields: &str) -> World {
+    let config = format!(
+        "hooks: {{task_created: [{{name: first, command: sh kill.sh, {fields}}}, {{name: second, command: touch second}}]}}"
+    );
+    let world = hooked(&config);
+    world.write("kill.sh", KILLER);
+    assert_eq!(world.run(&["task", "add", "One"]).code, KILLED);
+    assert!(!world.has("second"));
+    assert_eq!(world.json(&["task", "show", "T1"])["state"], "ready");
+    world
+}
+
+/// How each run went, oldest first.
+fn outcomes(world: &World) -> Vec<String> {
+    let runs = world.lines(&["hooks", "history", "--limit", "0"]);
+    runs.iter().map(|run| format!("{} {}", run["hook"].as_str().unwrap(), run["outcome"].as_str().unwrap())).collect()
+}
+
+#[test]
+fn what_may_run_again_does() {
+    let world = killer("idempotent: true");
+    assert_eq!(world.ok(&["doctor", "--settle"]), "2 hooks were settled\n");
+    assert_eq!(world.ok(&["doctor", "--settle"]), "nothing was left behind\n");
+    assert_eq!(outcomes(&world), ["first interrupted", "first success", "second success"]);
+    assert_eq!(fs::read_to_string(world.path("ran")).unwrap(), "x\nx\n");
+    assert!(world.has("second"));
+}
+
+#[test]
+fn what_may_not_is_recorded() {
+    let world = killer("timeout: 10s");
+    let ran = world.run(&["doctor", "--settle"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "2 hooks were settled\n"), "{ran}");
+    assert_eq!(ran.stderr, "warning: hook `first` was interrupted\n");
+    assert_eq!(outcomes(&world), ["first interrupted", "second success"]);
+    assert_eq!(fs::read_to_string(world.path("ran")).unwrap(), "x\n");
+    assert!(world.has("second"));
+}
+
+/// Only `run` and `doctor --settle` take over what the dead have left.
+#[test]
+fn nobody_else_takes_it_over() {
+    let world = killer("idempotent: true");
+    for words in [&["task", "list"][..], &["status"], &["doctor"], &["hooks", "history"], &["task", "start", "T1"]] {
+        world.run(words);
+        assert!(!world.has("second"), "{words:?}");
+    }
+    world.write("agent.sh", DONE);
+    let ran = world.run(RUN);
+    assert!(ran.code == 0 && ran.stderr.contains("hooks that a dead command had left: 2"), "{ran}");
+    assert!(world.has("second"));
+}
+
+#[test]
+fn a_webhook_is_sent_again_with_the_same_key() {
+    let server = Server::new(vec![Answer::Stalls, says("200 OK", "")]);
+    let world = hooked(&format!("hooks: {{task_created: [{{name: web, http: '{}'}}]}}", server.url("/")));
+    let mut child = world.command(&["task", "add", "One"]).stdout(Stdio::null()).spawn().unwrap();
+    let first = server.asked();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(world.ok(&["doctor", "--settle"]), "1 hook was settled\n");
+    let second = server.asked();
+    assert_eq!(first.header("idempotency-key"), second.header("idempotency-key"));
+    assert_eq!(outcomes(&world), ["web interrupted", "web success"]);
+}
+
+/// What a hook leaves behind when it has killed its parent is ended by whoever settles.
+#[test]
+fn what_is_left_running_is_swept() {
+    let world = hooked("hooks: {task_created: [{name: bad, command: sh bad.sh}]}");
+    world.write("bad.sh", "echo $$ >pid; kill -9 $PPID; exec sleep 1000");
+    assert_eq!(world.run(&["task", "add", "One"]).code, KILLED);
+    world.run(&["doctor", "--settle"]);
+    until("it is ended", || is_dead(world.number_in("pid")));
+    assert_eq!(outcomes(&world), ["bad interrupted"]);
+}
+
+/// Under a session nothing waits for the next command: the supervisor ends it.
+#[test]
+fn a_gate_does_not_survive_the_loop() {
+    let world = hooked("hooks: {stop: [{name: bad, command: sh bad.sh}]}");
+    world.write("agent.sh", DONE);
+    world.write("bad.sh", "echo $$ >pid; kill -9 $(sed -n 's/^PPid:\\s*//p' /proc/$PPID/status); exec sleep 1000");
+    assert_eq!(world.run(RUN).code, KILLED);
+    until("it is ended", || is_dead(world.number_in("pid")));
+    world.write("bad.sh", "true");
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(outcomes(&world), ["bad interrupted", "bad success"]);
+}
+
+/// A hook of `task_created` that adds a task each time it runs.
+#[test]
+fn calls_within_calls_have_an_end() {
+    let world = hooked(&format!("hooks: {{task_created: [{{name: more, command: {WINDLASS} task add More}}]}}"));
+    let ran = world.run(&["task", "add", "One"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let tasks = world.lines(&["task", "list"]).len();
+    assert_eq!(tasks, 4, "{ran}\n{}", world.ok(&["hooks", "history"]));
+    world.ok(&["doctor"]);
+}
+
+/// The same by way of actions: no process is nested, and the depth ends it.
+#[test]
+fn actions_of_actions_have_an_end() {
+    let world = hooked("hooks: {task_created: [{name: more, command: cat answer.json}]}");
+    let create = json!({"type": "create_task", "payload": {"goal": "More"}});
+    world.write("answer.json", json!({"actions": [create]}).to_string());
+    let ran = world.run(&["task", "add", "One"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let tasks = world.lines(&["task", "list"]).len();
+    assert!((2..=9).contains(&tasks), "{tasks}\n{ran}");
+    assert_eq!(ran.stderr, "warning: hook `more` failed: a cascade of hooks may make 8 steps; the rest is refused\n");
+    // With two at a time it is the number of events.
+    world.write("answer.json", json!({"actions": [create, create, create, create]}).to_string());
+    let before = world.lines(&["events"]).len();
+    let ran = world.run(&["task", "add", "Two"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let created = world.lines(&["events", "--type", "task_created"]).len();
+    assert!(created < 256, "{created}");
+    assert!(world.lines(&["events"]).len() > before + 10);
+    world.ok(&["doctor"]);
+}
+
+#[test]
+fn a_loop_of_calls_has_an_end() {
+    let config =
+        "hooks: {task_created: [{name: many, command: sh many.sh, when: \"'first' in task.labels\", timeout: 100s}]}";
+    let world = hooked(config);
+    let many = format!("for n in $(seq 140); do {WINDLASS} task add $n >/dev/null 2>>refused || exit 9; done");
+    world.write("many.sh", many.replace("$(seq 140)", &(1..=140).map(|n| format!("{n} ")).collect::<String>()));
+    let ran = world.run(&["task", "add", "One", "--label", "first"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let tasks = world.lines(&["task", "list"]).len();
+    assert!((100..=129).contains(&tasks), "{tasks}");
+    assert_eq!(world.ending_of("many"), ("failure".to_owned(), "exit 9".to_owned()));
+    let refused = fs::read_to_string(world.path("refused")).unwrap();
+    assert!(refused.starts_with("error: a cascade of hooks may make 256 events; the rest is refused\n"), "{refused}");
+}
+
+/// A hook sees what it is run for, and moves it: nobody holds a lock meanwhile.
+#[test]
+fn a_hook_works_on_its_own_task() {
+    let world = hooked("hooks: {task_created: [{name: work, command: sh work.sh}]}");
+    let work = format!("{WINDLASS} task start {{}} && {WINDLASS} task complete {{}} --result done");
+    world.write("work.sh", work.replace("{}", "$WINDLASS_TASK_ID"));
+    world.ok(&["task", "add", "One"]);
+    assert_eq!(world.json(&["task", "show", "T1"])["state"], "completed");
+    let events = world.lines(&["events", "--type", "task_completed"]);
+    assert!(events[0]["metadata"]["depth"].as_u64().unwrap() > 0, "{}", events[0]);
+}
+
+/// What a hook leaves running has no say any more.
+#[test]
+fn a_call_after_the_end_is_anybodys() {
+    let world = hooked("hooks: {task_created: [{name: tell, command: echo}]}");
+    world.ok(&["task", "add", "One"]);
+    let debt = world.data_of("hook_started")[0]["debt"].as_str().unwrap().to_owned();
+    let ran = world.run_with(("WINDLASS_DEBT", &debt), &["task", "add", "Two"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let created = world.lines(&["events", "--type", "task_created"]).remove(1);
+    assert_eq!(created["metadata"]["depth"], 0, "{created}");
+    world.ok(&["trust", "--revoke"]);
+    assert_eq!(world.run_with(("WINDLASS_DEBT", &debt), &["task", "add", "Three"]).code, 64);
+    for nonsense in ["", "0-0", "99999999-0", "x", "1-2-3", "-1"] {
+        assert_eq!(world.run_with(("WINDLASS_DEBT", nonsense), &["task", "add", "Three"]).code, 64, "{nonsense}");
+    }
+}

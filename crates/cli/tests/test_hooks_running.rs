@@ -1,0 +1,315 @@
+//! Hooks that misbehave while they run, after a plain command and at the stop gate: nothing hangs, nothing of them
+//! survives, what they did is recorded, and the other hooks run.
+
+use std::fs;
+use std::process::Stdio;
+
+use crate::support::World;
+use crate::support::hooked::{At, DONE, hooked, is_dead, until};
+use crate::support::terminal::watch;
+use crate::test_run::RUN;
+
+/// What is to come of it.
+struct Expected {
+    outcome: &'static str,
+    message: &'static str,
+}
+
+const FINE: Expected = Expected { outcome: "success", message: "" };
+const NOTED: &str = "it left processes behind, which were ended";
+
+fn failure(message: &'static str) -> Expected {
+    Expected { outcome: "failure", message }
+}
+
+fn timed_out(message: &'static str) -> Expected {
+    Expected { outcome: "timed_out", message }
+}
+
+/// Runs a script as a hook of an event and as a stop hook, and answers both places.
+#[track_caller]
+fn check(script: &str, fields: &str, expected: &Expected) -> [World; 2] {
+    At::BOTH.map(|at| {
+        let world = at.world(script, fields);
+        check_in(&world, at, expected);
+        world
+    })
+}
+
+#[track_caller]
+fn check_in(world: &World, at: At, expected: &Expected) {
+    let Expected { outcome, message } = expected;
+    let ran = world.run(&at.words());
+    let passes = *outcome == "success";
+    assert_eq!(ran.code, if at == At::Stop && !passes { 3 } else { 0 }, "{at:?}\n{ran}");
+    assert_eq!(world.ending_of("bad"), ((*outcome).to_owned(), (*message).to_owned()), "{at:?}\n{ran}");
+    assert_eq!(world.ending_of("good").0, "success", "{at:?}\n{ran}");
+    assert!(world.has("good"));
+    let kept = if at == At::Stop { "session_ended" } else { "task_created" };
+    assert_eq!(world.data_of(kept).len(), 1, "{at:?}");
+    let what = if *outcome == "timed_out" { "was too slow" } else { "failed" };
+    let warning = format!("warning: hook `bad` {what}: {message}\n");
+    assert_eq!(ran.stderr, if at == At::Stop || passes { "" } else { &warning }, "{at:?}");
+    world.ok(&["doctor"]);
+}
+
+/// A script that goes on when a background process of its own has written its number.
+fn hiding(how: &str, end: &str) -> String {
+    let be = "sh -c 'echo $$ >hidden; exec sleep 1000' </dev/null >/dev/null 2>&1";
+    format!("{}\nuntil [ -s hidden ]; do sleep 0.01; done\n{end}\n", how.replace("BE", be))
+}
+
+#[test]
+fn hangs() {
+    check("echo partly; exec sleep 1000", "timeout: 300ms", &timed_out("timed out after 300 ms"));
+}
+
+/// What a gate that fails by itself counts as is the configuration's to say.
+#[test]
+fn fails_as_the_configuration_says() {
+    for (on_failure, code) in [("ignore", 3), ("block", 4), ("escalate", 4)] {
+        for (script, timeout, outcome) in [
+            ("exec sleep 1000", "200ms", "timed_out"),
+            ("exit 9", "30s", "failure"),
+            ("echo '{\"status\": 7}'", "30s", "failure"),
+        ] {
+            let fields = format!("timeout: {timeout}, on_failure: {on_failure}, retry: {{max: 0}}");
+            let world = At::Stop.world(script, &fields);
+            let ran = world.run(&At::Stop.words());
+            assert_eq!((ran.code, world.ending_of("bad").0.as_str()), (code, outcome), "{on_failure} {script}\n{ran}");
+        }
+    }
+}
+
+#[test]
+fn ignores_the_signal_to_end() {
+    let script = "trap '' TERM; echo $$ >pid; while :; do sleep 1000; done";
+    for world in check(script, "timeout: 1500ms", &timed_out("timed out after 1.5 s")) {
+        assert!(is_dead(world.number_in("pid")));
+    }
+}
+
+#[test]
+fn leaves_a_daemon() {
+    for how in ["BE &", "(setsid BE &)", "(env -i PATH=\"$PATH\" setsid BE &)", "(nohup setsid BE & ) &"] {
+        for world in check(&hiding(how, ""), "timeout: 10s", &Expected { message: NOTED, ..FINE }) {
+            assert!(is_dead(world.number_in("hidden")), "{how}");
+        }
+    }
+    for world in check(&hiding("(setsid BE &)", "sleep 1000"), "timeout: 1500ms", &timed_out("timed out after 1.5 s")) {
+        assert!(is_dead(world.number_in("hidden")));
+    }
+}
+
+/// A child that holds the pipe does not hold the hook.
+#[test]
+fn leaves_somebody_with_its_output() {
+    for world in check("sleep 1000 & echo $! >hidden; echo said", "timeout: 100s", &Expected { message: NOTED, ..FINE })
+    {
+        assert!(is_dead(world.number_in("hidden")));
+    }
+}
+
+#[test]
+fn dies_by_signal() {
+    for (signal, number) in [("KILL", "9"), ("SEGV", "11"), ("TERM", "15"), ("PIPE", "13")] {
+        let message: &str = Box::leak(format!("ended by signal {number}").into_boxed_str());
+        check(&format!("kill -{signal} $$"), "timeout: 10s", &failure(message));
+    }
+}
+
+#[test]
+fn closes_or_ignores_what_it_is_given() {
+    check("exec <&-; exec >&-; exec 2>&-", "timeout: 10s", &FINE);
+    check("exec <&-; echo late", "timeout: 10s", &FINE);
+    check("head -c 1 >/dev/null; echo enough", "timeout: 10s", &FINE);
+}
+
+/// The payload holds the body of its task more than once.
+#[test]
+fn reads_none_of_a_large_payload() {
+    let world = At::Command.world("exit 0", "timeout: 10s");
+    let body = "ä\u{1f980}\"\\ ".repeat(110_000);
+    world.write("body", body);
+    let ran = world.run(&["task", "add", "One", "--body-file", "body"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{ran}");
+    assert_eq!(world.ending_of("bad").0, "success");
+
+    let world = At::Stop.world("exit 0", "timeout: 10s");
+    world.write("payload", format!("{{\"output\": \"{}\"}}", "x".repeat(10 * 1024 * 1024)));
+    let tried = world.run(&["hooks", "test", "stop", "--payload", "payload", "--run"]);
+    assert_eq!(tried.code, 0, "{tried}");
+    world.write("bad.sh", "wc -c >size; test -s \"$WINDLASS_PAYLOAD_FILE\"");
+    assert_eq!(world.run(&["hooks", "test", "stop", "--payload", "payload", "--run"]).code, 0);
+    assert!(world.number_in("size") > 10 * 1024 * 1024);
+}
+
+#[test]
+fn says_what_is_no_text() {
+    let script = "printf 'a\\377\\000b\\033[2J\\n'; printf '\\376' >&2; exit 1";
+    for world in check(script, "{timeout: 10s, pipe_output: true}".trim_matches(['{', '}']), &failure("exit 1")) {
+        let told = world.ok(&["events", "--json"]);
+        assert!(!told.contains("\\u0000") && !told.contains("\\u001b"), "{told}");
+        assert!(told.contains("a\u{fffd}b"), "{told}");
+    }
+    check("printf 'no newline'", "timeout: 10s, pipe_output: true", &FINE);
+    check("printf '\\n\\n \\n'", "timeout: 10s, pipe_output: true", &FINE);
+}
+
+/// Memory is bounded, and so is the record.
+#[test]
+fn says_a_gigabyte() {
+    for (at, bytes) in [(At::Command, 1 << 30), (At::Stop, 1 << 28)] {
+        let world = at.world(&format!("head -c {bytes} /dev/zero"), "timeout: 60s");
+        // Under a session a supervisor stands between the two.
+        let parent = if at == At::Stop { "$(sed -n 's/^PPid:\\s*//p' /proc/$PPID/status)" } else { "$PPID" };
+        world.write(
+            "good.sh",
+            format!("sed -n 's/^VmHWM:\\s*\\([0-9]*\\) kB/\\1/p' /proc/{parent}/status >peak; touch good"),
+        );
+        check_in(&world, at, &FINE);
+        let peak = world.number_in("peak");
+        assert!((1_000..100_000).contains(&peak), "{at:?}: {peak} kB");
+        let finished = world.data_of("hook_finished");
+        let record = finished[0]["record"].as_str().unwrap();
+        let length = fs::metadata(world.path(".windlass/runs").join(record)).unwrap().len();
+        assert_eq!(length, 64 * 1024 * 1024, "{at:?}");
+    }
+}
+
+#[test]
+fn cannot_be_started() {
+    let check = |command: &str, outcome: &str, message: &str| {
+        let world = hooked(&format!("hooks: {{task_created: [{{name: bad, command: {command:?}}}]}}"));
+        world.write("plain.txt", "echo no program\n");
+        world.write("lost", "#!/no/such/interpreter\n");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(world.path("lost"), mode).unwrap();
+        fs::create_dir(world.path("place")).unwrap();
+        let ran = world.run(&["task", "add", "One"]);
+        assert_eq!(ran.code, 0, "{command}\n{ran}");
+        let (found, said) = world.ending_of("bad");
+        let said = crate::support::filter(&said, &world.directory);
+        assert_eq!((found.as_str(), said.as_str()), (outcome, message), "{command}");
+    };
+    const LONG: &str = "cannot start /bin/sh: its arguments and environment are longer than the system allows";
+    check("no-such-program", "failure", "exit 127");
+    check("./plain.txt", "failure", "exit 126");
+    check("./place", "failure", "exit 126");
+    check(
+        "./lost",
+        "failure",
+        "cannot execute ./lost: it is there, but is not an executable file or names an interpreter that is not there",
+    );
+    check("no-such-program | cat; exit 127", "failure", "exit 127");
+    check("/bin/echo $(head -c 3000000 /dev/zero | tr '\\0' x)", "failure", "exit 126");
+    check(&format!("true {}", "x".repeat(200_000)), "failure", LONG);
+    check(&format!("true {} | cat", "x".repeat(200_000)), "failure", LONG);
+}
+
+/// A hook has no terminal, even where the command has one.
+#[test]
+fn talks_to_the_terminal() {
+    let world = At::Command.world("echo INTRUDER >/dev/tty", "timeout: 10s");
+    let mut command = world.program("setsid");
+    command.arg("-c").arg(crate::support::WINDLASS).args(["task", "add", "One"]);
+    let (shown, code) = watch(&mut command, 100);
+    assert_eq!(code, 0, "{shown}");
+    assert!(!shown.contains("INTRUDER"), "{shown}");
+    assert_eq!(world.ending_of("bad").0, "failure");
+}
+
+/// What a command began with holds to its end; a person has to look at what came meanwhile.
+#[test]
+fn changes_the_configuration() {
+    let script = "printf 'hooks: {task_created: [{name: evil, command: touch evil}]}' >.windlass/config.yaml";
+    for world in check(script, "timeout: 10s", &FINE) {
+        let ran = world.run(&["task", "add", "Two"]);
+        assert_eq!((ran.code, world.has("evil")), (64, false), "{ran}");
+    }
+}
+
+#[test]
+fn removes_the_ground_under_its_feet() {
+    check("mkdir d && cd d && rmdir ../d && test ! -d \"$PWD\"", "timeout: 10s", &FINE);
+    check("rm -rf .windlass/runs", "timeout: 10s", &FINE);
+    check("rm -rf .windlass/owners", "timeout: 10s", &FINE);
+}
+
+#[test]
+fn removes_the_project() {
+    for at in At::BOTH {
+        for what in ["rm -rf .windlass", "rm -rf \"$PWD\"", "rm .windlass/windlass.db*"] {
+            let world = at.world(what, "timeout: 10s");
+            let ran = world.run(&at.words());
+            assert_eq!(ran.code, 1, "{at:?} {what}\n{ran}");
+            assert!(ran.stderr.contains("was removed or replaced while it was in use"), "{at:?} {what}\n{ran}");
+        }
+    }
+}
+
+/// On a disk without room the hook fails, and a command that cannot keep its event says so and has done nothing.
+#[test]
+fn fills_the_disk() {
+    let script = "
+mount -t tmpfs -o size=24m none \"$1\" || exit 77
+cd \"$1\" && \"$2\" init || exit 1
+echo 'hooks: {task_created: [{name: bad, command: sh bad.sh}, {name: good, command: touch good}]}' >.windlass/config.yaml
+echo 'rm \"$WINDLASS_PAYLOAD_FILE\"; head -c 99999999 /dev/zero >fill && exit 0; exit 5' >bad.sh
+\"$2\" trust --yes || exit 1
+\"$2\" task add One; echo \"code $?\"
+rm -f fill
+\"$2\" doctor; echo \"code $?\"
+\"$2\" --json hooks history
+";
+    let world = World::empty();
+    world.write("script.sh", script);
+    fs::create_dir(world.path("disk")).unwrap();
+    let mut command = world.program("/usr/bin/unshare");
+    let path = std::env::join_paths(["/usr/bin", "/bin", "/usr/sbin", "/sbin"]).unwrap();
+    command.args(["--mount", "sh", "script.sh", "disk", crate::support::WINDLASS]).env("PATH", path);
+    let Ok(output) = command.output() else { return skipped() };
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(77) || said.contains("unshare failed") {
+        return skipped();
+    }
+    assert!(said.contains("T1  ready"), "{said}");
+    assert_eq!(said.matches("code 0").count(), 2, "{said}");
+    assert!(said.contains("hook `bad` failed: exit 5"), "{said}");
+    assert!(said.contains("hook `good` failed: cannot write its payload"), "{said}");
+    assert!(said.contains("No space left on device"), "{said}");
+}
+
+#[expect(clippy::print_stderr, reason = "what was not tested must be heard of")]
+fn skipped() {
+    eprintln!("SKIPPED: a small disk cannot be mounted here");
+}
+
+/// Whoever asks for the end gets it, and nothing of the hook is left.
+#[test]
+fn is_interrupted() {
+    for (at, signal, code) in [(At::Command, "TERM", 143), (At::Command, "INT", 130), (At::Stop, "TERM", 143)] {
+        let world = at.world("trap '' TERM; echo $$ >pid; while :; do sleep 1000; done", "timeout: 100s");
+        let mut child = world.command(&at.words()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        until("it runs", || fs::read_to_string(world.path("pid")).is_ok_and(|pid| pid.ends_with('\n')));
+        world.finish(world.program("sh").args(["-c", &format!("kill -{signal} {}", child.id())]));
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{at:?}");
+        assert!(is_dead(world.number_in("pid")), "{at:?}");
+        assert_eq!(world.ending_of("bad").0, "cancelled", "{at:?}");
+        // What had not begun is still owed.
+        if at == At::Command {
+            assert!(!world.has("good"));
+            assert_eq!(world.ok(&["doctor", "--settle"]), "1 hook was settled\n");
+            assert!(world.has("good"));
+        }
+    }
+}
+
+/// Output of agents and hooks is never taken for ours.
+#[test]
+fn pretends_to_be_somebody_else() {
+    let world = At::Stop.world("printf '\\033]0;title\\007\\033[31mstop[0] ok\\n'; exit 2", "timeout: 10s");
+    world.write("agent.sh", DONE);
+    let ran = world.run(&[RUN, &["--max-iterations", "1"]].concat());
+    assert!(!ran.stdout.contains('\u{1b}') && !ran.stdout.contains('\u{7}'), "{ran}");
+}

@@ -1,0 +1,291 @@
+//! Trust, secrets and protected files, as far as hooks are concerned
+
+use std::fs;
+use std::process::Stdio;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::support::hooked::{DONE, hooked, until};
+use crate::support::{WINDLASS, World};
+use crate::test_run::RUN;
+
+/// A hook at everything that the commands below lead to.
+const EVERYWHERE: &str = "\
+hooks:
+  task_created:
+    - name: spy
+      command: sh spy.sh
+      events: [task_started, task_completed, task_blocked, task_unblocked, task_failed, task_updated, task_deleted,
+               dependency_added, dependency_removed, task_claimed, task_released, task_reopened]
+";
+
+const COMMANDS: &[&str] = &[
+    "task add Three",
+    "task start T1",
+    "task complete T1",
+    "task block T1 --reason x",
+    "task fail T1 --reason x",
+    "task update T1 --priority 0",
+    "task delete T2",
+    "task depend T1 T2",
+    "task claim T1 --owner w",
+];
+
+fn spied() -> World {
+    let world = World::with_tasks(&["One", "Two"]);
+    world.write(".windlass/config.yaml", EVERYWHERE);
+    world.write("spy.sh", "touch ran");
+    world.ok(&["trust", "--revoke"]);
+    world
+}
+
+#[test]
+fn an_untrusted_project_runs_nothing() {
+    let world = spied();
+    let before = world.lines(&["events"]);
+    for line in COMMANDS {
+        let words: Vec<_> = line.split(' ').collect();
+        let said = world.fails(&words);
+        assert!(said.ends_with("[64 trust]"), "{line}\n{said}");
+        assert_eq!(world.lines(&["events"]), before, "{line}");
+    }
+    assert_snapshot!(world.fails(&["task", "start", "T1"]), @"
+    error: nobody has trusted this project's hooks yet, and this would run spy
+    hint: `windlass trust` shows what would run and asks; --trust allows it for this command alone
+    [64 trust]
+    ");
+    assert_snapshot!(world.fails(&["hooks", "test", "task_created", "--run"]), @"
+    error: this project may not run what its configuration says
+    caused by: nobody has trusted it as it is now
+    hint: `windlass trust` shows what would run and asks; --trust allows it for this command alone
+    [64 trust]
+    ");
+    assert_snapshot!(world.fails(&["run", "x", "--agent", "command:true"]), @"
+    error: this project may not run what its configuration says
+    caused by: nobody has trusted it yet
+    hint: `windlass trust` shows what would run and asks; --trust allows it for this command alone
+    [64 trust]
+    ");
+    for line in [
+        "task list",
+        "task show T1",
+        "task next",
+        "status",
+        "events",
+        "hooks list",
+        "hooks test task_created",
+        "doctor",
+        "doctor --settle",
+    ] {
+        let words: Vec<_> = line.split(' ').collect();
+        world.ok(&words);
+    }
+    assert_eq!(world.lines(&["events"]), before);
+    assert!(!world.has("ran"));
+}
+
+#[test]
+fn trust_for_one_command_is_for_that_command() {
+    for line in COMMANDS {
+        let world = spied();
+        let words: Vec<_> = [&["--trust"], line.split(' ').collect::<Vec<_>>().as_slice()].concat();
+        world.ok(&words);
+        assert!(world.has("ran"), "{line}");
+        assert_eq!(world.run(&["task", "add", "Four"]).code, 64, "{line}");
+    }
+}
+
+/// Hooks of the dead need trust as well.
+#[test]
+fn settling_needs_trust() {
+    let world = hooked("hooks: {task_created: [{name: bad, command: sh bad.sh, idempotent: true}]}");
+    world.write("bad.sh", "echo x >>ran; test $(wc -l <ran) -ge 2 || kill -9 $PPID");
+    world.run(&["task", "add", "One"]);
+    world.ok(&["trust", "--revoke"]);
+    let before = world.lines(&["events"]);
+    assert_snapshot!(world.fails(&["doctor", "--settle"]), @"
+    error: 1 hook may not run
+    caused by: it is owed under a configuration that is not the trusted one
+    hint: --trust runs it all the same; `windlass hooks history` shows what is left
+    [64 trust]
+    ");
+    assert_eq!(world.lines(&["events"]), before);
+    // A person who trusts another configuration has not trusted that one.
+    world.write(".windlass/config.yaml", "hooks: {task_created: [{name: bad, command: touch other}]}");
+    world.ok(&["trust", "--yes"]);
+    assert_eq!(world.run(&["doctor", "--settle"]).code, 64);
+    assert_eq!(world.ok(&["--trust", "doctor", "--settle"]), "1 hook was settled\n");
+    assert_eq!((fs::read_to_string(world.path("ran")).unwrap().as_str(), world.has("other")), ("x\nx\n", false));
+}
+
+/// A hook of a trusted command may do what the command may, while it runs.
+#[test]
+fn trust_is_inherited_by_what_a_hook_calls() {
+    let world = World::new();
+    let config = "hooks: {task_created: [{name: call, command: sh call.sh, pipe_output: true}]}";
+    world.write(".windlass/config.yaml", config);
+    world.write(
+        "call.sh",
+        format!("echo \"$WINDLASS_TASK_ID\" >>ran; test $WINDLASS_TASK_ID != T1 || {WINDLASS} task add Two"),
+    );
+    assert_eq!(world.run(&["task", "add", "One"]).code, 64);
+    world.ok(&["--trust", "task", "add", "One"]);
+    assert_eq!(fs::read_to_string(world.path("ran")).unwrap(), "T1\nT2\n");
+}
+
+/// … and no longer.
+#[test]
+fn trust_ends_with_the_hook() {
+    let world = World::new();
+    let config = "hooks: {task_created: [{name: hold, command: cat go, when: \"goal == 'One'\"}, \
+                  {name: mark, command: touch two, when: \"goal == 'Two'\"}]}";
+    world.write(".windlass/config.yaml", config);
+    world.finish(world.program("mkfifo").arg("go"));
+    let mut holder = world.command(&["--trust", "task", "add", "One"]).stdout(Stdio::null()).spawn().unwrap();
+    until("the hook runs", || !world.data_of("hook_started").is_empty());
+    let debt = world.data_of("hook_started")[0]["debt"].as_str().unwrap().to_owned();
+    assert_eq!(world.run(&["task", "add", "Two"]).code, 64);
+    let ran = world.run_with(("WINDLASS_DEBT", &debt), &["task", "add", "Two"]);
+    assert!(ran.code == 0 && world.has("two"), "{ran}");
+    // The hook of the same name in another project has no say here.
+    let elsewhere = ("WINDLASS_PROJECT_DIR", world.path("elsewhere"));
+    let mut foreign = world.command(&["task", "add", "Two"]);
+    assert_eq!(world.finish(foreign.env("WINDLASS_DEBT", &debt).env(elsewhere.0, elsewhere.1)).code, 64);
+    world.write("go", "");
+    assert_eq!(holder.wait().unwrap().code(), Some(0));
+    assert_eq!(world.run_with(("WINDLASS_DEBT", &debt), &["task", "add", "Two"]).code, 64);
+}
+
+/// An agent that looks after another project is a stranger there: neither its run nor its trust counts.
+#[test]
+fn an_agent_is_nobody_in_another_project() {
+    let world = hooked("hooks: {}");
+    fs::create_dir(world.path("other")).unwrap();
+    world.ok(&["init", "--project", "other"]);
+    let add = format!("{WINDLASS} task add Here && {WINDLASS} --project other task add");
+    world.write("agent.sh", format!("{add} There >said 2>&1; echo $? >code\n{DONE}"));
+    assert_eq!(world.run(RUN).code, 0);
+    assert_eq!(world.number_in("code"), 0, "{}", fs::read_to_string(world.path("said")).unwrap());
+    let config = "hooks: {task_created: [{name: evil, command: touch evil}]}";
+    world.write("other/.windlass/config.yaml", config);
+    assert_eq!(world.run(&[RUN, &["--fresh"]].concat()).code, 0);
+    assert_eq!((world.number_in("code"), world.has("other/evil")), (64, false));
+}
+
+/// An agent works under the configuration that its session began with.
+#[test]
+fn an_agent_gets_no_hook_of_its_own_run() {
+    let world = hooked("hooks: {task_created: [{name: old, command: sh old.sh}]}");
+    world.write("old.sh", "touch old");
+    let agent = format!(
+        "echo 'hooks: {{task_created: [{{name: evil, command: touch evil}}]}}' >.windlass/config.yaml\n\
+         {WINDLASS} task add Sneaky >said 2>&1; echo $? >code\n{DONE}"
+    );
+    world.write("agent.sh", agent);
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(world.number_in("code"), 0, "{}", fs::read_to_string(world.path("said")).unwrap());
+    assert_eq!((world.has("evil"), world.has("old")), (false, true));
+    assert_eq!(world.run(&["task", "add", "After"]).code, 64);
+    // The run is over: its name gives nothing any more.
+    let run = world.data_of("turn_started")[0]["run"].as_str().unwrap().to_owned();
+    let ran = world.run_with(("WINDLASS_RUN", &run), &["task", "add", "Late"]);
+    assert!(ran.code == 64 && !world.has("evil"), "{ran}");
+}
+
+const SECRET: &str = "hunter2-and-some-more";
+
+fn check_secret(world: &World, words: &[&str]) {
+    let ran = world.finish(world.command(words).env("API_KEY", SECRET));
+    let everything = world.everything();
+    assert!(!ran.to_string().contains(SECRET), "{ran}");
+    let said = ran.to_string() + &String::from_utf8_lossy(&everything[0].1);
+    assert!(said.contains("[secret API_KEY]"), "{words:?}: {said}");
+    for (place, bytes) in everything {
+        let found = bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
+        assert!(!found, "{words:?}: {place}");
+    }
+}
+
+/// What a hook says about a secret is seen by nobody, whatever it says it with.
+#[test]
+fn secrets_of_hooks_are_masked() {
+    let answer = |value: Value| format!("printf '%s' '{value}'").replace("KEY", "'\"$API_KEY\"'");
+    for script in [
+        "echo $API_KEY".to_owned(),
+        "echo $API_KEY >&2; exit 2".to_owned(),
+        "head -c 300000 /dev/zero | tr '\\0' x; echo $API_KEY; exit 1".to_owned(),
+        "for n in 1 2 3; do head -c 100000 /dev/zero; printf '%s' $API_KEY; done; exit 3".to_owned(),
+        answer(json!({"decision": "block", "reason": "KEY"})),
+        answer(json!({"status": "failure", "message": "KEY", "systemMessage": "KEY"})),
+        answer(json!({"KEY": 1})),
+        answer(json!({"status": "KEY"})),
+        answer(json!({"actions": [{"type": "create_task", "payload": {"goal": "KEY", "labels": ["KEY"]}}]})),
+        answer(json!({"actions": [{"type": "KEY", "payload": {}}]})),
+        answer(json!({"actions": [{"type": "log", "payload": {"type": "agent_metrics", "KEY": ["KEY"]}}]})),
+    ] {
+        for point in ["task_created", "stop"] {
+            let world =
+                hooked(&format!("secrets: [API_KEY]\nhooks: {{{point}: [{{command: sh bad.sh, pipe_output: true}}]}}"));
+            world.write("bad.sh", &script);
+            world.write("agent.sh", DONE);
+            match point {
+                "stop" => check_secret(&world, &[RUN, &["--max-iterations", "1"]].concat()),
+                _ => check_secret(&world, &["task", "add", "One"]),
+            }
+        }
+    }
+}
+
+/// A trial shows and keeps no more than a run does.
+#[test]
+fn secrets_of_trials_are_masked() {
+    for script in ["echo $API_KEY >&2; exit 2", "head -c 300000 /dev/zero; echo $API_KEY; exit 1"] {
+        let world = hooked("secrets: [API_KEY]\nhooks: {stop: [{command: sh bad.sh, pipe_output: true}]}");
+        world.write("bad.sh", script);
+        check_secret(&world, &["hooks", "test", "stop", "--run"]);
+        check_secret(&world, &["--json", "hooks", "test", "stop", "--run"]);
+    }
+}
+
+#[test]
+fn secrets_of_agents_are_masked() {
+    for agent in [
+        format!("echo $API_KEY; {DONE}"),
+        "echo $API_KEY >&2; exit 1".to_owned(),
+        format!("head -c 400000 /dev/zero | tr '\\0' x; echo $API_KEY; {DONE}"),
+    ] {
+        let world = hooked("secrets: [API_KEY]\nhooks: {on_error: [{command: 'echo {{error}}', pipe_output: true}]}");
+        world.write("agent.sh", agent);
+        check_secret(&world, &[RUN, &["--max-iterations", "1"]].concat());
+    }
+}
+
+#[test]
+fn a_gate_whose_files_have_changed_is_not_believed() {
+    let check = |agent: &str, named: Option<&str>| {
+        let world = hooked("protected: [gate.sh, tests/]\nhooks: {stop: [{command: sh gate.sh}]}");
+        world.write("gate.sh", "exit 0");
+        world.write("tests/a", "a");
+        world.write("agent.sh", format!("{agent}\n{DONE}"));
+        let ran = world.run(RUN);
+        let Some(named) = named else {
+            assert_eq!(ran.code, 0, "{agent}\n{ran}");
+            return;
+        };
+        assert_eq!(ran.code, 4, "{agent}\n{ran}");
+        let why = format!("protected files have changed under this session, and a person has to look: {named}");
+        assert_eq!(world.ending_of("stop[0]"), ("escalate".to_owned(), why.clone()));
+        assert!(ran.stdout.contains(&why), "{ran}");
+    };
+    check("true", None);
+    check("touch gate.sh other", None);
+    check("cp gate.sh again; mv again gate.sh", None);
+    check("echo 'exit 0 ' >gate.sh", Some("gate.sh"));
+    check("rm gate.sh", Some("gate.sh"));
+    check("echo b >tests/b; mkdir tests/deep; echo c >tests/deep/c", Some("tests/b, tests/deep/c"));
+    check("rm -r tests", Some("tests/a"));
+    check("mv gate.sh kept; ln -s kept gate.sh 2>/dev/null || cp -s kept gate.sh", Some("gate.sh"));
+    check("mkdir sub; cp gate.sh sub/", Some("sub/gate.sh"));
+}
