@@ -220,7 +220,7 @@ const EVENT: &[(&str, &str, &str)] = &[
     (
         r#"{"actions": [{"type": "log", "payload": {"type": "task_completed", "nodeId": "T1", "data": {}}}]}"#,
         "success",
-        "cannot carry out `log`: `data` missing field `artifacts`",
+        "cannot carry out `log`: a log action cannot make a `task_completed`: that bears state",
     ),
     (
         r#"{"actions": [{"type": "log", "payload": {"type": "session_ended", "data": {}}}]}"#,
@@ -258,8 +258,8 @@ const EVENT: &[(&str, &str, &str)] = &[
 const STOP: &[(&str, i32, &str, &str)] = &[
     (
         r#"{"status": "success",}"#,
-        0,
-        "success",
+        3,
+        "failure",
         "its output looks like JSON but is not: trailing comma at line 1 column 22",
     ),
     (r#"{"status": 7}"#, 3, "failure", "bad answer: `status` is 7; it is one of success, failure, skip"),

@@ -61,7 +61,7 @@ fn hiding(how: &str, end: &str) -> String {
 
 #[test]
 fn hangs() {
-    check("echo partly; exec sleep 1000", "timeout: 300ms", &timed_out("timed out after 300 ms"));
+    check("echo partly; exec sleep 1000", "timeout: 300ms", &timed_out("timed out after 300 ms: partly"));
 }
 
 /// What a gate that fails by itself counts as is the configuration's to say.
@@ -147,7 +147,9 @@ fn reads_none_of_a_large_payload() {
 #[test]
 fn says_what_is_no_text() {
     let script = "printf 'a\\377\\000b\\033[2J\\n'; printf '\\376' >&2; exit 1";
-    for world in check(script, "{timeout: 10s, pipe_output: true}".trim_matches(['{', '}']), &failure("exit 1")) {
+    for world in
+        check(script, "{timeout: 10s, pipe_output: true}".trim_matches(['{', '}']), &failure("exit 1: \u{fffd}"))
+    {
         let told = world.ok(&["events", "--json"]);
         assert!(!told.contains("\\u0000") && !told.contains("\\u001b"), "{told}");
         assert!(told.contains("a\u{fffd}b"), "{told}");
@@ -193,7 +195,7 @@ fn cannot_be_started() {
         assert_eq!((found.as_str(), said.as_str()), (outcome, message), "{command}");
     };
     const LONG: &str = "cannot start /bin/sh: its arguments and environment are longer than the system allows";
-    check("no-such-program", "failure", "exit 127");
+    check("no-such-program", "failure", "exit 127: sh: 1: no-such-program: not found");
     check("./plain.txt", "failure", "exit 126");
     check("./place", "failure", "exit 126");
     check(

@@ -128,6 +128,10 @@ fn answered(stdout: &str, role: Role) -> Read {
         Err(bad) => return Read::failed(bad_answer(&bad)),
         Ok(None) => {
             let missed = said::near_miss(stdout).map(|why| format!("its output looks like JSON but is not: {why}"));
+            if let (Some(missed), true) = (&missed, role.is_gate()) {
+                // It may have been a no.
+                return Read::failed(missed.clone());
+            }
             return Read { notes: missed.into_iter().collect(), ..Read::of(HookOutcome::Success) };
         }
         Ok(Some(said)) => said,
@@ -259,7 +263,8 @@ pub fn gist(ran: &Finished) -> Option<String> {
         let text = clean(&captured.text());
         text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
     };
-    let line = last(&ran.stderr).or_else(|| last(&ran.stdout).filter(|line| !line.starts_with('{')))?;
+    let spoke = || last(&ran.stdout).filter(|line| ran.exit != Exit::Code(0) && !line.starts_with('{'));
+    let line = last(&ran.stderr).or_else(spoke)?;
     Some(line.chars().take(GIST).collect())
 }
 

@@ -228,8 +228,10 @@ fn what_cannot_be_understood_is_no_success() {
     }
     let near = "its output looks like JSON but is not: trailing comma at line 1 column 19";
     let stdout = "{\"decision\": \"no\",}";
-    let told = format!("{stdout}\nerr");
-    everywhere(Exit::Code(0), stdout, [(Success, near, ""); 3], [(Success, near, told.as_str()); 3]);
+    let (told, failed) = (format!("{stdout}\nerr"), format!("{stdout}\nerr\n[{near}]"));
+    let gate = (Failure, near, failed.as_str());
+    let piped = [gate, gate, (Success, near, told.as_str())];
+    everywhere(Exit::Code(0), stdout, [gate, gate, (Success, near, "")], piped);
     everywhere(Exit::Code(0), "{ echo; ", [(Success, "", ""); 3], [(Success, "", "{ echo;\nerr"); 3]);
 }
 

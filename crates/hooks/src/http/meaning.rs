@@ -28,6 +28,8 @@ pub enum Ended {
     Ok(String),
     /// It may fare better later, but not before `after`.
     Again { why: String, after: Option<Duration> },
+    /// It took too long; another time it may not.
+    TimedOut { why: String },
     /// It will not fare better.
     Failed { why: String },
 }
@@ -39,6 +41,7 @@ pub fn meaning(result: &Result<Response, Unsent>) -> Ended {
             408 | 425 | 429 | 500..=599 => Ended::Again { why: refused(response), after: response.retry_after },
             _ => Ended::Failed { why: refused(response) },
         },
+        Err(unsent @ Unsent::TimedOut { .. }) => Ended::TimedOut { why: told(unsent) },
         Err(unsent) if unsent.may_pass() => Ended::Again { why: told(unsent), after: None },
         Err(unsent) => Ended::Failed { why: told(unsent) },
     }
@@ -119,7 +122,7 @@ mod tests {
     #[test]
     fn a_refusal_is_quoted() {
         let why = |status, body: &str| match meaning(&response(status, body)) {
-            Ended::Again { why, .. } | Ended::Failed { why } => why,
+            Ended::Again { why, .. } | Ended::TimedOut { why } | Ended::Failed { why } => why,
             Ended::Ok(text) => panic!("{text}"),
         };
         assert_eq!(why(404, ""), "the server answered 404 Not Found");

@@ -35,6 +35,9 @@ impl Dispatch<'_> {
                 again: Some(after.unwrap_or_default()),
                 report: HookReport { took: Some(took), ..failed(why) },
             },
+            Ended::TimedOut { why } => {
+                HookReport { took: Some(took), message: Some(why), ..HookOutcome::TimedOut.into() }.into()
+            }
             Ended::Failed { why } => Attempt { again: None, report: HookReport { took: Some(took), ..failed(why) } },
         })
     }

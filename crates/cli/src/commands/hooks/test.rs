@@ -243,7 +243,7 @@ impl Trier<'_> {
         };
         match http::meaning(&http::send(&request)) {
             http::Ended::Ok(body) => answer(hook, self.role(), &Ok(Finished::said(body.into_bytes())), call.values),
-            http::Ended::Again { why, .. } | http::Ended::Failed { why } => failed(why),
+            http::Ended::Again { why, .. } | http::Ended::TimedOut { why } | http::Ended::Failed { why } => failed(why),
         }
     }
 }

@@ -117,6 +117,8 @@ impl<'o> Progress<'o> {
                 },
             ),
             Event::HookFinished(finished) => self.hook(finished),
+            // The end of its run has said so already.
+            Event::HookError(failed) if failed.debt.is_some() => Ok(()),
             Event::HookError(failed) => {
                 self.detail(Tone::Bad, &format!("{} failed: {}", failed.hook_name, failed.error))
             }
