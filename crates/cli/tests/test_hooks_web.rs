@@ -74,7 +74,7 @@ fn servers_that_refuse_or_lead_astray() {
     check(says("404 No", "no such hook"), "timeout: 10s", "failure", "the server answered 404 Not Found: no such hook");
     check(says("500 Oops", ""), "timeout: 10s", "failure", "the server answered 500 Internal Server Error");
     check(says(&away, ""), "timeout: 10s", "failure", "redirect");
-    check(Answer::Stalls, "timeout: 300ms", "failure", "timed out after 300ms");
+    check(Answer::Stalls, "timeout: 300ms", "timed_out", "timed out after 300ms");
     check(Answer::Says("nonsense".to_owned()), "timeout: 10s", "failure", "");
     check(says(FINE, "{\"status\": \"failure\", \"message\": \"no\"}"), "timeout: 10s", "failure", "no");
     check(

@@ -168,10 +168,12 @@ pub fn parse(stdout: &str) -> Result<Option<Said>, BadAnswer> {
     Ok(Some(said))
 }
 
-/// Why text that begins and ends like a JSON object is none.
+/// Why text that begins and ends like a JSON object is none. Several objects one after another are what many programs
+/// write, and nobody's answer.
 pub fn near_miss(stdout: &str) -> Option<String> {
     let text = bare(stdout);
-    if !(text.starts_with('{') && text.ends_with('}')) {
+    let first = || serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>().next();
+    if !(text.starts_with('{') && text.ends_with('}')) || matches!(first(), Some(Ok(_))) {
         return None;
     }
     serde_json::from_str::<Entries>(text).err().map(|error| error.to_string())

@@ -113,7 +113,7 @@ impl Runner<'_> {
     fn pause_before_sending_back(&self, session: &Session) -> Duration {
         let waits = session.sent_back.iter().filter_map(|(hook, times)| {
             let retry = self.dispatch.settings.hooks.get(hook)?.retry.as_ref()?;
-            Retry { jitter: false, ..retry.clone() }.wait(*times, 0)
+            Retry { jitter: false, ..*retry }.wait(*times, 0)
         });
         waits.max().unwrap_or_default()
     }

@@ -29,7 +29,7 @@ const CHANGES: &str = "start, complete, block, unblock, ready, fail, set_labels,
 impl ActionRequest {
     /// What is asked for.
     pub(crate) fn parse(&self) -> Result<Action, Refusal> {
-        let fields = Fields::of(&self.payload)?;
+        let fields = Fields::of("payload", &self.payload)?;
         match snake_case(&self.kind).as_str() {
             "create_task" => fields.new_task().map(Action::CreateTask),
             "update_task" => fields.task_change(),
@@ -44,10 +44,10 @@ impl ActionRequest {
 struct Fields<'a>(&'a Map<String, Value>);
 
 impl<'a> Fields<'a> {
-    fn of(payload: &'a Value) -> Result<Self, Refusal> {
-        match payload {
+    fn of(name: &str, value: &'a Value) -> Result<Self, Refusal> {
+        match value {
             Value::Object(fields) => Ok(Self(fields)),
-            other => Err(wrong("payload", "an object", other)),
+            other => Err(wrong(name, "an object", other)),
         }
     }
 
@@ -69,7 +69,7 @@ impl<'a> Fields<'a> {
         let task = task_id(&self.needed_text("task_id")?)?;
         let wanted = self.needed_text("action")?;
         let nothing = Value::Object(Map::new());
-        let inner = Fields::of(self.value("payload").unwrap_or(&nothing))?;
+        let inner = Fields::of("payload", self.value("payload").unwrap_or(&nothing))?;
         // What an action needs may stand beside its name, or in a payload of its own.
         let text = |names: &[&str]| Ok::<_, Refusal>(inner.text(names)?.or(self.text(names)?));
         let texts = |names: &[&str]| Ok::<_, Refusal>(inner.texts(names)?.or(self.texts(names)?));
@@ -103,7 +103,7 @@ impl<'a> Fields<'a> {
         }
         let node = self.text(&["node_id"])?.map_or(Ok(Node::System), |node| parsed("node_id", &node))?;
         let nothing = Value::Object(Map::new());
-        let given = Fields::of(self.value("data").unwrap_or(&nothing))?;
+        let given = Fields::of("data", self.value("data").unwrap_or(&nothing))?;
         let data = given.laid_over(usual_data(kind, node));
         let event = Event::read(kind, &data).map_err(|error| Refusal::invalid("`data`", format!("{error}")))?;
         Ok(Action::Log { node, event })

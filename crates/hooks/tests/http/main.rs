@@ -170,7 +170,7 @@ fn servers_that_do_not_answer_are_not_waited_for() {
         let (error, text) = failure(&Request { timeout: SHORT, ..request(server.url("/a?b")) });
         assert!(matches!(error, Unsent::TimedOut { after: SHORT, .. }), "{error:?}");
         assert_eq!(text, "cannot get an answer from http://127.0.0.1:PORT/a?…: timed out after 200ms");
-        assert!(matches!(meaning(&Err(error)), Ended::Again { .. }));
+        assert!(matches!(meaning(&Err(error)), Ended::TimedOut { .. }));
         drop(server.seen());
     }
 }
