@@ -7,7 +7,7 @@ mod task;
 
 use std::path::Path;
 
-use windlass_engine::{Record, SessionName, TaskId, View};
+use windlass_engine::{Event, Record, SessionName, TaskId, View};
 
 use super::hooks::runs::{Cause, Run, Took};
 use crate::context::{Context, Opened};
@@ -141,8 +141,8 @@ impl Evidence<'_> {
     }
 }
 
-/// Who made an event happen, and how.
-fn agency(record: &Record) -> String {
+/// Who made an event happen, and how. `cause` is the event that led to it, where that is known.
+fn agency(record: &Record, cause: Option<&Record>) -> String {
     let metadata = &record.envelope.metadata;
     let forced = if metadata.forced { ", by force" } else { "" };
     let by = &metadata.triggered_by;
@@ -151,7 +151,14 @@ fn agency(record: &Record) -> String {
         (Some(session), None) => format!(", in {session}"),
         (None, _) => String::new(),
     };
+    let asked = cause.and_then(|cause| match &cause.envelope.event {
+        Event::HookFinished(finished) => Some(finished.hook.as_str()),
+        _ => None,
+    });
     match (record.cause(), metadata.depth) {
+        (Some(_), depth @ 1..) if asked.is_some() => {
+            format!("what the hook `{}` asked for, at depth {depth}{place}", asked.unwrap_or_default())
+        }
         (None, 0) => format!("a command of {by}{forced}{place}"),
         (None, depth) => format!("a hook, at depth {depth}, for {by}{place}"),
         (Some(cause), 0) => format!("follows from {cause}, for {by}{forced}{place}"),

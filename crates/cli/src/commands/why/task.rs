@@ -49,9 +49,9 @@ pub fn run(opened: &Opened, id: TaskId, out: &mut Output) -> Done {
     }
     out.line(format_args!("\n{}", out.paint(Tone::Strong, "because")))?;
     let records = opened.project.records();
-    for link in &answer.links {
+    for (link, before) in with_causes(&answer.links) {
         show::event(&link.record, out)?;
-        detail(8, Tone::Faint, &agency(&link.record), out)?;
+        detail(8, Tone::Faint, &agency(&link.record, before), out)?;
         let cause = Cause::of(&link.record);
         for run in &link.runs {
             Evidence { run, cause: Some(&cause), fate: None, records: &records }.show(8, out)?;
@@ -171,6 +171,11 @@ fn why_open(task: &Task) -> Option<String> {
 }
 
 /// What somebody did although the rules said no.
+/// Each link with the event that led to it: the next one.
+fn with_causes(links: &[Link]) -> impl Iterator<Item = (&Link, Option<&Record>)> {
+    links.iter().enumerate().map(|(place, link)| (link, links.get(place + 1).map(|before| &before.record)))
+}
+
 fn overrides(answer: &Answer) -> impl Iterator<Item = &Record> {
     let linked = answer.links.iter().map(|link| &link.record);
     let linked = linked.filter(|record| record.envelope.node.task() != Some(answer.task.id));
@@ -179,11 +184,11 @@ fn overrides(answer: &Answer) -> impl Iterator<Item = &Record> {
 
 fn to_json(answer: &Answer, opened: &Opened) -> Value {
     let records = opened.project.records();
-    let causes = answer.links.iter().map(|link| {
+    let causes = with_causes(&answer.links).map(|(link, before)| {
         let cause = Cause::of(&link.record);
         json!({
             "event": link.record,
-            "how": agency(&link.record),
+            "how": agency(&link.record, before),
             "hooks": link.runs.iter().map(|run| run.to_json(Some(&cause), &records)).collect::<Vec<_>>(),
         })
     });
