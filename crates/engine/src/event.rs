@@ -248,6 +248,16 @@ impl Record {
         self.envelope.event.kind()
     }
 
+    /// The event as its hook's failure tells it. Positions are left out: those of a commit are not known before the store
+    /// gives them, and the failure names its cause beside this. So is what was owed: that is nobody's concern but ours.
+    pub fn original(&self) -> Value {
+        let mut shown = serde_json::to_value(self).expect("a record has string keys");
+        shown.as_object_mut().expect("a record is an object").remove("seq");
+        let metadata = shown["metadata"].as_object_mut().expect("metadata is an object");
+        ["cause", "owes", "via"].iter().for_each(|name| drop(metadata.remove(*name)));
+        shown
+    }
+
     /// The position of the event that led to this one.
     pub fn cause(&self) -> Option<Seq> {
         self.envelope.metadata.cause.map(|cause| match cause {

@@ -257,6 +257,14 @@ fn feedback(hook: &Hook, role: Role, read: &Read) -> String {
     }
 }
 
+/// A report that the engine takes, whatever kind of hook it comes from: clean, not blank, and within bounds.
+pub fn fitting(mut report: HookReport, hook: &Hook) -> HookReport {
+    let fit = |text: String, most: usize| Some(cut(&clean(&text), most)).filter(|text| !text.trim().is_empty());
+    report.message = report.message.and_then(|message| fit(message, Limits::REASON));
+    report.feedback = report.feedback.and_then(|told| fit(told, hook.max_output.min(Limits::FEEDBACK)));
+    report
+}
+
 /// The line of a run's output that says most about why it ended so, in a few words: the last one that it wrote for people.
 pub fn gist(ran: &Finished) -> Option<String> {
     let last = |captured: &Captured| {

@@ -31,7 +31,7 @@ use std::time::Duration;
 
 use windlass_engine::{Rule, Template};
 
-pub use answer::{Parts, answer, gist};
+pub use answer::{Parts, answer, fitting, gist};
 pub use call::Call;
 pub use mask::Mask;
 pub use papers::{Carried, Papers};

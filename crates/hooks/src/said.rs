@@ -168,15 +168,29 @@ pub fn parse(stdout: &str) -> Result<Option<Said>, BadAnswer> {
     Ok(Some(said))
 }
 
-/// Why text that begins and ends like a JSON object is none. Several objects one after another are what many programs
-/// write, and nobody's answer.
+/// Why text that begins like a JSON object is no answer, though it may have been meant as one. Objects one after another
+/// that say nothing of an answer are what many programs write.
 pub fn near_miss(stdout: &str) -> Option<String> {
     let text = bare(stdout);
-    let first = || serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>().next();
-    if !(text.starts_with('{') && text.ends_with('}')) || matches!(first(), Some(Ok(_))) {
+    if !text.strip_prefix('{')?.trim_start().starts_with(['"', '}']) {
         return None;
     }
-    serde_json::from_str::<Entries>(text).err().map(|error| error.to_string())
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    match values.next()? {
+        Err(error) => Some(error.to_string()),
+        Ok(first) if text[values.byte_offset()..].trim().is_empty() || !may_be_an_answer(&first) => None,
+        Ok(_) => Some("something else follows it".to_owned()),
+    }
+}
+
+fn may_be_an_answer(value: &Value) -> bool {
+    let says = |field: &str, words: &[&str]| value[field].as_str().is_some_and(|said| words.contains(&said));
+    says("status", &["success", "failure", "skip"])
+        || says("action", &["complete", "continue", "escalate"])
+        || value["decision"].is_string()
+        || value["continue"].is_boolean()
+        || value["actions"].is_array()
+        || value["hookSpecificOutput"].is_object()
 }
 
 /// Without blanks, and without the mark that some programs put before UTF-8.

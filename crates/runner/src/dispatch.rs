@@ -12,8 +12,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use windlass_engine::{
-    Authority, Command, ConfigDigest, Debt, DebtId, Effect, HookOutcome, Origin, OwnerName, Record, Rules, Seq,
-    Session, View,
+    Authority, Command, Debt, DebtId, Effect, HookOutcome, Origin, OwnerName, Record, Rules, Seq, View,
 };
 use windlass_hooks::{Hook, Mask};
 use windlass_process::{Control, Environment, Finished, Launcher, NotStarted, Roster, Spec, Stream, Supervisor, run};
@@ -77,15 +76,19 @@ impl<'a> Dispatch<'a> {
     /// Carries out a command of our own, and tells what came of it.
     pub fn give(&mut self, command: &Command) -> Result<Vec<Record>, RunError> {
         let (by, at) = (self.owner.to_string(), (self.outside.now)());
-        self.give_for(&Origin { by, at, authority: Authority::Person, run: None, via: None }, command)
+        let records = self.give_for(&Origin { by, at, authority: Authority::Person, run: None, via: None }, command)?;
+        self.tell(&records);
+        Ok(records)
     }
 
-    /// Carries out somebody's command.
+    pub(crate) fn tell(&mut self, records: &[Record]) {
+        records.iter().for_each(|record| (self.outside.tell)(Told::Event(record)));
+    }
+
+    /// Carries out somebody's command. Whoever gave it learns from the answer what came of it.
     pub fn give_for(&mut self, origin: &Origin, command: &Command) -> Result<Vec<Record>, RunError> {
         let nonce = (self.outside.random)().map_err(RunError::Random)?;
-        let records = self.store.execute(&self.settings.rules, origin, command, nonce)?;
-        records.iter().for_each(|record| (self.outside.tell)(Told::Event(record)));
-        Ok(records)
+        Ok(self.store.execute(&self.settings.rules, origin, command, nonce)?)
     }
 
     /// Runs every hook that is ours, and what they lead to. Somebody who asks for the end gets it: what has not begun is
@@ -100,12 +103,10 @@ impl<'a> Dispatch<'a> {
         Ok(())
     }
 
-    /// Takes over the hooks of a configuration that dead owners have left, but for those that a session waits for: whoever
-    /// goes on with the session takes those. Answers how many there were.
-    pub fn take_over(&mut self, config: ConfigDigest, is_dead: impl Fn(&OwnerName) -> bool) -> Result<usize, RunError> {
+    /// Takes over hooks that dead owners have left. Answers how many there were.
+    pub fn take_over(&mut self, left: impl Fn(&Debt) -> bool) -> Result<usize, RunError> {
         let mut taken = 0;
-        let left = |debt: &Debt| debt.config == config && is_dead(&debt.owner);
-        while let Some(debt) = self.next(|dispatch, debt| left(debt) && dispatch.is_free(debt))? {
+        while let Some(debt) = self.next(|_, debt| left(debt))? {
             let (dead, owner) = (debt.owner.clone(), self.owner.clone());
             self.give(&Command::RecoverEffect { debt: debt.id, dead, owner })?;
             taken += 1;
@@ -116,15 +117,6 @@ impl<'a> Dispatch<'a> {
             self.settle()?;
         }
         Ok(taken)
-    }
-
-    /// Whether no session that is under way waits for a hook.
-    fn is_free(&self, debt: &Debt) -> bool {
-        let session = || {
-            let snapshot = self.store.snapshot().ok()?;
-            snapshot.session(debt.session.as_ref()?).ok().flatten()
-        };
-        !session().is_some_and(|session: Session| session.owed.contains(&debt.id))
     }
 
     /// The first hook that is owed and meant.

@@ -10,7 +10,7 @@ use windlass_engine::{
     Command, Debt, DebtId, Effect, Event, HookClass, HookOutcome, HookReport, OwedHook, Phase, Promise, Record,
     Session, Situation, Task, View,
 };
-use windlass_hooks::{Call, Hook, Kind, Papers, Role, Script, answer, gist};
+use windlass_hooks::{Call, Hook, Kind, Papers, Role, Script, answer, fitting, gist};
 use windlass_process::{Finished, NotStarted};
 
 use crate::dispatch::Resolve;
@@ -27,18 +27,6 @@ struct Scene {
 }
 
 impl Scene {
-    /// The event as the record of a failure tells it: without positions, and without what it made owed.
-    fn original(&self) -> Value {
-        let mut event = json!(self.event);
-        if let Some(fields) = event.as_object_mut() {
-            fields.remove("seq");
-        }
-        if let Some(metadata) = event["metadata"].as_object_mut() {
-            ["cause", "owes", "via"].iter().for_each(|name| drop(metadata.remove(*name)));
-        }
-        event
-    }
-
     /// The event as hooks get it: what it made owed is nobody's concern but ours.
     fn told(&self) -> Value {
         let mut event = json!(self.event);
@@ -112,11 +100,15 @@ impl Dispatch<'_> {
     /// Runs a hook that has begun. One that fails is tried again as often as it says.
     pub(crate) fn run_hook(&mut self, debt: &Debt, resolve: Resolve) -> Result<HookReport, RunError> {
         let Effect::Hook(owed) = &debt.effect else { return Err(RunError::NoHook(debt.id)) };
-        let Some(hook) = self.settings.hooks.get(&owed.hook).cloned() else {
-            let message = Some("the configuration that it comes from has no such hook".to_owned());
-            return Ok(HookReport { message, ..HookOutcome::Failure.into() });
-        };
         let scene = self.scene(debt)?;
+        let Some(hook) = self.settings.hooks.get(&owed.hook).cloned() else {
+            let (message, event) = ("the configuration that it comes from has no such hook", scene.event.original());
+            return Ok(HookReport {
+                message: Some(message.to_owned()),
+                event: Some(event),
+                ..HookOutcome::Failure.into()
+            });
+        };
         let (values, event) = (scene.values(owed), scene.told());
         let running = Running { debt: debt.id, owed, hook: &hook, scene: &scene, values, event, resolve };
         if let Some(changed) = self.tampered(&running)? {
@@ -125,10 +117,11 @@ impl Dispatch<'_> {
         let mut failures = 0;
         loop {
             let Attempt { report, again } = self.attempt(&running)?;
-            let report = HookReport { event: Some(scene.original()), ..self.settings.mask.report(report) };
+            let report = fitting(self.settings.mask.report(report), &hook);
+            let report = HookReport { event: Some(scene.event.original()), ..report };
             failures += 1;
             let Some(wait) = self.wait_before(&running, failures, again)? else { return Ok(report) };
-            if !self.control.wait(wait) {
+            if !self.control_for(resolve).wait(wait) {
                 return Ok(HookOutcome::Cancelled.into());
             }
             let after = report.message.unwrap_or_default();

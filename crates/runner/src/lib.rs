@@ -22,7 +22,9 @@ mod protected;
 mod turn;
 
 use windlass_agents::CommandAgent;
-use windlass_engine::{Command, DebtId, Effect, Ending, HookOutcome, Record, Session, SessionName, View, Wanted};
+use windlass_engine::{
+    Command, DebtId, Effect, Ending, HookOutcome, Origin, Record, Session, SessionName, View, Wanted,
+};
 
 pub use dispatch::{Dispatch, Settings};
 pub use error::RunError;
@@ -45,6 +47,13 @@ impl<'a> Runner<'a> {
     /// Carries a command out, and tells what came of it.
     pub fn give(&mut self, command: &Command) -> Result<Vec<Record>, RunError> {
         self.dispatch.give(command)
+    }
+
+    /// Carries out the command that begins the session, perhaps from inside another run.
+    pub fn begin(&mut self, origin: &Origin, command: &Command) -> Result<(), RunError> {
+        let records = self.dispatch.give_for(origin, command)?;
+        self.dispatch.tell(&records);
+        Ok(())
     }
 
     /// Turns until the session is over.

@@ -87,7 +87,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
 fn settle(context: &Context, out: &mut Output) -> Result<u8, Stop> {
     let mut opened = context.open()?;
     let (control, received) = dispatch::listen()?;
-    let done = dispatch::settle_dead(&mut opened, &control);
+    let done = dispatch::settle_dead(&mut opened, &control, dispatch::Reach::Everything);
     let (settled, untrusted) = done.map_err(|failure| failure.by(received.first()))?;
     if untrusted > 0 {
         let hooks = if untrusted == 1 { "1 hook" } else { &format!("{untrusted} hooks") };

@@ -40,7 +40,6 @@ pub enum Scope {
 pub enum Kind {
     Command(Script),
     Builtin(Builtin),
-    #[allow(dead_code, reason = "rules are compiled and kept; what judges by them comes later")]
     Rules(Vec<Rule>),
     Prompt(Template),
     Http(Request),
@@ -50,7 +49,6 @@ pub enum Kind {
 
 /// A hook of the project, ready to be looked at.
 #[derive(Debug, Clone)]
-#[allow(dead_code, reason = "what conditions, matchers and feedback decide comes later")]
 pub struct Hook {
     pub scope: Scope,
     pub point: Point,
@@ -61,6 +59,7 @@ pub struct Hook {
     /// Without one, always.
     pub when: Option<Condition>,
     /// Which tools it is for.
+    #[allow(dead_code, reason = "this version comes to no point that has a tool")]
     pub matcher: Matcher,
     /// What the agent is told; without one, the usual form.
     pub feedback: Option<Template>,

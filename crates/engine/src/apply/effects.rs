@@ -54,11 +54,16 @@ impl Fold<'_> {
         Ok(around.map_or(0, |debt| debt.nesting.saturating_add(1)))
     }
 
+    /// What the hooks of this event were given, and they themselves.
+    fn given(&self) -> u32 {
+        self.envelope.metadata.owes.as_ref().map_or(0, |owed| {
+            u32::try_from(owed.hooks.len()).unwrap_or(u32::MAX).saturating_mul(owed.share.saturating_add(1))
+        })
+    }
+
     /// What a command from inside a hook led to is taken from the hook's share, with what its own hooks were given.
     pub(super) fn spend(&self, via: DebtId, changes: &mut Vec<Change>) -> Result<(), ApplyError> {
-        let given = self.envelope.metadata.owes.as_ref().map_or(0, |owed| {
-            u32::try_from(owed.hooks.len()).unwrap_or(u32::MAX).saturating_mul(owed.share.saturating_add(1))
-        });
+        let given = self.given();
         let debt = self.debt(via)?;
         let share = debt.share.saturating_sub(given.saturating_add(1));
         changes.push(Change::PutDebt(Box::new(Debt { share, version: self.seq, ..debt })));
@@ -94,6 +99,7 @@ impl Fold<'_> {
         Ok(vec![Change::PutDebt(Box::new(Debt {
             attempts: started.attempt,
             owner: started.owner.clone(),
+            share: debt.share.saturating_sub(self.given()),
             version: self.seq,
             ..debt
         }))])

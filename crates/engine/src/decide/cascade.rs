@@ -2,16 +2,17 @@
 //!
 //! Invariant: it comes to an end. Depth and the number of events are bounded; what lies beyond is refused and recorded.
 
-use serde_json::{Value, to_value};
+use serde_json::Value;
 
 use super::Deciding;
 use crate::action::{Action, ActionRequest, TaskAction, is_stateless};
 use crate::command::TaskPatch;
-use crate::event::{EventType, Node, Record, payload};
+use crate::event::{EventType, Node, payload};
 use crate::id::TaskId;
 use crate::limits::Limits;
 use crate::refusal::Refusal;
 use crate::registry::HookFault;
+use crate::view::View;
 
 impl Deciding<'_, '_> {
     pub(super) fn run_hooks(&mut self) -> Result<(), Refusal> {
@@ -46,7 +47,7 @@ impl Deciding<'_, '_> {
                 Err(HookFault::View(error)) => return Err(error.into()),
                 Err(HookFault::Failed(mut error)) => {
                     error.truncate(error.floor_char_boundary(Limits::REASON));
-                    let (node, original_event) = (record.envelope.node, original(record));
+                    let (node, original_event) = (record.envelope.node, record.original());
                     let failed = payload::HookError { hook_name: hook.name.clone(), error, original_event, debt: None };
                     self.caused_by(index);
                     self.emit(node, failed)?;
@@ -68,7 +69,19 @@ impl Deciding<'_, '_> {
         let depth = self.entries[index].record.envelope.metadata.depth;
         self.caused_by(index);
         self.depth = depth;
-        self.attempt(request.parse(), || (request.kind.clone(), request.payload.clone()))
+        let action = request.parse().and_then(|action| self.respects_leases(&action).map(|()| action));
+        self.attempt(action, || (request.kind.clone(), request.payload.clone()))
+    }
+
+    /// Whoever holds a task moves it. The hooks of the registry are part of the rules, those of a configuration are not.
+    fn respects_leases(&self, action: &Action) -> Result<(), Refusal> {
+        let Action::UpdateTask { task, action } = action else { return Ok(()) };
+        let relabels =
+            matches!(action, TaskAction::SetLabels(_) | TaskAction::AddLabels(_) | TaskAction::RemoveLabels(_));
+        match self.draft.task(*task)?.and_then(|task| task.lease).filter(|_| !relabels) {
+            None => Ok(()),
+            Some(lease) => Err(Refusal::Held { id: *task, owner: lease.owner, epoch: lease.epoch }),
+        }
     }
 
     /// Carries an action out. One that is refused is recorded, and the command still succeeds.
@@ -151,13 +164,4 @@ impl Deciding<'_, '_> {
             }
         }
     }
-}
-
-/// An event as its hook's failure tells it. Positions are left out: those of a commit are not known before the store
-/// gives them, and the failure names its cause beside this.
-pub(super) fn original(record: &Record) -> Value {
-    let mut shown = to_value(record).expect("a record has string keys");
-    shown.as_object_mut().expect("a record is an object").remove("seq");
-    shown["metadata"].as_object_mut().expect("metadata is an object").remove("cause");
-    shown
 }

@@ -142,6 +142,7 @@ impl Deciding<'_, '_> {
 
     fn begin(&mut self, debt: &Debt, owner: &OwnerName, after: Option<&str>) -> Result<(), Refusal> {
         let hook = hook_name(debt)?;
+        self.begin_line(Line::beginning(debt));
         self.because_of(debt);
         let (owner, attempt, after) = (owner.clone(), debt.attempts + 1, after.map(str::to_owned));
         self.emit_of(debt, payload::HookStarted { debt: debt.id, hook, owner, attempt, after })

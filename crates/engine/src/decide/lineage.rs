@@ -12,6 +12,7 @@
 
 use super::Deciding;
 use crate::debt::Debt;
+use crate::event::Event;
 use crate::id::DebtId;
 use crate::limits::Limits;
 use crate::refusal::Refusal;
@@ -42,6 +43,11 @@ impl Line {
     /// What a session does by itself.
     pub(super) fn of(session: &Session) -> Self {
         Self { nesting: session.nesting, ..Self::begun() }
+    }
+
+    /// What listens to the beginning of a hook.
+    pub(super) fn beginning(debt: &Debt) -> Self {
+        Self { most: debt.share, added: 0, nesting: debt.nesting, goes_on: true }
     }
 
     /// What a hook asks for at its end.
@@ -123,9 +129,13 @@ impl Deciding<'_, '_> {
                 let id = DebtId { seq, index: u32::try_from(index).expect("a configuration is small") };
                 self.draft.change_share(id, |_| share);
             }
-            if let Some(via) = self.via.filter(|_| *line == COMMAND) {
+            let giver = match &entry.record.envelope.event {
+                Event::HookStarted(started) => Some(started.debt),
+                _ => self.via.filter(|_| *line == COMMAND),
+            };
+            if let Some(giver) = giver {
                 let given = share.saturating_mul(u32::try_from(owes.hooks.len()).unwrap_or(u32::MAX));
-                self.draft.change_share(via, |left| left.saturating_sub(given));
+                self.draft.change_share(giver, |left| left.saturating_sub(given));
             }
         }
     }

@@ -10,7 +10,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Deciding;
-use super::cascade::original;
 use crate::apply::apply;
 use crate::debt::{HookClass, Owed, OwedHook};
 use crate::event::{Envelope, Event, EventType, Node, payload};
@@ -223,7 +222,7 @@ impl Deciding<'_, '_> {
         let before = (self.cause, self.depth, self.line);
         let node = self.entries[last].record.envelope.node;
         for Complaint { hooks, why } in complaints {
-            let original_event = original(&self.entries[last].record);
+            let original_event = self.entries[last].record.original();
             self.caused_by(last);
             self.emit(node, payload::HookError { hook_name: hooks, error: why, original_event, debt: None })?;
         }

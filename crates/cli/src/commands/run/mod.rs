@@ -10,7 +10,7 @@ mod progress;
 use std::io;
 
 use windlass_agents::{CommandAgent, ParseAgentError};
-use windlass_engine::{Command, Ending, Limits, NewSession, OwnerName, SessionName, Trusted};
+use windlass_engine::{Authority, Command, Ending, Limits, NewSession, Origin, OwnerName, SessionName, Trusted};
 use windlass_process::{Control, Launcher, signals};
 use windlass_runner::{Dispatch, Outside, RunError, Runner, Settings};
 use windlass_store::{Lifetime, Sqlite};
@@ -21,6 +21,7 @@ use super::init;
 use crate::SUPERVISE;
 use crate::config::Config;
 use crate::context::{Context, Opened};
+use crate::dispatch::{Inside, Reach};
 use crate::failure::{Code, Failure};
 use crate::output::{Messages, Output, Stop};
 use crate::project::{self, Project};
@@ -75,15 +76,16 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     let store = Sqlite::create(&project.store_file(), Lifetime::Service).map_err(remedy::store)?;
     let mut opened = Opened { project, store, trust: context.trust };
     let choice = choice::choose(&opened.store, &args, &opened.project.owners())?;
-    let config = configuration(&opened.project, &opened.store, &choice)?;
-    check_trust(&opened.project, &config, &choice, context.trust)?;
+    let inside = Inside::look(&opened)?;
+    let config = configuration(&opened, &inside, &choice)?;
+    check_trust(&opened.project, &config, &choice, context.trust || inside.config.is_some())?;
     plan::check_gates(&config)?;
     let agent = named.map_or_else(|| unnamed_agent(&choice, &config, context.trust), Ok)?;
     let control = Control::new();
     let received =
         signals::install(&control, asked_to_end).map_err(|error| system("cannot listen to signals", error))?;
     // After the choice, because whoever was just killed has to be seen to be dead.
-    settle(&mut opened, &control)?;
+    settle(&mut opened, &control, choice.name())?;
 
     let roster = dispatch::enlist(&opened.project)?;
     let owner: OwnerName = roster.name().parse().expect("digits and dashes make a name");
@@ -95,7 +97,9 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         Outside { now: &environment::now, random: &dispatch::random_bytes, tell: &mut |told| progress.tell(told) };
     let dispatch = Dispatch::new(&mut opened.store, settings, &roster, control, outside).map_err(remedy::run)?;
     let mut runner = Runner::new(dispatch, agent);
-    runner.give(&begin).map_err(remedy::run)?;
+    let (by, at) = (owner.to_string(), environment::now());
+    let origin = Origin { by, at, authority: Authority::Person, run: None, via: inside.via };
+    runner.begin(&origin, &begin).map_err(remedy::run)?;
     match runner.run(choice.name()) {
         Err(RunError::Killed) => Ok(exit_code(Ending::Cancelled, received.first())),
         ending => Ok(exit_code(ending.map_err(remedy::run)?, received.first())),
@@ -103,8 +107,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
 }
 
 /// Takes over the hooks that other commands have left behind when they died.
-fn settle(opened: &mut Opened, control: &Control) -> Result<(), Failure> {
-    let (settled, untrusted) = dispatch::settle_dead(opened, control)?;
+fn settle(opened: &mut Opened, control: &Control, session: &SessionName) -> Result<(), Failure> {
+    let (settled, untrusted) = dispatch::settle_dead(opened, control, Reach::BeforeSession(session))?;
     if settled > 0 {
         Messages::new().note(&format!("hooks that a dead command had left: {settled}"));
     }
@@ -160,14 +164,13 @@ fn found_or_made(context: &Context, has_agent: bool) -> Result<Project, Failure>
 }
 
 /// What the session works with: the configuration that it was started with, else the present one.
-fn configuration(project: &Project, store: &Sqlite, choice: &Choice) -> Result<Config, Failure> {
-    let Choice::Resume(session) = choice else { return Config::load(project) };
-    let text = choice::recorded(store, session)?;
-    let config = if text.is_empty() { Config::absent(project) } else { Config::of(&project.config_file(), &text)? };
-    if Config::load(project).is_ok_and(|present| present.text() != text) {
+fn configuration(opened: &Opened, inside: &Inside, choice: &Choice) -> Result<Config, Failure> {
+    let Choice::Resume(session) = choice else { return inside.configuration(opened) };
+    let text = choice::recorded(&opened.store, session)?;
+    if Config::load(&opened.project).is_ok_and(|present| present.text() != text) {
         Messages::new().note("the configuration has changed; this session goes on with the one that it started with");
     }
-    Ok(config)
+    dispatch::recorded(&opened.project, &text)
 }
 
 /// A configuration that would run something needs a person's trust.
@@ -239,7 +242,7 @@ impl Work<'_> {
                 agent: self.agent.to_string(),
                 terms: plan::terms(self.config, args.max_iterations),
                 owner: self.owner.clone(),
-                nonce: nonce()?,
+                nonce: dispatch::nonce()?,
             }),
             Choice::Resume(session) => Command::ResumeSession {
                 name: session.name.clone(),
@@ -263,10 +266,6 @@ fn settings(project: &Project, config: &Config, owner: &OwnerName, session: &Ses
     plan::warn_of_silence(config);
     let rules = plan::rules(config, owner, Trusted::Yes)?;
     Ok(dispatch::settings(project, config, rules, records, Some(launcher)))
-}
-
-fn nonce() -> Result<u64, Failure> {
-    Ok(u64::try_from(dispatch::random()? & u128::from(u64::MAX)).expect("it was cut to size"))
 }
 
 /// What a script that called us gets to know.

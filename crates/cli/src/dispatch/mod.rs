@@ -8,17 +8,20 @@
 //! - A command that owes no hook pays for none: no lock file, no signals, no look at trust.
 //! - A failing hook is told to people, and the command still succeeds.
 
+mod dead;
+mod inside;
+
 use std::io;
 use std::path::PathBuf;
 
-use windlass_engine::{
-    Authority, Command, ConfigDigest, Debt, DebtId, Effect, Event, HookOutcome, Origin, OwnerName, Record, Rules,
-    RunId, Trusted, View, payload,
-};
+use windlass_engine::{Authority, Command, Event, HookOutcome, Origin, OwnerName, Record, Rules, Trusted, payload};
 use windlass_hooks::Mask;
-use windlass_process::{Control, Launcher, Roster, is_alive, signals, sweep};
+use windlass_process::{Control, Launcher, Roster, signals};
 use windlass_runner::{Dispatch, Outside, Settings, Told};
 use windlass_store::Store;
+
+pub use dead::{Reach, left_by_the_dead, settle_dead};
+pub use inside::Inside;
 
 use crate::config::Config;
 use crate::context::Opened;
@@ -52,52 +55,8 @@ pub fn execute(opened: &mut Opened, command: &Command, authority: Authority) -> 
     done.map_err(|failure| failure.by(received.first()))
 }
 
-/// Takes over the hooks that the dead have left, each under the configuration that it was owed under. Answers how many
-/// there were, and for how many nobody has given trust.
-pub fn settle_dead(opened: &mut Opened, control: &Control) -> Result<(usize, usize), Failure> {
-    let project = opened.project.clone();
-    sweep(&project.owners())
-        .map_err(|error| Failure::new(Code::System, "cannot end what an earlier command has left").caused_by(error))?;
-    let left = left_by_the_dead(opened)?;
-    let mut configs: Vec<ConfigDigest> = left.iter().map(|debt| debt.config).collect();
-    configs.sort_unstable();
-    configs.dedup();
-    let (mut settled, mut untrusted) = (0, 0);
-    for digest in configs {
-        let text = opened.store.snapshot().map_err(remedy::store)?.config(digest).map_err(remedy::view)?;
-        let config = recorded(&project, text.as_deref().unwrap_or_default())?;
-        if !may_run(opened, &config)? {
-            untrusted += left.iter().filter(|debt| debt.config == digest).count();
-            continue;
-        }
-        let is_dead = |owner: &OwnerName| !is_alive(&project.owners(), owner.as_str());
-        settled += with(opened, &config, Trusted::Yes, control, |dispatch| {
-            dispatch.take_over(digest, is_dead).map_err(remedy::run)
-        })?;
-    }
-    Ok((settled, untrusted))
-}
-
-/// Hooks whose owner is dead, and that no session waits for.
-pub fn left_by_the_dead(opened: &Opened) -> Result<Vec<Debt>, Failure> {
-    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
-    let mut debts = snapshot.debts().map_err(remedy::store)?;
-    let waited: Vec<DebtId> =
-        snapshot.sessions().map_err(remedy::store)?.into_iter().flat_map(|session| session.owed).collect();
-    let owners = opened.project.owners();
-    debts.retain(|debt| {
-        matches!(debt.effect, Effect::Hook(_)) && !waited.contains(&debt.id) && !is_alive(&owners, debt.owner.as_str())
-    });
-    Ok(debts)
-}
-
-/// An older configuration than the present one is trusted only in so many words.
-fn may_run(opened: &Opened, config: &Config) -> Result<bool, Failure> {
-    let present = Config::load(&opened.project).is_ok_and(|present| present.text() == config.text());
-    Ok(opened.trust || (present && trust::state(&opened.project, config)? == Trust::Trusted))
-}
-
-fn recorded(project: &Project, text: &str) -> Result<Config, Failure> {
+/// A configuration that was recorded; an empty one is that of a project without a file.
+pub fn recorded(project: &Project, text: &str) -> Result<Config, Failure> {
     if text.is_empty() { Ok(Config::absent(project)) } else { Ok(Config::of(&project.config_file(), text)?) }
 }
 
@@ -160,15 +119,19 @@ pub fn mask(config: &Config) -> Mask {
 /// Makes this process known as one that runs programs.
 pub fn enlist(project: &Project) -> Result<Roster, Failure> {
     let place = project.owners();
-    let nonce = u64::try_from(random()? & u128::from(u64::MAX)).expect("it was cut to size");
-    Roster::enlist(&place, nonce).map_err(|error| {
+    Roster::enlist(&place, nonce()?).map_err(|error| {
         Failure::new(Code::System, format!("cannot make a file in `{}`", place.display()))
             .caused_by(error)
             .hint("check whose directory it is, and whether it can be written to")
     })
 }
 
-pub fn random() -> Result<u128, Failure> {
+/// A number that nobody else has.
+pub fn nonce() -> Result<u64, Failure> {
+    Ok(u64::try_from(random()? & u128::from(u64::MAX)).expect("it was cut to size"))
+}
+
+fn random() -> Result<u128, Failure> {
     environment::random().map_err(|error| Failure::new(Code::System, "cannot get random bytes").caused_by(error))
 }
 
@@ -204,44 +167,4 @@ fn went_wrong(finished: &payload::HookFinished) -> Option<String> {
     };
     let why = finished.message.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
     Some(format!("hook `{}` {what}{why}", finished.hook))
-}
-
-/// The turn or the hook from inside which this command is given.
-struct Inside {
-    run: Option<RunId>,
-    via: Option<DebtId>,
-    /// What whoever runs it works with, while that lives.
-    config: Option<ConfigDigest>,
-}
-
-impl Inside {
-    fn look(opened: &Opened) -> Result<Self, Failure> {
-        // Names of runs and hooks mean something else, or nothing, in another project.
-        if environment::project_of_run().is_some_and(|project| project != opened.project.root) {
-            return Ok(Self { run: None, via: None, config: None });
-        }
-        let run = environment::run().map(|run| run.parse::<RunId>()).transpose().map_err(|error| {
-            Failure::from_error(Code::Usage, &error).hint("WINDLASS_RUN is set by Windlass for the programs it starts")
-        })?;
-        let debt = environment::debt().and_then(|debt| debt.parse::<DebtId>().ok());
-        if run.is_none() && debt.is_none() {
-            return Ok(Self { run, via: None, config: None });
-        }
-        let alive = |owner: &OwnerName| is_alive(&opened.project.owners(), owner.as_str());
-        let snapshot = opened.store.snapshot().map_err(remedy::store)?;
-        // A hook that is over has no say any more: what it left running is anybody's.
-        let debt = debt.map(|id| snapshot.debt(id)).transpose().map_err(remedy::view)?.flatten();
-        let debt = debt.filter(|debt| debt.attempts > 0 && alive(&debt.owner));
-        let session = run.as_ref().map(|run| snapshot.session(&run.session)).transpose().map_err(remedy::view)?;
-        let session = session.flatten().filter(|session| alive(&session.owner));
-        let config = debt.as_ref().map(|debt| debt.config).or(session.map(|session| session.config));
-        Ok(Self { run, via: debt.map(|debt| debt.id), config })
-    }
-
-    /// What holds inside a run is what the run works with; elsewhere it is the file.
-    fn configuration(&self, opened: &Opened) -> Result<Config, Failure> {
-        let Some(digest) = self.config else { return Config::load(&opened.project) };
-        let text = opened.store.snapshot().map_err(remedy::store)?.config(digest).map_err(remedy::view)?;
-        recorded(&opened.project, text.as_deref().unwrap_or_default())
-    }
 }

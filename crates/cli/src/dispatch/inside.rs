@@ -1,0 +1,50 @@
+//! Whether a command comes from inside a run, and what that means for it.
+
+use windlass_engine::{ConfigDigest, DebtId, OwnerName, RunId, View};
+use windlass_process::is_alive;
+
+use super::recorded;
+use crate::config::Config;
+use crate::context::Opened;
+use crate::failure::{Code, Failure};
+use crate::{environment, remedy};
+
+/// The turn or the hook from inside which this command is given.
+pub struct Inside {
+    pub run: Option<RunId>,
+    pub via: Option<DebtId>,
+    /// What whoever runs it works with, while that lives.
+    pub config: Option<ConfigDigest>,
+}
+
+impl Inside {
+    pub fn look(opened: &Opened) -> Result<Self, Failure> {
+        // Names of runs and hooks mean something else, or nothing, in another project.
+        if environment::project_of_run().is_some_and(|project| project != opened.project.root) {
+            return Ok(Self { run: None, via: None, config: None });
+        }
+        let run = environment::run().map(|run| run.parse::<RunId>()).transpose().map_err(|error| {
+            Failure::from_error(Code::Usage, &error).hint("WINDLASS_RUN is set by Windlass for the programs it starts")
+        })?;
+        let debt = environment::debt().and_then(|debt| debt.parse::<DebtId>().ok());
+        if run.is_none() && debt.is_none() {
+            return Ok(Self { run, via: None, config: None });
+        }
+        let alive = |owner: &OwnerName| is_alive(&opened.project.owners(), owner.as_str());
+        let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+        // A hook that is over has no say any more: what it left running is anybody's.
+        let debt = debt.map(|id| snapshot.debt(id)).transpose().map_err(remedy::view)?.flatten();
+        let debt = debt.filter(|debt| debt.attempts > 0 && alive(&debt.owner));
+        let session = run.as_ref().map(|run| snapshot.session(&run.session)).transpose().map_err(remedy::view)?;
+        let session = session.flatten().filter(|session| alive(&session.owner));
+        let config = debt.as_ref().map(|debt| debt.config).or(session.map(|session| session.config));
+        Ok(Self { run, via: debt.map(|debt| debt.id), config })
+    }
+
+    /// What holds inside a run is what the run works with; elsewhere it is the file.
+    pub fn configuration(&self, opened: &Opened) -> Result<Config, Failure> {
+        let Some(digest) = self.config else { return Config::load(&opened.project) };
+        let text = opened.store.snapshot().map_err(remedy::store)?.config(digest).map_err(remedy::view)?;
+        recorded(&opened.project, text.as_deref().unwrap_or_default())
+    }
+}
