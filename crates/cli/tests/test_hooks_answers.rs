@@ -465,8 +465,10 @@ fn a_no_is_heard_however_it_comes() {
     }
     let (world, code) = judged("\u{feff}\r\n{\"decision\": \"block\", \"reason\": \"no\"}\r\n");
     assert_eq!((code, world.ending_of("bad").0.as_str()), (4, "block"));
-    // Many lines of JSON are what many programs say, and no answer.
     let (world, code) = judged(&"{\"decision\": \"block\"}\n".repeat(20_000));
+    assert_eq!((code, world.ending_of("bad").0.as_str()), (3, "failure"));
+    // Many lines of JSON are what many programs say, and no answer.
+    let (world, code) = judged(&"{\"type\": \"test\", \"event\": \"ok\"}\n".repeat(20_000));
     assert_eq!((code, world.ending_of("bad").0.as_str()), (0, "success"));
 }
 

@@ -183,3 +183,30 @@ fn a_call_after_the_end_is_anybodys() {
         assert_eq!(world.run_with(("WINDLASS_DEBT", nonsense), &["task", "add", "Three"]).code, 64, "{nonsense}");
     }
 }
+
+/// A session that dies in the hooks of its end has ended: nobody goes on with it, and `doctor` sees what it owes.
+#[test]
+fn the_end_of_a_session_is_settled() {
+    let world = hooked("hooks: {session_end: [{name: bye, command: sh bye.sh, idempotent: true}]}");
+    // Its parent is the supervisor, whose parent is who runs the session.
+    let killer = "test -e again || { touch again; kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 60; }; touch said";
+    world.write("bye.sh", killer);
+    let run = ["run", "x", "--agent", "command:echo '<promise>COMPLETE</promise>'"];
+    assert_eq!(world.run(&run).code, KILLED);
+    let doctor = world.run(&["doctor"]);
+    assert!(doctor.code == 1 && doctor.stdout.contains("bye for event"), "{doctor}");
+    assert_eq!(world.ok(&["doctor", "--settle"]), "1 hook was settled\n");
+    assert!(world.has("said"));
+    assert_eq!(world.run(&["doctor"]).code, 0);
+}
+
+/// A session that a hook runs lies within that hook, and so on: three within each other and no more.
+#[test]
+fn runs_within_runs_come_to_an_end() {
+    let world = hooked("hooks: {session_start: [{name: again, command: sh again.sh}]}");
+    let again = format!("echo x >>ran; {WINDLASS} run deeper --fresh --agent command:true --max-iterations 1");
+    world.write("again.sh", &again);
+    world.run(&["run", "x", "--agent", "command:true", "--max-iterations", "1"]);
+    let ran = fs::read_to_string(world.path("ran")).unwrap().lines().count();
+    assert!((2..=4).contains(&ran), "{ran}");
+}

@@ -172,7 +172,8 @@ pub fn parse(stdout: &str) -> Result<Option<Said>, BadAnswer> {
 /// that say nothing of an answer are what many programs write.
 pub fn near_miss(stdout: &str) -> Option<String> {
     let text = bare(stdout);
-    if !text.strip_prefix('{')?.trim_start().starts_with(['"', '}']) {
+    let begins = text.strip_prefix('{')?.trim_start().starts_with('"');
+    if !begins && !text.ends_with('}') {
         return None;
     }
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();

@@ -50,6 +50,9 @@ fn what_was_meant_as_json_is_noticed() {
     assert_eq!(near_miss("make: {x"), None);
     assert_eq!(near_miss("{'a': 1}").as_deref(), Some("key must be a string at line 1 column 2"));
     assert_eq!(near_miss("{\"a\": 1,}\n").as_deref(), Some("trailing comma at line 1 column 9"));
+    assert_eq!(near_miss("{\"decision\": \"block\"}\ndone").as_deref(), Some("something else follows it"));
+    assert!(near_miss("{\"decision\": \"block\"").is_some_and(|why| why.starts_with("EOF while parsing")));
+    assert_eq!(near_miss("{\"type\": \"suite\"}\n{\"type\": \"test\"}"), None, "what many programs write");
 }
 
 #[test]

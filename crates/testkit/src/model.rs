@@ -220,7 +220,7 @@ struct Attempt<'a> {
     model: &'a mut Model,
     origin: &'a Origin,
     log: &'a [Record],
-    /// Whether it is what a hook asks for: nobody's lease keeps that from happening, and nothing forces it.
+    /// Whether it is what a hook asks for: whoever holds a task keeps it from moving that, and nothing forces it.
     hook: bool,
     /// What was completed. Reviews of it come after all else.
     completed: Vec<TaskId>,
@@ -492,7 +492,7 @@ impl Attempt<'_> {
         let (authority, hook) = (self.origin.authority, self.hook);
         let node = self.node(id)?;
         let may = match authority {
-            _ if hook => true,
+            _ if hook => node.lease.is_none(),
             Authority::Forced => true,
             Authority::Person => node.lease.is_none(),
             Authority::Holder(epoch) => node.lease.is_some_and(|(held, _)| held == epoch),

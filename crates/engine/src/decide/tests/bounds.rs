@@ -66,7 +66,9 @@ const TWO: &str = r#" asks=create_task:{"goal":"more"};create_task:{"goal":"more
 fn hooks_that_breed_come_to_an_end_within_the_bound() {
     let created = |count| rules(&[(EventType::TaskCreated, count)]);
     let also_at_the_end = rules(&[(EventType::TaskCreated, 2), (EventType::HookFinished, 1)]);
+    let at_the_beginning = rules(&[(EventType::TaskCreated, 1), (EventType::HookStarted, 3)]);
     let table = [
+        ("at the beginning of hooks", at_the_beginning, "add more", TWO),
         ("by actions", created(1), "", TWO),
         ("by commands", created(1), "add more\nadd more", ""),
         ("by both", created(1), "add more\nadd more", TWO),
