@@ -27,7 +27,7 @@ use windlass_engine::{Command, DebtId, Effect, Ending, HookOutcome, Record, Sess
 pub use dispatch::{Dispatch, Settings};
 pub use error::RunError;
 pub use outside::{Outside, Told};
-pub use protected::Protected;
+pub use protected::{Protected, TooMany};
 
 use dispatch::Resolve;
 
