@@ -104,8 +104,13 @@ pub fn program_directories() -> Vec<PathBuf> {
     variable("PATH").map(|path| env::split_paths(&path).filter(|d| d.is_absolute()).collect()).unwrap_or_default()
 }
 
+/// Now as the file system tells the time.
+pub fn system_time() -> SystemTime {
+    SystemTime::now()
+}
+
 pub fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = system_time().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 

@@ -10,6 +10,7 @@ mod failure;
 mod output;
 mod plan;
 mod project;
+mod records;
 #[cfg(test)]
 mod reference;
 mod remedy;

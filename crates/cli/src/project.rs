@@ -15,7 +15,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Code, Failure};
-use crate::small_file;
+use crate::{environment, records, small_file};
 
 /// What makes a directory a project.
 pub const DIRECTORY: &str = ".windlass";
@@ -78,8 +78,9 @@ impl Project {
         let _ = file.and_then(|mut file| file.write_all(IGNORED.as_bytes()));
     }
 
-    /// A directory for the output of a session, or of something else; made if it is missing.
+    /// A directory for the output of a session, or of something else; made if it is missing. Old records make room.
     pub fn make_records(&self, name: &str) -> Result<PathBuf, Failure> {
+        records::prune(&self.records(), environment::system_time(), records::KEEP);
         let records = self.records().join(name);
         for directory in [&self.records(), &records] {
             make_directory(directory).map_err(|error| {

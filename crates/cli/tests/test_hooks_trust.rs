@@ -289,3 +289,30 @@ fn a_gate_whose_files_have_changed_is_not_believed() {
     check("mv gate.sh kept; ln -s kept gate.sh 2>/dev/null || cp -s kept gate.sh", Some("gate.sh"));
     check("mkdir sub; cp gate.sh sub/", Some("sub/gate.sh"));
 }
+
+#[test]
+fn what_is_too_much_to_look_at_is_never_believed() {
+    let world = hooked("protected: [gate.sh]\nhooks: {stop: [{command: sh gate.sh}]}");
+    world.write("gate.sh", "exit 1");
+    world.write("agent.sh", format!("mkdir -p target; cd target; seq 100001 | xargs touch; echo >../gate.sh\n{DONE}"));
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 4, "{ran}");
+    let why = "nobody can tell whether protected files have changed: \
+               there are more than 100000 files and directories where protected files may be";
+    assert_eq!(world.ending_of("stop[0]"), ("escalate".to_owned(), why.to_owned()));
+
+    assert_snapshot!(world.fails(&[RUN, &["--fresh"]].concat()), @"
+    error: cannot watch the files under `protected`
+    caused by: there are more than 100000 files and directories where protected files may be
+    hint: name the directory in each pattern: `gates/*.sh`, or `./gate.sh` for the project's own directory
+    [64 config]
+    ");
+    assert_eq!(world.data_of("session_started").len(), 1);
+
+    world.write(".windlass/config.yaml", "protected: [./gate.sh]\nhooks: {stop: [{command: sh gate.sh}]}");
+    world.write("gate.sh", "exit 1");
+    world.write("agent.sh", format!("echo >gate.sh\n{DONE}"));
+    let changed = world.run(&[RUN, &["--fresh", "--trust"]].concat());
+    assert_eq!(changed.code, 4, "{changed}");
+    assert!(changed.stdout.contains("and a person has to look: gate.sh"), "{changed}");
+}

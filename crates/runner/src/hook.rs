@@ -206,13 +206,16 @@ impl Dispatch<'_> {
         }
     }
 
-    /// Why a gate cannot be believed: files have changed that may not, under this session.
+    /// Why a gate cannot be believed: files have changed that may not, under this session, or may have.
     fn tampered(&self, running: &Running<'_>) -> Result<Option<String>, RunError> {
         let recorded = running.scene.session.as_ref().and_then(|session| session.protected);
         let Some(recorded) = recorded.filter(|_| running.role().is_gate()) else { return Ok(None) };
         let before = self.store.snapshot()?.config(recorded)?.unwrap_or_default();
-        let changed = difference(&before, &self.settings.protected.look(&self.settings.directory));
-        Ok(changed
-            .map(|files| format!("protected files have changed under this session, and a person has to look: {files}")))
+        Ok(match self.settings.protected.look(&self.settings.directory) {
+            Ok(now) => difference(&before, &now).map(|files| {
+                format!("protected files have changed under this session, and a person has to look: {files}")
+            }),
+            Err(error) => Some(format!("nobody can tell whether protected files have changed: {error}")),
+        })
     }
 }

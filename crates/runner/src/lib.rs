@@ -29,7 +29,7 @@ use windlass_engine::{
 pub use dispatch::{Dispatch, Settings};
 pub use error::RunError;
 pub use outside::{Outside, Told};
-pub use protected::Protected;
+pub use protected::{Protected, TooMany};
 
 use dispatch::Resolve;
 

@@ -3,41 +3,57 @@
 //! When a session starts, what they hold is recorded. Before a gate runs it is looked at again: a gate whose script or
 //! tests have changed says nothing about the work.
 //!
-//! Invariant: whatever cannot be read has changed if it could be read before, and the other way round.
+//! Invariants:
+//! - Whatever cannot be read has changed if it could be read before, and the other way round.
+//! - A look is whole or an error: half of one would hide what it has not seen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+use thiserror::Error;
 use windlass_engine::Digest;
 
 /// The most files and directories that are looked at.
 const ENTRIES: usize = 100_000;
 /// How many changed files are named.
 const NAMED: usize = 5;
+/// What lets a part of a pattern match more than one part of a path, or makes it hard to tell where the part ends.
+const BRANCHING: [&str; 4] = ["**", "{", "[", "\\"];
+
+/// Where protected files may be, there is too much to look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("there are more than {0} files and directories where protected files may be")]
+pub struct TooMany(usize);
 
 /// Patterns of protected files.
 #[derive(Debug, Clone, Default)]
 pub struct Protected {
     patterns: GlobSet,
+    /// The directories above whatever the patterns may match.
+    ways: GlobSet,
 }
 
 impl Protected {
-    /// A pattern names files and directories; what is in such a directory is meant too. One without a slash is meant
-    /// wherever it stands.
+    /// A pattern names files and directories; what is in such a directory is meant too. One without a slash before its
+    /// end is meant wherever it stands.
     pub fn new(patterns: &[String]) -> Result<Self, globset::Error> {
-        let mut set = GlobSetBuilder::new();
+        let (mut set, mut ways) = (GlobSetBuilder::new(), GlobSetBuilder::new());
         for pattern in patterns {
-            let pattern = pattern.trim_start_matches("./").trim_end_matches('/');
+            let pattern = pattern.trim_end_matches('/');
             let anywhere = (!pattern.contains('/')).then(|| format!("**/{pattern}"));
-            for pattern in [pattern.to_owned()].into_iter().chain(anywhere) {
+            let here = pattern.trim_start_matches("./").to_owned();
+            for pattern in [here].into_iter().chain(anywhere) {
                 set.add(glob(&pattern)?);
                 set.add(glob(&format!("{pattern}/**"))?);
+                for way in ways_to(&pattern) {
+                    ways.add(glob(&way)?);
+                }
             }
         }
-        Ok(Self { patterns: set.build()? })
+        Ok(Self { patterns: set.build()?, ways: ways.build()? })
     }
 
     pub fn is_empty(&self) -> bool {
@@ -45,33 +61,49 @@ impl Protected {
     }
 
     /// What the files hold now, one line each.
-    pub fn look(&self, root: &Path) -> String {
-        let mut found = BTreeMap::new();
-        let mut left = ENTRIES;
-        self.walk(root, Path::new(""), &mut left, &mut found);
-        if left == 0 {
-            found.insert(PathBuf::from("(too many files to look at)"), "-".to_owned());
-        }
-        let line = |(path, digest): (PathBuf, String)| format!("{digest} {}\n", path.to_string_lossy());
-        found.into_iter().map(line).collect()
+    pub fn look(&self, root: &Path) -> Result<String, TooMany> {
+        self.look_at_most(ENTRIES, root)
     }
 
-    fn walk(&self, root: &Path, within: &Path, left: &mut usize, found: &mut BTreeMap<PathBuf, String>) {
-        let Ok(entries) = fs::read_dir(root.join(within)) else { return };
+    fn look_at_most(&self, most: usize, root: &Path) -> Result<String, TooMany> {
+        let mut found = BTreeMap::new();
+        let mut left = most;
+        self.walk(root, Path::new(""), &mut left, &mut found).ok_or(TooMany(most))?;
+        let line = |(path, digest): (PathBuf, String)| format!("{digest} {}\n", path.to_string_lossy());
+        Ok(found.into_iter().map(line).collect())
+    }
+
+    /// Nothing if there is too much.
+    fn walk(&self, root: &Path, within: &Path, left: &mut usize, found: &mut BTreeMap<PathBuf, String>) -> Option<()> {
+        let Ok(entries) = fs::read_dir(root.join(within)) else { return Some(()) };
         for entry in entries.flatten() {
-            if *left == 0 {
-                return;
-            }
-            *left -= 1;
+            *left = left.checked_sub(1)?;
             let path = within.join(entry.file_name());
-            let kind = entry.file_type();
-            match kind {
-                Ok(kind) if kind.is_dir() && path != Path::new(".git") => self.walk(root, &path, left, found),
-                _ if self.patterns.is_match(&path) => drop(found.insert(path.clone(), digest(&root.join(&path)))),
-                _ => {}
+            let directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if directory && self.may_be_below(&path) {
+                self.walk(root, &path, left, found)?;
+            } else if !directory && self.patterns.is_match(&path) {
+                found.insert(path.clone(), digest(&root.join(&path)));
             }
         }
+        Some(())
     }
+
+    fn may_be_below(&self, directory: &Path) -> bool {
+        directory != Path::new(".git") && (self.ways.is_match(directory) || self.patterns.is_match(directory))
+    }
+}
+
+/// Patterns of the directories that lie above what a pattern matches.
+fn ways_to(pattern: &str) -> Vec<String> {
+    let parts: Vec<&str> = pattern.split('/').collect();
+    let branches = parts.iter().position(|part| BRANCHING.iter().any(|sign| part.contains(sign)));
+    let above = branches.unwrap_or(parts.len() - 1);
+    let mut ways: Vec<String> = (1..=above).map(|count| parts[..count].join("/")).collect();
+    if branches.is_some() {
+        ways.push(parts[..above].iter().copied().chain(["**"]).collect::<Vec<_>>().join("/"));
+    }
+    ways
 }
 
 fn glob(pattern: &str) -> Result<Glob, globset::Error> {
@@ -91,22 +123,22 @@ fn digest(path: &Path) -> String {
 
 /// Which files differ between two looks, in words; nothing where none does.
 pub fn difference(before: &str, now: &str) -> Option<String> {
-    let files = |look: &str| -> BTreeMap<String, String> {
-        let line = |line: &str| line.split_once(' ').map(|(digest, path)| (path.to_owned(), digest.to_owned()));
-        look.lines().filter_map(line).collect()
-    };
-    let (before, now) = (files(before), files(now));
-    let mut changed: Vec<&str> = before.keys().chain(now.keys()).map(String::as_str).collect();
-    changed.retain(|path| before.get(*path) != now.get(*path));
-    changed.sort_unstable();
-    changed.dedup();
+    if before == now {
+        return None;
+    }
+    // By lines, not by names: a name with a line break in it could speak for another file.
+    let lines = |look| str::lines(look).collect::<BTreeSet<&str>>();
+    let (before, now) = (lines(before), lines(now));
+    let name = |line: &&'_ str| line.split_once(' ').map_or(*line, |(_, path)| path).to_owned();
+    let changed: BTreeSet<String> = before.symmetric_difference(&now).map(name).collect();
+    let changed: Vec<String> = changed.into_iter().collect();
     let more = changed.len().saturating_sub(NAMED);
     let named = changed[..changed.len().min(NAMED)].join(", ");
-    match (changed.len(), more) {
-        (0, _) => None,
-        (_, 0) => Some(named),
-        _ => Some(format!("{named} and {more} more")),
-    }
+    Some(match (changed.len(), more) {
+        (0, _) => "files whose names are alike".to_owned(),
+        (_, 0) => named,
+        _ => format!("{named} and {more} more"),
+    })
 }
 
 #[cfg(test)]
@@ -122,7 +154,7 @@ mod tests {
             fs::write(path, file).unwrap();
         }
         let patterns: Vec<String> = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
-        let look = Protected::new(&patterns).unwrap().look(directory.path());
+        let look = Protected::new(&patterns).unwrap().look(directory.path()).unwrap();
         let found: Vec<&str> = look.lines().filter_map(|line| Some(line.split_once(' ')?.1)).collect();
         assert_eq!(found, expected, "{patterns:?}");
     }
@@ -134,7 +166,49 @@ mod tests {
         check(&["./tests/*.rs"], &["tests/a.rs"]);
         check(&["tests/**/*.rs"], &["tests/a.rs", "tests/deep/b.rs"]);
         check(&["*.sh", "src"], &["gate.sh", "src/lib.rs"]);
+        check(&["./gate.sh", "./tests/"], &["gate.sh", "tests/a.rs", "tests/deep/b.rs"]);
+        check(&["*/tests/*.rs"], &["sub/tests/c.rs"]);
+        check(&["{src/lib,tests/deep/b}.rs"], &["src/lib.rs", "tests/deep/b.rs"]);
+        check(&["tests/[a-d]*/b.rs", "s?b/tests"], &["sub/tests/c.rs", "tests/deep/b.rs"]);
+        check(&["src/\\lib.rs"], &["src/lib.rs"]);
         check(&["nothing"], &[]);
+    }
+
+    /// Whether a look at a project with nine files in `target/out` is whole after eight entries.
+    #[track_caller]
+    fn check_whole(pattern: &str, whole: bool) {
+        let directory = tempfile::tempdir().unwrap();
+        for place in ["gates/deep", "target/out", ".git"] {
+            fs::create_dir_all(directory.path().join(place)).unwrap();
+        }
+        for number in 0..9 {
+            fs::write(directory.path().join(format!("target/out/{number}")), "").unwrap();
+            fs::write(directory.path().join(format!(".git/{number}")), "").unwrap();
+        }
+        fs::write(directory.path().join("gates/a.sh"), "").unwrap();
+        let protected = Protected::new(&[pattern.to_owned()]).unwrap();
+        let look = protected.look_at_most(8, directory.path());
+        assert_eq!(look.err(), (!whole).then_some(TooMany(8)), "{pattern}");
+        assert!(protected.look_at_most(16, directory.path()).is_ok(), "{pattern}");
+    }
+
+    #[test]
+    fn only_places_that_a_pattern_can_match_are_looked_at_and_all_of_them() {
+        for pattern in ["gates/*.sh", "gates/**", "./gate.sh", "./gates/", "*/*.sh", "ga*/deep/x", "gates/{a,b/c}.sh"] {
+            check_whole(pattern, true);
+        }
+        for pattern in ["gate.sh", "gates/", "**/*.sh", "target/**/*.sh", "target", "*/*/x/y", "{gates,x}/*.sh"] {
+            check_whole(pattern, false);
+        }
+    }
+
+    #[test]
+    fn as_many_as_allowed_are_not_too_many() {
+        let directory = tempfile::tempdir().unwrap();
+        ["a", "b", "c"].iter().for_each(|name| fs::write(directory.path().join(name), name).unwrap());
+        let protected = Protected::new(&["a".to_owned()]).unwrap();
+        assert!(protected.look_at_most(3, directory.path()).is_ok());
+        assert_eq!(protected.look_at_most(2, directory.path()), Err(TooMany(2)));
     }
 
     #[test]
@@ -143,5 +217,8 @@ mod tests {
         assert_eq!(difference("1 a\n2 b\n", "3 a\n4 c c\n").as_deref(), Some("a, b, c c"));
         let many: String = (0..9).map(|n| format!("{n} f{n}\n")).collect();
         assert_eq!(difference("", &many).as_deref(), Some("f0, f1, f2, f3, f4 and 4 more"));
+        // A file `a` with a line break in its name, and a line like that of `b` after it.
+        assert_eq!(difference("1 a\n2 b\n", "1 a\n1 a\n2 b\n3 b\n").as_deref(), Some("b"));
+        assert_eq!(difference("1 a\n", "1 a\n1 a\n").as_deref(), Some("files whose names are alike"));
     }
 }

@@ -238,7 +238,7 @@ impl Work<'_> {
                 task: None,
                 goal: Some(args.goal.clone()),
                 config: self.config.text().to_owned(),
-                protected: self.protected(),
+                protected: self.protected()?,
                 agent: self.agent.to_string(),
                 terms: plan::terms(self.config, args.max_iterations),
                 owner: self.owner.clone(),
@@ -254,9 +254,17 @@ impl Work<'_> {
     }
 
     /// What the protected files hold before anybody works on them.
-    fn protected(&self) -> Option<String> {
+    fn protected(&self) -> Result<Option<String>, Failure> {
         let protected = self.config.protected();
-        (!protected.is_empty()).then(|| protected.look(&self.project.root))
+        if protected.is_empty() {
+            return Ok(None);
+        }
+        let look = protected.look(&self.project.root).map_err(|error| {
+            Failure::new(Code::Config, "cannot watch the files under `protected`").caused_by(error).hint(
+                "name the directory in each pattern: `gates/*.sh`, or `./gate.sh` for the project's own directory",
+            )
+        });
+        look.map(Some)
     }
 }
 
