@@ -7,7 +7,7 @@ use windlass_store::{ExecuteError, StoreError};
 use crate::failure::{Code, Failure};
 
 /// The signal that a person sends with a key.
-const SIGINT: u8 = 2;
+pub const SIGINT: u8 = 2;
 
 /// What a person can do who is asked for trust.
 pub const HOW_TO_TRUST: &str =

@@ -20,6 +20,7 @@ pub mod mask;
 mod meaning;
 mod papers;
 mod retry;
+pub mod ruling;
 pub mod said;
 mod script;
 mod signs;

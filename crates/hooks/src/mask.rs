@@ -6,6 +6,7 @@
 //! Invariants:
 //! - Where values overlap, all of them are covered, by one marker.
 //! - It does not matter how a stream is cut into pieces.
+//! - Where output has a gap, no part of a value is left at its edges.
 //! - No value is in what this module prints about itself.
 //!
 //! Not here: which values are secret.
@@ -23,6 +24,7 @@ use windlass_engine::HookReport;
 use windlass_process::Finished;
 
 use crate::forms::forms;
+use crate::http::Response;
 
 /// Shorter values are everywhere: masking them would hide the text, not the secret.
 pub const SHORTEST: usize = 4;
@@ -78,13 +80,48 @@ impl Mask {
 
     /// What was kept of a run.
     pub fn run(&self, mut run: Finished) -> Finished {
-        for kept in [&mut run.stdout, &mut run.stderr] {
-            let left_out = kept.left_out();
-            kept.head = self.bytes(&kept.head).into_owned();
-            kept.tail = self.bytes(&kept.tail).into_owned();
-            kept.total = left_out + (kept.head.len() + kept.tail.len()) as u64;
+        for kept in [&mut run.stdout, &mut run.stderr].into_iter().filter(|_| !self.is_empty()) {
+            let mut missing = kept.left_out();
+            if missing == 0 {
+                // A value may begin in the one and end in the other.
+                kept.head.append(&mut kept.tail);
+                kept.head = self.bytes(&kept.head).into_owned();
+            } else {
+                let ((head, after), (tail, before)) = (self.before_gap(&kept.head), self.after_gap(&kept.tail));
+                missing += (after + before) as u64;
+                (kept.head, kept.tail) = (head, tail);
+            }
+            kept.total = missing + (kept.head.len() + kept.tail.len()) as u64;
         }
         run
+    }
+
+    /// What came from a server.
+    pub fn response(&self, mut response: Response) -> Response {
+        response.body = match response.cut {
+            true => self.before_gap(&response.body).0,
+            false => self.bytes(&response.body).into_owned(),
+        };
+        response
+    }
+
+    /// Masks what something is missing after, and answers how many bytes more are missing now. A value may reach into the
+    /// gap, and its beginning cannot be told from other text: as many bytes are always dropped as one could leave there.
+    fn before_gap(&self, bytes: &[u8]) -> (Vec<u8>, usize) {
+        let mut stream = self.stream();
+        let masked = stream.push(bytes);
+        (masked, stream.held.len().saturating_sub(stream.covered))
+    }
+
+    /// The same for what something is missing before.
+    fn after_gap(&self, bytes: &[u8]) -> (Vec<u8>, usize) {
+        let dropped = self.longest.saturating_sub(1).min(bytes.len());
+        let (mut masked, mut covered) = (Vec::new(), 0);
+        self.cover(bytes, dropped, &mut covered, &mut Vec::new());
+        // The rest of a value that begins in what is dropped goes with it.
+        let cut = dropped + covered;
+        self.cover(&bytes[dropped..], bytes.len() - dropped, &mut covered, &mut masked);
+        (masked, cut)
     }
 
     pub fn bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {

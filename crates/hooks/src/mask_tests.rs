@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use proptest::prelude::*;
 use serde_json::json;
+use windlass_process::Captured;
 
 use super::*;
 
@@ -152,6 +153,40 @@ fn a_file_is_masked_in_its_place() {
     assert_eq!(mask.file(&directory.path().join("none")).expect_err("missing").kind(), io::ErrorKind::NotFound);
     let refused = mask.file(directory.path()).expect_err("a directory");
     assert_eq!(refused.to_string(), "cannot mask what is not a regular file");
+}
+
+/// Head and tail, and how many bytes are missing between them.
+#[test]
+fn no_half_of_a_value_is_kept_at_a_gap() {
+    let mask = Mask::new([("TOKEN", "hunter2")]);
+    let pad = "x".repeat(mask.longest - 1);
+    let check = |head: &str, tail: &str, left_out: u64, expected: (&str, &str)| {
+        let total = left_out + (head.len() + tail.len()) as u64;
+        let (head, tail) = (head.as_bytes().to_vec(), tail.as_bytes().to_vec());
+        let stdout = Captured { head, tail, total, spilled: None };
+        let kept = mask.run(Finished { stdout, ..Finished::said(Vec::new()) }).stdout;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert_eq!((text(&kept.head).as_str(), text(&kept.tail).as_str()), expected);
+        assert!(kept.left_out() >= left_out);
+        assert_eq!(kept.left_out() == 0, left_out == 0);
+    };
+    check("is hun", "ter2.", 0, ("is [secret TOKEN].", ""));
+    check("is ", "it", 0, ("is it", ""));
+    check(&format!("{pad}is hun"), &format!("ter2.{pad}"), 1, ("xxxxxx", "xxxxx"));
+    check("hun", "ter2", 1, ("", ""));
+    // One that is whole, but reaches into what is dropped.
+    check(&format!("is hunter2{}", &pad[3..]), &format!("{}hunter2 it", &pad[3..]), 9, ("is [secret TOKEN]", " it"));
+}
+
+#[test]
+fn an_answer_that_was_cut_ends_before_half_a_value() {
+    let mask = Mask::new([("TOKEN", "hunter2")]);
+    let body = |text: &str, cut| {
+        let response = Response { status: 200, body: text.as_bytes().to_vec(), cut, retry_after: None };
+        String::from_utf8_lossy(&mask.response(response).body).into_owned()
+    };
+    assert_eq!(body("a hunter2 hunt", false), "a [secret TOKEN] hunt");
+    assert_eq!(body("a hunter2 and more hunt", true).replace("[secret TOKEN]", "").find("hun"), None);
 }
 
 #[test]

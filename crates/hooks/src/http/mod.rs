@@ -1,7 +1,7 @@
 //! Webhooks: a request to somebody else's server, once.
 //!
 //! ```text
-//! text with ${NAME} ─ expand ─► Request ─ send ─► Response or Unsent ─ meaning ─► Ended
+//! text with ${NAME} ─ expand ─► Request ─ send ─► Response or Unsent ─ meaning ─► Ended ─ report ─► HookReport
 //! ```
 //!
 //! Invariants:
@@ -14,6 +14,7 @@
 //! Not here: what a webhook says (its caller makes the body), and waiting between tries (`Retry`).
 
 mod address;
+mod asking;
 mod expand;
 mod meaning;
 mod resolver;
@@ -33,6 +34,7 @@ use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, Body, Proxy, http};
 
 use address::Address;
+pub use asking::{ask, report};
 pub use expand::{ExpandError, expand};
 pub use meaning::{Ended, meaning};
 pub use unsent::Unsent;

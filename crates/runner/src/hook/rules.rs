@@ -1,11 +1,14 @@
 //! Rules: conditions over what the agent did, looked at here because some of it is only known outside the log.
+//!
+//! Invariant: a rule is never judged by a list of files that may be wrong. The repository is the agent's to damage.
 
+use std::io;
+use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use windlass_engine::{HookOutcome, HookReport, Rule, RuleAction, Ruling, judge};
-use windlass_hooks::Role;
-use windlass_process::{Capture, Invocation, Spec};
+use windlass_engine::{HookOutcome, HookReport, Rule};
+use windlass_hooks::{gist, ruling};
+use windlass_process::{Capture, Exit, Finished, Invocation, Spec};
 
 use super::Running;
 use crate::{Dispatch, RunError};
@@ -17,36 +20,21 @@ const NAMES: usize = 256 * 1024;
 
 impl Dispatch<'_> {
     pub(super) fn judge(&mut self, running: &Running<'_>, rules: &[Rule]) -> Result<HookReport, RunError> {
-        let values = self.agent_context(running)?;
-        Ok(match judge(rules, &values) {
-            Err(fault) => HookReport { message: Some(fault.to_string()), ..HookOutcome::Failure.into() },
-            Ok(None) => HookOutcome::Success.into(),
-            Ok(Some(ruling)) => report(running, ruling),
+        Ok(match self.modified_files(running)? {
+            Ok(files) => ruling::report(running.hook, running.role(), rules, &ruling::context(&running.values, &files)),
+            Err(why) => {
+                let message = format!("cannot tell which files have changed: {why}");
+                HookReport { message: Some(message), ..HookOutcome::Failure.into() }
+            }
         })
     }
 
-    /// What rules see: what every hook sees, and what the agent did.
-    fn agent_context(&mut self, running: &Running<'_>) -> Result<Value, RunError> {
-        let mut values = running.values.clone();
-        let promises =
-            running.scene.promise.map(|promise| json!({"type": promise, "detected": true, "content": promise}));
-        let more = json!({
-            "executionPhase": null,
-            "filesModified": self.modified_files(running)?,
-            "validationResults": [],
-            "completionPromises": promises.into_iter().collect::<Vec<_>>(),
-            "agentOutput": running.scene.output.as_deref().unwrap_or_default(),
-            "draftContent": null,
-            "draftType": null,
-        });
-        if let (Value::Object(values), Value::Object(more)) = (&mut values, more) {
-            values.extend(more);
+    /// What git sees as changed, or why that cannot be known; nothing where there is no repository.
+    fn modified_files(&mut self, running: &Running<'_>) -> Result<Result<Vec<String>, String>, RunError> {
+        let elsewhere = self.settings.environment.iter().any(|(name, _)| name == "GIT_DIR");
+        if !elsewhere && !has_repository(&self.settings.directory) {
+            return Ok(Ok(vec![]));
         }
-        Ok(values)
-    }
-
-    /// What git sees as changed; nothing where there is no repository.
-    fn modified_files(&mut self, running: &Running<'_>) -> Result<Vec<String>, RunError> {
         let words = ["git", "status", "--porcelain", "-z", "--untracked-files=all", "--no-renames"];
         let spec = Spec {
             invocation: Invocation::Argv(words.map(Into::into).into()),
@@ -57,22 +45,36 @@ impl Dispatch<'_> {
             grace: Duration::ZERO,
             capture: Capture { head: NAMES, tail: 0, spill: None },
         };
-        let Ok(ran) = self.start(&spec, running.resolve)? else { return Ok(vec![]) };
-        let listed = ran.stdout.bytes();
-        let names = listed.split(|byte| *byte == 0).filter_map(|entry| entry.get(3..));
-        Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+        let ran = self.start(&spec, running.resolve)?;
+        // Before anything is cut out of it: half a secret is one too.
+        Ok(ran.map_err(|error| error.to_string()).and_then(|ran| listed(&ran, |ran| self.settings.mask.run(ran))))
     }
 }
 
-fn report(running: &Running<'_>, ruling: Ruling) -> HookReport {
-    let outcome = match (ruling.action, running.role()) {
-        (RuleAction::Complete, _) => HookOutcome::Success,
-        (RuleAction::Continue, Role::Stop) => HookOutcome::Continue,
-        (RuleAction::Continue, Role::Pipeline) => HookOutcome::Block,
-        (RuleAction::Continue, Role::Observer) => HookOutcome::Success,
-        (RuleAction::Escalate, _) => HookOutcome::Escalate,
+/// Whether git would find a repository here. Its own word for it is the same whether there is none or it is damaged.
+fn has_repository(directory: &Path) -> bool {
+    let is_missing =
+        |path: &Path| path.join(".git").symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    directory.ancestors().any(|path| !is_missing(path))
+}
+
+/// The names that git lists, if it lists all of them.
+fn listed(ran: &Finished, mask: impl FnOnce(Finished) -> Finished) -> Result<Vec<String>, String> {
+    let how = match ran.exit {
+        Exit::Code(0) if ran.stdout.left_out() == 0 => {
+            let listed = ran.stdout.bytes();
+            let names = listed.split(|byte| *byte == 0).filter_map(|entry| entry.get(3..));
+            return Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect());
+        }
+        Exit::Code(0) => return Err(format!("git names more than {} KiB of them", NAMES / 1024)),
+        Exit::Code(code) => format!("git ended with exit {code}"),
+        Exit::Signal(signal) => format!("git was ended by signal {signal}"),
+        Exit::TimedOut => format!("git took longer than {} s", LOOK.as_secs()),
+        Exit::Cancelled => "git was cancelled".to_owned(),
+        Exit::Lost => "nobody knows how git ended".to_owned(),
     };
-    let told = ruling.next_prompt.clone().or_else(|| ruling.reason.clone());
-    let told = told.filter(|_| running.hook.pipes || (running.role().is_gate() && outcome != HookOutcome::Success));
-    HookReport { message: ruling.reason, feedback: told, ..outcome.into() }
+    Err(match gist(&mask(ran.clone())) {
+        Some(said) => format!("{how}: {said}"),
+        None => how,
+    })
 }

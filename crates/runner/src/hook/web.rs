@@ -1,19 +1,13 @@
 //! Webhooks.
 
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use windlass_engine::{Digest, HookOutcome, HookReport, encode};
-use windlass_hooks::http::{self, Ended, Request};
-use windlass_hooks::{Address, answer};
-use windlass_process::Finished;
+use windlass_hooks::Address;
+use windlass_hooks::http::{self, Ended};
 
 use super::{Attempt, Running};
 use crate::{Dispatch, RunError};
-
-/// How soon a request is given up once somebody asks for the end.
-const NOTICED: Duration = Duration::from_millis(20);
 
 impl Dispatch<'_> {
     pub(super) fn send(&mut self, running: &Running<'_>, address: &Address) -> Result<Attempt, RunError> {
@@ -22,39 +16,18 @@ impl Dispatch<'_> {
             Err(error) => return Ok(never(error.to_string())),
         };
         let began = Instant::now();
-        let Some(sent) = self.sent(running, request) else {
+        let control = self.control_for(running.resolve);
+        let Some(ended) = http::ask(request, &self.settings.mask, || control.is_cancelled()) else {
             return Ok(HookReport::from(HookOutcome::Cancelled).into());
         };
-        let took = began.elapsed();
-        Ok(match sent {
-            Ended::Ok(body) => {
-                let ran = Ok(Finished { took, ..Finished::said(body.into_bytes()) });
-                answer(running.hook, running.role(), &ran, &running.values).into()
-            }
-            Ended::Again { why, after } => Attempt {
-                again: Some(after.unwrap_or_default()),
-                report: HookReport { took: Some(took), ..failed(why) },
-            },
-            Ended::TimedOut { why } => {
-                HookReport { took: Some(took), message: Some(why), ..HookOutcome::TimedOut.into() }.into()
-            }
-            Ended::Failed { why } => Attempt { again: None, report: HookReport { took: Some(took), ..failed(why) } },
-        })
-    }
-
-    /// Waits for the answer, unless somebody asks for the end meanwhile. The request is then on its own: it ends with its
-    /// timeout, or with us.
-    fn sent(&self, running: &Running<'_>, request: Request) -> Option<Ended> {
-        let (tell, told) = channel();
-        thread::spawn(move || drop(tell.send(http::meaning(&http::send(&request)))));
-        let control = self.control_for(running.resolve);
-        loop {
-            match told.recv_timeout(NOTICED) {
-                Ok(ended) => return Some(ended),
-                Err(RecvTimeoutError::Timeout) if !control.is_cancelled() => {}
-                Err(_) => return None,
-            }
-        }
+        let least = match &ended {
+            Ended::Again { after, .. } => Some(after.unwrap_or_default()),
+            Ended::Ok(_) | Ended::TimedOut { .. } => Some(Duration::ZERO),
+            Ended::Failed { .. } => None,
+        };
+        let report = http::report(running.hook, running.role(), ended, began.elapsed(), &running.values);
+        let Attempt { report, again } = report.into();
+        Ok(Attempt { report, again: again.and(least) })
     }
 }
 
@@ -64,11 +37,7 @@ fn key(running: &Running<'_>) -> String {
     format!("{}-{}", &event[..32], running.debt)
 }
 
-fn failed(why: String) -> HookReport {
-    HookReport { message: Some(why), ..HookOutcome::Failure.into() }
-}
-
 /// What cannot be sent now cannot be sent later either.
 fn never(why: String) -> Attempt {
-    Attempt { report: failed(why), again: None }
+    Attempt { report: HookReport { message: Some(why), ..HookOutcome::Failure.into() }, again: None }
 }

@@ -5,6 +5,7 @@ pub mod collect;
 mod history;
 mod list;
 mod metrics;
+mod payload;
 mod planned;
 pub mod runs;
 mod show;

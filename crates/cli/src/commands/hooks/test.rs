@@ -1,13 +1,14 @@
 //! `windlass hooks test`
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::time::Instant;
 
 use serde_json::{Map, Value, json};
-use windlass_engine::{HookOutcome, HookReport, RuleAction, Ruling, judge};
-use windlass_hooks::{self as hooks, Call, Kind, Mask, Papers, Role, answer, http};
-use windlass_process::{Control, Finished, run as start};
+use windlass_engine::{HookOutcome, HookReport};
+use windlass_hooks::{self as hooks, Call, Kind, Mask, Papers, Role, answer, http, ruling};
+use windlass_process::{Control, run as start};
 
+use super::payload::values;
 use super::planned::{Row, Who, at};
 use crate::config::{Config, Hook, Point};
 use crate::context::Context;
@@ -15,12 +16,14 @@ use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
 use crate::project::Project;
 use crate::trust::{self, Trust};
-use crate::{dispatch, environment, plan, remedy, small_file, text};
+use crate::{dispatch, environment, plan, remedy, text};
 
-/// The longest payload that is read.
-const PAYLOAD: u64 = 16 * 1024 * 1024;
 /// Where trials keep what they write.
 const RECORDS: &str = "trials";
+/// Where the second column begins.
+const INDENT: usize = 15;
+/// Names a file that is there only while the hook runs.
+const PAYLOAD_FILE: &str = "WINDLASS_PAYLOAD_FILE";
 
 /// What the hooks of a point would run and be given. Nothing is recorded.
 #[derive(Debug, clap::Args)]
@@ -56,6 +59,8 @@ struct Trial<'c> {
     holds: Result<bool, String>,
     command: Option<String>,
     environment: Map<String, Value>,
+    /// What it would read from its standard input, or a server would get.
+    payload: Value,
     report: Option<HookReport>,
 }
 
@@ -85,71 +90,23 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     }
     let records = project.make_records(RECORDS)?;
     let mask = dispatch::mask(&config);
-    let trier = Trier { project: &project, point: args.point, values, records, mask };
+    let listening = if args.run { Some(dispatch::listen()?) } else { None };
+    let control = listening.as_ref().map_or_else(Control::new, |(control, _)| control.clone());
+    let trier = Trier { project: &project, point: args.point, values, records, mask, control };
     for hook in written {
         let trial = trier.try_out(hook, args.run)?;
         show(&trial, &trier, out)?;
+        if trier.control.is_cancelled() {
+            let signal = listening.as_ref().and_then(|(_, received)| received.first());
+            return Err(interrupted().by(signal).into());
+        }
     }
     Ok(())
 }
 
-/// What hooks are told, with what a payload says in place of the empty values.
-fn values(payload: Option<&Path>, point: Point) -> Result<Value, Failure> {
-    let mut values = windlass_engine::Situation::nothing();
-    values["point"] = json!(point.name());
-    values["event"]["type"] = json!(point.event().map_or("", |event| event.name()));
-    let Some(path) = payload else { return Ok(values) };
-    let wrong = |cause: String| {
-        Failure::new(Code::Usage, format!("cannot use the payload `{}`", path.display())).caused_by(cause)
-    };
-    let bytes = if path == Path::new("-") {
-        small_file::read_from(std::io::stdin().lock(), PAYLOAD)
-    } else {
-        File::open(path).and_then(|file| small_file::read_from(file, PAYLOAD))
-    };
-    let bytes = bytes.map_err(|error| wrong(error.to_string()))?;
-    let given: Value = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
-    if !given.is_object() {
-        return Err(wrong("it is not a JSON object".to_owned()).hint("write it as {\"iteration\": 1, …}"));
-    }
-    lay_over(&mut values, given);
-    // The same under its other names, unless they are given too.
-    for (name, of) in [("task_id", "id"), ("taskId", "id"), ("task_content", "content")] {
-        if values[name] == "" {
-            values[name] = values["task"][of].clone();
-        }
-    }
-    Ok(values)
-}
-
-/// What rules know beside: empty, but for what follows from the payload or is named in it.
-fn agent_context(values: &Value) -> Value {
-    let promise = values["promise"].as_str().filter(|promise| !promise.is_empty());
-    let promises: Vec<Value> =
-        promise.map(|promise| json!({"type": promise, "detected": true, "content": promise})).into_iter().collect();
-    let mut context = json!({
-        "executionPhase": null,
-        "filesModified": [],
-        "validationResults": [],
-        "completionPromises": promises,
-        "agentOutput": values["output"],
-        "draftContent": null,
-        "draftType": null,
-    });
-    lay_over(&mut context, values.clone());
-    context
-}
-
-/// Objects are merged, everything else is replaced.
-fn lay_over(values: &mut Value, given: Value) {
-    match (values, given) {
-        (Value::Object(values), Value::Object(given)) => {
-            for (name, value) in given {
-                lay_over(values.entry(name).or_insert(Value::Null), value);
-            }
-        }
-        (values, given) => *values = given,
-    }
+fn interrupted() -> Failure {
+    Failure::new(Code::Interrupted(remedy::SIGINT), "ended while hooks were tried")
+        .caused_by("nothing of a trial is recorded")
 }
 
 /// Tries hooks out.
@@ -159,6 +116,7 @@ struct Trier<'a> {
     values: Value,
     records: PathBuf,
     mask: Mask,
+    control: Control,
 }
 
 impl Trier<'_> {
@@ -180,15 +138,18 @@ impl Trier<'_> {
             Kind::Http(address) => Some(format!("{} {}", address.method.name(), address.url)),
             Kind::Rules(_) => None,
         };
+        let runs = self.would_run(&holds) && (really || matches!(runnable.kind, Kind::Rules(_)));
         let told = if matches!(runnable.kind, Kind::Command(_)) { call.told(&papers) } else { Vec::new() };
-        let told = told.into_iter().map(|(name, value)| (name.to_owned(), json!(value.to_string_lossy()))).collect();
-        let mut trial = Trial { hook, holds, command, environment: told, report: None };
-        let judges = matches!(runnable.kind, Kind::Rules(_));
-        if trial.holds != Ok(false) && (really || judges) {
-            let report = self.report(&runnable, &call, &papers)?;
-            trial.report = Some(self.mask.report(report));
-        }
-        Ok(trial)
+        let told = told.into_iter().filter(|(name, _)| runs || *name != PAYLOAD_FILE);
+        let told = told.map(|(name, value)| (name.to_owned(), json!(value.to_string_lossy()))).collect();
+        let report = if runs { Some(self.mask.report(self.report(&runnable, &call, &papers)?)) } else { None };
+        Ok(Trial { hook, holds, command, environment: told, payload: call.payload(), report })
+    }
+
+    /// As the engine has it: where a condition cannot be answered a gate runs, for otherwise it would stand open, and
+    /// nothing else does.
+    fn would_run(&self, holds: &Result<bool, String>) -> bool {
+        *holds.as_ref().unwrap_or(&plan::is_gate(self.point))
     }
 
     fn role(&self) -> Role {
@@ -206,44 +167,30 @@ impl Trier<'_> {
                 let system = |error| Failure::new(Code::System, "cannot write the payload").caused_by(error);
                 papers.write(&spec.stdin).map_err(system)?;
                 let roster = dispatch::enlist(self.project)?;
-                let ran = start(&spec, &roster, &Control::new(), &mut |_, _| {});
+                let ran = start(&spec, &roster, &self.control, &mut |_, _| {});
                 // Nothing of a trial is kept.
                 for spilled in ran.iter().flat_map(|ran| [&ran.stdout.spilled, &ran.stderr.spilled]).flatten() {
                     let _ = std::fs::remove_file(&spilled.path);
                 }
+                // Before anything is cut out of it: half a secret is one too.
+                let ran = ran.map(|ran| self.mask.run(ran));
                 Ok(answer(hook, self.role(), &ran, call.values))
             }
             Kind::Http(address) => Ok(self.sent(hook, address, call)),
-            Kind::Rules(rules) => Ok(match judge(rules, &agent_context(call.values)) {
-                Err(fault) => HookReport { message: Some(fault.to_string()), ..HookOutcome::Failure.into() },
-                Ok(None) => HookOutcome::Success.into(),
-                Ok(Some(ruling)) => self.ruled(hook, ruling),
-            }),
+            // Files that have changed are those that the payload names.
+            Kind::Rules(rules) => Ok(ruling::report(hook, self.role(), rules, &ruling::context(call.values, &[]))),
         }
     }
 
-    /// What a ruling means at this point.
-    fn ruled(&self, hook: &hooks::Hook, ruling: Ruling) -> HookReport {
-        let outcome = match (ruling.action, self.role()) {
-            (RuleAction::Complete, _) | (RuleAction::Continue, Role::Observer) => HookOutcome::Success,
-            (RuleAction::Continue, Role::Stop) => HookOutcome::Continue,
-            (RuleAction::Continue, Role::Pipeline) => HookOutcome::Block,
-            (RuleAction::Escalate, _) => HookOutcome::Escalate,
-        };
-        let told = ruling.next_prompt.or_else(|| ruling.reason.clone());
-        let told = told.filter(|_| hook.pipes || (self.role().is_gate() && outcome != HookOutcome::Success));
-        HookReport { message: ruling.reason, feedback: told, ..outcome.into() }
-    }
-
     fn sent(&self, hook: &hooks::Hook, address: &hooks::Address, call: &Call<'_>) -> HookReport {
-        let failed = |why: String| HookReport { message: Some(why), ..HookOutcome::Failure.into() };
         let request = match address.request(call, hook.timeout, "trial".to_owned()) {
             Ok(request) => request,
-            Err(error) => return failed(error.to_string()),
+            Err(error) => return HookReport { message: Some(error.to_string()), ..HookOutcome::Failure.into() },
         };
-        match http::meaning(&http::send(&request)) {
-            http::Ended::Ok(body) => answer(hook, self.role(), &Ok(Finished::said(body.into_bytes())), call.values),
-            http::Ended::Again { why, .. } | http::Ended::TimedOut { why } | http::Ended::Failed { why } => failed(why),
+        let began = Instant::now();
+        match http::ask(request, &self.mask, || self.control.is_cancelled()) {
+            Some(ended) => http::report(hook, self.role(), ended, began.elapsed(), call.values),
+            None => HookOutcome::Cancelled.into(),
         }
     }
 }
@@ -257,7 +204,7 @@ fn show(trial: &Trial<'_>, trier: &Trier<'_>, out: &mut Output) -> Done {
             "holds": trial.holds.as_ref().ok(),
             "command": trial.command,
             "environment": trial.environment,
-            "payload": trier.values,
+            "payload": trial.payload,
             "verdict": trial.report.as_ref().map(|report| json!({
                 "outcome": report.outcome,
                 "message": report.message,
@@ -271,12 +218,18 @@ fn show(trial: &Trial<'_>, trier: &Trier<'_>, out: &mut Output) -> Done {
         let holds = match &trial.holds {
             Ok(true) => "holds".to_owned(),
             Ok(false) => "does not hold: it would not run".to_owned(),
-            Err(fault) => format!("cannot be answered: {fault}; it would run"),
+            Err(fault) if trier.would_run(&trial.holds) => {
+                format!("cannot be answered: {fault}; it would run, for this is a gate")
+            }
+            Err(fault) => format!("cannot be answered: {fault}; it would not run"),
         };
         out.line(format_args!("  when         {}  {}", text::line(&when.value), out.paint(Tone::Faint, holds)))?;
     }
     if let Some(command) = &trial.command {
         out.line(format_args!("  runs         {}", text::line(command)))?;
+        let (payload, room) = (trial.payload.to_string(), out.columns().map(|columns| columns.saturating_sub(INDENT)));
+        let payload = text::fit(&payload, room.unwrap_or(usize::MAX));
+        out.line(format_args!("  payload      {}", out.paint(Tone::Faint, payload)))?;
     }
     for (name, value) in trial.environment.iter().filter(|(_, value)| value.as_str() != Some("")) {
         let value = text::line(value.as_str().unwrap_or_default());

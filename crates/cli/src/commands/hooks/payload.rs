@@ -1,0 +1,85 @@
+//! What a trial is run for: the empty values, and over them what a person gives.
+//!
+//! Invariant: what is put into commands as it is has the form that it has in the log. A payload may come from anywhere,
+//! and a session's name with a semicolon in it would be run.
+
+use std::fs::File;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use windlass_engine::{ParseIdError, SessionName, Situation, TaskId};
+
+use crate::config::Point;
+use crate::failure::{Code, Failure};
+use crate::small_file;
+
+/// The longest payload that is read.
+const LONGEST: u64 = 16 * 1024 * 1024;
+
+/// What hooks are told, with what a payload says in place of the empty values.
+pub fn values(payload: Option<&Path>, point: Point) -> Result<Value, Failure> {
+    let mut values = Situation::nothing();
+    values["point"] = json!(point.name());
+    values["event"]["type"] = json!(point.event().map_or("", |event| event.name()));
+    let Some(path) = payload else { return Ok(values) };
+    let wrong = |cause: String| {
+        Failure::new(Code::Usage, format!("cannot use the payload `{}`", path.display())).caused_by(cause)
+    };
+    let bytes = if path == Path::new("-") {
+        small_file::read_from(std::io::stdin().lock(), LONGEST)
+    } else {
+        File::open(path).and_then(|file| small_file::read_from(file, LONGEST))
+    };
+    let bytes = bytes.map_err(|error| wrong(error.to_string()))?;
+    let given: Value = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
+    if !given.is_object() {
+        return Err(wrong("it is not a JSON object".to_owned()).hint("write it as {\"iteration\": 1, …}"));
+    }
+    lay_over(&mut values, given);
+    check(&values).map_err(|(cause, hint)| wrong(cause).hint(hint))?;
+    // The same under its other names, unless they are given too.
+    for (name, of) in [("task_id", "id"), ("taskId", "id"), ("task_content", "content")] {
+        if values[name] == "" && values["task"][of].is_string() {
+            values[name] = values["task"][of].clone();
+        }
+    }
+    Ok(values)
+}
+
+/// What is wrong with a field that commands get as it is, and how to write it.
+fn check(values: &Value) -> Result<(), (String, &'static str)> {
+    type Check = fn(&str) -> Result<(), ParseIdError>;
+    let is_session: Check = |text| text.parse::<SessionName>().map(drop);
+    let is_task: Check = |text| text.parse::<TaskId>().map(drop);
+    let fields = [
+        ("session", "/session", is_session),
+        ("task_id", "/task_id", is_task),
+        ("taskId", "/taskId", is_task),
+        ("task.id", "/task/id", is_task),
+    ];
+    for (name, path, is_right) in fields {
+        let right = match values.pointer(path) {
+            None => Ok(()),
+            Some(Value::String(text)) if text.is_empty() => Ok(()),
+            Some(Value::String(text)) => is_right(text).map_err(|error| error.to_string()),
+            Some(other) => Err(format!("{other} is no text")),
+        };
+        right.map_err(|why| (format!("`{name}`: {why}"), "leave it out, or write it as it is in the log"))?;
+    }
+    match &values["iteration"] {
+        Value::Number(number) if number.is_u64() => Ok(()),
+        other => Err((format!("`iteration`: {other} is not a number such as 3"), "leave it out, or count from 1")),
+    }
+}
+
+/// Objects are merged, everything else is replaced.
+fn lay_over(values: &mut Value, given: Value) {
+    match (values, given) {
+        (Value::Object(values), Value::Object(given)) => {
+            for (name, value) in given {
+                lay_over(values.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (values, given) => *values = given,
+    }
+}

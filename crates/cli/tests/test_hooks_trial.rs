@@ -1,0 +1,181 @@
+//! `windlass hooks test`: a trial is what a run would be, it can be stopped, and it believes no payload
+
+use std::fs;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::support::World;
+use crate::support::hooked::{DONE, hooked, is_dead, until};
+use crate::support::server::{Answer, Server, says};
+use crate::support::terminal::watch;
+use crate::test_run::RUN;
+
+const SECRET: &str = "hunter2-and-some-more";
+
+#[test]
+fn what_is_put_into_a_command_is_checked() {
+    let world = hooked("hooks: {stop: [{name: say, command: 'echo {{session}} {{iteration}} {{task_id}} >said'}]}");
+    let try_out = |payload: &Value| {
+        world.write("payload", payload.to_string());
+        let ran = world.run(&["hooks", "test", "stop", "--payload", "payload", "--run"]);
+        assert!(!world.has("pwned"), "{ran}");
+        ran
+    };
+    for (field, payload) in [
+        ("session", json!({"session": "x; touch pwned"})),
+        ("session", json!({"session": "$(touch pwned)"})),
+        ("session", json!({"session": 7})),
+        ("task_id", json!({"task_id": "T1; touch pwned"})),
+        ("taskId", json!({"taskId": "`touch pwned`"})),
+        ("task.id", json!({"task": {"id": "T1\ntouch pwned"}})),
+        ("iteration", json!({"iteration": "1; touch pwned"})),
+        ("iteration", json!({"iteration": 1.5})),
+    ] {
+        let ran = try_out(&payload);
+        assert!(ran.code == 64 && ran.stderr.contains(&format!("`{field}`: ")), "{payload}\n{ran}");
+        assert!(!world.has("said"), "{payload}");
+    }
+    for (said, payload) in [
+        ("", json!({"session": "", "task_id": "", "task": null, "iteration": 0})),
+        ("mend-it 3 T7", json!({"session": "mend-it", "iteration": 3, "task": {"id": "T7"}})),
+    ] {
+        assert_eq!(try_out(&payload).code, 0, "{payload}");
+        assert_eq!(fs::read_to_string(world.path("said")).unwrap().trim(), said);
+    }
+}
+
+/// Whoever asks for the end gets it: nothing of the hook is left, and the next one is not begun.
+#[test]
+fn a_trial_is_interrupted() {
+    let stalls = Server::new(vec![Answer::Stalls]);
+    let script = "trap '' TERM; echo $$ >pid; while :; do sleep 1000; done";
+    for (hook, is_web) in [("command: sh bad.sh".to_owned(), false), (format!("http: '{}'", stalls.url("/")), true)] {
+        let world =
+            hooked(&format!("hooks: {{stop: [{{name: bad, {hook}, timeout: 100s}}, {{command: touch second}}]}}"));
+        world.write("bad.sh", script);
+        let mut command = world.command(&["hooks", "test", "stop", "--run"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        if is_web {
+            stalls.asked();
+        } else {
+            until("it runs", || fs::read_to_string(world.path("pid")).is_ok_and(|pid| pid.ends_with('\n')));
+        }
+        world.finish(world.program("sh").args(["-c", &format!("kill -TERM {}", child.id())]));
+        assert_eq!(child.wait().unwrap().code(), Some(143), "{hook}");
+        assert!(is_web || is_dead(world.number_in("pid")));
+        assert!(!world.has("second"), "{hook}");
+        assert_eq!(fs::read_dir(world.path(".windlass/runs/trials")).unwrap().count(), 0);
+    }
+}
+
+/// The engine runs a gate then, and nothing else.
+#[test]
+fn a_condition_that_cannot_be_answered() {
+    for (point, runs, words) in
+        [("stop", true, "; it would run, for this is a gate\n"), ("task_created", false, "; it would not run\n")]
+    {
+        let world = hooked(&format!(
+            "hooks: {{{point}: [{{name: odd, when: 'event.data.missing.deep == 1', command: touch ran}}]}}"
+        ));
+        let ran = world.run(&["hooks", "test", point, "--run"]);
+        assert!(ran.code == 0 && ran.stdout.contains("cannot be answered: "), "{ran}");
+        assert!(ran.stdout.contains(words), "{ran}");
+        assert_eq!((ran.stdout.contains("verdict"), world.has("ran")), (runs, runs), "{ran}");
+        // And so it is with a real one.
+        let world = hooked(&format!(
+            "hooks: {{{point}: [{{name: odd, when: 'event.data.missing.deep == 1', command: touch ran}}]}}"
+        ));
+        world.write("agent.sh", DONE);
+        world.run(RUN);
+        world.run(&["task", "add", "One"]);
+        assert_eq!(world.has("ran"), runs, "{point}");
+    }
+}
+
+#[test]
+fn the_payload_is_what_a_run_gets() {
+    let world = hooked("hooks: {stop: [{name: keep, command: cat >got}]}");
+    world.write("payload", json!({"iteration": 3, "output": "so far", "session": "mend-it"}).to_string());
+    let words = ["hooks", "test", "stop", "--payload", "payload"];
+    let shown = world.json(&words);
+    assert_eq!(shown["environment"].get("WINDLASS_PAYLOAD_FILE"), None, "{shown}");
+    let tried = world.json(&[&words[..], &["--run"]].concat());
+    let got: Value = serde_json::from_slice(&fs::read(world.path("got")).unwrap()).unwrap();
+    assert_eq!((&got["session_id"], &got["hook"]), (&json!("mend-it"), &json!("keep")));
+    assert_eq!((&shown["payload"], &tried["payload"]), (&got, &got));
+    assert!(tried["environment"]["WINDLASS_PAYLOAD_FILE"].is_string(), "{tried}");
+
+    let plain = world.ok(&words);
+    assert!(plain.contains(&format!("\n  payload      {got}\n")), "{plain}");
+    assert!(!plain.contains("WINDLASS_PAYLOAD_FILE"), "{plain}");
+    let (narrow, _) = watch(world.command(&words).env("NO_COLOR", "1"), 60);
+    let line = narrow.lines().find(|line| line.starts_with("  payload")).unwrap().trim_end();
+    assert!(line.chars().count() == 60 && line.ends_with('…'), "{line}");
+}
+
+/// What is cut out of output is masked before: no beginning of a secret is left.
+#[test]
+fn half_a_secret_is_one_too() {
+    let check = |world: &World, words: &[&str]| {
+        let ran = world.run_with(("API_KEY", SECRET), words);
+        let everything = world.everything();
+        for (place, bytes) in everything.iter().chain([&("output".to_owned(), ran.to_string().into_bytes())]) {
+            for half in [&SECRET[..6], &SECRET[SECRET.len() - 6..]] {
+                let found = bytes.windows(half.len()).any(|window| window == half.as_bytes());
+                assert!(!found, "{words:?}: {place}: {half}\n{ran}");
+            }
+        }
+    };
+    for before in [180, 185, 190, 195] {
+        let body = format!("{}{SECRET}", "x".repeat(before));
+        for (point, words) in
+            [("task_created", &["task", "add", "One"][..]), ("stop", &["hooks", "test", "stop", "--run"])]
+        {
+            let server = Server::new(vec![says("404 No", &body)]);
+            let hook = format!("{{name: web, http: '{}'}}", server.url("/"));
+            check(&hooked(&format!("secrets: [API_KEY]\nhooks: {{{point}: [{hook}]}}")), words);
+        }
+    }
+    for before in (30..80).step_by(7) {
+        let hook =
+            format!("{{command: 'printf %0{before}d 7; printf \"$API_KEY\"; printf %090d 7; exit 2', max_output: 80}}");
+        let world = hooked(&format!("secrets: [API_KEY]\nhooks: {{stop: [{hook}]}}"));
+        check(&world, &["hooks", "test", "stop", "--run"]);
+    }
+    // At both edges of what does not fit into memory.
+    let edge = 128 * 1024 - 8;
+    let script = format!(
+        "pad() {{ head -c $1 /dev/zero | tr '\\0' x; }}\n\
+         pad {edge}; printf %s $API_KEY; pad 1000; printf %s $API_KEY; pad {edge}; exit 2"
+    );
+    let world = hooked("secrets: [API_KEY]\nhooks: {stop: [{command: sh bad.sh, max_output: 262144}]}");
+    world.write("bad.sh", script);
+    check(&world, &["--json", "hooks", "test", "stop", "--run"]);
+}
+
+/// An agent cannot disarm a rule about files by damaging the repository.
+#[test]
+fn a_repository_that_cannot_be_read_is_no_empty_one() {
+    let check = |agent: &str, outcome: &str, said: &str| {
+        let rule =
+            "{when: filesModified | length > 0, action: escalate, reason: \"{{ filesModified | length }} files\"}";
+        let world = hooked(&format!("hooks: {{stop: [{{name: clean, rules: [{rule}]}}]}}"));
+        world.write("agent.sh", format!("{agent}\n{DONE}"));
+        world.run(&[RUN, &["--max-iterations", "1"]].concat());
+        let (found, message) = world.ending_of("clean");
+        assert_eq!(found, outcome, "{agent}: {message}");
+        assert!(message.starts_with(said), "{agent}: {message}");
+    };
+    const CANNOT: &str = "cannot tell which files have changed: ";
+    check("true", "success", "");
+    check("git init -q .; echo '*' >.git/info/exclude; touch kept", "success", "");
+    check("git init -q .; printf '.windlass\\nagent.sh\\n' >.git/info/exclude; touch kept", "escalate", "1 files");
+    let failed = format!("{CANNOT}git ended with exit 128: ");
+    check("git init -q .; echo garbage and some more of it >.git/index; touch kept", "failure", &failed);
+    check("mkdir .git; touch kept", "failure", &failed);
+    check("echo nonsense >.git", "failure", &failed);
+    let many = "git init -q .; mkdir deep; cd deep; n=0; name=$(printf %0200d 7)\n\
+                while test $n -lt 1400; do : >$name$n; n=$((n + 1)); done";
+    check(many, "failure", &format!("{CANNOT}git names more than 256 KiB of them"));
+}
