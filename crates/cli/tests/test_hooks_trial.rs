@@ -179,3 +179,22 @@ fn a_repository_that_cannot_be_read_is_no_empty_one() {
                 while test $n -lt 1400; do : >$name$n; n=$((n + 1)); done";
     check(many, "failure", &format!("{CANNOT}git names more than 256 KiB of them"));
 }
+
+/// Points that have a tool come with the bridge; which hooks would run for it can be seen already.
+#[test]
+fn matchers_choose_by_the_tool() {
+    let world = hooked(
+        "hooks:\n  PreToolUse:\n  - {name: edits, command: 'true', matcher: 'Edit|Write'}\n  - {name: mcp, command: 'true', matcher: 'mcp__.*'}\n  - {name: all, command: 'true', matcher: '*'}\n",
+    );
+    for (tool, expected) in [
+        ("Edit", [true, false, true]),
+        ("MultiEdit", [false, false, true]),
+        ("mcp__git__log", [false, true, true]),
+        ("", [true; 3]),
+    ] {
+        world.write("payload.json", &serde_json::json!({"tool_name": tool}).to_string());
+        let trials = world.lines(&["hooks", "test", "pre_tool_use", "--payload", "payload.json"]);
+        let found: Vec<bool> = trials.iter().map(|trial| trial["matches"].as_bool().unwrap()).collect();
+        assert_eq!(found, expected, "{tool}");
+    }
+}

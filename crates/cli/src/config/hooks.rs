@@ -59,7 +59,6 @@ pub struct Hook {
     /// Without one, always.
     pub when: Option<Condition>,
     /// Which tools it is for.
-    #[allow(dead_code, reason = "this version comes to no point that has a tool")]
     pub matcher: Matcher,
     /// What the agent is told; without one, the usual form.
     pub feedback: Option<Template>,

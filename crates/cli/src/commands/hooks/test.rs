@@ -55,6 +55,8 @@ pub struct Args {
 /// What a trial of one hook came to.
 struct Trial<'c> {
     hook: &'c Hook,
+    /// Whether it is for the tool; where there is none, it is.
+    matches: bool,
     /// Whether its condition holds.
     holds: Result<bool, String>,
     command: Option<String>,
@@ -123,6 +125,8 @@ impl Trier<'_> {
     fn try_out<'c>(&self, hook: &'c Hook, really: bool) -> Result<Trial<'c>, Failure> {
         let mut values = self.values.clone();
         values["hook"] = json!(hook.name);
+        let tool = values["tool_name"].as_str().unwrap_or_default();
+        let matches = tool.is_empty() || hook.matcher.matches(tool);
         let holds = match &hook.when {
             Some(when) => when.holds(&values).map_err(|fault| fault.to_string()),
             None => Ok(true),
@@ -138,12 +142,12 @@ impl Trier<'_> {
             Kind::Http(address) => Some(format!("{} {}", address.method.name(), address.url)),
             Kind::Rules(_) => None,
         };
-        let runs = self.would_run(&holds) && (really || matches!(runnable.kind, Kind::Rules(_)));
+        let runs = matches && self.would_run(&holds) && (really || matches!(runnable.kind, Kind::Rules(_)));
         let told = if matches!(runnable.kind, Kind::Command(_)) { call.told(&papers) } else { Vec::new() };
         let told = told.into_iter().filter(|(name, _)| runs || *name != PAYLOAD_FILE);
         let told = told.map(|(name, value)| (name.to_owned(), json!(value.to_string_lossy()))).collect();
         let report = if runs { Some(self.mask.report(self.report(&runnable, &call, &papers)?)) } else { None };
-        Ok(Trial { hook, holds, command, environment: told, payload: call.payload(), report })
+        Ok(Trial { hook, matches, holds, command, environment: told, payload: call.payload(), report })
     }
 
     /// As the engine has it: where a condition cannot be answered a gate runs, for otherwise it would stand open, and
@@ -201,6 +205,8 @@ fn show(trial: &Trial<'_>, trier: &Trier<'_>, out: &mut Output) -> Done {
             "hook": trial.hook.name,
             "point": trier.point.name(),
             "when": trial.hook.entry.when.as_ref().map(|when| &when.value),
+            "matcher": trial.hook.entry.matcher.as_ref().map(|matcher| &matcher.value),
+            "matches": trial.matches,
             "holds": trial.holds.as_ref().ok(),
             "command": trial.command,
             "environment": trial.environment,
@@ -214,6 +220,11 @@ fn show(trial: &Trial<'_>, trier: &Trier<'_>, out: &mut Output) -> Done {
         }));
     }
     out.line(out.paint(Tone::Name, text::line(&trial.hook.name)))?;
+    if let Some(matcher) = &trial.hook.entry.matcher {
+        let matches = if trial.matches { "matches" } else { "does not match: it would not run" };
+        let matches = out.paint(Tone::Faint, matches);
+        out.line(format_args!("  matcher      {}  {matches}", text::line(&matcher.value)))?;
+    }
     if let Some(when) = &trial.hook.entry.when {
         let holds = match &trial.holds {
             Ok(true) => "holds".to_owned(),
