@@ -192,7 +192,7 @@ fn matchers_choose_by_the_tool() {
         ("mcp__git__log", [false, true, true]),
         ("", [true; 3]),
     ] {
-        world.write("payload.json", &serde_json::json!({"tool_name": tool}).to_string());
+        world.write("payload.json", serde_json::json!({"tool_name": tool}).to_string());
         let trials = world.lines(&["hooks", "test", "pre_tool_use", "--payload", "payload.json"]);
         let found: Vec<bool> = trials.iter().map(|trial| trial["matches"].as_bool().unwrap()).collect();
         assert_eq!(found, expected, "{tool}");
