@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::json;
 
-use crate::support::hooked::{DONE, hooked, is_dead, until};
+use crate::support::hooked::{DONE, await_end, hooked};
 use crate::support::server::{Answer, Server, says};
 use crate::support::{WINDLASS, World};
 use crate::test_run::RUN;
@@ -88,7 +88,7 @@ fn what_is_left_running_is_swept() {
     world.write("bad.sh", "echo $$ >pid; kill -9 $PPID; exec sleep 1000");
     assert_eq!(world.run(&["task", "add", "One"]).code, KILLED);
     world.run(&["doctor", "--settle"]);
-    until("it is ended", || is_dead(world.number_in("pid")));
+    await_end(world.number_in("pid"));
     assert_eq!(outcomes(&world), ["bad interrupted"]);
 }
 
@@ -99,7 +99,7 @@ fn a_gate_does_not_survive_the_loop() {
     world.write("agent.sh", DONE);
     world.write("bad.sh", "echo $$ >pid; kill -9 $(sed -n 's/^PPid:\\s*//p' /proc/$PPID/status); exec sleep 1000");
     assert_eq!(world.run(RUN).code, KILLED);
-    until("it is ended", || is_dead(world.number_in("pid")));
+    await_end(world.number_in("pid"));
     world.write("bad.sh", "true");
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");

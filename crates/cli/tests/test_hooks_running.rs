@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Stdio;
 
 use crate::support::World;
-use crate::support::hooked::{At, DONE, hooked, is_dead, until};
+use crate::support::hooked::{At, DONE, hooked, is_dead};
 use crate::support::terminal::watch;
 use crate::test_run::RUN;
 
@@ -83,7 +83,7 @@ fn fails_as_the_configuration_says() {
 
 #[test]
 fn ignores_the_signal_to_end() {
-    let script = "trap '' TERM; echo $$ >pid; while :; do sleep 1000; done";
+    let script = "trap '' TERM; echo $$ >pid; echo >running; while :; do sleep 1000; done";
     for world in check(script, "timeout: 1500ms", &timed_out("timed out after 1.5 s")) {
         assert!(is_dead(world.number_in("pid")));
     }
@@ -295,9 +295,11 @@ fn skipped() {
 #[test]
 fn is_interrupted() {
     for (at, signal, code) in [(At::Command, "TERM", 143), (At::Command, "INT", 130), (At::Stop, "TERM", 143)] {
-        let world = at.world("trap '' TERM; echo $$ >pid; while :; do sleep 1000; done", "timeout: 100s");
+        let world =
+            at.world("trap '' TERM; echo $$ >pid; echo >running; while :; do sleep 1000; done", "timeout: 100s");
+        world.make_pipe("running");
         let mut child = world.command(&at.words()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        until("it runs", || fs::read_to_string(world.path("pid")).is_ok_and(|pid| pid.ends_with('\n')));
+        world.hear("running");
         world.finish(world.program("sh").args(["-c", &format!("kill -{signal} {}", child.id())]));
         assert_eq!(child.wait().unwrap().code(), Some(code), "{at:?}");
         assert!(is_dead(world.number_in("pid")), "{at:?}");

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::support::World;
-use crate::support::hooked::{DONE, hooked, is_dead, until};
+use crate::support::hooked::{DONE, hooked, is_dead};
 use crate::support::server::{Answer, Server, says};
 use crate::support::terminal::watch;
 use crate::test_run::RUN;
@@ -49,17 +49,18 @@ fn what_is_put_into_a_command_is_checked() {
 #[test]
 fn a_trial_is_interrupted() {
     let stalls = Server::new(vec![Answer::Stalls]);
-    let script = "trap '' TERM; echo $$ >pid; while :; do sleep 1000; done";
+    let script = "trap '' TERM; echo $$ >pid; echo >running; while :; do sleep 1000; done";
     for (hook, is_web) in [("command: sh bad.sh".to_owned(), false), (format!("http: '{}'", stalls.url("/")), true)] {
         let world =
             hooked(&format!("hooks: {{stop: [{{name: bad, {hook}, timeout: 100s}}, {{command: touch second}}]}}"));
         world.write("bad.sh", script);
+        world.make_pipe("running");
         let mut command = world.command(&["hooks", "test", "stop", "--run"]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         if is_web {
             stalls.asked();
         } else {
-            until("it runs", || fs::read_to_string(world.path("pid")).is_ok_and(|pid| pid.ends_with('\n')));
+            world.hear("running");
         }
         world.finish(world.program("sh").args(["-c", &format!("kill -TERM {}", child.id())]));
         assert_eq!(child.wait().unwrap().code(), Some(143), "{hook}");

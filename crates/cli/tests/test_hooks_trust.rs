@@ -6,7 +6,7 @@ use std::process::Stdio;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::support::hooked::{DONE, hooked, until};
+use crate::support::hooked::{DONE, hooked};
 use crate::support::{WINDLASS, World};
 use crate::test_run::RUN;
 
@@ -141,9 +141,10 @@ fn trust_ends_with_the_hook() {
     let config = "hooks: {task_created: [{name: hold, command: cat go, when: \"goal == 'One'\"}, \
                   {name: mark, command: touch two, when: \"goal == 'Two'\"}]}";
     world.write(".windlass/config.yaml", config);
-    world.finish(world.program("mkfifo").arg("go"));
+    world.make_pipe("go");
     let mut holder = world.command(&["--trust", "task", "add", "One"]).stdout(Stdio::null()).spawn().unwrap();
-    until("the hook runs", || !world.data_of("hook_started").is_empty());
+    // Opening it waits for whoever reads.
+    let go = fs::OpenOptions::new().write(true).open(world.path("go")).unwrap();
     let debt = world.data_of("hook_started")[0]["debt"].as_str().unwrap().to_owned();
     assert_eq!(world.run(&["task", "add", "Two"]).code, 64);
     let ran = world.run_with(("WINDLASS_DEBT", &debt), &["task", "add", "Two"]);
@@ -152,7 +153,7 @@ fn trust_ends_with_the_hook() {
     let elsewhere = ("WINDLASS_PROJECT_DIR", world.path("elsewhere"));
     let mut foreign = world.command(&["task", "add", "Two"]);
     assert_eq!(world.finish(foreign.env("WINDLASS_DEBT", &debt).env(elsewhere.0, elsewhere.1)).code, 64);
-    world.write("go", "");
+    drop(go);
     assert_eq!(holder.wait().unwrap().code(), Some(0));
     assert_eq!(world.run_with(("WINDLASS_DEBT", &debt), &["task", "add", "Two"]).code, 64);
 }

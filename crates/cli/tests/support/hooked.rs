@@ -1,8 +1,9 @@
 //! Projects with hooks that misbehave, and what is looked at afterwards.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::Value;
 
 use super::World;
@@ -75,6 +76,16 @@ impl World {
         text.trim().parse().unwrap_or_else(|_| panic!("`{name}` holds `{text}`"))
     }
 
+    /// A pipe with a name: whoever writes to it waits for [`World::hear`].
+    pub fn make_pipe(&self, name: &str) {
+        self.finish(self.program("mkfifo").arg(name));
+    }
+
+    /// Waits for a word in a pipe.
+    pub fn hear(&self, pipe: &str) {
+        fs::read(self.path(pipe)).unwrap();
+    }
+
     /// Everything under the project, and every event: what anybody could find a secret in.
     pub fn everything(&self) -> Vec<(String, Vec<u8>)> {
         let mut found = vec![("events".to_owned(), self.ok(&["events", "--json"]).into_bytes())];
@@ -91,13 +102,14 @@ impl World {
     }
 }
 
-/// Waits until something holds.
-pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let give_up = Instant::now() + Duration::from_secs(20);
-    while !holds() {
-        assert!(Instant::now() < give_up, "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+/// Waits for the end of a process.
+pub fn await_end(pid: i64) {
+    let pid = Pid::from_raw(pid.try_into().unwrap()).unwrap();
+    // One that is not there any more has ended.
+    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+    let give_up = Timespec { tv_sec: 20, tv_nsec: 0 };
+    let ended = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&give_up)).unwrap();
+    assert_eq!(ended, 1, "waited in vain for the end of {pid:?}");
 }
 
 /// Whether a process runs no more. Whoever its parent is may still have to reap it.
