@@ -128,12 +128,7 @@ impl Model {
 
     /// `(who, for whom)`.
     fn waits(&self) -> BTreeSet<(TaskId, TaskId)> {
-        let wait = |(from, kind, to): &(TaskId, EdgeKind, TaskId)| match kind {
-            EdgeKind::DependsOn => Some((*from, *to)),
-            EdgeKind::Blocks => Some((*to, *from)),
-            _ => None,
-        };
-        self.edges.iter().filter_map(wait).collect()
+        self.edges.iter().filter_map(|(from, kind, to)| wait(*from, *kind, *to)).collect()
     }
 
     fn awaited(&self, id: TaskId) -> BTreeSet<TaskId> {
@@ -212,6 +207,15 @@ impl Model {
         let id = TaskId(self.tasks.len() as u64 + 1);
         self.tasks.insert(id, Node { phase: Phase::Waiting, priority, labels, lease: None, epoch: 0 });
         id
+    }
+}
+
+/// Who waits for whom along an edge.
+fn wait(from: TaskId, kind: EdgeKind, to: TaskId) -> Option<(TaskId, TaskId)> {
+    match kind {
+        EdgeKind::DependsOn => Some((from, to)),
+        EdgeKind::Blocks => Some((to, from)),
+        _ => None,
     }
 }
 
@@ -414,15 +418,19 @@ impl Attempt<'_> {
         linked.then_some(())?;
         self.model.edges.insert((from, kind, to));
         let circle = self.model.waits().iter().any(|(waiter, awaited)| self.model.above(*waiter).contains(awaited));
-        (!circle).then_some(())
+        (!circle).then_some(())?;
+        if let Some((waiter, awaited)) =
+            wait(from, kind, to).filter(|(_, awaited)| self.model.state(*awaited) != Failed)
+        {
+            self.model.free(waiter, awaited);
+        }
+        Some(())
     }
 
     fn remove_edge(&mut self, from: TaskId, kind: EdgeKind, to: TaskId) -> Option<()> {
         self.model.edges.remove(&(from, kind, to)).then_some(())?;
-        match kind {
-            EdgeKind::DependsOn => self.model.free(from, to),
-            EdgeKind::Blocks => self.model.free(to, from),
-            _ => {}
+        if let Some((waiter, awaited)) = wait(from, kind, to) {
+            self.model.free(waiter, awaited);
         }
         Some(())
     }

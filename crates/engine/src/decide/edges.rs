@@ -31,7 +31,12 @@ impl Deciding<'_, '_> {
             }
         }
         self.emit_edge(from, kind, to)?;
-        wait.map_or(Ok(()), |(waiter, _)| self.settle(waiter))
+        let Some((waiter, awaited)) = wait else { return Ok(()) };
+        // What had blocked it may have come back, even done: it is awaited now like any other.
+        if self.task(awaited)?.state != State::Failed {
+            self.free(waiter, awaited)?;
+        }
+        self.settle(waiter)
     }
 
     pub(super) fn remove_edge(&mut self, from: TaskId, kind: EdgeKind, to: TaskId) -> Result<(), Refusal> {

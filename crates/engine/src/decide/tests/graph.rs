@@ -298,6 +298,35 @@ fn whoever_is_linked_to_a_failed_task_is_blocked_until_unlinked() {
 }
 
 #[test]
+fn a_task_blocked_by_a_deletion_is_freed_by_a_new_link_to_what_came_back() {
+    check(
+        "add one
+         add two after=T1
+         delete T1 block
+         forced reopen T1
+         complete T1
+         --
+         link T2 depends_on T1",
+        "T2 dependency_added depends_on T1
+         T2 task_unblocked
+         T2 task_ready",
+    );
+}
+
+#[test]
+fn a_second_link_to_a_failed_task_changes_nothing_but_the_links() {
+    check(
+        "add one
+         add two after=T1
+         start T1
+         fail T1
+         --
+         link T1 blocks T2",
+        "T1 dependency_added blocks T2",
+    );
+}
+
+#[test]
 fn reopening_a_completed_task_makes_others_wait_again() {
     check(
         "add one
