@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Display};
 
-use windlass_engine::EventType;
+use windlass_engine::{EventType, snake_case};
 
 /// Moments of the loop, gates, and what agents' own hook systems report.
 const MOMENTS: &[&str] = &[
@@ -107,17 +107,6 @@ impl Display for Point {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
-}
-
-fn snake_case(name: &str) -> String {
-    let mut snake = String::with_capacity(name.len() + 4);
-    for c in name.chars() {
-        if c.is_ascii_uppercase() && !snake.is_empty() && !snake.ends_with('_') {
-            snake.push('_');
-        }
-        snake.push(if c == '-' { '_' } else { c.to_ascii_lowercase() });
-    }
-    snake
 }
 
 fn pascal_case(name: &str) -> String {

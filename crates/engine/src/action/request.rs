@@ -10,6 +10,7 @@ use super::{Action, TaskAction, is_stateless};
 use crate::command::NewTask;
 use crate::event::{Event, EventType, Node};
 use crate::id::TaskId;
+use crate::naming::snake_case;
 use crate::refusal::Refusal;
 use crate::task::Priority;
 
@@ -190,15 +191,4 @@ fn wrong(name: &str, expected: &str, found: &Value) -> Refusal {
         Value::Object(_) => "an object",
     };
     Refusal::invalid("the action", format!("has {found} as `{name}`, not {expected}"))
-}
-
-fn snake_case(name: &str) -> String {
-    let mut snake = String::with_capacity(name.len() + 4);
-    for letter in name.chars() {
-        if letter.is_ascii_uppercase() && !snake.is_empty() {
-            snake.push('_');
-        }
-        snake.push(if letter == '-' { '_' } else { letter.to_ascii_lowercase() });
-    }
-    snake
 }

@@ -15,7 +15,7 @@ use super::context::Used;
 use super::error::{ExpressionError, cut, range};
 use super::language::{FILTERS, FUNCTIONS, LOOP, MAPPED, TESTS};
 use super::names::Names;
-use crate::nearest::nearest;
+use crate::naming::nearest;
 
 type Checked = Result<(), ExpressionError>;
 

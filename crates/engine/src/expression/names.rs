@@ -1,6 +1,6 @@
 //! The names that an expression may use: a closed set, so that a wrong one is found when the expression is read.
 
-use crate::nearest::nearest;
+use crate::naming::nearest;
 
 /// Names that are known in one kind of place.
 #[derive(Debug, Clone, Copy)]

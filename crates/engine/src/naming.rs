@@ -1,4 +1,4 @@
-//! The known name that was probably meant by an unknown one.
+//! Names as people write them: in another case, or with a mistake.
 
 /// Nobody means a name by a page of text, and comparing one takes its time.
 const LONGEST: usize = 100;
@@ -17,6 +17,18 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
         .filter(|(distance, _)| *distance <= most)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, known)| known)
+}
+
+/// `OnTaskComplete`, `onTaskComplete` and `on-task-complete` as `on_task_complete`.
+pub fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 4);
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && !snake.is_empty() && !snake.ends_with('_') {
+            snake.push('_');
+        }
+        snake.push(if letter == '-' { '_' } else { letter.to_ascii_lowercase() });
+    }
+    snake
 }
 
 #[cfg(test)]
