@@ -154,5 +154,5 @@ fn back_off(failures: u32) -> Duration {
 }
 
 fn note(queued: &payload::FeedbackQueued, possibly_seen: bool) -> Note<'_> {
-    Note { source: &queued.source, text: &queued.text, possibly_seen }
+    Note { source: &queued.source, text: &queued.text, voice: queued.voice, possibly_seen }
 }
