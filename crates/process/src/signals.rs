@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGSTOP, SIGTERM, SIGTSTP};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGSTOP, SIGTERM, SIGTSTP, SIGUSR1};
 use signal_hook::iterator::{Handle, Signals};
 
 use crate::Control;
@@ -75,6 +75,25 @@ pub fn install(control: &Control, told: impl Fn(u32) + Send + 'static) -> io::Re
         }
     })?;
     Ok(received)
+}
+
+/// Calls `heed` in a thread of its own whenever somebody has woken this process (`nudge`), until it is dropped.
+#[derive(Debug)]
+#[must_use = "nobody is heard after it is dropped"]
+pub struct Nudges(Handle);
+
+impl Drop for Nudges {
+    fn drop(&mut self) {
+        // The signal stays without effect: one that comes too late must not end the process.
+        self.0.close();
+    }
+}
+
+pub fn heed_nudges(heed: impl Fn() + Send + 'static) -> io::Result<Nudges> {
+    let mut signals = Signals::new([SIGUSR1])?;
+    let nudges = Nudges(signals.handle());
+    thread::Builder::new().name("nudges".to_owned()).spawn(move || signals.forever().for_each(|_| heed()))?;
+    Ok(nudges)
 }
 
 fn stand_still(control: &Control) {
