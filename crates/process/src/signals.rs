@@ -1,7 +1,8 @@
 //! Signals to this process, as words to a [`Control`].
 //!
-//! The first SIGINT, SIGTERM or SIGHUP cancels, the second kills. SIGTSTP stops every tree, then this process; when it
-//! is continued, it continues the trees.
+//! The first SIGINT, SIGTERM or SIGHUP cancels, the second kills. A SIGHUP is never the second: a terminal that is closed
+//! sends several, by way of the shell and by itself, and nobody has asked twice. SIGTSTP stops every tree, then this
+//! process; when it is continued, it continues the trees.
 //!
 //! Invariants:
 //! - A signal that whoever started us wants ignored stays ignored (`nohup`).
@@ -63,6 +64,9 @@ pub fn install(control: &Control, told: impl Fn(u32) + Send + 'static) -> io::Re
         for signal in signals.forever() {
             if signal == SIGTSTP {
                 stand_still(&control);
+                continue;
+            }
+            if signal == SIGHUP && count > 0 {
                 continue;
             }
             count += 1;
