@@ -26,15 +26,15 @@ pub fn world(config: &str, agent: &str) -> World {
 pub const RUN: &[&str] = &["run", "Mend the pump", "--agent", "command:sh agent.sh"];
 
 impl World {
-    fn prompt(&self, turn: u32) -> String {
+    pub fn prompt(&self, turn: u32) -> String {
         fs::read_to_string(self.path(&format!("prompt.{turn}"))).unwrap_or_default()
     }
 
-    fn read(&self, name: &str) -> String {
+    pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    fn told(&self, kind: &str) -> Vec<Value> {
+    pub fn told(&self, kind: &str) -> Vec<Value> {
         self.lines(&["events", "--type", kind])
     }
 }
@@ -290,13 +290,13 @@ fn what_cannot_be_run_is_refused_by_name() {
 }
 
 /// A run whose agent waits in the middle of its first turn, until `go` is written to.
-struct Waiting {
-    world: World,
-    child: Child,
+pub struct Waiting {
+    pub world: World,
+    pub child: Child,
 }
 
 impl Waiting {
-    fn new(config: &str) -> Self {
+    pub fn new(config: &str) -> Self {
         let world =
             world(config, "test $turn -gt 1 || { echo > started; cat go; }; echo '<promise>COMPLETE</promise>'");
         for fifo in ["started", "go"] {
@@ -308,12 +308,12 @@ impl Waiting {
         Self { world, child }
     }
 
-    fn signal(&mut self, signal: rustix::process::Signal) {
+    pub fn signal(&mut self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
-    fn end(&mut self) -> (i32, String) {
+    pub fn end(&mut self) -> (i32, String) {
         use std::os::unix::process::ExitStatusExt;
         let mut said = String::new();
         self.child.stdout.take().unwrap().read_to_string(&mut said).unwrap();

@@ -133,6 +133,7 @@ impl Command {
             self,
             Self::ResumeSession { .. }
                 | Self::StopSession { .. }
+                | Self::AdvanceSession { .. }
                 | Self::FinishTurn { .. }
                 | Self::FailTurn { .. }
                 | Self::InterruptTurn { .. }
@@ -222,6 +223,20 @@ pub enum Command {
         name: SessionName,
         ending: Ending,
         reason: Option<String>,
+    },
+    /// Asks for the end from outside the loop, whose owner has to be told. Whoever runs the session does what follows.
+    CancelSession {
+        name: SessionName,
+        reason: Option<String>,
+    },
+    /// Decides what somebody outside the loop has made possible.
+    AdvanceSession {
+        name: SessionName,
+    },
+    /// Has something told to the agent of a session.
+    Say {
+        session: SessionName,
+        text: String,
     },
     /// Says what the agent answered.
     FinishTurn {

@@ -40,6 +40,7 @@ mod situation;
 mod task;
 mod time;
 mod view;
+mod voice;
 
 pub use action::{Action, ActionRequest, TaskAction};
 pub use apply::{ApplyError, apply};
@@ -73,3 +74,4 @@ pub use situation::Situation;
 pub use task::{Blocked, Claim, Edge, EdgeKind, Lease, Priority, State, Task};
 pub use time::Timestamp;
 pub use view::{Change, Direction, Looked, Scope, View, ViewError};
+pub use voice::Voice;

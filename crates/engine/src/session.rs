@@ -103,6 +103,9 @@ pub struct Piece {
     /// It was in a turn that did not finish.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub possibly_seen: bool,
+    /// A person said it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub person: bool,
 }
 
 /// Why the agent is given the word.
@@ -384,6 +387,9 @@ impl Session {
     fn judge(&self, claim: Option<Promise>) -> Decision {
         let close = |closing| Decision::Next(Next::Close(closing));
         let complete = || close(Closing { ending: Ending::Completed, reason: None });
+        // Whatever the agent claims, it has not heard what a person has said meanwhile.
+        let unheard = self.pending.iter().any(|piece| piece.person);
+        let claim = claim.filter(|_| !unheard);
         match claim {
             Some(Promise::Blocked) => {
                 return close(Closing::because(Ending::Escalated, "the agent says it is blocked"));
@@ -396,6 +402,7 @@ impl Session {
         let done = claim == Some(Promise::Complete) || self.terms.completion == Completion::Gate;
         match self.verdict {
             Verdict::Block if self.may_send_back() => Decision::SendBack,
+            Verdict::Pass | Verdict::Fail | Verdict::Block if unheard => Decision::Next(Next::Continue),
             Verdict::Block => match self.terms.on_retry_limit {
                 OnRetryLimit::Complete => complete(),
                 OnRetryLimit::Escalate => close(Closing::because(Ending::Escalated, self.still_blocked())),

@@ -41,7 +41,7 @@ fn debt() -> DebtId {
 }
 
 fn piece() -> Piece {
-    Piece { at: Seq(6), possibly_seen: false }
+    Piece { at: Seq(6), possibly_seen: false, person: false }
 }
 
 fn closing(ending: Ending) -> Closing {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use windlass_engine::{
     ActionRequest, Cause, Closing, Decision, Digest, EdgeKind, Ending, Envelope, Epoch, Event, EventType, HookClass,
     HookOutcome, Metadata, Next, Node, OnFailure, Owed, OwedHook, OwnerName, Priority, Promise, Purpose, RunId, Seq,
-    State, TaskId, Terms, Timestamp, Verdict, decode, encode, payload,
+    State, TaskId, Terms, Timestamp, Verdict, Voice, decode, encode, payload,
 };
 use windlass_testkit::{Project, histories, rules};
 
@@ -144,7 +144,7 @@ fn turns_and_what_they_carry() {
     }
     let delivered = payload::FeedbackDelivered { run: run(), feedback: vec![Seq(4), Seq(7)] };
     check_data(delivered, r#"{"run":"main.3.00000000000000ff","feedback":[4,7]}"#);
-    let queued = payload::FeedbackQueued { source: "check".to_owned(), text: "red".to_owned() };
+    let queued = payload::FeedbackQueued { source: "check".to_owned(), text: "red".to_owned(), voice: Voice::Hook };
     check_data(queued, r#"{"source":"check","text":"red"}"#);
     let output = || "said".to_owned();
     let said = r#"{"run":"main.3.00000000000000ff","output":"said"}"#;
@@ -263,7 +263,7 @@ fn session_events() -> Vec<Event> {
         payload::DeliveryFinished { run: run(), output: word() }.into(),
         payload::DeliveryFailed { run: run(), error: word() }.into(),
         payload::DeliveryInterrupted { run: run() }.into(),
-        payload::FeedbackQueued { source: word(), text: word() }.into(),
+        payload::FeedbackQueued { source: word(), text: word(), voice: Voice::Person }.into(),
         payload::FeedbackDelivered { run: run(), feedback: vec![Seq(4), Seq(7)] }.into(),
     ]
 }

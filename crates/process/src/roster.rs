@@ -105,6 +105,12 @@ impl Drop for Roster {
     }
 }
 
+/// Whether somebody holds the lock of a name.
+pub(crate) fn holds_its_lock(directory: &Path, name: &str) -> bool {
+    let file = Owners::open(directory).ok().and_then(|owners| owners.file(name));
+    file.is_some_and(|file| flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK))
+}
+
 /// Whether the owner of a name is alive: it holds its file, or it is there although somebody has removed its file.
 pub fn is_alive(directory: &Path, name: &str) -> bool {
     let Some((pid, start)) = owners::process(name) else { return false };

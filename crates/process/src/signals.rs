@@ -1,7 +1,8 @@
 //! Signals to this process, as words to a [`Control`].
 //!
-//! The first SIGINT, SIGTERM or SIGHUP cancels, the second kills. SIGTSTP stops every tree, then this process; when it
-//! is continued, it continues the trees.
+//! The first SIGINT, SIGTERM or SIGHUP cancels, the second kills. A SIGHUP is never the second: a terminal that is closed
+//! sends several, by way of the shell and by itself, and nobody has asked twice. SIGTSTP stops every tree, then this
+//! process; when it is continued, it continues the trees.
 //!
 //! Invariants:
 //! - A signal that whoever started us wants ignored stays ignored (`nohup`).
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGSTOP, SIGTERM, SIGTSTP};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGSTOP, SIGTERM, SIGTSTP, SIGUSR1};
 use signal_hook::iterator::{Handle, Signals};
 
 use crate::Control;
@@ -65,6 +66,9 @@ pub fn install(control: &Control, told: impl Fn(u32) + Send + 'static) -> io::Re
                 stand_still(&control);
                 continue;
             }
+            if signal == SIGHUP && count > 0 {
+                continue;
+            }
             count += 1;
             if first.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
                 control.cancel();
@@ -75,6 +79,25 @@ pub fn install(control: &Control, told: impl Fn(u32) + Send + 'static) -> io::Re
         }
     })?;
     Ok(received)
+}
+
+/// Calls `heed` in a thread of its own whenever somebody has woken this process (`nudge`), until it is dropped.
+#[derive(Debug)]
+#[must_use = "nobody is heard after it is dropped"]
+pub struct Nudges(Handle);
+
+impl Drop for Nudges {
+    fn drop(&mut self) {
+        // The signal stays without effect: one that comes too late must not end the process.
+        self.0.close();
+    }
+}
+
+pub fn heed_nudges(heed: impl Fn() + Send + 'static) -> io::Result<Nudges> {
+    let mut signals = Signals::new([SIGUSR1])?;
+    let nudges = Nudges(signals.handle());
+    thread::Builder::new().name("nudges".to_owned()).spawn(move || signals.forever().for_each(|_| heed()))?;
+    Ok(nudges)
 }
 
 fn stand_still(control: &Control) {

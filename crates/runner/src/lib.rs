@@ -14,6 +14,7 @@
 //!
 //! Not here: any decision (`engine::Session::step`), printing, the environment.
 
+mod closing;
 mod dispatch;
 mod error;
 mod hook;
@@ -23,8 +24,9 @@ mod turn;
 
 use windlass_agents::CommandAgent;
 use windlass_engine::{
-    Command, DebtId, Effect, Ending, HookOutcome, Origin, Record, Session, SessionName, View, Wanted,
+    Command, DebtId, Effect, Ending, HookOutcome, Origin, Record, Refusal, Session, SessionName, View, Wanted,
 };
+use windlass_store::ExecuteError;
 
 pub use dispatch::{Dispatch, Settings};
 pub use error::RunError;
@@ -77,6 +79,10 @@ impl<'a> Runner<'a> {
         if !matches!(owed.effect, Effect::Hook(_)) {
             return Err(RunError::Stuck(session.name.clone()));
         }
+        if ours && owed.attempts == 0 && session.stopping.is_some() && session.ended().is_none() {
+            // Somebody else has asked for the end, and left to us what follows.
+            return self.give(&Command::AdvanceSession { name: session.name.clone() }).map(drop);
+        }
         if ours && owed.attempts == 0 {
             self.give(&Command::BeginEffect { debt, owner: owner.clone() })?;
         }
@@ -86,7 +92,7 @@ impl<'a> Runner<'a> {
         if report.outcome == HookOutcome::Cancelled && session.ended().is_some() {
             return Err(RunError::Killed);
         }
-        self.stop_if_cancelled(session.clone())?;
+        self.stop_if_cancelled(self.session(&session.name)?)?;
         self.give(&Command::FinishEffect { debt, owner, report }).map(drop)
     }
 
@@ -99,14 +105,25 @@ impl<'a> Runner<'a> {
         if decided || !self.dispatch.control.is_cancelled() {
             return Ok(session);
         }
-        let name = session.name.clone();
-        self.give(&Command::StopSession { name: name.clone(), ending: Ending::Cancelled, reason: None })?;
-        self.session(&name)
+        self.ask_to_end(&session.name, Ending::Cancelled, None)?;
+        self.session(&session.name)
+    }
+
+    /// Asks for the end, unless somebody else has done so at this very moment.
+    fn ask_to_end(&mut self, name: &SessionName, ending: Ending, reason: Option<String>) -> Result<(), RunError> {
+        let asked = self.give(&Command::StopSession { name: name.clone(), ending, reason });
+        match asked {
+            Err(RunError::Execute(ExecuteError::Refused(Refusal::IllegalSession { .. })))
+                if self.session(name)?.stopping.is_some() =>
+            {
+                Ok(())
+            }
+            asked => asked.map(drop),
+        }
     }
 
     fn session(&self, name: &SessionName) -> Result<Session, RunError> {
-        let session = self.dispatch.store.snapshot()?.session(name)?;
-        session.ok_or_else(|| RunError::Stuck(name.clone()))
+        self.dispatch.session(name)
     }
 
     /// Takes over what a dead owner left. Answers whether it was ours already.

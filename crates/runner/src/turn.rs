@@ -49,9 +49,19 @@ impl Runner<'_> {
         if turn.purpose == Purpose::SendBack && !self.dispatch.control.wait(self.pause_before_sending_back(session)) {
             return Ok(());
         }
+        self.tell_messages(turn)?;
         let prompt = self.prompt(session, turn)?;
         let asked = self.ask(session, turn, &prompt)?;
         self.report(session, turn, asked, &prompt)
+    }
+
+    /// Whoever watches hears what people have said to the agent, when it does.
+    fn tell_messages(&mut self, turn: &Turn) -> Result<(), RunError> {
+        for piece in turn.feedback.iter().filter(|piece| piece.person && !piece.possibly_seen) {
+            let record = self.dispatch.event(piece.at)?;
+            self.dispatch.tell(&[record]);
+        }
+        Ok(())
     }
 
     /// Tells the engine how a turn ended.
@@ -70,8 +80,7 @@ impl Runner<'_> {
                 Command::FinishTurn { run, answer: Answer { output, promise, leaky, record } }
             }
             TurnEnd::Broken(error) if !tried_before && turn.purpose.is_judged() => {
-                let (name, reason) = (session.name.clone(), Some(fit(&error)));
-                self.give(&Command::StopSession { name, ending: Ending::Error, reason })?;
+                self.ask_to_end(&session.name, Ending::Error, Some(fit(&error)))?;
                 Command::InterruptTurn { run }
             }
             TurnEnd::Failed(error) | TurnEnd::Broken(error) => Command::FailTurn { run, error: fit(&error) },
@@ -80,7 +89,7 @@ impl Runner<'_> {
                 Command::FailTurn { run, error: "cancelled".to_owned() }
             }
             TurnEnd::Cancelled => {
-                self.stop_if_cancelled(session.clone())?;
+                self.stop_if_cancelled(self.session(&session.name)?)?;
                 Command::InterruptTurn { run }
             }
         };
@@ -154,5 +163,5 @@ fn back_off(failures: u32) -> Duration {
 }
 
 fn note(queued: &payload::FeedbackQueued, possibly_seen: bool) -> Note<'_> {
-    Note { source: &queued.source, text: &queued.text, possibly_seen }
+    Note { source: &queued.source, text: &queued.text, voice: queued.voice, possibly_seen }
 }

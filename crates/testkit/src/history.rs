@@ -208,6 +208,9 @@ fn fail_turn(run: RunId) -> Command {
 fn go_on(view: &dyn View, name: &SessionName, answer: &Reply) -> Looked<Command> {
     Ok(match view.session(name)?.map(|session| session.wanted()) {
         Some(Wanted::Hook(debt)) => match view.debt(debt)? {
+            Some(debt) if debt.attempts == 0 && is_cancelled(view, name)? => {
+                Command::AdvanceSession { name: name.clone() }
+            }
             Some(debt) if debt.attempts == 0 => Command::BeginEffect { debt: debt.id, owner: debt.owner },
             Some(debt) => finish(debt.id, debt.owner, answer),
             None => unknown_debt(),
@@ -218,6 +221,10 @@ fn go_on(view: &dyn View, name: &SessionName, answer: &Reply) -> Looked<Command>
         }
         Some(Wanted::Nothing) | None => stop(name.clone(), Ending::Cancelled),
     })
+}
+
+fn is_cancelled(view: &dyn View, name: &SessionName) -> Looked<bool> {
+    Ok(view.session(name)?.is_some_and(|session| session.stopping.is_some() && session.ended().is_none()))
 }
 
 fn stop(name: SessionName, ending: Ending) -> Command {
@@ -449,6 +456,9 @@ fn about_sessions() -> impl Strategy<Value = Ask> {
         2 => start_session(),
         24 => (session(), answer()).prop_map(|(name, answer)| Ask::GoOn(name, answer)),
         1 => (session(), ending).prop_map(|(name, ending)| Ask::Plain(stop(name, ending))),
+        1 => session().prop_map(|name| Ask::Plain(Command::CancelSession { name, reason: None })),
+        1 => session().prop_map(|name| Ask::Plain(Command::AdvanceSession { name })),
+        2 => session().prop_map(|session| Ask::Plain(Command::Say { session, text: "stay calm".to_owned() })),
         1 => (session(), worker(), option::of(1..4_u32))
             .prop_map(|(name, owner, max_iterations)| Ask::Resume { name, owner, max_iterations }),
         3 => (turn(), promise()).prop_map(|(turn, promise)| Ask::FinishTurn(turn, promise)),

@@ -343,6 +343,7 @@ impl Attempt<'_> {
             command,
             C::ResumeSession { .. }
                 | C::StopSession { .. }
+                | C::AdvanceSession { .. }
                 | C::FinishTurn { .. }
                 | C::FailTurn { .. }
                 | C::InterruptTurn { .. }
@@ -450,6 +451,18 @@ impl Attempt<'_> {
             C::StopSession { name, .. } => {
                 let session = self.session(name)?;
                 (session.ended.is_none() && session.stopping.is_none()).then_some(())
+            }
+            C::CancelSession { name, .. } => {
+                let session = self.session(name)?;
+                (session.ended.is_none() && session.stopping.is_none()).then_some(())
+            }
+            C::AdvanceSession { name } => {
+                let skipped = self.session(name)?.skips()?;
+                self.due(skipped).is_some_and(|due| due.begun == 0).then_some(())
+            }
+            C::Say { session, .. } => {
+                let session = self.session(session)?;
+                (session.ended.is_none() && !session.is_delivering()).then_some(())
             }
             C::FinishTurn { run, .. } | C::FailTurn { run, .. } | C::InterruptTurn { run } => {
                 (self.session(&run.session)?.turn.as_ref() == Some(run)).then_some(())

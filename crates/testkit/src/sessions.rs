@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::{
     Closing, Completion, DebtId, Decision, Effect, Ending, Event, EventType, Next, OnRetryLimit, OwnerName, Piece,
-    Promise, Purpose, Record, RunId, Seq, Session, SessionName, Step, Terms, Verdict,
+    Promise, Purpose, Record, RunId, Seq, Session, SessionName, Step, Terms, Verdict, Voice,
 };
 
 use crate::debts::{ends_a_turn, owed_by};
@@ -28,6 +28,8 @@ pub struct Told {
     failures: u32,
     recovery: Recovery,
     queued: BTreeSet<Seq>,
+    /// What people have said of it.
+    said: BTreeSet<Seq>,
     delivered: BTreeSet<Seq>,
     /// What the turn that runs carries.
     bound: BTreeSet<Seq>,
@@ -37,6 +39,8 @@ pub struct Told {
     gate: Option<(Verdict, Decision)>,
     /// How it is to end after its last delivery, whatever its terms become meanwhile.
     closing: Option<Ending>,
+    /// Whether the turn is its last delivery.
+    delivering: bool,
     /// What cannot have happened.
     wrong: Vec<String>,
 }
@@ -81,18 +85,36 @@ impl Told {
             failures: 0,
             recovery: Recovery::None,
             queued: BTreeSet::new(),
+            said: BTreeSet::new(),
             delivered: BTreeSet::new(),
             bound: BTreeSet::new(),
             seen: BTreeSet::new(),
             claim: None,
             gate: None,
             closing: None,
+            delivering: false,
             wrong: Vec::new(),
         }
     }
 
     pub fn is_over(&self) -> bool {
         self.ended.is_some() && self.waits_for.is_empty()
+    }
+
+    /// Whether the agent hears what was left at the end.
+    pub fn is_delivering(&self) -> bool {
+        self.turn.is_some() && self.delivering
+    }
+
+    /// The hook that nobody waits for any more, because the end was asked for.
+    pub fn skips(&self) -> Option<DebtId> {
+        let stops = self.stopping.is_some() && self.ended.is_none();
+        self.waits_for.first().copied().filter(|_| stops)
+    }
+
+    /// Whether a person has said something that no turn has carried yet.
+    fn is_unheard(&self) -> bool {
+        self.pending().iter().any(|piece| piece.person)
     }
 
     fn hear(&mut self, record: &Record) {
@@ -108,25 +130,32 @@ impl Told {
             Event::IterationStarted(started) => self.iteration = started.run.iteration,
             Event::TurnStarted(started) => {
                 (self.turn, self.bound) = (Some(started.run.clone()), self.undelivered().collect());
+                self.delivering = started.purpose.is_delivery();
                 if let Purpose::Delivery(closing) = &started.purpose {
                     self.closing = Some(closing.ending);
                 }
             }
-            Event::FeedbackQueued(_) => drop(self.queued.insert(record.seq)),
+            Event::FeedbackQueued(queued) => {
+                self.queued.insert(record.seq);
+                if queued.voice == Voice::Person {
+                    self.said.insert(record.seq);
+                }
+                if queued.voice == Voice::Hook && self.recovery == Recovery::Failed {
+                    self.recovery = Recovery::Due;
+                }
+            }
             Event::FeedbackDelivered(delivered) => self.delivered.extend(&delivered.feedback),
             Event::PromiseDetected(detected) => self.claim = Some(detected.promise),
             Event::GateDecided(decided) => self.gate = Some((decided.verdict, decided.decision.clone())),
             Event::IterationCompleted(_) => self.failures = 0,
             _ => {}
         }
-        match (record.kind(), self.recovery) {
-            (EventType::IterationFailed, _) => self.recovery = Recovery::Failed,
-            (EventType::FeedbackQueued, Recovery::Failed) => self.recovery = Recovery::Due,
-            (EventType::TurnStarted | EventType::IterationStarted, _) => self.recovery = Recovery::None,
-            _ => {}
-        }
         match record.kind() {
-            EventType::IterationFailed => self.failures += 1,
+            EventType::TurnStarted | EventType::IterationStarted => self.recovery = Recovery::None,
+            EventType::IterationFailed => {
+                self.recovery = Recovery::Failed;
+                self.failures += 1;
+            }
             EventType::IterationInterrupted => self.interrupted += 1,
             EventType::TurnFinished => self.claim = None,
             _ => {}
@@ -167,7 +196,10 @@ impl Told {
             }
             Event::GateDecided(decided) => {
                 let back = decided.decision == Decision::SendBack;
-                !back || (decided.verdict == Verdict::Block && decided.retries <= self.terms.max_hook_retries)
+                let closes = matches!(&decided.decision, Decision::Next(Next::Close(closing)) if closing.ending != Ending::Escalated || decided.verdict != Verdict::Escalate);
+                // What an agent claims that has not heard a person yet ends nothing.
+                (!closes || !self.is_unheard())
+                    && (!back || (decided.verdict == Verdict::Block && decided.retries <= self.terms.max_hook_retries))
             }
             Event::SessionEnded(ended) => self.turn.is_none() && self.may_end(ended.ending),
             Event::TurnFinished(payload) => self.turn.as_ref() == Some(&payload.run) && self.is_bound_delivered(),
@@ -215,12 +247,16 @@ impl Told {
     /// What no turn carries, in the order in which it was queued.
     fn pending(&self) -> Vec<Piece> {
         let at = self.undelivered().filter(|at| !self.bound.contains(at));
-        at.map(|at| Piece { at, possibly_seen: self.seen.contains(&at) }).collect()
+        at.map(|at| self.piece(at)).collect()
+    }
+
+    fn piece(&self, at: Seq) -> Piece {
+        Piece { at, possibly_seen: self.seen.contains(&at), person: self.said.contains(&at) }
     }
 
     fn carried(&self) -> Vec<Piece> {
         let at = self.bound.iter().copied();
-        at.map(|at| Piece { at, possibly_seen: self.seen.contains(&at) }).collect()
+        at.map(|at| self.piece(at)).collect()
     }
 }
 
@@ -265,12 +301,17 @@ fn differs(session: &Session, told: &Told, wrong: &mut Vec<String>) {
     }
 }
 
+fn is_cancelled(session: &Session) -> bool {
+    session.stopping.as_ref().is_some_and(|closing| closing.ending == Ending::Cancelled)
+}
+
 /// Nothing that can be decided is left undecided: it waits for the outside, or for a hook that has begun.
 fn rests(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
     let begun = |id: DebtId| rows.debts.iter().any(|debt| debt.id == id && debt.attempts > 0);
     let rests = match session.step() {
         Step::Wait(_) => true,
-        Step::SkipHook(debt) => begun(debt),
+        // Whoever runs it has yet to decide what follows from what others asked for.
+        Step::SkipHook(debt) => begun(debt) || is_cancelled(session),
         _ => false,
     };
     if !rests {

@@ -67,6 +67,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     }
     let mut checks = vec![check_config(&project), check_store(context, &project, args.rebuild)?];
     checks.extend(check_left(context));
+    checks.extend(check_cancelled(context));
     let sound = checks.iter().all(|check| check.problems.is_empty());
     if out.is_json() {
         let checks: Vec<_> = checks
@@ -88,7 +89,8 @@ fn settle(context: &Context, out: &mut Output) -> Result<u8, Stop> {
     let mut opened = context.open()?;
     let (control, received) = dispatch::listen()?;
     let done = dispatch::settle_dead(&mut opened, &control, dispatch::Reach::Everything);
-    let (settled, untrusted) = done.map_err(|failure| failure.by(received.first()))?;
+    let dispatch::Settled { hooks: settled, sessions, untrusted } =
+        done.map_err(|failure| failure.by(received.first()))?;
     if untrusted > 0 {
         let hooks = if untrusted == 1 { "1 hook" } else { &format!("{untrusted} hooks") };
         let failure = Failure::new(Code::Trust, format!("{hooks} may not run"))
@@ -96,8 +98,14 @@ fn settle(context: &Context, out: &mut Output) -> Result<u8, Stop> {
             .hint("--trust runs it all the same; `windlass hooks history` shows what is left");
         return Err(failure.into());
     }
+    if sessions > 0 && !out.is_json() {
+        let were =
+            if sessions == 1 { "1 cancelled session was" } else { &format!("{sessions} cancelled sessions were") };
+        out.line(format_args!("{were} ended"))?;
+    }
     match (out.is_json(), settled) {
-        (true, _) => out.object(&json!({"settled": settled}))?,
+        (true, _) => out.object(&json!({"settled": settled, "sessions": sessions}))?,
+        (false, 0) if sessions > 0 => {}
         (false, 0) => out.line("nothing was left behind")?,
         (false, 1) => out.line("1 hook was settled")?,
         (false, _) => out.line(format_args!("{settled} hooks were settled"))?,
@@ -171,6 +179,18 @@ fn check_left(context: &Context) -> Option<Check> {
         problems: left.iter().map(name).collect(),
         note: format!("{} owed by commands that died", left.len()),
         hint: Some("`windlass doctor --settle` runs them".to_owned()),
+    })
+}
+
+/// Sessions that somebody has cancelled while nobody ran them.
+fn check_cancelled(context: &Context) -> Option<Check> {
+    let opened = context.open().ok()?;
+    let left = dispatch::cancelled_by_nobody(&opened).ok().filter(|left| !left.is_empty())?;
+    Some(Check {
+        what: "sessions",
+        problems: left.iter().map(|session| format!("{} is cancelled and has yet to be ended", session.name)).collect(),
+        note: String::new(),
+        hint: Some("`windlass doctor --settle` does what is left".to_owned()),
     })
 }
 

@@ -9,6 +9,8 @@ mod events;
 mod hooks;
 mod init;
 mod run;
+mod say;
+mod session;
 mod status;
 mod task;
 mod trust;
@@ -34,6 +36,11 @@ pub enum Command {
     Status(status::Args),
     /// Which hook decided what about a task or a session, and on which evidence
     Why(why::Args),
+    /// The sessions: those that run, those that were left, those that ended
+    #[command(subcommand, visible_alias = "sessions")]
+    Session(session::Command),
+    /// Say something to the agent of a running session
+    Say(say::Args),
     /// The tasks and what they wait for
     #[command(subcommand, visible_alias = "tasks")]
     Task(task::Command),
@@ -73,6 +80,8 @@ pub fn run_in(context: &Context, command: Command, out: &mut Output) -> Result<u
         Command::Init(args) => init::run(context, args, out),
         Command::Status(args) => status::run(context, args, out),
         Command::Why(args) => why::run(context, &args, out),
+        Command::Session(command) => session::run(context, command, out),
+        Command::Say(args) => say::run(context, args, out),
         Command::Task(command) => task::run(context, command, out),
         Command::Events(args) => events::run(context, args, out),
         Command::Hooks(command) => hooks::run(context, command, out),

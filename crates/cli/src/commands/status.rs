@@ -1,9 +1,12 @@
 //! `windlass status`
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
-use windlass_engine::{Ending, Session, State, Task};
+use windlass_engine::{Ending, Seq, Session, State, Task};
 use windlass_store::TaskFilter;
 
+use super::session::Seen;
 use crate::context::Context;
 use crate::output::{Done, Output, Tone};
 use crate::trust::{Standing, Trust};
@@ -39,14 +42,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     let stuck = attention(&[State::Blocked, State::Failed])?;
     let debts = snapshot.debts().map_err(remedy::store)?;
     let sessions = snapshot.sessions().map_err(remedy::store)?;
-    let sessions: Vec<(Session, bool)> = sessions
-        .into_iter()
-        .filter(|session| !session.is_over() || session.ended() == Some(Ending::Escalated))
-        .map(|session| {
-            let alive = windlass_process::is_alive(&opened.project.owners(), session.owner.as_str());
-            (session, alive)
-        })
-        .collect();
+    let sessions: Vec<Seen> = open_sessions(sessions).map(|session| Seen::of(&opened, session)).collect();
     let events = opened.store.head().map_err(remedy::store)?;
     if out.is_json() {
         let tasks: serde_json::Map<_, _> =
@@ -58,13 +54,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
             "ready": ready,
             "active": active,
             "stuck": stuck,
-            "sessions": sessions.iter().map(|(session, alive)| json!({
-                "name": session.name,
-                "goal": session.goal,
-                "iteration": session.iteration,
-                "running": alive,
-                "ended": session.ended(),
-            })).collect::<Vec<_>>(),
+            "sessions": sessions.iter().map(session_json).collect::<Vec<_>>(),
             "owed": debts.len(),
             "events": events,
         }));
@@ -93,24 +83,54 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     Ok(())
 }
 
-/// Sessions that somebody runs, or could go on with.
-fn unfinished(sessions: &[(Session, bool)], out: &mut Output) -> Done {
+/// Sessions that somebody runs or could go on with, and those that wait for a person: an escalated one does until its goal
+/// is worked on again.
+fn open_sessions(sessions: Vec<Session>) -> impl Iterator<Item = Session> {
+    let mut latest: BTreeMap<String, Seq> = BTreeMap::new();
+    for session in &sessions {
+        let at = latest.entry(session.goal.clone().unwrap_or_default()).or_default();
+        *at = session.version.max(*at);
+    }
+    sessions.into_iter().filter(move |session| {
+        let last = latest.get(session.goal.as_deref().unwrap_or_default()) == Some(&session.version);
+        !session.is_over() || (session.ended() == Some(Ending::Escalated) && last)
+    })
+}
+
+fn session_json(seen: &Seen) -> serde_json::Value {
+    let session = &seen.session;
+    json!({
+        "name": session.name,
+        "goal": session.goal,
+        "iteration": session.iteration,
+        "running": seen.alive,
+        "ended": session.ended(),
+        "next": seen.next().first().map(|next| &next.command),
+    })
+}
+
+fn unfinished(sessions: &[Seen], out: &mut Output) -> Done {
     if sessions.is_empty() {
         return Ok(());
     }
     out.line(format_args!("\n{}", out.paint(Tone::Strong, "sessions")))?;
-    for (session, alive) in sessions {
-        let (tone, word) = match (alive, session.ended(), &session.stopping) {
-            (true, ..) => (Tone::Name, "running"),
+    for seen in sessions {
+        let session = &seen.session;
+        let (tone, word) = match (seen.alive, session.ended(), &session.stopping) {
+            (true, _, None) => (Tone::Name, "running"),
+            (true, _, Some(_)) => (Tone::Name, "ending"),
             (false, Some(_), _) if session.is_over() => (Tone::Warning, "ended; a person is needed"),
             (false, None, None) => (Tone::Warning, "left; the same command goes on with it"),
-            _ => (Tone::Warning, "left before its end; the same command ends it"),
+            _ => (Tone::Warning, "left before its end; `windlass doctor --settle` ends it"),
         };
         let name = out.paint(Tone::Strong, &session.name);
         out.line(format_args!("{name}  iteration {}, {}", session.iteration, out.paint(tone, word)))?;
         let goal = session.goal.as_deref().unwrap_or_default();
-        let goal = text::fit(goal, out.columns().unwrap_or(usize::MAX).saturating_sub(2));
-        out.line(format_args!("  {}", out.paint(Tone::Faint, goal)))?;
+        let room = out.columns().unwrap_or(usize::MAX).saturating_sub(2);
+        out.line(format_args!("  {}", out.paint(Tone::Faint, text::fit(goal, room))))?;
+        if let Some(next) = seen.next().first() {
+            out.line(format_args!("  {}", out.paint(Tone::Name, text::fit(&next.command, room))))?;
+        }
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! What commands that died have left undone.
 
-use windlass_engine::{ConfigDigest, Debt, DebtId, Effect, OwnerName, SessionName, Trusted, View};
+use windlass_engine::{ConfigDigest, Debt, DebtId, Effect, OwnerName, Session, SessionName, Trusted, View};
 use windlass_process::{Control, is_alive, sweep};
 
 use super::{recorded, with};
@@ -19,12 +19,23 @@ pub enum Reach<'a> {
     BeforeSession(&'a SessionName),
 }
 
-/// Takes over the hooks that the dead have left, each under the configuration that it was owed under. Answers how many
-/// there were, and for how many nobody has given trust.
-pub fn settle_dead(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> Result<(usize, usize), Failure> {
+/// What was done that the dead had left.
+#[derive(Debug, Default)]
+pub struct Settled {
+    pub hooks: usize,
+    /// Cancelled sessions that are over now.
+    pub sessions: usize,
+    /// Hooks and sessions whose configuration nobody trusts.
+    pub untrusted: usize,
+}
+
+/// Does what the dead have left: ends the sessions that somebody has cancelled since, and takes over the hooks, each under
+/// the configuration that it was owed under.
+pub fn settle_dead(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> Result<Settled, Failure> {
     let project = opened.project.clone();
     sweep(&project.owners())
         .map_err(|error| Failure::new(Code::System, "cannot end what an earlier command has left").caused_by(error))?;
+    let mut done = close_cancelled(opened, control, reach)?;
     let mut left = left_by_the_dead(opened)?;
     if let Reach::BeforeSession(session) = reach {
         left.retain(|debt| debt.session.as_ref() != Some(session));
@@ -32,24 +43,54 @@ pub fn settle_dead(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> 
     let mut configs: Vec<ConfigDigest> = left.iter().map(|debt| debt.config).collect();
     configs.sort_unstable();
     configs.dedup();
-    let (mut settled, mut untrusted) = (0, 0);
     for digest in configs {
-        let text = opened.store.snapshot().map_err(remedy::store)?.config(digest).map_err(remedy::view)?;
-        // What nobody can read any more has no hooks that could run: they are recorded as failed.
-        let config = recorded(&project, text.as_deref().unwrap_or_default());
-        let config = config.unwrap_or_else(|_| Config::absent(&project));
+        let config = owed_under(opened, digest)?;
         if !may_run(opened, &config, reach)? {
-            untrusted += left.iter().filter(|debt| debt.config == digest).count();
+            done.untrusted += left.iter().filter(|debt| debt.config == digest).count();
             continue;
         }
         let among: Vec<DebtId> = left.iter().map(|debt| debt.id).collect();
         let is_dead = |owner: &OwnerName| !is_alive(&project.owners(), owner.as_str());
-        settled += with(opened, &config, Trusted::Yes, control, |dispatch| {
+        done.hooks += with(opened, &config, Trusted::Yes, control, |dispatch| {
             let meant = |debt: &Debt| debt.config == digest && is_dead(&debt.owner) && among.contains(&debt.id);
             dispatch.take_over(meant).map_err(remedy::run)
         })?;
     }
-    Ok((settled, untrusted))
+    Ok(done)
+}
+
+/// What nobody can read any more has no hooks that could run: they are recorded as failed.
+fn owed_under(opened: &Opened, digest: ConfigDigest) -> Result<Config, Failure> {
+    let text = opened.store.snapshot().map_err(remedy::store)?.config(digest).map_err(remedy::view)?;
+    let config = recorded(&opened.project, text.as_deref().unwrap_or_default());
+    Ok(config.unwrap_or_else(|_| Config::absent(&opened.project)))
+}
+
+/// Sessions that somebody has cancelled while nobody ran them.
+pub fn cancelled_by_nobody(opened: &Opened) -> Result<Vec<Session>, Failure> {
+    let mut sessions = opened.store.snapshot().map_err(remedy::store)?.sessions().map_err(remedy::store)?;
+    let owners = opened.project.owners();
+    sessions.retain(|session| {
+        session.stopping.is_some() && session.ended().is_none() && !is_alive(&owners, session.owner.as_str())
+    });
+    Ok(sessions)
+}
+
+fn close_cancelled(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> Result<Settled, Failure> {
+    let mut done = Settled::default();
+    for session in cancelled_by_nobody(opened)? {
+        if reach == Reach::BeforeSession(&session.name) {
+            continue;
+        }
+        let config = owed_under(opened, session.config)?;
+        if !config.effectful_hooks().is_empty() && !may_run(opened, &config, reach)? {
+            done.untrusted += 1;
+            continue;
+        }
+        with(opened, &config, Trusted::Yes, control, |dispatch| dispatch.close(&session).map_err(remedy::run))?;
+        done.sessions += 1;
+    }
+    Ok(done)
 }
 
 /// Hooks whose owner is dead, and that no session waits for which could be gone on with. One that has ended waits for none

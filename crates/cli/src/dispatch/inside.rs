@@ -1,7 +1,7 @@
 //! Whether a command comes from inside a run, and what that means for it.
 
-use windlass_engine::{ConfigDigest, DebtId, OwnerName, RunId, View};
-use windlass_process::is_alive;
+use windlass_engine::{ConfigDigest, DebtId, OwnerName, RunId, Session, View};
+use windlass_process::{is_alive, is_below};
 
 use super::recorded;
 use crate::config::Config;
@@ -39,6 +39,23 @@ impl Inside {
         let session = session.flatten().filter(|session| alive(&session.owner));
         let config = debt.as_ref().map(|debt| debt.config).or(session.map(|session| session.config));
         Ok(Self { run, via: debt.map(|debt| debt.id), config })
+    }
+
+    /// The same for commands that only a person may give: whoever runs a session is looked for above this process too. An
+    /// agent can take variables away, but not its parents.
+    pub fn look_above(opened: &Opened) -> Result<Self, Failure> {
+        let inside = Self::look(opened)?;
+        if inside.run.is_some() || inside.via.is_some() {
+            return Ok(inside);
+        }
+        let sessions = opened.store.snapshot().map_err(remedy::store)?.sessions().map_err(remedy::store)?;
+        let above = |session: &Session| !session.is_over() && is_below(session.owner.as_str());
+        Ok(match sessions.into_iter().find(above) {
+            Some(session) => {
+                Self { run: Some(session.run(session.iteration)), via: None, config: Some(session.config) }
+            }
+            None => inside,
+        })
     }
 
     /// What holds inside a run is what the run works with; elsewhere it is the file.

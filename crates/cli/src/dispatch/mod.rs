@@ -20,7 +20,7 @@ use windlass_process::{Control, Launcher, Roster, signals};
 use windlass_runner::{Dispatch, Outside, Settings, Told};
 use windlass_store::Store;
 
-pub use dead::{Reach, left_by_the_dead, settle_dead};
+pub use dead::{Reach, Settled, cancelled_by_nobody, left_by_the_dead, settle_dead};
 pub use inside::Inside;
 
 use crate::config::Config;
@@ -37,6 +37,16 @@ const RECORDS: &str = "commands";
 /// Has the engine decide a command, and runs what it owes.
 pub fn execute(opened: &mut Opened, command: &Command, authority: Authority) -> Result<Vec<Record>, Failure> {
     let inside = Inside::look(opened)?;
+    execute_inside(opened, inside, command, authority)
+}
+
+/// The same, where it is known from inside which run it is given.
+pub fn execute_inside(
+    opened: &mut Opened,
+    inside: Inside,
+    command: &Command,
+    authority: Authority,
+) -> Result<Vec<Record>, Failure> {
     let config = inside.configuration(opened)?;
     let Inside { run, via, .. } = inside;
     let origin = Origin { by: environment::user(), at: environment::now(), authority, run, via };

@@ -37,3 +37,46 @@ pub fn answer(command: &mut Command, columns: u16, typed: &str) -> (String, i32)
     let code = child.wait().unwrap().code().unwrap_or(-1);
     (String::from_utf8(shown).unwrap().replace("\r\n", "\n"), code)
 }
+
+/// A terminal that a command can have for its own, with somebody at its keys.
+pub struct Terminal {
+    master: File,
+    side: File,
+    shown: String,
+}
+
+impl Terminal {
+    pub fn open() -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        tcsetwinsize(&master, Winsize { ws_row: 50, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let path = Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()));
+        // `NOCTTY`, for otherwise it would become that of the tests.
+        let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC;
+        let side = File::from(rustix::fs::open(path, flags, rustix::fs::Mode::empty()).unwrap());
+        Self { master: File::from(master), side, shown: String::new() }
+    }
+
+    /// Starts a program, for example `setsid -c …`, which makes this the controlling terminal of what it starts.
+    pub fn start(&self, command: &mut Command) -> std::process::Child {
+        let side = || self.side.try_clone().unwrap();
+        command.env("TERM", "xterm-256color").stdin(side()).stdout(side()).stderr(side()).spawn().unwrap()
+    }
+
+    pub fn press(&mut self, keys: &str) {
+        self.master.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Reads until it shows a text, and answers what it has shown since the last time.
+    pub fn read_until(&mut self, text: &str) -> String {
+        let mut buffer = [0; 4096];
+        while !self.shown.contains(text) {
+            let count = self.master.read(&mut buffer).unwrap_or(0);
+            assert!(count > 0, "waited in vain for `{text}`:\n{}", self.shown);
+            self.shown.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        }
+        std::mem::take(&mut self.shown)
+    }
+}

@@ -103,7 +103,7 @@ impl Fold<'_> {
             Event::DeliveryFinished(payload::DeliveryFinished { run, .. })
             | Event::DeliveryFailed(payload::DeliveryFailed { run, .. })
             | Event::DeliveryInterrupted(payload::DeliveryInterrupted { run }) => self.delivery_over(run),
-            Event::FeedbackQueued(_) => self.feedback_queued(),
+            Event::FeedbackQueued(queued) => self.feedback_queued(queued.voice),
             Event::FeedbackDelivered(delivered) => self.feedback_delivered(delivered),
             Event::HookStarted(started) => self.hook_started(started),
             Event::HookFinished(finished) => self.hook_finished(finished),

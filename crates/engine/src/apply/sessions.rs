@@ -8,6 +8,7 @@ use crate::event::{Event, payload};
 use crate::id::{DebtId, RunId, SessionName};
 use crate::session::{Closing, Decision, Ending, Next, Phase, Piece, Purpose, Session, Turn, Verdict};
 use crate::view::Change;
+use crate::voice::Voice;
 
 impl Fold<'_> {
     pub(super) fn session_started(&self, started: &payload::SessionStarted) -> Changes {
@@ -216,11 +217,17 @@ impl Fold<'_> {
         })
     }
 
-    pub(super) fn feedback_queued(&self) -> Changes {
+    /// A new message of a person starts the count of send-backs again.
+    pub(super) fn feedback_queued(&self, voice: Voice) -> Changes {
         self.session(|session| {
-            session.pending.push(Piece { at: self.seq, possibly_seen: false });
-            if let Phase::Failed(run) = &session.phase {
-                session.phase = Phase::Recovering(run.clone());
+            session.pending.push(Piece { at: self.seq, possibly_seen: false, person: voice.is_person() });
+            match (&session.phase, voice) {
+                (Phase::Failed(run), Voice::Hook) => session.phase = Phase::Recovering(run.clone()),
+                (_, Voice::Person) => {
+                    session.retries = 0;
+                    session.sent_back.clear();
+                }
+                (_, Voice::Hook | Voice::Agent) => {}
             }
             Some(())
         })

@@ -10,6 +10,7 @@ use crate::limits::{Limits, check_bytes, check_text};
 use crate::refusal::Refusal;
 use crate::session::{Ending, Session, Verdict};
 use crate::view::View;
+use crate::voice::Voice;
 
 impl Deciding<'_, '_> {
     pub(super) fn begin_effect(&mut self, id: DebtId, owner: &OwnerName) -> Result<(), Refusal> {
@@ -54,7 +55,10 @@ impl Deciding<'_, '_> {
         let hook = hook_name(debt)?;
         self.because_of(debt);
         if let Some(text) = report.feedback.as_ref().filter(|_| is_heard(&session, report.outcome)) {
-            self.emit_of(debt, payload::FeedbackQueued { source: hook.clone(), text: text.clone() })?;
+            self.emit_of(
+                debt,
+                payload::FeedbackQueued { source: hook.clone(), text: text.clone(), voice: Voice::Hook },
+            )?;
         }
         if self.stops.is_some() {
             let reason = Some(match &report.message {

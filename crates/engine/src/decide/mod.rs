@@ -12,6 +12,7 @@ mod edges;
 mod effects;
 mod lineage;
 mod owing;
+mod people;
 mod sessions;
 mod tasks;
 mod turns;
@@ -179,6 +180,9 @@ impl<'v, 'r> Deciding<'v, 'r> {
                 self.resume_session(name, dead, owner, *max_iterations)
             }
             C::StopSession { name, ending, reason } => self.stop_session(name, *ending, reason.as_deref()),
+            C::CancelSession { name, reason } => self.cancel_session(name, reason.as_deref()),
+            C::AdvanceSession { name } => self.advance_session(name),
+            C::Say { session, text } => self.say(session, text),
             C::FinishTurn { run, answer } => self.finish_turn(run, answer),
             C::FailTurn { run, error } => self.fail_turn(run, error),
             C::InterruptTurn { run } => self.interrupt_turn(run),

@@ -9,6 +9,7 @@ mod effects;
 mod graph;
 mod limits;
 mod looping;
+mod people;
 mod recovery;
 mod registry;
 mod resolution;

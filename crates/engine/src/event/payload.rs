@@ -10,6 +10,7 @@ use crate::promise::Promise;
 use crate::session::{Decision, Ending, Purpose, Terms, Verdict};
 use crate::task::{Blocked, Claim, EdgeKind, Priority, State};
 use crate::time::Timestamp;
+use crate::voice::Voice;
 
 /// Declares payload structs with the derives and the naming that all of them share.
 macro_rules! payloads {
@@ -204,9 +205,11 @@ payloads! {
         run: RunId,
     }
     FeedbackQueued {
-        /// The hook that it comes from.
+        /// The hook that it comes from, or whoever says it.
         source: String,
         text: String,
+        #[serde(default, skip_serializing_if = "Voice::is_hook")]
+        voice: Voice,
     }
     FeedbackDelivered {
         run: RunId,

@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process_group, pidfd_send_signal, set_child_subreaper, waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, kill_process_group, pidfd_open, pidfd_send_signal,
+    set_child_subreaper, waitid,
 };
 use signal_hook::consts::SIGCHLD;
 
@@ -25,6 +26,9 @@ use super::proc::{self, Process};
 use super::{Ended, Legacy, Status};
 use crate::program::Program;
 use crate::spawn::{is_ignored, seal_descriptors};
+
+/// Nobody has more processes above: where they change while they are looked at, they might never end.
+const DEEP: usize = 1024;
 
 const KILLED: Status = Status::Signal(Signal::KILL.as_raw());
 
@@ -55,6 +59,20 @@ pub(crate) fn boot_id() -> Option<String> {
 /// When a process that is alive was started, in clock ticks since the system started.
 pub(crate) fn start_time(pid: Pid) -> Option<u64> {
     proc::look_among_ours(pid).filter(|process| !process.dead).map(|process| process.start)
+}
+
+/// Sends SIGUSR1 to a process that was started then. It is looked at after it was taken hold of, so that its number
+/// cannot have become another's.
+pub(crate) fn nudge(pid: Pid, start: u64) -> bool {
+    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
+    start_time(pid) == Some(start) && pidfd_send_signal(&process, Signal::USR1).is_ok()
+}
+
+/// Whether this process descends from one that was started then.
+pub(crate) fn is_below(pid: Pid, start: u64) -> bool {
+    let above = |process: &Process| Pid::from_raw(process.parent).and_then(proc::look_among_ours);
+    let me = proc::look_among_ours(getpid());
+    std::iter::successors(me, above).skip(1).take(DEEP).any(|process| process.pid == pid && process.start == start)
 }
 
 /// The time now, as the start times of processes are told: in clock ticks since the system started.

@@ -10,7 +10,9 @@ mod progress;
 use std::io;
 
 use windlass_agents::{CommandAgent, ParseAgentError};
-use windlass_engine::{Authority, Command, Ending, Limits, NewSession, Origin, OwnerName, SessionName, Trusted};
+use windlass_engine::{
+    Authority, Closing, Command, Ending, Limits, NewSession, Origin, OwnerName, SessionName, Trusted, View,
+};
 use windlass_process::{Control, Launcher, signals};
 use windlass_runner::{Dispatch, Outside, RunError, Runner, Settings};
 use windlass_store::{Lifetime, Sqlite};
@@ -26,7 +28,7 @@ use crate::failure::{Code, Failure};
 use crate::output::{Messages, Output, Stop};
 use crate::project::{self, Project};
 use crate::trust::{self, Trust};
-use crate::{dispatch, environment, plan, remedy};
+use crate::{dispatch, environment, plan, remedy, text};
 
 /// Have an agent work on a goal, turn by turn, until the work is done.
 ///
@@ -84,6 +86,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     let control = Control::new();
     let received =
         signals::install(&control, asked_to_end).map_err(|error| system("cannot listen to signals", error))?;
+    let _nudges = heed_nudges(&opened.project, &control, choice.name())?;
     // After the choice, because whoever was just killed has to be seen to be dead.
     settle(&mut opened, &control, choice.name())?;
 
@@ -108,10 +111,14 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
 
 /// Takes over the hooks that other commands have left behind when they died.
 fn settle(opened: &mut Opened, control: &Control, session: &SessionName) -> Result<(), Failure> {
-    let (settled, untrusted) = dispatch::settle_dead(opened, control, Reach::BeforeSession(session))?;
-    if settled > 0 {
-        Messages::new().note(&format!("hooks that a dead command had left: {settled}"));
+    let done = dispatch::settle_dead(opened, control, Reach::BeforeSession(session))?;
+    if done.hooks > 0 {
+        Messages::new().note(&format!("hooks that a dead command had left: {}", done.hooks));
     }
+    if done.sessions > 0 {
+        Messages::new().note(&format!("cancelled sessions that were ended: {}", done.sessions));
+    }
+    let untrusted = done.untrusted;
     if untrusted > 0 {
         Messages::new().warning(&format!(
             "hooks that a dead command has left under a configuration that is not trusted now: {untrusted}; \
@@ -119,6 +126,27 @@ fn settle(opened: &mut Opened, control: &Control, session: &SessionName) -> Resu
         ));
     }
     Ok(())
+}
+
+/// Somebody who has cancelled the session wakes us, and the log says so.
+fn heed_nudges(project: &Project, control: &Control, name: &SessionName) -> Result<signals::Nudges, Failure> {
+    let (file, control, name) = (project.store_file(), control.clone(), name.clone());
+    // A store that cannot be read now is read again before the next step.
+    let cancelled = move || -> Option<Closing> {
+        let store = Sqlite::open(&file, Lifetime::Command).ok()?;
+        let session = store.snapshot().ok()?.session(&name).ok()??;
+        session.stopping.filter(|closing| closing.ending == Ending::Cancelled)
+    };
+    let heed = move || {
+        if let Some(closing) = cancelled()
+            && !control.is_cancelled()
+        {
+            control.cancel();
+            let why = closing.reason.map(|why| format!(" ({})", text::line(&why))).unwrap_or_default();
+            Messages::new().note(&format!("ending: somebody has cancelled the session{why}"));
+        }
+    };
+    signals::heed_nudges(heed).map_err(|error| system("cannot listen to signals", error))
 }
 
 /// Whoever asks for the end hears at once that it was understood.

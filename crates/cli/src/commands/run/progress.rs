@@ -117,6 +117,9 @@ impl<'o> Progress<'o> {
                 },
             ),
             Event::HookFinished(finished) => self.hook(finished),
+            Event::FeedbackQueued(queued) if !queued.voice.is_hook() => {
+                self.detail(Tone::Name, &format!("{} says: {}", queued.source, queued.text.trim()))
+            }
             // The end of its run has said so already.
             Event::HookError(failed) if failed.debt.is_some() => Ok(()),
             Event::HookError(failed) => {
@@ -132,7 +135,10 @@ impl<'o> Progress<'o> {
             | Event::DeliveryFailed(payload::DeliveryFailed { error, .. }) => {
                 self.detail(Tone::Bad, &format!("failed: {error}"))
             }
-            Event::SessionStopping(_) => self.detail(Tone::Warning, "it is to end"),
+            Event::SessionStopping(stopping) => {
+                let why = stopping.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+                self.detail(Tone::Warning, &format!("it is to end{why}"))
+            }
             Event::IterationInterrupted(_) | Event::DeliveryInterrupted(_) => self.detail(Tone::Warning, "interrupted"),
             Event::SessionEnded(ended) => self.ended(record, ended),
             _ => Ok(()),

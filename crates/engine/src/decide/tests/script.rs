@@ -275,6 +275,9 @@ impl<'a> Line<'a> {
                 max_iterations: self.number("max"),
             },
             "stop" => C::StopSession { name: self.word(1), ending: ending(self.words.get(2).copied()), reason: None },
+            "cancel" => C::CancelSession { name: self.word(1), reason: None },
+            "advance" => C::AdvanceSession { name: self.word(1) },
+            "say" => C::Say { session: self.word(1), text: self.rest(2) },
             "turn-done" => C::FinishTurn {
                 run: run(),
                 answer: Answer { output: "said".to_owned(), promise: self.option("says"), ..Answer::default() },

@@ -1,0 +1,94 @@
+//! `windlass say`: a message to the agent of a session that runs, or is unfinished.
+
+use std::io::Read;
+
+use serde_json::json;
+use windlass_engine::{Authority, Command, Event, Limits, Session, SessionName, Voice};
+
+use super::session::is_alive;
+use crate::context::{Context, Opened};
+use crate::dispatch::{self, Inside};
+use crate::failure::{Code, Failure};
+use crate::output::{Done, Output, Tone};
+use crate::{remedy, text};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass say \"Use the staging database\"        to the only session that runs
+  windlass say \"Stop at the parser\" --session fix-the-login-3757e17e
+  git diff | windlass say -                      standard input
+
+The agent gets it with its next prompt, as a message from you. What it claims to have done before that is not believed.")]
+pub struct Args {
+    /// What to say; `-` reads standard input
+    #[arg(value_name = "TEXT", allow_hyphen_values = true)]
+    text: String,
+    /// To which session [default: the only one that runs]
+    #[arg(long, value_name = "NAME")]
+    session: Option<SessionName>,
+}
+
+/// So many sessions are named to somebody who has to choose.
+const NAMED: usize = 10;
+
+pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
+    let text = if args.text == "-" { standard_input()? } else { args.text };
+    let mut opened = context.open()?;
+    let session = match &args.session {
+        Some(name) => opened.session(name)?,
+        None => only(&opened)?,
+    };
+    let alive = is_alive(&opened, &session);
+    let command = Command::Say { session: session.name.clone(), text };
+    let inside = Inside::look_above(&opened)?;
+    let records = dispatch::execute_inside(&mut opened, inside, &command, Authority::Person)?;
+    let queued = records.iter().find_map(|record| match &record.envelope.event {
+        Event::FeedbackQueued(queued) => Some((record.seq, queued)),
+        _ => None,
+    });
+    let Some((seq, queued)) = queued else { return Ok(()) };
+    if out.is_json() {
+        let said = json!({"session": session.name, "seq": seq, "source": queued.source, "voice": queued.voice, "running": alive});
+        return out.object(&said);
+    }
+    let by = match queued.voice {
+        Voice::Person => String::new(),
+        Voice::Hook | Voice::Agent => format!(", as a message of {}", text::line(&queued.source)),
+    };
+    let when = if alive { "with its next prompt" } else { "when the session is run again" };
+    let name = out.paint(Tone::Strong, &session.name).to_string();
+    out.line(format_args!("the agent of {name} gets it {when}{by}"))
+}
+
+/// The only session that somebody runs; where nobody runs any, the only one that is unfinished.
+fn only(opened: &Opened) -> Result<Session, Failure> {
+    let sessions = opened.store.snapshot().map_err(remedy::store)?.sessions().map_err(remedy::store)?;
+    let open = sessions.into_iter().filter(|session| session.ended().is_none());
+    let (running, left): (Vec<Session>, Vec<Session>) = open.partition(|session| is_alive(opened, session));
+    let mut found = if running.is_empty() { left } else { running };
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => Err(Failure::new(Code::NotFound, "no session is running")
+            .hint("`windlass session list` shows the sessions; `windlass run GOAL` starts one")),
+        many => {
+            let names = found.iter().take(NAMED).map(|session| session.name.as_str()).collect::<Vec<_>>();
+            Err(Failure::new(
+                Code::Refused,
+                format!("there are {many} sessions, and it is not clear which one is meant"),
+            )
+            .caused_by(names.join(", "))
+            .hint("--session names one"))
+        }
+    }
+}
+
+fn standard_input() -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    let most = u64::try_from(Limits::FEEDBACK).unwrap_or(u64::MAX).saturating_add(1);
+    std::io::stdin()
+        .lock()
+        .take(most)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::new(Code::System, "cannot read standard input").caused_by(error))?;
+    String::from_utf8(bytes).map_err(|_| Failure::new(Code::Usage, "the message is not UTF-8 text"))
+}

@@ -1,0 +1,52 @@
+//! `windlass session cancel`
+
+use serde_json::json;
+use windlass_engine::{Authority, Command, SessionName};
+
+use super::Seen;
+use crate::context::Context;
+use crate::dispatch::{self, Inside};
+use crate::failure::{Code, Failure};
+use crate::output::{Done, Output, Tone};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass session cancel fix-the-login-3757e17e
+  windlass session cancel fix-the-login-3757e17e --reason \"wrong branch\"
+
+The turn that runs is given up, what is pending is said to the agent, and `session_end` hooks run. Whoever runs the
+session does that; if that is dead, `windlass doctor --settle` or the next `windlass run` does.")]
+pub struct Args {
+    /// The session
+    #[arg(value_name = "NAME")]
+    name: SessionName,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
+    let mut opened = context.open()?;
+    let session = opened.session(&args.name)?;
+    let inside = Inside::look_above(&opened)?;
+    if inside.via.is_none() && inside.run.as_ref().is_some_and(|run| run.session == session.name) {
+        return Err(Failure::new(Code::Refused, "an agent cannot cancel its own session")
+            .hint("end the turn with `<promise>BLOCKED</promise>` and say why")
+            .into());
+    }
+    let command = Command::CancelSession { name: args.name.clone(), reason: args.reason.clone() };
+    dispatch::execute_inside(&mut opened, inside, &command, Authority::Person)?;
+    // After it is in the log: whoever is woken looks there.
+    let woken = windlass_process::nudge(&opened.project.owners(), session.owner.as_str());
+    let seen = Seen::of(&opened, opened.session(&args.name)?);
+    if out.is_json() {
+        return out.object(&json!({"session": args.name, "state": seen.state(), "woken": woken}));
+    }
+    let what = match (seen.session.is_over(), seen.alive, woken) {
+        (true, ..) => "has ended",
+        (false, true, true) => "is being ended",
+        (false, true, false) => "ends after what it does now",
+        (false, false, _) => "is to be ended; nobody runs it: `windlass doctor --settle` does what is left",
+    };
+    out.line(format_args!("{} {}", out.paint(Tone::Strong, &args.name), out.paint(Tone::Plain, what)))
+}

@@ -1,0 +1,121 @@
+//! `windlass session list`
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use windlass_engine::{EventType, Record, Seq, SessionName};
+use windlass_store::Filter;
+
+use super::Seen;
+use crate::context::{Context, Opened};
+use crate::failure::Failure;
+use crate::output::{Done, Output, Tone};
+use crate::{remedy, show, text, usage};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass session list
+  windlass session list --all --json | jq -r 'select(.state == \"unfinished\").session'
+
+Sessions that are running or unfinished are always shown; of those that have ended the newest.")]
+pub struct Args {
+    /// All that have ended, too
+    #[arg(long, short, conflicts_with = "limit")]
+    all: bool,
+    /// At most so many that have ended
+    #[arg(long, value_name = "N", default_value_t = 20, allow_negative_numbers = true, value_parser = usage::count)]
+    limit: usize,
+}
+
+/// A session as it is listed.
+struct Listed {
+    seen: Seen,
+    started: Record,
+}
+
+pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
+    let opened = context.open()?;
+    let (listed, more) = collect(&opened, if args.all { usize::MAX } else { args.limit })?;
+    if out.is_json() {
+        return listed.iter().try_for_each(|listed| out.object(&to_json(listed)));
+    }
+    if listed.is_empty() {
+        return out.line(out.paint(Tone::Faint, "no sessions yet; `windlass run GOAL` starts one"));
+    }
+    let names = listed.iter().map(|listed| listed.seen.session.name.as_str().len()).max().unwrap_or(0);
+    let words: Vec<(Tone, String)> = listed.iter().map(|listed| listed.seen.words()).collect();
+    let width = words.iter().map(|(_, word)| word.len()).max().unwrap_or(0);
+    for (listed, (tone, word)) in listed.iter().zip(words) {
+        line(listed, names, &out.paint(tone, text::pad(&word, width)).to_string(), out)?;
+    }
+    if more {
+        out.line(out.paint(Tone::Faint, "there are more; --all shows them"))?;
+    }
+    Ok(())
+}
+
+fn line(listed: &Listed, names: usize, state: &str, out: &mut Output) -> Done {
+    let session = &listed.seen.session;
+    let name = out.paint(Tone::Strong, text::pad(session.name.as_str(), names)).to_string();
+    let at = show::short_moment(listed.started.envelope.timestamp, out);
+    let iteration = format!("iteration {:>2}", session.iteration);
+    out.line(format_args!("{name}  {state}  {iteration}  {}", out.paint(Tone::Faint, at)))?;
+    let task = session.task.map(|task| format!("{task} ")).unwrap_or_default();
+    let goal = session.goal.as_deref().unwrap_or_default();
+    let room = out.columns().unwrap_or(120).saturating_sub(2).max(20);
+    let told = text::fit(&format!("{task}{goal}  ({})", session.agent), room);
+    out.line(format_args!("  {}", out.paint(Tone::Faint, told)))
+}
+
+/// The sessions, newest first, and whether ended ones were left out.
+fn collect(opened: &Opened, most: usize) -> Result<(Vec<Listed>, bool), Failure> {
+    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+    let sessions = snapshot.sessions().map_err(remedy::store)?;
+    let open: Vec<&SessionName> =
+        sessions.iter().filter(|session| !session.is_over()).map(|session| &session.name).collect();
+    // The log is walked back no further than it has to be.
+    let mut starts = starts(opened, most.saturating_add(open.len()))?;
+    if open.iter().any(|name| !starts.values().any(|record| record.envelope.session.as_ref() == Some(*name))) {
+        starts = self::starts(opened, usize::MAX)?;
+    }
+    let mut rows: BTreeMap<SessionName, _> =
+        sessions.into_iter().map(|session| (session.name.clone(), session)).collect();
+    let (mut listed, mut left) = (Vec::new(), most);
+    for (_, started) in starts.into_iter().rev() {
+        let Some(session) = started.envelope.session.as_ref().and_then(|name| rows.remove(name)) else { continue };
+        if session.is_over() {
+            if left == 0 {
+                rows.insert(session.name.clone(), session);
+                continue;
+            }
+            left -= 1;
+        }
+        listed.push(Listed { seen: Seen::of(opened, session), started });
+    }
+    Ok((listed, !rows.is_empty()))
+}
+
+/// The beginnings of the latest sessions, by position.
+fn starts(opened: &Opened, most: usize) -> Result<BTreeMap<Seq, Record>, Failure> {
+    let filter = Filter { types: vec![EventType::SessionStarted], ..Filter::default() };
+    let found = opened.store.read_back(&filter, None, most).map_err(remedy::store)?;
+    Ok(found.into_iter().map(|record| (record.seq, record)).collect())
+}
+
+fn to_json(listed: &Listed) -> serde_json::Value {
+    let Listed { seen, started } = listed;
+    let session = &seen.session;
+    json!({
+        "session": session.name,
+        "state": seen.state(),
+        "ending": session.ended(),
+        "stopping": session.stopping,
+        "iteration": session.iteration,
+        "agent": session.agent,
+        "task": session.task,
+        "goal": session.goal,
+        "startedAt": started.envelope.timestamp,
+        "owner": session.owner,
+        "ownerAlive": seen.alive,
+    })
+}

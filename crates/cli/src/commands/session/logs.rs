@@ -1,0 +1,153 @@
+//! `windlass session logs`: what the agent, the hooks and people said, in the order in which it was said.
+//!
+//! What was too long for the log is read from the record that the event names.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+use windlass_engine::{Event, Record, Seq, SessionName, Voice};
+use windlass_hooks::clean;
+use windlass_store::{Filter, Store};
+
+use crate::context::Context;
+use crate::output::{Done, Output, Stop, Tone};
+use crate::{remedy, show, small_file, text};
+
+/// Events are told at once; that the reader went away has to be looked for.
+const SECOND_LOOK: Duration = Duration::from_secs(1);
+/// As much of a record is shown. The rest is in its file.
+const RECORD: u64 = 4 * 1024 * 1024;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass session logs fix-the-login-3757e17e
+  windlass session logs fix-the-login-3757e17e --follow          until it has ended
+  windlass session logs fix-the-login-3757e17e --json | jq -r 'select(.who == \"agent\").text'")]
+pub struct Args {
+    /// The session
+    #[arg(value_name = "NAME")]
+    name: SessionName,
+    /// Wait for more, until the session is over
+    #[arg(long, short)]
+    follow: bool,
+}
+
+/// Something that was said or done.
+struct Entry {
+    who: String,
+    tone: Tone,
+    /// What happened, on one line.
+    what: String,
+    /// What was said, however long.
+    text: Option<String>,
+    /// The file that has all of it.
+    record: Option<String>,
+}
+
+pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
+    let opened = context.open()?;
+    opened.session(&args.name)?;
+    let filter = Filter { session: Some(args.name.clone()), ..Filter::default() };
+    let mut after = Seq::START;
+    loop {
+        // Both taken before the look, so that nothing can slip in between.
+        let head = opened.store.head().map_err(remedy::store)?;
+        let over = opened.session(&args.name)?.is_over();
+        let page = opened.store.read(&filter, after, usize::MAX).map_err(remedy::store)?;
+        for record in &page {
+            after = record.seq;
+            if let Some(entry) = entry(record, &opened.project.records()) {
+                show_entry(record, &entry, out)?;
+            }
+        }
+        if !args.follow || over {
+            return Ok(());
+        }
+        out.flush()?;
+        after = after.max(head);
+        opened.store.wait(after, SECOND_LOOK).map_err(remedy::store)?;
+        if out.is_closed() {
+            return Err(Stop::Closed);
+        }
+    }
+}
+
+fn show_entry(record: &Record, entry: &Entry, out: &mut Output) -> Done {
+    if out.is_json() {
+        return out.object(&json!({
+            "seq": record.seq,
+            "timestamp": record.envelope.timestamp,
+            "iteration": record.envelope.iteration,
+            "type": record.kind(),
+            "who": entry.who,
+            "what": entry.what,
+            "text": entry.text,
+            "record": entry.record,
+        }));
+    }
+    let at = show::short_moment(record.envelope.timestamp, out);
+    let colon = if entry.who.is_empty() || entry.what.is_empty() { "" } else { ": " };
+    let said = format!("{}{colon}{}", entry.who, entry.what);
+    out.line(format_args!("{}  {}", out.paint(Tone::Faint, at), out.paint(entry.tone, text::line(&said))))?;
+    for line in entry.text.iter().flat_map(|text| text.trim_end().lines()) {
+        out.line(format_args!("  | {}", text::line(line)))?;
+    }
+    Ok(())
+}
+
+/// What an event has to tell, if it has.
+fn entry(record: &Record, records: &Path) -> Option<Entry> {
+    let entry = |who: &str, tone, what: String| Entry { who: who.to_owned(), tone, what, text: None, record: None };
+    let summary = || show::summary(record);
+    Some(match &record.envelope.event {
+        Event::SessionStarted(started) => entry("session", Tone::Strong, format!("started with {}", started.agent)),
+        Event::SessionResumed(resumed) => entry("session", Tone::Strong, format!("taken up by {}", resumed.owner)),
+        Event::SessionStopping(_) => entry("session", Tone::Warning, format!("is to end, {}", summary())),
+        Event::SessionEnded(_) => entry("session", Tone::Strong, format!("ended, {}", summary())),
+        Event::IterationStarted(started) => entry("", Tone::Strong, format!("iteration {}", started.run.iteration)),
+        Event::IterationInterrupted(_) | Event::DeliveryInterrupted(_) => {
+            entry("agent", Tone::Warning, "interrupted".to_owned())
+        }
+        Event::TurnStarted(_) => entry("agent", Tone::Name, format!("has the word, {}", summary())),
+        Event::TurnFinished(finished) => {
+            let text = whole(finished.record.as_deref(), records).unwrap_or_else(|| finished.output.clone());
+            let what = entry("agent", Tone::Name, "said".to_owned());
+            Entry { text: Some(text), record: finished.record.clone(), ..what }
+        }
+        Event::DeliveryFinished(finished) => {
+            Entry { text: Some(finished.output.clone()), ..entry("agent", Tone::Name, "said".to_owned()) }
+        }
+        Event::IterationFailed(_) | Event::DeliveryFailed(_) => {
+            entry("agent", Tone::Bad, format!("failed: {}", summary()))
+        }
+        Event::PromiseDetected(_) => entry("agent", Tone::Plain, format!("claims {}", summary())),
+        Event::GateDecided(_) => entry("gate", Tone::Plain, summary()),
+        Event::HookFinished(finished) => {
+            let (tone, word) = show::outcome(finished.outcome);
+            let why = finished.message.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
+            let text = whole(finished.record.as_deref(), records).or_else(|| finished.feedback.clone());
+            Entry { text, record: finished.record.clone(), ..entry(&finished.hook, tone, format!("{word}{why}")) }
+        }
+        Event::FeedbackQueued(queued) => {
+            let what = match queued.voice {
+                Voice::Hook => "tells the agent",
+                Voice::Person | Voice::Agent => "says",
+            };
+            Entry { text: Some(queued.text.clone()), ..entry(&queued.source, Tone::Plain, what.to_owned()) }
+        }
+        Event::HookError(error) if error.debt.is_none() => entry(&error.hook_name, Tone::Bad, error.error.clone()),
+        Event::ActionError(error) => entry(&error.action_type, Tone::Bad, error.error.clone()),
+        _ => return None,
+    })
+}
+
+/// All of what was written, if its record is still there. What a log says about other places is not looked at.
+fn whole(record: Option<&str>, records: &Path) -> Option<String> {
+    let record = Path::new(record?);
+    // A link among the records, or above them, could lead anywhere.
+    let file = records.join(record).canonicalize().ok()?;
+    let within = file == records.canonicalize().ok()?.join(record);
+    let bytes = small_file::read(&file, RECORD).ok().filter(|_| within)?;
+    Some(clean(&String::from_utf8_lossy(&bytes)))
+}

@@ -1,0 +1,42 @@
+//! `windlass session …`
+
+mod cancel;
+mod list;
+mod logs;
+mod present;
+mod seen;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::output::{Done, Output};
+
+pub use seen::{Next, Seen, is_alive};
+
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  windlass session list
+  windlass session show fix-the-login-3757e17e
+  windlass session logs fix-the-login-3757e17e --follow
+  windlass session cancel fix-the-login-3757e17e --reason \"wrong branch\"")]
+pub enum Command {
+    /// The sessions, newest first
+    #[command(visible_alias = "ls")]
+    List(list::Args),
+    /// What a session is, where it stands, and what to type next
+    Show(present::Args),
+    /// What the agent and the hooks said, turn by turn
+    #[command(visible_alias = "log")]
+    Logs(logs::Args),
+    /// End a session in order: as Ctrl-C does, from anywhere
+    Cancel(cancel::Args),
+}
+
+pub fn run(context: &Context, command: Command, out: &mut Output) -> Done {
+    match command {
+        Command::List(args) => list::run(context, &args, out),
+        Command::Show(args) => present::run(context, &args, out),
+        Command::Logs(args) => logs::run(context, &args, out),
+        Command::Cancel(args) => cancel::run(context, &args, out),
+    }
+}

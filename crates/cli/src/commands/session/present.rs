@@ -1,0 +1,157 @@
+//! `windlass session show`
+
+use serde_json::{Value, json};
+use windlass_engine::{Completion, Event, EventType, Record, SessionName, payload};
+use windlass_store::Filter;
+
+use super::{Next, Seen};
+use crate::context::{Context, Opened};
+use crate::failure::Failure;
+use crate::output::{Done, Output, Tone};
+use crate::{remedy, show, text};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass session show fix-the-login-3757e17e
+  windlass session show fix-the-login-3757e17e --json | jq .pending")]
+pub struct Args {
+    /// The session
+    #[arg(value_name = "NAME")]
+    name: SessionName,
+}
+
+/// Everything that is shown.
+struct Shown {
+    seen: Seen,
+    waits_for: Option<String>,
+    started: Option<Record>,
+    ended: Option<Record>,
+    pending: Vec<(payload::FeedbackQueued, bool)>,
+}
+
+pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
+    let opened = context.open()?;
+    let shown = look(&opened, &args.name)?;
+    if out.is_json() { out.object(&to_json(&shown)) } else { tell(&shown, out) }
+}
+
+fn look(opened: &Opened, name: &SessionName) -> Result<Shown, Failure> {
+    // The row and the log at one moment, although somebody may be at work.
+    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+    let seen = Seen::of(opened, opened.session(name)?);
+    let types = vec![EventType::SessionStarted, EventType::SessionEnded];
+    let filter = Filter { types, session: Some(name.clone()), ..Filter::default() };
+    let found = opened.store.read_back(&filter, None, usize::MAX).map_err(remedy::store)?;
+    let find = |kind: EventType| found.iter().find(|record| record.kind() == kind).cloned();
+    let mut pending = Vec::new();
+    for piece in &seen.session.pending {
+        let record = opened.store.event(piece.at).map_err(remedy::store)?;
+        if let Some(Event::FeedbackQueued(queued)) = record.map(|record| record.envelope.event) {
+            pending.push((queued, piece.possibly_seen));
+        }
+    }
+    let waits_for = seen.waits_for(&snapshot)?;
+    let (started, ended) = (find(EventType::SessionStarted), find(EventType::SessionEnded));
+    Ok(Shown { seen, waits_for, started, ended, pending })
+}
+
+fn tell(shown: &Shown, out: &mut Output) -> Done {
+    let session = &shown.seen.session;
+    let (tone, words) = shown.seen.words();
+    let why = shown.reason().map(|why| format!(": {why}")).unwrap_or_default();
+    let title = out.paint(Tone::Strong, format!("session {}", session.name)).to_string();
+    let words = text::fit(&format!("{words}{why}"), 200);
+    out.line(format_args!("{title}  {}", out.paint(tone, words)))?;
+    for (label, what) in shown.facts() {
+        let room = out.columns().map_or(200, |columns| columns.saturating_sub(16).max(20));
+        out.line(format_args!("  {}  {}", out.paint(Tone::Faint, text::pad(label, 12)), text::fit(&what, room)))?;
+    }
+    if !shown.pending.is_empty() {
+        out.line(format_args!("\n{}", out.paint(Tone::Strong, "not yet heard by the agent")))?;
+        for (queued, seen) in &shown.pending {
+            let seen = if *seen { " (it may have seen this)" } else { "" };
+            let room = out.columns().map_or(200, |columns| columns.saturating_sub(2).max(20));
+            let said = text::fit(&format!("{}{seen}: {}", queued.source, queued.text.trim()), room);
+            out.line(format_args!("  {said}"))?;
+        }
+    }
+    out.line(format_args!("\n{}", out.paint(Tone::Strong, "next")))?;
+    commands(&shown.seen.next(), out)
+}
+
+/// Commands to type, aligned.
+fn commands(next: &[Next], out: &mut Output) -> Done {
+    let width = next.iter().map(|next| text::width(&next.command)).max().unwrap_or(0);
+    next.iter().try_for_each(|next| {
+        let command = text::pad(&next.command, width);
+        out.line(format_args!("  {}  {}", out.paint(Tone::Name, command), out.paint(Tone::Faint, next.what)))
+    })
+}
+
+impl Shown {
+    /// Why it ended, or is about to.
+    fn reason(&self) -> Option<String> {
+        let ended = self.ended.as_ref().and_then(|record| match &record.envelope.event {
+            Event::SessionEnded(ended) => ended.reason.clone(),
+            _ => None,
+        });
+        ended.or_else(|| self.seen.session.stopping.as_ref().and_then(|closing| closing.reason.clone()))
+    }
+
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let session = &self.seen.session;
+        let terms = &session.terms;
+        let at = |record: &Record| show::moment(record.envelope.timestamp);
+        let alive = if self.seen.alive { "alive" } else { "dead" };
+        let completion = match terms.completion {
+            Completion::Promise => "the agent has to say that it is done",
+            Completion::Gate => "the stop hooks decide",
+        };
+        let interrupted = match session.interrupted {
+            0 => String::new(),
+            many => format!(", {many} of them interrupted"),
+        };
+        let facts = [
+            ("goal", session.goal.clone()),
+            ("task", session.task.map(|task| task.to_string())),
+            ("agent", Some(session.agent.clone())),
+            ("started", self.started.as_ref().map(at)),
+            ("ended", self.ended.as_ref().map(at)),
+            ("owner", Some(format!("{}, {alive}", session.owner)).filter(|_| !session.is_over())),
+            ("iterations", Some(format!("{} of {}{interrupted}", session.iteration, terms.max_iterations))),
+            ("sent back", Some(format!("{} of {} times", session.retries, terms.max_hook_retries))),
+            ("completion", Some(completion.to_owned())),
+            ("waits for", self.waits_for.clone()),
+        ];
+        facts.into_iter().filter_map(|(label, what)| Some((label, what?))).collect()
+    }
+}
+
+fn to_json(shown: &Shown) -> Value {
+    let session = &shown.seen.session;
+    let at = |record: &Option<Record>| record.as_ref().map(|record| record.envelope.timestamp);
+    let pending = shown.pending.iter().zip(&session.pending).map(|((queued, seen), piece)| {
+        json!({"seq": piece.at, "source": queued.source, "voice": queued.voice, "text": queued.text, "possiblySeen": seen})
+    });
+    json!({
+        "session": session.name,
+        "state": shown.seen.state(),
+        "ending": session.ended(),
+        "stopping": session.stopping,
+        "reason": shown.reason(),
+        "goal": session.goal,
+        "task": session.task,
+        "agent": session.agent,
+        "startedAt": at(&shown.started),
+        "endedAt": at(&shown.ended),
+        "owner": session.owner,
+        "ownerAlive": shown.seen.alive,
+        "iteration": session.iteration,
+        "interrupted": session.interrupted,
+        "sentBack": session.retries,
+        "terms": session.terms,
+        "waitsFor": shown.waits_for,
+        "pending": pending.collect::<Vec<_>>(),
+        "next": shown.seen.next().iter().map(|next| &next.command).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,137 @@
+//! Where a session stands, in words, and what somebody could type next.
+
+use windlass_engine::{Effect, Ending, Session, View, Wanted};
+use windlass_store::Snapshot;
+
+use crate::context::Opened;
+use crate::failure::Failure;
+use crate::output::Tone;
+use crate::{remedy, show, text};
+
+/// A longer goal is not repeated in a command.
+const TYPED: usize = 80;
+
+/// Whether somebody alive runs a session.
+pub fn is_alive(opened: &Opened, session: &Session) -> bool {
+    windlass_process::is_alive(&opened.project.owners(), session.owner.as_str())
+}
+
+/// A session, and whether anybody runs it.
+pub struct Seen {
+    pub session: Session,
+    pub alive: bool,
+}
+
+/// A command, and what it is good for.
+pub struct Next {
+    pub command: String,
+    pub what: &'static str,
+}
+
+impl Seen {
+    pub fn of(opened: &Opened, session: Session) -> Self {
+        let alive = is_alive(opened, &session);
+        Self { session, alive }
+    }
+
+    /// In a word for programs. A session that has ended is still running while its last hooks do.
+    pub fn state(&self) -> &'static str {
+        match (self.session.is_over(), self.alive) {
+            (true, _) => "ended",
+            (false, true) => "running",
+            (false, false) => "unfinished",
+        }
+    }
+
+    /// In a few words for people.
+    pub fn words(&self) -> (Tone, String) {
+        match (self.session.ended().filter(|_| self.session.is_over()), self.alive, &self.session.stopping) {
+            (Some(ending), ..) => {
+                let (tone, word) = show::ending_word(ending);
+                (tone, word.to_owned())
+            }
+            (None, true, None) => (Tone::Name, "running".to_owned()),
+            (None, true, Some(_)) => (Tone::Name, "ending".to_owned()),
+            (None, false, None) => (Tone::Warning, "unfinished".to_owned()),
+            (None, false, Some(_)) => (Tone::Warning, "unfinished, to be ended".to_owned()),
+        }
+    }
+
+    /// What it waits for.
+    pub fn waits_for(&self, snapshot: &Snapshot<'_>) -> Result<Option<String>, Failure> {
+        let session = &self.session;
+        Ok(match session.wanted() {
+            Wanted::Nothing => None,
+            Wanted::Turn(_) if session.turn().is_some_and(|turn| turn.purpose.is_delivery()) => {
+                Some("the agent, which hears what is pending".to_owned())
+            }
+            Wanted::Turn(_) if self.alive => Some("the agent, which has the word".to_owned()),
+            Wanted::Turn(_) => Some("the agent, whose turn was cut off".to_owned()),
+            Wanted::Hook(debt) => {
+                let owed = snapshot.debt(debt).map_err(remedy::view)?;
+                Some(match owed.map(|owed| owed.effect) {
+                    Some(Effect::Hook(hook)) => format!("the hook {} at {}", hook.hook, hook.point),
+                    _ => "a hook".to_owned(),
+                })
+            }
+        })
+    }
+
+    /// What could be typed next.
+    pub fn next(&self) -> Vec<Next> {
+        let name = &self.session.name;
+        let next = |command: String, what| Next { command, what };
+        if !self.session.is_over() && self.alive {
+            return vec![
+                next(format!("windlass session logs {name} --follow"), "watch it"),
+                next(format!("windlass say \"…\" --session {name}"), "say something to the agent"),
+                next(format!("windlass session cancel {name}"), "end it"),
+            ];
+        }
+        let why = next(format!("windlass why {name}"), "see who decided what");
+        match (self.session.is_over(), &self.session.stopping, self.session.ended()) {
+            (false, None, None) => vec![
+                next(self.again(), "go on with it"),
+                next(format!("windlass session cancel {name}"), "have it ended"),
+            ],
+            (false, ..) => vec![next("windlass doctor --settle".to_owned(), "do what is left of its end")],
+            (true, _, Some(Ending::Completed)) => vec![why],
+            (true, ..) => vec![why, next(self.again_anew(), "try again")],
+        }
+    }
+
+    /// The command that goes on with it. The agent is left out: what only the store says about it is not to be pasted
+    /// into a shell unseen.
+    fn again(&self) -> String {
+        format!("windlass run {} --session {}", self.goal(), self.session.name)
+    }
+
+    fn again_anew(&self) -> String {
+        format!("windlass run {}", self.goal())
+    }
+
+    /// The goal as a shell takes it as one word, if it is one that can be typed.
+    fn goal(&self) -> String {
+        let goal = self.session.goal.as_deref().unwrap_or_default();
+        let plain = !goal.is_empty() && text::line(goal) == goal && goal.len() <= TYPED && !goal.starts_with('-');
+        match plain {
+            true => quoted(goal),
+            false => "GOAL".to_owned(),
+        }
+    }
+}
+
+/// As one word of a shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_gets_out_of_a_quoted_goal() {
+        assert_eq!(quoted("it's; rm -rf $HOME"), r"'it'\''s; rm -rf $HOME'");
+    }
+}

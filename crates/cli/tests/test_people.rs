@@ -1,0 +1,404 @@
+//! What people do about sessions: `say`, `session list|show|logs|cancel`
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+
+use insta::assert_snapshot;
+use rustix::process::Signal;
+
+use crate::support::{WINDLASS, World};
+use crate::test_run::{RUN, Waiting, world};
+
+const NAME: &str = "mend-the-pump-e01275de";
+
+impl Waiting {
+    /// Lets the first turn end.
+    fn go(&mut self) -> (i32, String) {
+        fs::write(self.world.path("go"), "").unwrap();
+        self.end()
+    }
+}
+
+impl World {
+    /// Agents and hooks find the binary.
+    pub fn with_windlass(self) -> Self {
+        std::os::unix::fs::symlink(WINDLASS, self.programs().join("windlass")).unwrap();
+        self
+    }
+
+    /// What a command prints, with the owner's name taken out.
+    fn anonymous(&self, words: &[&str]) -> String {
+        let text = crate::support::filter(&self.ok(words), &self.directory);
+        let word = |word: &str| if word.starts_with("run-") { "OWNER".to_owned() } else { word.to_owned() };
+        let line = |line: &str| line.split(' ').map(word).collect::<Vec<_>>().join(" ");
+        text.lines().map(line).collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[test]
+fn a_message_reaches_the_agent_with_its_next_prompt_and_once() {
+    let mut waiting = Waiting::new("hooks: {session_start: [{command: echo first, pipe_output: true}]}");
+    assert_eq!(
+        waiting.world.ok(&["say", "Use `tabs`\n<promise>COMPLETE</promise>"]),
+        format!("the agent of {NAME} gets it with its next prompt\n")
+    );
+    let (code, said) = waiting.go();
+    assert_eq!(code, 0, "{said}");
+    // What it claimed in its first turn, it claimed without having heard that.
+    assert_snapshot!(said, @"
+    session mend-the-pump-e01275de
+      command:sh agent.sh, at most 25 iterations
+      session_start[0] ok
+    iteration 1
+      the agent gets one piece of feedback
+      the agent says that it is done
+    iteration 2
+      the agent gets one piece of feedback
+      ann says: Use `tabs`⏎<promise>COMPLETE</promise>
+      the agent says that it is done
+    complete after 2 iterations
+    ");
+    let prompt = waiting.world.prompt(2);
+    assert!(prompt.contains("[Message from ann]:\nUse `tabs`\n[promise]COMPLETE</promise>\n"), "{prompt}");
+    assert_eq!(waiting.world.told("feedback_delivered").len(), 2);
+    assert!(
+        waiting.world.told("feedback_queued").iter().filter(|event| event["data"]["voice"] == "person").count() == 1
+    );
+}
+
+#[test]
+fn a_message_comes_in_its_turn_among_what_hooks_say() {
+    let config = "hooks: {post_iteration: [{command: 'echo > judged; cat go; echo by hook', pipe_output: true}]}";
+    let world = world(config, "test $turn -lt 2 || echo '<promise>COMPLETE</promise>'");
+    for fifo in ["judged", "go"] {
+        world.make_pipe(fifo);
+    }
+    let child = world.command(RUN).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut waiting = Waiting { world, child };
+    waiting.world.hear("judged");
+    assert!(waiting.world.feed(&["say", "-"], b"by ann\n").stdout.contains("with its next prompt"));
+    fs::write(waiting.world.path("go"), "").unwrap();
+    waiting.world.hear("judged");
+    fs::write(waiting.world.path("go"), "").unwrap();
+    assert_eq!(waiting.end().0, 0);
+    let prompt = waiting.world.prompt(2);
+    let (ann, hook) = (prompt.find("by ann").unwrap(), prompt.find("by hook").unwrap());
+    assert!(ann < hook, "{prompt}");
+}
+
+#[test]
+fn nobody_inside_a_turn_is_a_person() {
+    let agent = "test $turn -gt 1 || { windlass say one; env -i PATH=\"$PATH\" USER=ann windlass say two; \
+                 windlass session cancel \"$WINDLASS_SESSION\" > refused 2>&1; }; echo '<promise>COMPLETE</promise>'";
+    let world = world("", agent).with_windlass();
+    let ran = world.run(RUN);
+    // It has spoken to itself only: its claim counts, and what it said is delivered at the end.
+    assert!(ran.code == 0 && ran.stdout.contains("complete after one iteration"), "{ran}");
+    let told = world.data_of("feedback_queued");
+    assert_eq!(told.len(), 2, "{told:?}");
+    for said in told {
+        assert_eq!(
+            (said["voice"].as_str(), said["source"].as_str()),
+            (Some("agent"), Some("the agent of session mend-the-pump-e01275de"))
+        );
+    }
+    let prompt = world.prompt(2);
+    assert!(
+        prompt.contains("[Message, not from a person] the agent of session mend-the-pump-e01275de:\n```text\none\n"),
+        "{prompt}"
+    );
+    assert!(
+        world.read("refused").starts_with("error: an agent cannot cancel its own session\n"),
+        "{}",
+        world.read("refused")
+    );
+}
+
+#[test]
+fn who_is_meant_has_to_be_clear() {
+    let world = world("", "echo '<promise>COMPLETE</promise>'");
+    assert_eq!(world.run(RUN).code, 0);
+    assert_snapshot!(world.fails(&["say", "hello"]), @"
+    error: no session is running
+    hint: `windlass session list` shows the sessions; `windlass run GOAL` starts one
+    [1 not_found]
+    ");
+    assert_snapshot!(world.fails(&["say", "hello", "--session", NAME]), @"
+    error: session `mend-the-pump-e01275de` has ended
+    hint: `windlass status` shows the sessions and who runs them
+    [1 refused]
+    ");
+    assert_snapshot!(world.fails(&["say", "hello", "--session", "mend"]), @"
+    error: there is no session `mend`
+    hint: the only session is mend-the-pump-e01275de
+    [1 not_found]
+    ");
+    let mut waiting = Waiting::new("");
+    let mut other = waiting.world.command(&["run", "Other", "--session", "other", "--agent", "command:sh wait.sh"]);
+    waiting.world.write("wait.sh", "echo > started; cat go2; echo '<promise>COMPLETE</promise>'");
+    waiting.world.make_pipe("go2");
+    let mut child = other.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    waiting.world.hear("started");
+    assert_snapshot!(waiting.world.fails(&["say", "hello"]), @"
+    error: there are 2 sessions, and it is not clear which one is meant
+    caused by: mend-the-pump-e01275de, other
+    hint: --session names one
+    [1 refused]
+    ");
+    assert_snapshot!(waiting.world.fails(&["say", " ", "--session", "other"]), @"
+    error: the message is empty
+    [64 usage]
+    ");
+    fs::write(waiting.world.path("go2"), "").unwrap();
+    child.wait().unwrap();
+    assert_eq!(waiting.go().0, 0);
+}
+
+#[test]
+fn a_session_that_was_left_hears_it_when_it_is_taken_up() {
+    let mut waiting = Waiting::new("");
+    waiting.signal(Signal::KILL);
+    waiting.end();
+    assert!(waiting.world.ok(&["say", "mind the step"]).contains("when the session is run again"));
+    assert_eq!(waiting.world.run(RUN).code, 0);
+    assert!(waiting.world.prompt(2).contains("[Message from ann]:\nmind the step\n"));
+}
+
+#[test]
+fn a_cancelled_session_is_ended_by_its_runner_at_once() {
+    let config = "
+hooks:
+  session_start: [{command: echo remember, pipe_output: true}]
+  session_end: [{command: echo end >> ended}]
+";
+    let mut waiting = Waiting::new(config);
+    let said = waiting.world.ok(&["session", "cancel", NAME, "--reason", "wrong branch"]);
+    assert_eq!(said, format!("{NAME} is being ended\n"));
+    let (code, said) = waiting.end();
+    assert_eq!(code, 3, "{said}");
+    assert_snapshot!(said, @"
+    session mend-the-pump-e01275de
+      command:sh agent.sh, at most 25 iterations
+      session_start[0] ok
+    iteration 1
+      the agent gets one piece of feedback
+      interrupted
+      final delivery of one piece of feedback
+    cancelled after one iteration: wrong branch
+      session_end[0] ok
+    ");
+    assert_eq!(waiting.world.read("ended"), "end\n");
+    assert_eq!(waiting.world.told("session_stopping")[0]["metadata"]["triggeredBy"], "ann");
+    assert_snapshot!(waiting.world.fails(&["session", "cancel", NAME]), @"
+    error: session `mend-the-pump-e01275de` has ended
+    hint: `windlass status` shows the sessions and who runs them
+    [1 refused]
+    ");
+}
+
+/// Wherever it stands, it is ended: in a hook before the first turn, in the gate, in the last hook of an iteration.
+#[test]
+fn a_hook_that_runs_is_cancelled_too() {
+    for point in ["session_start", "pre_iteration", "stop"] {
+        let config = format!(
+            "hooks: {{{point}: [{{command: 'echo > started; cat go'}}], session_end: [{{command: touch ended}}]}}"
+        );
+        let world = world(&config, "echo hello");
+        for fifo in ["started", "go"] {
+            world.make_pipe(fifo);
+        }
+        let child = world.command(RUN).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut waiting = Waiting { world, child };
+        waiting.world.hear("started");
+        waiting.world.ok(&["session", "cancel", NAME]);
+        let (code, said) = waiting.end();
+        assert_eq!(code, 3, "{point}: {said}");
+        assert!(said.contains(&format!("{point}[0] cancelled\n")), "{point}: {said}");
+        assert!(waiting.world.has("ended"), "{point}");
+    }
+}
+
+#[test]
+fn a_cancelled_session_of_the_dead_is_ended_by_whoever_comes_next() {
+    for settled_by in ["doctor", "run"] {
+        let config = "
+hooks:
+  session_start: [{command: echo remember, pipe_output: true}]
+  session_end: [{command: echo end >> ended}]
+";
+        let mut waiting = Waiting::new(config);
+        waiting.signal(Signal::KILL);
+        waiting.end();
+        let world = &waiting.world;
+        assert!(world.ok(&["session", "cancel", NAME]).contains("nobody runs it: `windlass doctor --settle`"));
+        assert_eq!(world.json(&["session", "show", NAME])["next"][0], "windlass doctor --settle");
+        if settled_by == "doctor" {
+            assert_eq!(world.run(&["doctor"]).code, 1);
+            assert_eq!(world.ok(&["doctor", "--settle"]), "1 cancelled session was ended\n");
+            assert_eq!(world.ok(&["doctor", "--settle"]), "nothing was left behind\n");
+        } else {
+            let other = world.run(&["run", "Other", "--agent", "command:sh agent.sh"]);
+            assert!(other.stderr.contains("cancelled sessions that were ended: 1"), "{other}");
+            assert_eq!(world.read("ended"), "end\nend\n");
+        }
+        let shown = world.json(&["session", "show", NAME]);
+        assert_eq!((shown["state"].as_str(), shown["ending"].as_str()), (Some("ended"), Some("cancelled")));
+        // Nobody was there to hear it.
+        assert_eq!(shown["pending"].as_array().unwrap().len(), 1, "{shown}");
+        assert!(world.read("ended").starts_with("end\n"));
+        assert_eq!(world.run(&["doctor"]).code, 0);
+    }
+}
+
+#[test]
+fn sessions_are_listed_and_shown_as_they_are() {
+    let mut waiting = Waiting::new("");
+    let world = &waiting.world;
+    world.ok(&["say", "mind the step"]);
+    assert_snapshot!(world.anonymous(&["session", "list"]), @"
+    mend-the-pump-e01275de  running  iteration  1  <time>
+      Mend the pump  (command:sh agent.sh)
+    ");
+    assert_snapshot!(world.anonymous(&["session", "show", NAME]), @r#"
+    session mend-the-pump-e01275de  running
+      goal          Mend the pump
+      agent         command:sh agent.sh
+      started       <time>
+      owner         OWNER alive
+      iterations    1 of 25
+      sent back     0 of 5 times
+      completion    the agent has to say that it is done
+      waits for     the agent, which has the word
+
+    not yet heard by the agent
+      ann: mind the step
+
+    next
+      windlass session logs mend-the-pump-e01275de --follow  watch it
+      windlass say "…" --session mend-the-pump-e01275de      say something to the agent
+      windlass session cancel mend-the-pump-e01275de         end it
+    "#);
+    waiting.signal(Signal::KILL);
+    waiting.end();
+    let world = &waiting.world;
+    assert_snapshot!(world.anonymous(&["session", "show", NAME]), @"
+    session mend-the-pump-e01275de  unfinished
+      goal          Mend the pump
+      agent         command:sh agent.sh
+      started       <time>
+      owner         OWNER dead
+      iterations    1 of 25
+      sent back     0 of 5 times
+      completion    the agent has to say that it is done
+      waits for     the agent, whose turn was cut off
+
+    not yet heard by the agent
+      ann: mind the step
+
+    next
+      windlass run 'Mend the pump' --session mend-the-pump-e01275de  go on with it
+      windlass session cancel mend-the-pump-e01275de                 have it ended
+    ");
+    assert_eq!(
+        world
+            .run(&["run", "It's another", "--agent", "command:sh agent.sh", "--max-iterations", "1", "--session", "b"])
+            .code,
+        0
+    );
+    assert_eq!(
+        world.run(&["run", "It's another", "--agent", "command:true", "--max-iterations", "1", "--session", "c"]).code,
+        3
+    );
+    assert_snapshot!(world.anonymous(&["session", "list", "--limit", "1"]), @"
+    c                       ended       iteration  1  <time>
+      It's another  (command:true)
+    mend-the-pump-e01275de  unfinished  iteration  1  <time>
+      Mend the pump  (command:sh agent.sh)
+    there are more; --all shows them
+    ");
+    assert_snapshot!(world.anonymous(&["session", "show", "c"]), @r"
+    session c  ended: one iteration is the limit
+      goal          It's another
+      agent         command:true
+      started       <time>
+      ended         <time>
+      iterations    1 of 1
+      sent back     0 of 5 times
+      completion    the agent has to say that it is done
+
+    next
+      windlass why c                  see who decided what
+      windlass run 'It'\''s another'  try again
+    ");
+    let listed = world.lines(&["session", "list", "--all"]);
+    let states: Vec<_> =
+        listed.iter().map(|listed| (listed["session"].as_str().unwrap(), listed["state"].as_str().unwrap())).collect();
+    assert_eq!(states, [("c", "ended"), ("b", "ended"), (NAME, "unfinished")]);
+}
+
+#[test]
+fn logs_tell_what_was_said_and_follow_until_the_end() {
+    let config = "hooks: {stop: [{command: 'test -e fixed || { echo red >&2; exit 2; }'}]}";
+    let world = world(
+        config,
+        "printf 'line one\\033[2J\\nline two\\n'; test $turn -lt 2 || touch fixed; test $turn -gt 1 || { echo > started; cat go; }; echo '<promise>COMPLETE</promise>'",
+    );
+    for fifo in ["started", "go"] {
+        world.make_pipe(fifo);
+    }
+    let child = world.command(RUN).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut waiting = Waiting { world, child };
+    waiting.world.hear("started");
+    let follow = &["session", "logs", NAME, "--follow", "--json"];
+    let mut follower = waiting.world.command(follow).stdout(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(follower.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("turn_started") {
+        line.clear();
+        told.read_line(&mut line).unwrap();
+    }
+    // It follows: what comes now was not there when it began.
+    assert_eq!(waiting.go().0, 0);
+    let mut rest = String::new();
+    told.read_to_string(&mut rest).unwrap();
+    assert!(rest.trim_end().lines().last().unwrap().contains("session_ended"), "{rest}");
+    assert_eq!(follower.wait().unwrap().code(), Some(0));
+    assert_snapshot!(waiting.world.anonymous(&["session", "logs", NAME]), @"
+    <time>  session: started with command:sh agent.sh
+    <time>  iteration 1
+    <time>  agent: has the word, to work
+    <time>  agent: said
+      | line one
+      | line two
+      | <promise>COMPLETE</promise>
+    <time>  agent: claims COMPLETE
+    <time>  stop[0]: blocks, red
+    <time>  stop[0]: tells the agent
+      | red
+    <time>  gate: sent back (time 1)
+    <time>  agent: has the word, sent back, with one piece of feedback
+    <time>  agent: said
+      | line one
+      | line two
+      | <promise>COMPLETE</promise>
+    <time>  agent: claims COMPLETE
+    <time>  stop[0]: ok
+    <time>  gate: complete
+    <time>  session: ended, complete
+    ");
+}
+
+/// What was too long for the log is in a record, and only there is it looked for.
+#[test]
+fn logs_have_all_of_a_long_answer() {
+    let world = world("", "head -c 3000000 /dev/zero | tr '\\0' 'y'; echo; echo '<promise>COMPLETE</promise>'");
+    assert_eq!(world.run(RUN).code, 0);
+    let text = world.ok(&["session", "logs", NAME]);
+    assert!(text.len() > 2_900_000, "{}", text.len());
+    let record = world.told("turn_finished")[0]["data"]["record"].as_str().unwrap().to_owned();
+    fs::remove_file(world.path(".windlass/runs").join(&record)).unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", world.path(".windlass/runs").join(&record)).unwrap();
+    let text = world.ok(&["session", "logs", NAME]);
+    assert!(text.len() < 200_000 && text.contains("yyy"), "{}", text.len());
+}

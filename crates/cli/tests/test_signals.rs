@@ -1,0 +1,250 @@
+//! Signals to a run, as terminals and shells send them
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::support::World;
+use crate::support::hooked::await_end;
+use crate::support::terminal::Terminal;
+use crate::test_run::{RUN, Waiting, world};
+
+const NAME: &str = "mend-the-pump-e01275de";
+
+const CTRL_C: &str = "\u{3}";
+const CTRL_Z: &str = "\u{1a}";
+
+/// Something is pending when it ends, and the end leaves a mark.
+const PIPED: &str = "
+hooks:
+  session_start: [{command: echo remember, pipe_output: true}]
+  session_end: [{command: echo end >> ended}]
+";
+
+/// An agent that waits in its first turn, and in the one that hears what is left if there is a file `deaf`.
+const AGENT: &str = "echo $$ > agent.$turn; test $turn -gt 1 || { echo > started; cat go; }
+test $turn -ne 2 || test ! -e deaf || { echo > hearing; cat go; }
+echo '<promise>COMPLETE</promise>'";
+
+fn piped() -> World {
+    let world = world(PIPED, AGENT).with_windlass();
+    for pipe in ["started", "hearing", "go", "back"] {
+        world.make_pipe(pipe);
+    }
+    world
+}
+
+/// A command that has the terminal for its own.
+fn owning(world: &World, words: &[&str]) -> Command {
+    let mut command = world.program("setsid");
+    command.arg("-c").args(words);
+    command
+}
+
+fn in_terminal(world: &World) -> (Terminal, Child) {
+    let terminal = Terminal::open();
+    let child = terminal.start(&mut owning(world, &[&["windlass"], RUN].concat()));
+    world.hear("started");
+    (terminal, child)
+}
+
+fn code(child: &mut Child) -> i32 {
+    let status = child.wait().unwrap();
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+}
+
+/// How the session ended, or else where it stands.
+fn ending(world: &World) -> String {
+    let shown = world.json(&["session", "show", NAME]);
+    shown["ending"].as_str().or(shown["state"].as_str()).unwrap().to_owned()
+}
+
+#[test]
+fn a_key_ends_it_in_order_and_the_same_key_again_at_once() {
+    let world = piped();
+    let (mut terminal, mut child) = in_terminal(&world);
+    terminal.press(CTRL_C);
+    let shown = terminal.read_until("session_end[0] ok");
+    assert!(shown.contains("once more ends everything now"), "{shown}");
+    assert_eq!((code(&mut child), ending(&world).as_str()), (130, "cancelled"));
+    assert_eq!((world.read("ended").as_str(), world.told("delivery_finished").len()), ("end\n", 1));
+
+    let world = piped();
+    world.write("deaf", "");
+    let (mut terminal, mut child) = in_terminal(&world);
+    terminal.press(CTRL_C);
+    world.hear("hearing");
+    terminal.press(CTRL_C);
+    assert_eq!((code(&mut child), ending(&world).as_str()), (130, "unfinished"));
+    await_end(world.number_in("agent.2"));
+    assert!(!world.has("ended"));
+    // What was begun is finished by the same command.
+    fs::remove_file(world.path("deaf")).unwrap();
+    assert_eq!(world.run(RUN).code, 3);
+    assert_eq!((ending(&world).as_str(), world.read("ended").as_str()), ("cancelled", "end\n"));
+}
+
+/// Its session's leader, and whoever is in the foreground: the run itself, or a shell above it.
+#[test]
+fn a_closed_terminal_does_not_keep_it_from_ending_in_order() {
+    let world = piped();
+    let (terminal, mut child) = in_terminal(&world);
+    drop(terminal);
+    assert_eq!((code(&mut child), ending(&world).as_str()), (129, "cancelled"));
+    assert_eq!((world.read("ended").as_str(), world.told("delivery_finished").len()), ("end\n", 1));
+    for shell in ["bash", "dash"] {
+        let world = piped();
+        let (terminal, mut child) = in_shell(&world, shell);
+        world.hear("started");
+        let runner = runner(&world);
+        drop(terminal);
+        child.wait().unwrap();
+        await_end(runner);
+        assert_eq!((ending(&world).as_str(), world.read("ended").as_str()), ("cancelled", "end\n"), "{shell}");
+        assert_eq!(world.told("delivery_finished").len(), 1, "{shell}");
+    }
+}
+
+/// A shell with job control, in which the run is a job.
+fn in_shell(world: &World, shell: &str) -> (Terminal, Child) {
+    world.write(
+        "jobs.sh",
+        "set -m\nwindlass run 'Mend the pump' --agent 'command:sh agent.sh'\n\
+         echo \"left $?\"\nread word < back\nfg > /dev/null\necho \"ended $?\"\n",
+    );
+    let terminal = Terminal::open();
+    let child = terminal.start(&mut owning(world, &[shell, "jobs.sh"]));
+    (terminal, child)
+}
+
+/// The number of the process that runs the session.
+fn runner(world: &World) -> i64 {
+    let shown = world.json(&["session", "show", NAME]);
+    shown["owner"].as_str().unwrap().split('-').nth(1).unwrap().parse().unwrap()
+}
+
+/// Waits until a process stands still: one that was told to may have to get its turn for that, and one that waits for a
+/// child to begin (`vfork`) stands as still as the child does.
+fn await_stop(pid: i64) {
+    let stands = || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        stat.rsplit(')').next().unwrap().trim_start().starts_with(['T', 'D'])
+    };
+    let give_up = Instant::now() + Duration::from_secs(20);
+    while !stands() {
+        assert!(Instant::now() < give_up, "waited in vain for {pid} to stand still");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_job_that_is_stopped_stands_still_as_a_whole_and_goes_on() {
+    for shell in ["bash", "dash"] {
+        let world = piped();
+        let (mut terminal, mut child) = in_shell(&world, shell);
+        world.hear("started");
+        terminal.press(CTRL_Z);
+        terminal.read_until("left 1");
+        await_stop(runner(&world));
+        await_stop(world.number_in("agent.1"));
+        fs::write(world.path("back"), "\n").unwrap();
+        fs::write(world.path("go"), "").unwrap();
+        terminal.read_until("ended 0");
+        child.wait().unwrap();
+        assert_eq!(ending(&world), "completed", "{shell}");
+    }
+}
+
+#[test]
+fn a_stopped_job_whose_terminal_is_closed_ends_in_order() {
+    let world = piped();
+    let (mut terminal, mut child) = in_shell(&world, "bash");
+    world.hear("started");
+    terminal.press(CTRL_Z);
+    terminal.read_until("left 1");
+    let runner = runner(&world);
+    drop(terminal);
+    child.wait().unwrap();
+    await_end(runner);
+    assert_eq!((ending(&world).as_str(), world.read("ended").as_str()), ("cancelled", "end\n"));
+    await_end(world.number_in("agent.1"));
+}
+
+/// A shell tells its jobs, the kernel tells them again: nobody has asked twice.
+#[test]
+fn a_second_hangup_asks_for_nothing_more() {
+    for first in [Signal::HUP, Signal::INT, Signal::TERM] {
+        let world = piped();
+        world.write("deaf", "");
+        let child = world.command(RUN).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut waiting = Waiting { world, child };
+        waiting.world.hear("started");
+        waiting.signal(first);
+        waiting.world.hear("hearing");
+        waiting.signal(Signal::HUP);
+        waiting.signal(Signal::HUP);
+        fs::write(waiting.world.path("go"), "").unwrap();
+        let (code, said) = waiting.end();
+        assert_eq!(code, 128 + first.as_raw(), "{said}");
+        assert_eq!(waiting.world.read("ended"), "end\n");
+        assert_eq!(waiting.world.told("delivery_finished").len(), 1);
+    }
+}
+
+/// `nohup` means: go on.
+#[test]
+fn a_hangup_that_is_to_be_ignored_is() {
+    let world = piped();
+    let mut command = world.program("nohup");
+    let child = command.arg("windlass").args(RUN).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut waiting = Waiting { world, child };
+    waiting.world.hear("started");
+    waiting.signal(Signal::HUP);
+    fs::write(waiting.world.path("go"), "").unwrap();
+    assert_eq!(waiting.end().0, 0);
+}
+
+/// In the background of a script a shell has SIGINT ignored, and `session cancel` works all the same.
+#[test]
+fn a_run_that_cannot_be_interrupted_can_be_cancelled() {
+    let world = piped();
+    let script = "windlass run 'Mend the pump' --agent 'command:sh agent.sh' > said 2>&1 & wait $!; echo $? > code";
+    let mut shell = world.program("sh").args(["-c", script]).spawn().unwrap();
+    world.hear("started");
+    let pid = rustix::process::Pid::from_raw(runner(&world).try_into().unwrap()).unwrap();
+    rustix::process::kill_process(pid, Signal::INT).unwrap();
+    world.ok(&["session", "cancel", NAME, "--reason", "enough"]);
+    shell.wait().unwrap();
+    assert_eq!((world.read("code").as_str(), ending(&world).as_str()), ("3\n", "cancelled"));
+    assert!(world.read("said").contains("note: ending: somebody has cancelled the session (enough)\n"));
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_nothing() {
+    let world = piped();
+    let child = world.command(RUN).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut waiting = Waiting { world, child };
+    let mut first = String::new();
+    BufReader::new(waiting.child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    assert_eq!(first, format!("session {NAME}\n"));
+    waiting.world.hear("started");
+    fs::write(waiting.world.path("go"), "").unwrap();
+    assert_eq!(waiting.child.wait().unwrap().code(), Some(0));
+    assert_eq!((ending(&waiting.world).as_str(), waiting.world.read("ended").as_str()), ("completed", "end\n"));
+}
+
+/// An agent that writes without end does not hide the signal, and a terminal that nobody reads does not hold the end up
+/// for longer than it is open.
+#[test]
+fn a_closed_terminal_is_noticed_under_a_flood() {
+    let world = world(PIPED, "test $turn -gt 1 || { echo > started; while :; do echo flood; done; }").with_windlass();
+    world.make_pipe("started");
+    let (terminal, mut child) = in_terminal(&world);
+    drop(terminal);
+    assert_eq!((code(&mut child), ending(&world).as_str()), (129, "cancelled"));
+    assert_eq!(world.read("ended"), "end\n");
+}

@@ -1,0 +1,67 @@
+//! Commands of people about a session that somebody else runs.
+//!
+//! Invariant: they record what is wanted and decide nothing further. What follows, hooks included, falls to whoever runs
+//! the session.
+
+use super::Deciding;
+use crate::debt::Effect;
+use crate::event::payload;
+use crate::id::SessionName;
+use crate::limits::{Limits, check_bytes, check_text};
+use crate::refusal::Refusal;
+use crate::session::{Ending, Session};
+use crate::view::View;
+use crate::voice::Voice;
+
+impl Deciding<'_, '_> {
+    pub(super) fn cancel_session(&mut self, name: &SessionName, reason: Option<&str>) -> Result<(), Refusal> {
+        check_bytes("the reason", reason.unwrap_or_default(), Limits::REASON)?;
+        let session = self.open_session(name)?;
+        if session.stopping.is_some() {
+            return Err(Refusal::IllegalSession { name: name.clone(), why: "is about to end" });
+        }
+        let reason = reason.map(str::to_owned);
+        self.emit_session(&session, payload::SessionStopping { ending: Ending::Cancelled, reason })
+    }
+
+    pub(super) fn advance_session(&mut self, name: &SessionName) -> Result<(), Refusal> {
+        self.advance(name)?;
+        match self.entries.is_empty() {
+            true => Err(Refusal::IllegalSession { name: name.clone(), why: "waits for something else" }),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn say(&mut self, name: &SessionName, text: &str) -> Result<(), Refusal> {
+        check_text("the message", text, Limits::FEEDBACK)?;
+        let session = self.open_session(name)?;
+        if session.turn().is_some_and(|turn| turn.purpose.is_delivery()) {
+            return Err(Refusal::IllegalSession { name: name.clone(), why: "is about to end" });
+        }
+        let (voice, source) = self.speaker()?;
+        self.emit_session(&session, payload::FeedbackQueued { source, text: text.to_owned(), voice })
+    }
+
+    /// Who gives the command. Whoever is inside a run is no person, whatever it calls itself.
+    fn speaker(&self) -> Result<(Voice, String), Refusal> {
+        if let Some(via) = self.via {
+            let debt = self.draft.debt(via)?.ok_or(Refusal::UnknownDebt(via))?;
+            return match debt.effect {
+                Effect::Hook(hook) => Ok((Voice::Hook, hook.hook)),
+                Effect::Turn { .. } => Err(Refusal::IllegalEffect { debt: via, why: "is a turn, not a hook" }),
+            };
+        }
+        Ok(match &self.origin.run {
+            Some(run) => (Voice::Agent, format!("the agent of session {}", run.session)),
+            None => (Voice::Person, self.origin.by.clone()),
+        })
+    }
+
+    fn open_session(&self, name: &SessionName) -> Result<Session, Refusal> {
+        let session = self.session(name)?;
+        match session.ended() {
+            Some(_) => Err(Refusal::IllegalSession { name: name.clone(), why: "has ended" }),
+            None => Ok(session),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! What people say to a session that runs, and how they end it from outside.
+
+use super::script::{Script, check, check_with, default_rules};
+use crate::debt::{HookClass, OnFailure, OwedHook};
+use crate::decide::{Effects, Rules};
+use crate::event::EventType;
+use crate::session::{Purpose, Wanted};
+
+/// A session of `w1` whose every turn is judged by `check`, and which prepares with `ready`.
+fn gated() -> Rules {
+    let hook = |hook: &str, point: &str, class| OwedHook {
+        hook: hook.to_owned(),
+        point: point.to_owned(),
+        class,
+        on_failure: OnFailure::Ignore,
+        send_backs: None,
+    };
+    let hooks = [
+        (EventType::IterationStarted, vec![hook("ready", "pre_iteration", HookClass::Other)]),
+        (EventType::TurnFinished, vec![hook("check", "stop", HookClass::Gate)]),
+        (EventType::SessionEnded, vec![hook("bye", "session_end", HookClass::Other)]),
+    ];
+    Rules { effects: Some(Effects::of("hooks: {}", "w1".parse().unwrap(), hooks)), ..default_rules() }
+}
+
+#[test]
+fn a_message_waits_for_the_next_turn_and_is_in_one_finished_turn() {
+    check(
+        "session a
+         say a use-tabs
+         turn-interrupted a.1
+         --
+         say a and-hurry
+         turn-done a.2
+         turn-done a.3",
+        "system feedback_queued and-hurry from ada
+         system feedback_delivered use-tabs
+         system turn_finished
+         system gate_decided Pass: Continue
+         system iteration_completed
+         system iteration_started a.3
+         system turn_started a.3 to work and-hurry
+         system feedback_delivered and-hurry
+         system turn_finished
+         system gate_decided Pass: Continue
+         system iteration_completed
+         system iteration_started a.4
+         system turn_started a.4 to work",
+    );
+}
+
+#[test]
+fn a_claim_of_an_agent_that_has_not_heard_a_person_ends_nothing() {
+    for claim in ["complete", "blocked", "escalate"] {
+        let mut project = Script::new(default_rules());
+        let script = format!("session a\nsay a wait\n--\nturn-done a.1 says={claim}");
+        let answered = project.run(&script);
+        assert!(answered.contains(&"system gate_decided Pass: Continue".to_owned()), "{answered:?}");
+        assert!(answered.contains(&"system turn_started a.2 to work wait".to_owned()), "{answered:?}");
+        project.run(&format!("turn-done a.2 says={claim}"));
+        assert!(project.session("a").is_over(), "now it has heard it");
+    }
+}
+
+#[test]
+fn a_message_starts_the_count_of_send_backs_again_and_an_agents_words_do_not() {
+    let script = "session a retries=1
+         hook ready
+         turn-done a.1 says=complete
+         hook check out=block tells=red";
+    let mut project = Script::after(gated(), script);
+    assert_eq!(project.session("a").retries, 1);
+    project.run("run=a.1 say a ada-is-content");
+    assert_eq!(project.session("a").retries, 1, "an agent is no person");
+    project.run("say a one-more-time");
+    assert_eq!(project.session("a").retries, 0);
+    assert!(project.session("a").sent_back.is_empty());
+    project.run("turn-done a.1 says=complete\nhook check out=block tells=red");
+    let turn = project.session("a").turn().cloned().unwrap();
+    assert_eq!((turn.purpose, turn.feedback.len()), (Purpose::SendBack, 3));
+}
+
+#[test]
+fn it_is_said_by_whom() {
+    let mut project = Script::after(gated(), "session a\nbegin ready");
+    let voices = |project: &Script| project.data(EventType::FeedbackQueued);
+    project.run("say a hello");
+    assert_eq!((&voices(&project)["source"], &voices(&project)["voice"]), (&"ada".into(), &"person".into()));
+    project.run("run=a.1 say a hello");
+    assert_eq!(voices(&project)["voice"], "agent");
+    assert_eq!(voices(&project)["source"], "the agent of session a");
+    project.run("via=ready say a hello");
+    assert_eq!((&voices(&project)["source"], voices(&project).get("voice")), (&"ready".into(), None));
+    project.crash();
+}
+
+#[test]
+fn nothing_is_said_to_what_has_ended_or_hears_its_last() {
+    check(
+        "say a too-soon
+         session a
+         say a listen
+         stop a
+         turn-interrupted a.1
+         say a too-late
+         turn-done a.1
+         say a much-too-late
+         cancel a",
+        "! there is no session `a`
+         system config_recorded
+         system session_started
+         system iteration_started a.1
+         system turn_started a.1 to work
+         system feedback_queued listen from ada
+         system session_stopping Cancelled
+         system iteration_interrupted a.1
+         system turn_started a.1 to listen listen
+         ! session `a` is about to end
+         system feedback_delivered listen
+         system delivery_finished
+         system session_ended Cancelled
+         ! session `a` has ended
+         ! session `a` has ended",
+    );
+}
+
+/// Whoever cancels owes nothing of what follows: the owner of the session decides it.
+#[test]
+fn a_cancelled_session_is_ended_by_whoever_runs_it() {
+    check_with(
+        gated(),
+        "session a
+         --
+         cancel a
+         cancel a
+         advance a
+         advance a",
+        "system session_stopping Cancelled
+         ! session `a` is about to end
+         system hook_finished ready Skip
+         system iteration_interrupted a.1
+         system session_ended Cancelled
+         ! session `a` waits for something else",
+    );
+    check_with(
+        gated(),
+        "session a
+         begin ready
+         --
+         cancel a
+         advance a
+         finish ready out=cancelled",
+        "system session_stopping Cancelled
+         ! session `a` waits for something else
+         system hook_finished ready Cancelled
+         system iteration_interrupted a.1
+         system session_ended Cancelled",
+    );
+    check_with(
+        gated(),
+        "session a
+         hook ready
+         --
+         cancel a
+         turn-interrupted a.1",
+        "system session_stopping Cancelled
+         system iteration_interrupted a.1
+         system session_ended Cancelled",
+    );
+}
+
+/// What was decided before somebody asked for the end stays decided, and a delivery can be cut short.
+#[test]
+fn a_last_delivery_can_be_cancelled() {
+    let mut project =
+        Script::after(gated(), "session a\nsay a mind-the-step\nhook ready\nstop a\nturn-interrupted a.1");
+    assert!(project.session("a").turn().unwrap().purpose.is_delivery());
+    assert_eq!(project.run("cancel a"), ["! session `a` is about to end"]);
+    let mut project =
+        Script::after(gated(), "session a max=1\nhook ready\nturn-done a.1\nhook check out=continue tells=more");
+    assert!(project.session("a").turn().unwrap().purpose.is_delivery());
+    project.run("cancel a\nturn-failed a.1");
+    assert_eq!(project.session("a").wanted(), Wanted::Hook(project.debts()[0].id), "only its last hooks are left");
+}

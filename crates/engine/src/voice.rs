@@ -1,0 +1,24 @@
+//! Who says something to the agent. A person is never mistaken for a hook, nor an agent for a person.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Voice {
+    #[default]
+    Hook,
+    /// Somebody outside every run.
+    Person,
+    /// An agent, from inside its turn.
+    Agent,
+}
+
+impl Voice {
+    pub fn is_hook(&self) -> bool {
+        *self == Self::Hook
+    }
+
+    pub fn is_person(&self) -> bool {
+        *self == Self::Person
+    }
+}

@@ -1,0 +1,62 @@
+//! Ending a session that somebody has cancelled while nobody ran it: its owner is dead.
+//!
+//! Invariant: no agent is given the word. What is still pending stays so, and the log says that nobody delivered it.
+
+use windlass_engine::{Command, DebtId, Session, SessionName, View, Wanted};
+
+use crate::dispatch::Resolve;
+use crate::{Dispatch, RunError};
+
+impl Dispatch<'_> {
+    /// Takes a cancelled session over from a dead owner, and does what is left of it up to its last hook.
+    pub fn close(&mut self, session: &Session) -> Result<(), RunError> {
+        let (name, owner) = (session.name.clone(), self.owner.clone());
+        self.give(&Command::ResumeSession { name, dead: session.owner.clone(), owner, max_iterations: None })?;
+        loop {
+            let session = self.session(&session.name)?;
+            match session.wanted() {
+                Wanted::Nothing => return Ok(()),
+                Wanted::Turn(debt) => self.give_up_turn(&session, debt)?,
+                Wanted::Hook(debt) => self.close_hook(&session, debt)?,
+            }
+        }
+    }
+
+    fn give_up_turn(&mut self, session: &Session, debt: DebtId) -> Result<(), RunError> {
+        let owed = self.store.snapshot()?.debt(debt)?;
+        let (Some(owed), Some(turn)) = (owed, session.turn()) else {
+            return Err(RunError::Stuck(session.name.clone()));
+        };
+        let run = turn.run.clone();
+        let command = match (owed.owner == self.owner, turn.purpose.is_delivery()) {
+            (false, _) => Command::RecoverEffect { debt, dead: owed.owner, owner: self.owner.clone() },
+            (true, false) => Command::InterruptTurn { run },
+            (true, true) => {
+                Command::FailTurn { run, error: "its session was cancelled while nobody ran it".to_owned() }
+            }
+        };
+        self.give(&command).map(drop)
+    }
+
+    fn close_hook(&mut self, session: &Session, debt: DebtId) -> Result<(), RunError> {
+        let owed = self.store.snapshot()?.debt(debt)?.ok_or_else(|| RunError::Stuck(session.name.clone()))?;
+        let owner = self.owner.clone();
+        let begin = match (owed.owner == owner, owed.attempts) {
+            (false, _) => Command::RecoverEffect { debt, dead: owed.owner.clone(), owner: owner.clone() },
+            (true, _) if session.ended().is_none() => {
+                return self.give(&Command::AdvanceSession { name: session.name.clone() }).map(drop);
+            }
+            (true, _) => Command::BeginEffect { debt, owner: owner.clone() },
+        };
+        self.give(&begin)?;
+        // One that may not run again was recorded as interrupted.
+        let Some(owed) = self.store.snapshot()?.debt(debt)? else { return Ok(()) };
+        let report = self.run_hook(&owed, Resolve::Cancellable)?;
+        self.give(&Command::FinishEffect { debt, owner, report }).map(drop)
+    }
+
+    pub(crate) fn session(&self, name: &SessionName) -> Result<Session, RunError> {
+        let session = self.store.snapshot()?.session(name)?;
+        session.ok_or_else(|| RunError::Stuck(name.clone()))
+    }
+}
