@@ -85,6 +85,11 @@ pub fn failpoint() -> Option<String> {
     text("WINDLASS_FAILPOINT")
 }
 
+/// Whether a terminal, if there is one, can replace what it has shown, and somebody is there to see it: `TERM`, `CI`.
+pub fn can_redraw() -> bool {
+    text("TERM").is_some_and(|name| name != "dumb") && variable("CI").is_none_or(|value| value == "false")
+}
+
 /// Who is to be named as the author of an event.
 pub fn user() -> String {
     text("USER").or_else(|| text("LOGNAME")).unwrap_or_else(|| "unknown".to_owned())

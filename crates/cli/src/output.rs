@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 
 use crate::failure::{Code, Failure};
-use crate::text;
+use crate::{environment, text};
 
 /// Why a command ended before its end.
 #[derive(Debug)]
@@ -86,20 +86,30 @@ impl<T: Display> Display for Painted<T> {
     }
 }
 
+/// Whether there are colours.
+#[derive(Debug, Clone, Copy)]
+pub struct Palette {
+    color: bool,
+}
+
+impl Palette {
+    #[cfg(test)]
+    pub const NONE: Self = Self { color: false };
+
+    pub fn paint<T: Display>(self, tone: Tone, text: T) -> Painted<T> {
+        Painted { text, tone: self.color.then_some(tone) }
+    }
+}
+
 /// Standard output.
 pub struct Output {
     json: bool,
-    color: bool,
+    palette: Palette,
     columns: Option<usize>,
-    /// Whether the terminal shows a line that the next one replaces.
-    passing: bool,
     /// Nobody gets what is written, and that does not matter.
     given_up: bool,
     to: BufWriter<StdoutLock<'static>>,
 }
-
-/// Takes the present line of a terminal away.
-const ERASE: &str = "\r\u{1b}[2K";
 
 impl Output {
     pub fn new(json: bool) -> Self {
@@ -107,7 +117,7 @@ impl Output {
         let color = AutoStream::choice(&stdout) != ColorChoice::Never;
         let size = rustix::termios::tcgetwinsize(&stdout).ok().filter(|size| size.ws_col > 0);
         let columns = size.map(|size| usize::from(size.ws_col));
-        Self { json, color, columns, passing: false, given_up: false, to: BufWriter::new(stdout.lock()) }
+        Self { json, palette: Palette { color }, columns, given_up: false, to: BufWriter::new(stdout.lock()) }
     }
 
     /// How wide the terminal is. In a pipe nothing is cut.
@@ -120,32 +130,22 @@ impl Output {
         self.json
     }
 
+    /// Whether a person watches, on a terminal on which what was shown can be replaced.
+    pub fn is_watched(&self) -> bool {
+        self.columns.is_some() && !self.json && environment::can_redraw()
+    }
+
+    pub fn palette(&self) -> Palette {
+        self.palette
+    }
+
     pub fn paint<T: Display>(&self, tone: Tone, text: T) -> Painted<T> {
-        Painted { text, tone: self.color.then_some(tone) }
+        self.palette.paint(tone, text)
     }
 
     /// One line for people.
     pub fn line(&mut self, line: impl Display) -> Done {
-        self.erase()?;
         Ok(writeln!(self.to, "{line}")?)
-    }
-
-    /// One line for people who watch, which the next one replaces. Nobody watches a pipe.
-    pub fn passing(&mut self, line: &str) -> Done {
-        let Some(columns) = self.columns.filter(|_| self.color && !self.json) else { return Ok(()) };
-        self.erase()?;
-        self.passing = true;
-        let line = text::fit(line, columns.saturating_sub(1));
-        write!(self.to, "{}", self.paint(Tone::Faint, line))?;
-        self.flush()
-    }
-
-    /// Takes the passing line away, if there is one.
-    fn erase(&mut self) -> Done {
-        if std::mem::take(&mut self.passing) {
-            write!(self.to, "{ERASE}")?;
-        }
-        Ok(())
     }
 
     /// One object for programs. Control characters are escaped, so that it is harmless on a terminal as well.

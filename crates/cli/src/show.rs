@@ -216,7 +216,7 @@ fn session_summary(event: &Event) -> String {
             };
             match started.feedback {
                 0 => purpose.to_owned(),
-                pieces => format!("{purpose}, with {}", counted(pieces as usize)),
+                pieces => format!("{purpose}, with {}", self::pieces(pieces)),
             }
         }
         Event::TurnFinished(finished) => first_line(&finished.output),
@@ -234,7 +234,7 @@ fn session_summary(event: &Event) -> String {
         Event::IterationFailed(failed) => failed.error.clone(),
         Event::DeliveryFailed(failed) => failed.error.clone(),
         Event::FeedbackQueued(queued) => format!("{}: {}", queued.source, queued.text),
-        Event::FeedbackDelivered(delivered) => counted(delivered.feedback.len()),
+        Event::FeedbackDelivered(delivered) => pieces(u32::try_from(delivered.feedback.len()).unwrap_or(u32::MAX)),
         _ => String::new(),
     }
 }
@@ -250,7 +250,8 @@ fn ending(ending: Ending, reason: Option<&str>) -> String {
     reason.map_or_else(|| word.to_owned(), |reason| format!("{word}: {reason}"))
 }
 
-fn counted(pieces: usize) -> String {
+/// So much feedback, in words.
+pub fn pieces(pieces: u32) -> String {
     if pieces == 1 { "one piece of feedback".to_owned() } else { format!("{pieces} pieces of feedback") }
 }
 

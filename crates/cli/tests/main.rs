@@ -35,4 +35,5 @@ mod test_task;
 mod test_trust;
 mod test_turn;
 mod test_usage;
+mod test_view;
 mod test_why;

@@ -77,14 +77,14 @@ impl Control {
         self.change(|state| state.paused = false);
     }
 
-    /// Whether `cancel` or `kill` was called.
+    /// Whether `cancel` or `kill` was called, as far as that is heard here.
     pub fn is_cancelled(&self) -> bool {
-        self.state().order >= Order::Cancel
+        self.heard(self.state().order) >= Order::Cancel
     }
 
     /// Lets some time pass, unless it is cut short by `cancel` or `kill`. Says whether it has passed.
     pub fn wait(&self, time: Duration) -> bool {
-        let quiet = |state: &mut State| state.order == Order::Continue;
+        let quiet = |state: &mut State| self.heard(state.order) == Order::Continue;
         let waited = self.shared.changed.wait_timeout_while(self.state(), time, quiet);
         waited.expect("nothing panics while it holds the control").1.timed_out()
     }
@@ -92,6 +92,11 @@ impl Control {
     /// The same control for work that is done although the rest was cancelled: only `kill` ends it.
     pub fn resolute(&self) -> Self {
         Self { shared: self.shared.clone(), resolute: true }
+    }
+
+    /// What an order means here.
+    fn heard(&self, order: Order) -> Order {
+        if self.resolute && order == Order::Cancel { Order::Continue } else { order }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -137,13 +142,13 @@ impl Listener {
     /// What is ordered now, and whether runs are to stand still. An order that came is heard before a pause.
     pub fn word(&self) -> (Order, bool) {
         let state = self.control.state();
-        let order = self.heard(state.order);
+        let order = self.control.heard(state.order);
         (order, state.paused && order == Order::Continue)
     }
 
     /// Waits while everything is paused. Says whether the run may begin.
     pub fn may_begin(&self) -> bool {
-        let paused = |state: &mut State| state.paused && self.heard(state.order) == Order::Continue;
+        let paused = |state: &mut State| state.paused && self.control.heard(state.order) == Order::Continue;
         let mut state = self.control.state();
         // Under one guard with the end of the wait, so that no pause takes a run that is about to begin for a still one.
         state.still += 1;
@@ -151,7 +156,7 @@ impl Listener {
         let waited = self.control.shared.changed.wait_while(state, paused);
         let mut state = waited.expect("nothing panics while it holds the control");
         state.still -= 1;
-        self.heard(state.order) == Order::Continue
+        self.control.heard(state.order) == Order::Continue
     }
 
     /// Tells whoever paused that this run's tree stands still, or no longer does.
@@ -167,10 +172,6 @@ impl Listener {
     /// To be called when it is readable, before the word is read.
     pub fn clear(&self) {
         self.waker.clear();
-    }
-
-    fn heard(&self, order: Order) -> Order {
-        if self.control.resolute && order == Order::Cancel { Order::Continue } else { order }
     }
 }
 

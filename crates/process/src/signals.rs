@@ -2,7 +2,7 @@
 //!
 //! The first SIGINT, SIGTERM or SIGHUP cancels, the second kills. A SIGHUP is never the second: a terminal that is closed
 //! sends several, by way of the shell and by itself, and nobody has asked twice. SIGTSTP stops every tree, then this
-//! process; when it is continued, it continues the trees.
+//! process; when it is continued, it continues the trees. SIGWINCH is only passed on.
 //!
 //! Invariants:
 //! - A signal that whoever started us wants ignored stays ignored (`nohup`).
@@ -14,11 +14,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGSTOP, SIGTERM, SIGTSTP, SIGUSR1};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGSTOP, SIGTERM, SIGTSTP, SIGUSR1, SIGWINCH};
 use signal_hook::iterator::{Handle, Signals};
 
 use crate::Control;
 use crate::spawn::is_ignored;
+
+/// What a signal meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signalled {
+    /// This process is to end. Told so many times, 1 for the first, after it was heeded.
+    End(u32),
+    /// It is about to stand still, with everything that it has started.
+    Stopping,
+    /// It goes on.
+    Continued,
+    /// Its terminal has another size now.
+    Resized,
+}
 
 /// Which signal came first. Signals drive the control until it is dropped.
 #[derive(Debug)]
@@ -46,10 +59,9 @@ impl Drop for Received {
 
 /// From now on, signals to this process drive the control. To be called once.
 ///
-/// `told` gets the number of each signal that asks this process to end, 1 for the first, after it was heeded. It is
-/// called in a thread of its own, which hears of the next signal when it returns.
-pub fn install(control: &Control, told: impl Fn(u32) + Send + 'static) -> io::Result<Received> {
-    let heeded = [SIGINT, SIGTERM, SIGHUP, SIGTSTP].into_iter().filter(|signal| !is_ignored(*signal));
+/// `told` is called in a thread of its own, which hears of the next signal when it returns.
+pub fn install(control: &Control, told: impl Fn(Signalled) + Send + 'static) -> io::Result<Received> {
+    let heeded = [SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGWINCH].into_iter().filter(|signal| !is_ignored(*signal));
     let heeded: Vec<i32> = heeded.collect();
     let over = Arc::<AtomicBool>::default();
     for signal in &heeded {
@@ -62,20 +74,26 @@ pub fn install(control: &Control, told: impl Fn(u32) + Send + 'static) -> io::Re
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         let mut count = 0;
         for signal in signals.forever() {
-            if signal == SIGTSTP {
-                stand_still(&control);
-                continue;
+            match signal {
+                SIGTSTP => {
+                    told(Signalled::Stopping);
+                    stand_still(&control);
+                    told(Signalled::Continued);
+                    continue;
+                }
+                SIGWINCH => {
+                    told(Signalled::Resized);
+                    continue;
+                }
+                SIGHUP if count > 0 => continue,
+                _ => count += 1,
             }
-            if signal == SIGHUP && count > 0 {
-                continue;
-            }
-            count += 1;
             if first.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
                 control.cancel();
             } else {
                 control.kill();
             }
-            told(count);
+            told(Signalled::End(count));
         }
     })?;
     Ok(received)

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use windlass_process::signals::Signalled;
 use windlass_process::{
     Capture, Control, Exit, Invocation, Launcher, Roster, Spec, Supervisor, run, signals, supervisor,
 };
@@ -22,7 +23,11 @@ fn main() -> ExitCode {
 fn owner(directory: &Path, way: &str, script: &str) -> ExitCode {
     let roster = Roster::enlist(directory, 0xabc).expect("a roster");
     let control = Control::new();
-    let told = |count| writeln!(std::io::stdout(), "signal {count}").expect("somebody reads");
+    let told = |signalled| {
+        if let Signalled::End(count) = signalled {
+            writeln!(std::io::stdout(), "signal {count}").expect("somebody reads");
+        }
+    };
     let received = signals::install(&control, told).expect("handlers");
     let spec = Spec {
         invocation: Invocation::Shell(script.into()),

@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use windlass_engine::{
     Authority, Command, Debt, DebtId, Effect, HookOutcome, Origin, OwnerName, Record, Rules, Seq, View,
@@ -83,6 +84,14 @@ impl<'a> Dispatch<'a> {
 
     pub(crate) fn tell(&mut self, records: &[Record]) {
         records.iter().for_each(|record| (self.outside.tell)(Told::Event(record)));
+    }
+
+    /// Lets some time pass, and tells whoever watches. Answers whether it has passed.
+    pub(crate) fn wait(&mut self, time: Duration, resolve: Resolve) -> bool {
+        if !time.is_zero() {
+            (self.outside.tell)(Told::Waiting(time));
+        }
+        self.control_for(resolve).wait(time)
     }
 
     /// Carries out somebody's command. Whoever gave it learns from the answer what came of it.
@@ -168,10 +177,13 @@ impl<'a> Dispatch<'a> {
     /// Runs a program to its end. Under the supervisor nothing of it survives us.
     pub(crate) fn start(&mut self, spec: &Spec, resolve: Resolve) -> Result<Result<Finished, NotStarted>, RunError> {
         let control = self.control_for(resolve);
-        let tell = &mut self.outside.tell;
+        let (tell, shows) = (&mut self.outside.tell, self.outside.shows_output);
         // Whoever watches sees no secret either, however the output is cut into pieces.
         let (mut out, mut err) = (self.settings.mask.stream(), self.settings.mask.stream());
         let mut observe = |stream, bytes: &[u8]| {
+            if !shows {
+                return;
+            }
             let masked = if stream == Stream::Stdout { &mut out } else { &mut err };
             tell(Told::Output(stream, &masked.push(bytes)));
         };
@@ -184,7 +196,9 @@ impl<'a> Dispatch<'a> {
             }
         };
         for (stream, rest) in [(Stream::Stdout, out.finish()), (Stream::Stderr, err.finish())] {
-            tell(Told::Output(stream, &rest));
+            if !rest.is_empty() {
+                tell(Told::Output(stream, &rest));
+            }
         }
         Ok(ran)
     }

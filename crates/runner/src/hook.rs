@@ -121,7 +121,7 @@ impl Dispatch<'_> {
             let report = HookReport { event: Some(scene.event.original()), ..report };
             failures += 1;
             let Some(wait) = self.wait_before(&running, failures, again)? else { return Ok(report) };
-            if !self.control_for(resolve).wait(wait) {
+            if !self.wait(wait, resolve) {
                 return Ok(HookOutcome::Cancelled.into());
             }
             let after = report.message.unwrap_or_default();

@@ -1,6 +1,7 @@
 //! What the loop needs from whoever runs it: the clock, randomness, and an ear.
 
 use std::io;
+use std::time::Duration;
 
 use windlass_engine::{Record, Timestamp};
 use windlass_process::Stream;
@@ -12,6 +13,10 @@ pub enum Told<'a> {
     Event(&'a Record),
     /// An agent or a hook wrote this.
     Output(Stream, &'a [u8]),
+    /// Nothing is done for so long.
+    Waiting(Duration),
+    /// The agent is asked now, after it was waited.
+    Asking,
 }
 
 /// The world as the loop sees it.
@@ -19,4 +24,6 @@ pub struct Outside<'a> {
     pub now: &'a dyn Fn() -> Timestamp,
     pub random: &'a dyn Fn() -> io::Result<u128>,
     pub tell: &'a mut dyn FnMut(Told<'_>),
+    /// Whether output is told while it is written. Otherwise nobody looks at it on its way.
+    pub shows_output: bool,
 }

@@ -11,7 +11,7 @@ use windlass_hooks::{Retry, clean, cut};
 use windlass_process::{Environment, overlay};
 
 use crate::dispatch::Resolve;
-use crate::{RunError, Runner};
+use crate::{RunError, Runner, Told};
 
 /// How long the agent may take over what is said to it after the end was asked for.
 const LAST_WORD: Duration = Duration::from_secs(60);
@@ -41,13 +41,17 @@ impl Runner<'_> {
         if session.stopping.is_some() && !turn.purpose.is_delivery() {
             return self.give(&Command::InterruptTurn { run: turn.run.clone() }).map(drop);
         }
-        let failed_before = session.failures > 0 && turn.purpose == Purpose::Work;
-        if failed_before && !self.dispatch.control.wait(back_off(session.failures)) {
-            // The end was asked for meanwhile.
-            return Ok(());
-        }
-        if turn.purpose == Purpose::SendBack && !self.dispatch.control.wait(self.pause_before_sending_back(session)) {
-            return Ok(());
+        let pause = match turn.purpose {
+            Purpose::Work if session.failures > 0 => back_off(session.failures),
+            Purpose::SendBack => self.pause_before_sending_back(session),
+            _ => Duration::ZERO,
+        };
+        if !pause.is_zero() {
+            if !self.dispatch.wait(pause, Resolve::Cancellable) {
+                // The end was asked for meanwhile.
+                return Ok(());
+            }
+            (self.dispatch.outside.tell)(Told::Asking);
         }
         self.tell_messages(turn)?;
         let prompt = self.prompt(session, turn)?;

@@ -83,7 +83,7 @@ fn with<T>(
     let rules = plan::rules(config, &owner, trusted)?;
     let records = opened.project.make_records(RECORDS)?;
     let settings = settings(&opened.project, config, rules, records, None);
-    let outside = Outside { now: &environment::now, random: &random_bytes, tell: &mut tell };
+    let outside = Outside { now: &environment::now, random: &random_bytes, tell: &mut tell, shows_output: false };
     let mut dispatch =
         Dispatch::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(remedy::run)?;
     work(&mut dispatch)

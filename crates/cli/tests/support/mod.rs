@@ -5,6 +5,7 @@
 pub mod hooked;
 pub mod server;
 pub mod terminal;
+pub mod watched;
 
 use std::ffi::OsStr;
 use std::fmt::{self, Display};

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use windlass_engine::{Digest, Session, SessionName, View};
-use windlass_store::Sqlite;
+use windlass_engine::{Digest, Seq, Session, SessionName, View};
+use windlass_store::{Filter, Sqlite, Store};
 
 use super::Args;
+use super::tally::Tally;
 use crate::failure::{Code, Failure};
 use crate::remedy;
 
@@ -108,6 +109,14 @@ fn base(goal: &str) -> String {
     }
     let digest = Digest::of(goal.as_bytes()).to_string();
     format!("{slug}{}", &digest[..8])
+}
+
+/// What a session has come to so far.
+pub fn earlier(store: &Sqlite, session: &Session) -> Result<Tally, Failure> {
+    let filter = Filter { session: Some(session.name.clone()), ..Filter::default() };
+    let mut tally = Tally::default();
+    store.read(&filter, Seq::START, usize::MAX).map_err(remedy::store)?.iter().for_each(|record| tally.count(record));
+    Ok(tally)
 }
 
 /// The configuration that a session was started with.

@@ -5,20 +5,25 @@
 //! ```
 
 mod choice;
+mod live;
 mod progress;
+mod tally;
 
 use std::io;
 
 use windlass_agents::{CommandAgent, ParseAgentError};
 use windlass_engine::{
-    Authority, Closing, Command, Ending, Limits, NewSession, Origin, OwnerName, SessionName, Trusted, View,
+    Authority, Closing, Command, Ending, Limits, NewSession, Origin, OwnerName, SessionName, Trusted, View as _,
 };
+use windlass_process::signals::Signalled;
 use windlass_process::{Control, Launcher, signals};
 use windlass_runner::{Dispatch, Outside, RunError, Runner, Settings};
 use windlass_store::{Lifetime, Sqlite};
 
 use self::choice::Choice;
+use self::live::{Live, View};
 use self::progress::Progress;
+use self::tally::Tally;
 use super::init;
 use crate::SUPERVISE;
 use crate::config::Config;
@@ -84,9 +89,12 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     plan::check_gates(&config)?;
     let agent = named.map_or_else(|| unnamed_agent(&choice, &config, context.trust), Ok)?;
     let control = Control::new();
-    let received =
-        signals::install(&control, asked_to_end).map_err(|error| system("cannot listen to signals", error))?;
-    let _nudges = heed_nudges(&opened.project, &control, choice.name())?;
+    let live = watched(out)?;
+    let view = live.as_ref().map(Live::view);
+    let heard = view.cloned();
+    let received = signals::install(&control, move |signalled| hear(signalled, heard.as_ref()))
+        .map_err(|error| system("cannot listen to signals", error))?;
+    let _nudges = heed_nudges(&opened.project, &control, choice.name(), view.cloned())?;
     // After the choice, because whoever was just killed has to be seen to be dead.
     settle(&mut opened, &control, choice.name())?;
 
@@ -95,9 +103,23 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     let work = Work { project: &opened.project, config: &config, agent: &agent, owner: &owner };
     let begin = work.begin(&choice, &args)?;
     let settings = settings(&opened.project, &config, &owner, choice.name())?;
-    let mut progress = Progress::new(out, shown_directory(context, &opened.project));
-    let outside =
-        Outside { now: &environment::now, random: &dispatch::random_bytes, tell: &mut |told| progress.tell(told) };
+    let tally = match &choice {
+        Choice::New(_) => Tally::default(),
+        Choice::Resume(session) => choice::earlier(&opened.store, session)?,
+    };
+    if let Some(view) = view {
+        view.change(|area| {
+            area.taken_up(tally.elapsed(environment::now()));
+            area.time = config.settings.limits.wall_time.as_ref().map(|time| time.duration());
+        });
+    }
+    let mut progress = Progress::new(out, view, shown_directory(context, &opened.project), tally);
+    let outside = Outside {
+        now: &environment::now,
+        random: &dispatch::random_bytes,
+        tell: &mut |told| progress.tell(told),
+        shows_output: view.is_some(),
+    };
     let dispatch = Dispatch::new(&mut opened.store, settings, &roster, control, outside).map_err(remedy::run)?;
     let mut runner = Runner::new(dispatch, agent);
     let (by, at) = (owner.to_string(), environment::now());
@@ -129,7 +151,12 @@ fn settle(opened: &mut Opened, control: &Control, session: &SessionName) -> Resu
 }
 
 /// Somebody who has cancelled the session wakes us, and the log says so.
-fn heed_nudges(project: &Project, control: &Control, name: &SessionName) -> Result<signals::Nudges, Failure> {
+fn heed_nudges(
+    project: &Project,
+    control: &Control,
+    name: &SessionName,
+    view: Option<View>,
+) -> Result<signals::Nudges, Failure> {
     let (file, control, name) = (project.store_file(), control.clone(), name.clone());
     // A store that cannot be read now is read again before the next step.
     let cancelled = move || -> Option<Closing> {
@@ -143,21 +170,56 @@ fn heed_nudges(project: &Project, control: &Control, name: &SessionName) -> Resu
         {
             control.cancel();
             let why = closing.reason.map(|why| format!(" ({})", text::line(&why))).unwrap_or_default();
-            Messages::new().note(&format!("ending: somebody has cancelled the session{why}"));
+            note(&format!("ending: somebody has cancelled the session{why}"), view.as_ref());
         }
     };
     signals::heed_nudges(heed).map_err(|error| system("cannot listen to signals", error))
 }
 
+/// A live view, where a person watches.
+fn watched(out: &mut Output) -> Result<Option<Live>, Stop> {
+    if !out.is_watched() {
+        return Ok(None);
+    }
+    // From now on lines go to the terminal past this buffer.
+    out.flush()?;
+    let live = Live::start(out.palette()).map_err(|error| system("cannot start a thread", error))?;
+    Ok(Some(live))
+}
+
+/// What a signal means to whoever sees it.
+fn hear(signalled: Signalled, view: Option<&View>) {
+    match (signalled, view) {
+        (Signalled::End(times), _) => asked_to_end(times, view),
+        (Signalled::Stopping, Some(view)) => view.hold(),
+        (Signalled::Continued, Some(view)) => view.release(),
+        (Signalled::Resized, Some(view)) => view.resized(),
+        (_, None) => {}
+    }
+}
+
 /// Whoever asks for the end hears at once that it was understood.
-fn asked_to_end(times: u32) {
-    match times {
-        1 => Messages::new()
-            .note("ending: the turn is given up, and what is pending is said; once more ends everything now"),
-        2 => {}
-        // Something that nobody reads any more holds us. What we have started ends with us.
-        #[expect(clippy::disallowed_methods, reason = "no guard can run while the main thread hangs")]
-        _ => std::process::exit(130),
+fn asked_to_end(times: u32, view: Option<&View>) {
+    const UNDERSTOOD: &str = "ending: the turn is given up, and what is pending is said; once more ends everything now";
+    match (times, view) {
+        (1, view) => note(UNDERSTOOD, view),
+        (2, _) => {}
+        (_, view) => {
+            if let Some(view) = view {
+                view.hold();
+            }
+            // Something that nobody reads any more holds us. What we have started ends with us.
+            #[expect(clippy::disallowed_methods, reason = "no guard can run while the main thread hangs")]
+            std::process::exit(130)
+        }
+    }
+}
+
+/// Says something beside the log, above the live view where there is one.
+fn note(text: &str, view: Option<&View>) {
+    match view {
+        Some(view) => view.line(format!("note: {text}")),
+        None => Messages::new().note(text),
     }
 }
 

@@ -1,79 +1,45 @@
 //! What a person sees while the loop turns, or a program with `--json`: every event, one object a line.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use windlass_engine::{Decision, Event, HookOutcome, Promise, Purpose, Record, payload};
-use windlass_hooks::clean;
 use windlass_runner::Told;
 
+use super::live::{Area, View};
+use super::tally::Tally;
 use crate::output::{Done, Output, Stop, Tone};
 use crate::{show, text};
-
-/// Shows what happens as it happens.
-pub struct Progress<'o> {
-    out: &'o mut Output,
-    /// Nobody reads any more. The work goes on all the same.
-    closed: bool,
-    live: Live,
-    /// Where the work is done, if that has to be said.
-    directory: Option<String>,
-}
 
 /// The longest line in a pipe.
 const LINE: usize = 200;
 
-/// The line that an agent or a hook is writing.
-#[derive(Default)]
-struct Live {
-    line: Vec<u8>,
-    shown: Option<Instant>,
-}
-
-/// Nobody reads faster than that.
-const OFTEN: Duration = Duration::from_millis(100);
-/// A longer line is not shown to its end.
-const LONG: usize = 1024;
-
-impl Live {
-    /// The last whole line among what was written, if it is time to show one.
-    fn hear(&mut self, bytes: &[u8]) -> Option<String> {
-        let mut parts = bytes.split(|byte| matches!(byte, b'\n' | b'\r'));
-        let last = parts.next_back().unwrap_or_default();
-        let mut whole = None;
-        for part in parts {
-            self.take(part);
-            let line = std::mem::take(&mut self.line);
-            whole = Some(line).filter(|line| !line.trim_ascii().is_empty()).or(whole);
-        }
-        self.take(last);
-        let line = whole.filter(|_| self.shown.is_none_or(|shown| shown.elapsed() >= OFTEN))?;
-        self.shown = Some(Instant::now());
-        Some(String::from_utf8_lossy(&line).into_owned())
-    }
-
-    fn take(&mut self, part: &[u8]) {
-        let room = LONG.saturating_sub(self.line.len());
-        self.line.extend_from_slice(&part[..part.len().min(room)]);
-    }
+/// Shows what happens as it happens.
+pub struct Progress<'o> {
+    out: &'o mut Output,
+    /// A person watches.
+    view: Option<&'o View>,
+    /// Nobody reads any more. The work goes on all the same.
+    closed: bool,
+    /// Where the work is done, if that has to be said.
+    directory: Option<String>,
+    pub tally: Tally,
 }
 
 impl<'o> Progress<'o> {
-    pub fn new(out: &'o mut Output, directory: Option<String>) -> Self {
-        Self { out, closed: false, live: Live::default(), directory }
+    pub fn new(out: &'o mut Output, view: Option<&'o View>, directory: Option<String>, tally: Tally) -> Self {
+        Self { out, view, closed: false, directory, tally }
     }
 
     pub fn tell(&mut self, told: Told<'_>) {
+        if let Some(view) = self.view {
+            watched(view, told);
+        }
+        let Told::Event(record) = told else { return };
+        self.tally.count(record);
         if self.closed {
             return;
         }
-        let shown = match told {
-            Told::Event(record) if self.out.is_json() => self.out.object(record),
-            Told::Event(record) => self.show(record),
-            Told::Output(_, bytes) => match self.live.hear(bytes) {
-                Some(line) => self.out.passing(&format!("  {}", clean(&line))),
-                None => return,
-            },
-        };
+        let shown = if self.out.is_json() { self.out.object(record) } else { self.show(record) };
         if let Err(Stop::Closed | Stop::Failed(_)) = shown.and_then(|()| self.out.flush()) {
             self.closed = true;
             self.out.give_up();
@@ -154,24 +120,13 @@ impl<'o> Progress<'o> {
     }
 
     fn turn(&mut self, started: &payload::TurnStarted) -> Done {
-        let pieces = match started.feedback {
-            0 => return self.works(),
-            1 => "one piece of feedback".to_owned(),
-            many => format!("{many} pieces of feedback"),
-        };
         let what = match started.purpose {
+            _ if started.feedback == 0 => return Ok(()),
             Purpose::Recovery => "a recovery with",
             Purpose::Delivery(_) => "final delivery of",
             Purpose::Work | Purpose::SendBack => "the agent gets",
         };
-        self.detail(Tone::Faint, &format!("{what} {pieces}"))?;
-        self.works()
-    }
-
-    /// Something to look at until it says something.
-    fn works(&mut self) -> Done {
-        self.live = Live::default();
-        self.out.passing("  the agent works …")
+        self.detail(Tone::Faint, &format!("{what} {}", show::pieces(started.feedback)))
     }
 
     fn hook(&mut self, finished: &payload::HookFinished) -> Done {
@@ -180,7 +135,9 @@ impl<'o> Progress<'o> {
         let word = if finished.outcome == HookOutcome::TimedOut { "" } else { word };
         let why = finished.message.as_deref().unwrap_or_default();
         let colon = if word.is_empty() || why.is_empty() { "" } else { ": " };
-        self.detail(tone, &format!("{} {word}{colon}{why}", finished.hook))
+        let took =
+            finished.duration_ms.filter(|_| self.view.is_some()).map(|took| format!(" ({})", show::millis(took)));
+        self.detail(tone, &format!("{} {word}{}{colon}{why}", finished.hook, took.unwrap_or_default()))
     }
 
     fn ended(&mut self, record: &Record, ended: &payload::SessionEnded) -> Done {
@@ -190,7 +147,7 @@ impl<'o> Progress<'o> {
             many => format!("after {many} iterations"),
         };
         let why = ended.reason.as_ref().map(|reason| format!(": {}", text::line(reason))).unwrap_or_default();
-        self.out.line(format_args!("{} {turns}{why}", self.out.paint(tone, word)))
+        self.line(format!("{} {turns}{why}", self.out.paint(tone, word)))
     }
 
     fn place(&mut self) -> Done {
@@ -201,29 +158,79 @@ impl<'o> Progress<'o> {
     }
 
     fn heading(&mut self, label: &str, what: &str) -> Done {
-        self.out.line(format_args!("{} {}", self.out.paint(Tone::Strong, label), text::line(what)))
+        self.line(format!("{} {}", self.out.paint(Tone::Strong, label), text::line(what)))
     }
 
     fn detail(&mut self, tone: Tone, what: &str) -> Done {
-        let room = self.out.columns().map_or(LINE, |columns| columns.saturating_sub(2).max(20));
+        let columns = self.view.map(View::columns).or(self.out.columns());
+        let room = columns.map_or(LINE, |columns| columns.saturating_sub(2).max(20));
         let fitted = text::fit(what, room);
-        self.out.line(format_args!("  {}", self.out.paint(tone, fitted)))
+        self.line(format!("  {}", self.out.paint(tone, fitted)))
+    }
+
+    fn line(&mut self, line: String) -> Done {
+        match self.view {
+            Some(view) => {
+                view.line(line);
+                Ok(())
+            }
+            None => self.out.line(line),
+        }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// What a person sees who watches, beside the lines that stay.
+fn watched(view: &View, told: Told<'_>) {
+    let at = Instant::now();
+    match told {
+        Told::Output(stream, bytes) => view.change(|area| area.hear(stream, bytes)),
+        Told::Waiting(time) => view.change(|area| area.begin_waiting(at, time)),
+        Told::Asking => view.change(|area| area.begin(at, WORKS.to_owned())),
+        Told::Event(record) => view.change(|area| follow(area, at, record)),
+    }
+}
 
-    #[test]
-    fn the_last_whole_line_is_shown() {
-        let mut live = Live::default();
-        assert_eq!(live.hear(b"half"), None);
-        assert_eq!(live.hear(b" a line\nanother\n\nth"), Some("another".to_owned()));
-        // Too soon after the other.
-        assert_eq!(live.hear(b"ird\n"), None);
-        live.shown = None;
-        live.hear(&[b'x'; 5000]);
-        assert_eq!(live.hear(b"\n").map(|line| line.len()), Some(LONG));
+const WORKS: &str = "the agent works";
+
+fn follow(area: &mut Area, at: Instant, record: &Record) {
+    match &record.envelope.event {
+        Event::SessionStarted(payload::SessionStarted { terms, .. })
+        | Event::SessionResumed(payload::SessionResumed { terms, .. }) => {
+            area.session = record.envelope.session.as_ref().map(ToString::to_string).unwrap_or_default();
+            area.most = terms.max_iterations;
+            area.sent_back.1 = terms.max_hook_retries;
+        }
+        Event::IterationStarted(started) => {
+            area.iteration = started.run.iteration;
+            area.task = record.envelope.node.task().map(|task| task.to_string());
+            area.sent_back.0 = 0;
+        }
+        Event::TurnStarted(started) => area.begin(at, turn(started)),
+        Event::GateDecided(decided) => area.sent_back.0 = decided.retries,
+        Event::HookStarted(started) => {
+            let again = if started.attempt > 1 { format!(", attempt {}", started.attempt) } else { String::new() };
+            area.begin(at, format!("{} runs{again}", started.hook));
+        }
+        Event::TurnFinished(_)
+        | Event::HookFinished(_)
+        | Event::DeliveryFinished(_)
+        | Event::IterationFailed(_)
+        | Event::DeliveryFailed(_)
+        | Event::IterationInterrupted(_)
+        | Event::DeliveryInterrupted(_) => area.rest(),
+        _ => {}
+    }
+}
+
+/// What the agent is doing, in words.
+fn turn(started: &payload::TurnStarted) -> String {
+    let what = match started.purpose {
+        Purpose::Work | Purpose::SendBack => WORKS,
+        Purpose::Recovery => "the agent recovers",
+        Purpose::Delivery(_) => "the agent listens",
+    };
+    match started.feedback {
+        0 => what.to_owned(),
+        pieces => format!("{what}, with {}", show::pieces(pieces)),
     }
 }

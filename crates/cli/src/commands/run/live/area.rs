@@ -1,0 +1,283 @@
+//! What stands at the bottom of the terminal while the loop turns: where it is, and what happens now.
+//!
+//! Invariants:
+//! - No row is wider than it may be, and nothing in it is obeyed by a terminal.
+//! - All clocks change at the same moment, once a second.
+
+use std::time::{Duration, Instant};
+
+use windlass_process::Stream;
+
+use super::tail::Tail;
+use crate::output::{Palette, Tone};
+use crate::text;
+
+/// From so many columns on there is room for ornament.
+const ROOMY: usize = 40;
+/// With fewer there is none for anything but where the session is.
+const NARROW: usize = 12;
+/// So much of a session's name.
+const NAME: usize = 48;
+
+/// One row, painted, and how wide it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    pub text: String,
+    pub width: usize,
+}
+
+impl Row {
+    fn new(palette: Palette, parts: &[(Tone, &str)]) -> Self {
+        let width = parts.iter().map(|(_, text)| text::width(text)).sum();
+        let text = parts.iter().map(|(tone, text)| palette.paint(*tone, *text).to_string()).collect();
+        Self { text, width }
+    }
+}
+
+/// What happens now, and since when.
+#[derive(Debug)]
+struct Now {
+    what: String,
+    since: Duration,
+    /// When it ends, if that is known.
+    until: Option<Duration>,
+}
+
+#[derive(Debug)]
+pub struct Area {
+    /// When this process took the session up, and how long it had been going on before.
+    began: Instant,
+    before: Duration,
+    pub session: String,
+    pub task: Option<String>,
+    pub iteration: u32,
+    /// How many iterations there may be.
+    pub most: u32,
+    /// How often stop hooks have sent the agent back in this iteration, and may.
+    pub sent_back: (u32, u32),
+    /// How long the session may take.
+    pub time: Option<Duration>,
+    now: Option<Now>,
+    tail: Tail,
+}
+
+impl Area {
+    pub fn new(began: Instant) -> Self {
+        Self {
+            began,
+            before: Duration::ZERO,
+            session: String::new(),
+            task: None,
+            iteration: 0,
+            most: 0,
+            sent_back: (0, 0),
+            time: None,
+            now: None,
+            tail: Tail::default(),
+        }
+    }
+
+    /// It had been going on for so long.
+    pub fn taken_up(&mut self, before: Duration) {
+        self.before = before;
+    }
+
+    /// Something begins. What was written before has nothing to do with it.
+    pub fn begin(&mut self, at: Instant, what: String) {
+        self.now = Some(Now { what, since: self.elapsed(at), until: None });
+        self.tail = Tail::default();
+    }
+
+    pub fn begin_waiting(&mut self, at: Instant, time: Duration) {
+        self.begin(at, "waits before the next try".to_owned());
+        if let Some(now) = &mut self.now {
+            now.until = Some(now.since + time);
+        }
+    }
+
+    /// Nothing happens any more that takes time.
+    pub fn rest(&mut self) {
+        self.now = None;
+        self.tail = Tail::default();
+    }
+
+    pub fn hear(&mut self, stream: Stream, bytes: &[u8]) {
+        self.tail.hear(stream, bytes);
+    }
+
+    fn elapsed(&self, at: Instant) -> Duration {
+        self.before + at.saturating_duration_since(self.began)
+    }
+
+    /// How long it takes until a clock shows something else.
+    pub fn next_tick(&self, at: Instant) -> Duration {
+        Duration::from_secs(1) - Duration::from_nanos(u64::from(self.elapsed(at).subsec_nanos()))
+    }
+
+    /// What is shown at a moment, in a terminal of this size. Empty where there is nothing to show, or no room.
+    pub fn rows(&self, at: Instant, (columns, height): (usize, usize), palette: Palette) -> Vec<Row> {
+        // The last column stays free: some terminals go to the next row there.
+        let width = columns.saturating_sub(1);
+        // One row is left to what scrolls.
+        let height = height.saturating_sub(1);
+        if self.session.is_empty() || width == 0 {
+            return Vec::new();
+        }
+        let elapsed = self.elapsed(at);
+        let mut rows = vec![self.head(elapsed, width, palette)];
+        if width < NARROW {
+            rows.truncate(height);
+            return rows;
+        }
+        rows.extend(self.now.as_ref().map(|now| now.row(elapsed, width, palette)));
+        let lines = self.tail.lines(width.saturating_sub(4));
+        rows.extend(lines.iter().map(|line| Row::new(palette, &[(Tone::Faint, "  │ "), (Tone::Faint, line)])));
+        rows.truncate(height);
+        rows
+    }
+
+    /// Where the session is: what matters most comes first, and what has no room is left out.
+    fn head(&self, elapsed: Duration, width: usize, palette: Palette) -> Row {
+        let left = self.time.map(|time| format!("{} left", clock(remaining(time, elapsed))));
+        let sent_back = match self.sent_back {
+            (0, _) => None,
+            (times, most) => Some(format!("sent back {times}/{most}")),
+        };
+        let iteration = match self.iteration {
+            0 => "starting".to_owned(),
+            number => format!("iteration {number}/{}", self.most),
+        };
+        let parts = [
+            Some(iteration),
+            Some(clock(elapsed)),
+            left,
+            sent_back,
+            self.task.as_ref().map(|task| text::fit(task, NAME)),
+            Some(text::fit(&self.session, NAME)),
+        ];
+        let ornament = if width >= ROOMY { "── " } else { "" };
+        let room = width - text::width(ornament);
+        let comma = if width >= ROOMY { " · " } else { " " };
+        let mut shown = String::new();
+        for part in parts.into_iter().flatten() {
+            let between = if shown.is_empty() { "" } else { comma };
+            if text::width(&shown) + text::width(between) + text::width(&part) <= room {
+                shown = format!("{shown}{between}{part}");
+            } else if shown.is_empty() {
+                shown = text::fit(&part, room);
+            }
+        }
+        let rest = room.saturating_sub(text::width(&shown) + 1);
+        let rule = if ornament.is_empty() || rest < 2 { String::new() } else { format!(" {}", "─".repeat(rest)) };
+        Row::new(palette, &[(Tone::Faint, ornament), (Tone::Strong, &shown), (Tone::Faint, &rule)])
+    }
+}
+
+impl Now {
+    fn row(&self, elapsed: Duration, width: usize, palette: Palette) -> Row {
+        let time = match self.until {
+            Some(until) => clock(remaining(until, elapsed)),
+            None => clock(remaining(elapsed, self.since)),
+        };
+        let indent = if width >= ROOMY { "  " } else { "" };
+        let room = width.saturating_sub(text::width(indent) + text::width(&time) + 1);
+        let what = text::fit(&self.what, room);
+        let time = text::fit(&format!(" {time}"), width);
+        Row::new(palette, &[(Tone::Plain, indent), (Tone::Name, &what), (Tone::Faint, &time)])
+    }
+}
+
+/// What lies between two moments, both in whole seconds, so that all clocks change together.
+fn remaining(to: Duration, from: Duration) -> Duration {
+    Duration::from_secs(to.as_secs().saturating_sub(from.as_secs()))
+}
+
+/// `0:07`, `12:34`, `1:02:03`
+fn clock(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if hours == 0 { format!("{minutes}:{seconds:02}") } else { format!("{hours}:{minutes:02}:{seconds:02}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn area() -> (Area, Instant) {
+        let began = Instant::now();
+        let mut area = Area::new(began);
+        area.session = "fix-the-login-3757e17e".to_owned();
+        (area.iteration, area.most, area.sent_back) = (2, 25, (1, 5));
+        area.begin(began + 70 * SECOND, "the agent works, with one piece of feedback".to_owned());
+        area.hear(Stream::Stdout, "first\n漢字漢字漢字漢字漢字漢字 and more\n\x1b[31mred\u{202e}".as_bytes());
+        (area, began)
+    }
+
+    fn shown(columns: usize, height: usize) -> String {
+        let (mut area, began) = area();
+        area.time = Some(600 * SECOND);
+        let rows = area.rows(began + Duration::from_millis(83_400), (columns, height), Palette::NONE);
+        rows.into_iter().map(|row| row.text + "\n").collect()
+    }
+
+    #[test]
+    fn there_is_as_much_as_has_room() {
+        assert_snapshot!(shown(100, 30), @r"
+        ── iteration 2/25 · 1:23 · 8:37 left · sent back 1/5 · fix-the-login-3757e17e ─────────────────────
+          the agent works, with one piece of feedback 0:13
+          │ first
+          │ 漢字漢字漢字漢字漢字漢字 and more
+          │ red\u{202e}
+        ");
+        assert_snapshot!(shown(60, 30), @r"
+        ── iteration 2/25 · 1:23 · 8:37 left · sent back 1/5 ──────
+          the agent works, with one piece of feedback 0:13
+          │ first
+          │ 漢字漢字漢字漢字漢字漢字 and more
+          │ red\u{202e}
+        ");
+        assert_snapshot!(shown(20, 30), @r"
+        iteration 2/25 1:23
+        the agent wor… 0:13
+          │ first
+          │ 漢字漢字漢字漢…
+          │ red\u{202e}
+        ");
+        assert_snapshot!(shown(20, 3), @r"
+        iteration 2/25 1:23
+        the agent wor… 0:13
+        ");
+        assert_eq!((shown(1, 30), shown(100, 1)), (String::new(), String::new()));
+    }
+
+    #[test]
+    fn no_row_is_too_wide() {
+        let (area, began) = area();
+        for columns in 0..200 {
+            for row in area.rows(began + 3_600_000 * SECOND, (columns, 30), Palette::NONE) {
+                assert!(row.width < columns, "{columns}: {row:?}");
+                assert_eq!(row.width, text::width(&row.text));
+                assert!(!row.text.contains(char::is_control));
+            }
+        }
+    }
+
+    #[test]
+    fn clocks_change_together() {
+        let (mut area, began) = area();
+        area.taken_up(Duration::from_millis(300));
+        area.begin(began + Duration::from_millis(1500), "x".to_owned());
+        let at = began + Duration::from_millis(2600);
+        let shown = |at| area.rows(at, (80, 24), Palette::NONE);
+        let tick = area.next_tick(at);
+        assert_eq!(tick, Duration::from_millis(100));
+        assert_eq!(shown(at), shown(at + tick - Duration::from_millis(1)));
+        let (before, after) = (shown(at), shown(at + tick));
+        assert!(before[0] != after[0] && before[1] != after[1], "{after:?}");
+        assert_eq!(shown(at + tick), shown(at + tick + Duration::from_millis(999)));
+    }
+}

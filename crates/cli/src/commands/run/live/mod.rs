@@ -1,0 +1,222 @@
+//! What a person sees who watches: lines that scroll, and below them what happens now.
+//!
+//! ```text
+//!   loop ─ line, change ─► State ─ at most ten times a second ─► Terminal
+//!   signals ─ hold, release, clear ─┘         (a thread of its own)
+//! ```
+//!
+//! Invariants:
+//! - The loop never waits for the terminal: it leaves word, and a thread draws.
+//! - No frame is drawn if nothing has changed but a clock, and then one a second.
+//! - When it is dropped, every line has been written and nothing else is left.
+//!
+//! Not here: what events mean in words (`progress`), what the rows say (`area`), bytes for the terminal (`terminal`).
+
+mod area;
+mod tail;
+mod terminal;
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+pub use self::area::Area;
+use self::terminal::Terminal;
+use crate::output::Palette;
+
+/// Nobody reads faster than that.
+const FRAME: Duration = Duration::from_millis(100);
+/// So many lines may wait for a terminal that takes none; the log has them all.
+const LINES: usize = 10_000;
+/// How long whoever is to stop at once waits for a frame that is being drawn.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Drawing,
+    /// The terminal is somebody else's for a while.
+    Held,
+    Over,
+}
+
+struct State {
+    area: Area,
+    /// Lines that are yet to be written, and how many there was no room for.
+    lines: Vec<String>,
+    lost: usize,
+    changed: bool,
+    mode: Mode,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    wake: Condvar,
+    terminal: Mutex<Terminal>,
+    palette: Palette,
+}
+
+/// The terminal while the loop turns.
+pub struct Live {
+    view: View,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A way to the terminal, for whoever else has something to say.
+#[derive(Clone)]
+pub struct View(Arc<Shared>);
+
+impl Live {
+    pub fn start(palette: Palette) -> io::Result<Self> {
+        let state =
+            State { area: Area::new(Instant::now()), lines: Vec::new(), lost: 0, changed: false, mode: Mode::Drawing };
+        let (state, terminal) = (Mutex::new(state), Mutex::default());
+        let view = View(Arc::new(Shared { state, wake: Condvar::new(), terminal, palette }));
+        let drawing = view.clone();
+        let thread = thread::Builder::new().name("view".to_owned()).spawn(move || drawing.0.draw_until_over())?;
+        Ok(Self { view, thread: Some(thread) })
+    }
+
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.view.0.set(Mode::Over);
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked draws no more, which is all that is wanted.
+            let _ = thread.join();
+        }
+        let lines = self.view.0.state().take_lines();
+        self.view.0.terminal().draw(&lines, Vec::new());
+    }
+}
+
+impl View {
+    /// A line that stays.
+    pub fn line(&self, line: String) {
+        let mut state = self.0.state();
+        if state.lines.len() < LINES {
+            state.lines.push(line);
+        } else {
+            state.lost += 1;
+        }
+        self.0.changed(state);
+    }
+
+    /// Changes what is shown below the lines.
+    pub fn change(&self, change: impl FnOnce(&mut Area)) {
+        let mut state = self.0.state();
+        change(&mut state.area);
+        self.0.changed(state);
+    }
+
+    pub fn columns(&self) -> usize {
+        terminal::size().0
+    }
+
+    /// The terminal has another size.
+    pub fn resized(&self) {
+        self.0.changed(self.0.state());
+    }
+
+    /// Leaves the terminal to somebody else, until it is released.
+    pub fn hold(&self) {
+        self.0.set(Mode::Held);
+        self.clear();
+    }
+
+    pub fn release(&self) {
+        let mut state = self.0.state();
+        if state.mode == Mode::Held {
+            state.mode = Mode::Drawing;
+        }
+        self.0.changed(state);
+    }
+
+    /// Writes what is left and takes the rows away, unless the terminal takes nothing.
+    pub fn clear(&self) {
+        let give_up = Instant::now() + PATIENCE;
+        let mut terminal = loop {
+            match self.0.terminal.try_lock() {
+                Ok(terminal) => break terminal,
+                Err(TryLockError::WouldBlock) if Instant::now() < give_up => thread::sleep(Duration::from_millis(1)),
+                Err(_) => return,
+            }
+        };
+        if Terminal::is_writable() {
+            let lines = self.0.state().take_lines();
+            terminal.draw(&lines, Vec::new());
+        }
+    }
+}
+
+impl State {
+    fn take_lines(&mut self) -> Vec<String> {
+        let mut lines = std::mem::take(&mut self.lines);
+        match std::mem::take(&mut self.lost) {
+            0 => {}
+            lost => lines.push(format!("  … {lost} lines that nobody could read; `windlass events` has them all")),
+        }
+        lines
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics while it holds what is shown")
+    }
+
+    fn terminal(&self) -> MutexGuard<'_, Terminal> {
+        self.terminal.lock().expect("nothing panics while it draws")
+    }
+
+    fn changed(&self, mut state: MutexGuard<'_, State>) {
+        // Whoever draws is woken once for all that comes until it looks.
+        if !std::mem::replace(&mut state.changed, true) {
+            self.wake.notify_all();
+        }
+    }
+
+    fn set(&self, mode: Mode) {
+        let mut state = self.state();
+        if state.mode != Mode::Over {
+            state.mode = mode;
+        }
+        drop(state);
+        self.wake.notify_all();
+    }
+
+    fn draw_until_over(&self) {
+        let mut earliest = Instant::now();
+        while self.await_frame(earliest) {
+            // The terminal first: whoever holds it has then seen every line that was taken for it.
+            let mut terminal = self.terminal();
+            let mut state = self.state();
+            if state.mode == Mode::Drawing {
+                state.changed = false;
+                let lines = state.take_lines();
+                let rows = state.area.rows(Instant::now(), terminal::size(), self.palette);
+                drop(state);
+                terminal.draw(&lines, rows);
+                earliest = Instant::now() + FRAME;
+            }
+        }
+    }
+
+    /// Waits until there is something to draw, and it is time. Answers whether there is.
+    fn await_frame(&self, earliest: Instant) -> bool {
+        let broken = "nothing panics while it holds what is shown";
+        let held = |state: &mut State| state.mode == Mode::Held;
+        let state = self.wake.wait_while(self.state(), held).expect(broken);
+        let tick = state.area.next_tick(Instant::now());
+        let idle = |state: &mut State| state.mode == Mode::Drawing && !state.changed;
+        let (state, _) = self.wake.wait_timeout_while(state, tick, idle).expect(broken);
+        let early = earliest.saturating_duration_since(Instant::now());
+        let drawing = |state: &mut State| state.mode == Mode::Drawing;
+        let (state, _) = self.wake.wait_timeout_while(state, early, drawing).expect(broken);
+        state.mode != Mode::Over
+    }
+}

@@ -1,0 +1,131 @@
+//! A person at a terminal: sees the screen as a terminal would show it, types, changes its size.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::num::NonZeroU16;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::{Child, Command};
+
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use vt100::Parser;
+
+use super::World;
+
+/// A command that runs in a terminal of its own, which is its controlling one.
+pub struct Watched {
+    master: File,
+    child: Child,
+    parser: Parser,
+    /// Every byte that the terminal got.
+    pub raw: Vec<u8>,
+}
+
+impl World {
+    /// Starts `windlass` in a terminal.
+    pub fn watch(&self, (rows, columns): (u16, u16), words: &[&str], variables: &[(&str, &str)]) -> Watched {
+        let mut command = self.program("setsid");
+        command.arg("-c").arg(super::WINDLASS).args(words);
+        command.env("TERM", "xterm-256color").envs(variables.iter().copied());
+        Watched::start(&mut command, rows, columns)
+    }
+}
+
+impl Watched {
+    fn start(command: &mut Command, rows: u16, columns: u16) -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        set_size(&master, rows, columns);
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let path = Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()));
+        let terminal = OpenOptions::new().read(true).write(true).open(path).unwrap();
+        command.stdin(terminal.try_clone().unwrap()).stdout(terminal.try_clone().unwrap());
+        let child = command.stderr(terminal).spawn().unwrap();
+        // Only the child may hold the terminal, so that reading ends with it.
+        command
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null());
+        Self {
+            master: File::from(master),
+            child,
+            parser: Parser::new(nonzero(rows), nonzero(columns), 1000),
+            raw: Vec::new(),
+        }
+    }
+
+    /// The screen, without blanks at the ends of lines and blank lines at its end.
+    pub fn screen(&self) -> String {
+        let (_, columns) = self.parser.screen().size();
+        let rows: Vec<String> =
+            self.parser.screen().rows(0, columns.into()).map(|row| row.trim_end().to_owned()).collect();
+        rows.join("\n").trim_end().to_owned()
+    }
+
+    /// Whether the cursor can be seen, and where it is: row and column.
+    pub fn cursor(&self) -> (bool, (u16, u16)) {
+        (!self.parser.screen().hide_cursor(), self.parser.screen().cursor_position())
+    }
+
+    /// Reads on until the screen is as it should be.
+    #[track_caller]
+    pub fn until(&mut self, wanted: impl Fn(&str) -> bool) -> String {
+        while !wanted(&self.screen()) {
+            assert!(self.read(), "the command has ended\n{}", self.screen());
+        }
+        self.screen()
+    }
+
+    fn read(&mut self) -> bool {
+        let mut buffer = [0; 4096];
+        match self.master.read(&mut buffer) {
+            Ok(count @ 1..) => {
+                self.parser.process(&buffer[..count]);
+                self.raw.extend_from_slice(&buffer[..count]);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub fn types(&mut self, keys: &str) {
+        self.master.write_all(keys.as_bytes()).unwrap();
+    }
+
+    pub fn resize(&mut self, rows: u16, columns: u16) {
+        self.parser.screen_mut().set_size(nonzero(rows), nonzero(columns));
+        set_size(&self.master, rows, columns);
+    }
+
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Waits until it stands still.
+    pub fn await_stop(&mut self) {
+        let (_, status) = waitpid(Some(self.pid()), WaitOptions::UNTRACED).unwrap().unwrap();
+        assert!(status.stopped(), "{status:?}");
+    }
+
+    pub fn resume(&self) {
+        kill_process(self.pid(), Signal::CONT).unwrap();
+    }
+
+    /// Everything that it wrote, and how it ended.
+    pub fn end(mut self) -> (Self, i32) {
+        while self.read() {}
+        let code = self.child.wait().unwrap().code().unwrap_or(-1);
+        (self, code)
+    }
+}
+
+fn nonzero(number: u16) -> NonZeroU16 {
+    NonZeroU16::new(number).unwrap()
+}
+
+fn set_size(terminal: impl std::os::fd::AsFd, rows: u16, columns: u16) {
+    tcsetwinsize(terminal, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+}

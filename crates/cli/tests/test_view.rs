@@ -1,0 +1,171 @@
+//! What a person sees at a terminal while the loop turns.
+
+use crate::support::World;
+use crate::support::watched::Watched;
+
+/// An agent that prints something, and then waits for a word from the test.
+const AGENT: &str = "cat >/dev/null\nprintf \"$SAYS\"\ncat go\necho '<promise>COMPLETE</promise>'\n";
+
+/// A project whose agent says this, and waits.
+fn waiting(says: &str) -> World {
+    let world = World::empty();
+    world.write("agent.sh", format!("SAYS='{}'\n{AGENT}", says.replace('\'', "'\\''")));
+    assert!(world.program("mkfifo").arg(world.path("go")).status().unwrap().success());
+    world
+}
+
+const RUN: &[&str] = &["run", "Mend the pump", "--agent", "command:sh agent.sh"];
+
+/// Lets the agent end its turn.
+fn go(world: &World) {
+    std::fs::write(world.path("go"), "").unwrap();
+}
+
+/// Everything that scrolled, once, and nothing else; the cursor below it.
+#[track_caller]
+fn check_clean(watched: &Watched, expected: &str) {
+    let screen = watched.screen();
+    assert_eq!(screen, expected);
+    let row = u16::try_from(screen.lines().count()).unwrap();
+    assert_eq!(watched.cursor(), (true, (row, 0)));
+    let raw = String::from_utf8_lossy(&watched.raw);
+    assert_eq!(raw.matches("\x1b[?7l").count(), raw.matches("\x1b[?7h").count(), "wrapping is as it was");
+    assert!(!raw.contains("\x1b[?25l"), "the cursor is never hidden");
+}
+
+const DONE: &str = "session mend-the-pump-e01275de
+  command:sh agent.sh, at most 25 iterations
+iteration 1
+  agent: two
+  the agent says that it is done
+complete after one iteration";
+
+#[test]
+fn what_happens_now_stands_below() {
+    for (columns, now) in [(100, "── iteration 1/25 · 0:0"), (20, "iteration 1/25 0:0")] {
+        let world = waiting("one\\ntwo\\n");
+        let mut watched = world.watch((30, columns), RUN, &[]);
+        let screen = watched.until(|screen| screen.contains("│ two"));
+        assert!(screen.contains(now) && screen.contains("the agent wor"), "{screen}");
+        assert!(screen.contains("  │ one\n  │ two"), "{screen}");
+        go(&world);
+        let (watched, code) = watched.end();
+        assert_eq!(code, 0);
+        if columns == 100 {
+            check_clean(&watched, DONE);
+        }
+        assert!(!watched.screen().contains('│'), "{}", watched.screen());
+    }
+}
+
+/// Where nothing can be redrawn, or nobody is there to see it, there are lines and nothing else.
+#[test]
+fn lines_where_nothing_can_be_redrawn() {
+    for variable in [("TERM", "dumb"), ("CI", "true")] {
+        let world = waiting("one\\ntwo\\n");
+        go_later(&world);
+        let (watched, code) = world.watch((30, 100), RUN, &[variable, ("NO_COLOR", "1")]).end();
+        assert_eq!((watched.screen().as_str(), code), (DONE, 0), "{variable:?}");
+        assert!(!watched.raw.contains(&0x1b), "{variable:?}");
+    }
+}
+
+/// Whoever opens the other end waits until the agent does.
+fn go_later(world: &World) {
+    let go = world.path("go");
+    std::thread::spawn(move || std::fs::write(go, ""));
+}
+
+#[test]
+fn no_colours_where_none_are_wanted() {
+    let world = waiting("one\\n");
+    let mut watched = world.watch((30, 100), RUN, &[("NO_COLOR", "1")]);
+    watched.until(|screen| screen.contains("│ one"));
+    go(&world);
+    let (watched, _) = watched.end();
+    let raw = String::from_utf8_lossy(&watched.raw);
+    let coloured = raw
+        .split("\x1b[")
+        .skip(1)
+        .filter(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m'));
+    assert_eq!(coloured.count(), 0, "{raw:?}");
+}
+
+/// What an agent writes is text, whatever it would do to a terminal.
+#[test]
+fn nothing_is_obeyed() {
+    let world = waiting("\\033[2J\\033[31mred\\033]0;title\\007 \\342\\200\\256bidi\\010\\n");
+    let mut watched = world.watch((30, 100), RUN, &[("NO_COLOR", "1")]);
+    let screen = watched.until(|screen| screen.contains("red"));
+    assert!(screen.contains("  │ red \\u{202e}bidi"), "{screen}");
+    assert!(screen.starts_with("session mend-the-pump"), "{screen}");
+    go(&world);
+    let (watched, _) = watched.end();
+    let raw = String::from_utf8_lossy(&watched.raw);
+    assert!(!raw.contains("\x1b[2J") && !raw.contains("\x1b]0") && !raw.contains('\u{202e}'), "{raw:?}");
+}
+
+#[test]
+fn the_terminal_changes_its_size() {
+    let world = waiting("a line of some length that does not fit into twenty columns\\n");
+    let mut watched = world.watch((30, 100), RUN, &[]);
+    watched.until(|screen| screen.contains("twenty columns"));
+    for (columns, shown) in
+        [(40, "  │ a line of some length that does no…"), (200, "twenty columns"), (20, "  │ a line of some…")]
+    {
+        watched.resize(30, columns);
+        let screen = watched.until(|screen| screen.lines().any(|line| line.ends_with(shown)));
+        assert_eq!(screen.matches("the agent wor").count(), 1, "{screen}");
+    }
+    watched.resize(3, 100);
+    watched.until(|screen| screen.contains("iteration 1/25 · ") && !screen.contains('│'));
+    go(&world);
+    let (watched, code) = watched.end();
+    assert_eq!(code, 0);
+    assert!(!watched.screen().contains("the agent works"), "{}", watched.screen());
+}
+
+#[test]
+fn ctrl_c_leaves_the_terminal_clean() {
+    let world = waiting("one\\n");
+    let mut watched = world.watch((30, 100), RUN, &[]);
+    watched.until(|screen| screen.contains("│ one"));
+    watched.types("\x03");
+    let (watched, code) = watched.end();
+    assert_eq!(code, 130);
+    let screen = watched.screen();
+    assert!(screen.contains("note: ending: "), "{screen}");
+    assert!(screen.ends_with("cancelled after one iteration"), "{screen}");
+    assert!(!screen.contains('│') && !screen.contains("^C"), "{screen}");
+}
+
+#[test]
+fn ctrl_z_gives_the_terminal_back() {
+    let world = waiting("one\\n");
+    let mut watched = world.watch((30, 100), RUN, &[]);
+    let before = watched.until(|screen| screen.contains("│ one"));
+    watched.types("\x1a");
+    watched.await_stop();
+    let screen = watched.until(|screen| !screen.contains('│'));
+    assert!(before.starts_with(&screen), "{screen}");
+    assert_eq!(watched.cursor(), (true, (u16::try_from(screen.lines().count()).unwrap(), 0)));
+    watched.resume();
+    watched.until(|screen| screen.contains("│ one"));
+    go(&world);
+    let (watched, code) = watched.end();
+    assert_eq!(code, 0);
+    check_clean(&watched, &DONE.replace("agent: two", "agent: one"));
+}
+
+/// However much is written, there are few frames; if nothing is, there is none but for the clock.
+#[test]
+fn frames_are_few() {
+    let world = World::empty();
+    world.write("agent.sh", "cat >/dev/null\nhead -c 50000000 /dev/zero | tr '\\0' 'x' | sed 's/.\\{50\\}/&\\n/g'\necho '<promise>COMPLETE</promise>'");
+    let started = std::time::Instant::now();
+    let (watched, code) = world.watch((30, 100), RUN, &[]).end();
+    assert_eq!(code, 0);
+    let frames = String::from_utf8_lossy(&watched.raw).matches("\x1b[?2026h").count();
+    let most = started.elapsed().as_millis() / 100 + 3;
+    assert!(frames as u128 <= most, "{frames} frames in {:?}", started.elapsed());
+}
