@@ -15,3 +15,4 @@ mod resolution;
 mod script;
 mod sessions;
 mod stopping;
+mod work;
