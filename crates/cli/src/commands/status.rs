@@ -125,7 +125,8 @@ fn unfinished(sessions: &[Seen], out: &mut Output) -> Done {
         };
         let name = out.paint(Tone::Strong, &session.name);
         out.line(format_args!("{name}  iteration {}, {}", session.iteration, out.paint(tone, word)))?;
-        let goal = session.goal.as_deref().unwrap_or_default();
+        let task = session.task.map(|id| id.to_string()).unwrap_or_default();
+        let goal = session.goal.as_deref().unwrap_or(&task);
         let room = out.columns().unwrap_or(usize::MAX).saturating_sub(2);
         out.line(format_args!("  {}", out.paint(Tone::Faint, text::fit(goal, room))))?;
         if let Some(next) = seen.next().first() {
@@ -149,7 +150,7 @@ fn section(title: &str, tasks: &[Task], out: &mut Output) -> Done {
     for task in tasks {
         let note = match (&task.blocked, &task.lease, &task.reason) {
             (Some(blocked), ..) => blocked.reason.clone(),
-            (None, Some(lease), _) => format!("held by {} for {}", lease.owner, held(task, now)),
+            (None, Some(lease), _) => format!("held by {} for {}", lease.holder(), held(task, now)),
             (None, None, Some(reason)) => reason.clone(),
             (None, None, None) => continue,
         };

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use windlass_engine::{Decision, Event, HookOutcome, Promise, Purpose, Record, payload};
+use windlass_engine::{Decision, Event, HookOutcome, Promise, Purpose, Record, Work, payload};
 use windlass_runner::Told;
 
 use super::live::{Area, View};
@@ -23,23 +23,38 @@ pub struct Progress<'o> {
     /// Where the work is done, if that has to be said.
     directory: Option<String>,
     pub tally: Tally,
+    work: Work,
 }
 
 impl<'o> Progress<'o> {
-    pub fn new(out: &'o mut Output, view: Option<&'o View>, directory: Option<String>, tally: Tally) -> Self {
-        Self { out, view, closed: false, directory, tally }
+    pub fn new(
+        out: &'o mut Output,
+        view: Option<&'o View>,
+        directory: Option<String>,
+        tally: Tally,
+        work: Work,
+    ) -> Self {
+        Self { out, view, closed: false, directory, tally, work }
     }
 
     pub fn tell(&mut self, told: Told<'_>) {
         if let Some(view) = self.view {
             watched(view, told);
         }
-        let Told::Event(record) = told else { return };
-        self.tally.count(record);
+        if let Told::Event(record) = told {
+            self.tally.count(record);
+        }
         if self.closed {
             return;
         }
-        let shown = if self.out.is_json() { self.out.object(record) } else { self.show(record) };
+        let shown = match told {
+            Told::Event(record) if self.out.is_json() => self.out.object(record),
+            Told::Event(record) => self.show(record),
+            Told::TakesUp(task) if self.work == Work::Graph && !self.out.is_json() => {
+                self.heading("task", &format!("{}  {}", task.id, task.goal))
+            }
+            _ => return,
+        };
         if let Err(Stop::Closed | Stop::Failed(_)) = shown.and_then(|()| self.out.flush()) {
             self.closed = true;
             self.out.give_up();
@@ -101,6 +116,18 @@ impl<'o> Progress<'o> {
             | Event::DeliveryFailed(payload::DeliveryFailed { error, .. }) => {
                 self.detail(Tone::Bad, &format!("failed: {error}"))
             }
+            event if self.work == Work::Graph && self.is_end_of_task(record) => {
+                let id = record.envelope.node;
+                match event {
+                    Event::TaskBlocked(blocked) => {
+                        self.detail(Tone::Warning, &format!("{id} is blocked: {}", blocked.reason))
+                    }
+                    Event::TaskNeedsContinuation(left) => {
+                        self.detail(Tone::Warning, &format!("{id} is to be taken up again: {}", left.reason))
+                    }
+                    _ => self.detail(Tone::Good, &format!("{id} is completed")),
+                }
+            }
             Event::SessionStopping(stopping) => {
                 let why = stopping.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
                 self.detail(Tone::Warning, &format!("it is to end{why}"))
@@ -109,6 +136,15 @@ impl<'o> Progress<'o> {
             Event::SessionEnded(ended) => self.ended(record, ended),
             _ => Ok(()),
         }
+    }
+
+    /// Whether a session says with this what became of its task.
+    fn is_end_of_task(&self, record: &Record) -> bool {
+        let ends = matches!(
+            record.envelope.event,
+            Event::TaskCompleted(_) | Event::TaskBlocked(_) | Event::TaskNeedsContinuation(_)
+        );
+        ends && record.envelope.session.is_some() && record.envelope.metadata.depth == 0
     }
 
     fn said(&mut self, output: &str) -> Done {
@@ -186,6 +222,7 @@ fn watched(view: &View, told: Told<'_>) {
         Told::Output(stream, bytes) => view.change(|area| area.hear(stream, bytes)),
         Told::Waiting(time) => view.change(|area| area.begin_waiting(at, time)),
         Told::Asking => view.change(|area| area.begin(at, WORKS.to_owned())),
+        Told::TakesUp(task) => view.change(|area| area.task = Some(task.id.to_string())),
         Told::Event(record) => view.change(|area| follow(area, at, record)),
     }
 }
