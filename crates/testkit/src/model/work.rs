@@ -26,6 +26,8 @@ fn may_go_on(command: &Command) -> bool {
         C::StartSession(_)
             | C::ResumeSession { .. }
             | C::StopSession { .. }
+            | C::CancelSession { .. }
+            | C::AdvanceSession { .. }
             | C::FinishTurn { .. }
             | C::FailTurn { .. }
             | C::InterruptTurn { .. }
