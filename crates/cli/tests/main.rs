@@ -29,6 +29,7 @@ mod test_project;
 mod test_run;
 mod test_run_hostile;
 mod test_seeds;
+mod test_summary;
 mod test_task;
 mod test_trust;
 mod test_turn;

@@ -4,9 +4,12 @@
 //! project, configuration, trust ─► which session: a new one, or one that was left ─► runner ─► exit code
 //! ```
 
+mod changed;
 mod choice;
+mod head;
 mod live;
 mod progress;
+mod summary;
 mod tally;
 
 use std::io;
@@ -21,6 +24,7 @@ use windlass_store::{Lifetime, Sqlite};
 use self::choice::Choice;
 use self::live::{Live, View};
 use self::progress::Progress;
+use self::summary::Closing;
 use self::tally::Tally;
 use super::init;
 use crate::SUPERVISE;
@@ -101,7 +105,10 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     let begin = work.begin(&choice, &args)?;
     let settings = settings(&opened.project, &config, &owner, choice.name())?;
     let tally = match &choice {
-        Choice::New(_) => Tally::default(),
+        Choice::New(_) => {
+            changed::remember(&opened.project, &settings.records);
+            Tally::default()
+        }
         Choice::Resume(session) => choice::earlier(&opened.store, session)?,
     };
     if let Some(view) = view {
@@ -117,15 +124,27 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         tell: &mut |told| progress.tell(told),
         shows_output: view.is_some(),
     };
-    let dispatch = Dispatch::new(&mut opened.store, settings, &roster, control, outside).map_err(remedy::run)?;
+    let dispatch =
+        Dispatch::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(remedy::run)?;
     let mut runner = Runner::new(dispatch, agent);
     let (by, at) = (owner.to_string(), environment::now());
     let origin = Origin { by, at, authority: Authority::Person, run: None, via: inside.via };
     runner.begin(&origin, &begin).map_err(remedy::run)?;
-    match runner.run(choice.name()) {
-        Err(RunError::Killed) => Ok(exit_code(Ending::Cancelled, received.first())),
-        ending => Ok(exit_code(ending.map_err(remedy::run)?, received.first())),
+    let ending = match runner.run(choice.name()) {
+        Err(RunError::Killed) => None,
+        ending => Some(ending.map_err(remedy::run)?),
+    };
+    drop(runner);
+    let tally = progress.tally;
+    // The rows below go before anything else is written.
+    drop(live);
+    let (name, agent, killed) = (choice.name(), args.agent.as_deref(), ending.is_none());
+    let closing = Closing { opened: &opened, name, tally, roster: &roster, control: &control, agent, killed };
+    if closing.show(out).and_then(|()| out.flush()).is_err() {
+        // What is done counts, not who sees it.
+        out.give_up();
     }
+    Ok(exit_code(ending.unwrap_or(Ending::Cancelled), received.first()))
 }
 
 /// Takes over the hooks that other commands have left behind when they died.
