@@ -24,6 +24,7 @@ mod test_hostile;
 mod test_init;
 mod test_kill;
 mod test_many;
+mod test_notify;
 mod test_output;
 mod test_project;
 mod test_run;
