@@ -32,6 +32,7 @@ pub fn runnable(hook: &Hook) -> Option<hooks::Hook> {
         Kind::Command(script) => hooks::Kind::Command(script.clone()),
         Kind::Http(request) => hooks::Kind::Http(request.address()),
         Kind::Rules(rules) => hooks::Kind::Rules(rules.clone()),
+        Kind::Desktop => hooks::Kind::Desktop,
         Kind::Builtin(_) | Kind::Prompt(_) | Kind::Workflow(_) | Kind::Gatekeeper(_) => return None,
     };
     let entry = &hook.entry;
@@ -116,6 +117,9 @@ pub fn owing(config: &Config) -> impl Iterator<Item = &Hook> {
 }
 
 pub fn priority(hook: &Hook) -> i64 {
+    if hook.point == Point::NOTIFY {
+        return i64::MAX;
+    }
     hook.entry.priority.unwrap_or(PRIORITY)
 }
 
@@ -137,7 +141,7 @@ fn owed_hook(hook: &Hook, point: Point) -> OwedHook {
     let class = match (&hook.kind, hook.entry.idempotent) {
         _ if gate => HookClass::Gate,
         (Kind::Http(_), _) => HookClass::Webhook,
-        (Kind::Rules(_), _) | (_, Some(true)) => HookClass::Idempotent,
+        (Kind::Rules(_) | Kind::Desktop, _) | (_, Some(true)) => HookClass::Idempotent,
         _ => HookClass::Other,
     };
     OwedHook {
@@ -236,7 +240,6 @@ pub fn warn_of_silence(config: &Config) {
 fn unheeded(config: &Config) -> Vec<&'static str> {
     let settings = &config.settings;
     let all = [
-        ("notify", !settings.notify.is_empty()),
         ("limits.wall_time", settings.limits.wall_time.is_some()),
         ("limits.cost", settings.limits.cost.is_some()),
         ("on_retry_limit: ask", settings.on_retry_limit == config::OnRetryLimit::Ask),

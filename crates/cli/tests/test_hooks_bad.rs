@@ -269,10 +269,26 @@ const FILES: &[(&str, &str)] = &[
         "task_types: {x: {hooks: {task_completed: [auto-create-review-task]}}}\n",
         "1:43: `auto-create-review-task` belongs to the whole project | configure it under the `hooks` at the top of the file",
     ),
-    ("notify: [{on: [escalated]}]\n", "1:10: this notice does not say what it runs: `command` or `http`"),
+    (
+        "notify: [{on: [escalated]}]\n",
+        "1:10: this notice does not say what it runs: `command`, `http` or `desktop: true`",
+    ),
+    ("notify: [{desktop: false}]\n", "1:10: `desktop: false` tells nobody | leave the whole notice out"),
+    (
+        "notify: [{desktop: true, command: ./c.sh}]\n",
+        "1:10: a notice is one of `command`, `http` and `desktop`, not several | write two notices",
+    ),
+    (
+        "hooks: {notify: [{command: ./c.sh}]}\n",
+        "1:9: notices are not written under `hooks` | write them under `notify` at the top of the file",
+    ),
+    (
+        "hooks: {stop: [{name: 'notify[0]', command: ./c.sh}]}\nnotify: [{desktop: true}]\n",
+        "2:10: line 1 has a hook with the name `notify[0]`, which this notice has | give that hook another name",
+    ),
     (
         "notify: [{command: ./c.sh, on: [sunrise]}]\n",
-        "1:33: unknown value `sunrise` | known here: `escalated`, `completed`, `ended`, `failed`",
+        "1:33: unknown value `sunrise` | known here: `escalated`, `completed`, `ended`, `failed`, `cancelled`",
     ),
     ("hooks: {}\n---\nhooks: {}\n", "2:1: a second document starts here; the configuration is one | remove the `---`"),
     ("\"\\u0000\": 1\n", r#"1:1: unknown key `\u{0}` | `windlass config schema` lists every key"#),

@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::support::World;
+use crate::support::{World, timeless};
 
 /// A project whose agent is a script: it gets the number of its turn as `$turn`, and its prompts are kept as `prompt.1`, …
 pub fn world(config: &str, agent: &str) -> World {
@@ -44,7 +44,7 @@ fn a_directory_and_an_agent_are_enough() {
     let world = world("", "echo \"turn $turn\"; test $turn -lt 3 || echo '<promise>COMPLETE</promise>'");
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    assert_snapshot!(ran.stdout, @r"
+    assert_snapshot!(timeless(&ran.stdout), @r"
     session mend-the-pump-e01275de
       command:sh agent.sh, at most 25 iterations
     iteration 1
@@ -55,6 +55,7 @@ fn a_directory_and_an_agent_are_enough() {
       agent: turn 3
       the agent says that it is done
     complete after 3 iterations
+      took <took> agent <took> 3 turns
     ");
     assert!(world.prompt(1).starts_with("Mend the pump\n\nWhen the goal is reached"), "{}", world.prompt(1));
     assert!(world.prompt(2).contains("```text\nturn 1\n```"), "{}", world.prompt(2));
@@ -81,7 +82,7 @@ hooks:
     let world = world(config, "echo turn $turn");
     let ran = world.run(&[RUN, &["--max-iterations", "2"]].concat());
     assert_eq!(ran.code, 3, "{ran}");
-    assert_snapshot!(ran.stdout, @r"
+    assert_snapshot!(timeless(&ran.stdout), @r"
     session mend-the-pump-e01275de
       command:sh agent.sh, at most 2 iterations
       session_start[0] ok
@@ -100,6 +101,8 @@ hooks:
       agent: turn 3
     ended after 2 iterations: 2 iterations are the limit
       session_end[0] ok
+      took <took> agent <took> hooks <took> 3 turns
+      next: windlass run 'Mend the pump' --agent 'command:sh agent.sh' --max-iterations 4
     ");
     let fed = |turn: u32| -> Vec<String> {
         let prompt = world.prompt(turn);
@@ -124,7 +127,7 @@ hooks:
     let world = world(config, "test $turn -lt 3 || touch fixed; echo '<promise>COMPLETE</promise>'");
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    assert_snapshot!(ran.stdout, @r"
+    assert_snapshot!(timeless(&ran.stdout), @r"
     session mend-the-pump-e01275de
       command:sh agent.sh, at most 25 iterations
     iteration 1
@@ -139,6 +142,7 @@ hooks:
       the agent says that it is done
       stop[0] ok
     complete after one iteration
+      took <took> agent <took> hooks <took> 3 turns
     ");
     assert!(
         world.prompt(2).contains("[Hook feedback] stop[0]:\n```text\n2 of 9 tests failed\n\ntest_login failed\n```")
@@ -340,7 +344,7 @@ fn after_a_kill_the_same_command_goes_on() {
     assert_eq!(waiting.end().0, 137);
     let ran = waiting.world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    assert_snapshot!(ran.stdout, @r"
+    assert_snapshot!(timeless(&ran.stdout), @r"
     session mend-the-pump-e01275de, taken up again
       interrupted
     iteration 2
@@ -348,6 +352,7 @@ fn after_a_kill_the_same_command_goes_on() {
       the agent says that it is done
     complete after 2 iterations
       session_end[0] ok
+      took <took> agent <took> hooks <took> 2 turns
     ");
     assert!(waiting.world.prompt(2).contains("session_start[0] (you may have seen this before)"));
     assert_eq!(waiting.world.read("ended"), "end\n");
@@ -363,7 +368,8 @@ fn an_interrupt_ends_it_in_order() {
         let (ended, said) = waiting.end();
         assert_eq!(ended, code, "{said}");
         assert!(said.contains("final delivery of one piece of feedback\ncancelled after one iteration\n"), "{said}");
-        assert!(said.ends_with("cancelled after one iteration\n  session_end[0] ok\n"), "{said}");
+        assert!(said.contains("cancelled after one iteration\n  session_end[0] ok\n  took "), "{said}");
+        assert!(said.ends_with("  next: windlass run 'Mend the pump' --agent 'command:sh agent.sh'\n"), "{said}");
         assert_eq!(waiting.world.read("ended"), "end\n");
         // It has ended: the same goal begins anew.
         assert!(waiting.world.run(RUN).stdout.starts_with("session mend-the-pump-e01275de-2\n"));
@@ -437,7 +443,7 @@ fn complete_stays_complete() {
     waiting.signal(rustix::process::Signal::TERM);
     let (code, said) = waiting.end();
     assert_eq!(code, 0, "{said}");
-    assert!(said.ends_with("post_iteration[0] cancelled\ncomplete after one iteration\n"), "{said}");
+    assert!(said.contains("post_iteration[0] cancelled\ncomplete after one iteration\n  took "), "{said}");
 }
 
 /// The work counts, not who watches it.

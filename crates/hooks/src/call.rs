@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use windlass_engine::DebtId;
 use windlass_process::{Capture, Invocation, Spec, Spill, overlay};
 
+use crate::notice::{self, NOTIFY};
 use crate::papers::{Papers, fits};
 use crate::script::{Script, Values};
 
@@ -63,11 +64,13 @@ impl<'a> Call<'a> {
 
     /// What the program finds in its environment beside what we have found in ours.
     pub fn told(&self, papers: &Papers) -> Vec<(&'static str, OsString)> {
-        let goal = Some(self.text("/goal")).filter(|goal| fits(goal)).unwrap_or_default();
+        let short = |path: &str| Some(self.text(path)).filter(|text| fits(text)).unwrap_or_default();
         let mut told: Vec<(&str, OsString)> = vec![
             ("WINDLASS_SESSION", self.text("/session").into()),
             ("WINDLASS_ITERATION", self.iteration().into()),
-            ("WINDLASS_GOAL", goal.into()),
+            ("WINDLASS_GOAL", short("/goal").into()),
+            ("WINDLASS_ENDING", self.text("/event/data/ending").into()),
+            ("WINDLASS_REASON", short("/event/data/reason").into()),
             ("WINDLASS_TASK_ID", self.text("/task_id").into()),
             ("WINDLASS_TASK_TYPE", self.text("/task/type").into()),
             ("WINDLASS_EVENT", self.text("/event/type").into()),
@@ -89,8 +92,11 @@ impl<'a> Call<'a> {
         told
     }
 
-    /// Our own names, and Claude Code's for the same things.
+    /// Our own names, and Claude Code's for the same things. A notice says less.
     pub fn payload(&self) -> Value {
+        if self.text("/point") == NOTIFY {
+            return notice::payload(self.values, self.project);
+        }
         let directory = self.project.to_string_lossy();
         let mut payload = self.values.clone();
         let more = json!({

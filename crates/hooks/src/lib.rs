@@ -18,6 +18,7 @@ mod forms;
 pub mod http;
 pub mod mask;
 mod meaning;
+pub mod notice;
 mod papers;
 mod retry;
 pub mod ruling;
@@ -63,6 +64,8 @@ pub enum Kind {
     Command(Script),
     Http(Address),
     Rules(Vec<Rule>),
+    /// A notice on the desktop.
+    Desktop,
 }
 
 /// Where a webhook goes, as it is written.

@@ -1,21 +1,25 @@
 //! Running one hook that is owed, whatever kind of thing it is.
 
+mod desktop;
 mod rules;
 mod web;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use windlass_engine::{
     Command, Debt, DebtId, Effect, Event, HookClass, HookOutcome, HookReport, OwedHook, Phase, Promise, Record,
     Session, Situation, Task, View,
 };
-use windlass_hooks::{Call, Hook, Kind, Papers, Role, Script, answer, fitting, gist};
-use windlass_process::{Finished, NotStarted};
+use windlass_hooks::{Call, Hook, Kind, Papers, Role, Script, answer, fitting, gist, notice};
+use windlass_process::{Captured, Finished, NotStarted};
 
 use crate::dispatch::Resolve;
 use crate::protected::difference;
 use crate::{Dispatch, RunError};
+
+/// No attempt is given less time.
+const LEAST: Duration = Duration::from_millis(100);
 
 /// Everything that a hook is run for.
 struct Scene {
@@ -74,9 +78,25 @@ struct Running<'a> {
     values: Value,
     event: Value,
     resolve: Resolve,
+    began: Instant,
 }
 
 impl Running<'_> {
+    fn is_notice(&self) -> bool {
+        self.owed.point == notice::NOTIFY
+    }
+
+    /// What counts of what it wrote. Whoever is told has nothing to decide.
+    fn heard(&self, ran: Finished) -> Finished {
+        if self.is_notice() { Finished { stdout: Captured::default(), ..ran } } else { ran }
+    }
+
+    /// How long this attempt may take. All attempts of a notice share its time.
+    fn timeout(&self) -> Duration {
+        let spent = if self.is_notice() { self.began.elapsed() } else { Duration::ZERO };
+        self.hook.timeout.saturating_sub(spent).max(LEAST)
+    }
+
     fn role(&self) -> Role {
         match self.owed.class {
             HookClass::Gate => Role::Stop,
@@ -110,7 +130,8 @@ impl Dispatch<'_> {
             });
         };
         let (values, event) = (scene.values(owed), scene.told());
-        let running = Running { debt: debt.id, owed, hook: &hook, scene: &scene, values, event, resolve };
+        let began = Instant::now();
+        let running = Running { debt: debt.id, owed, hook: &hook, scene: &scene, values, event, resolve, began };
         if let Some(changed) = self.tampered(&running)? {
             return Ok(HookReport { message: Some(changed), ..HookOutcome::Escalate.into() });
         }
@@ -140,7 +161,9 @@ impl Dispatch<'_> {
         let (Some(retry), Some(least)) = (retry, again) else { return Ok(None) };
         let random = (self.outside.random)().map_err(RunError::Random)?;
         let random = u64::try_from(random & u128::from(u64::MAX)).expect("it was cut to size");
-        Ok(retry.wait(failures, random).map(|wait| wait.max(least)))
+        let wait = retry.wait(failures, random).map(|wait| wait.max(least));
+        let has_time = |wait: &Duration| !running.is_notice() || running.began.elapsed() + *wait < running.hook.timeout;
+        Ok(wait.filter(has_time))
     }
 
     fn attempt(&mut self, running: &Running<'_>) -> Result<Attempt, RunError> {
@@ -148,6 +171,7 @@ impl Dispatch<'_> {
             Kind::Command(script) => self.command(running, script).map(Attempt::from),
             Kind::Http(address) => self.send(running, address),
             Kind::Rules(rules) => self.judge(running, rules).map(Attempt::from),
+            Kind::Desktop => self.show_on_desktop(running).map(Attempt::from),
         }
     }
 
@@ -155,7 +179,7 @@ impl Dispatch<'_> {
         let place = self.settings.records.join(running.debt.to_string());
         let call = self.call(running);
         let papers = Papers::at(&place, &call);
-        let spec = call.spec(script, running.hook.timeout, &papers);
+        let spec = call.spec(script, running.timeout(), &papers);
         if let Err(error) = papers.write(&spec.stdin) {
             // A full disk, or a hook that took our directory away: no reason to leave the other hooks undone.
             let message = format!("cannot write its payload beside {}: {error}", place.display());
@@ -167,7 +191,7 @@ impl Dispatch<'_> {
             self.settings.mask.spilled(ran);
         }
         // Before anything is cut out of it: half a secret is one too.
-        let ran = ran.map(|ran| self.settings.mask.run(ran));
+        let ran = ran.map(|ran| self.settings.mask.run(ran)).map(|ran| running.heard(ran));
         let report = answer(running.hook, running.role(), &ran, &running.values);
         Ok(HookReport { record, message: told_briefly(&report, &ran), ..report })
     }

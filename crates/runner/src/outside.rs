@@ -19,6 +19,8 @@ pub enum Told<'a> {
     Waiting(Duration),
     /// The agent is asked now, after it was waited.
     Asking,
+    /// Somebody is to hear this, and there is no other way.
+    Notice(&'a str),
 }
 
 /// The world as the loop sees it.

@@ -1,10 +1,8 @@
 //! What must hold between values, beyond each one's type.
 
 use super::error::{Problem, quoted};
-use super::file::{Driver, Notice, Settings};
-use super::hooks::placed;
+use super::file::{Driver, Settings};
 use super::reader::Located;
-use super::request::request;
 use windlass_runner::Protected;
 
 /// Programs that are known as agents without a word of configuration, best known first.
@@ -23,8 +21,7 @@ pub fn check(settings: &Settings) -> Result<(), Problem> {
     agents(settings)?;
     settings.limits.cost.as_ref().map_or(Ok(()), cost)?;
     settings.secrets.iter().try_for_each(secret)?;
-    settings.protected.iter().try_for_each(protected)?;
-    settings.notify.iter().try_for_each(|notice| placed(check_notice(notice), &notice.at))
+    settings.protected.iter().try_for_each(protected)
 }
 
 fn version(version: &Located<u64>) -> Result<(), Problem> {
@@ -89,14 +86,5 @@ fn protected(pattern: &Located<String>) -> Result<(), Problem> {
         Some(wrong) => Err(Problem::new(wrong)
             .suggest("write a path or a pattern from the project's directory on: `tests/**/*.rs`".to_owned())
             .at(pattern.at.clone())),
-    }
-}
-
-fn check_notice(notice: &Notice) -> Result<(), Problem> {
-    match (&notice.command, &notice.http) {
-        (Some(_), None) => Ok(()),
-        (None, Some(http)) => request(http.clone()).map(|_| ()),
-        (Some(_), Some(_)) => Err(Problem::new("a notice is either `command` or `http`, not both")),
-        (None, None) => Err(Problem::new("this notice does not say what it runs: `command` or `http`")),
     }
 }

@@ -229,20 +229,23 @@ pub enum AgentCommands {
     Deny,
 }
 
-/// Tells somebody. Exactly one of `command` and `http`.
+/// Tells somebody. Exactly one of `command`, `http` and `desktop`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("oneOf" = [{"required": ["command"]}, {"required": ["http"]}]))]
+#[schemars(extend("oneOf" = [{"required": ["command"]}, {"required": ["http"]}, {"required": ["desktop"]}]))]
 pub struct Notice {
-    /// A shell command.
+    /// A shell command. The notice comes as JSON on standard input and in `WINDLASS_*` variables.
     #[serde(default)]
-    pub command: Option<String>,
-    /// A request to send.
+    pub command: Option<Located<String>>,
+    /// A request to send: its address, or a map.
     #[serde(default)]
     pub http: Option<Brief<Request>>,
-    /// When. Default: always.
+    /// A notice on the desktop, or in the terminal; nothing where there is neither.
     #[serde(default)]
-    #[allow(dead_code, reason = "occasions are read and kept; what tells anybody comes later")]
+    #[schemars(extend("enum" = [true, null]))]
+    pub desktop: Option<bool>,
+    /// When. Default: always but when the session was cancelled.
+    #[serde(default)]
     pub on: Option<Vec<Occasion>>,
 }
 
@@ -257,6 +260,8 @@ pub enum Occasion {
     Ended,
     /// The session failed.
     Failed,
+    /// Somebody has cancelled the session.
+    Cancelled,
 }
 
 /// Numbers and booleans are read as the text that they are written as.
@@ -271,17 +276,5 @@ impl Agent {
         let program = self.command.clone().unwrap_or_else(|| name.to_owned());
         let words: Vec<_> = variables.chain([program]).chain(self.args.iter().cloned()).collect();
         words.join(" ")
-    }
-}
-
-impl Notice {
-    /// What is done, as text.
-    pub fn describe(&self) -> String {
-        match (&self.command, &self.http) {
-            (Some(command), _) => command.clone(),
-            (None, Some(Brief::Word(url))) => format!("POST {url}"),
-            (None, Some(Brief::Full(request))) => request.describe(),
-            (None, None) => String::new(),
-        }
     }
 }

@@ -45,6 +45,8 @@ pub enum Kind {
     Http(Request),
     Workflow(String),
     Gatekeeper(Vec<String>),
+    /// A notice on the desktop.
+    Desktop,
 }
 
 /// A hook of the project, ready to be looked at.
@@ -99,6 +101,7 @@ impl Hook {
             Kind::Http(request) => Some(request.describe()),
             Kind::Workflow(id) => Some(format!("workflow: {id}")),
             Kind::Gatekeeper(briefs) => Some(format!("gatekeeper: {}", briefs.join(", "))),
+            Kind::Desktop => Some("a notice on the desktop".to_owned()),
         }
     }
 }
@@ -219,6 +222,11 @@ fn check_point(builtin: Builtin, point: Point) -> Result<(), Problem> {
 }
 
 fn point(written: &Located<String>) -> Result<Point, Problem> {
+    if written.value == Point::NOTIFY.name() {
+        return Err(Problem::new("notices are not written under `hooks`")
+            .suggest("write them under `notify` at the top of the file".to_owned())
+            .at(written.at.clone()));
+    }
     Point::parse(written).ok_or_else(|| Problem::unknown("point", written, &Point::all()).at(written.at.clone()))
 }
 
@@ -279,7 +287,7 @@ fn kind(entry: &mut Entry, expressions: Expressions<'_>) -> Result<Kind, Problem
 }
 
 /// A command that is safe to fill. What is not is shown where it stands in the file.
-fn script(command: Located<String>, source: &str) -> Result<Script, Problem> {
+pub fn script(command: Located<String>, source: &str) -> Result<Script, Problem> {
     let Located { value, at } = command;
     let text = not_empty("command", value)?;
     Script::parse(&text).map_err(|refused| {

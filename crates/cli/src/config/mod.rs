@@ -21,6 +21,7 @@ mod expressions;
 mod file;
 mod hooks;
 mod measures;
+mod notices;
 #[cfg(test)]
 mod pictures;
 #[cfg(test)]
@@ -173,9 +174,9 @@ impl Config {
         self.hooks.iter().filter(|hook| hook.enabled()).filter_map(effect).collect()
     }
 
-    /// Everything that would run because of this configuration: hooks, agents' programs, validators, tests, notices.
+    /// Everything that would run because of this configuration: hooks, notices, agents' programs, validators, tests.
     pub fn effects(&self) -> Vec<Effect> {
-        let Settings { agent, agents, validators, test_command, notify, .. } = &self.settings;
+        let Settings { agent, agents, validators, test_command, .. } = &self.settings;
         let other = |place: &str, name: &str, what: String| Effect {
             place: place.to_owned(),
             name: name.to_owned(),
@@ -188,8 +189,6 @@ impl Config {
         effects.extend(agents.iter().map(|(name, agent)| other("agents", name, agent.describe(name))));
         effects.extend(validators.iter().map(|(name, command)| other("validators", name, command.clone())));
         effects.extend(test_command.iter().map(|command| other("test_command", "run_tests", command.clone())));
-        let numbered = notify.iter().enumerate();
-        effects.extend(numbered.map(|(n, notice)| other("notify", &format!("notify[{n}]"), notice.describe())));
         effects
     }
 
@@ -232,6 +231,7 @@ fn parse(text: &str) -> Result<(Settings, Vec<Hook>), error::Problem> {
     let tree = yaml::parse(text)?;
     let settings: Settings = reader::read(&tree, text)?;
     check::check(&settings)?;
-    let hooks = hooks::resolve(&settings, text)?;
+    let mut hooks = hooks::resolve(&settings, text)?;
+    hooks.extend(notices::hooks(&settings, &hooks, text)?);
     Ok((settings, hooks))
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::{self, Display};
 
 use windlass_engine::{EventType, snake_case};
+use windlass_hooks::notice;
 
 /// Moments of the loop, gates, and what agents' own hook systems report.
 const MOMENTS: &[&str] = &[
@@ -36,6 +37,7 @@ const COMES_WITH: &[(&str, EventType)] = &[
     ("on_task_complete", EventType::TaskCompleted),
     ("after_submit", EventType::TaskSubmitted),
     ("session_end", EventType::SessionEnded),
+    (notice::NOTIFY, EventType::SessionEnded),
 ];
 
 /// Event types that this version's log does not hold yet; a configuration may name them already.
@@ -69,11 +71,14 @@ const ALIASES: &[(&str, &str)] = &[
 pub struct Point(&'static str);
 
 impl Point {
+    /// After everything else at the end of a session. It has a section of its own in the file.
+    pub const NOTIFY: Self = Self(notice::NOTIFY);
+
     /// The point of that name, in any agent's spelling: `stop`, `Stop`, `PreToolUse`, `pre-tool-use`.
     pub fn parse(name: &str) -> Option<Self> {
         let name = snake_case(name);
         let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name.as_str(), |(_, point)| point);
-        Self::names().find(|known| *known == name).map(Self)
+        Self::names().chain([notice::NOTIFY]).find(|known| *known == name).map(Self)
     }
 
     pub fn name(self) -> &'static str {

@@ -21,6 +21,11 @@ impl Span {
         self.0
     }
 
+    /// A length of time that is known to be one.
+    pub(super) fn of(time: Duration) -> Self {
+        Self(time)
+    }
+
     fn new(seconds: f64) -> Result<Self, &'static str> {
         match Duration::try_from_secs_f64(seconds) {
             Ok(duration) if duration.is_zero() => Err("must be longer than 0"),

@@ -199,13 +199,13 @@ notify: [{http: https://example.org/tell, on: [escalated]}]
     assert_eq!((settings.limits.max_hook_retries, settings.limits.max_remediations), (0, 3));
     let effects: Vec<_> = config.effects().into_iter().map(|effect| (effect.place, effect.what)).collect();
     let shown: Vec<_> = effects.iter().map(|(place, what)| format!("{place}: {what}")).collect();
-    insta::assert_snapshot!(shown.join("\n"), @"
+    insta::assert_snapshot!(shown.join("\n"), @r"
     stop (agent claude): prompt: is it really done?
+    notify: POST https://example.org/tell
     agents: claude
     agents: DEBUG=true PORT=8080 ./agent.sh --fast
     validators: make lint
     test_command: make test
-    notify: POST https://example.org/tell
     ");
 }
 

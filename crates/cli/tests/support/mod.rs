@@ -250,7 +250,7 @@ fn moment(text: &str) -> Option<(usize, usize)> {
 pub fn timeless(text: &str) -> String {
     let is_span = |number: &str, unit: &str| {
         let number = number.trim_start_matches(['(', '~']);
-        ["ms", "s", "min", "h"].contains(&unit.trim_end_matches(')')) && number.parse::<f64>().is_ok()
+        ["ms", "s", "min", "h"].contains(&unit.trim_end_matches([')', ','])) && number.parse::<f64>().is_ok()
     };
     let line = |line: &str| {
         let indent = &line[..line.len() - line.trim_start().len()];

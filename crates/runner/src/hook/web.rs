@@ -11,7 +11,7 @@ use crate::{Dispatch, RunError};
 
 impl Dispatch<'_> {
     pub(super) fn send(&mut self, running: &Running<'_>, address: &Address) -> Result<Attempt, RunError> {
-        let request = match address.request(&self.call(running), running.hook.timeout, key(running)) {
+        let request = match address.request(&self.call(running), running.timeout(), key(running)) {
             Ok(request) => request,
             Err(error) => return Ok(never(error.to_string())),
         };
@@ -19,6 +19,11 @@ impl Dispatch<'_> {
         let control = self.control_for(running.resolve);
         let Some(ended) = http::ask(request, &self.settings.mask, || control.is_cancelled()) else {
             return Ok(HookReport::from(HookOutcome::Cancelled).into());
+        };
+        let ended = match ended {
+            // Whoever is told has nothing to decide.
+            Ended::Ok(_) if running.is_notice() => Ended::Ok(String::new()),
+            ended => ended,
         };
         let least = match &ended {
             Ended::Again { after, .. } => Some(after.unwrap_or_default()),

@@ -64,6 +64,7 @@ impl<'c> Row<'c> {
                 Kind::Http(_) => "http",
                 Kind::Workflow(_) => "workflow",
                 Kind::Gatekeeper(_) => "gatekeeper",
+                Kind::Desktop => "desktop",
             },
             Self::BuiltIn { .. } | Self::Default(_) => "built-in",
         }
@@ -143,7 +144,7 @@ fn registered(hook: &Hook) -> Option<i64> {
 /// What would run at each point at which anything would.
 pub fn planned<'c>(config: &'c Config, who: &Who) -> Result<Vec<Planned<'c>>, Failure> {
     let registry = plan::pure_rules(config)?.registry;
-    let points = Point::all().into_iter().filter_map(Point::parse);
+    let points = Point::all().into_iter().filter_map(Point::parse).chain([Point::NOTIFY]);
     let planned = points.map(|point| at(config, &registry, who, point)).filter(|planned| !planned.rows.is_empty());
     Ok(planned.collect())
 }

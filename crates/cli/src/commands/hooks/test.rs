@@ -140,6 +140,7 @@ impl Trier<'_> {
         let command = match &runnable.kind {
             Kind::Command(script) => Some(call.filled(script, &papers)),
             Kind::Http(address) => Some(format!("{} {}", address.method.name(), address.url)),
+            Kind::Desktop => Some("a notice on the desktop".to_owned()),
             Kind::Rules(_) => None,
         };
         let runs = matches && self.would_run(&holds) && (really || matches!(runnable.kind, Kind::Rules(_)));
@@ -181,6 +182,10 @@ impl Trier<'_> {
                 Ok(answer(hook, self.role(), &ran, call.values))
             }
             Kind::Http(address) => Ok(self.sent(hook, address, call)),
+            Kind::Desktop => {
+                let message = Some("only the loop shows notices on the desktop".to_owned());
+                Ok(HookReport { message, ..HookOutcome::Skip.into() })
+            }
             // Files that have changed are those that the payload names.
             Kind::Rules(rules) => Ok(ruling::report(hook, self.role(), rules, &ruling::context(call.values, &[]))),
         }

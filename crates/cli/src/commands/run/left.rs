@@ -6,8 +6,8 @@ use windlass_store::{Sqlite, TaskFilter};
 
 use super::wish::{list, waits_for};
 use crate::failure::Failure;
-use crate::output::{Done, Output, Tone};
-use crate::{remedy, show, text};
+use crate::output::{Done, Output};
+use crate::{remedy, text};
 
 /// How many are named to a person.
 const NAMED: usize = 10;
@@ -69,28 +69,16 @@ impl Left {
             (true, true) => out.line("every task is completed"),
             (false, _) => {
                 out.line("nothing is ready")?;
-                self.show(out)
+                self.lines().iter().try_for_each(|line| out.line(format_args!("  left: {}", text::line(line))))
             }
         }
     }
 
-    pub fn show(&self, out: &mut Output) -> Done {
-        if self.tasks.is_empty() {
-            return Ok(());
-        }
-        out.line(out.paint(Tone::Strong, "left"))?;
-        let room = out.columns().unwrap_or(usize::MAX).saturating_sub(2);
-        for (task, why) in &self.tasks {
-            let state = out.paint(show::tone(task.state), task.state).to_string();
-            let rest = text::fit(&format!("{}: {why}", task.goal), room.saturating_sub(24).max(20));
-            out.line(format_args!("  {}  {state}  {rest}", task.id))?;
-        }
-        match self.more {
-            0 => Ok(()),
-            more => {
-                out.line(out.paint(Tone::Faint, format_args!("  and {more} more; `windlass task list` shows them")))
-            }
-        }
+    /// Each of them, and how many there are besides.
+    pub fn lines(&self) -> Vec<String> {
+        let one = |(task, why): &(Task, String)| format!("{}  {}  {}: {why}", task.id, task.state, task.goal);
+        let more = (self.more > 0).then(|| format!("and {} more; `windlass task list` shows them", self.more));
+        self.tasks.iter().map(one).chain(more).collect()
     }
 
     fn to_json(&self) -> Vec<Value> {

@@ -4,10 +4,13 @@
 //! project, configuration, trust ─► which session: a new one, or one that was left ─► runner ─► exit code
 //! ```
 
+mod changed;
 mod choice;
+mod head;
 mod left;
 mod live;
 mod progress;
+mod summary;
 mod tally;
 mod wish;
 
@@ -15,7 +18,7 @@ use std::io;
 
 use windlass_agents::{CommandAgent, ParseAgentError};
 use windlass_engine::{
-    Authority, Closing, Command, Ending, NewSession, Origin, OwnerName, SessionName, TaskId, Trusted, View as _, Work,
+    Authority, Closing, Command, Ending, NewSession, Origin, OwnerName, SessionName, TaskId, Trusted, View as _,
 };
 use windlass_process::signals::Signalled;
 use windlass_process::{Control, Launcher, signals};
@@ -26,6 +29,7 @@ use self::choice::Choice;
 use self::left::Left;
 use self::live::{Live, View};
 use self::progress::Progress;
+use self::summary::Over;
 use self::tally::Tally;
 use self::wish::Wish;
 use super::init;
@@ -116,7 +120,10 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     let begin = job.begin(&choice, wish, &args)?;
     let settings = settings(&opened.project, &config, &owner, choice.name())?;
     let tally = match &choice {
-        Choice::New(_) => Tally::default(),
+        Choice::New(_) => {
+            changed::remember(&opened.project, &settings.records);
+            Tally::default()
+        }
         Choice::Resume(session) => choice::earlier(&opened.store, session)?,
     };
     if let Some(view) = view {
@@ -133,20 +140,27 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         tell: &mut |told| progress.tell(told),
         shows_output: view.is_some(),
     };
-    let dispatch = Dispatch::new(&mut opened.store, settings, &roster, control, outside).map_err(remedy::run)?;
+    let dispatch =
+        Dispatch::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(remedy::run)?;
     let mut runner = Runner::new(dispatch, agent);
     let (by, at) = (owner.to_string(), environment::now());
     let origin = Origin { by, at, authority: Authority::Person, run: None, via: inside.via };
     runner.begin(&origin, &begin).map_err(remedy::run)?;
     let ending = match runner.run(choice.name()) {
-        Err(RunError::Killed) => return Ok(exit_code(Ending::Cancelled, received.first())),
-        ending => ending.map_err(remedy::run)?,
+        Err(RunError::Killed) => None,
+        ending => Some(ending.map_err(remedy::run)?),
     };
     drop(runner);
-    if work == Work::Graph && !out.is_json() {
-        Left::look(&opened.store)?.show(out)?;
+    let tally = progress.tally;
+    // The rows below go before anything else is written.
+    drop(live);
+    let (name, agent, killed) = (choice.name(), args.agent.as_deref(), ending.is_none());
+    let over = Over { opened: &opened, name, tally, roster: &roster, control: &control, agent, killed };
+    if over.show(out).and_then(|()| out.flush()).is_err() {
+        // What is done counts, not who sees it.
+        out.give_up();
     }
-    Ok(exit_code(ending, received.first()))
+    Ok(exit_code(ending.unwrap_or(Ending::Cancelled), received.first()))
 }
 
 /// Takes over the hooks that other commands have left behind when they died.

@@ -221,6 +221,7 @@ fn watched(view: &View, told: Told<'_>) {
     match told {
         Told::Output(stream, bytes) => view.change(|area| area.hear(stream, bytes)),
         Told::Waiting(time) => view.change(|area| area.begin_waiting(at, time)),
+        Told::Notice(words) => view.notify(words),
         Told::Asking => view.change(|area| area.begin(at, WORKS.to_owned())),
         Told::TakesUp(task) => view.change(|area| area.task = Some(task.id.to_string())),
         Told::Event(record) => view.change(|area| follow(area, at, record)),

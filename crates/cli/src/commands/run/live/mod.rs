@@ -24,11 +24,14 @@ use std::time::{Duration, Instant};
 pub use self::area::Area;
 use self::terminal::Terminal;
 use crate::output::Palette;
+use crate::text;
 
 /// Nobody reads faster than that.
 const FRAME: Duration = Duration::from_millis(100);
 /// So many lines may wait for a terminal that takes none; the log has them all.
 const LINES: usize = 10_000;
+/// The longest notice.
+const NOTICE: usize = 200;
 /// How long whoever is to stop at once waits for a frame that is being drawn.
 const PATIENCE: Duration = Duration::from_millis(200);
 
@@ -45,6 +48,7 @@ struct State {
     /// Lines that are yet to be written, and how many there was no room for.
     lines: Vec<String>,
     lost: usize,
+    notice: Option<String>,
     changed: bool,
     mode: Mode,
 }
@@ -68,8 +72,14 @@ pub struct View(Arc<Shared>);
 
 impl Live {
     pub fn start(palette: Palette) -> io::Result<Self> {
-        let state =
-            State { area: Area::new(Instant::now()), lines: Vec::new(), lost: 0, changed: false, mode: Mode::Drawing };
+        let state = State {
+            area: Area::new(Instant::now()),
+            lines: Vec::new(),
+            lost: 0,
+            notice: None,
+            changed: false,
+            mode: Mode::Drawing,
+        };
         let (state, terminal) = (Mutex::new(state), Mutex::default());
         let view = View(Arc::new(Shared { state, wake: Condvar::new(), terminal, palette }));
         let drawing = view.clone();
@@ -89,8 +99,12 @@ impl Drop for Live {
             // A thread that panicked draws no more, which is all that is wanted.
             let _ = thread.join();
         }
-        let lines = self.view.0.state().take_lines();
-        self.view.0.terminal().draw(&lines, Vec::new());
+        let mut state = self.view.0.state();
+        let (lines, notice) = (state.take_lines(), state.notice.take());
+        drop(state);
+        let mut terminal = self.view.0.terminal();
+        terminal.draw(&lines, Vec::new());
+        notice.iter().for_each(|notice| terminal.notify(notice));
     }
 }
 
@@ -110,6 +124,13 @@ impl View {
     pub fn change(&self, change: impl FnOnce(&mut Area)) {
         let mut state = self.0.state();
         change(&mut state.area);
+        self.0.changed(state);
+    }
+
+    /// Has the terminal tell whoever does not look at it, if it can.
+    pub fn notify(&self, words: &str) {
+        let mut state = self.0.state();
+        state.notice = Some(text::fit(words, NOTICE));
         self.0.changed(state);
     }
 
@@ -199,8 +220,10 @@ impl Shared {
                 state.changed = false;
                 let lines = state.take_lines();
                 let rows = state.area.rows(Instant::now(), terminal::size(), self.palette);
+                let notice = state.notice.take();
                 drop(state);
                 terminal.draw(&lines, rows);
+                notice.iter().for_each(|notice| terminal.notify(notice));
                 earliest = Instant::now() + FRAME;
             }
         }

@@ -69,6 +69,11 @@ impl Terminal {
         (self.rows, self.size) = (rows, size);
     }
 
+    /// Has the terminal tell whoever does not look at it. One that cannot takes no notice.
+    pub fn notify(&mut self, notice: &str) {
+        self.gone = self.gone || write(format!("\x1b]9;{notice}\x07").as_bytes()).is_err();
+    }
+
     /// The bytes of a frame.
     fn frame(&self, lines: &[String], rows: &[Row], size: (usize, usize)) -> String {
         let mut frame = format!("{BEGIN}{}", self.back(size));

@@ -1,0 +1,152 @@
+//! Which files have changed since a session started, as git sees it.
+//!
+//! Invariants:
+//! - Nothing is started when a session starts, and what is started at its end is bounded in time and in output.
+//! - What the repository's own configuration would run is not run.
+//! - A file that nobody has touched since the start is not counted, whatever had been done to it before.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+use windlass_process::{Capture, Control, Exit, Invocation, Roster, Spec, overlay, run};
+
+use super::head;
+use crate::project::Project;
+use crate::{environment, small_file};
+
+/// Beside the records of a session: the commit that it started from. The file is as old as the session, as the file system
+/// tells the time.
+pub const BASE: &str = "base";
+/// How long git may look.
+const LOOK: Duration = Duration::from_secs(2);
+/// Names of files that are looked at.
+const NAMES: usize = 256 * 1024;
+/// New files whose lines are counted, and how long each may be.
+const COUNTED: usize = 100;
+const LONG: u64 = 256 * 1024;
+
+/// Everything that changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// Most lines first.
+    pub files: Vec<File>,
+    /// There may be more.
+    pub cut: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    pub name: String,
+    /// Lines; none of a file that has no lines.
+    pub added: u64,
+    pub removed: u64,
+}
+
+impl Changed {
+    pub fn added(&self) -> u64 {
+        self.files.iter().map(|file| file.added).sum()
+    }
+
+    pub fn removed(&self) -> u64 {
+        self.files.iter().map(|file| file.removed).sum()
+    }
+}
+
+/// Keeps in mind where a session starts from. Where that cannot be known, only what is not committed will count.
+pub fn remember(project: &Project, records: &Path) {
+    if head::is_in_repository(&project.root) {
+        let _ = fs::write(records.join(BASE), head::commit(&project.root).unwrap_or_default());
+    }
+}
+
+/// How git is asked.
+pub struct Git<'a> {
+    pub project: &'a Project,
+    pub roster: &'a Roster,
+    pub control: &'a Control,
+}
+
+impl Git<'_> {
+    /// What has changed since the start. `Ok(None)` without a repository; otherwise, why nobody knows.
+    pub fn changed(&self, records: &Path) -> Result<Option<Changed>, String> {
+        let (root, place) = (&self.project.root, records.join(BASE));
+        let Some(since) = touched(&place).filter(|_| head::is_in_repository(root)) else { return Ok(None) };
+        let base = small_file::text(&place, 128).and_then(|base| head::id(&base));
+        let (mut files, mut cut) = (Vec::new(), false);
+        if let Some(base) = base {
+            let words = ["diff", "--numstat", "-z", "--relative", "--no-ext-diff", "--no-textconv", "--no-renames"];
+            let (listed, more) = self.ask(&[&words[..], &[&base, "--"]].concat())?;
+            files.extend(listed.iter().filter_map(|line| numbered(line)));
+            cut |= more;
+        }
+        let (listed, more) = self.ask(&["ls-files", "--others", "--exclude-standard", "-z"])?;
+        files.extend(listed.into_iter().map(|name| File { name, added: 0, removed: 0 }));
+        // One that is gone was there, or git would not know it.
+        let is_touched = |path: &Path| touched(path).is_none_or(|touched| touched >= since);
+        files.retain(|file| !file.name.starts_with(".windlass/") && is_touched(&root.join(&file.name)));
+        let new = files.iter_mut().filter(|file| file.added + file.removed == 0).take(COUNTED);
+        new.for_each(|file| file.added = lines(&root.join(&file.name)));
+        files.sort_by(|one, other| {
+            let size = |file: &File| file.added + file.removed;
+            size(other).cmp(&size(one)).then_with(|| one.name.cmp(&other.name))
+        });
+        Ok(Some(Changed { files, cut: cut || more }))
+    }
+
+    /// What git says, entry by entry, and whether there is more.
+    fn ask(&self, words: &[&str]) -> Result<(Vec<String>, bool), String> {
+        // The repository's own configuration may name programs.
+        let git = ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"];
+        let spec = Spec {
+            invocation: Invocation::Argv(git.iter().chain(words).map(Into::into).collect()),
+            directory: self.project.root.clone(),
+            environment: overlay(&environment::inherited(), vec![("GIT_OPTIONAL_LOCKS", "0".into())]),
+            stdin: Vec::new(),
+            timeout: Some(LOOK),
+            grace: Duration::ZERO,
+            capture: Capture { head: NAMES, tail: 0, spill: None },
+        };
+        let ran = run(&spec, self.roster, &self.control.resolute(), &mut |_, _| {});
+        match ran {
+            Ok(ran) if ran.exit == Exit::Code(0) => {
+                let (bytes, cut) = (ran.stdout.bytes(), ran.stdout.left_out() > 0);
+                let mut entries: Vec<String> =
+                    bytes.split(|byte| *byte == 0).map(|entry| String::from_utf8_lossy(entry).into_owned()).collect();
+                // What comes after the last end is nothing, or half an entry.
+                entries.pop();
+                Ok((entries, cut))
+            }
+            Ok(ran) if ran.exit == Exit::TimedOut => Err(format!("git took longer than {} s", LOOK.as_secs())),
+            Ok(_) => Err("git cannot say".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// A line of `git diff --numstat`: lines that were added, lines that were removed, the name.
+fn numbered(line: &str) -> Option<File> {
+    let mut parts = line.splitn(3, '\t');
+    let mut number = || Some(parts.next()?.parse().unwrap_or(0));
+    let (added, removed) = (number()?, number()?);
+    Some(File { name: parts.next()?.to_owned(), added, removed })
+}
+
+/// When something was last done to a file, in seconds and parts of them. Nobody can set that back.
+fn touched(path: &Path) -> Option<(i64, i64)> {
+    fs::symlink_metadata(path).ok().map(|found| (found.ctime(), found.ctime_nsec()))
+}
+
+/// How many lines a small file has.
+fn lines(path: &Path) -> u64 {
+    if !fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) {
+        return 0;
+    }
+    let Ok(bytes) = small_file::read(path, LONG) else { return 0 };
+    if bytes.contains(&0) {
+        return 0;
+    }
+    let ends = bytes.iter().filter(|byte| **byte == b'\n').count();
+    u64::try_from(ends).unwrap_or(u64::MAX) + u64::from(bytes.last().is_some_and(|last| *last != b'\n'))
+}

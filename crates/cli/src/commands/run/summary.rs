@@ -1,0 +1,246 @@
+//! What a session came to, in the end: what was done, what is left, and what to type next.
+//!
+//! On a terminal a small table; in a pipe the same in few lines. Programs have the events.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use windlass_engine::{Ending, Session, SessionName, Work};
+use windlass_process::{Control, Roster};
+
+use super::changed::{BASE, Changed, Git};
+use super::left::Left;
+use super::tally::Tally;
+use crate::context::Opened;
+use crate::failure::Failure;
+use crate::output::{Done, Output, Tone};
+use crate::{environment, show, text};
+
+/// So many files, hooks and tasks are named.
+const NAMED: usize = 8;
+/// The longest word that somebody would type.
+const TYPED: usize = 200;
+/// Where the words of a table begin.
+const INDENT: usize = 13;
+
+/// A session that is over, or was left.
+pub struct Over<'a> {
+    pub opened: &'a Opened,
+    pub name: &'a SessionName,
+    pub tally: Tally,
+    pub roster: &'a Roster,
+    pub control: &'a Control,
+    /// `--agent`, if it was given.
+    pub agent: Option<&'a str>,
+    /// Everything was ended at once.
+    pub killed: bool,
+}
+
+/// What there is to say, without a word about how.
+struct Summary {
+    session: Session,
+    tally: Tally,
+    changed: Result<Option<Changed>, String>,
+    /// Of the graph, where the session works on it.
+    left: Option<Left>,
+    records: Option<PathBuf>,
+}
+
+impl Over<'_> {
+    pub fn show(self, out: &mut Output) -> Done {
+        if out.is_json() {
+            return Ok(());
+        }
+        let next = |session: &Session| next(session, self.agent, self.killed);
+        if self.killed {
+            let session = self.opened.session(self.name)?;
+            return next(&session).iter().try_for_each(|line| short("next:", line, out));
+        }
+        let summary = self.summary()?;
+        let next = next(&summary.session);
+        match out.columns() {
+            Some(columns) => summary.table(&next, columns, out),
+            None => summary.lines(&next, out),
+        }
+    }
+
+    fn summary(&self) -> Result<Summary, Failure> {
+        let records = self.opened.project.records().join(self.name.as_str());
+        let session = self.opened.session(self.name)?;
+        let left = (session.work == Work::Graph).then(|| Left::look(&self.opened.store)).transpose()?;
+        let git = Git { project: &self.opened.project, roster: self.roster, control: self.control };
+        let changed = git.changed(&records);
+        let shown = records.strip_prefix(&self.opened.project.root).unwrap_or(&records).to_owned();
+        let records = has_output(&records).then_some(shown);
+        Ok(Summary { session, tally: self.tally.clone(), changed, left, records })
+    }
+}
+
+impl Summary {
+    /// In a pipe: only what the lines above have not said.
+    fn lines(&self, next: &[String], out: &mut Output) -> Done {
+        short("took", &self.time(), out)?;
+        if let Ok(Some(changed)) = &self.changed
+            && !changed.files.is_empty()
+        {
+            short("changed", &sum(changed), out)?;
+        }
+        self.left().iter().try_for_each(|line| short("left:", line, out))?;
+        if self.session.ended() != Some(Ending::Completed) {
+            next.first().map_or(Ok(()), |line| short("next:", line, out))?;
+        }
+        Ok(())
+    }
+
+    fn table(&self, next: &[String], columns: usize, out: &mut Output) -> Done {
+        out.line("")?;
+        let mut rows: Vec<(&str, Tone, Vec<String>)> = vec![("took", Tone::Plain, vec![self.time()])];
+        rows.push(("blocked by", Tone::Warning, self.blocked()));
+        rows.push(("changed", Tone::Plain, self.changes()));
+        rows.push(("completed", Tone::Good, self.completed()));
+        rows.push(("left", Tone::Warning, self.left()));
+        let records = self.records.as_ref().map(|records| records.display().to_string());
+        rows.push(("output", Tone::Faint, records.into_iter().collect()));
+        rows.push(("next", Tone::Name, next.to_vec()));
+        for (label, tone, lines) in rows {
+            for (number, line) in lines.iter().enumerate() {
+                let label = text::pad(if number == 0 { label } else { "" }, INDENT - 2);
+                // A narrow terminal breaks what is to be typed, rather than losing it.
+                let room = columns.saturating_sub(INDENT).max(20);
+                let line = if tone == Tone::Name { text::line(line).into_owned() } else { text::fit(line, room) };
+                out.line(format_args!("  {}{}", out.paint(Tone::Faint, label), out.paint(tone, line)))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn time(&self) -> String {
+        let end = self.tally.ended.unwrap_or_else(environment::now);
+        let took = |time: Duration| show::millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let hooks = match self.tally.hook_runs {
+            0 => String::new(),
+            _ => format!(", hooks {}", took(self.tally.hooks)),
+        };
+        let turns = match self.tally.turns {
+            1 => "one turn".to_owned(),
+            many => format!("{many} turns"),
+        };
+        format!("{}, agent {}{hooks}, {turns}", took(self.tally.elapsed(end)), took(self.tally.agent))
+    }
+
+    fn blocked(&self) -> Vec<String> {
+        let times = |count: u32| if count == 1 { "once".to_owned() } else { format!("{count} times") };
+        self.tally.blocked.iter().map(|(hook, count)| format!("{hook} {}", times(*count))).take(NAMED).collect()
+    }
+
+    fn changes(&self) -> Vec<String> {
+        let changed = match &self.changed {
+            Ok(Some(changed)) if !changed.files.is_empty() => changed,
+            Ok(Some(_)) => return vec!["no files".to_owned()],
+            Ok(None) => return vec![],
+            Err(why) => return vec![format!("not known: {why}")],
+        };
+        let named = changed.files.iter().take(NAMED);
+        let named = named.map(|file| format!("{} +{} -{}", text::line(&file.name), file.added, file.removed));
+        let more = changed.files.len().saturating_sub(NAMED);
+        let more = (more > 0).then(|| format!("and {more} more"));
+        std::iter::once(sum(changed)).chain(named).chain(more).collect()
+    }
+
+    fn completed(&self) -> Vec<String> {
+        let completed = &self.tally.completed;
+        match completed.len() {
+            0 => vec![],
+            many if many > NAMED => vec![format!("{many} tasks")],
+            _ => vec![completed.join(", ")],
+        }
+    }
+
+    fn left(&self) -> Vec<String> {
+        let mut left = Vec::new();
+        if !self.session.pending.is_empty() {
+            let pieces = u32::try_from(self.session.pending.len()).unwrap_or(u32::MAX);
+            left.push(format!("{} that the agent has not heard", show::pieces(pieces)));
+        }
+        left.extend(self.left.iter().flat_map(Left::lines));
+        left
+    }
+}
+
+/// Whether something was too long for memory.
+fn has_output(records: &Path) -> bool {
+    std::fs::read_dir(records).is_ok_and(|found| found.flatten().any(|entry| entry.file_name() != BASE))
+}
+
+fn sum(changed: &Changed) -> String {
+    let more = if changed.cut { "at least " } else { "" };
+    let files = match changed.files.len() {
+        1 => "one file".to_owned(),
+        many => format!("{many} files"),
+    };
+    format!("{more}{files}, +{} -{}", changed.added(), changed.removed())
+}
+
+/// One line of a pipe.
+fn short(label: &str, line: &str, out: &mut Output) -> Done {
+    out.line(format_args!("  {label} {}", text::line(line)))
+}
+
+/// What to type next.
+fn next(session: &Session, agent: Option<&str>, killed: bool) -> Vec<String> {
+    let why = format!("windlass why {}", session.name);
+    let again = again(session, agent);
+    let counted = session.iteration.saturating_sub(session.interrupted);
+    match session.ended() {
+        _ if killed => vec![format!("{again}  # goes on with it")],
+        Some(Ending::Completed) => vec![why],
+        Some(Ending::Limit) if counted >= session.terms.max_iterations => {
+            vec![format!("{again} --max-iterations {}", session.terms.max_iterations.saturating_mul(2)), why]
+        }
+        Some(Ending::Escalated) => match session.task {
+            Some(task) => vec![why, format!("windlass answer {task} continue")],
+            None => vec![why, again],
+        },
+        Some(Ending::Limit | Ending::Error) => vec![why, again],
+        Some(Ending::Cancelled) | None => vec![again],
+    }
+}
+
+/// The command that works on the same again.
+fn again(session: &Session, agent: Option<&str>) -> String {
+    let what = match (&session.goal, session.task) {
+        (Some(goal), _) => format!(" {}", quoted(goal).unwrap_or_else(|| "GOAL".to_owned())),
+        (None, Some(task)) => format!(" --task {task}"),
+        (None, None) => String::new(),
+    };
+    let agent = agent.map(|agent| format!(" --agent {}", quoted(agent).unwrap_or_else(|| "AGENT".to_owned())));
+    format!("windlass run{what}{}", agent.unwrap_or_default())
+}
+
+/// A word as a shell has to get it, unless it is too long to be typed, or has something in it that cannot be seen.
+fn quoted(word: &str) -> Option<String> {
+    if word.is_empty() || word.len() > TYPED || text::line(word) != word {
+        return None;
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
+    Some(match word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        let check = |word: &str, expected: Option<&str>| assert_eq!(quoted(word).as_deref(), expected, "{word}");
+        check("login", Some("login"));
+        check("Fix the login", Some("'Fix the login'"));
+        check("don't; rm -rf $HOME", Some(r"'don'\''t; rm -rf $HOME'"));
+        check("two\nlines", None);
+        check("\u{202e}", None);
+        check(&"x".repeat(TYPED + 1), None);
+    }
+}

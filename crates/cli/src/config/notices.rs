@@ -1,0 +1,95 @@
+//! Notices: whom to tell when a session ends. Each is a hook of the end that runs after all others, so that it is owed,
+//! run once, recorded and taken up after a crash like any other.
+
+use std::time::Duration;
+
+use windlass_engine::{Condition, Names};
+
+use super::entry::{Entry, Retry};
+use super::error::Problem;
+use super::file::{Notice, Occasion, Settings};
+use super::hooks::{Hook, Kind, Scope, placed, script};
+use super::point::Point;
+use super::reader::Located;
+use super::request::request;
+use super::span::Span;
+
+/// How long telling somebody may take, tries included.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// How often a server is asked again, and how soon.
+const TRIES: u32 = 2;
+const BACKOFF: Duration = Duration::from_millis(250);
+
+/// The hooks that `notify` means. Their names must not be taken.
+pub fn hooks(settings: &Settings, hooks: &[Hook], source: &str) -> Result<Vec<Hook>, Problem> {
+    let numbered = settings.notify.iter().enumerate();
+    let notices = numbered.map(|(index, written)| {
+        let name = format!("{}[{index}]", Point::NOTIFY);
+        if let Some(other) = hooks.iter().find(|hook| hook.name == name) {
+            return Err(Problem::new(format!(
+                "line {} has a hook with the name `{name}`, which this notice has",
+                other.line
+            ))
+            .suggest("give that hook another name".to_owned())
+            .at(written.at.clone()));
+        }
+        placed(hook(name, written, source), &written.at)
+    });
+    notices.collect()
+}
+
+fn hook(name: String, written: &Located<Notice>, source: &str) -> Result<Hook, Problem> {
+    let kind = kind(written, source)?;
+    let at = || written.at.clone();
+    let span = |time| Located { value: Span::of(time), at: at() };
+    let retry = matches!(kind, Kind::Http(_)).then(|| Retry {
+        max: Some(Located { value: TRIES, at: at() }),
+        backoff: Some(span(BACKOFF)),
+        jitter: None,
+    });
+    Ok(Hook {
+        scope: Scope::Project,
+        point: Point::NOTIFY,
+        events: Vec::new(),
+        name,
+        kind,
+        when: Some(occasions(written.on.as_deref())),
+        matcher: windlass_engine::Matcher::default(),
+        feedback: None,
+        line: source[..written.at.start].matches('\n').count() + 1,
+        entry: Entry { timeout: Some(span(TIMEOUT)), retry, ..Entry::default() },
+    })
+}
+
+/// The one thing that a notice does.
+fn kind(written: &Located<Notice>, source: &str) -> Result<Kind, Problem> {
+    let Notice { command, http, desktop, .. } = &written.value;
+    match (command, http, desktop) {
+        (Some(command), None, None) => script(command.clone(), source).map(Kind::Command),
+        (None, Some(http), None) => request(http.clone()).map(Kind::Http),
+        (None, None, Some(true)) => Ok(Kind::Desktop),
+        (None, None, Some(false)) => {
+            Err(Problem::new("`desktop: false` tells nobody").suggest("leave the whole notice out".to_owned()))
+        }
+        (None, None, None) => {
+            Err(Problem::new("this notice does not say what it runs: `command`, `http` or `desktop: true`"))
+        }
+        _ => Err(Problem::new("a notice is one of `command`, `http` and `desktop`, not several")
+            .suggest("write two notices".to_owned())),
+    }
+}
+
+/// Whether a session ended so that somebody is to be told. A person who cancels it knows that already. A trial has no end.
+fn occasions(on: Option<&[Occasion]>) -> Condition {
+    let usual = [Occasion::Escalated, Occasion::Completed, Occasion::Ended, Occasion::Failed];
+    let endings = on.unwrap_or(&usual).iter().map(|occasion| match occasion {
+        Occasion::Escalated => "escalated",
+        Occasion::Completed => "completed",
+        Occasion::Ended => "limit",
+        Occasion::Failed => "error",
+        Occasion::Cancelled => "cancelled",
+    });
+    let endings: Vec<String> = endings.map(|ending| format!("'{ending}'")).collect();
+    let text = format!("(event.data.ending | default('')) in ['', {}]", endings.join(", "));
+    Condition::parse(&text, &Names::hook()).expect("it names what every event of an end has")
+}

@@ -1,0 +1,173 @@
+//! What a session came to, in the end.
+
+use insta::assert_snapshot;
+
+use crate::support::{Ran, World, timeless};
+
+const RUN: &[&str] = &["run", "Mend the pump", "--trust"];
+
+/// A project in a repository with one commit, whose agent does this.
+fn repository(config: &str, agent: &str) -> World {
+    let world = World::new();
+    world.write(".windlass/config.yaml", format!("agent: 'command:sh agent.sh'\n{config}"));
+    world.write("agent.sh", format!("cat >/dev/null\n{agent}"));
+    world.write("old.txt", "one\ntwo\nthree\n");
+    world.write("before.txt", "before\n");
+    world.write("dirty.txt", "left by a person\n");
+    git(&world, &["init", "-q"]);
+    git(&world, &["add", "-A"]);
+    let before = world.finish(world.program("git").args(["hash-object", "-w", "before.txt"])).stdout;
+    let before = format!("100644,{},dirty.txt", before.trim());
+    git(&world, &["update-index", "--cacheinfo", &before]);
+    git(&world, COMMIT);
+    world
+}
+
+fn git(world: &World, words: &[&str]) {
+    let ran = world.finish(world.program("git").args(words));
+    assert_eq!(ran.code, 0, "{words:?}\n{ran}");
+}
+
+const COMMIT: &[&str] = &["-c", "user.name=ann", "-c", "user.email=ann@example.org", "commit", "-qm", "x"];
+
+/// What comes after the last line of the loop itself.
+fn summary(text: &str) -> String {
+    let lines = text.lines().skip_while(|line| !line.starts_with("  took "));
+    timeless(&lines.collect::<Vec<_>>().join("\n"))
+}
+
+fn piped(world: &World) -> (String, Ran) {
+    let ran = world.run(RUN);
+    (summary(&ran.stdout), ran)
+}
+
+fn watched(world: &World) -> String {
+    let (watched, _) = world.watch((50, 100), RUN, &[("NO_COLOR", "1")]).end();
+    summary(&watched.screen())
+}
+
+/// Committed or not, known to git or not; but nothing that was there before, and nothing of ours.
+#[test]
+fn files_that_changed() {
+    let agent = "echo four >> old.txt\necho new > new.txt\ngit add old.txt new.txt\n\
+                 git -c user.name=a -c user.email=a commit -qm x\nmkdir sub; echo 1 > 'sub/a b'; printf 'x\\ny' > sub/bin\n\
+                 echo '<promise>COMPLETE</promise>'";
+    let world = repository("", agent);
+    assert_snapshot!(piped(&world).0, @r"
+    took <took> agent <took> one turn
+    changed 4 files, +5 -0
+    ");
+    let world = repository("", agent);
+    assert_snapshot!(watched(&world), @r"
+    took  <took> agent <took> one turn
+    changed    4 files, +5 -0
+               sub/bin +2 -0
+               new.txt +1 -0
+               old.txt +1 -0
+               sub/a b +1 -0
+    next       windlass why mend-the-pump-e01275de
+    ");
+    let world = repository("", "echo '<promise>COMPLETE</promise>'");
+    assert_snapshot!(watched(&world), @r"
+    took  <took> agent <took> one turn
+    changed    no files
+    next       windlass why mend-the-pump-e01275de
+    ");
+}
+
+/// A repository without a commit, or none at all; one that is damaged.
+#[test]
+fn repositories_that_cannot_tell() {
+    let check = |spoil: &str, expected: &str| {
+        let world = repository("", "echo more >> old.txt\necho '<promise>COMPLETE</promise>'");
+        world.finish(world.program("sh").args(["-c", spoil]));
+        let (said, ran) = piped(&world);
+        assert_eq!(ran.code, 0, "{ran}");
+        assert!(said.contains(expected), "{spoil}: {said}");
+        assert_eq!(said.contains("changed"), !expected.is_empty(), "{spoil}: {said}");
+    };
+    check("true", "changed one file, +1 -0");
+    check("rm -rf .git", "");
+    check("echo nonsense > .git/HEAD", "");
+    check("git pack-refs --all", "changed one file, +1 -0");
+    check("git checkout -q --detach", "changed one file, +1 -0");
+    check("rm -rf .git; git init -q", "changed one file, +4 -0");
+}
+
+/// What the repository says is to be run is not run.
+#[test]
+fn nothing_of_the_repository_is_run() {
+    let agent = "git config core.fsmonitor 'touch pwned'; git config diff.external 'touch pwned'\n\
+                 echo '*.txt diff=evil' > .gitattributes; git config diff.evil.textconv 'touch pwned'\n\
+                 git config diff.evil.command 'touch pwned'; echo more >> old.txt\necho '<promise>COMPLETE</promise>'";
+    let world = repository("", agent);
+    assert!(piped(&world).0.contains("changed 2 files"));
+    assert!(!world.path("pwned").exists());
+}
+
+#[test]
+fn what_is_left_and_what_to_type() {
+    let stop = "hooks: {stop: [{command: 'echo no >&2; exit 2'}]}\nlimits: {max_hook_retries: 1}";
+    let world = repository(stop, "true");
+    world.ok(&["task", "add", "One", "--trust"]);
+    world.ok(&["task", "add", "Two", "--depends", "T1", "--trust"]);
+    world.ok(&["task", "block", "T1", "--reason", "which \u{1b}[31mversion?", "--trust"]);
+    let (said, ran) = piped(&world);
+    assert_eq!(ran.code, 4);
+    assert_snapshot!(said, @r"
+    took <took> agent <took> hooks <took> 3 turns
+    left: T1 is blocked: which \u{1b}[31mversion?
+    left: one task waits for others
+    next: windlass why mend-the-pump-e01275de
+    ");
+    assert_snapshot!(watched(&world), @r"
+    took  <took> agent <took> hooks <took> 3 turns
+    blocked by stop[0] 2 times
+    changed    no files
+    left       T1 is blocked: which \u{1b}[31mversion?
+               one task waits for others
+    next       windlass why mend-the-pump-e01275de-2
+               windlass run 'Mend the pump'
+    ");
+
+    let world = repository("limits: {max_iterations: 1}", "true");
+    assert_snapshot!(piped(&world).0, @r"
+    took <took> agent <took> one turn
+    next: windlass run 'Mend the pump' --max-iterations 2
+    ");
+    assert_snapshot!(watched(&world), @r"
+    took  <took> agent <took> one turn
+    changed    no files
+    next       windlass run 'Mend the pump' --max-iterations 2
+               windlass why mend-the-pump-e01275de-2
+    ");
+    let world = repository("limits: {max_failures: 1}", "exit 3");
+    assert_snapshot!(piped(&world).0, @r"
+    took <took> agent <took> one turn
+    next: windlass why mend-the-pump-e01275de
+    ");
+}
+
+/// Programs get the events, and nothing else.
+#[test]
+fn not_for_programs() {
+    let world = repository("", "echo '<promise>COMPLETE</promise>'");
+    let lines = world.lines(RUN);
+    assert_eq!(lines.last().unwrap()["type"], "session_ended");
+}
+
+/// A session that was left and taken up again is counted as a whole.
+#[test]
+fn a_session_is_one_however_often_it_was_taken_up() {
+    let world = repository(
+        "",
+        "echo x >> old.txt\ntest -e go || { touch go; kill -9 $(cat .pid); }\necho '<promise>COMPLETE</promise>'",
+    );
+    let script = "echo $$ > .pid; exec \"$0\" \"$@\"";
+    world.finish(world.program("sh").args(["-c", script, crate::support::WINDLASS]).args(RUN));
+    git(&world, &["add", "-A"]);
+    git(&world, COMMIT);
+    let (said, ran) = piped(&world);
+    assert!(ran.stdout.contains("taken up again"), "{ran}");
+    assert!(said.contains("2 turns\n  changed 2 files, +2 -0"), "{said}");
+}

@@ -1,0 +1,88 @@
+//! What is said to somebody about the end of a session.
+//!
+//! Invariant: it says how it ended and nothing of what the agent wrote. It may leave this machine.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+/// The point at which notices are given.
+pub const NOTIFY: &str = "notify";
+/// So much of a goal or a reason is said in a line.
+const SAID: usize = 200;
+
+/// How a session ended, in a few words.
+pub fn title(values: &Value) -> &'static str {
+    match text(values, "/event/data/ending") {
+        "completed" => "Done",
+        "escalated" => "A person is needed",
+        "limit" => "Ended without completion",
+        "error" => "Failed",
+        "cancelled" => "Cancelled",
+        _ => "A notice",
+    }
+}
+
+/// What it was about, and why it ended so.
+pub fn words(values: &Value) -> String {
+    let (goal, reason) = (line(text(values, "/goal")), line(text(values, "/event/data/reason")));
+    let goal = if goal.is_empty() { line(text(values, "/session")) } else { goal };
+    if reason.is_empty() { goal } else { format!("{goal} ({reason})") }
+}
+
+/// The whole notice. `text` is what services that show messages look for.
+pub fn payload(values: &Value, project: &Path) -> Value {
+    json!({
+        "text": format!("{}: {}", title(values), words(values)),
+        "session": text(values, "/session"),
+        "ending": text(values, "/event/data/ending"),
+        "reason": text(values, "/event/data/reason"),
+        "goal": text(values, "/goal"),
+        "iterations": values["iteration"],
+        "project": project.to_string_lossy(),
+    })
+}
+
+fn text<'v>(values: &'v Value, path: &str) -> &'v str {
+    values.pointer(path).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The first line of a text, not too long, and nothing that cannot be seen.
+fn line(text: &str) -> String {
+    let cleaned = crate::clean(text);
+    let first = cleaned.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
+    let mut cut: String = first.chars().take(SAID).collect();
+    if cut.len() < first.len() {
+        cut.push('…');
+    }
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(ending: &str, goal: &str, reason: Option<&str>, expected: &str) {
+        let values = json!({
+            "session": "pump", "iteration": 2, "goal": goal, "output": "a secret",
+            "event": {"data": {"ending": ending, "reason": reason}},
+        });
+        let payload = payload(&values, Path::new("/shop"));
+        assert_eq!(payload["text"], expected);
+        assert!(!payload.to_string().contains("a secret"));
+    }
+
+    #[test]
+    fn one_line_says_it() {
+        check("completed", "Mend the pump", None, "Done: Mend the pump");
+        check("escalated", "Mend\nit", Some("which \x1b[31mversion?"), "A person is needed: Mend (which version?)");
+        check(
+            "limit",
+            "",
+            Some("5 iterations are the limit"),
+            "Ended without completion: pump (5 iterations are the limit)",
+        );
+        check("error", &"x".repeat(500), None, &format!("Failed: {}…", "x".repeat(SAID)));
+    }
+}

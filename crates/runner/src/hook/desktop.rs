@@ -1,0 +1,54 @@
+//! A notice on the desktop, where there is one; else to whoever watches the terminal.
+//!
+//! Invariant: it fails nobody. A machine without a desktop is no mistake.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use windlass_engine::{HookOutcome, HookReport};
+use windlass_hooks::notice;
+use windlass_process::{Capture, Exit, Invocation, Spec};
+
+use super::Running;
+use crate::{Dispatch, RunError, Told};
+
+/// A service that is there answers sooner.
+const TIMEOUT: Duration = Duration::from_secs(3);
+
+impl Dispatch<'_> {
+    pub(super) fn show_on_desktop(&mut self, running: &Running<'_>) -> Result<HookReport, RunError> {
+        let (title, words) = (notice::title(&running.values), notice::words(&running.values));
+        let words = self.settings.mask.text(&words).into_owned();
+        let spec = Spec {
+            invocation: Invocation::Argv(program(&format!("Windlass: {title}"), &words)),
+            directory: self.settings.directory.clone(),
+            environment: self.settings.environment.clone(),
+            stdin: Vec::new(),
+            timeout: Some(TIMEOUT),
+            grace: Duration::ZERO,
+            capture: Capture { head: 1024, tail: 0, spill: None },
+        };
+        let ran = self.start(&spec, running.resolve)?;
+        match ran {
+            Ok(ran) if ran.exit == Exit::Code(0) => Ok(HookOutcome::Success.into()),
+            Ok(ran) if ran.exit == Exit::Cancelled => Ok(HookOutcome::Cancelled.into()),
+            _ => {
+                (self.outside.tell)(Told::Notice(&format!("Windlass: {title}: {words}")));
+                let message = Some("no desktop takes notices here".to_owned());
+                Ok(HookReport { message, ..HookOutcome::Skip.into() })
+            }
+        }
+    }
+}
+
+/// The words are arguments, never a script, and never an option.
+fn program(title: &str, words: &str) -> Vec<OsString> {
+    if cfg!(target_os = "macos") {
+        let script = ["on run argv", "display notification (item 2 of argv) with title (item 1 of argv)", "end run"];
+        let script = script.iter().flat_map(|line| ["-e", line]);
+        return ["osascript"].into_iter().chain(script).chain([title, words]).map(Into::into).collect();
+    }
+    // What is said may be taken for markup.
+    let words = words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    ["notify-send", "--app-name=windlass", "--", title, &words].map(Into::into).into()
+}
