@@ -75,6 +75,10 @@ pub fn refusal(refusal: &Refusal) -> Failure {
         }
         Refusal::Untrusted { .. } => failure.hint(HOW_TO_TRUST),
         Refusal::CascadeLimit { .. } => failure.hint("`windlass hooks history` shows which hooks led here"),
+        Refusal::NotAsking { id, .. } => failure.hint(format!("`windlass why {id}` shows how it stands")),
+        Refusal::NoPerson { .. } => {
+            failure.hint("end the turn with `<promise>BLOCKED</promise>` and say what is needed")
+        }
         Refusal::NothingReady => failure.hint("`windlass task graph` shows what waits for what"),
         Refusal::Cycle { .. } => failure.hint("take one of these dependencies away first"),
         Refusal::IllegalSession { .. } => failure.hint("`windlass status` shows the sessions and who runs them"),

@@ -187,6 +187,10 @@ pub fn summary(record: &Record) -> String {
         Event::LeaseExpired(expired) => format!("of {} (epoch {})", expired.owner, expired.epoch),
         Event::TaskCompleted(completed) => completed.result.clone().unwrap_or_default(),
         Event::TaskBlocked(blocked) => blocked.reason.clone(),
+        Event::TaskAnswered(answered) => {
+            let said = answered.text.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
+            format!("{}{said}", answered.answer)
+        }
         Event::TaskNeedsContinuation(payload) => payload.reason.clone(),
         Event::TaskReleased(payload) => payload.reason.clone(),
         Event::TaskFailed(payload) => payload.reason.clone(),

@@ -8,6 +8,7 @@ use crate::action::ActionRequest;
 use crate::debt::HookOutcome;
 use crate::id::{DebtId, Epoch, OwnerName, RunId, SessionName, TaskId, TypeName};
 use crate::promise::Promise;
+use crate::resolution::Resolution;
 use crate::session::{Ending, Terms, Work};
 use crate::task::{EdgeKind, Priority};
 use crate::time::Timestamp;
@@ -180,6 +181,14 @@ pub enum Command {
     },
     UnblockTask {
         id: TaskId,
+    },
+    /// Says how a task goes on that waits for a person.
+    AnswerTask {
+        id: TaskId,
+        answer: Resolution,
+        text: Option<String>,
+        /// The stop hooks that are not to be counted once.
+        ignores: Vec<String>,
     },
     NeedContinuation {
         id: TaskId,

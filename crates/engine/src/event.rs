@@ -84,6 +84,7 @@ events! {
     TaskCompleted = "task_completed",
     TaskBlocked = "task_blocked",
     TaskUnblocked = "task_unblocked",
+    TaskAnswered = "task_answered",
     TaskNeedsContinuation = "task_needs_continuation",
     TaskReleased = "task_released",
     TaskFailed = "task_failed",

@@ -34,6 +34,7 @@ mod promise;
 mod prompt;
 mod refusal;
 mod registry;
+mod resolution;
 mod ruling;
 mod session;
 mod situation;
@@ -65,6 +66,7 @@ pub use promise::{Promise, detect};
 pub use prompt::{Note, Prompt};
 pub use refusal::Refusal;
 pub use registry::{Handler, Hook, HookFault, Registry, RegistryError};
+pub use resolution::{Answered, Resolution};
 pub use ruling::{Rule, RuleAction, Ruling, judge};
 pub use session::{
     Blocker, Closing, Completion, Decision, Ending, Hold, Leave, Next, OnRetryLimit, Phase, Piece, Purpose, Session,

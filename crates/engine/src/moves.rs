@@ -17,6 +17,7 @@ pub enum Field {
     Reason,
     Claim,
     Lease,
+    Answer,
 }
 
 /// One row: which event takes a task from where to where.
@@ -31,7 +32,7 @@ pub struct Move {
 }
 
 use EventType as On;
-use Field::{Blocked as BlockedField, Claim, CompletedAt, Lease, Reason, Result as ResultField, StartedAt};
+use Field::{Answer, Blocked as BlockedField, Claim, CompletedAt, Lease, Reason, Result as ResultField, StartedAt};
 use State::{Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuation, Ready, Submitted};
 
 /// All legal moves. `task_created` makes the row and is not in the table.
@@ -65,7 +66,7 @@ pub const MOVES: &[Move] = &[
         on: On::TaskCompleted,
         from: &[Ready, Active, Submitted, NeedsContinuation],
         to: Completed,
-        clears: &[Lease, Claim, BlockedField, Reason],
+        clears: &[Lease, Claim, BlockedField, Reason, Answer],
         forced_from: &[Created, Blocked, Failed],
     },
     Move {
@@ -80,7 +81,7 @@ pub const MOVES: &[Move] = &[
         on: On::TaskFailed,
         from: &[Ready, Active, Submitted, NeedsContinuation, Blocked],
         to: Failed,
-        clears: &[Lease, Claim, BlockedField],
+        clears: &[Lease, Claim, BlockedField, Answer],
         forced_from: &[Created],
     },
     Move {
@@ -94,7 +95,7 @@ pub const MOVES: &[Move] = &[
         on: On::TaskDeleted,
         from: &[Created, Ready, Active, Submitted, Completed, Blocked, NeedsContinuation, Failed],
         to: Deleted,
-        clears: &[Lease, Claim, BlockedField],
+        clears: &[Lease, Claim, BlockedField, Answer],
         forced_from: &[],
     },
 ];
@@ -121,6 +122,7 @@ impl Move {
                 BlockedField => task.blocked = None,
                 Reason => task.reason = None,
                 Claim => task.claim = None,
+                Answer => task.answer = None,
                 Lease => task.lease = None,
             }
         }

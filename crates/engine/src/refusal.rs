@@ -3,6 +3,7 @@
 use crate::apply::ApplyError;
 use crate::event::EventType;
 use crate::id::{DebtId, Epoch, RunId, SessionName, TaskId};
+use crate::resolution::Resolution;
 use crate::task::{EdgeKind, Lease, State};
 use crate::view::ViewError;
 
@@ -16,6 +17,10 @@ pub enum Refusal {
     IllegalMove { id: TaskId, state: State, event: EventType, from: Vec<State>, forceable: bool },
     #[error("{id} waits for {}", list(open, "and"))]
     OpenDependencies { id: TaskId, open: Vec<TaskId> },
+    #[error("{id} waits for no answer such as `{answer}`: it is {state}")]
+    NotAsking { id: TaskId, answer: Resolution, state: State },
+    #[error("only a person can {what}")]
+    NoPerson { what: &'static str },
     #[error("{0} cannot be linked to itself")]
     SelfDependency(TaskId),
     #[error("that would be a circle: {}", arrows(path))]

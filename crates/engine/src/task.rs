@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{EdgeId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId, TypeName};
+use crate::resolution::Answered;
 use crate::time::Timestamp;
 
 /// Where a task stands. The legal moves between states are in [`crate::MOVES`].
@@ -192,6 +193,9 @@ pub struct Task {
     pub reason: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
+    /// What a person has to say to whoever works on it next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answered>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
     /// The last epoch that was given out.

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_engine::{
     ActionRequest, Cause, Closing, Decision, Digest, EdgeKind, Ending, Envelope, Epoch, Event, EventType, HookClass,
-    HookOutcome, Metadata, Next, Node, OnFailure, Owed, OwedHook, OwnerName, Priority, Promise, Purpose, RunId, Seq,
-    State, TaskId, Terms, Timestamp, Verdict, Voice, Work, decode, encode, payload,
+    HookOutcome, Metadata, Next, Node, OnFailure, Owed, OwedHook, OwnerName, Priority, Promise, Purpose, Resolution,
+    RunId, Seq, State, TaskId, Terms, Timestamp, Verdict, Voice, Work, decode, encode, payload,
 };
 use windlass_testkit::{Project, histories, rules};
 
@@ -208,7 +208,7 @@ fn event_types_keep_their_names() {
     assert_eq!(
         names.join(" "),
         "task_created task_ready task_waiting task_claimed lease_expired task_started task_updated \
-         completion_claimed task_submitted task_completed task_blocked task_unblocked task_needs_continuation \
+         completion_claimed task_submitted task_completed task_blocked task_unblocked task_answered task_needs_continuation \
          task_released task_failed task_reopened task_deleted dependency_added dependency_removed \
          dependency_satisfied agent_metrics auto_label_suggestion config_recorded session_started session_resumed \
          session_stopping session_ended iteration_started turn_started turn_finished promise_detected gate_decided \
@@ -290,6 +290,7 @@ fn other_events() -> Vec<Event> {
         }
         .into(),
         payload::TaskReady {}.into(),
+        payload::TaskAnswered { answer: Resolution::IgnoreHook, text: Some(word()), ignores: list() }.into(),
         payload::TaskWaiting {}.into(),
         payload::TaskClaimed { owner: owner(), epoch, until: Some(until), session: Some(run().session) }.into(),
         payload::LeaseExpired { owner: owner(), epoch }.into(),

@@ -383,6 +383,8 @@ fn histories_reach_every_event_and_most_refusals() {
         "Invalid",
         "LeaseLost",
         "LinkToDeleted",
+        "NoPerson",
+        "NotAsking",
         "NothingReady",
         "OpenDependencies",
         "RunEnded",

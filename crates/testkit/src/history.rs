@@ -14,7 +14,7 @@ use serde_json::json;
 use windlass_engine::{
     ActionRequest, Answer, Authority, Command, Completion, Debt, DebtId, Deletion, Direction, EdgeKind, Effect, Ending,
     Epoch, HookOutcome, HookReport, Looked, NewSession, NewTask, OnRetryLimit, Origin, OwnerName, Priority, Promise,
-    RunId, SessionName, TaskId, TaskPatch, Terms, Timestamp, View, Wanted, Work,
+    Resolution, RunId, SessionName, TaskId, TaskPatch, Terms, Timestamp, View, Wanted, Work,
 };
 
 use crate::wishes::actions;
@@ -183,6 +183,7 @@ fn subject(command: &Command) -> Option<TaskId> {
         | C::CompleteTask { id, .. }
         | C::BlockTask { id, .. }
         | C::UnblockTask { id }
+        | C::AnswerTask { id, .. }
         | C::NeedContinuation { id, .. }
         | C::ReleaseTask { id, .. }
         | C::FailTask { id, .. }
@@ -386,6 +387,9 @@ fn about_a_task() -> impl Strategy<Value = Ask> {
         }),
         2 => task().prop_map(move |id| Ask::Plain(C::BlockTask { id, reason: why(), required_knowledge: vec![] })),
         2 => task().prop_map(|id| Ask::Plain(C::UnblockTask { id })),
+        3 => (task(), select(Resolution::ALL.to_vec()), option::of(Just("so be it".to_owned()))).prop_map(
+            |(id, answer, text)| Ask::Plain(C::AnswerTask { id, answer, text, ignores: vec![] }),
+        ),
         1 => task().prop_map(move |id| Ask::Plain(C::NeedContinuation { id, reason: why() })),
         1 => task().prop_map(move |id| Ask::Plain(C::ReleaseTask { id, reason: why() })),
         3 => task().prop_map(move |id| Ask::Plain(C::FailTask { id, reason: why() })),

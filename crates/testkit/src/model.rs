@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::{
     ActionRequest, Authority, Command, DebtId, Deletion, EdgeKind, Epoch, Event, NewTask, Origin, Priority, Record,
-    SessionName, State, TaskId, Timestamp,
+    Resolution, SessionName, State, TaskId, Timestamp,
 };
 
 use crate::debts::{Due, due};
@@ -275,6 +275,7 @@ impl Attempt<'_> {
                 self.put_down(*id, &from, &[], Phase::Blocked(None))
             }
             C::UnblockTask { id } => self.put_down(*id, &[Blocked], &[], Phase::Waiting),
+            C::AnswerTask { id, answer, .. } => self.answer(*id, *answer),
             C::NeedContinuation { id, .. } => self.put_down(*id, &[Active, Submitted], &[], Phase::NeedsContinuation),
             C::ReleaseTask { id, .. } => {
                 self.put_down(*id, &[Active, Submitted, NeedsContinuation], &[], Phase::Waiting)
@@ -292,6 +293,22 @@ impl Attempt<'_> {
             C::AddEdge { from, kind, to } => self.add_edge(*from, *kind, *to),
             C::RemoveEdge { from, kind, to } => self.remove_edge(*from, *kind, *to),
             other => self.session_or_debt(other),
+        }
+    }
+
+    /// An answer is one of the other moves, at a person's word.
+    fn answer(&mut self, id: TaskId, answer: Resolution) -> Option<()> {
+        (self.origin.run.is_none() && self.origin.via.is_none()).then_some(())?;
+        let why = String::new;
+        match (answer, self.state(id)?) {
+            (Resolution::Approve, Blocked | NeedsContinuation | Failed) => self.complete(id),
+            (Resolution::Reject, Blocked | NeedsContinuation) => self.command(&Command::FailTask { id, reason: why() }),
+            (_, Blocked) => self.command(&Command::UnblockTask { id }),
+            (Resolution::Retry, Failed) => self.command(&Command::ReopenTask { id, reason: why() }),
+            (Resolution::Continue | Resolution::Retry, NeedsContinuation) => {
+                self.leave(id, &[NeedsContinuation], &[]).map(drop)
+            }
+            _ => None,
         }
     }
 

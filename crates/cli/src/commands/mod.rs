@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod answer;
 mod backup;
 mod completions;
 mod config;
@@ -41,6 +42,8 @@ pub enum Command {
     Session(session::Command),
     /// Say something to the agent of a running session
     Say(say::Args),
+    /// Answer a task that waits for a person
+    Answer(answer::Args),
     /// The tasks and what they wait for
     #[command(subcommand, visible_alias = "tasks")]
     Task(task::Command),
@@ -82,6 +85,7 @@ pub fn run_in(context: &Context, command: Command, out: &mut Output) -> Result<u
         Command::Why(args) => why::run(context, &args, out),
         Command::Session(command) => session::run(context, command, out),
         Command::Say(args) => say::run(context, args, out),
+        Command::Answer(args) => answer::run(context, args, out),
         Command::Task(command) => task::run(context, command, out),
         Command::Events(args) => events::run(context, args, out),
         Command::Hooks(command) => hooks::run(context, command, out),

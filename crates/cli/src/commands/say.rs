@@ -82,7 +82,7 @@ fn only(opened: &Opened) -> Result<Session, Failure> {
     }
 }
 
-fn standard_input() -> Result<String, Failure> {
+pub fn standard_input() -> Result<String, Failure> {
     let mut bytes = Vec::new();
     let most = u64::try_from(Limits::FEEDBACK).unwrap_or(u64::MAX).saturating_add(1);
     std::io::stdin()

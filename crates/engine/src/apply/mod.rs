@@ -12,6 +12,7 @@ use crate::event::{Envelope, Event, EventType, payload};
 use crate::graph::{awaited, waiters};
 use crate::id::{EdgeId, Epoch, Seq, TaskId};
 use crate::moves::Move;
+use crate::resolution::{Answered, Resolution};
 use crate::task::{Edge, Lease, State, Task};
 use crate::view::{Change, Direction, View, ViewError};
 
@@ -76,6 +77,7 @@ impl Fold<'_> {
             | Event::TaskFailed(payload::TaskFailed { reason }) => {
                 self.moved(|task| task.reason = Some(reason.clone()))
             }
+            Event::TaskAnswered(answered) => self.answered(answered),
             Event::TaskReopened(_) => self.reopened(),
             Event::TaskDeleted(deleted) => self.deleted(&deleted.edges_removed),
             Event::DependencyAdded(added) => self.edge_added(added),
@@ -135,6 +137,7 @@ impl Fold<'_> {
             blocked: None,
             reason: None,
             claim: None,
+            answer: None,
             lease: None,
             epoch: Epoch(0),
             created_at: at,
@@ -195,6 +198,20 @@ impl Fold<'_> {
         })?;
         self.count_for_waiters(&mut changes, |open| open.checked_sub(1))?;
         Ok(changes)
+    }
+
+    /// What only says how it ends is told by its end.
+    fn answered(&self, answered: &payload::TaskAnswered) -> Changes {
+        let task = self.own_task()?;
+        if !answered.answer.answers(task.state) {
+            return Err(self.unfit(format!("{} is {}", task.id, task.state)));
+        }
+        self.touched(|task| {
+            let (by, text) = (self.envelope.metadata.triggered_by.clone(), answered.text.clone());
+            let said = Answered { by, text, ignores: answered.ignores.clone() };
+            let goes_on = !matches!(answered.answer, Resolution::Approve | Resolution::Reject);
+            task.answer = Some(said).filter(|said| goes_on && (said.text.is_some() || !said.ignores.is_empty()));
+        })
     }
 
     fn reopened(&self) -> Changes {

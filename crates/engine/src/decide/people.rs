@@ -1,15 +1,19 @@
-//! Commands of people about a session that somebody else runs.
+//! Commands of people: about a session that somebody else runs, and about a task that waits for them.
 //!
-//! Invariant: they record what is wanted and decide nothing further. What follows, hooks included, falls to whoever runs
-//! the session.
+//! Invariants:
+//! - About a session they record what is wanted and decide nothing further. What follows, hooks included, falls to whoever
+//!   runs the session.
+//! - Nobody inside a run answers for a person.
 
-use super::Deciding;
+use super::{Causing, Deciding};
 use crate::debt::Effect;
-use crate::event::payload;
-use crate::id::SessionName;
-use crate::limits::{Limits, check_bytes, check_text};
+use crate::event::{Node, payload};
+use crate::id::{SessionName, TaskId};
+use crate::limits::{Limits, check_bytes, check_list, check_text};
 use crate::refusal::Refusal;
+use crate::resolution::Resolution;
 use crate::session::{Ending, Session};
+use crate::task::State;
 use crate::view::View;
 use crate::voice::Voice;
 
@@ -40,6 +44,40 @@ impl Deciding<'_, '_> {
         }
         let (voice, source) = self.speaker()?;
         self.emit_session(&session, payload::FeedbackQueued { source, text: text.to_owned(), voice })
+    }
+
+    /// Says how a task goes on. What is said is kept for whoever works on it next.
+    pub(super) fn answer(
+        &mut self,
+        id: TaskId,
+        answer: Resolution,
+        text: Option<&str>,
+        ignores: &[String],
+    ) -> Result<(), Refusal> {
+        if self.origin.run.is_some() || self.via.is_some() {
+            return Err(Refusal::NoPerson { what: "answer for a person" });
+        }
+        if let Some(text) = text {
+            check_text("the answer", text, Limits::REASON)?;
+        }
+        check_list("a hook", ignores, Limits::LABELS, Limits::LABEL)?;
+        let task = self.task(id)?;
+        if !answer.answers(task.state) {
+            return Err(Refusal::NotAsking { id, answer, state: task.state });
+        }
+        self.may_touch(&task)?;
+        let reason = text.map(str::to_owned);
+        let answered = payload::TaskAnswered { answer, text: reason.clone(), ignores: ignores.to_vec() };
+        self.emit(Node::Task(id), answered)?;
+        self.cause = Some(Causing::Entry(self.entries.len() - 1));
+        let why = || reason.clone().unwrap_or_else(|| format!("a person says {answer}"));
+        match (answer, task.state) {
+            (Resolution::Approve, _) => self.complete(id, text, &[]),
+            (Resolution::Reject, _) => self.fail(id, &why()),
+            (_, State::Blocked) => self.unblock(id),
+            (_, State::Failed) => self.reopen(id, &why()),
+            _ => self.settle(id),
+        }
     }
 
     /// Who gives the command. Whoever is inside a run is no person, whatever it calls itself.

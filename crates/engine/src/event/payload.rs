@@ -7,6 +7,7 @@ use crate::action::ActionRequest;
 use crate::debt::HookOutcome;
 use crate::id::{ConfigDigest, DebtId, EdgeId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId, TypeName};
 use crate::promise::Promise;
+use crate::resolution::Resolution;
 use crate::session::{Decision, Ending, Purpose, Terms, Verdict, Work};
 use crate::task::{Blocked, Claim, EdgeKind, Priority, State};
 use crate::time::Timestamp;
@@ -78,6 +79,15 @@ payloads! {
         artifacts: Vec<String>,
     }
     TaskUnblocked {}
+    /// A person has said how it goes on.
+    TaskAnswered {
+        answer: Resolution,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+        /// The stop hooks that are not counted once.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        ignores: Vec<String>,
+    }
     TaskNeedsContinuation {
         reason: String,
     }

@@ -7,7 +7,7 @@ mod edges;
 mod graph;
 mod list;
 mod moves;
-mod present;
+pub mod present;
 mod update;
 
 use clap::Subcommand;

@@ -72,6 +72,10 @@ fn details(task: &Task) -> Vec<(&'static str, String)> {
         details.extend(blocked.required_knowledge.iter().map(|text| ("needs", text.clone())));
     }
     details.extend(task.reason.as_ref().map(|reason| ("reason", reason.clone())));
+    if let Some(answer) = &task.answer {
+        details.push(("answered", format!("by {}: {}", answer.by, answer.text.as_deref().unwrap_or("go on"))));
+        details.extend(answer.ignores.iter().map(|hook| ("ignores", format!("{hook}, once"))));
+    }
     if let Some(lease) = &task.lease {
         details.push(("held by", show::holder(lease, now)));
     }

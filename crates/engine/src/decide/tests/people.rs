@@ -182,3 +182,83 @@ fn a_last_delivery_can_be_cancelled() {
     project.run("cancel a\nturn-failed a.1");
     assert_eq!(project.session("a").wanted(), Wanted::Hook(project.debts()[0].id), "only its last hooks are left");
 }
+
+#[test]
+fn an_answer_says_how_a_task_goes_on() {
+    check(
+        "add one
+         block T1 which-key
+         --
+         answer T1 continue the-staging-key
+         answer T1 continue again
+         block T1 still
+         answer T1 ignore-hook ignores=check
+         start T1
+         continue T1 half-done
+         answer T1 retry
+         answer T1 ignore-hook",
+        "T1 task_answered continue the-staging-key
+         T1 task_unblocked
+         T1 task_ready
+         ! T1 waits for no answer such as `continue`: it is ready
+         T1 task_blocked still
+         T1 task_answered ignore-hook without a word
+         T1 task_unblocked
+         T1 task_ready
+         T1 task_started
+         T1 task_needs_continuation
+         T1 task_answered retry without a word
+         ! T1 waits for no answer such as `ignore-hook`: it is needs_continuation",
+    );
+    check(
+        "add one
+         add two after=T1
+         block T1 which-key
+         --
+         answer T1 reject never
+         answer T1 reject again
+         answer T1 continue now
+         answer T1 retry with-more-time",
+        "T1 task_answered reject never
+         T1 task_failed
+         T2 task_blocked by T1
+         ! T1 waits for no answer such as `reject`: it is failed
+         ! T1 waits for no answer such as `continue`: it is failed
+         T1 task_answered retry with-more-time
+         T1 task_reopened from failed
+         T1 task_ready
+         T2 task_unblocked",
+    );
+}
+
+#[test]
+fn what_was_answered_waits_for_whoever_works_on_it_next() {
+    let script = "add one\nblock T1 which-key\nanswer T1 ignore-hook use-it ignores=check";
+    let mut project = Script::after(default_rules(), script);
+    let answer = project.task("T1").answer.unwrap();
+    assert_eq!((answer.by.as_str(), answer.text.as_deref()), ("ada", Some("use-it")));
+    assert_eq!(answer.ignores, ["check"]);
+    project.crash();
+    project.run("block T1 again\nanswer T1 continue");
+    assert_eq!(project.task("T1").answer, None, "the newer answer has nothing to say");
+    project.run("block T1 again\nanswer T1 continue hello\ncomplete T1");
+    assert_eq!(project.task("T1").answer, None);
+}
+
+/// Approving is an override, and the log says so. Nobody inside a run answers for a person.
+#[test]
+fn only_a_person_answers() {
+    check(
+        "add one
+         block T1 red
+         session a
+         --
+         answer T1 approve
+         run=a.1 answer T1 continue
+         forced answer T1 approve it-is-fine",
+        "! cannot complete T1: it is blocked, and that is possible only from ready, active, submitted or needs_continuation
+         ! only a person can answer for a person
+         T1 task_answered approve it-is-fine (forced)
+         T1 task_completed (forced)",
+    );
+}

@@ -251,6 +251,12 @@ impl<'a> Line<'a> {
             }
             "block" => C::BlockTask { id: self.id(), reason: self.reason(), required_knowledge: vec![] },
             "unblock" => C::UnblockTask { id: self.id() },
+            "answer" => C::AnswerTask {
+                id: self.id(),
+                answer: self.word(2),
+                text: Some(self.rest(3)).filter(|text| !text.is_empty()),
+                ignores: self.list("ignores"),
+            },
             "continue" => C::NeedContinuation { id: self.id(), reason: self.reason() },
             "release" => C::ReleaseTask { id: self.id(), reason: self.reason() },
             "fail" => C::FailTask { id: self.id(), reason: self.reason() },
@@ -469,6 +475,9 @@ fn detail(event: &Event) -> String {
         Event::TaskBlocked(blocked) => blocked.by.map_or_else(|| blocked.reason.clone(), |by| format!("by {by}")),
         Event::TaskClaimed(claimed) => format!("{} epoch {}", claimed.owner, claimed.epoch),
         Event::LeaseExpired(expired) => format!("{} epoch {}", expired.owner, expired.epoch),
+        Event::TaskAnswered(answered) => {
+            format!("{} {}", answered.answer, answered.text.as_deref().unwrap_or("without a word"))
+        }
         Event::TaskReopened(reopened) => format!("from {}", reopened.from),
         Event::CompletionClaimed(claim) => turn(&claim.run),
         Event::DependencyAdded(added) => format!("{} {}", added.edge_type, added.to_id),

@@ -1,0 +1,73 @@
+//! What a person says where a task cannot go on without one.
+
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::task::State;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resolution {
+    /// It goes on, with what the person has to say.
+    Continue,
+    /// The same, with every count started again; a failed task is taken up again too.
+    Retry,
+    /// It is completed, whatever the gates say.
+    Approve,
+    /// It has failed.
+    Reject,
+    /// It goes on, and the hooks that blocked it are not counted once.
+    IgnoreHook,
+}
+
+impl Resolution {
+    pub const ALL: [Self; 5] = [Self::Continue, Self::Retry, Self::Approve, Self::Reject, Self::IgnoreHook];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Continue => "continue",
+            Self::Retry => "retry",
+            Self::Approve => "approve",
+            Self::Reject => "reject",
+            Self::IgnoreHook => "ignore-hook",
+        }
+    }
+
+    /// Whether a task in this state can be answered so.
+    pub fn answers(self, state: State) -> bool {
+        match state {
+            State::Blocked => true,
+            State::NeedsContinuation => self != Self::IgnoreHook,
+            State::Failed => matches!(self, Self::Retry | Self::Approve),
+            _ => false,
+        }
+    }
+}
+
+impl Display for Resolution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Resolution {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|answer| answer.name() == text).ok_or_else(|| format!("no answer `{text}`"))
+    }
+}
+
+/// What is owed to whoever works on a task next.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Answered {
+    pub by: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The stop hooks that are not counted once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignores: Vec<String>,
+}
