@@ -80,6 +80,11 @@ pub fn inherited() -> Vec<(OsString, OsString)> {
     env::vars_os().filter(|(name, _)| !ours(name)).collect()
 }
 
+/// Everything that this process was given itself.
+pub fn whole() -> Vec<(OsString, OsString)> {
+    env::vars_os().collect()
+}
+
 /// `WINDLASS_FAILPOINT`: a place at which a test wants this program to fail.
 pub fn failpoint() -> Option<String> {
     text("WINDLASS_FAILPOINT")

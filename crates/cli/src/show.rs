@@ -2,7 +2,8 @@
 
 use jiff::Unit;
 use windlass_engine::{
-    Decision, Ending, Event, HookOutcome, Next, Node, Promise, Purpose, Record, RunId, State, Task, TaskId, Timestamp,
+    Decision, Ending, Event, HookOutcome, Next, Node, Opening, Promise, Purpose, Record, RunId, State, Task, TaskId,
+    Timestamp,
 };
 
 use crate::environment;
@@ -219,6 +220,12 @@ fn session_summary(event: &Event) -> String {
                 pieces => format!("{purpose}, with {}", counted(pieces as usize)),
             }
         }
+        Event::ConversationOpened(opened) => match (opened.opening, &opened.reason) {
+            (Opening::New, _) => format!("{}, new", opened.conversation),
+            (Opening::Loaded, _) => format!("{}, taken up again", opened.conversation),
+            (Opening::Anew, None) => format!("{}, anew", opened.conversation),
+            (Opening::Anew, Some(reason)) => format!("{}, anew: {reason}", opened.conversation),
+        },
         Event::TurnFinished(finished) => first_line(&finished.output),
         Event::DeliveryFinished(finished) => first_line(&finished.output),
         Event::PromiseDetected(detected) => match detected.promise {

@@ -6,6 +6,7 @@ mod support;
 
 mod crash;
 mod docs;
+mod test_acp;
 mod test_config;
 mod test_damage;
 mod test_doctor;

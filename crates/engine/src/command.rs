@@ -133,6 +133,7 @@ impl Command {
             self,
             Self::ResumeSession { .. }
                 | Self::StopSession { .. }
+                | Self::OpenConversation { .. }
                 | Self::FinishTurn { .. }
                 | Self::FailTurn { .. }
                 | Self::InterruptTurn { .. }
@@ -222,6 +223,13 @@ pub enum Command {
         name: SessionName,
         ending: Ending,
         reason: Option<String>,
+    },
+    /// Says which conversation the agent works in from now on.
+    OpenConversation {
+        run: RunId,
+        conversation: String,
+        /// Why it is not the one before, where there was one.
+        anew: Option<String>,
     },
     /// Says what the agent answered.
     FinishTurn {

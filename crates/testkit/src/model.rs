@@ -343,6 +343,7 @@ impl Attempt<'_> {
             command,
             C::ResumeSession { .. }
                 | C::StopSession { .. }
+                | C::OpenConversation { .. }
                 | C::FinishTurn { .. }
                 | C::FailTurn { .. }
                 | C::InterruptTurn { .. }
@@ -451,9 +452,10 @@ impl Attempt<'_> {
                 let session = self.session(name)?;
                 (session.ended.is_none() && session.stopping.is_none()).then_some(())
             }
-            C::FinishTurn { run, .. } | C::FailTurn { run, .. } | C::InterruptTurn { run } => {
-                (self.session(&run.session)?.turn.as_ref() == Some(run)).then_some(())
-            }
+            C::OpenConversation { run, .. }
+            | C::FinishTurn { run, .. }
+            | C::FailTurn { run, .. }
+            | C::InterruptTurn { run } => (self.session(&run.session)?.turn.as_ref() == Some(run)).then_some(()),
             C::BeginEffect { debt, owner } => {
                 let due = self.due(*debt)?;
                 (due.begun == 0 && due.owner == *owner).then_some(())

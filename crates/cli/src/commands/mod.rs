@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod agent;
 mod backup;
 mod completions;
 mod config;
@@ -50,6 +51,8 @@ pub enum Command {
     Doctor(doctor::Args),
     /// Copy the store while it is in use
     Backup(backup::Args),
+    /// The scripted agent: speaks the Agent Client Protocol and plays a file
+    Agent(agent::Args),
     /// Completions for a shell
     Completions(completions::Args),
 }
@@ -69,6 +72,7 @@ pub fn run_in(context: &Context, command: Command, out: &mut Output) -> Result<u
     match command {
         Command::Doctor(args) => return doctor::run(context, args, out),
         Command::Run(args) => return run::run(context, args, out),
+        Command::Agent(args) => return agent::run(context, args, out),
         Command::Demo(args) => demo::run(args, out),
         Command::Init(args) => init::run(context, args, out),
         Command::Status(args) => status::run(context, args, out),

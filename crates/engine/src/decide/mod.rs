@@ -179,6 +179,9 @@ impl<'v, 'r> Deciding<'v, 'r> {
                 self.resume_session(name, dead, owner, *max_iterations)
             }
             C::StopSession { name, ending, reason } => self.stop_session(name, *ending, reason.as_deref()),
+            C::OpenConversation { run, conversation, anew } => {
+                self.open_conversation(run, conversation, anew.as_deref())
+            }
             C::FinishTurn { run, answer } => self.finish_turn(run, answer),
             C::FailTurn { run, error } => self.fail_turn(run, error),
             C::InterruptTurn { run } => self.interrupt_turn(run),

@@ -7,7 +7,7 @@ use crate::action::ActionRequest;
 use crate::debt::HookOutcome;
 use crate::id::{ConfigDigest, DebtId, EdgeId, Epoch, OwnerName, RunId, Seq, TaskId, TypeName};
 use crate::promise::Promise;
-use crate::session::{Decision, Ending, Purpose, Terms, Verdict};
+use crate::session::{Decision, Ending, Opening, Purpose, Terms, Verdict};
 use crate::task::{Blocked, Claim, EdgeKind, Priority, State};
 use crate::time::Timestamp;
 
@@ -158,6 +158,16 @@ payloads! {
         purpose: Purpose,
         /// How many pieces that is. Some may be of this very commit, whose positions are not known yet.
         feedback: u32,
+    }
+    /// The agent has a conversation to work in.
+    ConversationOpened {
+        run: RunId,
+        /// As the agent names it.
+        conversation: String,
+        opening: Opening,
+        /// Why it is not the one before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     }
     TurnFinished {
         run: RunId,

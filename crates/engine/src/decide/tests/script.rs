@@ -275,6 +275,11 @@ impl<'a> Line<'a> {
                 max_iterations: self.number("max"),
             },
             "stop" => C::StopSession { name: self.word(1), ending: ending(self.words.get(2).copied()), reason: None },
+            "talks" => C::OpenConversation {
+                run: run(),
+                conversation: self.words[2].to_owned(),
+                anew: self.options.get("anew").map(|why| (*why).to_owned()),
+            },
             "turn-done" => C::FinishTurn {
                 run: run(),
                 answer: Answer { output: "said".to_owned(), promise: self.option("says"), ..Answer::default() },
@@ -415,6 +420,10 @@ impl Script {
                     Purpose::Delivery(_) => "to listen",
                 };
                 format!("{} {purpose}{}", turn(&started.run), self.heard(name))
+            }
+            Event::ConversationOpened(opened) => {
+                let reason = opened.reason.as_ref().map(|reason| format!(" {reason}")).unwrap_or_default();
+                format!("{} {:?}{reason}", opened.conversation, opened.opening)
             }
             Event::PromiseDetected(detected) => format!("{:?}", detected.promise),
             Event::GateDecided(decided) => {
