@@ -32,6 +32,11 @@ pub fn working_directory() -> io::Result<PathBuf> {
     env::current_dir()
 }
 
+/// The file of this very program.
+pub fn own_program() -> io::Result<PathBuf> {
+    env::current_exe()
+}
+
 /// Where the system keeps what may be gone tomorrow.
 pub fn temporary_directory() -> PathBuf {
     env::temp_dir()

@@ -25,7 +25,7 @@ use crate::output::{Output, Stop};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// A tour in a temporary directory: the loop with a check that holds, tasks, dependencies, events
+    /// A tour of the real loop in a temporary repository: checks that hold, tasks, a crash that costs nothing
     Demo(demo::Args),
     /// Make a project: look around, write a commented configuration, and trust it
     Init(init::Args),
@@ -73,7 +73,8 @@ pub fn run_in(context: &Context, command: Command, out: &mut Output) -> Result<u
         Command::Doctor(args) => return doctor::run(context, args, out),
         Command::Run(args) => return run::run(context, args, out),
         Command::Agent(args) => return agent::run(context, args, out),
-        Command::Demo(args) => demo::run(args, out),
+        Command::Demo(args) => return demo::run(args, out),
+
         Command::Init(args) => init::run(context, args, out),
         Command::Status(args) => status::run(context, args, out),
         Command::Why(args) => why::run(context, &args, out),
