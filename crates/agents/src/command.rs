@@ -2,9 +2,7 @@
 //!
 //! Each prompt is a new process, so nothing is remembered: the prompt has to say everything.
 
-use std::fmt::{self, Display};
 use std::path::Path;
-use std::str::FromStr;
 use std::time::Duration;
 
 use windlass_process::{Capture, Environment, Exit, Finished, Invocation, NotStarted, Spec, Spill};
@@ -17,41 +15,11 @@ const TAIL: usize = 40 * 1024;
 /// The most that is kept of a stream in a file.
 const SPILLED: u64 = 256 * 1024 * 1024;
 
-/// Not the name of an agent that can be driven.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ParseAgentError(String);
-
-impl Display for ParseAgentError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is no agent that this version can drive", self.0)
-    }
-}
-
-impl std::error::Error for ParseAgentError {}
-
 /// A program that answers prompts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandAgent {
     /// A script for the shell.
     pub command: String,
-}
-
-impl FromStr for CommandAgent {
-    type Err = ParseAgentError;
-
-    /// `command:CMD`
-    fn from_str(text: &str) -> Result<Self, ParseAgentError> {
-        match text.strip_prefix("command:").filter(|command| !command.trim().is_empty()) {
-            Some(command) => Ok(Self { command: command.to_owned() }),
-            None => Err(ParseAgentError(text.to_owned())),
-        }
-    }
-}
-
-impl Display for CommandAgent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "command:{}", self.command)
-    }
 }
 
 /// How a turn ended.
@@ -123,7 +91,7 @@ mod tests {
         let captured =
             |text: &str| Captured { head: text.as_bytes().to_vec(), total: text.len() as u64, ..Captured::default() };
         let (stdout, stderr) = (captured(stdout), captured(stderr));
-        let agent: CommandAgent = "command:agent".parse().expect("a command");
+        let agent = CommandAgent { command: "agent".to_owned() };
         let ran = Ok(Finished { exit, stdout, stderr, leaky: false, took: Duration::ZERO });
         assert_eq!(agent.answer(&ran), expected);
     }
@@ -141,15 +109,5 @@ mod tests {
         });
         check(Exit::Signal(9), "", "", TurnEnd::Failed("ended by signal 9".to_owned()));
         check(Exit::Cancelled, "half", "", TurnEnd::Cancelled);
-    }
-
-    #[test]
-    fn an_agent_reads_what_it_prints() {
-        for text in ["command:claude -p", "command:sh -c 'x:y'"] {
-            assert_eq!(text.parse::<CommandAgent>().map(|agent| agent.to_string()), Ok(text.to_owned()));
-        }
-        for text in ["", "command:", "command: ", "claude", "acp:x"] {
-            assert!(text.parse::<CommandAgent>().is_err(), "{text}");
-        }
     }
 }

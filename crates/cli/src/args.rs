@@ -35,7 +35,7 @@ pub struct Invocation {
 
 const EXAMPLES: &str = "\
 Examples:
-  windlass demo                                a tour, in a temporary directory
+  windlass demo                                a tour, in a temporary repository
   windlass init                                make a project here
   windlass task add \"Fix the login\" --priority 1
   windlass task add \"Release\" --depends T1     waits until T1 is completed

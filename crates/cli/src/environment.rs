@@ -32,6 +32,11 @@ pub fn working_directory() -> io::Result<PathBuf> {
     env::current_dir()
 }
 
+/// The file of this very program.
+pub fn own_program() -> io::Result<PathBuf> {
+    env::current_exe()
+}
+
 /// Where the system keeps what may be gone tomorrow.
 pub fn temporary_directory() -> PathBuf {
     env::temp_dir()
@@ -78,6 +83,11 @@ pub fn inherited() -> Vec<(OsString, OsString)> {
     let ours =
         |name: &OsString| name.to_str().is_some_and(|name| name.starts_with("WINDLASS_") && !OURS.contains(&name));
     env::vars_os().filter(|(name, _)| !ours(name)).collect()
+}
+
+/// Everything that this process was given itself.
+pub fn whole() -> Vec<(OsString, OsString)> {
+    env::vars_os().collect()
 }
 
 /// `WINDLASS_FAILPOINT`: a place at which a test wants this program to fail.

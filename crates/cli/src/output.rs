@@ -125,6 +125,10 @@ impl Output {
         self.columns
     }
 
+    pub fn has_color(&self) -> bool {
+        self.palette.color
+    }
+
     /// Whether the reader is a program.
     pub fn is_json(&self) -> bool {
         self.json

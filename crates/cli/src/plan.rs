@@ -181,6 +181,11 @@ pub fn terms(config: &Config, max_iterations: Option<u32>) -> Terms {
     }
 }
 
+/// How long a turn of the agent may take.
+pub fn turn_time(config: &Config) -> Option<Duration> {
+    config.settings.limits.turn_time.map(|span| span.duration())
+}
+
 /// A gate that cannot be kept must not stand open.
 pub fn check_gates(config: &Config) -> Result<(), Failure> {
     let gate = |hook: &&Hook| hook.enabled() && hook.points().any(|point| point.name() == "stop");

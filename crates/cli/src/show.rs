@@ -2,8 +2,8 @@
 
 use jiff::Unit;
 use windlass_engine::{
-    Decision, Ending, Event, HookOutcome, Lease, Next, Node, Promise, Purpose, Record, RunId, State, Task, TaskId,
-    Timestamp,
+    Decision, Ending, Event, HookOutcome, Lease, Next, Node, Opening, Promise, Purpose, Record, RunId, State, Task,
+    TaskId, Timestamp,
 };
 
 use crate::environment;
@@ -234,6 +234,12 @@ fn session_summary(event: &Event) -> String {
                 pieces => format!("{purpose}, with {}", self::pieces(pieces)),
             }
         }
+        Event::ConversationOpened(opened) => match (opened.opening, &opened.reason) {
+            (Opening::New, _) => format!("{}, new", opened.conversation),
+            (Opening::Loaded, _) => format!("{}, taken up again", opened.conversation),
+            (Opening::Anew, None) => format!("{}, anew", opened.conversation),
+            (Opening::Anew, Some(reason)) => format!("{}, anew: {reason}", opened.conversation),
+        },
         Event::TurnFinished(finished) => first_line(&finished.output),
         Event::DeliveryFinished(finished) => first_line(&finished.output),
         Event::PromiseDetected(detected) => match detected.promise {

@@ -6,8 +6,10 @@ mod support;
 
 mod crash;
 mod docs;
+mod test_acp;
 mod test_config;
 mod test_damage;
+mod test_demo;
 mod test_doctor;
 mod test_events;
 mod test_graph;

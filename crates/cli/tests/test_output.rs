@@ -108,18 +108,6 @@ fn lines_fit_the_terminal() {
 }
 
 #[test]
-fn the_demo_is_a_tour_and_leaves_nothing() {
-    let world = World::empty();
-    let tour = world.ok(&["demo"]);
-    assert!(tour.contains("error: that would be a circle: T3 → T4 → T3"), "{tour}");
-    assert!(tour.contains("sent back (time 1)\n"), "{tour}");
-    assert!(tour.contains("complete after one iteration\n"), "{tour}");
-    assert!(tour.contains("ok     store"), "{tour}");
-    assert_eq!(std::fs::read_dir(&world.directory).unwrap().count(), 0);
-    assert_eq!(world.run(&["demo", "--json"]).code, 64);
-}
-
-#[test]
 fn completions_for_every_shell() {
     let world = World::empty();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {

@@ -271,12 +271,12 @@ fn what_cannot_be_run_is_refused_by_name() {
     ");
     assert_snapshot!(world.fails(&["run", "x"]), @r"
     error: no agent is named
-    hint: --agent command:CMD names one; CMD gets the prompt on standard input
+    hint: --agent acp:CMD names one that speaks the Agent Client Protocol, --agent command:CMD any other program
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["run", "x", "--agent", "claude"]), @r"
     error: `claude` is no agent that this version can drive
-    hint: this version drives `command:CMD`: any program that reads a prompt and prints its answer
+    hint: this version drives `acp:CMD`, which speaks the Agent Client Protocol; `command:CMD`, which reads a prompt and prints its answer; and `scripted:FILE`
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["run", "x", "--agent", "command:x", "--session", "no/name"]), @r"

@@ -138,6 +138,7 @@ impl Command {
             Self::ResumeSession { .. }
                 | Self::StopSession { .. }
                 | Self::AdvanceSession { .. }
+                | Self::OpenConversation { .. }
                 | Self::FinishTurn { .. }
                 | Self::FailTurn { .. }
                 | Self::InterruptTurn { .. }
@@ -249,6 +250,13 @@ pub enum Command {
     Say {
         session: SessionName,
         text: String,
+    },
+    /// Says which conversation the agent works in from now on.
+    OpenConversation {
+        run: RunId,
+        conversation: String,
+        /// Why it is not the one before, where there was one.
+        anew: Option<String>,
     },
     /// Says what the agent answered.
     FinishTurn {

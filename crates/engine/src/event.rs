@@ -102,6 +102,7 @@ events! {
     SessionEnded = "session_ended",
     IterationStarted = "iteration_started",
     TurnStarted = "turn_started",
+    ConversationOpened = "conversation_opened",
     TurnFinished = "turn_finished",
     PromiseDetected = "promise_detected",
     GateDecided = "gate_decided",

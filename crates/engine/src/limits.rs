@@ -15,6 +15,8 @@ impl Limits {
     pub const FEEDBACK: usize = 256 * 1024;
     /// What an agent answered, as far as the log keeps it.
     pub const OUTPUT: usize = 64 * 1024;
+    /// An agent's name for a conversation.
+    pub const CONVERSATION: usize = 1024;
     /// Interrupted iterations, one after another: something about the work brings the program down.
     pub const INTERRUPTIONS: u32 = 10;
     pub const CONFIG: usize = 4 * 1024 * 1024;

@@ -146,6 +146,18 @@ pub struct Blocker {
     pub most: Option<u32>,
 }
 
+/// How the agent came to a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Opening {
+    /// It is the session's first.
+    New,
+    /// The one before was taken up again: the agent knows what was said in it.
+    Loaded,
+    /// The one before could not be taken up: the agent knows nothing of it.
+    Anew,
+}
+
 /// The agent has the word.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -298,6 +310,9 @@ pub struct Session {
     /// The event that holds what the agent said last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_turn: Option<Seq>,
+    /// The agent's own name for the conversation that it works in, where it keeps one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<String>,
     /// Somebody has asked for the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopping: Option<Closing>,

@@ -30,6 +30,7 @@ fn session(phase: Phase) -> Session {
         verdict: Verdict::Pass,
         pending: vec![],
         last_turn: None,
+        conversation: None,
         stopping: None,
         version: Seq(9),
     }

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_engine::{
     ActionRequest, Cause, Closing, Decision, Digest, EdgeKind, Ending, Envelope, Epoch, Event, EventType, HookClass,
-    HookOutcome, Metadata, Next, Node, OnFailure, Owed, OwedHook, OwnerName, Priority, Promise, Purpose, Resolution,
-    RunId, Seq, State, TaskId, Terms, Timestamp, Verdict, Voice, Work, decode, encode, payload,
+    HookOutcome, Metadata, Next, Node, OnFailure, Opening, Owed, OwedHook, OwnerName, Priority, Promise, Purpose,
+    Resolution, RunId, Seq, State, TaskId, Terms, Timestamp, Verdict, Voice, Work, decode, encode, payload,
 };
 use windlass_testkit::{Project, histories, rules};
 
@@ -143,6 +143,16 @@ fn turns_and_what_they_carry() {
         let run = "main.3.00000000000000ff";
         check_data(started, &format!(r#"{{"run":"{run}","owner":"w1","purpose":{bytes},"feedback":2}}"#));
     }
+    let opened = |opening, reason: Option<&str>| payload::ConversationOpened {
+        run: run(),
+        conversation: "c1".to_owned(),
+        opening,
+        reason: reason.map(str::to_owned),
+    };
+    let named = r#""run":"main.3.00000000000000ff","conversation":"c1""#;
+    check_data(opened(Opening::New, None), &format!(r#"{{{named},"opening":"new"}}"#));
+    check_data(opened(Opening::Loaded, None), &format!(r#"{{{named},"opening":"loaded"}}"#));
+    check_data(opened(Opening::Anew, Some("gone")), &format!(r#"{{{named},"opening":"anew","reason":"gone"}}"#));
     let delivered = payload::FeedbackDelivered { run: run(), feedback: vec![Seq(4), Seq(7)] };
     check_data(delivered, r#"{"run":"main.3.00000000000000ff","feedback":[4,7]}"#);
     let queued = payload::FeedbackQueued { source: "check".to_owned(), text: "red".to_owned(), voice: Voice::Hook };
@@ -211,8 +221,8 @@ fn event_types_keep_their_names() {
          completion_claimed task_submitted task_completed task_blocked task_unblocked task_answered task_needs_continuation \
          task_released task_failed task_reopened task_deleted dependency_added dependency_removed \
          dependency_satisfied agent_metrics auto_label_suggestion config_recorded session_started session_resumed \
-         session_stopping session_ended iteration_started turn_started turn_finished promise_detected gate_decided \
-         iteration_completed iteration_failed iteration_interrupted delivery_finished delivery_failed \
+         session_stopping session_ended iteration_started turn_started conversation_opened turn_finished \
+         promise_detected gate_decided iteration_completed iteration_failed iteration_interrupted delivery_finished delivery_failed \
          delivery_interrupted feedback_queued feedback_delivered hook_started hook_finished hook_error action_error"
     );
 }
@@ -250,6 +260,8 @@ fn session_events() -> Vec<Event> {
         payload::SessionEnded { ending: Ending::Limit, reason: Some(word()) }.into(),
         payload::IterationStarted { run: run() }.into(),
         payload::TurnStarted { run: run(), owner: owner(), purpose: Purpose::Delivery(closing()), feedback: 2 }.into(),
+        payload::ConversationOpened { run: run(), conversation: word(), opening: Opening::Anew, reason: Some(word()) }
+            .into(),
         payload::TurnFinished { run: run(), output: word(), leaky: true, record: Some(word()) }.into(),
         payload::PromiseDetected { run: run(), promise: Promise::Blocked }.into(),
         payload::GateDecided {

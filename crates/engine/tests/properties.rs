@@ -256,6 +256,7 @@ fn may_stand_twice(kind: EventType) -> bool {
             | E::AutoLabelSuggestion
             | E::ConfigRecorded
             | E::SessionResumed
+            | E::ConversationOpened
             | E::FeedbackQueued
             | E::HookError
             | E::ActionError

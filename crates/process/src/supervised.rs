@@ -10,6 +10,7 @@
 //! - A program that may have been started is not started again.
 //! - A supervisor that somebody stopped is woken with every word to it, and lost if it is stopped again and again.
 
+use std::borrow::Borrow;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -60,7 +61,7 @@ pub struct Supervisor {
     link: Option<Link>,
 }
 
-struct Link {
+pub(crate) struct Link {
     socket: UnixStream,
     process: Helper,
 }
@@ -90,8 +91,7 @@ impl Supervisor {
             Begun::Lost => None,
         };
         let link = self.link.as_ref().expect("it has just got the order");
-        let (tag, lost) = (start.tag.clone(), pid.is_none());
-        let mut tree = Supervised { link, pid, tag, exited: None, lost, ended: None };
+        let mut tree = Supervised::new(link, pid, start.tag.clone());
         let finished = start.follow(&mut tree, pid, observe);
         let lost = tree.lost;
         drop(tree);
@@ -136,7 +136,7 @@ enum Begun {
 }
 
 impl Link {
-    fn new(launcher: &Launcher) -> io::Result<Self> {
+    pub fn new(launcher: &Launcher) -> io::Result<Self> {
         let (socket, theirs) = UnixStream::pair()?;
         socket.set_read_timeout(Some(PATIENCE))?;
         socket.set_write_timeout(Some(PATIENCE))?;
@@ -157,9 +157,18 @@ impl Link {
         Ok(Self { socket, process })
     }
 
+    pub fn socket(&self) -> &UnixStream {
+        &self.socket
+    }
+
+    /// For one that does not do what it is told.
+    pub fn kill(&self) {
+        self.process.kill();
+    }
+
     /// The next report. An error if the supervisor is dead, is kept from working, takes too long, or if the run was
     /// called off while it took its time.
-    fn report(&self, is_called_off: impl Fn() -> bool) -> io::Result<Report> {
+    pub fn report(&self, is_called_off: impl Fn() -> bool) -> io::Result<Report> {
         let give_up = Instant::now() + PATIENCE;
         let mut wakings = 0;
         loop {
@@ -188,9 +197,9 @@ impl Drop for Link {
     }
 }
 
-/// The tree of a run under the supervisor.
-struct Supervised<'a> {
-    link: &'a Link,
+/// The tree of a run under a supervisor that is borrowed, or its own.
+pub(crate) struct Supervised<L: Borrow<Link>> {
+    link: L,
     /// Unknown if there was no answer.
     pid: Option<Pid>,
     tag: String,
@@ -201,17 +210,22 @@ struct Supervised<'a> {
     ended: Option<(Status, usize)>,
 }
 
-impl Supervised<'_> {
+impl<L: Borrow<Link>> Supervised<L> {
+    /// Without a number if it is not known whether it was started.
+    pub fn new(link: L, pid: Option<Pid>, tag: String) -> Self {
+        Self { link, pid, tag, exited: None, lost: pid.is_none(), ended: None }
+    }
+
     /// Sends an order, to one that can hear it. Says whether it was sent.
     fn order(&self, send: impl Fn(&UnixStream) -> io::Result<()>) -> bool {
-        self.link.process.wake();
-        !self.lost && send(&self.link.socket).is_ok()
+        self.link.borrow().process.wake();
+        !self.lost && send(&self.link.borrow().socket).is_ok()
     }
 
     /// Waits for a report that the predicate wants, and heeds the others.
     fn await_report(&mut self, wanted: impl Fn(Report) -> bool) -> Option<Report> {
         while !self.lost {
-            let report = self.link.report(|| false);
+            let report = self.link.borrow().report(|| false);
             if let Some(report) = self.heed(report).filter(|report| wanted(*report)) {
                 return Some(report);
             }
@@ -232,19 +246,19 @@ impl Supervised<'_> {
     fn end_lost(&mut self) -> usize {
         self.lost = true;
         // Only then are its orphans ours.
-        self.link.process.kill();
+        self.link.borrow().process.kill();
         os::end_lost(&self.tag, self.pid)
     }
 }
 
-impl Tree for Supervised<'_> {
+impl<L: Borrow<Link>> Tree for Supervised<L> {
     fn descriptor(&self) -> BorrowedFd<'_> {
-        self.link.socket.as_fd()
+        self.link.borrow().socket.as_fd()
     }
 
     fn is_gone(&mut self) -> bool {
         if !self.lost {
-            self.heed(Report::receive(&self.link.socket));
+            self.heed(Report::receive(&self.link.borrow().socket));
         }
         self.lost || self.exited.is_some()
     }
@@ -289,7 +303,7 @@ impl Tree for Supervised<'_> {
     }
 }
 
-impl Drop for Supervised<'_> {
+impl<L: Borrow<Link>> Drop for Supervised<L> {
     fn drop(&mut self) {
         self.end();
     }

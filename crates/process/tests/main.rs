@@ -7,6 +7,7 @@ mod child;
 mod common;
 mod control;
 mod crash;
+mod live;
 mod nothing_survives;
 mod outcome;
 mod output;

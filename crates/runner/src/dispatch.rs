@@ -47,7 +47,7 @@ pub struct Dispatch<'a> {
     pub(crate) store: &'a mut Sqlite,
     pub(crate) settings: Settings,
     pub(crate) owner: OwnerName,
-    roster: &'a Roster,
+    pub(crate) roster: &'a Roster,
     pub(crate) control: Control,
     pub(crate) outside: Outside<'a>,
     /// Started when it is first needed.

@@ -15,6 +15,7 @@
 //! Not here: any decision (`engine::Session::step`), printing, the environment.
 
 mod closing;
+mod conversation;
 mod dispatch;
 mod error;
 mod hook;
@@ -22,7 +23,9 @@ mod outside;
 mod protected;
 mod turn;
 
-use windlass_agents::CommandAgent;
+use std::time::Duration;
+
+use windlass_agents::{Agent, acp};
 use windlass_engine::{
     Command, DebtId, Effect, Ending, HookOutcome, Origin, Record, Refusal, Session, SessionName, View, Wanted,
 };
@@ -38,12 +41,16 @@ use dispatch::Resolve;
 /// The loop of one session.
 pub struct Runner<'a> {
     dispatch: Dispatch<'a>,
-    agent: CommandAgent,
+    agent: Agent,
+    /// An agent that stays, while it does.
+    connection: Option<acp::Connection>,
+    /// How long a turn may take.
+    turn_time: Option<Duration>,
 }
 
 impl<'a> Runner<'a> {
-    pub fn new(dispatch: Dispatch<'a>, agent: CommandAgent) -> Self {
-        Self { dispatch, agent }
+    pub fn new(dispatch: Dispatch<'a>, agent: Agent, turn_time: Option<Duration>) -> Self {
+        Self { dispatch, agent, connection: None, turn_time }
     }
 
     /// Carries a command out, and tells what came of it.
@@ -65,7 +72,10 @@ impl<'a> Runner<'a> {
             match session.wanted() {
                 Wanted::Hook(debt) => self.hook(&session, debt)?,
                 Wanted::Turn(debt) => self.turn(&session, debt)?,
-                Wanted::Nothing => return session.ended().ok_or(RunError::Stuck(name.clone())),
+                Wanted::Nothing => {
+                    self.part();
+                    return session.ended().ok_or(RunError::Stuck(name.clone()));
+                }
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use windlass_agents::TurnEnd;
+use windlass_agents::{Agent, TurnEnd};
 use windlass_engine::{
     Answer, Command, Completion, DebtId, Ending, Event, Limits, Note, Prompt, Purpose, Session, Turn, View, detect,
     payload,
@@ -24,12 +24,18 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 const REMEMBERED: usize = 4 * 1024;
 
 /// What came of asking an agent.
-struct Asked {
+pub(crate) struct Asked {
     end: TurnEnd,
     /// It left processes behind.
     leaky: bool,
     /// The file that has all of what it wrote.
     record: Option<String>,
+}
+
+impl Asked {
+    pub fn ended(end: TurnEnd) -> Self {
+        Self { end, leaky: false, record: None }
+    }
 }
 
 impl Runner<'_> {
@@ -55,7 +61,11 @@ impl Runner<'_> {
             (self.dispatch.outside.tell)(Told::Asking);
         }
         self.tell_messages(turn)?;
-        let prompt = self.prompt(session, turn)?;
+        let remembers = match self.ready(session, turn)? {
+            Ok(remembers) => remembers,
+            Err(end) => return self.report(session, turn, Asked::ended(end), ""),
+        };
+        let prompt = self.prompt(session, turn, remembers)?;
         let asked = self.ask(session, turn, &prompt)?;
         self.report(session, turn, asked, &prompt)
     }
@@ -102,16 +112,13 @@ impl Runner<'_> {
     }
 
     fn ask(&mut self, session: &Session, turn: &Turn, prompt: &str) -> Result<Asked, RunError> {
-        let records = self.dispatch.settings.records.join(turn.debt.to_string());
-        let agent = self.agent.clone();
-        let mut spec = agent.spec(prompt, &self.dispatch.settings.directory, self.variables(session, turn), &records);
-        let resolve = match session.stopping {
-            Some(_) => {
-                spec.timeout = Some(LAST_WORD);
-                Resolve::Resolute
-            }
-            None => Resolve::Cancellable,
+        let (resolve, timeout) = self.patience(session);
+        let Agent::Command(agent) = self.agent.clone() else {
+            return self.converse(prompt, &self.dispatch.control_for(resolve), timeout);
         };
+        let records = self.dispatch.settings.records.join(turn.debt.to_string());
+        let mut spec = agent.spec(prompt, &self.dispatch.settings.directory, self.variables(session, turn), &records);
+        spec.timeout = timeout;
         let ran = self.dispatch.start(&spec, resolve)?;
         let (leaky, record) = match &ran {
             Ok(finished) => {
@@ -123,6 +130,14 @@ impl Runner<'_> {
         Ok(Asked { end: agent.answer(&ran), leaky, record })
     }
 
+    /// What may end a turn before its own end, and when its time is up.
+    pub(crate) fn patience(&self, session: &Session) -> (Resolve, Option<Duration>) {
+        match session.stopping {
+            Some(_) => (Resolve::Resolute, Some(LAST_WORD)),
+            None => (Resolve::Cancellable, self.turn_time),
+        }
+    }
+
     /// How long the hooks that send the agent back want it to wait.
     fn pause_before_sending_back(&self, session: &Session) -> Duration {
         let waits = session.sent_back.iter().filter_map(|(hook, times)| {
@@ -132,7 +147,7 @@ impl Runner<'_> {
         waits.max().unwrap_or_default()
     }
 
-    fn variables(&self, session: &Session, turn: &Turn) -> Environment {
+    pub(crate) fn variables(&self, session: &Session, turn: &Turn) -> Environment {
         let told: Vec<(&str, OsString)> = vec![
             ("WINDLASS_SESSION", session.name.as_str().into()),
             ("WINDLASS_ITERATION", session.iteration.to_string().into()),
@@ -143,7 +158,8 @@ impl Runner<'_> {
         overlay(&self.dispatch.settings.environment, told)
     }
 
-    fn prompt(&self, session: &Session, turn: &Turn) -> Result<String, RunError> {
+    /// An agent that remembers is not told what it said.
+    fn prompt(&self, session: &Session, turn: &Turn, remembers: bool) -> Result<String, RunError> {
         // All of it at one moment: that is cheaper than one moment for each piece.
         let moment = self.dispatch.store.snapshot()?;
         let task = session.task.map(|id| moment.task(id)).transpose()?.flatten();
@@ -153,7 +169,8 @@ impl Runner<'_> {
             _ => Err(RunError::MissingEvent(piece.at)),
         });
         let pieces: Vec<(payload::FeedbackQueued, bool)> = pieces.collect::<Result<_, RunError>>()?;
-        let last_output = self.dispatch.last_output(session)?.map(|output| cut(&output, REMEMBERED));
+        let last_output = if remembers { None } else { self.dispatch.last_output(session)? };
+        let last_output = last_output.map(|output| cut(&output, REMEMBERED));
         let prompt = Prompt {
             goal: &content,
             purpose: &turn.purpose,

@@ -58,6 +58,8 @@ pub enum Ask {
         from: TaskId,
         nth: usize,
     },
+    /// The conversation of this number, and whether it had to be begun anew.
+    OpenConversation(Turn, u8, bool),
     FinishTurn(Turn, Option<Promise>),
     FailTurn(Turn),
     InterruptTurn(Turn),
@@ -154,6 +156,11 @@ impl Step {
                     None => Command::RemoveEdge { from: *from, kind: EdgeKind::DependsOn, to: TaskId(1) },
                 }
             }
+            Ask::OpenConversation(turn, number, anew) => Command::OpenConversation {
+                run: run(view, turn)?,
+                conversation: format!("c{number}"),
+                anew: anew.then(|| "it is gone".to_owned()),
+            },
             Ask::FinishTurn(turn, promise) => finish_turn(run(view, turn)?, *promise),
             Ask::FailTurn(turn) => fail_turn(run(view, turn)?),
             Ask::InterruptTurn(turn) => Command::InterruptTurn { run: run(view, turn)? },
@@ -483,6 +490,7 @@ fn about_sessions() -> impl Strategy<Value = Ask> {
         2 => session().prop_map(|session| Ask::Plain(Command::Say { session, text: "stay calm".to_owned() })),
         1 => (session(), worker(), option::of(1..4_u32))
             .prop_map(|(name, owner, max_iterations)| Ask::Resume { name, owner, max_iterations }),
+        1 => (turn(), 0..2_u8, any::<bool>()).prop_map(|(turn, number, anew)| Ask::OpenConversation(turn, number, anew)),
         3 => (turn(), promise()).prop_map(|(turn, promise)| Ask::FinishTurn(turn, promise)),
         2 => session().prop_map(Ask::SayDone),
         2 => turn().prop_map(Ask::FailTurn),

@@ -379,6 +379,7 @@ impl Attempt<'_> {
             C::ResumeSession { .. }
                 | C::StopSession { .. }
                 | C::AdvanceSession { .. }
+                | C::OpenConversation { .. }
                 | C::FinishTurn { .. }
                 | C::FailTurn { .. }
                 | C::InterruptTurn { .. }
@@ -499,9 +500,10 @@ impl Attempt<'_> {
                 let session = self.session(session)?;
                 (session.ended.is_none() && !session.is_delivering()).then_some(())
             }
-            C::FinishTurn { run, .. } | C::FailTurn { run, .. } | C::InterruptTurn { run } => {
-                (self.session(&run.session)?.turn.as_ref() == Some(run)).then_some(())
-            }
+            C::OpenConversation { run, .. }
+            | C::FinishTurn { run, .. }
+            | C::FailTurn { run, .. }
+            | C::InterruptTurn { run } => (self.session(&run.session)?.turn.as_ref() == Some(run)).then_some(()),
             C::BeginEffect { debt, owner } => {
                 let due = self.due(*debt)?;
                 (due.begun == 0 && due.owner == *owner).then_some(())

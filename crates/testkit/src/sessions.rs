@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::{
     Closing, Completion, DebtId, Decision, Effect, Ending, Epoch, Event, EventType, Field, Hold, Move, Next,
-    OnRetryLimit, OwnerName, Piece, Promise, Purpose, Record, RunId, Seq, Session, SessionName, Step, TaskId, Terms,
-    Verdict, Voice, Work, payload,
+    OnRetryLimit, Opening, OwnerName, Piece, Promise, Purpose, Record, RunId, Seq, Session, SessionName, Step, TaskId,
+    Terms, Verdict, Voice, Work, payload,
 };
 
 use crate::debts::{ends_a_turn, owed_by};
@@ -41,6 +41,8 @@ pub struct Told {
     bound: BTreeSet<Seq>,
     /// What was in a turn that did not finish.
     seen: BTreeSet<Seq>,
+    /// The last conversation that was opened.
+    conversation: Option<String>,
     claim: Option<Promise>,
     gate: Option<(Verdict, Decision)>,
     /// How it is to end after its last delivery, whatever its terms become meanwhile.
@@ -102,6 +104,7 @@ impl Told {
             delivered: BTreeSet::new(),
             bound: BTreeSet::new(),
             seen: BTreeSet::new(),
+            conversation: None,
             claim: None,
             gate: None,
             closing: None,
@@ -162,6 +165,7 @@ impl Told {
                 }
             }
             Event::FeedbackDelivered(delivered) => self.delivered.extend(&delivered.feedback),
+            Event::ConversationOpened(opened) => self.conversation = Some(opened.conversation.clone()),
             Event::PromiseDetected(detected) => self.claim = Some(detected.promise),
             Event::GateDecided(decided) => self.gate = Some((decided.verdict, decided.decision.clone())),
             Event::IterationCompleted(_) => self.failures = 0,
@@ -239,6 +243,15 @@ impl Told {
                 // What an agent claims that has not heard a person yet ends nothing.
                 (!closes || !self.is_unheard())
                     && (!back || (decided.verdict == Verdict::Block && decided.retries <= self.terms.max_hook_retries))
+            }
+            Event::ConversationOpened(opened) => {
+                let same = self.conversation.as_ref() == Some(&opened.conversation);
+                let opening = match (&self.conversation, same && opened.reason.is_none()) {
+                    (None, _) => Opening::New,
+                    (Some(_), true) => Opening::Loaded,
+                    (Some(_), false) => Opening::Anew,
+                };
+                self.turn.as_ref() == Some(&opened.run) && opened.opening == opening
             }
             Event::SessionEnded(ended) => {
                 self.turn.is_none() && self.may_end(ended.ending) && !matches!(self.hold, Hold::Held(_))
@@ -354,14 +367,19 @@ fn differs(session: &Session, told: &Told, wrong: &mut Vec<String>) {
     let kept = (
         (&session.owner, &session.terms, &session.owed, &session.stopping),
         (session.turn().map(|turn| &turn.run), session.iteration, session.interrupted, session.failures),
-        (session.ended(), &session.pending, session.turn().map_or(&[][..], |turn| &turn.feedback)),
+        (
+            session.ended(),
+            &session.pending,
+            session.turn().map_or(&[][..], |turn| &turn.feedback),
+            &session.conversation,
+        ),
         (session.task, session.hold, session.work, &session.escalated),
     );
     let (pending, carried) = (told.pending(), told.carried());
     let said = (
         (&told.owner, &told.terms, &told.waits_for, &told.stopping),
         (told.turn.as_ref(), told.iteration, told.interrupted, told.failures),
-        (told.ended, &pending, &carried[..]),
+        (told.ended, &pending, &carried[..], &told.conversation),
         (told.task, told.hold, told.work, &told.escalated),
     );
     if kept != said {

@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod agent;
 mod answer;
 mod backup;
 mod completions;
@@ -27,7 +28,7 @@ use crate::output::{Output, Stop};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// A tour in a temporary directory: the loop with a check that holds, tasks, dependencies, events
+    /// A tour of the real loop in a temporary repository: checks that hold, tasks, a crash that costs nothing
     Demo(demo::Args),
     /// Make a project: look around, write a commented configuration, and trust it
     Init(init::Args),
@@ -60,6 +61,8 @@ pub enum Command {
     Doctor(doctor::Args),
     /// Copy the store while it is in use
     Backup(backup::Args),
+    /// The scripted agent: speaks the Agent Client Protocol and plays a file
+    Agent(agent::Args),
     /// Completions for a shell
     Completions(completions::Args),
 }
@@ -79,7 +82,9 @@ pub fn run_in(context: &Context, command: Command, out: &mut Output) -> Result<u
     match command {
         Command::Doctor(args) => return doctor::run(context, args, out),
         Command::Run(args) => return run::run(context, args, out),
-        Command::Demo(args) => demo::run(args, out),
+        Command::Agent(args) => return agent::run(context, args, out),
+        Command::Demo(args) => return demo::run(args, out),
+
         Command::Init(args) => init::run(context, args, out),
         Command::Status(args) => status::run(context, args, out),
         Command::Why(args) => why::run(context, &args, out),

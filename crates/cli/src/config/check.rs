@@ -34,7 +34,7 @@ fn version(version: &Located<u64>) -> Result<(), Problem> {
 }
 
 fn default_agent(agent: &Located<String>, settings: &Settings) -> Result<(), Problem> {
-    let command = ["command:", "acp:"].iter().find_map(|prefix| agent.strip_prefix(prefix));
+    let command = ["command:", "acp:", "scripted:"].iter().find_map(|prefix| agent.strip_prefix(prefix));
     let known: Vec<_> = settings.agents.keys().map(String::as_str).chain(known_agents()).collect();
     match command {
         Some(command) if !command.trim().is_empty() => Ok(()),

@@ -28,7 +28,8 @@ pub struct Settings {
     pub(super) hooks: Points,
     /// Types of tasks, each with its own hooks and agents.
     pub(super) task_types: BTreeMap<TypeKey, TaskType>,
-    /// The agent that works unless another one is named: a name under `agents`, a known agent, `command:CMD` or `acp:CMD`.
+    /// The agent that works unless another one is named: a name under `agents`, a known agent, `command:CMD`,
+    /// `acp:CMD` or `scripted:FILE`.
     pub agent: Option<Located<String>>,
     /// Agents by name.
     pub agents: BTreeMap<String, Located<Agent>>,
@@ -170,6 +171,9 @@ pub struct Limits {
     /// Time from a session's start to its end. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_time: Option<Span>,
+    /// Time of one turn of the agent. Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn_time: Option<Span>,
     /// Cost of a session in US dollars, where the agent tells. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0))]
@@ -190,6 +194,7 @@ impl Default for Limits {
             max_rejections: 3,
             max_failures: nonzero(3),
             wall_time: None,
+            turn_time: None,
             cost: None,
         }
     }

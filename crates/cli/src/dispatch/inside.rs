@@ -37,6 +37,12 @@ impl Inside {
         let debt = debt.filter(|debt| debt.attempts > 0 && alive(&debt.owner));
         let session = run.as_ref().map(|run| snapshot.session(&run.session)).transpose().map_err(remedy::view)?;
         let session = session.flatten().filter(|session| alive(&session.owner));
+        // An agent that stays has the run of the turn in which it was started.
+        let current = session.as_ref().zip(run.as_ref()).and_then(|(session, run)| {
+            let stays = session.conversation.is_some() && session.nonce == run.nonce;
+            session.turn().filter(|_| stays).map(|turn| turn.run.clone())
+        });
+        let run = current.or(run);
         let config = debt.as_ref().map(|debt| debt.config).or(session.map(|session| session.config));
         Ok(Self { run, via: debt.map(|debt| debt.id), config })
     }

@@ -96,6 +96,7 @@ impl Fold<'_> {
             Event::SessionEnded(ended) => self.session_ended(ended.ending),
             Event::IterationStarted(started) => self.iteration_started(&started.run),
             Event::TurnStarted(started) => self.turn_started(started),
+            Event::ConversationOpened(opened) => self.conversation_opened(opened),
             Event::TurnFinished(finished) => self.turn_finished(&finished.run),
             Event::PromiseDetected(detected) => self.promise_detected(detected),
             Event::GateDecided(decided) => self.gate_decided(decided),

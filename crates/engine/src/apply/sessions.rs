@@ -6,7 +6,7 @@ use super::{ApplyError, Changes, Fold, put};
 use crate::debt::Effect;
 use crate::event::{Event, payload};
 use crate::id::{DebtId, RunId, SessionName};
-use crate::session::{Closing, Decision, Ending, Hold, Next, Phase, Piece, Purpose, Session, Turn, Verdict};
+use crate::session::{Closing, Decision, Ending, Hold, Next, Opening, Phase, Piece, Purpose, Session, Turn, Verdict};
 use crate::task::{Claim, Task};
 use crate::view::Change;
 use crate::voice::Voice;
@@ -44,6 +44,7 @@ impl Fold<'_> {
             blocking: Vec::new(),
             pending: Vec::new(),
             last_turn: None,
+            conversation: None,
             stopping: None,
             version: self.seq,
         }))])
@@ -165,6 +166,15 @@ impl Fold<'_> {
                 fits.then_some(())
             }
             _ => None,
+        })
+    }
+
+    pub(super) fn conversation_opened(&self, opened: &payload::ConversationOpened) -> Changes {
+        self.session(|session| {
+            let runs = session.turn().is_some_and(|turn| turn.run == opened.run);
+            let first = session.conversation.is_none();
+            session.conversation = Some(opened.conversation.clone());
+            (runs && first == (opened.opening == Opening::New)).then_some(())
         })
     }
 

@@ -191,6 +191,9 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::CancelSession { name, reason } => self.cancel_session(name, reason.as_deref()),
             C::AdvanceSession { name } => self.advance_session(name),
             C::Say { session, text } => self.say(session, text),
+            C::OpenConversation { run, conversation, anew } => {
+                self.open_conversation(run, conversation, anew.as_deref())
+            }
             C::FinishTurn { run, answer } => self.finish_turn(run, answer),
             C::FailTurn { run, error } => self.fail_turn(run, error),
             C::InterruptTurn { run } => self.interrupt_turn(run),

@@ -5,6 +5,7 @@ mod authority;
 mod bounds;
 mod builtins;
 mod cascade;
+mod conversations;
 mod effects;
 mod graph;
 mod limits;

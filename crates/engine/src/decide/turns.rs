@@ -4,12 +4,31 @@ use super::{Causing, Deciding};
 use crate::command::Answer;
 use crate::event::payload;
 use crate::id::RunId;
-use crate::limits::{Limits, check_bytes};
+use crate::limits::{Limits, check_bytes, check_text};
 use crate::promise::Promise;
 use crate::refusal::Refusal;
-use crate::session::{Purpose, Session, Turn};
+use crate::session::{Opening, Purpose, Session, Turn};
 
 impl Deciding<'_, '_> {
+    pub(super) fn open_conversation(
+        &mut self,
+        run: &RunId,
+        conversation: &str,
+        anew: Option<&str>,
+    ) -> Result<(), Refusal> {
+        check_text("the conversation", conversation, Limits::CONVERSATION)?;
+        check_bytes("the reason", anew.unwrap_or_default(), Limits::REASON)?;
+        let (session, _) = self.reported(run)?;
+        let opening = match (&session.conversation, anew) {
+            (None, _) => Opening::New,
+            (Some(before), None) if before == conversation => Opening::Loaded,
+            (Some(_), _) => Opening::Anew,
+        };
+        let reason = anew.filter(|_| opening == Opening::Anew).map(str::to_owned);
+        let (run, conversation) = (run.clone(), conversation.to_owned());
+        self.emit_session(&session, payload::ConversationOpened { run, conversation, opening, reason })
+    }
+
     pub(super) fn finish_turn(&mut self, run: &RunId, answer: &Answer) -> Result<(), Refusal> {
         check_bytes("the output", &answer.output, Limits::OUTPUT)?;
         check_bytes("the record", answer.record.as_deref().unwrap_or_default(), Limits::REASON)?;

@@ -8,7 +8,7 @@ use crate::debt::HookOutcome;
 use crate::id::{ConfigDigest, DebtId, EdgeId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId, TypeName};
 use crate::promise::Promise;
 use crate::resolution::Resolution;
-use crate::session::{Decision, Ending, Purpose, Terms, Verdict, Work};
+use crate::session::{Decision, Ending, Opening, Purpose, Terms, Verdict, Work};
 use crate::task::{Blocked, Claim, EdgeKind, Priority, State};
 use crate::time::Timestamp;
 use crate::voice::Voice;
@@ -176,6 +176,16 @@ payloads! {
         purpose: Purpose,
         /// How many pieces that is. Some may be of this very commit, whose positions are not known yet.
         feedback: u32,
+    }
+    /// The agent has a conversation to work in.
+    ConversationOpened {
+        run: RunId,
+        /// As the agent names it.
+        conversation: String,
+        opening: Opening,
+        /// Why it is not the one before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     }
     TurnFinished {
         run: RunId,

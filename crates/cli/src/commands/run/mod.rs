@@ -16,7 +16,7 @@ mod wish;
 
 use std::io;
 
-use windlass_agents::{CommandAgent, ParseAgentError};
+use windlass_agents::{Agent, ParseAgentError};
 use windlass_engine::{
     Authority, Closing, Command, Ending, NewSession, Origin, OwnerName, SessionName, TaskId, Trusted, View as _,
 };
@@ -49,6 +49,7 @@ use crate::{dispatch, environment, plan, remedy, text};
 /// left; one that needs a person is blocked, and the others go on. Every step is in the log before it is taken. After a crash, the same command goes on where it was.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  windlass run \"Fix the login\" --agent \"acp:goose acp\"         one that speaks the Agent Client Protocol
   windlass run \"Fix the login\" --agent \"command:claude -p\"     prompt on stdin, answer on stdout
   windlass run \"Fix the login\" --max-iterations 5              with the configuration's agent
   windlass run \"Fix the login\" --fresh                         anew, though one was left
@@ -67,7 +68,7 @@ pub struct Args {
     /// Work on this task
     #[arg(long, value_name = "ID", conflicts_with = "goal")]
     task: Option<TaskId>,
-    /// Who does it: `command:CMD` [default: the configuration's `agent`]
+    /// Who does it: `acp:CMD`, `command:CMD` or `scripted:FILE` [default: the configuration's `agent`]
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
     /// How many iterations there may be [default: the configuration's, else 25]
@@ -142,7 +143,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     };
     let dispatch =
         Dispatch::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(remedy::run)?;
-    let mut runner = Runner::new(dispatch, agent);
+    let mut runner = Runner::new(dispatch, agent, plan::turn_time(&config));
     let (by, at) = (owner.to_string(), environment::now());
     let origin = Origin { by, at, authority: Authority::Person, run: None, via: inside.via };
     runner.begin(&origin, &begin).map_err(remedy::run)?;
@@ -317,7 +318,7 @@ fn check_trust(project: &Project, config: &Config, choice: &Choice, given: bool)
 
 /// The agent that a session was started with, else the configuration's. What only the project's own store says is not
 /// believed: somebody else may have put it there.
-fn unnamed_agent(choice: &Choice, config: &Config, trusted: bool) -> Result<CommandAgent, Failure> {
+fn unnamed_agent(choice: &Choice, config: &Config, trusted: bool) -> Result<Agent, Failure> {
     let configured = config.settings.agent.as_ref().map(|agent| agent.as_str());
     match (choice, &config.settings.agent) {
         (Choice::Resume(session), _) if trusted || configured == Some(session.agent.as_str()) => {
@@ -333,13 +334,15 @@ fn unnamed_agent(choice: &Choice, config: &Config, trusted: bool) -> Result<Comm
 
 fn no_agent() -> Failure {
     Failure::new(Code::Usage, "no agent is named")
-        .hint("--agent command:CMD names one; CMD gets the prompt on standard input")
+        .hint("--agent acp:CMD names one that speaks the Agent Client Protocol, --agent command:CMD any other program")
 }
 
-fn parse_agent(name: &str) -> Result<CommandAgent, Failure> {
+fn parse_agent(name: &str) -> Result<Agent, Failure> {
     name.parse().map_err(|error: ParseAgentError| {
-        Failure::from_error(Code::Usage, &error)
-            .hint("this version drives `command:CMD`: any program that reads a prompt and prints its answer")
+        Failure::from_error(Code::Usage, &error).hint(
+            "this version drives `acp:CMD`, which speaks the Agent Client Protocol; `command:CMD`, which reads a \
+                 prompt and prints its answer; and `scripted:FILE`",
+        )
     })
 }
 
@@ -347,7 +350,7 @@ fn parse_agent(name: &str) -> Result<CommandAgent, Failure> {
 struct Job<'a> {
     project: &'a Project,
     config: &'a Config,
-    agent: &'a CommandAgent,
+    agent: &'a Agent,
     owner: &'a OwnerName,
 }
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use windlass_engine::{Decision, Event, HookClass, Promise, Purpose, Record, Seq, Timestamp, Verdict, Work, payload};
+use windlass_engine::{
+    Decision, Event, HookClass, Opening, Promise, Purpose, Record, Seq, Timestamp, Verdict, Work, payload,
+};
 
 use crate::commands::hooks::runs::{Cause, Outcome, Run};
 use crate::show;
@@ -106,6 +108,9 @@ impl Story {
                 let number = self.turns;
                 self.delivered.extend(delivered.feedback.iter().map(|piece| (*piece, number)));
                 self.with_turn(|turn| turn.feedback.clone_from(&delivered.feedback));
+            }
+            Event::ConversationOpened(opened) if opened.opening != Opening::New => {
+                self.step(record, Step::Note(record.seq, format!("conversation {}", show::summary(record))));
             }
             Event::TurnFinished(finished) => {
                 self.last_turn = Some(record.seq);

@@ -284,6 +284,11 @@ impl<'a> Line<'a> {
             "cancel" => C::CancelSession { name: self.word(1), reason: None },
             "advance" => C::AdvanceSession { name: self.word(1) },
             "say" => C::Say { session: self.word(1), text: self.rest(2) },
+            "talks" => C::OpenConversation {
+                run: run(),
+                conversation: self.words[2].to_owned(),
+                anew: self.options.get("anew").map(|why| (*why).to_owned()),
+            },
             "turn-done" => C::FinishTurn {
                 run: run(),
                 answer: Answer { output: "said".to_owned(), promise: self.option("says"), ..Answer::default() },
@@ -425,6 +430,10 @@ impl Script {
                     Purpose::Delivery(_) => "to listen",
                 };
                 format!("{} {purpose}{}", turn(&started.run), self.heard(name))
+            }
+            Event::ConversationOpened(opened) => {
+                let reason = opened.reason.as_ref().map(|reason| format!(" {reason}")).unwrap_or_default();
+                format!("{} {:?}{reason}", opened.conversation, opened.opening)
             }
             Event::PromiseDetected(detected) => format!("{:?}", detected.promise),
             Event::GateDecided(decided) => {

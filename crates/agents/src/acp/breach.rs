@@ -1,0 +1,40 @@
+//! What an agent may not say. Each breach says what came instead, as far as that can be shown.
+
+/// So much of what came is shown.
+const SHOWN: usize = 120;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Breach {
+    #[error("it sent a line of more than {} MiB", most / (1024 * 1024))]
+    TooLong { most: usize },
+    #[error("it sent more than {} MiB in one turn", most / (1024 * 1024))]
+    TooMuch { most: u64 },
+    #[error("it sent a line that is not JSON ({why}): {beginning}")]
+    NotJson { why: String, beginning: String },
+    #[error("it sent a line that is no message of JSON-RPC: {beginning}")]
+    NoMessage { beginning: String },
+    #[error("it writes other things than messages to its standard output, such as: {beginning}")]
+    Noise { beginning: String },
+    #[error("it answered a question that nobody asked (id {id})")]
+    UnknownAnswer { id: String },
+}
+
+impl Breach {
+    pub fn not_json(line: &[u8], error: &serde_json::Error) -> Self {
+        let why = error.to_string();
+        // The line is always the first, and the column tells nobody anything.
+        let why = why.split(" at line ").next().unwrap_or_default().to_owned();
+        Self::NotJson { why, beginning: beginning(line) }
+    }
+
+    pub fn no_message(line: &[u8]) -> Self {
+        Self::NoMessage { beginning: beginning(line) }
+    }
+}
+
+/// The beginning of a line, as text.
+pub fn beginning(line: &[u8]) -> String {
+    let shown = &line[..line.len().min(SHOWN)];
+    let more = if line.len() > SHOWN { "…" } else { "" };
+    format!("`{}{more}`", String::from_utf8_lossy(shown).trim())
+}

@@ -1,0 +1,114 @@
+//! What an agent said in a turn: its final message, and of a long one the start and the end.
+//!
+//! The final message is the text after the last tool call; an agent that ends with a tool call said it before that.
+
+/// What is kept of a message, from its start and from its end: the end is where an agent says how it went.
+const HEAD: usize = 16 * 1024;
+const TAIL: usize = 40 * 1024;
+
+#[derive(Debug, Default)]
+pub struct Speech {
+    current: Text,
+    /// What was said before the last tool call.
+    before: Option<Text>,
+}
+
+impl Speech {
+    pub fn say(&mut self, text: &str) {
+        self.current.push(text);
+    }
+
+    /// What follows is another message.
+    pub fn turn_to_work(&mut self) {
+        if !self.current.is_blank() {
+            self.before = Some(std::mem::take(&mut self.current));
+        }
+        self.current = Text::default();
+    }
+
+    pub fn finish(self) -> String {
+        match self.before {
+            Some(before) if self.current.is_blank() => before.finish(),
+            _ => self.current.finish(),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Text {
+    head: String,
+    tail: String,
+    left_out: usize,
+}
+
+impl Text {
+    fn is_blank(&self) -> bool {
+        self.head.trim().is_empty() && self.tail.trim().is_empty()
+    }
+
+    fn push(&mut self, text: &str) {
+        let room = if self.tail.is_empty() { HEAD - self.head.len() } else { 0 };
+        let (first, rest) = text.split_at(text.floor_char_boundary(room));
+        self.head.push_str(first);
+        self.tail.push_str(rest);
+        if self.tail.len() > 2 * TAIL {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        let over = self.tail.ceil_char_boundary(self.tail.len().saturating_sub(TAIL));
+        self.tail.drain(..over);
+        self.left_out += over;
+    }
+
+    fn finish(mut self) -> String {
+        self.cut();
+        if self.left_out > 0 {
+            self.head.push_str(&format!("\n[{} bytes left out]\n", self.left_out));
+        }
+        self.head.push_str(&self.tail);
+        self.head
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(script: &[&str], expected: &str) {
+        let mut speech = Speech::default();
+        for part in script {
+            match *part {
+                "|" => speech.turn_to_work(),
+                text => speech.say(text),
+            }
+        }
+        assert_eq!(speech.finish(), expected);
+    }
+
+    #[test]
+    fn the_final_message_comes_after_the_last_tool_call() {
+        check(&[], "");
+        check(&["a", "b"], "ab");
+        check(&["a", "|", "b", "|", "c", "d"], "cd");
+        check(&["a", "|", "b", "|"], "b");
+        check(&["a", "|", "|", " \n", "|", "\n"], "a");
+        check(&["|", "|"], "");
+    }
+
+    #[test]
+    fn a_long_message_keeps_its_start_and_its_end() {
+        let mut speech = Speech::default();
+        for number in 0..100_000 {
+            speech.say(&format!("é{number} "));
+        }
+        let text = speech.finish();
+        assert!(text.len() < HEAD + TAIL + 64, "{}", text.len());
+        assert!(text.starts_with("é0 é1 ") && text.ends_with(" é99999 ") && text.contains(" bytes left out]\n"));
+        check(&[&"é".repeat(HEAD + TAIL), "!"], &{
+            let (head, tail) = ("é".repeat(HEAD / 2), "é".repeat(TAIL / 2 - 1) + "!");
+            format!("{head}\n[{} bytes left out]\n{tail}", 2 * (HEAD + TAIL) + 1 - head.len() - tail.len())
+        });
+    }
+}

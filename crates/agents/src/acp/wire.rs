@@ -1,0 +1,173 @@
+//! JSON-RPC 2.0, one message a line.
+//!
+//! Invariants:
+//! - Memory is bounded by the longest line that is taken, whatever comes.
+//! - What is no message is a [`Breach`], with the beginning of what came instead.
+//!
+//! Not here: what the messages mean (`talk`), pipes (`connection`).
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::breach::Breach;
+
+/// The longest line that is taken. Agents send whole files in one message.
+pub const LINE: usize = 16 * 1024 * 1024;
+
+/// A method that is not served, by the standard's number.
+pub const NO_SUCH_METHOD: i64 = -32601;
+/// The agent wants somebody to log in first, by the protocol's number.
+pub const LOGIN_REQUIRED: i64 = -32000;
+
+/// Bytes in, lines out.
+#[derive(Debug)]
+pub struct Lines {
+    rest: Vec<u8>,
+    /// Where the next line begins, and up to where there is no end of it.
+    start: usize,
+    looked: usize,
+    most: usize,
+}
+
+impl Lines {
+    pub fn new(most: usize) -> Self {
+        Self { rest: Vec::new(), start: 0, looked: 0, most }
+    }
+
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.rest.extend_from_slice(bytes);
+    }
+
+    /// The next whole line, without its end.
+    pub fn next(&mut self) -> Result<Option<Vec<u8>>, Breach> {
+        let found = self.rest[self.looked..].iter().position(|byte| *byte == b'\n').map(|at| at + self.looked);
+        if found.unwrap_or(self.rest.len()) - self.start > self.most {
+            return Err(Breach::TooLong { most: self.most });
+        }
+        let Some(end) = found else {
+            self.rest.drain(..self.start);
+            (self.start, self.looked) = (0, self.rest.len());
+            return Ok(None);
+        };
+        let line = self.rest[self.start..end].to_vec();
+        (self.start, self.looked) = (end + 1, end + 1);
+        Ok(Some(line))
+    }
+}
+
+/// What one side says to the other.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Message {
+    Request { id: Value, method: String, params: Value },
+    Notice { method: String, params: Value },
+    Answer { id: Value, outcome: Result<Value, Refused> },
+}
+
+/// An answer that is none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Refused {
+    #[serde(default)]
+    pub code: i64,
+    #[serde(default)]
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+}
+
+impl Message {
+    pub fn parse(line: &[u8]) -> Result<Self, Breach> {
+        let value: Value = serde_json::from_slice(line).map_err(|error| Breach::not_json(line, &error))?;
+        let strange = || Breach::no_message(line);
+        let Value::Object(mut object) = value else { return Err(strange()) };
+        let id = object.remove("id");
+        let params = object.remove("params").unwrap_or(Value::Null);
+        match (object.remove("method"), id) {
+            (Some(Value::String(method)), Some(id)) => Ok(Self::Request { id, method, params }),
+            (Some(Value::String(method)), None) => Ok(Self::Notice { method, params }),
+            (Some(_), _) | (None, None) => Err(strange()),
+            (None, Some(id)) => {
+                let outcome = match (object.remove("error").filter(|error| !error.is_null()), object.remove("result")) {
+                    (Some(error), _) => Err(serde_json::from_value(error).map_err(|_| strange())?),
+                    (None, Some(result)) => Ok(result),
+                    (None, None) => return Err(strange()),
+                };
+                Ok(Self::Answer { id, outcome })
+            }
+        }
+    }
+
+    pub fn line(&self) -> Vec<u8> {
+        let value = match self {
+            Self::Request { id, method, params } => {
+                json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+            }
+            Self::Notice { method, params } => json!({"jsonrpc": "2.0", "method": method, "params": params}),
+            Self::Answer { id, outcome: Ok(result) } => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+            Self::Answer { id, outcome: Err(error) } => json!({"jsonrpc": "2.0", "id": id, "error": error}),
+        };
+        let mut line = value.to_string().into_bytes();
+        line.push(b'\n');
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lines that come out, however the bytes are cut.
+    fn check(text: &str, most: usize, expected: &[&str], breaks: bool) {
+        for size in 1..=text.len().max(1) {
+            let (mut lines, mut found, mut broken) = (Lines::new(most), Vec::new(), false);
+            for piece in text.as_bytes().chunks(size) {
+                lines.push(piece);
+                while let Some(line) = lines.next().unwrap_or_else(|_| {
+                    broken = true;
+                    None
+                }) {
+                    found.push(String::from_utf8(line).unwrap());
+                }
+                if broken {
+                    break;
+                }
+            }
+            assert_eq!(
+                (found.as_slice(), broken),
+                (&*expected.iter().map(|l| (*l).to_owned()).collect::<Vec<_>>(), breaks),
+                "{size}"
+            );
+        }
+    }
+
+    #[test]
+    fn lines_come_out_whole() {
+        check("", 4, &[], false);
+        check("ab\n\ncd\nrest", 4, &["ab", "", "cd"], false);
+        check("abcd\n", 4, &["abcd"], false);
+        check("ab\nabcde", 4, &["ab"], true);
+        check("ab\nabcde\n", 4, &["ab"], true);
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let refused = Refused { code: -1, message: "no".to_owned(), data: Some(json!({"why": 1})) };
+        for message in [
+            Message::Request { id: json!(1), method: "a/b".to_owned(), params: json!({"x": "y\n"}) },
+            Message::Notice { method: "a".to_owned(), params: Value::Null },
+            Message::Answer { id: json!("x"), outcome: Ok(Value::Null) },
+            Message::Answer { id: Value::Null, outcome: Err(refused) },
+        ] {
+            let line = message.line();
+            assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
+            assert_eq!(Message::parse(&line), Ok(message));
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        let deep = "[".repeat(1000);
+        for line in ["", "hello", "[]", "{}", "3", r#"{"id":1}"#, r#"{"method":3}"#, r#"{"id":1,"error":"x"}"#, &deep] {
+            assert!(Message::parse(line.as_bytes()).is_err(), "{line}");
+        }
+    }
+}

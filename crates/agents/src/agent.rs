@@ -1,0 +1,78 @@
+//! Which agent works, as people name it.
+
+use std::ffi::OsString;
+use std::fmt::{self, Display};
+use std::path::Path;
+use std::str::FromStr;
+
+use windlass_process::Invocation;
+
+use crate::CommandAgent;
+
+/// Not the name of an agent that can be driven.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no agent that this version can drive")]
+pub struct ParseAgentError(String);
+
+/// An agent, and the driver that speaks to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Agent {
+    /// `command:CMD`: a new process for each prompt.
+    Command(CommandAgent),
+    /// `acp:CMD`: one process that speaks the Agent Client Protocol.
+    Acp(String),
+    /// `scripted:FILE`: the built-in agent, which plays a script.
+    Scripted(String),
+}
+
+impl Agent {
+    /// How it is started, if it stays and is spoken with. `own` is this very program.
+    pub fn stays(&self, own: &Path) -> Option<Invocation> {
+        match self {
+            Self::Command(_) => None,
+            Self::Acp(command) => Some(Invocation::Shell(command.into())),
+            Self::Scripted(file) => {
+                let words: [OsString; 3] = [own.into(), "agent".into(), file.into()];
+                Some(Invocation::Argv(words.into()))
+            }
+        }
+    }
+}
+
+impl FromStr for Agent {
+    type Err = ParseAgentError;
+
+    fn from_str(text: &str) -> Result<Self, ParseAgentError> {
+        match text.split_once(':').filter(|(_, what)| !what.trim().is_empty()) {
+            Some(("command", command)) => Ok(Self::Command(CommandAgent { command: command.to_owned() })),
+            Some(("acp", command)) => Ok(Self::Acp(command.to_owned())),
+            Some(("scripted", file)) => Ok(Self::Scripted(file.to_owned())),
+            _ => Err(ParseAgentError(text.to_owned())),
+        }
+    }
+}
+
+impl Display for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(agent) => write!(f, "command:{}", agent.command),
+            Self::Acp(command) => write!(f, "acp:{command}"),
+            Self::Scripted(file) => write!(f, "scripted:{file}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_reads_what_it_prints() {
+        for text in ["command:claude -p", "command:sh -c 'x:y'", "acp:goose acp", "scripted:a b.yaml"] {
+            assert_eq!(text.parse::<Agent>().map(|agent| agent.to_string()), Ok(text.to_owned()));
+        }
+        for text in ["", "command:", "command: ", "claude", "acp:", "scripted:\t", "acp", "ACP:x"] {
+            assert!(text.parse::<Agent>().is_err(), "{text}");
+        }
+    }
+}

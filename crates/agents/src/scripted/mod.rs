@@ -1,0 +1,215 @@
+//! The scripted agent: the other side of the protocol, played from a file.
+//!
+//! ```text
+//!   standard input ──► a thread ──► messages ──► initialize, session/new, session/load, session/prompt ──► player
+//!                         └─ session/cancel, the end ──► the turn that is played
+//! ```
+//!
+//! It is what the demo, the tests and the measurements talk to: a real process that speaks the real protocol, and does on
+//! purpose what other agents do by mistake.
+
+mod player;
+mod script;
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use windlass_process::Control;
+
+pub use player::Setting;
+use player::{Ended, Player, chunk, update};
+pub use script::{Script, ScriptError};
+
+use crate::acp::{LINE, Lines, Message, NO_SUCH_METHOD, Refused};
+
+/// Whoever asks waits for the answer, so there are never many.
+const MESSAGES: usize = 16;
+/// What an error of ours is called in the protocol.
+const INTERNAL: i64 = -32603;
+
+/// What outlives the process.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Memory {
+    conversation: String,
+    /// How often each turn was played.
+    played: Vec<u32>,
+    /// What was said in each.
+    said: Vec<String>,
+}
+
+/// Plays a script for whoever is at the other end of the pipes. The answer is the exit code.
+pub fn serve(
+    script: Script,
+    setting: &Setting<'_>,
+    nonce: u128,
+    input: impl Read + Send + 'static,
+    out: &mut dyn Write,
+) -> io::Result<u8> {
+    let turn = Arc::new(Mutex::new(Control::new()));
+    let (sender, messages) = sync_channel(MESSAGES);
+    let heard = turn.clone();
+    std::thread::spawn(move || listen(input, &sender, &heard));
+    let memory = Memory { conversation: format!("scripted-{nonce:032x}"), ..Memory::default() };
+    Agent { script, setting, memory, directory: PathBuf::new(), messages, turn, tools: 0 }.serve(out)
+}
+
+/// Passes messages on, until there are no more. A cancel reaches the turn that is played at once.
+fn listen(mut input: impl Read, messages: &SyncSender<Message>, turn: &Mutex<Control>) {
+    let turn = || turn.lock().expect("nothing panics while it holds the turn");
+    let (mut lines, mut buffer) = (Lines::new(LINE), vec![0; 64 * 1024]);
+    while let Ok(length @ 1..) = input.read(&mut buffer) {
+        lines.push(&buffer[..length]);
+        while let Ok(Some(line)) = lines.next() {
+            match Message::parse(&line) {
+                Ok(Message::Notice { method, .. }) if method == "session/cancel" => turn().cancel(),
+                Ok(message) => {
+                    // Here, so that a cancel that follows at once cannot miss it.
+                    if matches!(&message, Message::Request { method, .. } if method == "session/prompt") {
+                        *turn() = Control::new();
+                    }
+                    if messages.send(message).is_err() {
+                        return;
+                    }
+                }
+                Err(_) => {}
+            }
+        }
+    }
+    turn().cancel();
+}
+
+struct Agent<'a> {
+    script: Script,
+    setting: &'a Setting<'a>,
+    memory: Memory,
+    directory: PathBuf,
+    messages: Receiver<Message>,
+    /// What ends the turn that is played.
+    turn: Arc<Mutex<Control>>,
+    tools: u32,
+}
+
+impl Agent<'_> {
+    fn serve(&mut self, out: &mut dyn Write) -> io::Result<u8> {
+        while let Ok(message) = self.messages.recv() {
+            let Message::Request { id, method, params } = message else { continue };
+            let outcome = match method.as_str() {
+                "initialize" => Ok(json!({
+                    "protocolVersion": 1,
+                    "agentCapabilities": {"loadSession": self.script.remember.is_some()},
+                    "agentInfo": {"name": "windlass-scripted", "version": env!("CARGO_PKG_VERSION")},
+                    "authMethods": [],
+                })),
+                "session/new" => self.begin(&params),
+                "session/load" => self.load(&params, out)?,
+                "session/prompt" => match self.prompt(&params, out)? {
+                    Ended::Stopped(reason) => Ok(json!({"stopReason": reason})),
+                    Ended::Failed(why) => Err(refused(INTERNAL, why)),
+                    Ended::Crashed(code) => return Ok(code),
+                },
+                _ => Err(refused(NO_SUCH_METHOD, format!("`{method}` is not served here"))),
+            };
+            out.write_all(&Message::Answer { id, outcome }.line())?;
+            out.flush()?;
+        }
+        Ok(0)
+    }
+
+    fn begin(&mut self, params: &Value) -> Result<Value, Refused> {
+        self.directory = PathBuf::from(params["cwd"].as_str().unwrap_or("."));
+        self.keep().map_err(|error| refused(INTERNAL, format!("cannot remember anything: {error}")))?;
+        Ok(json!({"sessionId": self.memory.conversation}))
+    }
+
+    /// Takes up a conversation of an earlier process, and tells it again, as the protocol wants it.
+    fn load(&mut self, params: &Value, out: &mut dyn Write) -> io::Result<Result<Value, Refused>> {
+        self.directory = PathBuf::from(params["cwd"].as_str().unwrap_or("."));
+        let name = params["sessionId"].as_str().unwrap_or_default();
+        let kept = self.memory_file().and_then(|file| fs::read(file).ok());
+        let kept = kept.and_then(|bytes| serde_json::from_slice::<Memory>(&bytes).ok());
+        let Some(kept) = kept.filter(|kept| kept.conversation == name) else {
+            return Ok(Err(refused(INTERNAL, format!("there is no conversation `{name}`"))));
+        };
+        for said in &kept.said {
+            update(out, name, chunk("user_message_chunk", "…"))?;
+            update(out, name, chunk("agent_message_chunk", said))?;
+        }
+        self.memory = kept;
+        Ok(Ok(Value::Null))
+    }
+
+    fn prompt(&mut self, params: &Value, out: &mut dyn Write) -> io::Result<Ended> {
+        let blocks = params["prompt"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let prompt: String = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
+        let Some(index) = self.script.turn(&prompt, &self.memory.played) else {
+            return Ok(Ended::Failed("the script has no turn for this prompt".to_owned()));
+        };
+        self.memory.played.resize(self.script.turns.len(), 0);
+        self.memory.played[index] += 1;
+        self.memory.said.push(String::new());
+        // Before it is played: if it is killed in the middle, it is over all the same.
+        self.keep()?;
+        let control = self.turn.lock().expect("nothing panics while it holds the turn").clone();
+        let messages = &self.messages;
+        let mut player = Player {
+            setting: self.setting,
+            out,
+            conversation: &self.memory.conversation,
+            directory: &self.directory,
+            control: &control,
+            ask: &mut |out, params| ask(messages, out, params),
+            said: String::new(),
+            tools: self.tools,
+        };
+        let ended = player.play(&self.script.turns[index].steps);
+        let (said, tools) = (std::mem::take(&mut player.said), player.tools);
+        self.tools = tools;
+        if let Some(last) = self.memory.said.last_mut() {
+            *last = said;
+        }
+        self.keep()?;
+        ended
+    }
+
+    fn memory_file(&self) -> Option<PathBuf> {
+        self.script.remember.as_ref().map(|file| self.directory.join(file))
+    }
+
+    fn keep(&self) -> io::Result<()> {
+        match self.memory_file() {
+            Some(file) => write_whole(&file, &serde_json::to_vec(&self.memory)?),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Asks whoever listens, and waits for the answer.
+fn ask(messages: &Receiver<Message>, out: &mut dyn Write, params: Value) -> io::Result<Value> {
+    let request = Message::Request { id: "ask".into(), method: "session/request_permission".to_owned(), params };
+    out.write_all(&request.line())?;
+    out.flush()?;
+    loop {
+        match messages.recv() {
+            Ok(Message::Answer { outcome, .. }) => return Ok(outcome.unwrap_or_default()),
+            Ok(_) => {}
+            Err(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+/// All of it or nothing, whenever we are killed.
+fn write_whole(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut new = file.to_owned().into_os_string();
+    new.push(".new");
+    fs::write(&new, bytes)?;
+    fs::rename(&new, file)
+}
+
+fn refused(code: i64, message: impl Into<String>) -> Refused {
+    Refused { code, message: message.into(), data: None }
+}

@@ -1,0 +1,88 @@
+//! `windlass agent SCRIPT`: the scripted agent
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use windlass_agents::scripted::{self, Script, Setting};
+use windlass_process::Roster;
+
+use crate::context::Context;
+use crate::failure::{Code, Failure};
+use crate::output::{Output, Stop};
+use crate::project::Project;
+use crate::{dispatch, environment, small_file};
+
+/// Scripts are short; a longer one is a mistake.
+const LONGEST: u64 = 4 * 1024 * 1024;
+
+/// Play a script as an agent, over standard input and output.
+///
+/// It speaks the Agent Client Protocol, so whoever drives agents can drive it: `windlass run --agent scripted:FILE` does.
+/// docs/scripted.md has the steps that a script can take.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass run \"Fix the login\" --agent scripted:play.yaml     the usual way to use it
+  windlass agent play.yaml                                    for a client of your own")]
+pub struct Args {
+    /// The file with the turns
+    #[arg(value_name = "SCRIPT")]
+    script: PathBuf,
+}
+
+pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> {
+    if out.is_json() {
+        return Err(Failure::new(Code::Usage, "the agent speaks its own protocol; it has no --json").into());
+    }
+    let script = read(&context.directory.join(&args.script))?;
+    let nonce = environment::random()
+        .map_err(|error| Failure::new(Code::System, "cannot get random bytes").caused_by(error))?;
+    let place = Place::new(nonce)?;
+    let setting = Setting { roster: &place.roster, environment: environment::whole() };
+    let played = scripted::serve(script, &setting, nonce, io::stdin(), &mut io::stdout().lock());
+    match played {
+        // Nobody listens any more.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
+        played => Ok(played.map_err(|error| Failure::new(Code::System, "cannot play the script").caused_by(error))?),
+    }
+}
+
+fn read(file: &Path) -> Result<Script, Failure> {
+    let bytes = small_file::read(file, LONGEST).map_err(|error| {
+        Failure::new(Code::Usage, format!("cannot read the script `{}`", file.display())).caused_by(error)
+    })?;
+    Script::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| {
+        Failure::new(Code::Usage, format!("`{}` is no script", file.display()))
+            .caused_by(error)
+            .hint("docs/scripted.md has what can be in one")
+    })
+}
+
+/// Where what it starts is noted: in the project that it works for, else in a directory of its own.
+struct Place {
+    roster: Roster,
+    own: Option<PathBuf>,
+}
+
+impl Place {
+    fn new(nonce: u128) -> Result<Self, Failure> {
+        if let Some(project) = environment::project_of_run()
+            && let Some(project) = Project::at(&project)?
+        {
+            return Ok(Self { roster: dispatch::enlist(&project)?, own: None });
+        }
+        let own = environment::temporary_directory().join(format!("windlass-agent-{nonce:032x}"));
+        let roster = Roster::enlist(&own, 0).map_err(|error| {
+            Failure::new(Code::System, format!("cannot make a file in `{}`", own.display())).caused_by(error)
+        })?;
+        Ok(Self { roster, own: Some(own) })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(own) = &self.own {
+            let _ = fs::remove_dir_all(own);
+        }
+    }
+}

@@ -1,0 +1,2 @@
+# Makes the name of a file from a title.
+echo "$1"

@@ -1,0 +1,110 @@
+//! Where the tour takes place: a directory that is gone afterwards, however it ends, and the programs that run in it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use windlass_process::{Capture, Control, Environment, Exit, Invocation, Roster, Spec, run};
+
+use crate::environment;
+use crate::failure::{Code, Failure};
+
+/// How long what runs may take to end when the tour is interrupted.
+const GRACE: Duration = Duration::from_secs(2);
+/// What is kept of output that nobody is shown.
+const KEPT: usize = 4 * 1024;
+
+/// A directory with a project in it, and a home for everything that belongs to it.
+pub struct Stage {
+    root: PathBuf,
+    pub project: PathBuf,
+    environment: Environment,
+    roster: Roster,
+    keep: bool,
+}
+
+impl Stage {
+    pub fn new(keep: bool, color: bool) -> Result<Self, Failure> {
+        let nonce = environment::random()
+            .map_err(|error| Failure::new(Code::System, "cannot get random bytes").caused_by(error))?;
+        let root = environment::temporary_directory().join(format!("windlass-demo-{nonce:032x}"));
+        let made = Self::make(&root, keep, color);
+        made.map_err(|error| {
+            let _ = fs::remove_dir_all(&root);
+            Failure::new(Code::System, "cannot make a temporary directory").caused_by(error)
+        })
+    }
+
+    fn make(root: &Path, keep: bool, color: bool) -> io::Result<Self> {
+        fs::create_dir(root)?;
+        let root = root.canonicalize()?;
+        let project = root.join("project");
+        for directory in ["bin", "tmp", "project/.windlass"] {
+            fs::create_dir_all(root.join(directory))?;
+        }
+        symlink(environment::own_program()?, root.join("bin/windlass"))?;
+        let roster = Roster::enlist(&root.join("owners"), 0)?;
+        let mut environment = variables(&root);
+        if color {
+            environment.push(("CLICOLOR_FORCE".into(), "1".into()));
+        }
+        Ok(Self { environment, project, roster, keep, root })
+    }
+
+    pub fn write(&self, name: &str, content: &str) -> Result<(), Failure> {
+        let path = self.project.join(name);
+        fs::write(&path, content)
+            .map_err(|error| Failure::new(Code::System, format!("cannot write `{}`", path.display())).caused_by(error))
+    }
+
+    /// Runs a shell command to its end, or until the control says so. Its output is seen as it comes.
+    pub fn run(&self, script: &str, control: &Control, see: &mut dyn FnMut(&[u8])) -> Result<Exit, Failure> {
+        let spec = Spec {
+            // Both streams in the order in which they are written.
+            invocation: Invocation::Shell(format!("exec 2>&1\n{script}").into()),
+            directory: self.project.clone(),
+            environment: self.environment.clone(),
+            stdin: Vec::new(),
+            timeout: None,
+            grace: GRACE,
+            capture: Capture { head: KEPT, tail: KEPT, spill: None },
+        };
+        let finished = run(&spec, &self.roster, control, &mut |_, bytes| see(bytes))
+            .map_err(|error| Failure::from_error(Code::System, &error))?;
+        Ok(finished.exit)
+    }
+}
+
+/// What programs of the tour get: nothing of Windlass's or git's own settings, and a place of their own for everything.
+fn variables(root: &Path) -> Environment {
+    let foreign =
+        |name: &OsString| name.to_str().is_some_and(|name| name.starts_with("WINDLASS_") || name.starts_with("GIT_"));
+    let mut all: Environment = environment::inherited().into_iter().filter(|(name, _)| !foreign(name)).collect();
+    let path = all.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone()).unwrap_or_default();
+    let paths = [root.join("bin")].into_iter().chain(std::env::split_paths(&path));
+    let path = std::env::join_paths(paths).unwrap_or(path);
+    all.retain(|(name, _)| name != "PATH" && name != "TMPDIR");
+    let who = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"].map(|name| (name.into(), "Ann".into()));
+    let mail = ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|name| (name.into(), "ann@example.com".into()));
+    all.extend(who.into_iter().chain(mail));
+    all.extend([
+        ("PATH".into(), path),
+        ("TMPDIR".into(), root.join("tmp").into()),
+        ("WINDLASS_STATE_DIR".into(), root.join("state").into()),
+        ("GIT_CONFIG_GLOBAL".into(), "/dev/null".into()),
+        ("GIT_CONFIG_NOSYSTEM".into(), "1".into()),
+    ]);
+    all
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if !self.keep {
+            // What cannot be removed is in the system's temporary directory, which is cleaned anyway.
+            let _ = fs::remove_dir_all(&self.root);
+        }
+    }
+}

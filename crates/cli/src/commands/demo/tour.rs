@@ -1,0 +1,74 @@
+//! What the tour shows: sentences, and what shows that they are true.
+
+/// A sentence, and what is done then.
+pub type Stop = (&'static str, &'static [Step]);
+
+pub enum Step {
+    /// A command for the shell, as it is shown.
+    Shell(&'static str),
+    /// One that is killed in its middle, by something that it starts. It is written with `exec`, so that its own number is
+    /// the one in `.windlass/demo.pid`.
+    Killed(&'static str),
+    /// A file that is shown.
+    Show(&'static str),
+}
+
+/// The files of the project.
+pub const FILES: &[(&str, &str)] = &[
+    ("slug.sh", include_str!("files/slug.sh")),
+    ("test.sh", include_str!("files/test.sh")),
+    ("play.yaml", include_str!("files/play.yaml")),
+    (".windlass/config.yaml", include_str!("files/config.yaml")),
+];
+
+/// What makes it a project, and a repository where there is git.
+pub const PROJECT: &str = "windlass init";
+pub const REPOSITORY: &str = "git init -q . && git add slug.sh test.sh .windlass && git commit -q -m 'A start'";
+
+const RUN: &str = "windlass run 'Make the tests pass'";
+const GUIDE: &str = "windlass run 'Write the guide'";
+
+pub const TOUR: &[Stop] = &[
+    ("A small repository with a script, and with tests that fail.", &[Step::Shell("sh test.sh")]),
+    (
+        "What \"done\" means is yours to say: here the tests have to pass. Another hook tells the agent what it changed. \
+         The agent itself is played by a script, and speaks the same protocol as real ones.",
+        &[Step::Show(".windlass/config.yaml")],
+    ),
+    ("A configuration can run programs, so a person has to trust it first.", &[Step::Shell("windlass trust --yes")]),
+    (
+        "Work can be planned: the second task waits for the first.",
+        &[
+            Step::Shell("windlass task add 'Make the tests pass'"),
+            Step::Shell("windlass task add 'Write the guide' --depends T1"),
+        ],
+    ),
+    (
+        "Now the agent works. It says that it is done twice before it is; the tests send it back with what they found.",
+        &[Step::Shell(RUN)],
+    ),
+    ("The tests agree, whatever anybody says.", &[Step::Shell("sh test.sh"), Step::Shell("cat slug.sh")]),
+    ("With the first task done, the second is ready.", &[Step::Shell("windlass task complete T1")]),
+    (
+        "The worst that can happen: in the middle of its turn, Windlass is killed with -9. The agent dies with it.",
+        &[Step::Killed(GUIDE)],
+    ),
+    (
+        "Every step was in the log before it was taken. The same command goes on, in the same conversation.",
+        &[Step::Shell(GUIDE)],
+    ),
+    (
+        "The log tells what happened, and all of it can be verified.",
+        &[
+            Step::Shell("windlass events --type conversation_opened --type iteration_interrupted --type session_ended"),
+            Step::Shell("windlass doctor"),
+        ],
+    ),
+];
+
+/// What comes after it.
+pub const NEXT: &[&str] = &[
+    "windlass run \"what you want done\" --agent \"acp:goose acp\"      or: --agent \"command:claude -p\"",
+    "windlass init                                                  hooks, agents and limits in a commented file",
+    "windlass --help",
+];

@@ -1,0 +1,316 @@
+//! Agents that speak the Agent Client Protocol: ones that behave, and ones that do not
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Stdio};
+
+use insta::assert_snapshot;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::support::{WINDLASS, World};
+
+const RUN: &[&str] = &["run", "Mend the pump", "--agent", "scripted:play.yaml"];
+
+/// A project whose agent plays a script.
+fn played(config: &str, script: &str) -> World {
+    let world = World::empty();
+    world.write("play.yaml", script);
+    if !config.is_empty() {
+        world.write(".windlass/config.yaml", config);
+        world.ok(&["trust", "--yes"]);
+    }
+    world
+}
+
+impl World {
+    fn data(&self, kind: &str) -> Vec<Value> {
+        self.lines(&["events", "--type", kind]).iter().map(|event| event["data"].clone()).collect()
+    }
+
+    /// How each conversation was opened.
+    fn openings(&self) -> Vec<String> {
+        let opened = self.data("conversation_opened");
+        opened.iter().map(|opened| opened["opening"].as_str().unwrap().to_owned()).collect()
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+}
+
+/// The script checks the prompts: a turn that fits none of them fails.
+#[test]
+fn one_process_remembers_from_turn_to_turn() {
+    let config = "
+hooks:
+  stop: [{command: 'test -e mended || { echo leaks >&2; exit 2; }'}]
+";
+    let script = "
+turns:
+  - unless: What you said
+    do:
+      - say: I look. <promise>COMPLETE</promise>
+      - run: echo $PPID >> pids
+      - say: Half of it is there.
+  - when: leaks
+    unless: What you said
+    do:
+      - run: echo $PPID >> pids
+      - ask: May I mend it?
+      - write: {path: mended, content: yes}
+      - say: All of it is there.
+      - promise: COMPLETE
+";
+    let world = played(config, script);
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_snapshot!(ran.stdout, @"
+    session mend-the-pump-e01275de
+      scripted:play.yaml, at most 25 iterations
+    iteration 1
+      agent: Half of it is there.
+      stop[0] blocks: leaks
+      sent back (time 1)
+      the agent gets one piece of feedback
+      agent: All of it is there.
+      the agent says that it is done
+      stop[0] ok
+    complete after one iteration
+    ");
+    assert_eq!(world.openings(), ["new"]);
+    let pids = world.text("pids");
+    let pids: Vec<&str> = pids.lines().collect();
+    assert!(pids.len() == 2 && pids[0] == pids[1], "{pids:?}");
+    assert!(!fs::exists(format!("/proc/{}", pids[0])).unwrap(), "it is gone with the session");
+}
+
+/// What an agent does in its first turn, and how the log tells it. The next turn finds an agent that works.
+fn fails(config: &str, steps: &str, expected: &str) {
+    let script = format!(
+        "remember: memory.json
+turns:
+  - do: [{steps}]
+  - do: [say: Now it works., promise: COMPLETE]
+"
+    );
+    let world = played(config, &script);
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{steps}\n{ran}");
+    let failed = world.data("iteration_failed");
+    assert_eq!(failed.len(), 1, "{steps}\n{ran}");
+    assert_eq!(failed[0]["error"], expected, "{steps}");
+}
+
+#[test]
+fn what_goes_wrong_in_a_turn_is_told_apart() {
+    let ended = "the agent ended before it answered `session/prompt`";
+    let broke = "the agent broke the protocol: ";
+    for (steps, expected) in [
+        ("crash: 3", format!("{ended} (exit 3)")),
+        ("say: wait, run: kill -9 $PPID", format!("{ended} (signal 9)")),
+        (
+            "print: '{\"jsonrpc\": oops'",
+            format!("{broke}it sent a line that is not JSON (expected value): `{{\"jsonrpc\": oops`"),
+        ),
+        ("print: '{\"x\": 1}'", format!("{broke}it sent a line that is no message of JSON-RPC: `{{\"x\": 1}}`")),
+        ("stray: 77", format!("{broke}it answered a question that nobody asked (id 77)")),
+        ("long_line: 17000000", format!("{broke}it sent a line of more than 16 MiB")),
+        ("fail: no model", "the agent failed: no model (error -32603)".to_owned()),
+        ("stop: max_tokens", "the agent ran out of tokens (max_tokens)".to_owned()),
+        (
+            "say: I must go., stop: max_turn_requests",
+            "the agent ran out of requests (max_turn_requests): I must go.".to_owned(),
+        ),
+        ("say: I will not., stop: refusal", "the agent refused to go on (refusal): I will not.".to_owned()),
+        ("stop: cancelled", "the agent gave its turn up by itself (cancelled)".to_owned()),
+        ("stop: whim", "the agent ended its turn for a reason that is not known here (`whim`)".to_owned()),
+        (
+            "replace: {path: nowhere, old: a, new: b}",
+            "the agent failed: cannot change `nowhere`: No such file or directory (os error 2) (error -32603)"
+                .to_owned(),
+        ),
+    ] {
+        fails("", steps, &expected);
+    }
+}
+
+#[test]
+fn a_turn_has_its_time() {
+    fails("limits: {turn_time: 200ms}", "say: I think., wait: 60s", "timed out after 200 ms");
+}
+
+/// Programs that are no agents: the session ends at once, and says why.
+#[test]
+fn what_cannot_be_spoken_with_is_said() {
+    let answers = |answer: &str| format!("sh -c 'read line; echo \"{}\"; cat'", answer.replace('"', "\\\""));
+    let cases = [
+        ("no-such-agent acp".to_owned(), "not found"),
+        ("true".to_owned(), "the agent ended before it answered `initialize` (exit 0)"),
+        ("echo Hello; echo no key >&2; exit 4".to_owned(), "(exit 4): no key; it wrote `Hello`"),
+        ("cat".to_owned(), "the agent refused `initialize`: `initialize` is not served here (error -32601)"),
+        (
+            "while :; do echo y; done".to_owned(),
+            "it writes other things than messages to its standard output, such as: `y`",
+        ),
+        (answers(r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":7}}"#), "version 7 of the protocol"),
+        (answers(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"who?"}}"#), "wants a login first"),
+        (answers(r#"{"jsonrpc":"2.0","id":9,"result":{}}"#), "nobody asked (id 9)"),
+    ];
+    for (command, expected) in cases {
+        let world = World::empty();
+        let ran = world.run(&["run", "Mend the pump", "--agent", &format!("acp:{command}")]);
+        assert_eq!(ran.code, 1, "{command}\n{ran}");
+        assert!(ran.stdout.contains(expected), "{command}\n{ran}");
+    }
+}
+
+#[test]
+fn a_script_that_is_none_is_said() {
+    let world = World::empty();
+    world.write("bad.yaml", "turns: [{do: [{sing: a song}]}]");
+    let ran = world.run(&["run", "Mend the pump", "--agent", "scripted:bad.yaml"]);
+    assert!(ran.code == 1 && ran.stdout.contains("the agent ended before it answered `initialize` (exit 64)"), "{ran}");
+    assert_eq!(world.run(&["agent", "bad.yaml"]).code, 64);
+    assert_eq!(world.run(&["agent", "none.yaml"]).code, 64);
+    assert_eq!(world.run(&["--json", "agent", "bad.yaml"]).code, 64);
+}
+
+/// A run that is in the middle of a turn: the agent has written to `started`.
+struct Midway {
+    world: World,
+    child: Child,
+}
+
+impl Midway {
+    fn new(config: &str, script: &str) -> Self {
+        let world = played(config, script);
+        world.finish(world.program("mkfifo").arg("started"));
+        let child = world.command(RUN).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        fs::read(world.path("started")).unwrap();
+        Self { world, child }
+    }
+
+    fn end_by(&mut self, signals: &[Signal]) -> (i32, String) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        for signal in signals {
+            rustix::process::kill_process(pid, *signal).unwrap();
+        }
+        let mut said = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        let status = self.child.wait().unwrap();
+        (status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)), said)
+    }
+}
+
+/// After a crash the same conversation goes on, if the agent can, and what it tells again is no claim.
+#[test]
+fn after_a_kill_the_conversation_is_taken_up() {
+    let config = "hooks: {stop: [{command: 'test -e checked || { touch checked; exit 2; }'}]}";
+    let script = "
+remember: memory.json
+turns:
+  - do: [say: Done?, promise: COMPLETE]
+  - when: was checked
+    do: [run: echo > started, wait: 60s]
+  - unless: What you said
+    do: [say: I am still at it.]
+  - do: [promise: COMPLETE]
+";
+    let mut midway = Midway::new(config, script);
+    assert_eq!(midway.end_by(&[Signal::KILL]).0, 137);
+    let world = midway.world;
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_snapshot!(ran.stdout, @"
+    session mend-the-pump-e01275de, taken up again
+      interrupted
+    iteration 2
+      the agent gets one piece of feedback
+      agent: I am still at it.
+      stop[0] ok
+    iteration 3
+      the agent says that it is done
+      stop[0] ok
+    complete after 3 iterations
+    ");
+    assert_eq!(world.openings(), ["new", "loaded"]);
+}
+
+#[test]
+fn an_agent_that_cannot_take_it_up_is_told_what_was() {
+    let script = "
+turns:
+  - do: [say: Half of it is there.]
+  - do: [run: echo > started, wait: 60s]
+";
+    let mut midway = Midway::new("", script);
+    assert_eq!(midway.end_by(&[Signal::KILL]).0, 137);
+    let world = midway.world;
+    world.write("play.yaml", "turns: [{when: Half of it is there., do: [{promise: COMPLETE}]}]");
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(world.openings(), ["new", "anew"]);
+    assert_eq!(world.data("conversation_opened")[1]["reason"], "the agent cannot take up a conversation");
+    let why = world.ok(&["why", "mend-the-pump-e01275de"]);
+    assert!(why.contains("anew: the agent cannot take up a conversation"), "{why}");
+}
+
+#[test]
+fn an_interrupt_is_passed_on_and_the_last_word_is_in_the_same_conversation() {
+    let config = "
+hooks:
+  session_start: [{command: echo remember, pipe_output: true}]
+  session_end: [{command: touch ended}]
+";
+    let script = "
+turns:
+  - do: [run: echo $PPID > first; echo > started, wait: 60s]
+  - when: about to end
+    do: [run: echo $PPID > last, say: I have heard it.]
+";
+    let mut midway = Midway::new(config, script);
+    let (code, said) = midway.end_by(&[Signal::INT]);
+    assert_eq!(code, 130, "{said}");
+    assert!(said.contains("final delivery of one piece of feedback\n  agent: I have heard it.\ncancelled"), "{said}");
+    let world = midway.world;
+    assert!(world.path("ended").exists());
+    assert!(!world.text("first").is_empty() && world.text("first") == world.text("last"));
+    assert_eq!(world.openings(), ["new"]);
+}
+
+#[test]
+fn an_agent_that_hangs_is_ended_by_the_second_word() {
+    let script = "turns: [{do: [{run: echo $PPID > agent; echo > started}, hang]}]";
+    let mut midway = Midway::new("", script);
+    // Two of the same kind could be taken for one.
+    let (code, said) = midway.end_by(&[Signal::INT, Signal::TERM]);
+    assert!([130, 143].contains(&code), "{said}");
+    let agent = midway.world.text("agent");
+    assert!(!fs::exists(format!("/proc/{}", agent.trim())).unwrap(), "nothing survives");
+}
+
+/// An agent that stays has the run of its first turn in its environment. What it does counts for the turn that runs.
+#[test]
+fn commands_from_inside_belong_to_the_turn_that_runs() {
+    let script = "
+turns:
+  - do: [run: windlass task add One]
+  - do: [run: windlass task add Two, promise: COMPLETE]
+";
+    let world = played("", script);
+    std::os::unix::fs::symlink(WINDLASS, world.programs().join("windlass")).unwrap();
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    let created = world.lines(&["events", "--type", "task_created"]);
+    let iterations: Vec<_> = created.iter().map(|event| event["iteration"].as_u64()).collect();
+    assert_eq!(iterations, [Some(1), Some(2)]);
+}
+
+#[test]
+fn the_agent_of_the_configuration_may_be_one() {
+    let world = played("agent: scripted:play.yaml", "turns: [{do: [{promise: COMPLETE}]}]");
+    let ran = world.run(&["run", "Mend the pump"]);
+    assert_eq!(ran.code, 0, "{ran}");
+}

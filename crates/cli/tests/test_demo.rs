@@ -1,0 +1,89 @@
+//! `windlass demo`: what it shows is real, and nothing of it is left
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::World;
+
+/// A world whose temporary directory is its own.
+fn stage() -> (World, PathBuf) {
+    let world = World::empty();
+    let temporary = world.path("tmp");
+    fs::create_dir(&temporary).unwrap();
+    (world, temporary)
+}
+
+fn is_empty(directory: &PathBuf) -> bool {
+    fs::read_dir(directory).unwrap().count() == 0
+}
+
+#[test]
+fn it_shows_the_loop_and_leaves_nothing() {
+    let (world, temporary) = stage();
+    let ran = world.finish(world.command(&["demo"]).env("TMPDIR", &temporary));
+    assert!(ran.code == 0 && ran.stderr.is_empty(), "{ran}");
+    let mut rest = ran.stdout.as_str();
+    // In this order.
+    for expected in [
+        "FAIL test_lower_case",
+        "agent: scripted:play.yaml\n",
+        " is trusted\n",
+        "T2  created  P2  Write the guide (waits for 1)\n",
+        "sent back (time 1)\n",
+        "sent back (time 2)\n",
+        "  tests ok\n  changes ok\n",
+        "final delivery of one piece of feedback\n  agent: I have read what changed.",
+        "complete after one iteration\n",
+        "ok   test_punctuation\n",
+        "→ T2 is ready\n",
+        "\nKilled\n",
+        ", taken up again\n  interrupted\niteration 2\n",
+        "complete after 2 iterations\n",
+        ", taken up again\n",
+        "ok     store",
+        "Now in a project of your own:\n",
+    ] {
+        let found = rest.find(expected);
+        rest = &rest[found.unwrap_or_else(|| panic!("{expected:?} is not in\n{rest}"))..][expected.len()..];
+    }
+    assert!(!ran.stdout.contains("error"), "{ran}");
+    assert!(is_empty(&temporary), "{:?}", fs::read_dir(&temporary).unwrap().collect::<Vec<_>>());
+    assert_eq!(world.run(&["demo", "--json"]).code, 64);
+}
+
+/// Wherever it is interrupted.
+#[test]
+fn an_interrupted_one_leaves_nothing_either() {
+    for (line, signal, code) in [
+        ("# A small", Signal::INT, 130),
+        ("$ windlass run 'Make", Signal::TERM, 143),
+        ("$ windlass run 'Write", Signal::HUP, 129),
+    ] {
+        let (world, temporary) = stage();
+        let mut demo = world.command(&["demo"]);
+        let mut child = demo.env("TMPDIR", &temporary).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        let mut shown = String::new();
+        while !shown.starts_with(line) {
+            shown.clear();
+            assert!(lines.read_line(&mut shown).unwrap() > 0, "{line} is shown");
+        }
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        lines.read_to_string(&mut shown).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{shown}");
+        assert!(is_empty(&temporary), "{shown}");
+    }
+}
+
+#[test]
+fn it_can_be_kept() {
+    let (world, temporary) = stage();
+    let ran = world.finish(world.command(&["demo", "--keep"]).env("TMPDIR", &temporary));
+    assert_eq!(ran.code, 0, "{ran}");
+    let place = ran.stdout.lines().find_map(|line| line.strip_prefix("The project is in ")).unwrap().to_owned();
+    assert!(fs::read_to_string(PathBuf::from(place).join("GUIDE.md")).unwrap().contains("sh slug.sh"));
+}

@@ -1,0 +1,38 @@
+//! Which conversation an agent works in, and how the log tells it.
+
+use super::script::{Script, check, default_rules};
+
+#[test]
+fn a_conversation_is_new_then_taken_up_or_begun_anew() {
+    check(
+        "session a
+         --
+         talks a.1 c1
+         turn-done a.1
+         talks a.2 c1
+         talks a.2 c1 anew=forgotten
+         talks a.2 c2
+         turn-interrupted a.2",
+        "system conversation_opened c1 New
+         system turn_finished
+         system gate_decided Pass: Continue
+         system iteration_completed
+         system iteration_started a.2
+         system turn_started a.2 to work
+         system conversation_opened c1 Loaded
+         system conversation_opened c1 Anew forgotten
+         system conversation_opened c2 Anew
+         system iteration_interrupted a.2
+         system iteration_started a.3
+         system turn_started a.3 to work",
+    );
+}
+
+#[test]
+fn the_last_one_is_remembered_and_only_a_turn_opens_one() {
+    let mut script = Script::after(default_rules(), "session a\ntalks a.1 c1\nturn-done a.1\ntalks a.2 c2");
+    assert_eq!(script.session("a").conversation.as_deref(), Some("c2"));
+    let refused = script.run("talks a.1 c3");
+    assert!(refused[0].starts_with('!'), "{refused:?}");
+    assert_eq!(script.session("a").conversation.as_deref(), Some("c2"));
+}

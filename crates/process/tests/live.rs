@@ -1,0 +1,106 @@
+//! Programs that stay, and are spoken with.
+
+use std::time::{Duration, Instant};
+
+use windlass_process::{Exit, Heard, Launcher, Live};
+
+use crate::common::{Scene, Way, is_gone, probe, stands_still, until};
+
+fn start(scene: &Scene, script: &str) -> Live {
+    let launcher = Launcher { program: probe().into(), arguments: vec!["supervise".into()], environment: Vec::new() };
+    Live::start(&launcher, &scene.shell(script), &scene.roster).expect("it starts")
+}
+
+fn far() -> Option<Instant> {
+    Some(Instant::now() + Duration::from_secs(30))
+}
+
+/// What it answers to something, up to the end of a line.
+fn answer(live: &mut Live, scene: &Scene, said: &[u8]) -> String {
+    let mut attended = live.attend(&scene.control).expect("a listener");
+    attended.say(said);
+    let mut text = Vec::new();
+    while !text.ends_with(b"\n") {
+        match attended.hear(&mut far()) {
+            Heard::Said(bytes) => text.extend(bytes),
+            other => panic!("{other:?} after {text:?}"),
+        }
+    }
+    String::from_utf8(text).expect("text")
+}
+
+#[test]
+fn it_answers_again_and_again_and_leaves_when_nothing_more_is_to_come() {
+    let scene = Scene::new(Way::Supervised);
+    let mut live = start(&scene, "while read line; do echo \"got $line\"; echo \"err $line\" >&2; done; exit 3");
+    for number in 0..20 {
+        assert_eq!(answer(&mut live, &scene, format!("{number}\n").as_bytes()), format!("got {number}\n"));
+    }
+    let left = live.end();
+    assert_eq!(left.exit, Exit::Code(3));
+    assert!(left.stderr.text().ends_with("err 19\n"), "{}", left.stderr.text());
+}
+
+#[test]
+fn much_in_both_directions_does_not_block() {
+    let scene = Scene::new(Way::Supervised);
+    let mut live = start(&scene, "cat");
+    let mut line = vec![b'x'; 8 * 1024 * 1024];
+    line.push(b'\n');
+    assert_eq!(answer(&mut live, &scene, &line).len(), line.len());
+}
+
+#[test]
+fn ends_are_told_apart() {
+    let scene = Scene::new(Way::Supervised);
+    let hear = |script: &str, until: Option<Instant>| {
+        let mut live = start(&scene, script);
+        let mut attended = live.attend(&scene.control).expect("a listener");
+        let heard = attended.hear(&mut until.or(far()));
+        drop(attended);
+        (heard, live.end().exit)
+    };
+    assert_eq!(hear("exit 7", None), (Heard::Over, Exit::Code(7)));
+    assert_eq!(hear("kill -9 $$", None), (Heard::Over, Exit::Signal(9)));
+    // What it left holds its output, and does not count.
+    assert_eq!(hear("sleep 60 & exit 7", None), (Heard::Over, Exit::Code(7)));
+    assert_eq!(hear("cat", Some(Instant::now())), (Heard::Late, Exit::Code(0)));
+}
+
+#[test]
+fn nothing_of_it_survives() {
+    let scene = Scene::new(Way::Supervised);
+    let live = start(&scene, "setsid sh -c 'echo $$ > escaped; exec sleep 60' & echo $$ > leader; exec sleep 60");
+    let pids = [scene.number_in("leader"), scene.number_in("escaped")];
+    drop(live);
+    for pid in pids {
+        until("it is gone", || is_gone(pid));
+    }
+}
+
+#[test]
+fn it_hears_the_control() {
+    let scene = Scene::new(Way::Supervised);
+    let mut live = start(&scene, "echo $$ > leader; exec sleep 60");
+    let pid = scene.number_in("leader");
+    let (sender, heard) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let (control, live) = (&scene.control, &mut live);
+        scope.spawn(move || {
+            let mut attended = live.attend(control).expect("a listener");
+            for _ in 0..2 {
+                sender.send(attended.hear(&mut far())).expect("somebody listens");
+            }
+        });
+        until("it stands still", || {
+            control.pause();
+            stands_still(pid)
+        });
+        control.resume();
+        until("it goes on", || !stands_still(pid));
+        control.cancel();
+        assert_eq!(heard.recv(), Ok(Heard::Cancelled));
+        control.kill();
+        assert_eq!(heard.recv(), Ok(Heard::Killed));
+    });
+}

@@ -1,0 +1,82 @@
+//! Agents that stay from turn to turn: opening a conversation, and speaking in it.
+//!
+//! Invariants:
+//! - A conversation is in the log before anything is said in it.
+//! - Whether an agent remembers is known before it is prompted: one that does not is told what was before.
+//!
+//! Not here: the protocol (`agents`), when the agent has the word (`turn`).
+
+use std::time::Duration;
+
+use windlass_agents::{TurnEnd, acp};
+use windlass_engine::{Command, Limits, Session, Turn};
+use windlass_hooks::{clean, cut};
+use windlass_process::{Control, Stream};
+
+use crate::turn::Asked;
+use crate::{RunError, Runner, Told};
+
+/// How long an agent may take over each question before it can be prompted.
+const READY: Duration = Duration::from_secs(120);
+
+impl Runner<'_> {
+    /// Has the agent ready for a turn. Answers whether it remembers what was before, or why it cannot work.
+    pub(crate) fn ready(&mut self, session: &Session, turn: &Turn) -> Result<Result<bool, TurnEnd>, RunError> {
+        let launcher = self.dispatch.settings.launcher.as_ref().expect("a loop has a supervisor");
+        let Some(invocation) = self.agent.stays(&launcher.program) else { return Ok(Ok(false)) };
+        let (resolve, timeout) = self.patience(session);
+        let control = self.dispatch.control_for(resolve);
+        if self.connection.as_mut().is_some_and(|connection| connection.is_ready(&control)) {
+            return Ok(Ok(true));
+        }
+        self.connection = None;
+        let mut environment = self.variables(session, turn);
+        // It is the same process in the next one.
+        environment.retain(|(name, _)| name != "WINDLASS_ITERATION");
+        let spec = acp::spec(invocation, &self.dispatch.settings.directory, environment);
+        let start = acp::Start {
+            launcher,
+            roster: self.dispatch.roster,
+            spec: &spec,
+            permission: acp::Permission::default(),
+            before: session.conversation.as_deref(),
+            patience: timeout.unwrap_or(READY).min(READY),
+        };
+        let acp::Opened { connection, anew } = match acp::Connection::open(&start, &control) {
+            Ok(opened) => opened,
+            Err(end) => return Ok(Err(end)),
+        };
+        let remembers = session.conversation.is_some() && anew.is_none();
+        let mask = &self.dispatch.settings.mask;
+        let anew = anew.map(|why| cut(&mask.text(&clean(&why)), Limits::REASON));
+        let (run, conversation) = (turn.run.clone(), connection.conversation().to_owned());
+        self.connection = Some(connection);
+        self.give(&Command::OpenConversation { run, conversation, anew })?;
+        Ok(Ok(remembers))
+    }
+
+    /// Has an agent that is ready answer a prompt.
+    pub(crate) fn converse(
+        &mut self,
+        prompt: &str,
+        control: &Control,
+        timeout: Option<Duration>,
+    ) -> Result<Asked, RunError> {
+        let connection = self.connection.take().expect("it is ready");
+        let tell = &mut self.dispatch.outside.tell;
+        let mut masked = self.dispatch.settings.mask.stream();
+        let mut observe = |text: &str| tell(Told::Output(Stream::Stdout, &masked.push(text.as_bytes())));
+        let attention = acp::Attention { control, timeout, tell: &mut observe };
+        let (end, connection) = connection.prompt(prompt, attention);
+        tell(Told::Output(Stream::Stdout, &masked.finish()));
+        self.connection = connection;
+        Ok(Asked::ended(end))
+    }
+
+    /// Lets the agent go.
+    pub(crate) fn part(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            connection.close();
+        }
+    }
+}
