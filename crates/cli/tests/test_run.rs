@@ -240,12 +240,17 @@ fn json_is_every_event_as_it_becomes_durable() {
         [
             "config_recorded",
             "session_started",
+            "task_created",
+            "task_ready",
+            "task_claimed",
+            "task_started",
             "iteration_started",
             "turn_started",
             "turn_finished",
             "promise_detected",
             "gate_decided",
             "iteration_completed",
+            "task_completed",
             "session_ended"
         ]
     );

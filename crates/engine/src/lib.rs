@@ -69,8 +69,8 @@ pub use registry::{Handler, Hook, HookFault, Registry, RegistryError};
 pub use resolution::{Answered, Resolution};
 pub use ruling::{Rule, RuleAction, Ruling, judge};
 pub use session::{
-    Blocker, Closing, Completion, Decision, Ending, Next, OnRetryLimit, Phase, Piece, Purpose, Session, Step, Terms,
-    Turn, Verdict, Wanted,
+    Blocker, Closing, Completion, Decision, Ending, Hold, Leave, Next, OnRetryLimit, Phase, Piece, Purpose, Session,
+    Step, Terms, Turn, Verdict, Wanted, Work,
 };
 pub use situation::Situation;
 pub use task::{Blocked, Claim, Edge, EdgeKind, Lease, Priority, State, Task};

@@ -30,22 +30,22 @@ const TOUR: &[(&str, Step)] = &[
     ("Work can be planned: tasks have a goal, labels and a priority; 0 is the most urgent.", {
         Step::Run(&["task", "add", "Write the printer", "--label", "agent", "--priority", "1"])
     }),
-    ("A task can wait for others …", Step::Run(&["task", "add", "Write its tests", "--depends", "T1"])),
+    ("A task can wait for others …", Step::Run(&["task", "add", "Write its tests", "--depends", "T2"])),
     (
         "… for as many as it needs.",
-        Step::Run(&["task", "add", "Release 1.0", "--depends", "T1", "--depends", "T2", "--priority", "0"]),
+        Step::Run(&["task", "add", "Release 1.0", "--depends", "T2", "--depends", "T3", "--priority", "0"]),
     ),
     ("What comes first stands on top.", Step::Run(&["task", "graph"])),
-    ("A circle is refused, with the path.", Step::Run(&["task", "depend", "T2", "T3"])),
+    ("A circle is refused, with the path.", Step::Run(&["task", "depend", "T3", "T4"])),
     ("A worker takes the next task under a lease.", {
         Step::Run(&["task", "claim", "--owner", "worker-1", "--lease", "10m"])
     }),
-    ("While it holds the task, nobody else completes it.", Step::Run(&["task", "complete", "T1"])),
+    ("While it holds the task, nobody else completes it.", Step::Run(&["task", "complete", "T2"])),
     (
-        "Its holder does. T2 becomes ready, and because an agent did it, a review appears.",
-        Step::Run(&["task", "complete", "T1", "--epoch", "1", "--result", "prints everything"]),
+        "Its holder does. T3 becomes ready, and because an agent did it, a review appears.",
+        Step::Run(&["task", "complete", "T2", "--epoch", "1", "--result", "prints everything"]),
     ),
-    ("Every fact is an event, and every event knows what led to it.", Step::Run(&["events", "--task", "T1"])),
+    ("Every fact is an event, and every event knows what led to it.", Step::Run(&["events", "--task", "T2"])),
     ("All of it can be verified.", Step::Run(&["doctor"])),
 ];
 

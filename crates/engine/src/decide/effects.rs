@@ -3,9 +3,9 @@
 use super::lineage::Line;
 use super::{Causing, Deciding};
 use crate::command::HookReport;
-use crate::debt::{Debt, Effect, HookClass, HookOutcome, Recovery, sibling};
+use crate::debt::{Debt, Effect, HookClass, HookOutcome, OwedHook, Recovery, sibling};
 use crate::event::{Event, Node, payload};
-use crate::id::{DebtId, OwnerName};
+use crate::id::{DebtId, OwnerName, SessionName};
 use crate::limits::{Limits, check_bytes, check_text};
 use crate::refusal::Refusal;
 use crate::session::{Ending, Session, Verdict};
@@ -54,11 +54,12 @@ impl Deciding<'_, '_> {
         let Some(session) = self.listener(debt)? else { return Ok(()) };
         let hook = hook_name(debt)?;
         self.because_of(debt);
-        if let Some(text) = report.feedback.as_ref().filter(|_| is_heard(&session, report.outcome)) {
-            self.emit_of(
-                debt,
-                payload::FeedbackQueued { source: hook.clone(), text: text.clone(), voice: Voice::Hook },
-            )?;
+        if let Some(text) = report.feedback.as_ref().filter(|_| is_heard(&session, debt, report.outcome)) {
+            let queued = payload::FeedbackQueued { source: hook.clone(), text: text.clone(), voice: Voice::Hook };
+            self.emit_for(debt, &session, queued)?;
+        }
+        if debt.session.is_none() {
+            return Ok(());
         }
         if self.stops.is_some() {
             let reason = Some(match &report.message {
@@ -70,9 +71,22 @@ impl Deciding<'_, '_> {
         self.advance(&session.name)
     }
 
-    /// The session that hears what a hook has to say.
+    /// The session that hears what a hook has to say: that of its event, else the one that holds the task.
     fn listener(&self, debt: &Debt) -> Result<Option<Session>, Refusal> {
-        Ok(debt.session.as_ref().map(|name| self.draft.session(name)).transpose()?.flatten())
+        let holder = || -> Result<Option<SessionName>, Refusal> {
+            let task = debt.task.map(|id| self.draft.task(id)).transpose()?.flatten();
+            Ok(task.and_then(|task| task.lease).and_then(|lease| lease.session))
+        };
+        let name = debt.session.clone().map_or_else(holder, |name| Ok(Some(name)))?;
+        Ok(name.map(|name| self.draft.session(&name)).transpose()?.flatten())
+    }
+
+    /// Adds an event of a session about what the debt is about.
+    fn emit_for(&mut self, debt: &Debt, session: &Session, event: impl Into<Event>) -> Result<(), Refusal> {
+        let node = debt.task.map_or(Node::System, Node::Task);
+        let iteration =
+            if debt.session.is_some() { debt.iteration } else { Some(session.iteration).filter(|n| *n > 0) };
+        self.emit_in(node, Some(session.name.clone()), iteration, event.into()).map(drop)
     }
 
     /// Ends a hook that never began, because nobody waits for it any more.
@@ -124,7 +138,7 @@ impl Deciding<'_, '_> {
         let stops = |session: &Session| {
             asks_for_a_person(debt, report.outcome) && session.ended().is_none() && session.stopping.is_none()
         };
-        self.stops = self.listener(debt)?.filter(stops).map(|session| session.name);
+        self.stops = self.listener(debt)?.filter(|_| debt.session.is_some()).filter(stops).map(|session| session.name);
         self.finish(debt, report)?;
         self.go_on_after(debt, report)
     }
@@ -159,7 +173,7 @@ impl Deciding<'_, '_> {
         let is_last = sibling(&self.draft, debt)?.is_none();
         self.begin_line(Line::ending(debt));
         self.because_of(debt);
-        let heard = self.listener(debt)?.is_some_and(|session| is_heard(&session, outcome));
+        let heard = self.listener(debt)?.is_some_and(|session| is_heard(&session, debt, outcome));
         let feedback = report.feedback.clone().filter(|_| !heard);
         let failure = failure(&hook, debt.id, report);
         let (id, wanted) = (debt.id, actions.clone());
@@ -179,9 +193,16 @@ impl Deciding<'_, '_> {
     }
 }
 
-/// Whether the agent gets to hear what a hook has to say: while there is one, and unless it is meant for a person.
-fn is_heard(session: &Session, outcome: HookOutcome) -> bool {
-    session.ended().is_none() && outcome != HookOutcome::Escalate
+/// Whether the agent gets to hear what a hook has to say: while there is one, and unless it is meant for a person or a
+/// person wants it ignored.
+fn is_heard(session: &Session, debt: &Debt, outcome: HookOutcome) -> bool {
+    let ignored = matches!(&debt.effect, Effect::Hook(hook) if is_ignored(session, hook));
+    session.ended().is_none() && outcome != HookOutcome::Escalate && !ignored
+}
+
+/// Whether a person wants a stop hook not to be counted this time.
+fn is_ignored(session: &Session, hook: &OwedHook) -> bool {
+    hook.class == HookClass::Gate && session.ignores.contains(&hook.hook)
 }
 
 /// What is recorded about a hook that has failed by itself.

@@ -5,10 +5,10 @@ use serde_json::Value;
 
 use crate::action::ActionRequest;
 use crate::debt::HookOutcome;
-use crate::id::{ConfigDigest, DebtId, EdgeId, Epoch, OwnerName, RunId, Seq, TaskId, TypeName};
+use crate::id::{ConfigDigest, DebtId, EdgeId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId, TypeName};
 use crate::promise::Promise;
 use crate::resolution::Resolution;
-use crate::session::{Decision, Ending, Purpose, Terms, Verdict};
+use crate::session::{Decision, Ending, Purpose, Terms, Verdict, Work};
 use crate::task::{Blocked, Claim, EdgeKind, Priority, State};
 use crate::time::Timestamp;
 use crate::voice::Voice;
@@ -43,7 +43,12 @@ payloads! {
     TaskClaimed {
         owner: OwnerName,
         epoch: Epoch,
-        until: Timestamp,
+        /// Without one the lease lasts as long as its session has the task.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
+        /// The session that works on it now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<SessionName>,
     }
     LeaseExpired {
         owner: OwnerName,
@@ -138,6 +143,8 @@ payloads! {
         protected: Option<ConfigDigest>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         goal: Option<String>,
+        #[serde(default, skip_serializing_if = "Work::is_given")]
+        work: Work,
         agent: String,
         terms: Terms,
         owner: OwnerName,

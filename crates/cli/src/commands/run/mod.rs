@@ -11,7 +11,7 @@ use std::io;
 
 use windlass_agents::{CommandAgent, ParseAgentError};
 use windlass_engine::{
-    Authority, Closing, Command, Ending, Limits, NewSession, Origin, OwnerName, SessionName, Trusted, View,
+    Authority, Closing, Command, Ending, Limits, NewSession, Origin, OwnerName, SessionName, Trusted, View, Work,
 };
 use windlass_process::{Control, Launcher, signals};
 use windlass_runner::{Dispatch, Outside, RunError, Runner, Settings};
@@ -92,8 +92,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
 
     let roster = dispatch::enlist(&opened.project)?;
     let owner: OwnerName = roster.name().parse().expect("digits and dashes make a name");
-    let work = Work { project: &opened.project, config: &config, agent: &agent, owner: &owner };
-    let begin = work.begin(&choice, &args)?;
+    let job = Job { project: &opened.project, config: &config, agent: &agent, owner: &owner };
+    let begin = job.begin(&choice, &args)?;
     let settings = settings(&opened.project, &config, &owner, choice.name())?;
     let mut progress = Progress::new(out, shown_directory(context, &opened.project));
     let outside =
@@ -250,14 +250,14 @@ fn parse_agent(name: &str) -> Result<CommandAgent, Failure> {
 }
 
 /// What a session is run with.
-struct Work<'a> {
+struct Job<'a> {
     project: &'a Project,
     config: &'a Config,
     agent: &'a CommandAgent,
     owner: &'a OwnerName,
 }
 
-impl Work<'_> {
+impl Job<'_> {
     /// The command that starts a session, or goes on with one.
     fn begin(&self, choice: &Choice, args: &Args) -> Result<Command, Failure> {
         Ok(match choice {
@@ -265,6 +265,7 @@ impl Work<'_> {
                 name: name.clone(),
                 task: None,
                 goal: Some(args.goal.clone()),
+                work: Work::Given,
                 config: self.config.text().to_owned(),
                 protected: self.protected()?,
                 agent: self.agent.to_string(),
