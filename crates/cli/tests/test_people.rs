@@ -258,11 +258,12 @@ fn sessions_are_listed_and_shown_as_they_are() {
     world.ok(&["say", "mind the step"]);
     assert_snapshot!(world.anonymous(&["session", "list"]), @"
     mend-the-pump-e01275de  running  iteration  1  <time>
-      Mend the pump  (command:sh agent.sh)
+      T1 Mend the pump  (command:sh agent.sh)
     ");
     assert_snapshot!(world.anonymous(&["session", "show", NAME]), @r#"
     session mend-the-pump-e01275de  running
       goal          Mend the pump
+      task          T1
       agent         command:sh agent.sh
       started       <time>
       owner         OWNER alive
@@ -285,6 +286,7 @@ fn sessions_are_listed_and_shown_as_they_are() {
     assert_snapshot!(world.anonymous(&["session", "show", NAME]), @"
     session mend-the-pump-e01275de  unfinished
       goal          Mend the pump
+      task          T1
       agent         command:sh agent.sh
       started       <time>
       owner         OWNER dead
@@ -312,14 +314,15 @@ fn sessions_are_listed_and_shown_as_they_are() {
     );
     assert_snapshot!(world.anonymous(&["session", "list", "--limit", "1"]), @"
     c                       ended       iteration  1  <time>
-      It's another  (command:true)
+      T3 It's another  (command:true)
     mend-the-pump-e01275de  unfinished  iteration  1  <time>
-      Mend the pump  (command:sh agent.sh)
+      T1 Mend the pump  (command:sh agent.sh)
     there are more; --all shows them
     ");
     assert_snapshot!(world.anonymous(&["session", "show", "c"]), @r"
     session c  ended: one iteration is the limit
       goal          It's another
+      task          T3
       agent         command:true
       started       <time>
       ended         <time>

@@ -304,6 +304,9 @@ pub struct Session {
     /// The stop hooks that block this turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocking: Vec<Blocker>,
+    /// Stop hooks that a person wants not to be counted at the next gate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignores: Vec<String>,
     /// Feedback that no turn carries yet, first in first out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<Piece>,

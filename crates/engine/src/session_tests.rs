@@ -27,6 +27,7 @@ fn session(phase: Phase) -> Session {
         sent_back: BTreeMap::new(),
         asking: None,
         blocking: Vec::new(),
+        ignores: Vec::new(),
         verdict: Verdict::Pass,
         pending: vec![],
         last_turn: None,

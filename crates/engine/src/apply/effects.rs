@@ -127,7 +127,10 @@ impl Fold<'_> {
                     && hook.class == HookClass::Gate
                     && session.last_turn == Some(debt.id.seq)
                 {
-                    let verdict = Verdict::of(finished.outcome, hook.on_failure);
+                    let verdict = match session.ignores.contains(&hook.hook) {
+                        true => Verdict::Pass,
+                        false => Verdict::of(finished.outcome, hook.on_failure),
+                    };
                     session.verdict = session.verdict.max(verdict);
                     if verdict == Verdict::Escalate && session.asking.is_none() {
                         let why = finished.message.as_ref().map(|why| format!(": {why}")).unwrap_or_default();

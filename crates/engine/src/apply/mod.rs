@@ -160,7 +160,9 @@ impl Fold<'_> {
             None => Vec::new(),
         };
         let payload::TaskClaimed { owner, epoch, until, session } = claimed.clone();
-        changes.push(put(Task { lease: Some(Lease { owner, epoch, until, session }), epoch, ..task }));
+        // A session hears it; whoever works by hand reads it with the task.
+        let answer = task.answer.filter(|_| session.is_none());
+        changes.push(put(Task { lease: Some(Lease { owner, epoch, until, session }), epoch, answer, ..task }));
         Ok(changes)
     }
 

@@ -42,6 +42,7 @@ impl Fold<'_> {
             verdict: Verdict::Pass,
             asking: None,
             blocking: Vec::new(),
+            ignores: Vec::new(),
             pending: Vec::new(),
             last_turn: None,
             conversation: None,
@@ -72,7 +73,9 @@ impl Fold<'_> {
     /// A session that is between iterations may take up a task.
     pub(super) fn taken_up(&self, name: &SessionName, claimed: &payload::TaskClaimed) -> Changes {
         let (own, id) = (self.session_name()? == name, self.node()?);
+        let ignores = self.task(id)?.answer.map(|answer| answer.ignores).unwrap_or_default();
         self.session(|session| {
+            session.ignores.clone_from(&ignores);
             let free = session.epoch().is_none() && is_between(&session.phase);
             let fits = own && free && session.owner == claimed.owner;
             session.take_up(id, claimed.epoch);
@@ -204,6 +207,7 @@ impl Fold<'_> {
         self.session(|session| {
             let fits = matches!(&session.phase, Phase::Judging(run, _) if *run == decided.run);
             session.retries = decided.retries;
+            session.ignores.clear();
             if decided.decision == Decision::SendBack {
                 for blocker in std::mem::take(&mut session.blocking) {
                     *session.sent_back.entry(blocker.hook).or_default() += 1;

@@ -3,7 +3,7 @@
 use super::lineage::Line;
 use super::{Causing, Deciding};
 use crate::command::HookReport;
-use crate::debt::{Debt, Effect, HookClass, HookOutcome, Recovery, sibling};
+use crate::debt::{Debt, Effect, HookClass, HookOutcome, OwedHook, Recovery, sibling};
 use crate::event::{Event, Node, payload};
 use crate::id::{DebtId, OwnerName, SessionName};
 use crate::limits::{Limits, check_bytes, check_text};
@@ -54,7 +54,7 @@ impl Deciding<'_, '_> {
         let Some(session) = self.listener(debt)? else { return Ok(()) };
         let hook = hook_name(debt)?;
         self.because_of(debt);
-        if let Some(text) = report.feedback.as_ref().filter(|_| is_heard(&session, report.outcome)) {
+        if let Some(text) = report.feedback.as_ref().filter(|_| is_heard(&session, debt, report.outcome)) {
             let queued = payload::FeedbackQueued { source: hook.clone(), text: text.clone(), voice: Voice::Hook };
             self.emit_for(debt, &session, queued)?;
         }
@@ -173,7 +173,7 @@ impl Deciding<'_, '_> {
         let is_last = sibling(&self.draft, debt)?.is_none();
         self.begin_line(Line::ending(debt));
         self.because_of(debt);
-        let heard = self.listener(debt)?.is_some_and(|session| is_heard(&session, outcome));
+        let heard = self.listener(debt)?.is_some_and(|session| is_heard(&session, debt, outcome));
         let feedback = report.feedback.clone().filter(|_| !heard);
         let failure = failure(&hook, debt.id, report);
         let (id, wanted) = (debt.id, actions.clone());
@@ -193,9 +193,16 @@ impl Deciding<'_, '_> {
     }
 }
 
-/// Whether the agent gets to hear what a hook has to say: while there is one, and unless it is meant for a person.
-fn is_heard(session: &Session, outcome: HookOutcome) -> bool {
-    session.ended().is_none() && outcome != HookOutcome::Escalate
+/// Whether the agent gets to hear what a hook has to say: while there is one, and unless it is meant for a person or a
+/// person wants it ignored.
+fn is_heard(session: &Session, debt: &Debt, outcome: HookOutcome) -> bool {
+    let ignored = matches!(&debt.effect, Effect::Hook(hook) if is_ignored(session, hook));
+    session.ended().is_none() && outcome != HookOutcome::Escalate && !ignored
+}
+
+/// Whether a person wants a stop hook not to be counted this time.
+fn is_ignored(session: &Session, hook: &OwedHook) -> bool {
+    hook.class == HookClass::Gate && session.ignores.contains(&hook.hook)
 }
 
 /// What is recorded about a hook that has failed by itself.

@@ -16,6 +16,7 @@ use crate::refusal::Refusal;
 use crate::session::{Closing, Ending, Leave, Session, Step, Work};
 use crate::task::{Blocked, Task};
 use crate::view::View;
+use crate::voice::Voice;
 
 impl Deciding<'_, '_> {
     /// Gives a session that has just started what it was started for.
@@ -40,10 +41,16 @@ impl Deciding<'_, '_> {
     }
 
     fn hand_to(&mut self, session: &Session, id: TaskId) -> Result<(), Refusal> {
-        let epoch = Epoch(self.task(id)?.epoch.0 + 1);
+        let task = self.task(id)?;
+        let epoch = Epoch(task.epoch.0 + 1);
         let (owner, session) = (session.owner.clone(), Some(session.name.clone()));
         self.emit(Node::Task(id), payload::TaskClaimed { owner, epoch, until: None, session })?;
-        self.emit(Node::Task(id), payload::TaskStarted { context: Value::Null }).map(drop)
+        self.emit(Node::Task(id), payload::TaskStarted { context: Value::Null })?;
+        // What a person has answered since somebody last worked on it is the first that the agent hears.
+        if let Some((source, text)) = task.answer.and_then(|answer| Some((answer.by, answer.text?))) {
+            self.emit(Node::Task(id), payload::FeedbackQueued { source, text, voice: Voice::Person })?;
+        }
+        Ok(())
     }
 
     /// Takes the next task, or the one that the session had. Where there is none, it ends.

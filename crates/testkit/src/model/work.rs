@@ -26,7 +26,6 @@ fn may_go_on(command: &Command) -> bool {
         C::StartSession(_)
             | C::ResumeSession { .. }
             | C::StopSession { .. }
-            | C::CancelSession { .. }
             | C::AdvanceSession { .. }
             | C::FinishTurn { .. }
             | C::FailTurn { .. }

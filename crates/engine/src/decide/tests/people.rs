@@ -262,3 +262,61 @@ fn only_a_person_answers() {
          T1 task_completed (forced)",
     );
 }
+
+/// The session that takes a task up hears first what was answered, once.
+#[test]
+fn the_next_session_begins_with_the_answer() {
+    check(
+        "add one
+         session a task=T1
+         turn-done a.1 says=blocked
+         answer T1 continue use-the-staging-key
+         --
+         session b task=T1
+         turn-done b.1 says=complete",
+        "T1 session_started
+         T1 task_claimed w1 epoch 2
+         T1 task_started
+         T1 feedback_queued use-the-staging-key from ada
+         T1 iteration_started b.1
+         T1 turn_started b.1 to work use-the-staging-key
+         T1 feedback_delivered use-the-staging-key
+         T1 turn_finished
+         T1 promise_detected Complete
+         T1 gate_decided Pass: Completed
+         T1 iteration_completed
+         T1 task_completed
+         T1 session_ended Completed",
+    );
+    let script = "add one\nblock T1 why\nanswer T1 continue so\nclaim T1 by=w2 for=60s";
+    assert!(Script::after(default_rules(), script).task("T1").answer.is_some(), "whoever works by hand reads it");
+}
+
+/// It counts again at the gate after that.
+#[test]
+fn a_hook_that_is_to_be_ignored_is_not_counted_once() {
+    let script = "add one
+         session a task=T1 retries=0
+         hook ready
+         turn-done a.1 says=complete
+         hook check out=block
+         hook bye
+         answer T1 ignore-hook ignores=check
+         session b task=T1 retries=0
+         hook ready
+         turn-done b.1 says=complete";
+    let mut project = Script::after(gated(), script);
+    assert_eq!(project.session("b").ignores, ["check"]);
+    let answered = project.run("hook check out=block tells=red");
+    assert!(answered.contains(&"T1 gate_decided Pass: Completed".to_owned()), "{answered:?}");
+    assert!(!answered.iter().any(|line| line.contains("feedback_queued")), "{answered:?}");
+
+    let script = script.replace(
+        "turn-done b.1 says=complete",
+        "turn-done b.1\nhook check out=block\nhook ready\nturn-done b.2 says=complete",
+    );
+    let mut project = Script::after(gated(), &script);
+    assert_eq!(project.session("b").ignores, [""; 0]);
+    let answered = project.run("hook check out=block");
+    assert!(answered.iter().any(|line| line.starts_with("T1 gate_decided Block: Escalated")), "{answered:?}");
+}
