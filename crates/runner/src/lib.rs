@@ -18,6 +18,7 @@ mod dispatch;
 mod error;
 mod hook;
 mod outside;
+mod prompt;
 mod protected;
 mod turn;
 
