@@ -63,8 +63,13 @@ pub fn refusal(refusal: &Refusal) -> Failure {
         Refusal::HasDependents { .. } => {
             failure.hint("--cascade deletes them too; --force deletes it alone and blocks them")
         }
-        Refusal::Held { epoch, .. } => failure
-            .hint(format!("its holder says --epoch {epoch}; --force does it over the holder's head, and is recorded")),
+        Refusal::Held { lease, .. } => failure.hint(match &lease.session {
+            Some(_) => "the session judges its own work; --force does it over its head, and is recorded".to_owned(),
+            None => format!(
+                "its holder says --epoch {}; --force does it over the holder's head, and is recorded",
+                lease.epoch
+            ),
+        }),
         Refusal::LeaseLost { id, .. } => {
             failure.hint(format!("claim it again with `windlass task claim {id}`, if it can be claimed"))
         }

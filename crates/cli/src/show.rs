@@ -2,8 +2,8 @@
 
 use jiff::Unit;
 use windlass_engine::{
-    Decision, Ending, Event, HookOutcome, Next, Node, Opening, Promise, Purpose, Record, RunId, State, Task, TaskId,
-    Timestamp,
+    Decision, Ending, Event, HookOutcome, Lease, Next, Node, Opening, Promise, Purpose, Record, RunId, State, Task,
+    TaskId, Timestamp,
 };
 
 use crate::environment;
@@ -131,6 +131,16 @@ pub fn span(from: Timestamp, to: Timestamp) -> String {
         s if s < 86400.0 => format!("{:.1} h", s / 3600.0),
         s => format!("{:.1} days", s / 86400.0),
     }
+}
+
+/// Who holds a task, and for how long.
+pub fn holder(lease: &Lease, now: Timestamp) -> String {
+    let left = match lease.until {
+        None => String::new(),
+        Some(until) if until > now => format!(", for {} more", span(now, until)),
+        Some(until) => format!(", ran out {} ago", span(until, now)),
+    };
+    format!("{} (epoch {}){left}", lease.holder(), lease.epoch)
 }
 
 /// How long something took, in one word.

@@ -29,6 +29,7 @@ mod test_many;
 mod test_output;
 mod test_project;
 mod test_run;
+mod test_run_graph;
 mod test_run_hostile;
 mod test_seeds;
 mod test_task;

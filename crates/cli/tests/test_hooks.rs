@@ -125,11 +125,11 @@ fn what_ran_and_what_it_adds_up_to() {
     let world = world(BLOCKS_TWICE, THIRD_TIME);
     assert_eq!(world.run(RUN).code, 0);
     let shown = |words: &[&str]| timeless(&world.run(words).to_string());
-    assert_snapshot!(shown(&["hooks", "history"]), @r"
-    <time>  stop[0]  stop  turn_finished 5, mend-the-pump-e01275de 1  blocks  <took>  2 of 9 tests failed
-    <time>  stop[0]  stop  turn_finished 13, mend-the-pump-e01275de 1  blocks  <took>  2 of 9 tests failed
-    <time>  stop[0]  stop  turn_finished 21, mend-the-pump-e01275de 1  ok  <took>
-    <time>  tell  session_end  session_ended 27, mend-the-pump-e01275de 1  failed  <took>  exit 3
+    assert_snapshot!(shown(&["hooks", "history"]), @"
+    <time>  stop[0]  stop  turn_finished 9, T1, mend-the-pump-e01275de 1  blocks  <took>  2 of 9 tests failed
+    <time>  stop[0]  stop  turn_finished 17, T1, mend-the-pump-e01275de 1  blocks  <took>  2 of 9 tests failed
+    <time>  stop[0]  stop  turn_finished 25, T1, mend-the-pump-e01275de 1  ok  <took>
+    <time>  tell  session_end  session_ended 32, T1, mend-the-pump-e01275de 1  failed  <took>  exit 3
     ");
     assert_snapshot!(shown(&["hooks", "metrics"]), @"
     hook     runs  success  block  failure  timeout  other     p50     p95  last run
@@ -150,11 +150,11 @@ fn what_ran_and_what_it_adds_up_to() {
       "attempt": 1,
       "durationMs": 7,
       "event": {
-        "seq": 5,
+        "seq": 9,
         "type": "turn_finished"
       },
       "feedback": {
-        "seq": 9,
+        "seq": 13,
         "text": "2 of 9 tests failed\n\ntest_login failed"
       },
       "finishedAt": "later",
@@ -162,7 +162,7 @@ fn what_ran_and_what_it_adds_up_to() {
       "iteration": 1,
       "measured": true,
       "message": "2 of 9 tests failed",
-      "nodeId": "system",
+      "nodeId": "T1",
       "outcome": "block",
       "output": null,
       "point": "stop",
@@ -202,8 +202,8 @@ fn runs_are_picked() {
     hint: the only session is mend-the-pump-e01275de
     [1 not_found]
     ");
-    assert_snapshot!(world.fails(&["hooks", "history", "--task", "T1"]), @"
-    error: there is no task T1
+    assert_snapshot!(world.fails(&["hooks", "history", "--task", "T9"]), @"
+    error: there is no task T9
     hint: `windlass task list --all` shows every task
     [1 not_found]
     ");
@@ -317,8 +317,8 @@ fn a_hook_that_is_interrupted_and_repeated_is_two_runs() {
     assert!(left.contains("left in iteration 1, when stop[0] has to run; the same command goes on with it"), "{left}");
     assert_eq!(world.run(RUN).code, 0);
     assert_snapshot!(timeless(&world.run(&["hooks", "history"]).to_string()), @"
-    <time>  stop[0]  stop  turn_finished 5, mend-the-pump-e01275de 1  was interrupted           it was begun again
-    <time>  stop[0]  stop  turn_finished 5, mend-the-pump-e01275de 1  ok  <took>  (attempt 2)
+    <time>  stop[0]  stop  turn_finished 9, T1, mend-the-pump-e01275de 1  was interrupted           it was begun again
+    <time>  stop[0]  stop  turn_finished 9, T1, mend-the-pump-e01275de 1  ok  <took>  (attempt 2)
     ");
     assert_eq!(outcomes(), ["interrupted", "success"]);
     assert_eq!(world.json(&["hooks", "metrics"])["total"]["other"], 1);

@@ -539,7 +539,7 @@ fn actions_of_stop_hooks() {
     let errors = world.data_of("action_error");
     let kinds: Vec<&Value> = errors.iter().map(|error| &error["actionType"]).collect();
     assert_eq!(kinds, ["explode", "update_task"]);
-    assert_eq!(world.json(&["task", "show", "T1"])["goal"], "Made");
+    assert_eq!(world.json(&["task", "show", "T2"])["goal"], "Made");
 }
 
 /// A log entry can say anything but what happened to a task or a session.

@@ -240,12 +240,17 @@ fn json_is_every_event_as_it_becomes_durable() {
         [
             "config_recorded",
             "session_started",
+            "task_created",
+            "task_ready",
+            "task_claimed",
+            "task_started",
             "iteration_started",
             "turn_started",
             "turn_finished",
             "promise_detected",
             "gate_decided",
             "iteration_completed",
+            "task_completed",
             "session_ended"
         ]
     );
@@ -257,7 +262,7 @@ fn what_cannot_be_run_is_refused_by_name() {
     let world = World::empty();
     assert_snapshot!(world.fails(&["run", " ", "--agent", "command:x"]), @r"
     error: the goal is empty
-    hint: say what is to be done
+    hint: say what is to be done, or nothing at all to work on the tasks that are ready
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["run", "x"]), @r"

@@ -154,6 +154,7 @@ fn a_session_calls_everything_at_its_point_with_its_values() {
     session_start -: go build ./...
     pre_iteration 1: golangci-lint run ./...
     agent 1
+    on_task_complete 1: validate-task.sh T2
     post_iteration 1: go test ./... -short
     on_task_complete 1: validate-task.sh T1
     post_iteration 1: curl -X POST https://hooks.test/x -d {"text": "Iteration 1 done"}
@@ -165,6 +166,7 @@ fn a_session_calls_everything_at_its_point_with_its_values() {
     agent 4
     post_iteration 3: go test ./... -short
     post_iteration 3: curl -X POST https://hooks.test/x -d {"text": "Iteration 3 done"}
+    on_task_complete 3: validate-task.sh T3
     agent 5
     session_end 3: git push origin HEAD
     session_end 3: notify-complete.sh mend-the-pump-e01275de
@@ -182,10 +184,12 @@ fn what_is_piped_reaches_the_agent_in_order_and_nothing_else_does() {
       session_start[1]: said by go build ./...
       pre_iteration[0]: said by golangci-lint run ./...
     turn 2
+      on_task_complete[0]: said by validate-task.sh T2
       on_task_complete[0]: said by validate-task.sh T1
       post_iteration[0]: said by go test ./... -short
       pre_iteration[0]: said by golangci-lint run ./...
     turn 3
+      on_task_complete[0] (you may have seen this before): said by validate-task.sh T2
       on_task_complete[0] (you may have seen this before): said by validate-task.sh T1
       post_iteration[0] (you may have seen this before): said by go test ./... -short
       pre_iteration[0] (you may have seen this before): said by golangci-lint run ./...
@@ -194,22 +198,21 @@ fn what_is_piped_reaches_the_agent_in_order_and_nothing_else_does() {
       pre_iteration[0]: said by golangci-lint run ./...
     turn 5
       post_iteration[0]: said by go test ./... -short
+      on_task_complete[0]: said by validate-task.sh T3
     ");
 }
 
-/// What an agent says about a task in its turn is a claim, and no hook runs for it; a hook completes.
+/// What nobody holds an agent completes in its turn, as a hook does; the session's own task is completed by the session.
 #[test]
 fn only_what_is_completed_counts_as_completed() {
     let world = lifecycle();
     assert_eq!(run(&world).code, 0);
     assert_snapshot!(world.run(&["task", "list", "--all"]), @"
     T1  completed  P2  Draw the pump
-    T2  ready      P2  Paint the pump
+    T2  completed  P2  Paint the pump
+    T3  completed  P2  Mend the pump
     ");
-    assert_snapshot!(fs::read_to_string(world.path("claimed")).unwrap(), @"
-    T2  ready  P2  Paint the pump
-    recorded as a claim: the runner completes the task after its gates
-    ");
+    assert_snapshot!(fs::read_to_string(world.path("claimed")).unwrap(), @"T2  completed  P2  Paint the pump");
 }
 
 #[test]

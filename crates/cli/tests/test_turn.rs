@@ -39,6 +39,7 @@ impl Runner {
             name: "main".parse().unwrap(),
             task: Some(TaskId(1)),
             goal: None,
+            work: windlass_engine::Work::Given,
             config: "version: 1".to_owned(),
             protected: None,
             agent: "command:true".to_owned(),
@@ -57,7 +58,6 @@ impl Runner {
 #[test]
 fn an_agent_only_claims_to_be_done() {
     let world = World::with_tasks(&["One"]);
-    world.ok(&["task", "start", "T1"]);
     let mut runner = Runner::new(&world);
     let run = runner.start_turn();
     let variable = ("WINDLASS_RUN", &*run.to_string());
@@ -67,21 +67,21 @@ fn an_agent_only_claims_to_be_done() {
     ");
     assert_snapshot!(world.run(&["task", "show", "T1"]), @"
     T1  active  P2  One
+      held by       session `main` (epoch 1)
       claimed done  in main.1.0000000000000007
       created       <time>
       started       <time>
     ");
-    assert_snapshot!(world.run(&["events", "--type", "completion_claimed"]), @"     8  <time>  T1     completion_claimed        in main.1.0000000000000007");
+    assert_snapshot!(world.run(&["events", "--type", "completion_claimed"]), @"     9  <time>  T1     completion_claimed        in main.1.0000000000000007");
     runner.give(&Command::FinishTurn {
         run: run.clone(),
         answer: Answer { output: "All green.".to_owned(), ..Answer::default() },
     });
+    assert_snapshot!(world.run(&["task", "list", "--all"]), @"T1  completed  P2  One");
     assert_snapshot!(world.run_with(variable, &["task", "complete", "T1"]), @"
     error: the turn main.1.0000000000000007 is over; what it claims comes too late
     [exit 1]
     ");
-    // Outside a run, completing is a person's right.
-    assert_snapshot!(world.run(&["task", "complete", "T1"]), @"T1  completed  P2  One");
 }
 
 /// What agents and hooks say is shown in a few words, and cannot write to the terminal.
@@ -115,23 +115,26 @@ fn what_a_session_did() {
     assert_snapshot!(world.run(&["events", "--from", "3"]), @r"
      3  <time>         config_recorded
      4  <time>  T1     session_started           command:true by runner
-     5  <time>  T1     iteration_started         main 1
-     6  <time>  T1     turn_started              to work
-     7  <time>  T1     turn_finished             All \u{1b}[32mgreen.
-     8  <time>  T1     promise_detected          COMPLETE
-     9  <time>  T1       hook_started            tests
-    10  <time>  T1       hook_finished           tests block
-    11  <time>  T1       feedback_queued         tests: red \u{1b}[31m⏎in two places
-    12  <time>  T1     gate_decided              sent back (time 1)
-    13  <time>  T1     turn_started              sent back, with one piece of feedback
-    14  <time>  T1     feedback_delivered        one piece of feedback
-    15  <time>  T1     turn_finished             All \u{1b}[32mgreen.
-    16  <time>  T1     promise_detected          COMPLETE
-    17  <time>  T1       hook_started            tests
-    18  <time>  T1       hook_finished           tests success
-    19  <time>  T1     gate_decided              complete
-    20  <time>  T1     iteration_completed
-    21  <time>  T1     session_ended             complete
+     5  <time>  T1     task_claimed              by runner (epoch 1)
+     6  <time>  T1     task_started
+     7  <time>  T1     iteration_started         main 1
+     8  <time>  T1     turn_started              to work
+     9  <time>  T1     turn_finished             All \u{1b}[32mgreen.
+    10  <time>  T1     promise_detected          COMPLETE
+    11  <time>  T1       hook_started            tests
+    12  <time>  T1       hook_finished           tests block
+    13  <time>  T1       feedback_queued         tests: red \u{1b}[31m⏎in two places
+    14  <time>  T1     gate_decided              sent back (time 1)
+    15  <time>  T1     turn_started              sent back, with one piece of feedback
+    16  <time>  T1     feedback_delivered        one piece of feedback
+    17  <time>  T1     turn_finished             All \u{1b}[32mgreen.
+    18  <time>  T1     promise_detected          COMPLETE
+    19  <time>  T1       hook_started            tests
+    20  <time>  T1       hook_finished           tests success
+    21  <time>  T1     gate_decided              complete
+    22  <time>  T1     iteration_completed
+    23  <time>  T1     task_completed
+    24  <time>  T1     session_ended             complete
     ");
     // Where an event was lost, the others move up, and what names them with them.
     let kept: Vec<_> = world.lines(&["events"]).into_iter().filter(|event| event["seq"] != 3).collect();
@@ -142,7 +145,7 @@ fn what_a_session_did() {
     }
     assert_eq!(world.json(&["doctor", "--restore", "kept.jsonl"])["restored"], kept.len());
     let delivered = world.lines(&["events", "--type", "feedback_delivered"]);
-    assert_eq!((&delivered[0]["seq"], &delivered[0]["data"]["feedback"]), (&json!(13), &json!([10])));
+    assert_eq!((&delivered[0]["seq"], &delivered[0]["data"]["feedback"]), (&json!(15), &json!([12])));
 }
 
 #[test]

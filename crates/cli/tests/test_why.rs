@@ -16,9 +16,10 @@ fn plain(world: &World, subject: &str) -> String {
 fn a_session_that_was_sent_back_twice() {
     let world = world(BLOCKS_TWICE, THIRD_TIME);
     assert_eq!(world.run(RUN).code, 0);
-    assert_snapshot!(plain(&world, "mend-the-pump-e01275de"), @r"
+    assert_snapshot!(plain(&world, "mend-the-pump-e01275de"), @"
     session mend-the-pump-e01275de  complete after one iteration
       goal          Mend the pump
+      task          T1
       agent         command:sh agent.sh
       started       <time>
       ended         <time>
@@ -31,17 +32,17 @@ fn a_session_that_was_sent_back_twice() {
       stop[0] blocks: 2 of 9 tests failed (<took>)
         | 2 of 9 tests failed
         | test_login failed
-        feedback 9, delivered in turn 2
+        feedback 13, delivered in turn 2
       gate: block by stop[0], so: sent back (time 1)
-      turn 2, sent back, with feedback 9
+      turn 2, sent back, with feedback 13
         agent: turn 2
         the agent says that it is done
       stop[0] blocks: 2 of 9 tests failed (<took>)
         | 2 of 9 tests failed
         | test_login failed
-        feedback 17, delivered in turn 3
+        feedback 21, delivered in turn 3
       gate: block by stop[0], so: sent back (time 2)
-      turn 3, sent back, with feedback 17
+      turn 3, sent back, with feedback 21
         agent: turn 3
         the agent says that it is done
       stop[0] ok (<took>)
@@ -72,9 +73,10 @@ fn a_session_that_ended_at_its_limit() {
     let config = "hooks: {session_start: [{command: echo remember, pipe_output: true}], post_iteration: [{command: sleep 9, timeout: 10ms}]}";
     let world = world(config, "test $turn -gt 1 || exit 5; echo turn $turn");
     assert_eq!(world.run(&[RUN, &["--max-iterations", "2"]].concat()).code, 3);
-    assert_snapshot!(plain(&world, "mend-the-pump-e01275de"), @r"
+    assert_snapshot!(plain(&world, "mend-the-pump-e01275de"), @"
     session mend-the-pump-e01275de  ended after 2 iterations: 2 iterations are the limit
       goal          Mend the pump
+      task          T1
       agent         command:sh agent.sh
       started       <time>
       ended         <time>
@@ -82,14 +84,14 @@ fn a_session_that_ended_at_its_limit() {
     start
       session_start[0] ok (<took>)
         | remember
-        feedback 5, delivered in turn 2
+        feedback 9, delivered in turn 2
 
     iteration 1  <time>, failed
       turn 1, to work, with one piece of feedback
         failed: exit 5
 
     iteration 2  <time>, completed
-      turn 2, to work, with feedback 5
+      turn 2, to work, with feedback 9
         agent: turn 2
       gate: pass, so: another iteration, as the agent has not said that it is done
       post_iteration[0] timed out after <took> (<took>)

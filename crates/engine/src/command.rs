@@ -8,7 +8,7 @@ use crate::action::ActionRequest;
 use crate::debt::HookOutcome;
 use crate::id::{DebtId, Epoch, OwnerName, RunId, SessionName, TaskId, TypeName};
 use crate::promise::Promise;
-use crate::session::{Ending, Terms};
+use crate::session::{Ending, Terms, Work};
 use crate::task::{EdgeKind, Priority};
 use crate::time::Timestamp;
 
@@ -53,8 +53,11 @@ pub struct NewTask {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSession {
     pub name: SessionName,
+    /// The task to work on.
     pub task: Option<TaskId>,
+    /// What is to be done: it becomes a task.
     pub goal: Option<String>,
+    pub work: Work,
     /// The configuration that it works with, as it was read.
     pub config: String,
     /// What the protected files hold.

@@ -66,8 +66,8 @@ pub use refusal::Refusal;
 pub use registry::{Handler, Hook, HookFault, Registry, RegistryError};
 pub use ruling::{Rule, RuleAction, Ruling, judge};
 pub use session::{
-    Blocker, Closing, Completion, Decision, Ending, Next, OnRetryLimit, Opening, Phase, Piece, Purpose, Session, Step,
-    Terms, Turn, Verdict, Wanted,
+    Blocker, Closing, Completion, Decision, Ending, Hold, Leave, Next, OnRetryLimit, Opening, Phase, Piece, Purpose,
+    Session, Step, Terms, Turn, Verdict, Wanted, Work,
 };
 pub use situation::Situation;
 pub use task::{Blocked, Claim, Edge, EdgeKind, Lease, Priority, State, Task};

@@ -97,16 +97,17 @@ impl Memory {
         if task.state.is_claimable() {
             self.claimable.insert((task.priority, task.id));
         }
-        if let Some(lease) = &task.lease {
-            self.leases.insert((lease.until, task.id));
+        let until = |task: &Task| task.lease.as_ref().and_then(|lease| lease.until);
+        if let Some(until) = until(&task) {
+            self.leases.insert((until, task.id));
         }
-        let now = (task.state.is_claimable().then_some(task.priority), task.lease.as_ref().map(|lease| lease.until));
+        let now = (task.state.is_claimable().then_some(task.priority), until(&task));
         if let Some(old) = self.tasks.insert(task.id, task) {
             if old.state.is_claimable() && now.0 != Some(old.priority) {
                 self.claimable.remove(&(old.priority, old.id));
             }
-            if let Some(lease) = old.lease.filter(|lease| now.1 != Some(lease.until)) {
-                self.leases.remove(&(lease.until, old.id));
+            if let Some(ran) = until(&old).filter(|ran| now.1 != Some(*ran)) {
+                self.leases.remove(&(ran, old.id));
             }
         }
     }

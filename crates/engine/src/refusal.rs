@@ -2,8 +2,8 @@
 
 use crate::apply::ApplyError;
 use crate::event::EventType;
-use crate::id::{DebtId, Epoch, OwnerName, RunId, SessionName, TaskId};
-use crate::task::{EdgeKind, State};
+use crate::id::{DebtId, Epoch, RunId, SessionName, TaskId};
+use crate::task::{EdgeKind, Lease, State};
 use crate::view::ViewError;
 
 #[derive(Debug, thiserror::Error)]
@@ -26,8 +26,8 @@ pub enum Refusal {
     UnknownEdge { from: TaskId, kind: EdgeKind, to: TaskId },
     #[error("{id} is what {} waits for", list(dependents, "and"))]
     HasDependents { id: TaskId, dependents: Vec<TaskId> },
-    #[error("{id} is held by {owner} (epoch {epoch})")]
-    Held { id: TaskId, owner: OwnerName, epoch: Epoch },
+    #[error("{id} is held by {} (epoch {})", lease.holder(), lease.epoch)]
+    Held { id: TaskId, lease: Box<Lease> },
     #[error("epoch {epoch} of {id} is over; {}", match current { Some(now) => format!("epoch {now} holds it"), None => "nobody holds it".to_owned() })]
     LeaseLost { id: TaskId, epoch: Epoch, current: Option<Epoch> },
     #[error("the turn {0} is over; what it claims comes too late")]

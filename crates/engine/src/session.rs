@@ -11,6 +11,8 @@
 //! A session rests only where something outside has to happen: a hook is owed, or the agent has the word, or it is over.
 //! Everything in between is decided in the commit that ended what was waited for: [`Session::step`] says what comes next.
 
+mod work;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +21,7 @@ use crate::debt::{HookOutcome, OnFailure, is_zero};
 use crate::id::{ConfigDigest, DebtId, OwnerName, RunId, Seq, SessionName, TaskId};
 use crate::limits::Limits;
 use crate::promise::Promise;
+pub use work::{Hold, Leave, Work};
 
 /// How a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -160,6 +163,9 @@ pub struct Turn {
     pub debt: DebtId,
     pub purpose: Purpose,
     pub feedback: Vec<Piece>,
+    /// The agent has said by a command, while it runs, that the session's task is done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub claimed: bool,
 }
 
 /// What the stop hooks of a turn add up to. Mildest first, so that `max` is the strictest.
@@ -244,8 +250,16 @@ pub struct Session {
     /// What the protected files held when it started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protected: Option<ConfigDigest>,
+    /// What it works on now, or did last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
+    #[serde(default, skip_serializing_if = "Hold::is_never")]
+    pub hold: Hold,
+    #[serde(default, skip_serializing_if = "Work::is_given")]
+    pub work: Work,
+    /// The tasks that it has left to a person.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub escalated: Vec<TaskId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<String>,
     /// As it was given: `command:…`.
@@ -309,6 +323,9 @@ pub enum Step {
     /// Nothing, before this is done.
     Wait(Wanted),
     SkipHook(DebtId),
+    /// The next task of the graph, or the one that it had.
+    TakeTask,
+    LeaveTask(Leave),
     StartIteration,
     StartTurn(RunId, Purpose),
     DecideGate(RunId, Decision),
@@ -377,11 +394,11 @@ impl Session {
                 Step::InterruptIteration(run.clone())
             }
             // What was decided before somebody asked for the end stays decided.
-            (Phase::Settled(Next::Close(closing)), _) => self.close(closing),
+            (Phase::Settled(Next::Close(closing)), _) => self.close_decided(closing),
             (Phase::Started | Phase::Settled(_) | Phase::Failed(_) | Phase::Recovering(_), Some(closing)) => {
                 self.close(closing)
             }
-            (Phase::Started, None) => Step::StartIteration,
+            (Phase::Started, None) => self.iterate(),
             (Phase::Preparing(run), None) => Step::StartTurn(run.clone(), Purpose::Work),
             (Phase::Judging(run, claim), None) => Step::DecideGate(run.clone(), self.judge(*claim)),
             (Phase::Decided(run, Decision::SendBack), None) => Step::StartTurn(run.clone(), Purpose::SendBack),
@@ -453,28 +470,37 @@ impl Session {
     }
 
     fn go_on(&self) -> Step {
+        self.exhausted().map_or_else(|| self.iterate(), |closing| self.close(&closing))
+    }
+
+    /// Why there may be no further iteration.
+    pub(crate) fn exhausted(&self) -> Option<Closing> {
         let max_iterations = self.terms.max_iterations;
         if self.failed_too_often() {
             let failures = self.failures;
-            return self.close(&Closing::because(Ending::Error, format!("{failures} iterations failed in a row")));
+            return Some(Closing::because(Ending::Error, format!("{failures} iterations failed in a row")));
         }
         if self.interrupted_in_a_row >= Limits::INTERRUPTIONS {
             let reason = format!("{} iterations were interrupted in a row", self.interrupted_in_a_row);
-            return self.close(&Closing::because(Ending::Error, reason));
+            return Some(Closing::because(Ending::Error, reason));
         }
-        if self.iteration - self.interrupted >= max_iterations {
-            let reason = match (max_iterations, self.interrupted) {
-                (1, 0) => "one iteration is the limit".to_owned(),
-                (most, 0) => format!("{most} iterations are the limit"),
-                (most, more) => format!("{most} is the limit, {more} interrupted not counted"),
-            };
-            return self.close(&Closing::because(Ending::Limit, reason));
+        if self.iteration - self.interrupted < max_iterations {
+            return None;
         }
-        Step::StartIteration
+        let reason = match (max_iterations, self.interrupted) {
+            (1, 0) => "one iteration is the limit".to_owned(),
+            (most, 0) => format!("{most} iterations are the limit"),
+            (most, more) => format!("{most} is the limit, {more} interrupted not counted"),
+        };
+        Some(Closing::because(Ending::Limit, reason))
     }
 
-    /// Ends it, after the agent has heard what is still pending. An agent that cannot work cannot listen either.
-    fn close(&self, closing: &Closing) -> Step {
+    /// Ends it, after its task was left and the agent has heard what is still pending. An agent that cannot work cannot
+    /// listen either.
+    pub(crate) fn close(&self, closing: &Closing) -> Step {
+        if let Some(leave) = self.leaving(closing) {
+            return Step::LeaveTask(leave);
+        }
         if self.pending.is_empty() || closing.ending == Ending::Error {
             return Step::End(closing.clone());
         }

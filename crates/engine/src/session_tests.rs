@@ -8,6 +8,9 @@ fn session(phase: Phase) -> Session {
         config: ConfigDigest::ZERO,
         protected: None,
         task: None,
+        hold: Hold::Never,
+        work: Work::Given,
+        escalated: vec![],
         goal: None,
         agent: "command:true".to_owned(),
         terms: Terms { max_iterations: 3, max_hook_retries: 2, max_failures: 2, ..Terms::default() },
@@ -50,7 +53,7 @@ fn closing(ending: Ending) -> Closing {
 }
 
 fn turn(purpose: Purpose) -> Phase {
-    Phase::Turn(Turn { run: run(), debt: debt(), purpose, feedback: vec![] })
+    Phase::Turn(Turn { run: run(), debt: debt(), purpose, feedback: vec![], claimed: false })
 }
 
 /// Every phase that a session can be in.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{EdgeId, Epoch, OwnerName, RunId, Seq, TaskId, TypeName};
+use crate::id::{EdgeId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId, TypeName};
 use crate::time::Timestamp;
 
 /// Where a task stands. The legal moves between states are in [`crate::MOVES`].
@@ -137,7 +137,22 @@ pub struct Blocked {
 pub struct Lease {
     pub owner: OwnerName,
     pub epoch: Epoch,
-    pub until: Timestamp,
+    /// Without one it lasts as long as its session has the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+    /// The session that works on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionName>,
+}
+
+impl Lease {
+    /// Whoever holds it, as people know them.
+    pub fn holder(&self) -> String {
+        match &self.session {
+            Some(session) => format!("session `{session}`"),
+            None => self.owner.to_string(),
+        }
+    }
 }
 
 /// An agent's word, from inside its turn, that the task is done. The runner judges it.

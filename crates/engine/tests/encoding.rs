@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use windlass_engine::{
     ActionRequest, Cause, Closing, Decision, Digest, EdgeKind, Ending, Envelope, Epoch, Event, EventType, HookClass,
     HookOutcome, Metadata, Next, Node, OnFailure, Opening, Owed, OwedHook, OwnerName, Priority, Promise, Purpose,
-    RunId, Seq, State, TaskId, Terms, Timestamp, Verdict, decode, encode, payload,
+    RunId, Seq, State, TaskId, Terms, Timestamp, Verdict, Work, decode, encode, payload,
 };
 use windlass_testkit::{Project, histories, rules};
 
@@ -111,6 +111,7 @@ fn sessions() {
         config,
         protected: None,
         goal: None,
+        work: Work::Given,
         agent: "command:true".to_owned(),
         terms: Terms::default(),
         owner: owner(),
@@ -247,6 +248,7 @@ fn session_events() -> Vec<Event> {
             config,
             protected: Some(config),
             goal: Some(word()),
+            work: Work::Graph,
             agent: word(),
             terms: terms(),
             owner: owner(),
@@ -301,7 +303,7 @@ fn other_events() -> Vec<Event> {
         .into(),
         payload::TaskReady {}.into(),
         payload::TaskWaiting {}.into(),
-        payload::TaskClaimed { owner: owner(), epoch, until }.into(),
+        payload::TaskClaimed { owner: owner(), epoch, until: Some(until), session: Some(run().session) }.into(),
         payload::LeaseExpired { owner: owner(), epoch }.into(),
         payload::TaskStarted { context: value() }.into(),
         payload::TaskUpdated {

@@ -14,7 +14,7 @@ use serde_json::json;
 use windlass_engine::{
     ActionRequest, Answer, Authority, Command, Completion, Debt, DebtId, Deletion, Direction, EdgeKind, Effect, Ending,
     Epoch, HookOutcome, HookReport, Looked, NewSession, NewTask, OnRetryLimit, Origin, OwnerName, Priority, Promise,
-    RunId, SessionName, TaskId, TaskPatch, Terms, Timestamp, View, Wanted,
+    RunId, SessionName, TaskId, TaskPatch, Terms, Timestamp, View, Wanted, Work,
 };
 
 use crate::wishes::actions;
@@ -69,6 +69,8 @@ pub enum Ask {
         owner: OwnerName,
         max_iterations: Option<u32>,
     },
+    /// Says from inside the turn of a session that its task is done.
+    SayDone(SessionName),
     /// Does what a session waits for.
     GoOn(SessionName, Reply),
     /// Does something about one of the debts.
@@ -132,7 +134,11 @@ impl Step {
             Right::Holder => lease.map_or(Authority::Person, |lease| Authority::Holder(lease.epoch)),
             Right::FormerHolder => Authority::Holder(Epoch(task.map_or(0, |task| task.epoch.0.saturating_sub(1)))),
         };
-        let run = self.inside.as_ref().map(|turn| run(view, turn)).transpose()?;
+        let own = match &self.ask {
+            Ask::SayDone(name) => Some(Turn::Present(name.clone())),
+            _ => None,
+        };
+        let run = own.as_ref().or(self.inside.as_ref()).map(|turn| run(view, turn)).transpose()?;
         let via = self.via.map(|nth| running_hook(view, nth)).transpose()?.flatten();
         Ok((Origin { by: "ada".to_owned(), at, authority, run, via }, command))
     }
@@ -164,6 +170,10 @@ impl Step {
                 owner: by.clone(),
                 max_iterations: *max_iterations,
             },
+            Ask::SayDone(name) => {
+                let id = view.session(name)?.and_then(|session| session.task).unwrap_or(TaskId(1));
+                Command::CompleteTask { id, result: Some("done".to_owned()), artifacts: vec![] }
+            }
             Ask::GoOn(name, answer) => go_on(view, name, answer)?,
             Ask::Debt { nth, step } => debt_command(view, *nth, step)?,
         })
@@ -412,16 +422,24 @@ fn terms() -> impl Strategy<Value = Terms> {
 
 fn start_session() -> impl Strategy<Value = Ask> {
     let config = select(vec!["hooks: {}", "hooks: {stop: []}"]);
-    let task = option::of((1..=3_u64).prop_map(TaskId));
+    let work = prop_oneof![
+        3 => (1..=3_u64).prop_map(|id| (Some(TaskId(id)), None, Work::Given)),
+        2 => Just((None, Some("mend the test".to_owned()), Work::Given)),
+        3 => Just((None, None, Work::Graph)),
+        // As sessions of older versions were.
+        2 => Just((None, None, Work::Given)),
+    ];
     let agent = select(vec!["command:true", "command:false"]);
     // Mostly whoever owes the hooks as well, and so waits for them.
     let owner = prop_oneof![3 => Just(owner("w1")), 1 => worker()];
-    (session(), task, config, agent, terms(), owner).prop_map(|(name, task, config, agent, terms, owner)| {
+    (session(), work, config, agent, terms(), owner).prop_map(|(name, work, config, agent, terms, owner)| {
+        let (task, goal, work) = work;
         let (agent, config) = (agent.to_owned(), config.to_owned());
         Ask::Plain(Command::StartSession(NewSession {
             name,
             task,
-            goal: None,
+            goal,
+            work,
             config,
             protected: None,
             agent,
@@ -460,8 +478,9 @@ fn about_sessions() -> impl Strategy<Value = Ask> {
             .prop_map(|(name, owner, max_iterations)| Ask::Resume { name, owner, max_iterations }),
         1 => (turn(), 0..2_u8, any::<bool>()).prop_map(|(turn, number, anew)| Ask::OpenConversation(turn, number, anew)),
         3 => (turn(), promise()).prop_map(|(turn, promise)| Ask::FinishTurn(turn, promise)),
+        2 => session().prop_map(Ask::SayDone),
         2 => turn().prop_map(Ask::FailTurn),
-        2 => turn().prop_map(Ask::InterruptTurn),
+        3 => turn().prop_map(Ask::InterruptTurn),
     ]
 }
 

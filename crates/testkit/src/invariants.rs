@@ -157,7 +157,7 @@ fn indexes(memory: &Memory, wrong: &mut Findings) {
     wrong.unless(walked.iter().eq(&claimable), || format!("claimable is {claimable:?}, the index says {walked:?}"));
     let end = Timestamp::from_millis(i64::MAX);
     let leases: BTreeSet<(Timestamp, TaskId)> =
-        memory.tasks().filter_map(|task| Some((task.lease.as_ref()?.until, task.id))).collect();
+        memory.tasks().filter_map(|task| Some((task.lease.as_ref()?.until?, task.id))).collect();
     let walked = walk(|after| memory.expired(end, after).expect("memory can always be read"));
     wrong.unless(walked.iter().eq(&leases), || format!("leases are {leases:?}, the index says {walked:?}"));
 }

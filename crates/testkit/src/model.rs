@@ -4,7 +4,11 @@
 //! and works everything else out from scratch whenever it is asked. It is slow and plain, and shares no rule with the
 //! engine: where the two disagree, one of them is wrong.
 //!
+//! Which tasks sessions take and leave follows from what they decide: `work.rs`.
+//!
 //! Not here: the built-in bounds, which small histories hardly ever reach. Whoever compares stops there.
+
+mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +40,7 @@ struct Node {
     phase: Phase,
     priority: Priority,
     labels: BTreeSet<String>,
-    lease: Option<(Epoch, Timestamp)>,
+    lease: Option<Lease>,
     epoch: u64,
 }
 
@@ -54,8 +58,11 @@ pub struct Row {
     pub blocked_by: Option<TaskId>,
     pub open: usize,
     pub priority: Priority,
-    pub lease: Option<(Epoch, Timestamp)>,
+    pub lease: Option<Lease>,
 }
+
+/// The epoch, and until when; a session's has no end.
+pub type Lease = (Epoch, Option<Timestamp>);
 
 const ALIVE: [State; 8] = [Created, Ready, Active, Submitted, Completed, Blocked, NeedsContinuation, Failed];
 
@@ -77,10 +84,15 @@ impl Model {
 
     /// Carries out what hooks have asked for that ended last of their event, since the log was so long. Which hooks end
     /// with a command is for sessions to say; what comes of their actions is said here.
-    pub fn hear(&mut self, origin: &Origin, log: &[Record], from: usize) {
+    pub fn hear(&mut self, origin: &Origin, command: &Command, log: &[Record], from: usize) {
         let mut completed = Vec::new();
         for place in from..log.len() {
-            let Event::HookFinished(finished) = &log[place].envelope.event else { continue };
+            let Event::HookFinished(finished) = &log[place].envelope.event else {
+                if work::is_of_a_session(command, &log[from..=place]) {
+                    self.follow(origin, &log[..=place], &mut completed);
+                }
+                continue;
+            };
             let (seq, log) = (finished.debt.seq, &log[..=place]);
             let asked = asked(log, seq);
             if asked.is_empty() || due(log).iter().any(|(id, due)| id.seq == seq && due.turn.is_none()) {
@@ -296,7 +308,7 @@ impl Attempt<'_> {
     fn claim(&mut self, id: Option<TaskId>, until: Timestamp) -> Option<()> {
         (until > self.origin.at).then_some(())?;
         for node in self.model.tasks.values_mut() {
-            if node.lease.is_some_and(|(_, until)| until < self.origin.at) {
+            if node.lease.is_some_and(|(_, until)| until.is_some_and(|until| until < self.origin.at)) {
                 (node.lease, node.phase) = (None, Phase::Waiting);
             }
         }
@@ -306,7 +318,7 @@ impl Attempt<'_> {
         let next = self.model.rows().into_iter().filter_map(claimable).min().map(|(_, id)| id);
         let node = self.leave(id.or(next)?, &[Ready, NeedsContinuation], &[])?;
         node.epoch += 1;
-        (node.phase, node.lease) = (Phase::Active, Some((Epoch(node.epoch), until)));
+        (node.phase, node.lease) = (Phase::Active, Some((Epoch(node.epoch), Some(until))));
         Some(())
     }
 
@@ -316,8 +328,14 @@ impl Attempt<'_> {
             && let Some(run) = &self.origin.run
             && let Some(session) = self.session(&run.session)
         {
-            // From inside a turn it is a claim, and changes no state.
-            return (session.turn.as_ref() == Some(run) && from.contains(&self.state(id)?)).then_some(());
+            (session.turn.as_ref() == Some(run) && from.contains(&self.state(id)?)).then_some(())?;
+            // While somebody holds it, it is a claim from inside a turn, and changes no state. A session's has no end.
+            let authority = self.origin.authority;
+            if let Some((epoch, until)) = self.node(id)?.lease
+                && (until.is_none() || authority != Authority::Holder(epoch))
+            {
+                return Some(());
+            }
         }
         self.put_down(id, &from, &[Created, Blocked, Failed], Phase::Completed)?;
         self.model.free_waiters(id);
@@ -441,8 +459,8 @@ impl Attempt<'_> {
         use Command as C;
         match command {
             C::StartSession(new) => {
-                let alive = new.task.is_none_or(|task| self.state(task).is_some_and(|state| state != Deleted));
-                (alive && self.session(&new.name).is_none()).then_some(())
+                let free = new.task.is_none_or(|task| self.model.clone().may_be_taken(task, self.origin.at));
+                (free && self.session(&new.name).is_none()).then_some(())
             }
             C::ResumeSession { name, dead, .. } => {
                 let session = self.session(name)?;

@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::{
-    Closing, Completion, DebtId, Decision, Effect, Ending, Event, EventType, Next, OnRetryLimit, Opening, OwnerName,
-    Piece, Promise, Purpose, Record, RunId, Seq, Session, SessionName, Step, Terms, Verdict,
+    Closing, Completion, DebtId, Decision, Effect, Ending, Epoch, Event, EventType, Field, Hold, Move, Next,
+    OnRetryLimit, Opening, OwnerName, Piece, Promise, Purpose, Record, RunId, Seq, Session, SessionName, Step, TaskId,
+    Terms, Verdict, Work, payload,
 };
 
 use crate::debts::{ends_a_turn, owed_by};
@@ -18,6 +19,11 @@ use crate::invariants::Rows;
 pub struct Told {
     pub owner: OwnerName,
     pub terms: Terms,
+    pub work: Work,
+    /// What it works on, or did last, and whether it still has it.
+    pub task: Option<TaskId>,
+    hold: Hold,
+    escalated: Vec<TaskId>,
     pub turn: Option<RunId>,
     pub iteration: u32,
     pub stopping: Option<Closing>,
@@ -58,22 +64,29 @@ pub fn told(log: &[Record]) -> BTreeMap<SessionName, Told> {
         if let Event::HookFinished(finished) = &record.envelope.event {
             sessions.values_mut().for_each(|told: &mut Told| told.waits_for.retain(|debt| *debt != finished.debt));
         }
-        let Some(name) = &record.envelope.session else { continue };
-        if let Event::SessionStarted(started) = &record.envelope.event {
-            sessions.insert(name.clone(), Told::new(started.owner.clone(), started.terms.clone()));
+        let named = record.envelope.session.as_ref();
+        if let (Some(name), Event::SessionStarted(started)) = (named, &record.envelope.event) {
+            let task = record.envelope.node.task();
+            sessions.insert(name.clone(), Told { task, work: started.work, ..Told::new(started) });
         }
-        if let Some(told) = sessions.get_mut(name) {
+        if let Some(told) = named.and_then(|name| sessions.get_mut(name)) {
             told.hear(record);
         }
+        // Whoever takes a task away from a session need not name it.
+        sessions.values_mut().for_each(|told| told.lose(record));
     }
     sessions
 }
 
 impl Told {
-    fn new(owner: OwnerName, terms: Terms) -> Self {
+    fn new(started: &payload::SessionStarted) -> Self {
         Self {
-            owner,
-            terms,
+            owner: started.owner.clone(),
+            terms: started.terms.clone(),
+            work: Work::Given,
+            task: None,
+            hold: Hold::Never,
+            escalated: Vec::new(),
             turn: None,
             iteration: 0,
             stopping: None,
@@ -108,6 +121,10 @@ impl Told {
                 self.stopping = Some(Closing { ending: stopping.ending, reason: stopping.reason.clone() });
             }
             Event::SessionEnded(ended) => self.ended = Some(ended.ending),
+            Event::TaskClaimed(claimed) if claimed.session == record.envelope.session => {
+                let task = record.envelope.node.task().expect("a task is claimed");
+                self.take(task, claimed.epoch);
+            }
             Event::IterationStarted(started) => self.iteration = started.run.iteration,
             Event::TurnStarted(started) => {
                 (self.turn, self.bound) = (Some(started.run.clone()), self.undelivered().collect());
@@ -146,13 +163,38 @@ impl Told {
         }
     }
 
+    /// Takes a task up. What was counted and said about the one before is forgotten.
+    fn take(&mut self, task: TaskId, epoch: Epoch) {
+        if self.task != Some(task) {
+            self.conversation = None;
+        }
+        (self.task, self.hold) = (Some(task), Hold::Held(epoch));
+        (self.failures, self.gate, self.claim) = (0, None, None);
+        self.recovery = Recovery::None;
+        self.escalated.retain(|other| *other != task);
+    }
+
+    /// What takes a lease away leaves the session without its task.
+    fn lose(&mut self, record: &Record) {
+        let leaves = Move::on(record.kind()).is_some_and(|row| row.clears.contains(&Field::Lease));
+        if leaves && matches!(self.hold, Hold::Held(_)) && record.envelope.node.task() == self.task {
+            self.hold = Hold::Left;
+            self.escalated.extend(self.task.filter(|_| record.kind() == EventType::TaskBlocked));
+        }
+    }
+
     /// Whether what is told now could have come after what was told before.
     fn judge(&mut self, record: &Record) {
         let counted = self.iteration - self.interrupted;
         let fits = match &record.envelope.event {
             Event::IterationStarted(started) => {
                 let next = started.run.iteration == self.iteration + 1 && self.recovery != Recovery::Due;
-                next && self.turn.is_none() && (self.iteration == 0 || counted < self.terms.max_iterations)
+                let at_work = match self.hold {
+                    Hold::Held(_) => true,
+                    Hold::Never => self.work == Work::Given,
+                    Hold::Left => false,
+                };
+                next && at_work && self.turn.is_none() && (self.iteration == 0 || counted < self.terms.max_iterations)
             }
             Event::TurnStarted(started) => {
                 let closes = match &started.purpose {
@@ -182,7 +224,13 @@ impl Told {
                 };
                 self.turn.as_ref() == Some(&opened.run) && opened.opening == opening
             }
-            Event::SessionEnded(ended) => self.turn.is_none() && self.may_end(ended.ending),
+            Event::SessionEnded(ended) => {
+                self.turn.is_none() && self.may_end(ended.ending) && !matches!(self.hold, Hold::Held(_))
+            }
+            Event::TaskClaimed(claimed) if claimed.session == record.envelope.session => {
+                self.turn.is_none() && claimed.owner == self.owner && !matches!(self.hold, Hold::Held(_))
+            }
+            Event::TaskCompleted(_) if self.completes(record) => self.has_passed(),
             Event::TurnFinished(payload) => self.turn.as_ref() == Some(&payload.run) && self.is_bound_delivered(),
             Event::DeliveryFinished(payload) => self.turn.as_ref() == Some(&payload.run) && self.is_bound_delivered(),
             Event::FeedbackQueued(_) => self.ended.is_none(),
@@ -197,27 +245,47 @@ impl Told {
         self.bound.is_subset(&self.delivered)
     }
 
-    /// Whether it may be said to have ended so. Nothing but the gates makes the work complete.
-    fn may_end(&self, ending: Ending) -> bool {
-        let closed = || match &self.gate {
+    /// Whether the session itself says that its task is done, and nobody over its head.
+    fn completes(&self, record: &Record) -> bool {
+        let metadata = &record.envelope.metadata;
+        let own = record.envelope.session.is_some() && metadata.depth == 0 && !metadata.forced;
+        own && matches!(self.hold, Hold::Held(_)) && record.envelope.node.task() == self.task
+    }
+
+    /// What the gate found when it decided that the work ends so.
+    fn closed(&self, ending: Ending) -> Option<Verdict> {
+        match &self.gate {
             Some((verdict, Decision::Next(Next::Close(closing)))) if closing.ending == ending => Some(*verdict),
             _ => None,
-        };
+        }
+    }
+
+    /// Nothing but the gates makes the work complete.
+    fn has_passed(&self) -> bool {
+        let claimed = self.claim == Some(Promise::Complete) || self.terms.completion == Completion::Gate;
+        match self.closed(Ending::Completed) {
+            Some(Verdict::Pass) => claimed,
+            Some(Verdict::Fail) => claimed && !self.terms.strict,
+            Some(Verdict::Block) => self.terms.on_retry_limit == OnRetryLimit::Complete,
+            Some(Verdict::Continue | Verdict::Escalate) | None => false,
+        }
+    }
+
+    /// Whether it may be said to have ended so. One that takes what there is ends when nothing is left, and well if no task
+    /// was left to a person.
+    fn may_end(&self, ending: Ending) -> bool {
         let stopped = self.stopping.as_ref().map(|closing| closing.ending);
         let asked = stopped == Some(ending) || self.closing == Some(ending);
-        let claimed = self.claim == Some(Promise::Complete) || self.terms.completion == Completion::Gate;
+        let (graph, left) = (self.work == Work::Graph, self.hold == Hold::Left);
         asked
             || match ending {
-                Ending::Completed => match closed() {
-                    Some(Verdict::Pass) => claimed,
-                    Some(Verdict::Fail) => claimed && !self.terms.strict,
-                    Some(Verdict::Block) => self.terms.on_retry_limit == OnRetryLimit::Complete,
-                    Some(Verdict::Continue | Verdict::Escalate) | None => false,
-                },
-                Ending::Escalated => closed().is_some(),
+                Ending::Completed if graph => self.escalated.is_empty(),
+                Ending::Completed => self.has_passed(),
+                Ending::Escalated if graph => !self.escalated.is_empty(),
+                Ending::Escalated => self.closed(ending).is_some(),
                 Ending::Limit => self.iteration - self.interrupted >= self.terms.max_iterations,
                 Ending::Error => self.failures > 0 && self.failures >= self.terms.max_failures,
-                Ending::Cancelled => false,
+                Ending::Cancelled => !graph && left,
             }
     }
 
@@ -248,6 +316,7 @@ pub fn broken(rows: &Rows, log: &[Record]) -> Vec<String> {
     for (session, told) in rows.sessions.iter().zip(told.values()) {
         wrong.extend(told.wrong.iter().cloned());
         differs(session, told, &mut wrong);
+        holds(session, rows, &mut wrong);
         rests(session, rows, &mut wrong);
         let turns = rows
             .debts
@@ -271,15 +340,33 @@ fn differs(session: &Session, told: &Told, wrong: &mut Vec<String>) {
             session.turn().map_or(&[][..], |turn| &turn.feedback),
             &session.conversation,
         ),
+        (session.task, session.hold, session.work, &session.escalated),
     );
     let (pending, carried) = (told.pending(), told.carried());
     let said = (
         (&told.owner, &told.terms, &told.waits_for, &told.stopping),
         (told.turn.as_ref(), told.iteration, told.interrupted, told.failures),
         (told.ended, &pending, &carried[..], &told.conversation),
+        (told.task, told.hold, told.work, &told.escalated),
     );
     if kept != said {
         wrong.push(format!("{}: the row has {kept:?}, the log {said:?}", session.name));
+    }
+}
+
+/// A session has a task exactly where the task says so, and none when it has ended.
+fn holds(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
+    let held: Vec<(TaskId, Epoch, &OwnerName)> = rows
+        .tasks
+        .iter()
+        .filter_map(|task| Some((task.id, task.lease.as_ref()?)))
+        .filter(|(_, lease)| lease.session.as_ref() == Some(&session.name))
+        .map(|(id, lease)| (id, lease.epoch, &lease.owner))
+        .collect();
+    let said: Vec<_> =
+        session.task.zip(session.epoch()).map(|(id, epoch)| (id, epoch, &session.owner)).into_iter().collect();
+    if held != said || (session.ended().is_some() && !held.is_empty()) {
+        wrong.push(format!("{} has {said:?}, the tasks say {held:?}", session.name));
     }
 }
 

@@ -61,6 +61,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
             "sessions": sessions.iter().map(|(session, alive)| json!({
                 "name": session.name,
                 "goal": session.goal,
+                "task": session.task,
                 "iteration": session.iteration,
                 "running": alive,
                 "ended": session.ended(),
@@ -108,7 +109,8 @@ fn unfinished(sessions: &[(Session, bool)], out: &mut Output) -> Done {
         };
         let name = out.paint(Tone::Strong, &session.name);
         out.line(format_args!("{name}  iteration {}, {}", session.iteration, out.paint(tone, word)))?;
-        let goal = session.goal.as_deref().unwrap_or_default();
+        let task = session.task.map(|id| id.to_string()).unwrap_or_default();
+        let goal = session.goal.as_deref().unwrap_or(&task);
         let goal = text::fit(goal, out.columns().unwrap_or(usize::MAX).saturating_sub(2));
         out.line(format_args!("  {}", out.paint(Tone::Faint, goal)))?;
     }
@@ -129,7 +131,7 @@ fn section(title: &str, tasks: &[Task], out: &mut Output) -> Done {
     for task in tasks {
         let note = match (&task.blocked, &task.lease, &task.reason) {
             (Some(blocked), ..) => blocked.reason.clone(),
-            (None, Some(lease), _) => format!("held by {} for {}", lease.owner, held(task, now)),
+            (None, Some(lease), _) => format!("held by {} for {}", lease.holder(), held(task, now)),
             (None, None, Some(reason)) => reason.clone(),
             (None, None, None) => continue,
         };

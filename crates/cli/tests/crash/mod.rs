@@ -48,6 +48,10 @@ fn undisturbed() {
     insta::assert_snapshot!(skeleton::of(&log::read(&observed.log)).join("\n"), @r#"
     config_recorded
     session_started
+    task_created
+    task_ready
+    task_claimed
+    task_started
     hook_started open
     hook_finished open success
     feedback_queued open
@@ -94,6 +98,7 @@ fn undisturbed() {
     feedback_queued review
     hook_started bill
     hook_finished bill success
+    task_completed
     turn_started delivery
     delivery_finished
     session_ended completed

@@ -71,7 +71,7 @@ impl Fold<'_> {
     }
 
     /// Changes a session that these changes may already put.
-    fn with_session(
+    pub(super) fn with_session(
         &self,
         name: &SessionName,
         changes: &mut Vec<Change>,

@@ -68,7 +68,7 @@ impl Fold<'_> {
             Event::TaskClaimed(claimed) => self.claimed(claimed),
             Event::LeaseExpired(expired) => self.expired(expired.epoch),
             Event::TaskUpdated(patch) => self.updated(patch),
-            Event::CompletionClaimed(claim) => self.touched(|task| task.claim = Some(claim.clone())),
+            Event::CompletionClaimed(claim) => self.claimed_done(claim),
             Event::TaskCompleted(completed) => self.completed(completed),
             Event::TaskBlocked(blocked) => self.moved(|task| task.blocked = Some(blocked.clone())),
             Event::TaskNeedsContinuation(payload::TaskNeedsContinuation { reason })
@@ -152,8 +152,13 @@ impl Fold<'_> {
         if !task.state.is_claimable() || task.lease.is_some() || claimed.epoch <= task.epoch {
             return Err(self.unfit(format!("{} is {} at epoch {}", task.id, task.state, task.epoch)));
         }
-        let lease = Lease { owner: claimed.owner.clone(), epoch: claimed.epoch, until: claimed.until };
-        Ok(vec![put(Task { lease: Some(lease), epoch: claimed.epoch, ..task })])
+        let mut changes = match &claimed.session {
+            Some(name) => self.taken_up(name, claimed)?,
+            None => Vec::new(),
+        };
+        let payload::TaskClaimed { owner, epoch, until, session } = claimed.clone();
+        changes.push(put(Task { lease: Some(Lease { owner, epoch, until, session }), epoch, ..task }));
+        Ok(changes)
     }
 
     fn expired(&self, epoch: Epoch) -> Changes {
@@ -330,9 +335,16 @@ impl Fold<'_> {
         if !row.allows(task.state, self.envelope.metadata.forced) {
             return Err(self.unfit(format!("{} is {}", task.id, task.state)));
         }
+        let held = task.lease.as_ref().and_then(|lease| lease.session.clone());
         row.make(&mut task, self.envelope.timestamp);
         change(&mut task);
-        Ok(vec![put(task)])
+        let left = held.filter(|_| task.lease.is_none());
+        let (id, blocked) = (task.id, task.state == State::Blocked);
+        let mut changes = vec![put(task)];
+        if let Some(name) = left {
+            self.with_session(&name, &mut changes, |session| session.put_down(id, blocked))?;
+        }
+        Ok(changes)
     }
 
     fn unfit(&self, why: String) -> ApplyError {

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{ApplyError, Changes, Fold};
+use super::{ApplyError, Changes, Fold, put};
 use crate::debt::Effect;
 use crate::event::{Event, payload};
 use crate::id::{DebtId, RunId, SessionName};
-use crate::session::{Closing, Decision, Ending, Next, Opening, Phase, Piece, Purpose, Session, Turn, Verdict};
+use crate::session::{Closing, Decision, Ending, Hold, Next, Opening, Phase, Piece, Purpose, Session, Turn, Verdict};
+use crate::task::{Claim, Task};
 use crate::view::Change;
 
 impl Fold<'_> {
@@ -20,6 +21,9 @@ impl Fold<'_> {
             config: started.config,
             protected: started.protected,
             task: self.envelope.node.task(),
+            hold: Hold::Never,
+            work: started.work,
+            escalated: Vec::new(),
             goal: started.goal.clone(),
             agent: started.agent.clone(),
             terms: started.terms.clone(),
@@ -45,12 +49,51 @@ impl Fold<'_> {
         }))])
     }
 
+    /// Whoever goes on with a session holds its task from now on.
     pub(super) fn session_resumed(&self, resumed: &payload::SessionResumed) -> Changes {
-        self.session(|session| {
+        let mut held = None;
+        let mut changes = self.session(|session| {
             session.owner = resumed.owner.clone();
             session.terms = resumed.terms.clone();
+            held = session.task.filter(|_| session.epoch().is_some());
             Some(())
+        })?;
+        if let Some(id) = held {
+            let mut task = if self.envelope.node.task() == Some(id) { self.own_task()? } else { self.task(id)? };
+            if let Some(lease) = &mut task.lease {
+                lease.owner = resumed.owner.clone();
+            }
+            changes.push(put(Task { version: self.seq, ..task }));
+        }
+        Ok(changes)
+    }
+
+    /// A session that is between iterations may take up a task.
+    pub(super) fn taken_up(&self, name: &SessionName, claimed: &payload::TaskClaimed) -> Changes {
+        let (own, id) = (self.session_name()? == name, self.node()?);
+        self.session(|session| {
+            let free = session.epoch().is_none() && is_between(&session.phase);
+            let fits = own && free && session.owner == claimed.owner;
+            session.take_up(id, claimed.epoch);
+            fits.then_some(())
         })
+    }
+
+    /// The agent says, while it has the word, that the task of its session is done.
+    pub(super) fn claimed_done(&self, claim: &Claim) -> Changes {
+        let mut changes = self.touched(|task| task.claim = Some(claim.clone()))?;
+        let id = self.node()?;
+        if self.envelope.session.as_ref() == Some(&claim.run.session) {
+            self.with_session(&claim.run.session, &mut changes, |session| {
+                let own = session.task == Some(id) && session.epoch().is_some();
+                if let Phase::Turn(turn) = &mut session.phase
+                    && turn.run == claim.run
+                {
+                    turn.claimed |= own;
+                }
+            })?;
+        }
+        Ok(changes)
     }
 
     pub(super) fn session_stopping(&self, stopping: &payload::SessionStopping) -> Changes {
@@ -64,8 +107,9 @@ impl Fold<'_> {
     pub(super) fn session_ended(&self, ending: Ending) -> Changes {
         self.session(|session| {
             let between = is_between(&session.phase) || matches!(session.phase, Phase::Closing(_));
+            let free = session.epoch().is_none();
             session.phase = Phase::Ended(ending);
-            between.then_some(())
+            (between && free).then_some(())
         })
     }
 
@@ -102,6 +146,7 @@ impl Fold<'_> {
                 debt: DebtId { seq: self.seq, index: 0 },
                 purpose: started.purpose.clone(),
                 feedback: std::mem::take(&mut session.pending),
+                claimed: false,
             });
             (fits && bound).then_some(())
         })?;

@@ -15,15 +15,25 @@ use crate::registry::HookFault;
 use crate::view::View;
 
 impl Deciding<'_, '_> {
-    pub(super) fn run_hooks(&mut self) -> Result<(), Refusal> {
-        let mut next = 0;
-        while next < self.entries.len() {
+    /// Lets the pure hooks hear every event, and the session go on that waits for them.
+    pub(super) fn hear_and_go_on(&mut self) -> Result<(), Refusal> {
+        self.run_hooks()?;
+        while let Some(name) = self.waiting.take() {
+            self.advance(&name)?;
+            self.run_hooks()?;
+        }
+        Ok(())
+    }
+
+    fn run_hooks(&mut self) -> Result<(), Refusal> {
+        while self.heard < self.entries.len() {
+            let next = self.heard;
             if self.is_heard(next) {
                 for action in self.answers(next)? {
                     self.act(next, &action)?;
                 }
             }
-            next += 1;
+            self.heard += 1;
         }
         Ok(())
     }
@@ -80,7 +90,7 @@ impl Deciding<'_, '_> {
             matches!(action, TaskAction::SetLabels(_) | TaskAction::AddLabels(_) | TaskAction::RemoveLabels(_));
         match self.draft.task(*task)?.and_then(|task| task.lease).filter(|_| !relabels) {
             None => Ok(()),
-            Some(lease) => Err(Refusal::Held { id: *task, owner: lease.owner, epoch: lease.epoch }),
+            Some(lease) => Err(Refusal::Held { id: *task, lease: Box::new(lease) }),
         }
     }
 

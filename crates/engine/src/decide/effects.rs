@@ -5,7 +5,7 @@ use super::{Causing, Deciding};
 use crate::command::HookReport;
 use crate::debt::{Debt, Effect, HookClass, HookOutcome, Recovery, sibling};
 use crate::event::{Event, Node, payload};
-use crate::id::{DebtId, OwnerName};
+use crate::id::{DebtId, OwnerName, SessionName};
 use crate::limits::{Limits, check_bytes, check_text};
 use crate::refusal::Refusal;
 use crate::session::{Ending, Session, Verdict};
@@ -54,7 +54,11 @@ impl Deciding<'_, '_> {
         let hook = hook_name(debt)?;
         self.because_of(debt);
         if let Some(text) = report.feedback.as_ref().filter(|_| is_heard(&session, report.outcome)) {
-            self.emit_of(debt, payload::FeedbackQueued { source: hook.clone(), text: text.clone() })?;
+            let queued = payload::FeedbackQueued { source: hook.clone(), text: text.clone() };
+            self.emit_for(debt, &session, queued)?;
+        }
+        if debt.session.is_none() {
+            return Ok(());
         }
         if self.stops.is_some() {
             let reason = Some(match &report.message {
@@ -66,9 +70,22 @@ impl Deciding<'_, '_> {
         self.advance(&session.name)
     }
 
-    /// The session that hears what a hook has to say.
+    /// The session that hears what a hook has to say: that of its event, else the one that holds the task.
     fn listener(&self, debt: &Debt) -> Result<Option<Session>, Refusal> {
-        Ok(debt.session.as_ref().map(|name| self.draft.session(name)).transpose()?.flatten())
+        let holder = || -> Result<Option<SessionName>, Refusal> {
+            let task = debt.task.map(|id| self.draft.task(id)).transpose()?.flatten();
+            Ok(task.and_then(|task| task.lease).and_then(|lease| lease.session))
+        };
+        let name = debt.session.clone().map_or_else(holder, |name| Ok(Some(name)))?;
+        Ok(name.map(|name| self.draft.session(&name)).transpose()?.flatten())
+    }
+
+    /// Adds an event of a session about what the debt is about.
+    fn emit_for(&mut self, debt: &Debt, session: &Session, event: impl Into<Event>) -> Result<(), Refusal> {
+        let node = debt.task.map_or(Node::System, Node::Task);
+        let iteration =
+            if debt.session.is_some() { debt.iteration } else { Some(session.iteration).filter(|n| *n > 0) };
+        self.emit_in(node, Some(session.name.clone()), iteration, event.into()).map(drop)
     }
 
     /// Ends a hook that never began, because nobody waits for it any more.
@@ -120,7 +137,7 @@ impl Deciding<'_, '_> {
         let stops = |session: &Session| {
             asks_for_a_person(debt, report.outcome) && session.ended().is_none() && session.stopping.is_none()
         };
-        self.stops = self.listener(debt)?.filter(stops).map(|session| session.name);
+        self.stops = self.listener(debt)?.filter(|_| debt.session.is_some()).filter(stops).map(|session| session.name);
         self.finish(debt, report)?;
         self.go_on_after(debt, report)
     }

@@ -15,6 +15,7 @@ mod owing;
 mod sessions;
 mod tasks;
 mod turns;
+mod work;
 
 use std::collections::BTreeMap;
 
@@ -80,7 +81,7 @@ pub fn decide<'v>(
     let mut deciding = Deciding::new(view, rules, origin, via)?;
     deciding.command(command)?;
     deciding.charge_the_hook()?;
-    deciding.run_hooks()?;
+    deciding.hear_and_go_on()?;
     deciding.share_out();
     Ok(Decided { draft: deciding.draft, entries: deciding.entries })
 }
@@ -100,6 +101,10 @@ struct Deciding<'v, 'r> {
     /// The hook that gives the command.
     via: Option<DebtId>,
     entries: Vec<Entry>,
+    /// How many of them the pure hooks have heard.
+    heard: usize,
+    /// The session that goes on when they have heard all of them.
+    waiting: Option<SessionName>,
     /// What led to what is being decided now.
     cause: Option<Causing>,
     depth: u8,
@@ -142,6 +147,8 @@ impl<'v, 'r> Deciding<'v, 'r> {
             origin,
             via,
             entries: Vec::new(),
+            heard: 0,
+            waiting: None,
             cause,
             depth: base,
             base,
@@ -274,9 +281,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
                 let current = lease.as_ref().map(|lease| lease.epoch);
                 Err(Refusal::LeaseLost { id: task.id, epoch, current })
             }
-            (Some(lease), Authority::Person) => {
-                Err(Refusal::Held { id: task.id, owner: lease.owner.clone(), epoch: lease.epoch })
-            }
+            (Some(lease), Authority::Person) => Err(Refusal::Held { id: task.id, lease: Box::new(lease.clone()) }),
         }
     }
 }

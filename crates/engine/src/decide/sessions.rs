@@ -3,17 +3,17 @@
 use super::lineage::Line;
 use super::{Causing, Deciding};
 use crate::command::NewSession;
-use crate::event::{Event, EventType, Node, payload};
-use crate::id::{OwnerName, SessionName};
+use crate::event::{Event, EventType, Node, Record, payload};
+use crate::id::{OwnerName, RunId, SessionName};
 use crate::limits::{Limits, check_bytes};
 use crate::refusal::Refusal;
-use crate::session::{Closing, Decision, Ending, Session, Step, Terms};
+use crate::session::{Closing, Decision, Ending, Purpose, Session, Step, Terms};
 use crate::task::State;
 use crate::view::View;
 
 impl Deciding<'_, '_> {
     pub(super) fn start_session(&mut self, new: &NewSession) -> Result<(), Refusal> {
-        let NewSession { name, task, goal, config, protected, agent, terms, owner, nonce } = new;
+        let NewSession { name, task, goal, work, config, protected, agent, terms, owner, nonce } = new;
         if self.draft.session(name)?.is_some() {
             return Err(Refusal::IllegalSession { name: name.clone(), why: "exists already" });
         }
@@ -32,12 +32,14 @@ impl Deciding<'_, '_> {
             config,
             protected,
             goal: goal.clone(),
+            work: *work,
             agent: agent.clone(),
             terms: terms.clone(),
             owner: owner.clone(),
             nonce: *nonce,
         };
         self.emit_in(task.map_or(Node::System, Node::Task), Some(name.clone()), None, started.into())?;
+        self.give_work(new)?;
         self.advance(name)
     }
 
@@ -84,11 +86,12 @@ impl Deciding<'_, '_> {
         let line = self.line;
         loop {
             // However it came about, what the loop does is as near to a person's command as its beginning.
-            let moved = self.entries.iter().rposition(|entry| moves_a_session(entry.record.kind()));
+            let moved = self.entries.iter().rposition(|entry| moves(name, &entry.record));
             self.cause = moved.map(Causing::Entry);
             self.depth = 0;
             self.line = line;
             let session = self.session(name)?;
+            self.place = Some((name.clone(), Some(session.iteration).filter(|iteration| *iteration > 0)));
             match session.step() {
                 Step::Wait(_) => return Ok(()),
                 Step::SkipHook(debt) => match self.draft.debt(debt)?.is_some_and(|debt| debt.attempts == 0) {
@@ -105,11 +108,14 @@ impl Deciding<'_, '_> {
                     let session = Session { iteration: run.iteration, ..session };
                     self.emit_session(&session, payload::IterationStarted { run })?;
                 }
-                Step::StartTurn(run, purpose) => {
-                    let feedback = session.pending.len().try_into().expect("each piece is an event of its own");
-                    let owner = session.owner.clone();
-                    self.emit_session(&session, payload::TurnStarted { run, owner, purpose, feedback })?;
+                // What hooks have yet to hear may make another task ready.
+                Step::TakeTask if self.heard < self.entries.len() => {
+                    self.waiting = Some(name.clone());
+                    return Ok(());
                 }
+                Step::TakeTask => self.take_task(&session)?,
+                Step::LeaveTask(leave) => self.leave_task(&session, leave)?,
+                Step::StartTurn(run, purpose) => self.start_turn(&session, run, purpose)?,
                 Step::DecideGate(run, decision) => {
                     let retries = session.retries + u32::from(decision == Decision::SendBack);
                     let verdict = session.verdict;
@@ -117,11 +123,20 @@ impl Deciding<'_, '_> {
                 }
                 Step::CompleteIteration(run) => self.emit_session(&session, payload::IterationCompleted { run })?,
                 Step::InterruptIteration(run) => self.emit_session(&session, payload::IterationInterrupted { run })?,
-                Step::End(Closing { ending, reason }) => {
-                    self.emit_session(&session, payload::SessionEnded { ending, reason })?;
-                }
+                Step::End(closing) => self.end_session(&session, closing)?,
             }
         }
+    }
+
+    pub(super) fn start_turn(&mut self, session: &Session, run: RunId, purpose: Purpose) -> Result<(), Refusal> {
+        let feedback = session.pending.len().try_into().expect("each piece is an event of its own");
+        let owner = session.owner.clone();
+        self.emit_session(session, payload::TurnStarted { run, owner, purpose, feedback })
+    }
+
+    pub(super) fn end_session(&mut self, session: &Session, closing: Closing) -> Result<(), Refusal> {
+        let Closing { ending, reason } = closing;
+        self.emit_session(session, payload::SessionEnded { ending, reason })
     }
 
     pub(super) fn session(&self, name: &SessionName) -> Result<Session, Refusal> {
@@ -136,8 +151,13 @@ impl Deciding<'_, '_> {
 }
 
 /// Whether a session goes on from such an event. What a hook asked for may lie between it and what follows.
-fn moves_a_session(kind: EventType) -> bool {
+fn moves(name: &SessionName, record: &Record) -> bool {
     use EventType as E;
+    let kind = record.kind();
+    let of_task = matches!(kind, E::TaskStarted | E::TaskCompleted | E::TaskBlocked | E::TaskNeedsContinuation);
+    if of_task {
+        return record.envelope.session.as_ref() == Some(name) && record.envelope.metadata.depth == 0;
+    }
     matches!(
         kind,
         E::SessionStarted

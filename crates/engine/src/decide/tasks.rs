@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::Deciding;
-use crate::command::{Deletion, NewTask, TaskPatch};
+use crate::command::{Authority, Deletion, NewTask, TaskPatch};
 use crate::event::{Event, EventType, Node, payload};
 use crate::graph::{awaited, waiters};
 use crate::id::{Epoch, OwnerName, TaskId};
 use crate::limits::{Limits, check_bytes, check_labels, check_list, check_text};
 use crate::moves::Move;
 use crate::refusal::Refusal;
-use crate::task::{Blocked, Claim, EdgeKind, State, Task};
+use crate::task::{Blocked, Claim, EdgeKind, Lease, State, Task};
 use crate::time::Timestamp;
 use crate::view::{Direction, View};
 
@@ -103,9 +103,17 @@ impl Deciding<'_, '_> {
             Some(id) => id,
             None => self.draft.claimable(None)?.ok_or(Refusal::NothingReady)?.1,
         };
-        if self.task(id)?.lease.is_some_and(|lease| lease.until < self.origin.at) {
-            self.expire(id)?;
-        }
+        self.expire_if_due(id)?;
+        let task = self.fit_to_claim(id)?;
+        self.may_touch(&task)?;
+        let epoch = Epoch(task.epoch.0 + 1);
+        let (owner, until) = (owner.clone(), Some(until));
+        self.emit(Node::Task(id), payload::TaskClaimed { owner, epoch, until, session: None })?;
+        self.emit(Node::Task(id), payload::TaskStarted { context: Value::Null }).map(drop)
+    }
+
+    /// The task, if it can be handed out.
+    pub(super) fn fit_to_claim(&mut self, id: TaskId) -> Result<Task, Refusal> {
         let task = self.without_wait(id)?;
         // An override may start a task; it does not make one fit to be handed out.
         if task.state == State::Created {
@@ -116,14 +124,19 @@ impl Deciding<'_, '_> {
             let event = EventType::TaskClaimed;
             return Err(Refusal::IllegalMove { id, state: task.state, event, from, forceable: false });
         }
-        self.may_touch(&task)?;
-        let epoch = Epoch(task.epoch.0 + 1);
-        self.emit(Node::Task(id), payload::TaskClaimed { owner: owner.clone(), epoch, until })?;
-        self.emit(Node::Task(id), payload::TaskStarted { context: Value::Null }).map(drop)
+        Ok(task)
+    }
+
+    pub(super) fn expire_if_due(&mut self, id: TaskId) -> Result<(), Refusal> {
+        let ran_out = |lease: &Lease| lease.until.is_some_and(|until| until < self.origin.at);
+        match self.task(id)?.lease.is_some_and(|lease| ran_out(&lease)) {
+            true => self.expire(id),
+            false => Ok(()),
+        }
     }
 
     /// A lease that ran out makes its task claimable again.
-    fn expire_leases(&mut self) -> Result<(), Refusal> {
+    pub(super) fn expire_leases(&mut self) -> Result<(), Refusal> {
         for _ in 0..Limits::EXPIRED {
             let Some((_, id)) = self.draft.expired(self.origin.at, None)? else { break };
             self.expire(id)?;
@@ -173,10 +186,25 @@ impl Deciding<'_, '_> {
                 let (event, from) = (EventType::CompletionClaimed, row.from.to_vec());
                 return Err(Refusal::IllegalMove { id, state: task.state, event, from, forceable: false });
             }
-            return self.emit(Node::Task(id), Claim { run, result, artifacts }).map(drop);
+            if self.is_judged_by_another(&task) {
+                return self.emit(Node::Task(id), Claim { run, result, artifacts }).map(drop);
+            }
         }
         self.without_wait(id)?;
-        self.simple_move(id, payload::TaskCompleted { result, artifacts })?;
+        self.movable(id, EventType::TaskCompleted)?;
+        self.finish_task(id, payload::TaskCompleted { result, artifacts })
+    }
+
+    /// Whether somebody holds a task whom the agent that asks cannot speak for: a session judges its own work, and what
+    /// others hold is theirs.
+    fn is_judged_by_another(&self, task: &Task) -> bool {
+        let own = |lease: &Lease| lease.session.is_none() && self.origin.authority == Authority::Holder(lease.epoch);
+        task.lease.as_ref().is_some_and(|lease| !own(lease))
+    }
+
+    /// Says that a task is done, and frees those that its end had blocked.
+    pub(super) fn finish_task(&mut self, id: TaskId, completed: payload::TaskCompleted) -> Result<(), Refusal> {
+        self.emit(Node::Task(id), completed)?;
         for waiter in waiters(&self.draft, id)? {
             if self.free(waiter, id)? {
                 self.block_in_vain(waiter)?;

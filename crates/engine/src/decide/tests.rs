@@ -16,3 +16,4 @@ mod resolution;
 mod script;
 mod sessions;
 mod stopping;
+mod work;

@@ -5,6 +5,7 @@ use crate::command::Answer;
 use crate::event::payload;
 use crate::id::RunId;
 use crate::limits::{Limits, check_bytes, check_text};
+use crate::promise::Promise;
 use crate::refusal::Refusal;
 use crate::session::{Opening, Purpose, Session, Turn};
 
@@ -33,6 +34,8 @@ impl Deciding<'_, '_> {
         check_bytes("the record", answer.record.as_deref().unwrap_or_default(), Limits::REASON)?;
         let (session, turn) = self.reported(run)?;
         let (run, Answer { output, promise, leaky, record }) = (run.clone(), answer.clone());
+        // What was said by a command counts like the words at the end; that the agent is stuck counts for more.
+        let promise = promise.or_else(|| turn.claimed.then_some(Promise::Complete));
         self.claims = promise;
         if !turn.feedback.is_empty() {
             let feedback = turn.feedback.iter().map(|piece| piece.at).collect();

@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use crate::action::ActionRequest;
 use crate::debt::HookOutcome;
-use crate::id::{ConfigDigest, DebtId, EdgeId, Epoch, OwnerName, RunId, Seq, TaskId, TypeName};
+use crate::id::{ConfigDigest, DebtId, EdgeId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId, TypeName};
 use crate::promise::Promise;
-use crate::session::{Decision, Ending, Opening, Purpose, Terms, Verdict};
+use crate::session::{Decision, Ending, Opening, Purpose, Terms, Verdict, Work};
 use crate::task::{Blocked, Claim, EdgeKind, Priority, State};
 use crate::time::Timestamp;
 
@@ -41,7 +41,12 @@ payloads! {
     TaskClaimed {
         owner: OwnerName,
         epoch: Epoch,
-        until: Timestamp,
+        /// Without one the lease lasts as long as its session has the task.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
+        /// The session that works on it now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<SessionName>,
     }
     LeaseExpired {
         owner: OwnerName,
@@ -127,6 +132,8 @@ payloads! {
         protected: Option<ConfigDigest>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         goal: Option<String>,
+        #[serde(default, skip_serializing_if = "Work::is_given")]
+        work: Work,
         agent: String,
         terms: Terms,
         owner: OwnerName,

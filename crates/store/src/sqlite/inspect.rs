@@ -211,7 +211,8 @@ fn problem(error: &StoreError) -> String {
 fn line(change: Change) -> (String, String) {
     match change {
         Change::PutTask(task) => {
-            let lease = task.lease.as_ref().map(|lease| lease.until.millis().to_string()).unwrap_or_default();
+            let lease = task.lease.as_ref().and_then(|lease| lease.until);
+            let lease = lease.map(|until| until.millis().to_string()).unwrap_or_default();
             let content = format!("{} {} {lease} {}", task.state, task.priority, rows::write(&task));
             (format!("tasks {}", task.id.0), content)
         }

@@ -452,6 +452,7 @@ mod tests {
             name: "main".parse().unwrap(),
             task: None,
             goal: None,
+            work: windlass_engine::Work::Given,
             config: "a: 1".to_owned(),
             protected: None,
             agent: "command:true".to_owned(),

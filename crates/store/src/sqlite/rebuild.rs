@@ -85,7 +85,7 @@ fn task(change: &Change) -> Option<&Task> {
 /// Whether a task's row is what it should be.
 fn is_row(row: &Row<'_>, task: &Task) -> bool {
     let text = |column, wanted: &str| row.get_ref(column).is_ok_and(|cell| cell.as_bytes() == Ok(wanted.as_bytes()));
-    let lease_until = task.lease.as_ref().map(|lease| lease.until.millis());
+    let lease_until = task.lease.as_ref().and_then(|lease| lease.until).map(|until| until.millis());
     text(1, task.state.name())
         && row.get(2) == Ok(u8::from(task.priority))
         && row.get(3) == Ok(lease_until)

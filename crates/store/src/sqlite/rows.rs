@@ -185,7 +185,7 @@ pub(super) fn execute(connection: &Connection, change: &Change) -> rusqlite::Res
     };
     match change {
         Change::PutTask(task) => {
-            let lease_until = task.lease.as_ref().map(|lease| lease.until.millis());
+            let lease_until = task.lease.as_ref().and_then(|lease| lease.until).map(|until| until.millis());
             run(
                 "INSERT INTO tasks (id, state, priority, lease_until, row) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO
                  UPDATE SET state = excluded.state, priority = excluded.priority, lease_until = excluded.lease_until,

@@ -66,6 +66,7 @@ pub fn start_session(task: Option<u64>) -> Command {
         name: "main".parse().expect("a session name"),
         task: task.map(TaskId),
         goal: None,
+        work: windlass_engine::Work::Given,
         config: "hooks: {}".to_owned(),
         protected: None,
         agent: "command:true".to_owned(),
@@ -147,6 +148,6 @@ pub fn fill(store: &mut impl Store, tasks: u64) -> Vec<Vec<Record>> {
             commits.push(give(store, &complete(id)));
         }
     }
-    commits.push(give(store, &start_session(Some(1))));
+    commits.push(give(store, &start_session((tasks > 1).then_some(2))));
     commits
 }

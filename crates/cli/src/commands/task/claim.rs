@@ -42,8 +42,9 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     if out.is_json() {
         return Ok(());
     }
-    let (owner, epoch, until) = (&claimed.owner, claimed.epoch, show::moment(claimed.until));
-    out.line(out.paint(Tone::Faint, format_args!("held by {owner} until {until}; its holder says --epoch {epoch}")))
+    let (owner, epoch) = (&claimed.owner, claimed.epoch);
+    let until = claimed.until.map(|until| format!(" until {}", show::moment(until))).unwrap_or_default();
+    out.line(out.paint(Tone::Faint, format_args!("held by {owner}{until}; its holder says --epoch {epoch}")))
 }
 
 /// The person's own name, made safe.

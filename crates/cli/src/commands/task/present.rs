@@ -73,11 +73,7 @@ fn details(task: &Task) -> Vec<(&'static str, String)> {
     }
     details.extend(task.reason.as_ref().map(|reason| ("reason", reason.clone())));
     if let Some(lease) = &task.lease {
-        let left = match lease.until {
-            until if until > now => format!("for {} more", show::span(now, until)),
-            until => format!("ran out {} ago", show::span(until, now)),
-        };
-        details.push(("held by", format!("{} (epoch {}), {left}", lease.owner, lease.epoch)));
+        details.push(("held by", show::holder(lease, now)));
     }
     details.extend(task.claim.as_ref().map(|claim| ("claimed done", format!("in {}", claim.run))));
     details.extend(task.result.as_ref().map(|result| ("result", result.clone())));

@@ -139,11 +139,7 @@ fn standing(answer: &Answer) -> Vec<(&'static str, String)> {
     lines.extend(task.reason.as_ref().map(|reason| ("reason", reason.clone())));
     lines.extend(task.result.as_ref().map(|result| ("result", result.clone())));
     if let Some(lease) = &task.lease {
-        let left = match lease.until {
-            until if until > now => format!("for {} more", show::span(now, until)),
-            until => format!("ran out {} ago", show::span(until, now)),
-        };
-        lines.push(("held by", format!("{} (epoch {}), {left}", lease.owner, lease.epoch)));
+        lines.push(("held by", show::holder(lease, now)));
     }
     lines.extend(task.claim.as_ref().map(|claim| ("claimed done", format!("in {}", claim.run))));
     lines.extend(answer.open.iter().map(|other| ("waits for", waited(other))));
@@ -163,7 +159,7 @@ fn waited(task: &Task) -> String {
 fn why_open(task: &Task) -> Option<String> {
     match (&task.blocked, &task.lease, &task.reason, show::waits(task)) {
         (Some(blocked), ..) => Some(blocked.reason.clone()),
-        (None, Some(lease), ..) => Some(format!("held by {}", lease.owner)),
+        (None, Some(lease), ..) => Some(format!("held by {}", lease.holder())),
         (None, None, Some(reason), _) => Some(reason.clone()),
         (None, None, None, 0) => None,
         (None, None, None, open) => Some(format!("waits for {open}")),

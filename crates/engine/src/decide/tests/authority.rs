@@ -9,7 +9,7 @@ use crate::task::State;
 fn an_agent_inside_its_turn_only_claims_to_be_done() {
     check(
         "add one
-         session a task=T1
+         session a
          claim T1 by=w1 for=60s
          --
          run=a.1 complete T1 all green
@@ -20,7 +20,7 @@ fn an_agent_inside_its_turn_only_claims_to_be_done() {
     let script = "add one\nsession a task=T1\nrun=a.1 complete T1 all green";
     let project = Script::after(default_rules(), script);
     let task = project.task("T1");
-    assert_eq!((task.state, task.claim.unwrap().result.as_deref()), (State::Ready, Some("all green")));
+    assert_eq!((task.state, task.claim.unwrap().result.as_deref()), (State::Active, Some("all green")));
     let claimed = project.log.last().unwrap();
     assert_eq!(claimed.envelope.session.as_ref().map(|name| name.as_str()), Some("a"));
     assert_eq!(claimed.envelope.iteration, Some(1));
@@ -31,7 +31,7 @@ fn force_inside_a_turn_is_still_only_a_claim() {
     check(
         "add one
          add two after=T1
-         session a
+         session a task=T1
          --
          forced complete T1 run=a.1
          forced complete T2 run=a.1",
@@ -50,7 +50,7 @@ fn a_turn_that_is_over_completes_nothing() {
          run=a.1 complete T1
          run=a.2 complete T1",
         "! the turn a.1.0000000000000007 is over; what it claims comes too late
-         T1 completion_claimed a.2",
+         T1 task_completed",
     );
 }
 
@@ -61,7 +61,7 @@ fn a_turn_of_a_session_that_nobody_knows_is_no_turn() {
 
 #[test]
 fn a_claim_does_not_outlive_the_attempt() {
-    let script = "add one\nsession a\nrun=a.1 complete T1\nstart T1";
+    let script = "add one\nclaim T1 by=w1 for=60s\nsession a\nrun=a.1 complete T1\nepoch=1 release T1";
     assert_eq!(Script::after(default_rules(), script).task("T1").claim, None);
 }
 

@@ -108,17 +108,17 @@ fn an_interrupted_turn_ends_and_the_next_takes_the_work_up() {
         "add one
          session a task=T1
          --
-         begin 6.0 by=w1
-         finish 6.0 by=w1
-         recover 6.0 from=w2 by=w2
-         recover 6.0 by=w2
+         begin 8.0 by=w1
+         finish 8.0 by=w1
+         recover 8.0 from=w2 by=w2
+         recover 8.0 by=w2
          resume a from=w1 by=w2
-         recover 6.0 by=w2
+         recover 8.0 by=w2
          run=a.1 complete T1",
-        "! 6.0 has begun already
-         ! 6.0 is a turn, not a hook
-         ! 6.0 is somebody else's
-         ! 6.0 is a turn of a session that has to be resumed first
+        "! 8.0 has begun already
+         ! 8.0 is a turn, not a hook
+         ! 8.0 is somebody else's
+         ! 8.0 is a turn of a session that has to be resumed first
          T1 session_resumed by w2
          T1 iteration_interrupted a.1
          T1 iteration_started a.2
@@ -129,7 +129,7 @@ fn an_interrupted_turn_ends_and_the_next_takes_the_work_up() {
 
 #[test]
 fn a_turn_and_the_hooks_of_its_beginning_are_owed_side_by_side() {
-    let script = "add one\nsession a task=T1 by=w2 max=1";
+    let script = "session a by=w2 max=1";
     let mut project = Script::after(owing(HookClass::Gate, OnFailure::Block), script);
     let [turn, hook] = &project.debts()[..] else { panic!("{:?}", project.debts()) };
     assert!(matches!(turn.effect, Effect::Turn { .. }) && turn.id.index == 0, "{turn:?}");
@@ -139,12 +139,12 @@ fn a_turn_and_the_hooks_of_its_beginning_are_owed_side_by_side() {
     assert_eq!(project.session("a").owed, [], "nobody waits for the hook of somebody else");
     let answered = project.run("begin push\nturn-done a.1\nfinish push");
     let expected = [
-        "T1 hook_started push 1 by w1",
-        "T1 turn_finished",
-        "T1 gate_decided Pass: Continue",
-        "T1 iteration_completed",
-        "T1 session_ended Limit, one iteration is the limit",
-        "T1 hook_finished push Success",
+        "system hook_started push 1 by w1",
+        "system turn_finished",
+        "system gate_decided Pass: Continue",
+        "system iteration_completed",
+        "system session_ended Limit, one iteration is the limit",
+        "system hook_finished push Success",
     ];
     assert_eq!(answered, expected);
     assert_eq!(project.debts(), []);

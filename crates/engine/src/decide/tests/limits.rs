@@ -156,6 +156,7 @@ fn what_a_session_is_started_with() {
                 name: "a".parse().unwrap(),
                 task: None,
                 goal: None,
+                work: crate::session::Work::Given,
                 config: String::new(),
                 protected: None,
                 agent: "command:true".to_owned(),

@@ -48,6 +48,7 @@ fn a_session_without_hooks_ends_with_the_promise() {
          T1 promise_detected Complete
          T1 gate_decided Pass: Completed
          T1 iteration_completed
+         T1 task_completed
          T1 session_ended Completed",
     );
 }

@@ -92,7 +92,7 @@ fn a_type_of_tasks_has_its_own_hooks_where_it_says_so() {
     check("add one\nstart T1", &["start", "begin"]);
     check("add one type=bug\nstart T1", &["start", "theirs-begin"]);
     // Where it overrides nothing its hooks come besides.
-    check("add one type=bug\nsession a task=T1", &["greet"]);
+    check("add one type=bug\nsession a task=T1", &["greet", "start", "theirs-begin"]);
 }
 
 #[test]
@@ -101,14 +101,19 @@ fn an_agent_brings_its_hooks_along() {
     check("session a agent=other", &["greet"]);
     let iteration = |session: &str, greeting: &str| format!("add one type=bug\n{session}\n{greeting}");
     let both = "hook agent-first\nhook greet";
+    let begun = |greeting: &str| format!("{greeting}\nhook start\nhook theirs-begin");
     check(&iteration("session a agent=claude", both), &["first", "agent-iteration", "last"]);
-    check(&iteration("session a agent=claude task=T1", both), &["first", "bug-iteration", "agent-iteration", "last"]);
-    check(&iteration("session a agent=other task=T1", "hook greet"), &["first", "bug-iteration", "last"]);
+    check(
+        &iteration("session a agent=claude task=T1", &begun(both)),
+        &["first", "bug-iteration", "agent-iteration", "last"],
+    );
+    check(&iteration("session a agent=other task=T1", &begun("hook greet")), &["first", "bug-iteration", "last"]);
 }
 
 #[test]
 fn they_run_in_the_order_of_the_plan_whoever_they_are_of() {
-    let script = "add one type=bug\nsession a task=T1 agent=claude\nhook agent-first\nhook greet";
+    let script =
+        "add one type=bug\nsession a task=T1 agent=claude\nhook agent-first\nhook greet\nhook start\nhook theirs-begin";
     let project = Script::after(rules(Trusted::Yes), script);
     let waits: Vec<u32> = project.session("a").owed.iter().map(|debt| debt.index).collect();
     assert_eq!(waits, [0, 1, 2, 3]);

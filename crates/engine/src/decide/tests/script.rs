@@ -323,7 +323,8 @@ impl<'a> Line<'a> {
         NewSession {
             name: self.word(1),
             task: self.options.get("task").map(|id| id.parse().unwrap()),
-            goal: None,
+            goal: self.options.get("goal").map(|goal| (*goal).to_owned()),
+            work: self.option("work").unwrap_or_default(),
             config: self.options.get("config").copied().unwrap_or(CONFIG).to_owned(),
             protected: None,
             agent: self.options.get("agent").copied().unwrap_or("command:true").to_owned(),

@@ -139,12 +139,15 @@ fn the_events_of_a_session_name_it_and_belong_to_its_task() {
         named,
         [
             "T1 session_started None",
+            "T1 task_claimed None",
+            "T1 task_started None",
             "T1 iteration_started Some(1)",
             "T1 turn_started Some(1)",
             "T1 turn_finished Some(1)",
             "T1 promise_detected Some(1)",
             "T1 gate_decided Some(1)",
             "T1 iteration_completed Some(1)",
+            "T1 task_completed Some(1)",
             "T1 session_ended Some(1)",
         ],
     );

@@ -1,0 +1,320 @@
+//! What sessions work on: goals that become tasks, tasks that are named, and whatever the graph has ready.
+
+use super::script::{Script, check, check_with, default_rules};
+use crate::debt::{HookClass, OnFailure, OwedHook};
+use crate::decide::{Effects, Rules};
+use crate::event::EventType;
+use crate::session::Hold;
+use crate::task::State;
+
+/// A hook called `told` at an event.
+fn owing(event: EventType) -> Rules {
+    let (point, class, on_failure) = (event.name().to_owned(), HookClass::Other, OnFailure::Ignore);
+    let hook = OwedHook { hook: "told".to_owned(), point, class, on_failure, send_backs: None };
+    let effects = Effects::of(super::script::CONFIG, "w1".parse().unwrap(), [(event, vec![hook])]);
+    Rules { effects: Some(effects), ..default_rules() }
+}
+
+#[test]
+fn a_goal_becomes_a_task_of_the_same_commit() {
+    check(
+        "session a goal=mend
+         turn-done a.1 says=complete",
+        "system config_recorded
+         system session_started
+         T1 task_created
+         T1 task_ready
+         T1 task_claimed w1 epoch 1
+         T1 task_started
+         T1 iteration_started a.1
+         T1 turn_started a.1 to work
+         T1 turn_finished
+         T1 promise_detected Complete
+         T1 gate_decided Pass: Completed
+         T1 iteration_completed
+         T1 task_completed
+         T1 session_ended Completed",
+    );
+    let project =
+        Script::after(default_rules(), "session a goal=mend\nturn-done a.1 says=complete\nsession b goal=mend");
+    let of = |name: &str| (project.session(name).task, project.session(name).hold);
+    assert_eq!(of("a").1, Hold::Left);
+    assert!(matches!(of("b"), (Some(id), Hold::Held(_)) if id.0 == 2), "{:?}", of("b"));
+    let created = project.log.iter().find(|record| record.kind() == EventType::TaskCreated).unwrap();
+    assert_eq!(created.envelope.session.as_ref().map(|name| name.as_str()), Some("a"));
+}
+
+#[test]
+fn a_task_that_cannot_be_claimed_is_refused_with_the_reason() {
+    check(
+        "add one
+         add two after=T1
+         add three
+         claim T3 by=w7 for=60s
+         add four
+         block T4
+         add five
+         complete T5
+         session z task=T1
+         --
+         session a task=T1
+         session a task=T2
+         session a task=T3
+         session a task=T4
+         session a task=T5",
+        "! T1 is held by session `z` (epoch 1)
+         ! T2 waits for T1
+         ! T3 is held by w7 (epoch 1)
+         ! cannot start T4: it is blocked, and that is possible only from ready or needs_continuation
+         ! cannot start T5: it is completed, and that is possible only from ready or needs_continuation",
+    );
+}
+
+#[test]
+fn the_graph_is_worked_off_by_priority_and_what_becomes_ready_counts() {
+    check(
+        "add one
+         add two after=T1 prio=0
+         add three prio=1
+         --
+         session a work=graph
+         turn-done a.1 says=complete
+         turn-done a.2 says=complete
+         turn-done a.3
+         turn-done a.4 says=complete",
+        "system config_recorded
+         system session_started
+         T3 task_claimed w1 epoch 1
+         T3 task_started
+         T3 iteration_started a.1
+         T3 turn_started a.1 to work
+         T3 turn_finished
+         T3 promise_detected Complete
+         T3 gate_decided Pass: Completed
+         T3 iteration_completed
+         T3 task_completed
+         T1 task_claimed w1 epoch 1
+         T1 task_started
+         T1 iteration_started a.2
+         T1 turn_started a.2 to work
+         T1 turn_finished
+         T1 promise_detected Complete
+         T1 gate_decided Pass: Completed
+         T1 iteration_completed
+         T1 task_completed
+         T2 task_ready
+         T2 dependency_satisfied T1
+         T2 task_claimed w1 epoch 1
+         T2 task_started
+         T2 iteration_started a.3
+         T2 turn_started a.3 to work
+         T2 turn_finished
+         T2 gate_decided Pass: Continue
+         T2 iteration_completed
+         T2 iteration_started a.4
+         T2 turn_started a.4 to work
+         T2 turn_finished
+         T2 promise_detected Complete
+         T2 gate_decided Pass: Completed
+         T2 iteration_completed
+         T2 task_completed
+         T2 session_ended Completed",
+    );
+}
+
+#[test]
+fn where_nothing_is_ready_no_agent_is_asked() {
+    check(
+        "add one
+         block T1
+         --
+         session a work=graph",
+        "system config_recorded
+         system session_started
+         system session_ended Completed",
+    );
+}
+
+#[test]
+fn a_task_that_needs_a_person_is_blocked_and_the_others_go_on() {
+    check(
+        "add one
+         add two
+         session a work=graph
+         --
+         turn-done a.1 says=blocked
+         turn-done a.2 says=complete",
+        "T1 turn_finished
+         T1 promise_detected Blocked
+         T1 gate_decided Pass: Escalated, the agent says it is blocked
+         T1 iteration_completed
+         T1 task_blocked the agent says it is blocked
+         T2 task_claimed w1 epoch 1
+         T2 task_started
+         T2 iteration_started a.2
+         T2 turn_started a.2 to work
+         T2 turn_finished
+         T2 promise_detected Complete
+         T2 gate_decided Pass: Completed
+         T2 iteration_completed
+         T2 task_completed
+         T2 session_ended Escalated, T1 needs a person",
+    );
+}
+
+#[test]
+fn a_limit_and_a_stop_leave_a_task_that_can_be_taken_up() {
+    check(
+        "add one
+         add two
+         session a work=graph max=1
+         --
+         turn-done a.1
+         session b goal=other
+         stop b
+         turn-interrupted b.1
+         session c task=T1",
+        "T1 turn_finished
+         T1 gate_decided Pass: Continue
+         T1 iteration_completed
+         T1 task_needs_continuation
+         T1 session_ended Limit, one iteration is the limit
+         system session_started
+         T3 task_created
+         T3 task_ready
+         T3 task_claimed w1 epoch 1
+         T3 task_started
+         T3 iteration_started b.1
+         T3 turn_started b.1 to work
+         T3 session_stopping Cancelled
+         T3 iteration_interrupted b.1
+         T3 task_needs_continuation
+         T3 session_ended Cancelled
+         T1 session_started
+         T1 task_claimed w1 epoch 2
+         T1 task_started
+         T1 iteration_started c.1
+         T1 turn_started c.1 to work",
+    );
+}
+
+/// The last iteration that is allowed may end the last task; with another one left it is a limit.
+#[test]
+fn the_limit_counts_only_where_something_is_left() {
+    let ended = |tasks: &str| {
+        let script = format!("{tasks}\nsession a work=graph max=1\nturn-done a.1 says=complete");
+        let project = Script::after(default_rules(), &script);
+        (project.session("a").ended().unwrap(), project.task("T1").state)
+    };
+    assert_eq!(ended("add one"), (crate::Ending::Completed, State::Completed));
+    assert_eq!(ended("add one\nadd two"), (crate::Ending::Limit, State::Completed));
+}
+
+#[test]
+fn whoever_resumes_a_session_holds_its_task() {
+    let project = Script::after(default_rules(), "session a goal=mend\nresume a from=w1 by=w2");
+    let lease = project.task("T1").lease.unwrap();
+    assert_eq!((lease.owner.as_str(), lease.epoch.0), ("w2", 1));
+}
+
+#[test]
+fn a_task_that_is_taken_away_ends_the_session_that_was_started_for_it() {
+    check(
+        "session a goal=mend
+         --
+         complete T1
+         forced complete T1
+         turn-done a.1",
+        "! T1 is held by session `a` (epoch 1)
+         T1 task_completed (forced)
+         T1 turn_finished
+         T1 gate_decided Pass: Continue
+         T1 iteration_completed
+         T1 session_ended Cancelled, T1 is completed now, and not by this session",
+    );
+}
+
+#[test]
+fn what_an_agent_says_by_a_command_counts_for_that_turn() {
+    let claimed = "session a goal=mend\nrun=a.1 complete T1 all green\n--\n";
+    check(
+        &format!("{claimed}turn-done a.1"),
+        "T1 turn_finished
+         T1 promise_detected Complete
+         T1 gate_decided Pass: Completed
+         T1 iteration_completed
+         T1 task_completed
+         T1 session_ended Completed",
+    );
+    let done = Script::after(default_rules(), &claimed.replace("--", "turn-done a.1"));
+    assert_eq!(done.task("T1").result.as_deref(), Some("all green"));
+    check(
+        &format!("{claimed}turn-done a.1 says=blocked"),
+        "T1 turn_finished
+         T1 promise_detected Blocked
+         T1 gate_decided Pass: Escalated, the agent says it is blocked
+         T1 iteration_completed
+         T1 task_blocked the agent says it is blocked
+         T1 session_ended Escalated, the agent says it is blocked",
+    );
+    let other = "add other\nsession a goal=mend\nrun=a.1 complete T1\nturn-done a.1";
+    let project = Script::after(default_rules(), other);
+    assert_eq!((project.task("T1").state, project.task("T2").state), (State::Completed, State::Active));
+    assert_eq!(project.session("a").iteration, 2, "another task is no claim about its own");
+}
+
+/// The command that completed it has the hooks run, and the session hears of them.
+#[test]
+fn what_hooks_say_about_tasks_goes_to_the_session_of_the_event_or_the_holder() {
+    check_with(
+        owing(EventType::TaskCompleted),
+        "add other
+         session a goal=mend by=w2
+         run=a.1 complete T1
+         --
+         begin told
+         finish told tells=well-done",
+        "T1 hook_started told 1 by w1
+         T1 hook_finished told Success
+         T1 feedback_queued well-done from told",
+    );
+    check_with(
+        owing(EventType::TaskUpdated),
+        "session a goal=mend by=w2
+         relabel T1 labels=x
+         --
+         begin told
+         finish told tells=look
+         turn-done a.1",
+        "T1 hook_started told 1 by w1
+         T1 hook_finished told Success
+         T1 feedback_queued look from told
+         T1 turn_finished
+         T1 gate_decided Pass: Continue
+         T1 iteration_completed
+         T1 iteration_started a.2
+         T1 turn_started a.2 to work look",
+    );
+}
+
+/// Its hooks run before the session goes on with another.
+#[test]
+fn the_end_of_a_task_is_heard_before_the_next_one() {
+    check_with(
+        owing(EventType::TaskCompleted),
+        "add one
+         add two
+         session a work=graph
+         turn-done a.1 says=complete
+         --
+         begin told
+         finish told tells=push-it",
+        "T1 hook_started told 1 by w1
+         T1 hook_finished told Success
+         T1 feedback_queued push-it from told
+         T2 task_claimed w1 epoch 1
+         T2 task_started
+         T2 iteration_started a.2
+         T2 turn_started a.2 to work push-it",
+    );
+}

@@ -1,0 +1,107 @@
+//! How a session comes to its task, and how it leaves it.
+//!
+//! Invariants:
+//! - A session takes only what anybody could claim at that moment, in the commit that decides so: two never work on the
+//!   same task.
+//! - It takes the next task after the pure hooks of this commit were heard: they may have made one ready.
+
+use serde_json::Value;
+
+use super::Deciding;
+use crate::command::{NewSession, NewTask};
+use crate::event::{Event, Node, payload};
+use crate::id::{Epoch, TaskId};
+use crate::limits::Limits;
+use crate::refusal::Refusal;
+use crate::session::{Closing, Ending, Leave, Session, Step, Work};
+use crate::task::{Blocked, Task};
+use crate::view::View;
+
+impl Deciding<'_, '_> {
+    /// Gives a session that has just started what it was started for.
+    pub(super) fn give_work(&mut self, new: &NewSession) -> Result<(), Refusal> {
+        self.place = Some((new.name.clone(), None));
+        let id = match (new.task, &new.goal) {
+            (Some(id), _) => self.free_to_take(id)?.id,
+            (None, Some(goal)) => self.create(&NewTask { goal: goal.clone(), ..NewTask::default() })?,
+            (None, None) => return Ok(()),
+        };
+        let session = self.session(&new.name)?;
+        self.hand_to(&session, id)
+    }
+
+    /// The task, if a session may take it.
+    fn free_to_take(&mut self, id: TaskId) -> Result<Task, Refusal> {
+        self.expire_if_due(id)?;
+        if let Some(lease) = self.task(id)?.lease {
+            return Err(Refusal::Held { id, lease: Box::new(lease) });
+        }
+        self.fit_to_claim(id)
+    }
+
+    fn hand_to(&mut self, session: &Session, id: TaskId) -> Result<(), Refusal> {
+        let epoch = Epoch(self.task(id)?.epoch.0 + 1);
+        let (owner, session) = (session.owner.clone(), Some(session.name.clone()));
+        self.emit(Node::Task(id), payload::TaskClaimed { owner, epoch, until: None, session })?;
+        self.emit(Node::Task(id), payload::TaskStarted { context: Value::Null }).map(drop)
+    }
+
+    /// Takes the next task, or the one that the session had. Where there is none, it ends.
+    pub(super) fn take_task(&mut self, session: &Session) -> Result<(), Refusal> {
+        let next = match (session.work, session.task) {
+            (Work::Graph, _) => {
+                self.expire_leases()?;
+                self.draft.claimable(None)?.map(|(_, id)| id)
+            }
+            (Work::Given, Some(id)) => Some(id).filter(|_| self.is_claimable(id)),
+            (Work::Given, None) => None,
+        };
+        let closing = match (next, session.exhausted()) {
+            (Some(id), None) => return self.hand_to(session, id),
+            (Some(_), Some(closing)) => closing,
+            (None, _) => match session.work {
+                Work::Graph => session.nothing_left(),
+                Work::Given => self.taken_away(session)?,
+            },
+        };
+        match session.close(&closing) {
+            Step::StartTurn(run, purpose) => self.start_turn(session, run, purpose),
+            _ => self.end_session(session, closing),
+        }
+    }
+
+    fn is_claimable(&self, id: TaskId) -> bool {
+        self.task(id).is_ok_and(|task| task.state.is_claimable())
+    }
+
+    /// Why a session cannot go on with its task.
+    fn taken_away(&self, session: &Session) -> Result<Closing, Refusal> {
+        let task = session.task.map(|id| self.task(id)).transpose()?;
+        let reason = match task.map(|task| (task.id, task.state, task.lease)) {
+            Some((id, _, Some(lease))) => format!("{id} is held by {} now", lease.holder()),
+            Some((id, state, None)) => format!("{id} is {state} now, and not by this session"),
+            None => "there is nothing to work on".to_owned(),
+        };
+        Ok(Closing { ending: Ending::Cancelled, reason: Some(reason) })
+    }
+
+    /// Leaves the task that the session holds.
+    pub(super) fn leave_task(&mut self, session: &Session, leave: Leave) -> Result<(), Refusal> {
+        let Some(id) = session.task else { return Ok(()) };
+        let fit = |mut reason: String| {
+            reason.truncate(reason.floor_char_boundary(Limits::REASON));
+            reason
+        };
+        let event: Event = match leave {
+            Leave::Completed => {
+                let claim = self.task(id)?.claim.filter(|claim| claim.run.session == session.name);
+                let (result, artifacts) = claim.map(|claim| (claim.result, claim.artifacts)).unwrap_or_default();
+                return self.finish_task(id, payload::TaskCompleted { result, artifacts });
+            }
+            Leave::Blocked(reason) => Blocked { reason: fit(reason), required_knowledge: vec![], by: None }.into(),
+            Leave::Unfinished(reason) => payload::TaskNeedsContinuation { reason: fit(reason) }.into(),
+        };
+        self.emit(Node::Task(id), event)?;
+        self.settle(id)
+    }
+}

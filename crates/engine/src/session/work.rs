@@ -1,0 +1,142 @@
+//! What a session works on: a task that it holds, and how it comes to one and leaves it.
+//!
+//! Invariants:
+//! - A session holds one task at most, under the lease of its own epoch, and none when it has ended.
+//! - A task is left completed only where the gate has said so. Whatever else ends the work leaves it to be taken up again,
+//!   or to a person.
+//!
+//! Not here: which task is the next one (`decide/work.rs`, which can see the graph).
+
+use serde::{Deserialize, Serialize};
+
+use super::{Closing, Ending, Next, Phase, Session, Step, Verdict};
+use crate::id::{Epoch, TaskId};
+
+/// Where a session has its work from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// It was started with one task, or with a goal.
+    #[default]
+    Given,
+    /// The graph's ready tasks, one after another until none is left.
+    Graph,
+}
+
+impl Work {
+    pub fn is_given(&self) -> bool {
+        *self == Self::Given
+    }
+}
+
+/// Whether a session holds its task.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hold {
+    /// It has held none yet. Sessions of older versions never do.
+    #[default]
+    Never,
+    Held(Epoch),
+    /// It was left, or somebody took it away.
+    Left,
+}
+
+impl Hold {
+    pub fn is_never(&self) -> bool {
+        *self == Self::Never
+    }
+}
+
+/// How a session leaves its task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Leave {
+    /// The gate has said so.
+    Completed,
+    /// A person has to look, and why.
+    Blocked(String),
+    /// It can be taken up again, and why it was left.
+    Unfinished(String),
+}
+
+impl Session {
+    /// The epoch under which it holds its task.
+    pub fn epoch(&self) -> Option<Epoch> {
+        match self.hold {
+            Hold::Held(epoch) => Some(epoch),
+            Hold::Never | Hold::Left => None,
+        }
+    }
+
+    /// Another iteration, if there is something to work on.
+    pub(super) fn iterate(&self) -> Step {
+        match (self.hold, self.work) {
+            (Hold::Held(_), _) | (Hold::Never, Work::Given) => Step::StartIteration,
+            (Hold::Never, Work::Graph) | (Hold::Left, _) => Step::TakeTask,
+        }
+    }
+
+    /// What follows the end that the gate has decided. Of the graph it ends one task only.
+    pub(super) fn close_decided(&self, closing: &Closing) -> Step {
+        let of_task = self.work == Work::Graph && matches!(closing.ending, Ending::Completed | Ending::Escalated);
+        match &self.stopping {
+            _ if self.epoch().is_some() || !of_task => self.close(closing),
+            Some(asked) => self.close(asked),
+            None => Step::TakeTask,
+        }
+    }
+
+    /// How it leaves the task that it holds when it is to end so.
+    pub(super) fn leaving(&self, closing: &Closing) -> Option<Leave> {
+        self.epoch()?;
+        let decided = matches!(&self.phase, Phase::Settled(Next::Close(decided)) if decided == closing);
+        let reason = |usual: &str| closing.reason.clone().unwrap_or_else(|| usual.to_owned());
+        Some(match closing.ending {
+            Ending::Completed if decided => Leave::Completed,
+            Ending::Escalated => Leave::Blocked(reason("a person is needed")),
+            Ending::Cancelled => Leave::Unfinished(reason("the session was cancelled")),
+            Ending::Error => Leave::Unfinished(reason("the agent could not work")),
+            Ending::Limit => Leave::Unfinished(reason("the session came to its limit")),
+            Ending::Completed => Leave::Unfinished(reason("the session was ended before the work was judged")),
+        })
+    }
+
+    /// How it ends when there is nothing more to take: well, unless a task was left to a person.
+    pub(crate) fn nothing_left(&self) -> Closing {
+        match self.escalated.as_slice() {
+            [] => Closing { ending: Ending::Completed, reason: None },
+            [one] => Closing::because(Ending::Escalated, format!("{one} needs a person")),
+            [some @ .., last] => {
+                let some: Vec<String> = some.iter().map(ToString::to_string).collect();
+                Closing::because(Ending::Escalated, format!("{} and {last} need a person", some.join(", ")))
+            }
+        }
+    }
+
+    /// Takes up a task. What was counted against the one before counts no more.
+    pub(crate) fn take_up(&mut self, task: TaskId, epoch: Epoch) {
+        self.retries = 0;
+        self.sent_back.clear();
+        self.failures = 0;
+        self.last_turn = None;
+        self.verdict = Verdict::Pass;
+        self.blocking.clear();
+        self.asking = None;
+        if self.phase != Phase::Started {
+            self.phase = Phase::Settled(Next::Continue);
+        }
+        // Another task is talked about anew; the same one is gone on with.
+        if self.task != Some(task) {
+            self.conversation = None;
+        }
+        self.escalated.retain(|other| *other != task);
+        (self.task, self.hold) = (Some(task), Hold::Held(epoch));
+    }
+
+    /// Its task is no longer its own.
+    pub(crate) fn put_down(&mut self, task: TaskId, blocked: bool) {
+        self.hold = Hold::Left;
+        if blocked {
+            self.escalated.push(task);
+        }
+    }
+}

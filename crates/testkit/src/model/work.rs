@@ -1,0 +1,92 @@
+//! What sessions do to tasks: which one they take, and what becomes of it.
+//!
+//! That a session takes or leaves a task is read from the log; whether it may is for `sessions.rs` to say. What comes of it
+//! for the graph, and which task is the next one, is worked out here.
+
+use windlass_engine::{Command, Epoch, Event, Origin, Record, SessionName, TaskId, Timestamp, Work};
+
+use super::{Attempt, Model, Phase};
+use crate::sessions::told;
+use windlass_engine::State::{NeedsContinuation, Ready};
+
+/// Whether the last event of a command is what a session does by itself, and not what a hook has led to. A session that a
+/// hook has started lies as deep as that at its beginning.
+pub fn is_of_a_session(command: &Command, entries: &[Record]) -> bool {
+    let depth = |record: &Record| record.envelope.metadata.depth;
+    let started = entries.iter().find(|record| matches!(record.envelope.event, Event::SessionStarted(_)));
+    let last = entries.last().map_or(0, depth);
+    may_go_on(command) && (last == 0 || started.is_some_and(|started| depth(started) == last))
+}
+
+/// Whether sessions may go on with a command.
+fn may_go_on(command: &Command) -> bool {
+    use Command as C;
+    matches!(
+        command,
+        C::StartSession(_)
+            | C::ResumeSession { .. }
+            | C::StopSession { .. }
+            | C::FinishTurn { .. }
+            | C::FailTurn { .. }
+            | C::InterruptTurn { .. }
+            | C::FinishEffect { .. }
+            | C::RecoverEffect { .. }
+    )
+}
+
+impl Model {
+    /// Whether a session may be started with a task.
+    pub(super) fn may_be_taken(mut self, id: TaskId, now: Timestamp) -> bool {
+        let Some(node) = self.tasks.get_mut(&id) else { return false };
+        if node.lease.is_some_and(|(_, until)| until.is_some_and(|until| until < now)) {
+            (node.lease, node.phase) = (None, Phase::Waiting);
+        }
+        self.block_those_who_wait_in_vain();
+        matches!(self.state(id), Ready | NeedsContinuation)
+    }
+
+    /// Follows what a session has done to a task with the last event of a log.
+    pub(super) fn follow(&mut self, origin: &Origin, log: &[Record], completed: &mut Vec<TaskId>) {
+        let Some(last) = log.last() else { return };
+        let (Some(id), Some(name)) = (last.envelope.node.task(), &last.envelope.session) else { return };
+        match &last.envelope.event {
+            Event::TaskCreated(created) => {
+                self.add(created.priority, created.labels.iter().cloned().collect());
+            }
+            Event::LeaseExpired(_) => self.put(id, Phase::Waiting),
+            Event::TaskClaimed(_) => {
+                let completed = std::mem::take(completed);
+                Attempt { model: self, origin, log, hook: true, completed }.review();
+                let next = self.next_for(log, name, id);
+                let node = self.tasks.get_mut(&next).expect("it can be claimed");
+                node.epoch += 1;
+                (node.phase, node.lease) = (Phase::Active, Some((Epoch(node.epoch), None)));
+            }
+            Event::TaskCompleted(_) => {
+                self.put(id, Phase::Completed);
+                self.free_waiters(id);
+                completed.push(id);
+            }
+            Event::TaskBlocked(blocked) if blocked.by.is_none() => self.put(id, Phase::Blocked(None)),
+            Event::TaskNeedsContinuation(_) => self.put(id, Phase::NeedsContinuation),
+            _ => return,
+        }
+        self.let_wait();
+    }
+
+    fn put(&mut self, id: TaskId, phase: Phase) {
+        let node = self.tasks.get_mut(&id).expect("sessions work on tasks");
+        (node.phase, node.lease) = (phase, None);
+    }
+
+    /// The most urgent task that can be claimed, for a session that takes what there is.
+    fn next_for(&self, log: &[Record], name: &SessionName, claimed: TaskId) -> TaskId {
+        let session = told(log).remove(name).expect("it has started");
+        let claimable = self.rows().into_iter().filter(|(_, row)| matches!(row.state, Ready | NeedsContinuation));
+        let next = claimable.map(|(id, row)| (row.priority, id)).min().map(|(_, id)| id);
+        match session.work {
+            Work::Graph => next.unwrap_or(claimed),
+            Work::Given => claimed,
+        }
+    }
+}
