@@ -188,12 +188,6 @@ pub fn check_gates(config: &Config) -> Result<(), Failure> {
     }
 }
 
-/// Whether a point is a moment of a session.
-fn is_of_sessions(point: Point) -> bool {
-    let of_sessions = ["session_", "iteration_", "turn_", "gate_", "delivery_", "promise_", "feedback_"];
-    point.event().is_some_and(|event| of_sessions.iter().any(|kind| event.name().starts_with(kind)))
-}
-
 /// Why a hook never runs, in words, if it does not.
 pub fn silence(hook: &Hook) -> Option<String> {
     if !hook.enabled() {
@@ -208,9 +202,6 @@ pub fn silence(hook: &Hook) -> Option<String> {
     match &hook.scope {
         Scope::Agent(_) => {
             return Some("this version drives no agent by its name yet, so none brings hooks along".to_owned());
-        }
-        Scope::TaskType(_) if hook.points().all(is_of_sessions) => {
-            return Some("sessions of this version work on goals, not on tasks of a type".to_owned());
         }
         Scope::Project | Scope::TaskType(_) => {}
     }

@@ -28,6 +28,7 @@ mod test_output;
 mod test_people;
 mod test_project;
 mod test_run;
+mod test_run_graph;
 mod test_run_hostile;
 mod test_seeds;
 mod test_signals;

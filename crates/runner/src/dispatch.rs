@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use windlass_engine::{
-    Authority, Command, Debt, DebtId, Effect, HookOutcome, Origin, OwnerName, Record, Rules, Seq, View,
+    Authority, Command, Debt, DebtId, Effect, Event, HookOutcome, Origin, OwnerName, Record, Rules, Seq, Task, View,
 };
 use windlass_hooks::{Hook, Mask};
 use windlass_process::{Control, Environment, Finished, Launcher, NotStarted, Roster, Spec, Stream, Supervisor, run};
@@ -82,7 +82,23 @@ impl<'a> Dispatch<'a> {
     }
 
     pub(crate) fn tell(&mut self, records: &[Record]) {
-        records.iter().for_each(|record| (self.outside.tell)(Told::Event(record)));
+        for record in records {
+            (self.outside.tell)(Told::Event(record));
+            if let Some(task) = self.taken_up(record) {
+                (self.outside.tell)(Told::TakesUp(&task));
+            }
+        }
+    }
+
+    /// The task that a session takes up with an event. Nobody but whoever watches needs it, so a store that cannot tell is
+    /// no reason to stop.
+    fn taken_up(&self, record: &Record) -> Option<Task> {
+        match (&record.envelope.event, record.envelope.node.task()) {
+            (Event::TaskClaimed(claimed), Some(id)) if claimed.session.is_some() => {
+                self.store.snapshot().ok()?.task(id).ok()?
+            }
+            _ => None,
+        }
     }
 
     /// Carries out somebody's command. Whoever gave it learns from the answer what came of it.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use windlass_engine::{Record, Timestamp};
+use windlass_engine::{Record, Task, Timestamp};
 use windlass_process::Stream;
 
 /// Something that happened, for whoever watches.
@@ -10,6 +10,8 @@ use windlass_process::Stream;
 pub enum Told<'a> {
     /// It is in the log.
     Event(&'a Record),
+    /// The session takes up this task.
+    TakesUp(&'a Task),
     /// An agent or a hook wrote this.
     Output(Stream, &'a [u8]),
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use windlass_agents::TurnEnd;
 use windlass_engine::{
-    Answer, Command, Completion, DebtId, Ending, Event, Limits, Note, Prompt, Purpose, Session, Turn, detect, payload,
+    Answer, Command, Completion, DebtId, Ending, Event, Limits, Note, Prompt, Purpose, Session, Turn, View, detect,
+    payload,
 };
 use windlass_hooks::{Retry, clean, cut};
 use windlass_process::{Environment, overlay};
@@ -59,7 +60,10 @@ impl Runner<'_> {
     fn tell_messages(&mut self, turn: &Turn) -> Result<(), RunError> {
         for piece in turn.feedback.iter().filter(|piece| piece.person && !piece.possibly_seen) {
             let record = self.dispatch.event(piece.at)?;
-            self.dispatch.tell(&[record]);
+            // What we have queued ourselves, as an answer that was waiting, was told then.
+            if record.envelope.metadata.triggered_by != self.dispatch.owner.as_str() {
+                self.dispatch.tell(&[record]);
+            }
         }
         Ok(())
     }
@@ -131,6 +135,7 @@ impl Runner<'_> {
         let told: Vec<(&str, OsString)> = vec![
             ("WINDLASS_SESSION", session.name.as_str().into()),
             ("WINDLASS_ITERATION", session.iteration.to_string().into()),
+            ("WINDLASS_TASK_ID", session.task.map(|id| id.to_string()).unwrap_or_default().into()),
             ("WINDLASS_RUN", turn.run.to_string().into()),
             ("WINDLASS_PROJECT_DIR", self.dispatch.settings.directory.clone().into()),
         ];
@@ -139,7 +144,9 @@ impl Runner<'_> {
 
     fn prompt(&self, session: &Session, turn: &Turn) -> Result<String, RunError> {
         // All of it at one moment: that is cheaper than one moment for each piece.
-        let _moment = self.dispatch.store.snapshot()?;
+        let moment = self.dispatch.store.snapshot()?;
+        let task = session.task.map(|id| moment.task(id)).transpose()?.flatten();
+        let content = task.map_or_else(|| session.goal.clone().unwrap_or_default(), |task| task.content());
         let pieces = turn.feedback.iter().map(|piece| match self.dispatch.event(piece.at)?.envelope.event {
             Event::FeedbackQueued(queued) => Ok((queued, piece.possibly_seen)),
             _ => Err(RunError::MissingEvent(piece.at)),
@@ -147,7 +154,7 @@ impl Runner<'_> {
         let pieces: Vec<(payload::FeedbackQueued, bool)> = pieces.collect::<Result<_, RunError>>()?;
         let last_output = self.dispatch.last_output(session)?.map(|output| cut(&output, REMEMBERED));
         let prompt = Prompt {
-            goal: session.goal.as_deref().unwrap_or_default(),
+            goal: &content,
             purpose: &turn.purpose,
             last_output: last_output.as_deref(),
             feedback: pieces.iter().map(|(queued, seen)| note(queued, *seen)).collect(),

@@ -1,15 +1,16 @@
-//! Which session a goal means: one that was left unfinished, or a new one.
+//! Which session a run means: one that was left unfinished, or a new one.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use windlass_engine::{Digest, Session, SessionName, View};
+use windlass_engine::{Digest, Session, SessionName, TaskId, View, Work};
 use windlass_store::Sqlite;
 
 use super::Args;
+use super::wish::{Wish, check_task};
 use crate::failure::{Code, Failure};
-use crate::remedy;
+use crate::{environment, remedy};
 
 /// Letters of the goal that a session's name begins with.
 const SLUG: usize = 32;
@@ -29,36 +30,71 @@ impl Choice {
             Self::Resume(session) => &session.name,
         }
     }
+
+    /// Where the session has its work from.
+    pub fn work(&self, wish: Wish<'_>) -> Work {
+        match self {
+            Self::New(_) => wish.work(),
+            Self::Resume(session) => session.work,
+        }
+    }
 }
 
-/// The session that these words mean: the one of that name, else the last one of that goal that was left unfinished. One
-/// that somebody alive is running is refused.
-pub fn choose(store: &Sqlite, args: &Args, owners: &Path) -> Result<Choice, Failure> {
+/// The session that these words mean: the one of that name, else the last one that works on the same and was left
+/// unfinished. One that somebody alive is running is refused; of the graph there may be several.
+pub fn choose(store: &Sqlite, args: &Args, wish: Wish<'_>, owners: &Path) -> Result<Choice, Failure> {
     let snapshot = store.snapshot().map_err(remedy::store)?;
     if let Some(name) = &args.session {
         return match snapshot.session(name).map_err(remedy::view)? {
-            None => Ok(Choice::New(name.clone())),
+            None => fresh(store, wish, owners, name.clone()),
             Some(session) if session.is_over() || args.fresh => {
                 Err(Failure::new(Code::Refused, format!("session `{name}` exists already"))
                     .hint("choose another name, or none"))
             }
-            Some(session) => resumable(session, args, owners),
+            Some(session) => {
+                // Who names a session alone means whatever that works on.
+                let meant = wish == Wish::Graph || wish.is_of(&session);
+                match meant {
+                    true => resumable(session, args, owners),
+                    false => Err(Failure::new(Code::Refused, format!("session `{name}` has another goal"))
+                        .hint("choose another name, or none")),
+                }
+            }
         };
     }
     let sessions = snapshot.sessions().map_err(remedy::store)?;
-    let left = sessions.iter().filter(|session| session.goal.as_deref() == Some(&args.goal) && !session.is_over());
-    match left.max_by_key(|session| session.version).filter(|_| !args.fresh) {
+    let left = sessions.iter().filter(|session| wish.is_of(session) && !session.is_over() && !args.fresh);
+    let free = |session: &&Session| wish != Wish::Graph || !stays_alive(owners, session.owner.as_str());
+    match left.filter(free).max_by_key(|session| session.version) {
         Some(session) => resumable(session.clone(), args, owners),
-        None => Ok(Choice::New(unused(&args.goal, &sessions))),
+        None => {
+            let base = match wish {
+                Wish::Goal(goal) => base(goal),
+                Wish::Task(id) => named_after(&snapshot, id)?,
+                Wish::Graph => "tasks".to_owned(),
+            };
+            fresh(store, wish, owners, unused(&base, &sessions))
+        }
     }
+}
+
+/// A new session, if there is something for it to do.
+fn fresh(store: &Sqlite, wish: Wish<'_>, owners: &Path, name: SessionName) -> Result<Choice, Failure> {
+    if let Wish::Task(id) = wish {
+        check_task(store, id, owners)?;
+    }
+    Ok(Choice::New(name))
+}
+
+/// Whether a session that takes what there is would find something.
+pub fn is_anything_ready(store: &Sqlite) -> Result<bool, Failure> {
+    let snapshot = store.snapshot().map_err(remedy::store)?;
+    let claimable = snapshot.claimable(None).map_err(remedy::view)?.is_some();
+    Ok(claimable || snapshot.expired(environment::now(), None).map_err(remedy::view)?.is_some())
 }
 
 fn resumable(session: Session, args: &Args, owners: &Path) -> Result<Choice, Failure> {
     let name = &session.name;
-    if session.goal.as_deref() != Some(args.goal.as_str()) {
-        return Err(Failure::new(Code::Refused, format!("session `{name}` has another goal"))
-            .hint("choose another name, or none"));
-    }
     if stays_alive(owners, session.owner.as_str()) {
         return Err(Failure::new(Code::Refused, format!("session `{name}` is running"))
             .caused_by(format!("{} is alive", session.owner))
@@ -84,12 +120,11 @@ fn stays_alive(owners: &Path, name: &str) -> bool {
     false
 }
 
-/// A name made from a goal that no session has yet.
-fn unused(goal: &str, sessions: &[Session]) -> SessionName {
+/// A name that begins so and that no session has yet.
+fn unused(base: &str, sessions: &[Session]) -> SessionName {
     let taken: BTreeSet<&SessionName> = sessions.iter().map(|session| &session.name).collect();
-    let base = base(goal);
     let name = |number: usize| {
-        let name = if number == 1 { base.clone() } else { format!("{base}-{number}") };
+        let name = if number == 1 { base.to_owned() } else { format!("{base}-{number}") };
         name.parse::<SessionName>().expect("letters, digits and dashes, few enough")
     };
     (1..=taken.len() + 1).map(name).find(|name| !taken.contains(name)).expect("there is one more than are taken")
@@ -97,6 +132,19 @@ fn unused(goal: &str, sessions: &[Session]) -> SessionName {
 
 /// Readable, and different for different goals.
 fn base(goal: &str) -> String {
+    let digest = Digest::of(goal.as_bytes()).to_string();
+    format!("{}{}", slug(goal), &digest[..8])
+}
+
+/// The task's id and what it is about.
+fn named_after(view: &dyn View, id: TaskId) -> Result<String, Failure> {
+    let task = view.task(id).map_err(remedy::view)?;
+    let words = task.map(|task| slug(&task.goal)).unwrap_or_default();
+    Ok(format!("{id}-{words}").to_ascii_lowercase().trim_end_matches('-').to_owned())
+}
+
+/// The first words of a goal, with a dash after each.
+fn slug(goal: &str) -> String {
     let words = goal.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let mut slug = String::new();
     for word in words {
@@ -106,8 +154,7 @@ fn base(goal: &str) -> String {
         slug.push_str(&word.to_ascii_lowercase());
         slug.push('-');
     }
-    let digest = Digest::of(goal.as_bytes()).to_string();
-    format!("{slug}{}", &digest[..8])
+    slug
 }
 
 /// The configuration that a session was started with.

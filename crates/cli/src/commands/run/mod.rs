@@ -5,20 +5,24 @@
 //! ```
 
 mod choice;
+mod left;
 mod progress;
+mod wish;
 
 use std::io;
 
 use windlass_agents::{CommandAgent, ParseAgentError};
 use windlass_engine::{
-    Authority, Closing, Command, Ending, Limits, NewSession, Origin, OwnerName, SessionName, Trusted, View, Work,
+    Authority, Closing, Command, Ending, NewSession, Origin, OwnerName, SessionName, TaskId, Trusted, View, Work,
 };
 use windlass_process::{Control, Launcher, signals};
 use windlass_runner::{Dispatch, Outside, RunError, Runner, Settings};
 use windlass_store::{Lifetime, Sqlite};
 
 use self::choice::Choice;
+use self::left::Left;
 use self::progress::Progress;
+use self::wish::Wish;
 use super::init;
 use crate::SUPERVISE;
 use crate::config::Config;
@@ -30,14 +34,17 @@ use crate::project::{self, Project};
 use crate::trust::{self, Trust};
 use crate::{dispatch, environment, plan, remedy, text};
 
-/// Have an agent work on a goal, turn by turn, until the work is done.
+/// Have an agent work on a goal, a task or whatever is ready, turn by turn, until the work is done.
 ///
-/// Every step is in the log before it is taken. After a crash, the same command goes on where it was.
+/// A goal becomes a task. Without one the tasks that are ready are worked on one by one, most urgent first, until none is
+/// left; one that needs a person is blocked, and the others go on. Every step is in the log before it is taken. After a crash, the same command goes on where it was.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass run \"Fix the login\" --agent \"command:claude -p\"     prompt on stdin, answer on stdout
   windlass run \"Fix the login\" --max-iterations 5              with the configuration's agent
   windlass run \"Fix the login\" --fresh                         anew, though one was left
+  windlass run --task T3                                       one task of the graph
+  windlass run                                                 every task that is ready, and what becomes so
 
 The same command again after a crash goes on with the same session.
 
@@ -45,9 +52,12 @@ Exit codes:
   0 complete   1 error   3 ended without completion   4 a person is needed   64 usage, configuration or trust
   130, 143, 129 ended by SIGINT, SIGTERM, SIGHUP")]
 pub struct Args {
-    /// What is to be done
+    /// What is to be done [default: the tasks that are ready]
     #[arg(value_name = "GOAL")]
-    goal: String,
+    goal: Option<String>,
+    /// Work on this task
+    #[arg(long, value_name = "ID", conflicts_with = "goal")]
+    task: Option<TaskId>,
     /// Who does it: `command:CMD` [default: the configuration's `agent`]
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
@@ -63,21 +73,23 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> {
-    if args.goal.trim().is_empty() {
-        return Err(Failure::new(Code::Usage, "the goal is empty").hint("say what is to be done").into());
-    }
-    if args.goal.len() > Limits::GOAL {
-        let most = Limits::GOAL / 1024;
-        return Err(Failure::new(Code::Usage, format!("the goal is longer than {most} KiB"))
-            .hint("put the rest into a file, and name the file in the goal")
-            .into());
-    }
+    let wish = Wish::of(&args)?;
     let named = args.agent.as_deref().map(parse_agent).transpose()?;
-    let project = found_or_made(context, named.is_some())?;
+    let project = match wish {
+        Wish::Goal(_) => found_or_made(context, named.is_some())?,
+        Wish::Task(_) | Wish::Graph => context.project()?,
+    };
     project.keep_out_of_git();
     let store = Sqlite::create(&project.store_file(), Lifetime::Service).map_err(remedy::store)?;
     let mut opened = Opened { project, store, trust: context.trust };
-    let choice = choice::choose(&opened.store, &args, &opened.project.owners())?;
+    let choice = choice::choose(&opened.store, &args, wish, &opened.project.owners())?;
+    if let (Choice::New(_), Wish::Graph) = (&choice, wish)
+        && !choice::is_anything_ready(&opened.store)?
+    {
+        let left = Left::look(&opened.store)?;
+        left.show_nothing_ready(out)?;
+        return Ok(left.exit());
+    }
     let inside = Inside::look(&opened)?;
     let config = configuration(&opened, &inside, &choice)?;
     check_trust(&opened.project, &config, &choice, context.trust || inside.config.is_some())?;
@@ -93,9 +105,10 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     let roster = dispatch::enlist(&opened.project)?;
     let owner: OwnerName = roster.name().parse().expect("digits and dashes make a name");
     let job = Job { project: &opened.project, config: &config, agent: &agent, owner: &owner };
-    let begin = job.begin(&choice, &args)?;
+    let begin = job.begin(&choice, wish, &args)?;
     let settings = settings(&opened.project, &config, &owner, choice.name())?;
-    let mut progress = Progress::new(out, shown_directory(context, &opened.project));
+    let work = choice.work(wish);
+    let mut progress = Progress::new(out, shown_directory(context, &opened.project), work);
     let outside =
         Outside { now: &environment::now, random: &dispatch::random_bytes, tell: &mut |told| progress.tell(told) };
     let dispatch = Dispatch::new(&mut opened.store, settings, &roster, control, outside).map_err(remedy::run)?;
@@ -103,10 +116,15 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     let (by, at) = (owner.to_string(), environment::now());
     let origin = Origin { by, at, authority: Authority::Person, run: None, via: inside.via };
     runner.begin(&origin, &begin).map_err(remedy::run)?;
-    match runner.run(choice.name()) {
-        Err(RunError::Killed) => Ok(exit_code(Ending::Cancelled, received.first())),
-        ending => Ok(exit_code(ending.map_err(remedy::run)?, received.first())),
+    let ending = match runner.run(choice.name()) {
+        Err(RunError::Killed) => return Ok(exit_code(Ending::Cancelled, received.first())),
+        ending => ending.map_err(remedy::run)?,
+    };
+    drop(runner);
+    if work == Work::Graph && !out.is_json() {
+        Left::look(&opened.store)?.show(out)?;
     }
+    Ok(exit_code(ending, received.first()))
 }
 
 /// Takes over the hooks that other commands have left behind when they died.
@@ -259,13 +277,13 @@ struct Job<'a> {
 
 impl Job<'_> {
     /// The command that starts a session, or goes on with one.
-    fn begin(&self, choice: &Choice, args: &Args) -> Result<Command, Failure> {
+    fn begin(&self, choice: &Choice, wish: Wish<'_>, args: &Args) -> Result<Command, Failure> {
         Ok(match choice {
             Choice::New(name) => Command::StartSession(NewSession {
                 name: name.clone(),
-                task: None,
-                goal: Some(args.goal.clone()),
-                work: Work::Given,
+                task: args.task,
+                goal: args.goal.clone(),
+                work: wish.work(),
                 config: self.config.text().to_owned(),
                 protected: self.protected()?,
                 agent: self.agent.to_string(),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use windlass_engine::{Decision, Event, HookOutcome, Promise, Purpose, Record, payload};
+use windlass_engine::{Decision, Event, HookOutcome, Promise, Purpose, Record, Work, payload};
 use windlass_hooks::clean;
 use windlass_runner::Told;
 
@@ -17,6 +17,7 @@ pub struct Progress<'o> {
     live: Live,
     /// Where the work is done, if that has to be said.
     directory: Option<String>,
+    work: Work,
 }
 
 /// The longest line in a pipe.
@@ -58,8 +59,8 @@ impl Live {
 }
 
 impl<'o> Progress<'o> {
-    pub fn new(out: &'o mut Output, directory: Option<String>) -> Self {
-        Self { out, closed: false, live: Live::default(), directory }
+    pub fn new(out: &'o mut Output, directory: Option<String>, work: Work) -> Self {
+        Self { out, closed: false, live: Live::default(), directory, work }
     }
 
     pub fn tell(&mut self, told: Told<'_>) {
@@ -69,6 +70,10 @@ impl<'o> Progress<'o> {
         let shown = match told {
             Told::Event(record) if self.out.is_json() => self.out.object(record),
             Told::Event(record) => self.show(record),
+            Told::TakesUp(task) if self.work == Work::Graph && !self.out.is_json() => {
+                self.heading("task", &format!("{}  {}", task.id, task.goal))
+            }
+            Told::TakesUp(_) => return,
             Told::Output(_, bytes) => match self.live.hear(bytes) {
                 Some(line) => self.out.passing(&format!("  {}", clean(&line))),
                 None => return,
@@ -135,6 +140,18 @@ impl<'o> Progress<'o> {
             | Event::DeliveryFailed(payload::DeliveryFailed { error, .. }) => {
                 self.detail(Tone::Bad, &format!("failed: {error}"))
             }
+            event if self.work == Work::Graph && self.is_end_of_task(record) => {
+                let id = record.envelope.node;
+                match event {
+                    Event::TaskBlocked(blocked) => {
+                        self.detail(Tone::Warning, &format!("{id} is blocked: {}", blocked.reason))
+                    }
+                    Event::TaskNeedsContinuation(left) => {
+                        self.detail(Tone::Warning, &format!("{id} is to be taken up again: {}", left.reason))
+                    }
+                    _ => self.detail(Tone::Good, &format!("{id} is completed")),
+                }
+            }
             Event::SessionStopping(stopping) => {
                 let why = stopping.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
                 self.detail(Tone::Warning, &format!("it is to end{why}"))
@@ -143,6 +160,15 @@ impl<'o> Progress<'o> {
             Event::SessionEnded(ended) => self.ended(record, ended),
             _ => Ok(()),
         }
+    }
+
+    /// Whether a session says with this what became of its task.
+    fn is_end_of_task(&self, record: &Record) -> bool {
+        let ends = matches!(
+            record.envelope.event,
+            Event::TaskCompleted(_) | Event::TaskBlocked(_) | Event::TaskNeedsContinuation(_)
+        );
+        ends && record.envelope.session.is_some() && record.envelope.metadata.depth == 0
     }
 
     fn said(&mut self, output: &str) -> Done {

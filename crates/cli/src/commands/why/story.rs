@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use windlass_engine::{Decision, Event, HookClass, Promise, Purpose, Record, Seq, Timestamp, Verdict, payload};
+use windlass_engine::{Decision, Event, HookClass, Promise, Purpose, Record, Seq, Timestamp, Verdict, Work, payload};
 
 use crate::commands::hooks::runs::{Cause, Outcome, Run};
 use crate::show;
@@ -72,6 +72,7 @@ pub struct Story {
     pub interrupted: u32,
     turns: u32,
     last_turn: Option<Seq>,
+    of_graph: bool,
 }
 
 impl Story {
@@ -95,7 +96,10 @@ impl Story {
     fn take(&mut self, record: &Record) {
         let at = record.envelope.timestamp;
         match &record.envelope.event {
-            Event::SessionStarted(_) => self.begin(None, at),
+            Event::SessionStarted(started) => {
+                self.of_graph = started.work == Work::Graph;
+                self.begin(None, at);
+            }
             Event::IterationStarted(started) => self.begin(Some(started.run.iteration), at),
             Event::TurnStarted(started) => self.turn(record, started),
             Event::FeedbackDelivered(delivered) => {
@@ -130,8 +134,23 @@ impl Story {
                 self.step(record, Step::Note(record.seq, format!("asked to end: {}", show::summary(record))));
             }
             Event::SessionEnded(_) => self.begin(None, at),
+            event if self.of_graph => self.task(record, event),
             _ => {}
         }
+    }
+
+    /// A session that takes what there is says what it takes, and what became of it.
+    fn task(&mut self, record: &Record, event: &Event) {
+        let id = record.envelope.node;
+        let note = match event {
+            Event::TaskClaimed(claimed) if claimed.session.is_some() => format!("takes {id} up"),
+            _ if record.envelope.metadata.depth > 0 => return,
+            Event::TaskCompleted(_) => format!("{id} is completed"),
+            Event::TaskBlocked(blocked) => format!("{id} is blocked: {}", blocked.reason),
+            Event::TaskNeedsContinuation(left) => format!("{id} is to be taken up again: {}", left.reason),
+            _ => return,
+        };
+        self.step(record, Step::Note(record.seq, note));
     }
 
     fn begin(&mut self, iteration: Option<u32>, started: Timestamp) {

@@ -1,0 +1,138 @@
+//! What a run is asked to work on: a goal, a task, or whatever is ready; and why a task cannot be worked on.
+
+use std::path::Path;
+
+use windlass_engine::{Lease, Limits, Session, State, Task, TaskId, View, Work, awaited};
+use windlass_process::is_alive;
+use windlass_store::Sqlite;
+
+use super::Args;
+use crate::failure::{Code, Failure};
+use crate::{environment, remedy, show};
+
+/// What is to be worked on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish<'a> {
+    Goal(&'a str),
+    Task(TaskId),
+    /// The ready tasks, one after another.
+    Graph,
+}
+
+impl<'a> Wish<'a> {
+    pub fn of(args: &'a Args) -> Result<Self, Failure> {
+        let goal = match (&args.goal, args.task) {
+            (Some(goal), _) => goal,
+            (None, Some(id)) => return Ok(Self::Task(id)),
+            (None, None) => return Ok(Self::Graph),
+        };
+        if goal.trim().is_empty() {
+            return Err(Failure::new(Code::Usage, "the goal is empty")
+                .hint("say what is to be done, or nothing at all to work on the tasks that are ready"));
+        }
+        if goal.len() > Limits::GOAL {
+            let most = Limits::GOAL / 1024;
+            return Err(Failure::new(Code::Usage, format!("the goal is longer than {most} KiB"))
+                .hint("put the rest into a file, and name the file in the goal"));
+        }
+        Ok(Self::Goal(goal))
+    }
+
+    pub fn work(self) -> Work {
+        match self {
+            Self::Goal(_) | Self::Task(_) => Work::Given,
+            Self::Graph => Work::Graph,
+        }
+    }
+
+    /// Whether a session works on this.
+    pub fn is_of(self, session: &Session) -> bool {
+        match self {
+            Self::Goal(goal) => session.goal.as_deref() == Some(goal),
+            Self::Task(id) => session.task == Some(id) && session.work == Work::Given,
+            Self::Graph => session.work == Work::Graph,
+        }
+    }
+}
+
+/// Says why a task cannot be worked on now, and what to do, if it cannot.
+pub fn check_task(store: &Sqlite, id: TaskId, owners: &Path) -> Result<(), Failure> {
+    let snapshot = store.snapshot().map_err(remedy::store)?;
+    let Some(task) = snapshot.task(id).map_err(remedy::view)? else {
+        return Err(Failure::new(Code::NotFound, format!("there is no task {id}"))
+            .hint("`windlass task list --all` shows every task"));
+    };
+    let refused = |why: String| Failure::new(Code::Refused, format!("cannot work on {id}: {why}"));
+    let now = environment::now();
+    if let Some(lease) = &task.lease {
+        if lease.until.is_some_and(|until| until < now) {
+            return Ok(());
+        }
+        let failure = refused(format!("it is held by {}", show::holder(lease, now)));
+        return Err(failure.hint(held(&snapshot, id, lease, owners)));
+    }
+    Err(match task.state {
+        State::Ready | State::NeedsContinuation => return Ok(()),
+        State::Created if task.open_dependencies == 0 => return Ok(()),
+        State::Created => {
+            let open = waits_for(&snapshot, &task)?;
+            let first = open.first().map(ToString::to_string).unwrap_or_default();
+            refused(format!("it waits for {}", list(&open))).hint(format!(
+                "work on that first: `windlass run --task {first}`; or `windlass task undepend {id} {first}`"
+            ))
+        }
+        State::Blocked => {
+            let why = task.blocked.as_ref().map(|blocked| format!(": {}", blocked.reason)).unwrap_or_default();
+            refused(format!("it is blocked{why}"))
+                .hint(format!("when that is settled, `windlass answer {id} continue` lets it go on"))
+        }
+        State::Active | State::Submitted => refused(format!("it is {}, and nobody holds it under a lease", task.state))
+            .hint(format!("whoever works on it completes it; `windlass task release {id}` gives it back")),
+        State::Completed => refused("it is completed".to_owned())
+            .hint(format!("`windlass task reopen {id} --force --reason WHY` takes it up again")),
+        State::Failed => {
+            let why = task.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            refused(format!("it has failed{why}"))
+                .hint(format!("`windlass task reopen {id} --reason WHY` takes it up again"))
+        }
+        State::Deleted => refused("it is deleted".to_owned())
+            .hint(format!("`windlass task reopen {id} --force --reason WHY` brings it back")),
+    })
+}
+
+/// What to do about a task that somebody holds.
+fn held(view: &dyn View, id: TaskId, lease: &Lease, owners: &Path) -> String {
+    match &lease.session {
+        None => format!("wait for its holder; `windlass task release {id} --force` takes it away, and is recorded"),
+        Some(_) if is_alive(owners, lease.owner.as_str()) => "wait for that session, or end it".to_owned(),
+        Some(name) => {
+            let of_graph = matches!(view.session(name), Ok(Some(session)) if session.work == Work::Graph);
+            let command = if of_graph { "windlass run".to_owned() } else { format!("windlass run --session {name}") };
+            format!("that session was left: `{command}` goes on with it")
+        }
+    }
+}
+
+/// The tasks that a task waits for and that are not completed.
+pub fn waits_for(view: &dyn View, task: &Task) -> Result<Vec<TaskId>, Failure> {
+    let mut open = Vec::new();
+    for other in awaited(view, task.id).map_err(remedy::view)? {
+        let other = view.task(other).map_err(remedy::view)?;
+        open.extend(other.filter(|other| other.state != State::Completed).map(|other| other.id));
+    }
+    Ok(open)
+}
+
+/// A few of them by name.
+pub fn list(ids: &[TaskId]) -> String {
+    const NAMED: usize = 5;
+    let mut words: Vec<String> = ids.iter().take(NAMED).map(ToString::to_string).collect();
+    if ids.len() > NAMED {
+        words.push(format!("{} more", ids.len() - NAMED));
+    }
+    match words.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+        None => "nothing".to_owned(),
+    }
+}

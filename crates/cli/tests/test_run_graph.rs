@@ -1,0 +1,293 @@
+//! `windlass run` and `windlass run --task`: work that the graph has
+
+use std::process::Stdio;
+
+use insta::assert_snapshot;
+
+use crate::support::{Ran, World};
+use crate::test_run::world;
+
+const AGENT: &[&str] = &["--agent", "command:sh agent.sh"];
+
+/// A script that does what the line says that holds its task: `T2 blocked`.
+const PLAYS: &str = "\
+echo \"$WINDLASS_TASK_ID\" >> worked
+case $(grep \"^$WINDLASS_TASK_ID \" plan) in
+  *blocked) echo 'which version?'; echo '<promise>BLOCKED</promise>';;
+  *never) echo 'not yet';;
+  *fails) exit 7;;
+  *) echo 'It works.'; echo '<promise>COMPLETE</promise>';;
+esac";
+
+/// A project with tasks: each a goal and the words after it.
+fn planned(config: &str, tasks: &[&[&str]], plan: &str) -> World {
+    let world = world(config, PLAYS);
+    world.ok(&["init"]);
+    for task in tasks {
+        world.ok(&[&["task", "add"], *task].concat());
+    }
+    world.write("plan", plan);
+    world
+}
+
+fn run(world: &World, words: &[&str]) -> Ran {
+    world.run(&[&["run"], words, AGENT].concat())
+}
+
+fn worked(world: &World) -> String {
+    std::fs::read_to_string(world.path("worked")).unwrap_or_default().replace('\n', " ")
+}
+
+#[test]
+fn everything_that_is_ready_and_becomes_so_is_worked_on_by_priority() {
+    let tasks: &[&[&str]] = &[&["Parse"], &["Test it", "--depends", "T1", "--priority", "0"], &["Print", "-p", "1"]];
+    let world = planned("", tasks, "");
+    let ran = run(&world, &[]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_snapshot!(ran.stdout, @"
+    session tasks
+      command:sh agent.sh, at most 25 iterations
+    task T3  Print
+    iteration 1
+      agent: It works.
+      the agent says that it is done
+      T3 is completed
+    task T1  Parse
+    iteration 2
+      agent: It works.
+      the agent says that it is done
+      T1 is completed
+    task T2  Test it
+    iteration 3
+      agent: It works.
+      the agent says that it is done
+      T2 is completed
+    complete after 3 iterations
+    ");
+    assert_eq!(worked(&world), "T3 T1 T2 ");
+    assert_eq!(world.json(&["status"])["tasks"]["completed"], 3);
+    // Nothing is left, so nobody is asked.
+    let again = run(&world, &[]);
+    assert_eq!((again.code, again.stdout.as_str()), (0, "every task is completed\n"));
+    assert_eq!(worked(&world), "T3 T1 T2 ");
+}
+
+#[test]
+fn what_needs_a_person_is_blocked_and_the_rest_goes_on() {
+    let tasks: &[&[&str]] = &[&["Write the guide"], &["Publish it", "--depends", "T1"], &["Paint the door"]];
+    let world = planned("", tasks, "T1 blocked\n");
+    let ran = run(&world, &[]);
+    assert_eq!(ran.code, 4, "{ran}");
+    assert_snapshot!(ran.stdout, @"
+    session tasks
+      command:sh agent.sh, at most 25 iterations
+    task T1  Write the guide
+    iteration 1
+      agent: which version?
+      the agent says that it is blocked
+      T1 is blocked: the agent says it is blocked
+    task T3  Paint the door
+    iteration 2
+      agent: It works.
+      the agent says that it is done
+      T3 is completed
+    a person is needed after 2 iterations: T1 needs a person
+    left
+      T1  blocked  Write the guide: the agent says it is blocked
+      T2  created  Publish it: waits for T1
+    ");
+    assert_eq!(worked(&world), "T1 T3 ");
+    let again = run(&world, &[]);
+    assert_eq!(again.code, 4, "{again}");
+    assert_snapshot!(again.stdout, @"
+    nothing is ready
+    left
+      T1  blocked  Write the guide: the agent says it is blocked
+      T2  created  Publish it: waits for T1
+    ");
+    assert_snapshot!(crate::support::timeless(&world.run(&["why", "tasks"]).to_string()), @"
+    session tasks  a person is needed after 2 iterations: T1 needs a person
+      task          T3
+      agent         command:sh agent.sh
+      started       <time>
+      ended         <time>
+
+    start
+      takes T1 up
+
+    iteration 1  <time>, completed
+      turn 1, to work
+        agent: which version?
+        the agent says that it is blocked
+      gate: pass, so: a person is needed: the agent says it is blocked
+      T1 is blocked: the agent says it is blocked
+      takes T3 up
+
+    iteration 2  <time>, completed
+      turn 2, to work
+        agent: It works.
+        the agent says that it is done
+      gate: pass, so: complete
+      T3 is completed
+    ");
+}
+
+#[test]
+fn a_limit_leaves_a_task_that_is_taken_up_again() {
+    let world = planned("", &[&["Write the guide"], &["Publish it"]], "T1 never\n");
+    let ran = run(&world, &["--max-iterations", "2"]);
+    assert_eq!(ran.code, 3, "{ran}");
+    assert_snapshot!(ran.stdout, @"
+    session tasks
+      command:sh agent.sh, at most 2 iterations
+    task T1  Write the guide
+    iteration 1
+      agent: not yet
+    iteration 2
+      agent: not yet
+      T1 is to be taken up again: 2 iterations are the limit
+    ended after 2 iterations: 2 iterations are the limit
+    left
+      T1  needs_continuation  Write the guide: 2 iterations are the limit
+      T2  ready  Publish it: it can be worked on
+    ");
+    world.write("plan", "");
+    assert_eq!(run(&world, &[]).code, 0);
+    assert_eq!(worked(&world), "T1 T1 T1 T2 ");
+}
+
+/// An agent that fails is no better for another task.
+#[test]
+fn an_agent_that_fails_and_fails_ends_it() {
+    let world = planned("limits: {max_failures: 2}", &[&["Write the guide"], &["Publish it"]], "T1 fails\n");
+    let ran = run(&world, &[]);
+    assert_eq!(ran.code, 1, "{ran}");
+    assert_eq!(worked(&world), "T1 T1 ");
+    let task = world.json(&["task", "show", "T1"]);
+    assert_eq!(
+        (task["state"].as_str(), task["reason"].as_str()),
+        (Some("needs_continuation"), Some("2 iterations failed in a row"))
+    );
+}
+
+#[test]
+fn one_task_is_worked_on_by_name() {
+    let world = planned("", &[&["Parse"], &["Test it", "--depends", "T1"]], "");
+    let ran = run(&world, &["--task", "T1"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_snapshot!(ran.stdout, @"
+    session t1-parse
+      command:sh agent.sh, at most 25 iterations
+    iteration 1
+      agent: It works.
+      the agent says that it is done
+    complete after one iteration
+    ");
+    assert_eq!(worked(&world), "T1 ");
+    assert_eq!(world.json(&["task", "show", "T2"])["state"], "ready");
+}
+
+#[test]
+fn a_task_that_cannot_be_worked_on_says_why_and_what_to_do() {
+    let tasks: &[&[&str]] =
+        &[&["One"], &["Two", "--depends", "T1"], &["Three"], &["Four"], &["Five"], &["Six"], &["Seven"]];
+    let world = planned("", tasks, "");
+    world.ok(&["task", "block", "T3", "--reason", "which version?"]);
+    world.ok(&["task", "claim", "T4", "--owner", "worker-1"]);
+    world.ok(&["task", "complete", "T5"]);
+    world.ok(&["task", "start", "T6"]);
+    world.ok(&["task", "fail", "T7", "--reason", "no way"]);
+    let said: Vec<String> = ["T2", "T3", "T4", "T5", "T6", "T7", "T9"]
+        .iter()
+        .map(|id| world.fails(&[&["run", "--task", id], AGENT].concat()))
+        .collect();
+    assert_snapshot!(said.join("\n"), @"
+    error: cannot work on T2: it waits for T1
+    hint: work on that first: `windlass run --task T1`; or `windlass task undepend T2 T1`
+    [1 refused]
+    error: cannot work on T3: it is blocked: which version?
+    hint: when that is settled, `windlass answer T3 continue` lets it go on
+    [1 refused]
+    error: cannot work on T4: it is held by worker-1 (epoch 1), for 60 min more
+    hint: wait for its holder; `windlass task release T4 --force` takes it away, and is recorded
+    [1 refused]
+    error: cannot work on T5: it is completed
+    hint: `windlass task reopen T5 --force --reason WHY` takes it up again
+    [1 refused]
+    error: cannot work on T6: it is active, and nobody holds it under a lease
+    hint: whoever works on it completes it; `windlass task release T6` gives it back
+    [1 refused]
+    error: cannot work on T7: it has failed: no way
+    hint: `windlass task reopen T7 --reason WHY` takes it up again
+    [1 refused]
+    error: there is no task T9
+    hint: `windlass task list --all` shows every task
+    [1 not_found]
+    ");
+    assert_eq!(worked(&world), "");
+    assert_eq!(world.run(&["run", "a goal", "--task", "T1"]).code, 64);
+}
+
+/// Hooks at `on_task_complete` run for each of them, before the next one.
+#[test]
+fn completed_tasks_have_their_hooks() {
+    let config = "hooks: {on_task_complete: [{command: 'echo {{task_id}} >> worked; echo well done {{task_id}}', pipe_output: true}]}";
+    let world = planned(config, &[&["Parse"], &["Print"]], "");
+    assert_eq!(run(&world, &[]).code, 0);
+    // What is said about the last one is still delivered.
+    assert_eq!(worked(&world), "T1 T1 T2 T2 T2 ");
+    let prompt = |turn: u32| std::fs::read_to_string(world.path(&format!("prompt.{turn}"))).unwrap();
+    assert!(prompt(2).contains("well done T1") && prompt(3).contains("well done T2"), "{}", prompt(3));
+}
+
+/// Two runs at once share the tasks, and neither gets one of the other's.
+#[test]
+fn two_runs_at_once_never_work_on_the_same_task() {
+    let goals: Vec<String> = (1..=6).map(|n| format!("Task {n}")).collect();
+    let tasks: Vec<Vec<&str>> = goals.iter().map(|goal| vec![goal.as_str()]).collect();
+    let tasks: Vec<&[&str]> = tasks.iter().map(Vec::as_slice).collect();
+    let world = planned("", &tasks, "");
+    // The first one waits in its turn until the second has worked.
+    world.write(
+        "agent.sh",
+        "cat > /dev/null; echo \"$WINDLASS_TASK_ID\" >> worked\n\
+         test $WINDLASS_TASK_ID != T1 || until grep -q T6 worked; do sleep 0.01; done\n\
+         echo '<promise>COMPLETE</promise>'\n",
+    );
+    let words = [&["run"][..], AGENT].concat();
+    let mut first = world.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while worked(&world).is_empty() {
+        std::thread::yield_now();
+    }
+    let second = world.run(&words);
+    assert_eq!(second.code, 0, "{second}");
+    assert!(first.wait().unwrap().success());
+    assert_eq!(worked(&world), "T1 T2 T3 T4 T5 T6 ");
+}
+
+/// Whoever goes on with a session that was left goes on with its task.
+#[test]
+fn a_session_that_was_killed_is_gone_on_with() {
+    let world = planned("", &[&["Parse"], &["Print"]], "");
+    world.write(
+        "agent.sh",
+        "cat > /dev/null; echo \"$WINDLASS_TASK_ID\" >> worked; test -e died || { touch died; sleep 60; }; \
+         echo '<promise>COMPLETE</promise>'\n",
+    );
+    let words = [&["run"][..], AGENT].concat();
+    let mut killed = world.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while !world.path("died").exists() {
+        std::thread::yield_now();
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert_snapshot!(world.fails(&[&["run", "--task", "T1"], AGENT].concat()), @"
+    error: cannot work on T1: it is held by session `tasks` (epoch 1)
+    hint: that session was left: `windlass run` goes on with it
+    [1 refused]
+    ");
+    let ran = run(&world, &[]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.starts_with("session tasks, taken up again\n"), "{ran}");
+    assert_eq!(worked(&world), "T1 T1 T2 ");
+}
