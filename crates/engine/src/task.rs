@@ -131,6 +131,9 @@ pub struct Blocked {
     /// The dependency whose end blocked it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<TaskId>,
+    /// The stop hooks that did not let its session go.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<String>,
 }
 
 /// Who is working on a task, and until when that holds unless renewed.

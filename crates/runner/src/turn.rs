@@ -75,7 +75,10 @@ impl Runner<'_> {
     fn tell_messages(&mut self, turn: &Turn) -> Result<(), RunError> {
         for piece in turn.feedback.iter().filter(|piece| piece.person && !piece.possibly_seen) {
             let record = self.dispatch.event(piece.at)?;
-            self.dispatch.tell(&[record]);
+            // What we have queued ourselves, as an answer that was waiting, was told then.
+            if record.envelope.metadata.triggered_by != self.dispatch.owner.as_str() {
+                self.dispatch.tell(&[record]);
+            }
         }
         Ok(())
     }
