@@ -25,6 +25,7 @@ mod test_init;
 mod test_kill;
 mod test_many;
 mod test_output;
+mod test_plans;
 mod test_project;
 mod test_run;
 mod test_run_hostile;

@@ -17,6 +17,7 @@
 mod dispatch;
 mod error;
 mod hook;
+mod known;
 mod outside;
 mod protected;
 mod turn;
@@ -28,6 +29,7 @@ use windlass_engine::{
 
 pub use dispatch::{Dispatch, Settings};
 pub use error::RunError;
+pub use known::Hooks;
 pub use outside::{Outside, Told};
 pub use protected::{Protected, TooMany};
 

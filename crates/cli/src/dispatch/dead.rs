@@ -1,5 +1,7 @@
 //! What commands that died have left undone.
 
+use std::sync::Arc;
+
 use windlass_engine::{ConfigDigest, Debt, DebtId, Effect, OwnerName, SessionName, Trusted, View};
 use windlass_process::{Control, is_alive, sweep};
 
@@ -7,6 +9,7 @@ use super::{recorded, with};
 use crate::config::Config;
 use crate::context::Opened;
 use crate::failure::{Code, Failure};
+use crate::outline::Outline;
 use crate::remedy;
 use crate::trust::{self, Trust};
 
@@ -36,15 +39,15 @@ pub fn settle_dead(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> 
     for digest in configs {
         let text = opened.store.snapshot().map_err(remedy::store)?.config(digest).map_err(remedy::view)?;
         // What nobody can read any more has no hooks that could run: they are recorded as failed.
-        let config = recorded(&project, text.as_deref().unwrap_or_default());
-        let config = config.unwrap_or_else(|_| Config::absent(&project));
-        if !may_run(opened, &config, reach)? {
+        let config = Config::parse(recorded(&project, text.as_deref().unwrap_or_default()));
+        let outline = Arc::new(Outline::from(config.unwrap_or_else(|_| Config::absent(&project))));
+        if !may_run(opened, outline.frame(), reach)? {
             untrusted += left.iter().filter(|debt| debt.config == digest).count();
             continue;
         }
         let among: Vec<DebtId> = left.iter().map(|debt| debt.id).collect();
         let is_dead = |owner: &OwnerName| !is_alive(&project.owners(), owner.as_str());
-        settled += with(opened, &config, Trusted::Yes, control, |dispatch| {
+        settled += with(opened, &outline, Trusted::Yes, control, |dispatch| {
             let meant = |debt: &Debt| debt.config == digest && is_dead(&debt.owner) && among.contains(&debt.id);
             dispatch.take_over(meant).map_err(remedy::run)
         })?;

@@ -8,6 +8,7 @@ mod choice;
 mod progress;
 
 use std::io;
+use std::sync::Arc;
 
 use windlass_agents::{CommandAgent, ParseAgentError};
 use windlass_engine::{Authority, Command, Ending, Limits, NewSession, Origin, OwnerName, SessionName, Trusted};
@@ -23,6 +24,7 @@ use crate::config::Config;
 use crate::context::{Context, Opened};
 use crate::dispatch::{Inside, Reach};
 use crate::failure::{Code, Failure};
+use crate::outline::Outline;
 use crate::output::{Messages, Output, Stop};
 use crate::project::{self, Project};
 use crate::trust::{self, Trust};
@@ -77,10 +79,11 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     let mut opened = Opened { project, store, trust: context.trust };
     let choice = choice::choose(&opened.store, &args, &opened.project.owners())?;
     let inside = Inside::look(&opened)?;
-    let config = configuration(&opened, &inside, &choice)?;
-    check_trust(&opened.project, &config, &choice, context.trust || inside.config.is_some())?;
-    plan::check_gates(&config)?;
-    let agent = named.map_or_else(|| unnamed_agent(&choice, &config, context.trust), Ok)?;
+    let outline = Arc::new(Outline::from(configuration(&opened, &inside, &choice)?));
+    let config = outline.frame();
+    check_trust(&opened.project, config, &choice, context.trust || inside.config.is_some())?;
+    plan::check_gates(config)?;
+    let agent = named.map_or_else(|| unnamed_agent(&choice, config, context.trust), Ok)?;
     let control = Control::new();
     let received =
         signals::install(&control, asked_to_end).map_err(|error| system("cannot listen to signals", error))?;
@@ -89,9 +92,9 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
 
     let roster = dispatch::enlist(&opened.project)?;
     let owner: OwnerName = roster.name().parse().expect("digits and dashes make a name");
-    let work = Work { project: &opened.project, config: &config, agent: &agent, owner: &owner };
+    let work = Work { project: &opened.project, config, agent: &agent, owner: &owner };
     let begin = work.begin(&choice, &args)?;
-    let settings = settings(&opened.project, &config, &owner, choice.name())?;
+    let settings = settings(&opened.project, &outline, &owner, choice.name())?;
     let mut progress = Progress::new(out, shown_directory(context, &opened.project));
     let outside =
         Outside { now: &environment::now, random: &dispatch::random_bytes, tell: &mut |told| progress.tell(told) };
@@ -165,12 +168,12 @@ fn found_or_made(context: &Context, has_agent: bool) -> Result<Project, Failure>
 
 /// What the session works with: the configuration that it was started with, else the present one.
 fn configuration(opened: &Opened, inside: &Inside, choice: &Choice) -> Result<Config, Failure> {
-    let Choice::Resume(session) = choice else { return inside.configuration(opened) };
+    let Choice::Resume(session) = choice else { return Ok(Config::parse(inside.written(opened)?)?) };
     let text = choice::recorded(&opened.store, session)?;
-    if Config::load(&opened.project).is_ok_and(|present| present.text() != text) {
+    if Config::load(&opened.project).is_ok_and(|present| **present.text() != *text) {
         Messages::new().note("the configuration has changed; this session goes on with the one that it started with");
     }
-    dispatch::recorded(&opened.project, &text)
+    Ok(Config::parse(dispatch::recorded(&opened.project, &text))?)
 }
 
 /// A configuration that would run something needs a person's trust.
@@ -237,7 +240,7 @@ impl Work<'_> {
                 name: name.clone(),
                 task: None,
                 goal: Some(args.goal.clone()),
-                config: self.config.text().to_owned(),
+                config: self.config.text().to_string(),
                 protected: self.protected()?,
                 agent: self.agent.to_string(),
                 terms: plan::terms(self.config, args.max_iterations),
@@ -268,12 +271,17 @@ impl Work<'_> {
     }
 }
 
-fn settings(project: &Project, config: &Config, owner: &OwnerName, session: &SessionName) -> Result<Settings, Failure> {
+fn settings(
+    project: &Project,
+    outline: &Arc<Outline>,
+    owner: &OwnerName,
+    session: &SessionName,
+) -> Result<Settings, Failure> {
     let records = project.make_records(session.as_str())?;
     let launcher = Launcher::own(SUPERVISE).map_err(|error| system("cannot find this very program", error))?;
-    plan::warn_of_silence(config);
-    let rules = plan::rules(config, owner, Trusted::Yes)?;
-    Ok(dispatch::settings(project, config, rules, records, Some(launcher)))
+    plan::warn_of_silence(outline.frame());
+    let rules = plan::rules(outline, owner, Trusted::Yes)?;
+    Ok(dispatch::settings(project, outline, rules, records, Some(launcher)))
 }
 
 /// What a script that called us gets to know.
