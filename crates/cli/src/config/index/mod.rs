@@ -16,7 +16,7 @@
 
 mod packed;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::mem;
 use std::ops::Range;
@@ -58,16 +58,14 @@ impl Index {
         frame.node(&tree);
         list(&registered(config), &origins, &mut frame)?;
         let mut parts = BTreeMap::from([(FRAME, frame.bytes)]);
-        for event in EventType::ALL.iter().copied() {
-            let hooks: Vec<&Hook> = config.hooks.iter().filter(|hook| meant(hook) && hook.is_at(event)).collect();
-            if !hooks.is_empty() {
-                let mut part = Packed::beside(config.text());
-                list(&hooks, &origins, &mut part)?;
-                parts.insert(event.name(), part.bytes);
-            }
+        let by_event = by_event(config, meant);
+        for (event, hooks) in &by_event {
+            let mut part = Packed::beside(config.text());
+            list(hooks, &origins, &mut part)?;
+            parts.insert(event.name(), part.bytes);
         }
         let bytes = assemble(&parts, key);
-        Self::open(bytes.clone(), key)?.agrees(config, meant).then_some(bytes)
+        Self::open(bytes.clone(), key)?.agrees(config, &by_event).then_some(bytes)
     }
 
     /// The index in these bytes, if they are one of this key.
@@ -121,16 +119,26 @@ impl Index {
     }
 
     /// Whether what the index gives is what the file gives.
-    fn agrees(&self, config: &Config, meant: impl Fn(&Hook) -> bool) -> bool {
+    fn agrees(&self, config: &Config, by_event: &BTreeMap<EventType, Vec<&Hook>>) -> bool {
         let Some(frame) = self.frame(config.written.clone()) else { return false };
-        let hooks_agree = |event: &EventType| {
-            let written: Vec<&Hook> = config.hooks.iter().filter(|hook| meant(hook) && hook.is_at(*event)).collect();
-            self.hooks_of(*event, config.text()).is_some_and(|hooks| same(&hooks, &written))
+        let hooks_agree = |(event, written): (&EventType, &Vec<&Hook>)| {
+            self.hooks_of(*event, config.text()).is_some_and(|hooks| same(&hooks, written))
         };
         same(&frame.settings, &without_hooks(&config.settings))
             && same(&frame.hooks, &registered(config))
-            && EventType::ALL.iter().all(hooks_agree)
+            && self.events.keys().eq(by_event.keys())
+            && by_event.iter().all(hooks_agree)
     }
+}
+
+/// The hooks that are meant, by the events that they come with, in the order of definition.
+fn by_event(config: &Config, meant: impl Fn(&Hook) -> bool) -> BTreeMap<EventType, Vec<&Hook>> {
+    let mut by_event: BTreeMap<_, Vec<&Hook>> = BTreeMap::new();
+    for hook in config.hooks.iter().filter(|hook| meant(hook)) {
+        let events: BTreeSet<EventType> = hook.points().filter_map(Point::event).collect();
+        events.into_iter().for_each(|event| by_event.entry(event).or_default().push(hook));
+    }
+    by_event
 }
 
 /// Everything that is known of a thing is in how it shows itself: these have no equality of their own.
