@@ -13,6 +13,7 @@
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts programs and reads the clock")]
 
 mod commands;
+mod configured;
 mod floors;
 mod hooks;
 mod log;
@@ -63,6 +64,7 @@ fn main() -> Outcome<ExitCode> {
     let mut report = Report::new(effort);
     if words.iter().any(|word| word == "--hooks") {
         hooks::measure(effort, &mut report)?;
+        configured::measure(effort, &mut report)?;
         println!("{}", report.markdown());
         return Ok(ExitCode::SUCCESS);
     }
@@ -71,6 +73,7 @@ fn main() -> Outcome<ExitCode> {
     hooks::measure(effort, &mut report)?;
     many::measure(effort, &mut report)?;
     commands::measure(effort, &floor, &mut report)?;
+    configured::measure(effort, &mut report)?;
     log::measure(effort, &mut report)?;
     processes::measure(effort, &mut report)?;
     loops::measure(effort, &mut report)?;

@@ -7,6 +7,7 @@ mod context;
 mod dispatch;
 mod environment;
 mod failure;
+mod outline;
 mod output;
 mod plan;
 mod project;
@@ -14,6 +15,7 @@ mod records;
 #[cfg(test)]
 mod reference;
 mod remedy;
+mod shelf;
 mod show;
 mod small_file;
 mod text;

@@ -1,17 +1,18 @@
 //! What a configuration means to the engine and to whoever does what is owed: which hooks are owed when, how each is run,
 //! and on what terms a session works.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use windlass_engine::{
     Completion, Effects, EventType, HookClass, Limits, OnFailure, OnRetryLimit, OwedHook, OwnerName, Planned,
-    PlannedFor, Registry, Rules, Terms, Trusted,
+    PlannedFor, PlannedHooks, Registry, Rules, Terms, Trusted, TypeName,
 };
 use windlass_hooks as hooks;
 
 use crate::config::{self, Config, Hook, Kind, Point, Scope};
 use crate::failure::{Code, Failure};
+use crate::outline::Outline;
 use crate::output::Messages;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -67,8 +68,8 @@ pub fn max_output(hook: &Hook) -> usize {
 }
 
 /// The hooks that this version can run, by name.
-pub fn hooks(config: &Config) -> BTreeMap<String, hooks::Hook> {
-    config.hooks.iter().filter_map(runnable).map(|hook| (hook.name.clone(), hook)).collect()
+pub fn hooks(outline: Arc<Outline>) -> windlass_runner::Hooks {
+    windlass_runner::Hooks::found_by(move |name| runnable(&outline.hook(name)?))
 }
 
 /// The engine's rules without anything that is owed.
@@ -83,37 +84,34 @@ pub fn pure_rules(config: &Config) -> Result<Rules, Failure> {
 }
 
 /// The engine's rules, with what each event makes owed to this owner.
-pub fn rules(config: &Config, owner: &OwnerName, trust: Trusted) -> Result<Rules, Failure> {
-    let mut owed: BTreeMap<EventType, Vec<(i64, Planned)>> = BTreeMap::new();
-    for hook in owing(config) {
-        for (point, event) in hook.points().filter_map(|point| Some((point, point.event()?))) {
-            owed.entry(event).or_default().push((priority(hook), planned(hook, point)?));
-        }
-    }
-    let in_order = |mut hooks: Vec<(i64, Planned)>| {
-        // Equal ones stay in the order of definition.
-        hooks.sort_by_key(|(priority, _)| *priority);
-        hooks.into_iter().map(|(_, hook)| hook).collect()
+pub fn rules(outline: &Arc<Outline>, owner: &OwnerName, trust: Trusted) -> Result<Rules, Failure> {
+    let config = outline.frame();
+    let later = |event| {
+        let outline = outline.clone();
+        (event, PlannedHooks::later(move || planned_at(event, &outline.hooks_of(event))))
     };
     let effects = Effects {
-        config: config.text().to_owned(),
+        config: config.text().clone(),
         owner: owner.clone(),
         trust,
-        hooks: owed.into_iter().map(|(event, hooks)| (event, in_order(hooks))).collect(),
-        overrides: config
-            .overrides()
-            .map(|(kind, point)| Ok((name(kind)?, point.name().to_owned())))
-            .collect::<Result<_, Failure>>()?,
+        hooks: outline.events().into_iter().map(later).collect(),
+        overrides: config.overrides().map(|(kind, point)| (name(kind), point.name().to_owned())).collect(),
     };
     Ok(Rules { effects: Some(effects), ..pure_rules(config)? })
 }
 
-/// The hooks that some event makes owed.
-pub fn owing(config: &Config) -> impl Iterator<Item = &Hook> {
-    config
-        .hooks
-        .iter()
-        .filter(|hook| hook.enabled() && hook.points().any(|point| point.event().is_some()) && runnable(hook).is_some())
+/// Hooks in the order in which an event makes them owed.
+fn planned_at(event: EventType, hooks: &[Hook]) -> Vec<Planned> {
+    let points = |hook| Hook::points(hook).filter(|point| point.event() == Some(event)).map(move |point| (hook, point));
+    let mut planned: Vec<(&Hook, Point)> = hooks.iter().flat_map(points).collect();
+    // Equal ones stay in the order of definition.
+    planned.sort_by_key(|(hook, _)| priority(hook));
+    planned.into_iter().map(|(hook, point)| self::planned(hook, point)).collect()
+}
+
+/// Whether some event makes this hook owed.
+pub fn is_owing(hook: &Hook) -> bool {
+    hook.enabled() && hook.points().any(|point| point.event().is_some()) && runnable(hook).is_some()
 }
 
 pub fn priority(hook: &Hook) -> i64 {
@@ -123,17 +121,17 @@ pub fn priority(hook: &Hook) -> i64 {
     hook.entry.priority.unwrap_or(PRIORITY)
 }
 
-fn name(kind: &str) -> Result<windlass_engine::TypeName, Failure> {
-    kind.parse().map_err(|error: windlass_engine::ParseIdError| Failure::from_error(Code::Config, &error))
+fn name(kind: &str) -> TypeName {
+    kind.parse().expect("the names of types were checked when they were read")
 }
 
-fn planned(hook: &Hook, point: Point) -> Result<Planned, Failure> {
+fn planned(hook: &Hook, point: Point) -> Planned {
     let whose = match &hook.scope {
         Scope::Project => PlannedFor::Everybody,
-        Scope::TaskType(kind) => PlannedFor::TasksOf(name(kind)?),
+        Scope::TaskType(kind) => PlannedFor::TasksOf(name(kind)),
         Scope::Agent(name) => PlannedFor::Agent(name.clone()),
     };
-    Ok(Planned { hook: owed_hook(hook, point), whose, when: hook.when.clone() })
+    Planned { hook: owed_hook(hook, point), whose, when: hook.when.clone() }
 }
 
 fn owed_hook(hook: &Hook, point: Point) -> OwedHook {

@@ -8,10 +8,15 @@ use std::path::Path;
 
 /// The first bytes of a regular file, at most so many.
 pub fn read(file: &Path, most: u64) -> io::Result<Vec<u8>> {
-    if !fs::metadata(file)?.is_file() {
+    let metadata = fs::metadata(file)?;
+    if !metadata.is_file() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    read_from(File::open(file)?, most)
+    // One more than it should have, so that the end is seen without growing.
+    let expected = usize::try_from(metadata.len().min(most)).unwrap_or_default() + 1;
+    let mut bytes = Vec::with_capacity(expected);
+    File::open(file)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// The first bytes of something that is open, at most so many.

@@ -29,6 +29,7 @@ mod test_many;
 mod test_notify;
 mod test_output;
 mod test_people;
+mod test_plans;
 mod test_project;
 mod test_run;
 mod test_run_graph;

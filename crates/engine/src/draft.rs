@@ -205,4 +205,8 @@ impl View for Draft<'_> {
             None => self.base.config(digest),
         }
     }
+
+    fn has_config(&self, digest: ConfigDigest) -> Looked<bool> {
+        Ok(self.over.has_config(digest)? || self.base.has_config(digest)?)
+    }
 }

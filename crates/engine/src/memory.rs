@@ -163,4 +163,8 @@ impl View for Memory {
     fn config(&self, digest: ConfigDigest) -> Looked<Option<String>> {
         Ok(self.configs.get(&digest).cloned())
     }
+
+    fn has_config(&self, digest: ConfigDigest) -> Looked<bool> {
+        Ok(self.configs.contains_key(&digest))
+    }
 }

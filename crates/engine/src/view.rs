@@ -61,6 +61,11 @@ pub trait View {
     /// The text of a configuration that was recorded.
     fn config(&self, digest: ConfigDigest) -> Looked<Option<String>>;
 
+    /// Whether a configuration was recorded. A view that can tell without reading all of it should.
+    fn has_config(&self, digest: ConfigDigest) -> Looked<bool> {
+        Ok(self.config(digest)?.is_some())
+    }
+
     /// How far a scope has come. Two equal answers mean that what was decided upon the first still holds.
     fn version(&self, scope: &Scope) -> Looked<u64> {
         Ok(match scope {

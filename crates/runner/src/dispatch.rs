@@ -8,7 +8,6 @@
 //! - Nothing is run before the log says that it is about to be, and no lock is held while it runs.
 //! - Only what is ours is run. What the dead have left is ours once the log says so.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,17 +15,17 @@ use windlass_engine::{
     Authority, Command, Debt, DebtId, Effect, Event, HookOutcome, Origin, OwnerName, Record, Rules, Seq, Task,
     Template, View,
 };
-use windlass_hooks::{Hook, Mask};
+use windlass_hooks::Mask;
 use windlass_process::{Control, Environment, Finished, Launcher, NotStarted, Roster, Spec, Stream, Supervisor, run};
 use windlass_store::{Filter, Sqlite, Store};
 
+use crate::known::Hooks;
 use crate::protected::Protected;
 use crate::{Outside, RunError, Told};
 
 /// What hooks are run with.
 pub struct Settings {
-    /// By name.
-    pub hooks: BTreeMap<String, Hook>,
+    pub hooks: Hooks,
     /// What each event makes owed, with this process as the owner.
     pub rules: Rules,
     /// Where hooks work.

@@ -121,7 +121,7 @@ impl Dispatch<'_> {
     pub(crate) fn run_hook(&mut self, debt: &Debt, resolve: Resolve) -> Result<HookReport, RunError> {
         let Effect::Hook(owed) = &debt.effect else { return Err(RunError::NoHook(debt.id)) };
         let scene = self.scene(debt)?;
-        let Some(hook) = self.settings.hooks.get(&owed.hook).cloned() else {
+        let Some(hook) = self.settings.hooks.get(&owed.hook) else {
             let (message, event) = ("the configuration that it comes from has no such hook", scene.event.original());
             return Ok(HookReport {
                 message: Some(message.to_owned()),

@@ -19,6 +19,7 @@ mod conversation;
 mod dispatch;
 mod error;
 mod hook;
+mod known;
 mod outside;
 mod prompt;
 mod protected;
@@ -34,6 +35,7 @@ use windlass_store::ExecuteError;
 
 pub use dispatch::{Dispatch, Settings};
 pub use error::RunError;
+pub use known::Hooks;
 pub use outside::{Outside, Told};
 pub use protected::{Protected, TooMany};
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::iter;
 use std::ops::Range;
 
-use windlass_engine::{Condition, Matcher, Names, Registry, Rule, Template};
+use windlass_engine::{Condition, EventType, Matcher, Names, Registry, Rule, Template};
 use windlass_hooks::Script;
 
 use super::builtin::Builtin;
@@ -76,6 +76,11 @@ impl Hook {
         iter::once(self.point).chain(self.events.iter().copied())
     }
 
+    /// Whether some point of its comes with this event.
+    pub fn is_at(&self, event: EventType) -> bool {
+        self.points().any(|point| point.event() == Some(event))
+    }
+
     /// Whose it is and where it runs, in words.
     pub fn place(&self) -> String {
         let points: Vec<_> = self.points().map(Point::name).collect();
@@ -120,6 +125,21 @@ pub fn resolve(settings: &Settings, source: &str) -> Result<Vec<Hook>, Problem> 
     Ok(hooks.hooks)
 }
 
+/// Where a hook stands: at which point, the how-manieth, and on which line.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    pub point: Point,
+    pub index: usize,
+    pub line: usize,
+}
+
+/// Some hooks of a file that was resolved before, each at its place.
+pub fn build(written: &[(Scope, Place, Located<Brief<Entry>>)], source: &str) -> Result<Vec<Hook>, Problem> {
+    let mut hooks = Collected { source, newlines: Vec::new(), hooks: Vec::new(), names: BTreeMap::new() };
+    written.iter().try_for_each(|(scope, place, entry)| hooks.add(scope, *place, entry))?;
+    Ok(hooks.hooks)
+}
+
 struct Collected<'a> {
     source: &'a str,
     /// Where the lines of the file end.
@@ -143,25 +163,24 @@ impl Collected<'_> {
                 return Err(problem.suggest("write `[]` for none".to_owned()).at(written.at.clone()));
             };
             for (index, entry) in entries.iter().enumerate() {
-                self.add(scope, (point, index), entry)?;
+                self.add(scope, Place { point, index, line: self.line(entry.at.start) }, entry)?;
             }
         }
         Ok(())
     }
 
-    fn add(&mut self, scope: &Scope, place: (Point, usize), written: &Located<Brief<Entry>>) -> Result<(), Problem> {
+    fn add(&mut self, scope: &Scope, place: Place, written: &Located<Brief<Entry>>) -> Result<(), Problem> {
+        let Place { point, index, line } = place;
         let mut entry = match &written.value {
             Brief::Word(name) => Entry { r#use: Some(name.clone()), ..Entry::default() },
             Brief::Full(entry) => entry.clone(),
         };
-        let line = self.line(written.at.start);
         let expressions = Expressions(self.source);
         let kind = placed(kind(&mut entry, expressions), &written.at)?;
         if let Kind::Builtin(builtin) = kind {
             placed(self.check_registered(scope, builtin), &written.at)?;
-            placed(check_point(builtin, place.0), &written.at)?;
+            placed(check_point(builtin, point), &written.at)?;
         }
-        let (point, index) = place;
         let events = further_points(point, &entry.events)?;
         let name = match (&entry.name, &kind) {
             (Some(name), _) => checked_name(name)?,

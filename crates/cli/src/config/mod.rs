@@ -20,6 +20,7 @@ mod error;
 mod expressions;
 mod file;
 mod hooks;
+mod index;
 mod measures;
 mod notices;
 #[cfg(test)]
@@ -35,12 +36,13 @@ mod span;
 mod syntax;
 #[cfg(test)]
 mod tests;
+mod written;
 mod yaml;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use windlass_engine::{Digest, Names, Template};
+use windlass_engine::{ConfigText, Digest, Names, Template};
 use windlass_runner::Protected;
 
 pub use self::builtin::Builtin;
@@ -50,19 +52,18 @@ pub use self::entry::OnFailure;
 pub use self::error::ConfigError;
 pub use self::file::{Completion, OnRetryLimit, Roles, Settings};
 pub use self::hooks::{Hook, Kind, Scope};
+pub use self::index::Index;
 pub use self::point::Point;
 pub use self::schema::schema;
 pub use self::span::Span;
+pub use self::written::Written;
 use crate::failure::Failure;
 use crate::project::Project;
 
 /// A configuration that can be used.
 #[derive(Debug)]
 pub struct Config {
-    file: PathBuf,
-    /// Of the bytes that were read; `None` where there is no file.
-    digest: Option<Digest>,
-    text: String,
+    written: Written,
     pub settings: Settings,
     /// In the order of definition.
     pub hooks: Vec<Hook>,
@@ -102,58 +103,58 @@ impl Effect {
 impl Config {
     /// The project's configuration; without a file, every default.
     pub fn load(project: &Project) -> Result<Self, Failure> {
-        let file = project.config_file();
-        match Self::read(&file) {
-            Err(error) if error.is_missing() => Ok(Self::missing(file)),
-            other => Ok(other?),
-        }
+        Ok(Self::parse(Written::load(project)?)?)
     }
 
     /// The configuration in a file, which must exist.
     pub fn read(file: &Path) -> Result<Self, ConfigError> {
-        let bytes = source::read(file)?;
-        let text = source::decode(file, &bytes)?;
-        Ok(Self { digest: Some(Digest::of(&bytes)), ..Self::of(file, text)? })
+        Self::parse(Written::read(file)?)
     }
 
     /// The configuration that a file once held.
     pub fn of(file: &Path, text: &str) -> Result<Self, ConfigError> {
-        let (settings, hooks, prompt) = parse(text).map_err(|problem| ConfigError::in_text(file, text, problem))?;
-        let digest = Some(Digest::of(text.as_bytes()));
-        Ok(Self { file: file.to_owned(), digest, text: text.to_owned(), settings, hooks, prompt })
+        Self::parse(Written::of(file, text))
+    }
+
+    /// What was written, understood.
+    pub fn parse(written: Written) -> Result<Self, ConfigError> {
+        if written.digest().is_none() {
+            return Ok(Self { written, settings: Settings::default(), hooks: Vec::new(), prompt: None });
+        }
+        match parse(written.text()) {
+            Ok((settings, hooks, prompt)) => Ok(Self { written, settings, hooks, prompt }),
+            Err(problem) => Err(ConfigError::in_text(written.file(), written.text(), problem)),
+        }
     }
 
     /// What the file holds, empty where there is none.
-    pub fn text(&self) -> &str {
-        &self.text
+    pub fn text(&self) -> &ConfigText {
+        self.written.text()
     }
 
     /// What a project without a file has.
     pub fn absent(project: &Project) -> Self {
-        Self::missing(project.config_file())
-    }
-
-    fn missing(file: PathBuf) -> Self {
-        Self { file, digest: None, text: String::new(), settings: Settings::default(), hooks: Vec::new(), prompt: None }
+        let written = Written::missing(project.config_file());
+        Self { written, settings: Settings::default(), hooks: Vec::new(), prompt: None }
     }
 
     pub fn file(&self) -> &Path {
-        &self.file
+        self.written.file()
     }
 
     /// Whether there is a file at all.
     pub fn exists(&self) -> bool {
-        self.digest.is_some()
+        self.written.digest().is_some()
     }
 
     /// The files under `workflows/` beside the configuration.
     pub fn workflows(&self) -> Result<Vec<Workflow>, Failure> {
-        Ok(content::workflows(&self.file.with_file_name("workflows"))?)
+        Ok(content::workflows(&self.file().with_file_name("workflows"))?)
     }
 
     /// Stands for the bytes that were read, and for everything under `workflows/` as it is now.
     pub fn digest(&self) -> Result<Digest, Failure> {
-        Ok(content::digest(self.digest, &self.workflows()?))
+        Ok(content::digest(self.written.digest(), &self.workflows()?))
     }
 
     /// How the hooks of the registry are to be run, where the configuration says so.
@@ -235,7 +236,10 @@ fn parse(text: &str) -> Result<(Settings, Vec<Hook>, Option<Template>), error::P
     check::check(&settings)?;
     let mut hooks = hooks::resolve(&settings, text)?;
     hooks.extend(notices::hooks(&settings, &hooks, text)?);
-    let prompt =
-        settings.prompt.as_ref().map(|written| hooks::prompt_of(written, text, &Names::prompt())).transpose()?;
+    let prompt = prompt(&settings, text)?;
     Ok((settings, hooks, prompt))
+}
+
+fn prompt(settings: &Settings, text: &str) -> Result<Option<Template>, error::Problem> {
+    settings.prompt.as_ref().map(|written| hooks::prompt_of(written, text, &Names::prompt())).transpose()
 }

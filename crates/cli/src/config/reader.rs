@@ -21,11 +21,20 @@ use serde::ser::{Serialize, Serializer};
 use super::error::{Problem, quoted};
 use super::schema;
 use super::yaml::{Node, Value};
-use crate::text;
+use crate::text as shown;
 
 /// Reads a tree that was parsed from `source`.
 pub fn read<T: DeserializeOwned>(node: &Node, source: &str) -> Result<T, Problem> {
     T::deserialize(Reader { node, source })
+}
+
+/// The text of a scalar: what was quoted, or what a number or a boolean is written as.
+pub fn text<'a>(node: &'a Node, source: &'a str) -> Option<&'a str> {
+    match &node.value {
+        Value::Text(text) => Some(text),
+        Value::Bool(_) | Value::Integer(_) | Value::Unsigned(_) | Value::Float(_) => source.get(node.at.clone()),
+        Value::Null | Value::List(_) | Value::Map(_) => None,
+    }
 }
 
 impl de::Error for Problem {
@@ -119,7 +128,7 @@ fn remedy(found: Unexpected<'_>, expected: &str) -> Option<String> {
             "no" | "off" | "n" | "false" => "write `false`".to_owned(),
             _ => return None,
         },
-        (Unexpected::Str(text), "a sequence") => format!("write a list: `[{}]`", entry(&text::fit(text.trim(), 40))),
+        (Unexpected::Str(text), "a sequence") => format!("write a list: `[{}]`", entry(&shown::fit(text.trim(), 40))),
         (Unexpected::Map, "a sequence") => "start each entry with `- `".to_owned(),
         (Unexpected::Map | Unexpected::Seq, "a string") => "put text that starts with a bracket in quotes".to_owned(),
         _ => return None,
@@ -215,15 +224,8 @@ impl<'a> Reader<'a> {
         Entries { reader: self, entries: entries.iter(), value: None }
     }
 
-    /// The text of a scalar: what was quoted, or what a number or a boolean is written as.
     fn text(self) -> Option<&'a str> {
-        match &self.node.value {
-            Value::Text(text) => Some(text),
-            Value::Bool(_) | Value::Integer(_) | Value::Unsigned(_) | Value::Float(_) => {
-                self.source.get(self.node.at.clone())
-            }
-            Value::Null | Value::List(_) | Value::Map(_) => None,
-        }
+        text(self.node, self.source)
     }
 }
 

@@ -9,6 +9,9 @@ use super::error::{ConfigError, Problem};
 /// No configuration that a person wrote is larger.
 pub const SIZE: u64 = 1024 * 1024;
 
+/// What some editors put at the start of a text.
+pub const MARK: &str = "\u{feff}";
+
 /// The bytes of a regular file of reasonable size.
 pub fn read(file: &Path) -> Result<Vec<u8>, ConfigError> {
     let failed = |error: io::Error| {
@@ -25,7 +28,9 @@ pub fn read(file: &Path) -> Result<Vec<u8>, ConfigError> {
     if !metadata.is_file() {
         return Err(ConfigError::of_file(file, "is not a regular file"));
     }
-    let mut bytes = Vec::new();
+    // One more than it should have, so that the end is seen without growing.
+    let expected = usize::try_from(metadata.len().min(SIZE)).unwrap_or_default();
+    let mut bytes = Vec::with_capacity(expected + 1);
     File::open(file).and_then(|file| file.take(SIZE + 1).read_to_end(&mut bytes)).map_err(failed)?;
     match bytes.len() as u64 > SIZE {
         true => Err(ConfigError::of_file(file, "is larger than 1 MiB")
@@ -35,11 +40,11 @@ pub fn read(file: &Path) -> Result<Vec<u8>, ConfigError> {
 }
 
 /// The text, without the mark that some editors put at its start.
-pub fn decode<'a>(file: &Path, bytes: &'a [u8]) -> Result<&'a str, ConfigError> {
-    match str::from_utf8(bytes) {
-        Ok(text) => Ok(text.strip_prefix('\u{feff}').unwrap_or(text)),
+pub fn decode(file: &Path, bytes: Vec<u8>) -> Result<String, ConfigError> {
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(text.strip_prefix(MARK).map(str::to_owned).unwrap_or(text)),
         Err(error) => {
-            let offset = error.valid_up_to();
+            let (offset, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
             let byte = bytes.get(offset).copied().unwrap_or_default();
             let problem = Problem::new(format!("not UTF-8 text: byte {byte:#04x} at offset {offset}"))
                 .suggest("save the file as UTF-8".to_owned())

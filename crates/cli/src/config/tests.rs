@@ -9,7 +9,9 @@ fn read(text: impl AsRef<[u8]>) -> Result<Config, ConfigError> {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("config.yaml");
     fs::write(&file, text).unwrap();
-    Config::read(&file)
+    let config = Config::read(&file)?;
+    crate::outline::tests::check(config.text());
+    Ok(config)
 }
 
 fn config(text: &str) -> Config {

@@ -4,7 +4,7 @@ use windlass_engine::{ConfigDigest, DebtId, OwnerName, RunId, Session, View};
 use windlass_process::{is_alive, is_below};
 
 use super::recorded;
-use crate::config::Config;
+use crate::config::Written;
 use crate::context::Opened;
 use crate::failure::{Code, Failure};
 use crate::{environment, remedy};
@@ -65,9 +65,9 @@ impl Inside {
     }
 
     /// What holds inside a run is what the run works with; elsewhere it is the file.
-    pub fn configuration(&self, opened: &Opened) -> Result<Config, Failure> {
-        let Some(digest) = self.config else { return Config::load(&opened.project) };
+    pub fn written(&self, opened: &Opened) -> Result<Written, Failure> {
+        let Some(digest) = self.config else { return Written::load(&opened.project) };
         let text = opened.store.snapshot().map_err(remedy::store)?.config(digest).map_err(remedy::view)?;
-        recorded(&opened.project, text.as_deref().unwrap_or_default())
+        Ok(recorded(&opened.project, text.as_deref().unwrap_or_default()))
     }
 }

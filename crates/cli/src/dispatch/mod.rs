@@ -13,6 +13,7 @@ mod inside;
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use windlass_engine::{Authority, Command, Event, HookOutcome, Origin, OwnerName, Record, Rules, Trusted, payload};
 use windlass_hooks::Mask;
@@ -23,9 +24,10 @@ use windlass_store::Store;
 pub use dead::{Reach, Settled, cancelled_by_nobody, left_by_the_dead, settle_dead};
 pub use inside::Inside;
 
-use crate::config::Config;
+use crate::config::{Config, Written};
 use crate::context::Opened;
 use crate::failure::{Code, Failure};
+use crate::outline::Outline;
 use crate::output::Messages;
 use crate::project::Project;
 use crate::trust::{self, Trust};
@@ -47,17 +49,18 @@ pub fn execute_inside(
     command: &Command,
     authority: Authority,
 ) -> Result<Vec<Record>, Failure> {
-    let config = inside.configuration(opened)?;
+    let outline = Outline::of(inside.written(opened)?)?;
+    let config = outline.frame();
     let Inside { run, via, .. } = inside;
     let origin = Origin { by: environment::user(), at: environment::now(), authority, run, via };
-    if plan::owing(&config).next().is_none() {
+    if outline.events().is_empty() {
         let nonce = random()?;
-        return opened.store.execute(&plan::pure_rules(&config)?, &origin, command, nonce).map_err(remedy::execute);
+        return opened.store.execute(&plan::pure_rules(config)?, &origin, command, nonce).map_err(remedy::execute);
     }
-    let trusted = opened.trust || inside.config.is_some() || trust::state(&opened.project, &config)? == Trust::Trusted;
+    let trusted = opened.trust || inside.config.is_some() || trust::state(&opened.project, config)? == Trust::Trusted;
     let trusted = if trusted { Trusted::Yes } else { Trusted::No };
     let (control, received) = listen()?;
-    let done = with(opened, &config, trusted, &control, |dispatch| {
+    let done = with(opened, &Arc::new(outline), trusted, &control, |dispatch| {
         let records = dispatch.give_for(&origin, command).map_err(remedy::run)?;
         dispatch.settle().map_err(remedy::run)?;
         Ok(records)
@@ -66,23 +69,24 @@ pub fn execute_inside(
 }
 
 /// A configuration that was recorded; an empty one is that of a project without a file.
-pub fn recorded(project: &Project, text: &str) -> Result<Config, Failure> {
-    if text.is_empty() { Ok(Config::absent(project)) } else { Ok(Config::of(&project.config_file(), text)?) }
+pub fn recorded(project: &Project, text: &str) -> Written {
+    let file = project.config_file();
+    if text.is_empty() { Written::missing(file) } else { Written::of(&file, text) }
 }
 
 /// Does something with whoever runs hooks.
 fn with<T>(
     opened: &mut Opened,
-    config: &Config,
+    outline: &Arc<Outline>,
     trusted: Trusted,
     control: &Control,
     work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let roster = enlist(&opened.project)?;
     let owner: OwnerName = roster.name().parse().expect("digits and dashes make a name");
-    let rules = plan::rules(config, &owner, trusted)?;
+    let rules = plan::rules(outline, &owner, trusted)?;
     let records = opened.project.make_records(RECORDS)?;
-    let settings = settings(&opened.project, config, rules, records, None);
+    let settings = settings(&opened.project, outline, rules, records, None);
     let outside = Outside { now: &environment::now, random: &random_bytes, tell: &mut tell, shows_output: false };
     let mut dispatch =
         Dispatch::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(remedy::run)?;
@@ -100,13 +104,14 @@ pub fn listen() -> Result<(Control, signals::Received), Failure> {
 /// What hooks are run with.
 pub fn settings(
     project: &Project,
-    config: &Config,
+    outline: &Arc<Outline>,
     rules: Rules,
     records: PathBuf,
     launcher: Option<Launcher>,
 ) -> Settings {
+    let config = outline.frame();
     Settings {
-        hooks: plan::hooks(config),
+        hooks: plan::hooks(outline.clone()),
         rules,
         directory: project.root.clone(),
         records,

@@ -13,6 +13,7 @@ mod effects;
 mod lineage;
 mod owing;
 mod people;
+mod planned;
 mod sessions;
 mod tasks;
 mod turns;
@@ -33,6 +34,7 @@ use crate::task::Task;
 use crate::view::{Change, Looked, Scope, View};
 use lineage::{COMMAND, Line};
 pub use owing::{Effects, Planned, PlannedFor, Trusted};
+pub use planned::PlannedHooks;
 
 /// What a project's configuration means to the engine.
 #[derive(Debug, Clone, Default)]

@@ -10,7 +10,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Deciding;
+use super::planned::PlannedHooks;
 use crate::apply::apply;
+use crate::config_text::ConfigText;
 use crate::debt::{HookClass, Owed, OwedHook};
 use crate::event::{Envelope, Event, EventType, Node, payload};
 use crate::expression::{Condition, ExpressionFault};
@@ -27,12 +29,11 @@ use crate::view::{Change, View};
 #[derive(Debug, Clone)]
 pub struct Effects {
     /// The configuration that they come from, as it was read.
-    pub config: String,
+    pub config: ConfigText,
     /// Whoever appends the event, and so owes its hooks.
     pub owner: OwnerName,
     pub trust: Trusted,
-    /// In the order in which they run.
-    pub hooks: BTreeMap<EventType, Vec<Planned>>,
+    pub hooks: BTreeMap<EventType, PlannedHooks>,
     /// Where a type of tasks has its own list, perhaps an empty one, instead of the project's.
     pub overrides: BTreeSet<(TypeName, String)>,
 }
@@ -76,9 +77,9 @@ impl From<OwedHook> for Planned {
 impl Effects {
     /// These hooks, whatever the task and the agent.
     pub fn of(config: &str, owner: OwnerName, hooks: impl IntoIterator<Item = (EventType, Vec<OwedHook>)>) -> Self {
-        let planned = |(event, hooks): (_, Vec<OwedHook>)| (event, hooks.into_iter().map(Planned::from).collect());
-        let hooks = hooks.into_iter().map(planned).collect();
-        Self { config: config.to_owned(), owner, trust: Trusted::Yes, hooks, overrides: BTreeSet::new() }
+        let planned = |hooks: Vec<OwedHook>| hooks.into_iter().map(Planned::from).collect::<Vec<_>>().into();
+        let hooks = hooks.into_iter().map(|(event, hooks)| (event, planned(hooks))).collect();
+        Self { config: config.into(), owner, trust: Trusted::Yes, hooks, overrides: BTreeSet::new() }
     }
 
     /// Whether a hook is for such a task and such an agent.
@@ -242,18 +243,21 @@ impl Deciding<'_, '_> {
     }
 
     /// The configuration of owed hooks, recorded.
-    fn owed_config(&mut self, text: &str) -> Result<Digest, Refusal> {
+    fn owed_config(&mut self, config: &ConfigText) -> Result<Digest, Refusal> {
         let config = match self.owed_under {
             Some(config) => config,
-            None => self.record_config(text)?,
+            None => self.record(config.digest(), config)?,
         };
         self.owed_under = Some(config);
         Ok(config)
     }
 
     pub(super) fn record_config(&mut self, text: &str) -> Result<Digest, Refusal> {
-        let digest = Digest::of(text.as_bytes());
-        if self.draft.config(digest)?.is_none() {
+        self.record(Digest::of(text.as_bytes()), text)
+    }
+
+    fn record(&mut self, digest: Digest, text: &str) -> Result<Digest, Refusal> {
+        if !self.draft.has_config(digest)? {
             self.emit_in(Node::System, None, None, payload::ConfigRecorded { digest, text: text.to_owned() }.into())?;
         }
         Ok(digest)

@@ -175,6 +175,12 @@ impl View for Snapshot<'_> {
     fn config(&self, digest: ConfigDigest) -> Looked<Option<String>> {
         self.one("SELECT content FROM configs WHERE digest = ?", [digest.to_string()], |row| row.get(0))
     }
+
+    fn has_config(&self, digest: ConfigDigest) -> Looked<bool> {
+        let found =
+            self.one("SELECT 1 FROM configs WHERE digest = ?", [digest.to_string()], |row| row.get::<_, i64>(0));
+        Ok(found?.is_some())
+    }
 }
 
 /// Carries out one change.

@@ -15,6 +15,7 @@ mod tally;
 mod wish;
 
 use std::io;
+use std::sync::Arc;
 
 use windlass_agents::{Agent, ParseAgentError};
 use windlass_engine::{
@@ -38,6 +39,7 @@ use crate::config::Config;
 use crate::context::{Context, Opened};
 use crate::dispatch::{Inside, Reach};
 use crate::failure::{Code, Failure};
+use crate::outline::Outline;
 use crate::output::{Messages, Output, Stop};
 use crate::project::{self, Project};
 use crate::trust::{self, Trust};
@@ -101,10 +103,11 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         return Ok(left.exit());
     }
     let inside = Inside::look(&opened)?;
-    let config = configuration(&opened, &inside, &choice)?;
-    check_trust(&opened.project, &config, &choice, context.trust || inside.config.is_some())?;
-    plan::check_gates(&config)?;
-    let agent = named.map_or_else(|| unnamed_agent(&choice, &config, context.trust), Ok)?;
+    let outline = Arc::new(Outline::from(configuration(&opened, &inside, &choice)?));
+    let config = outline.frame();
+    check_trust(&opened.project, config, &choice, context.trust || inside.config.is_some())?;
+    plan::check_gates(config)?;
+    let agent = named.map_or_else(|| unnamed_agent(&choice, config, context.trust), Ok)?;
     let control = Control::new();
     let live = watched(out)?;
     let view = live.as_ref().map(Live::view);
@@ -117,9 +120,9 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
 
     let roster = dispatch::enlist(&opened.project)?;
     let owner: OwnerName = roster.name().parse().expect("digits and dashes make a name");
-    let job = Job { project: &opened.project, config: &config, agent: &agent, owner: &owner };
+    let job = Job { project: &opened.project, config, agent: &agent, owner: &owner };
     let begin = job.begin(&choice, wish, &args)?;
-    let settings = settings(&opened.project, &config, &owner, choice.name())?;
+    let settings = settings(&opened.project, &outline, &owner, choice.name())?;
     let tally = match &choice {
         Choice::New(_) => {
             changed::remember(&opened.project, &settings.records);
@@ -143,7 +146,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     };
     let dispatch =
         Dispatch::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(remedy::run)?;
-    let mut runner = Runner::new(dispatch, agent, plan::turn_time(&config));
+    let mut runner = Runner::new(dispatch, agent, plan::turn_time(config));
     let (by, at) = (owner.to_string(), environment::now());
     let origin = Origin { by, at, authority: Authority::Person, run: None, via: inside.via };
     runner.begin(&origin, &begin).map_err(remedy::run)?;
@@ -288,12 +291,12 @@ fn found_or_made(context: &Context, has_agent: bool) -> Result<Project, Failure>
 
 /// What the session works with: the configuration that it was started with, else the present one.
 fn configuration(opened: &Opened, inside: &Inside, choice: &Choice) -> Result<Config, Failure> {
-    let Choice::Resume(session) = choice else { return inside.configuration(opened) };
+    let Choice::Resume(session) = choice else { return Ok(Config::parse(inside.written(opened)?)?) };
     let text = choice::recorded(&opened.store, session)?;
-    if Config::load(&opened.project).is_ok_and(|present| present.text() != text) {
+    if Config::load(&opened.project).is_ok_and(|present| **present.text() != *text) {
         Messages::new().note("the configuration has changed; this session goes on with the one that it started with");
     }
-    dispatch::recorded(&opened.project, &text)
+    Ok(Config::parse(dispatch::recorded(&opened.project, &text))?)
 }
 
 /// A configuration that would run something needs a person's trust.
@@ -363,7 +366,7 @@ impl Job<'_> {
                 task: args.task,
                 goal: args.goal.clone(),
                 work: wish.work(),
-                config: self.config.text().to_owned(),
+                config: self.config.text().to_string(),
                 protected: self.protected()?,
                 agent: self.agent.to_string(),
                 terms: plan::terms(self.config, args.max_iterations),
@@ -394,12 +397,17 @@ impl Job<'_> {
     }
 }
 
-fn settings(project: &Project, config: &Config, owner: &OwnerName, session: &SessionName) -> Result<Settings, Failure> {
+fn settings(
+    project: &Project,
+    outline: &Arc<Outline>,
+    owner: &OwnerName,
+    session: &SessionName,
+) -> Result<Settings, Failure> {
     let records = project.make_records(session.as_str())?;
     let launcher = Launcher::own(SUPERVISE).map_err(|error| system("cannot find this very program", error))?;
-    plan::warn_of_silence(config);
-    let rules = plan::rules(config, owner, Trusted::Yes)?;
-    Ok(dispatch::settings(project, config, rules, records, Some(launcher)))
+    plan::warn_of_silence(outline.frame());
+    let rules = plan::rules(outline, owner, Trusted::Yes)?;
+    Ok(dispatch::settings(project, outline, rules, records, Some(launcher)))
 }
 
 /// What a script that called us gets to know.

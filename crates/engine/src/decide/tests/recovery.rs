@@ -46,7 +46,8 @@ fn what_hooks_say_about_a_failure_is_sent_at_once_and_the_answer_is_not_judged()
 fn every_hook_of_a_failure_is_heard_first() {
     let mut rules = hooks(&["ready", "mourn"]);
     let failed = rules.effects.as_mut().unwrap().hooks.get_mut(&EventType::IterationFailed).unwrap();
-    failed.push(failed[0].clone());
+    let first = failed[0].clone();
+    failed.push(first);
     failed[1].hook.hook = "weep".to_owned();
     check_with(
         rules,
@@ -278,7 +279,7 @@ fn continue_and_escalate() {
 /// The hook of a point that judges no turn, which says what counts when it fails.
 fn off_the_gates(hook: &str, on_failure: OnFailure) -> Rules {
     let mut rules = hooks(&[hook]);
-    for planned in rules.effects.as_mut().unwrap().hooks.values_mut().flatten() {
+    for planned in rules.effects.as_mut().unwrap().hooks.values_mut().flat_map(|hooks| hooks.iter_mut()) {
         assert_ne!(planned.hook.class, HookClass::Gate);
         planned.hook.on_failure = on_failure;
     }

@@ -59,7 +59,7 @@ fn rules(trust: Trusted) -> Rules {
     ];
     let effects = Effects {
         trust,
-        hooks: hooks.into_iter().collect(),
+        hooks: hooks.into_iter().map(|(event, hooks)| (event, hooks.into())).collect(),
         overrides: ["task_created", "task_ready", "on_begin"]
             .map(|point| ("bug".parse().unwrap(), point.to_owned()))
             .into_iter()
@@ -135,7 +135,7 @@ fn a_command_that_leads_to_none_works_without_trust() {
     let mut rules = rules(Trusted::No);
     let hooks = &mut rules.effects.as_mut().unwrap().hooks;
     hooks.retain(|event, _| *event == EventType::TaskCompleted || *event == EventType::TaskStarted);
-    hooks.insert(EventType::TaskReady, vec![planned("ready", "task_ready", PlannedFor::Everybody)]);
+    hooks.insert(EventType::TaskReady, vec![planned("ready", "task_ready", PlannedFor::Everybody)].into());
     check_with(
         rules,
         "add one type=bug
@@ -161,7 +161,10 @@ fn what_pure_hooks_would_lead_to_counts_as_well() {
     let mut rules = rules(Trusted::No);
     let hooks = &mut rules.effects.as_mut().unwrap().hooks;
     hooks.clear();
-    hooks.insert(EventType::DependencySatisfied, vec![planned("tell", "dependency_satisfied", PlannedFor::Everybody)]);
+    hooks.insert(
+        EventType::DependencySatisfied,
+        vec![planned("tell", "dependency_satisfied", PlannedFor::Everybody)].into(),
+    );
     let mut project = Script::after(rules, "add one\nadd two after=T1");
     let before = project.memory.clone();
     let refused = "! nobody has trusted this project's hooks yet, and this would run tell";

@@ -1,0 +1,152 @@
+//! Whole commands in projects with many configured hooks, beside the same commands in projects with few.
+//!
+//! One hook hears every command that writes, and runs a program; all the others are of events that no command here leads
+//! to. What is measured is everything that a person waits for: reading the configuration, deciding, the hook, the end.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use windlass_store::{Lifetime, Sqlite};
+
+use crate::commands::program;
+use crate::floors::run;
+use crate::report::{Report, Times, at_most, ratio, shown};
+use crate::stores::fill;
+use crate::{Effort, Outcome};
+
+const FEW: usize = 10;
+const MANY: usize = 1_000;
+
+/// Events of which none comes here.
+const OTHERS: &[&str] = &[
+    "task_failed",
+    "task_deleted",
+    "task_claimed",
+    "lease_expired",
+    "dependency_added",
+    "dependency_removed",
+    "session_started",
+    "session_ended",
+    "iteration_started",
+    "iteration_completed",
+    "iteration_failed",
+    "turn_finished",
+    "gate_decided",
+];
+
+/// The commands, with `{}` for a task that is started and completed, `[]` for one that is blocked.
+const COMMANDS: &[(&str, &[&str])] = &[
+    ("task add", &["task", "add", "one more"]),
+    ("task start", &["task", "start", "{}"]),
+    ("task complete", &["task", "complete", "{}"]),
+    ("task block", &["task", "block", "[]", "--reason", "later"]),
+    ("task ready", &["task", "ready", "--limit", "10"]),
+    ("task show", &["task", "show", "{}"]),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Conditions {
+    None,
+    Everywhere,
+}
+
+pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
+    report.section("Whole commands with a thousand configured hooks, beside ten");
+    for (conditions, said) in [(Conditions::None, ""), (Conditions::Everywhere, " with conditions")] {
+        let projects = [Project::new(FEW, conditions, effort)?, Project::new(MANY, conditions, effort)?];
+        let first = Times::of(1, |_| projects[1].run(COMMANDS[0].1, 0))?;
+        report.fact(&format!("the first `task add` after {MANY} hooks{said} were written"), shown(first.p50()));
+        projects[0].run(COMMANDS[0].1, 0)?;
+        for (place, medians) in in_turns(effort, &projects)?.into_iter().enumerate() {
+            let [few, many] = medians;
+            let value = ratio(many, few);
+            let measured = format!("{} = {value:.2} × {}", shown(many), shown(few));
+            let what = format!("`{}` with {MANY} hooks{said}", COMMANDS[place].0);
+            report.figure(&what, measured, value, at_most(1.1, " × ten"));
+        }
+    }
+    Ok(())
+}
+
+/// The medians of every command in both projects, taken in turns.
+fn in_turns(effort: Effort, projects: &[Project; 2]) -> Outcome<Vec<[Duration; 2]>> {
+    let mut times = vec![[Vec::new(), Vec::new()]; COMMANDS.len()];
+    for turn in 0..effort.commands {
+        for (place, (_, words)) in COMMANDS.iter().enumerate() {
+            for (project, times) in projects.iter().zip(&mut times[place]) {
+                let began = Instant::now();
+                project.run(words, turn)?;
+                times.push(began.elapsed());
+            }
+        }
+    }
+    Ok(times.into_iter().map(|both| both.map(|times| Times::from(times).p50())).collect())
+}
+
+/// A trusted project with so many hooks, and enough tasks.
+struct Project {
+    directory: TempDir,
+    tasks: usize,
+}
+
+impl Project {
+    fn new(hooks: usize, conditions: Conditions, effort: Effort) -> Outcome<Self> {
+        let project = Self { directory: tempfile::tempdir()?, tasks: 2 * effort.commands + 10 };
+        run(project.command(&["init"])?)?;
+        fs::write(project.file("config.yaml"), configuration(hooks, conditions))?;
+        run(project.command(&["trust", "--yes"])?)?;
+        fill(&mut Sqlite::open(&project.file("windlass.db"), Lifetime::Service)?, project.tasks as u64)?;
+        Ok(project)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(".windlass").join(name)
+    }
+
+    fn command(&self, words: &[&str]) -> Outcome<Command> {
+        let directory: &Path = self.directory.path();
+        let mut command = Command::new(program("windlass")?);
+        command.args(words).current_dir(directory).env("WINDLASS_STATE_DIR", directory.join("state"));
+        Ok(command)
+    }
+
+    fn run(&self, words: &[&str], turn: usize) -> Outcome<()> {
+        let (done, blocked) = (format!("T{}", self.tasks - turn), format!("T{}", turn + 1));
+        let words: Vec<&str> = words
+            .iter()
+            .map(|word| match *word {
+                "{}" => done.as_str(),
+                "[]" => blocked.as_str(),
+                word => word,
+            })
+            .collect();
+        run(self.command(&words)?)
+    }
+}
+
+/// So many hooks, of which one is meant.
+fn configuration(hooks: usize, conditions: Conditions) -> String {
+    let when = |condition: String| match conditions {
+        Conditions::None => String::new(),
+        Conditions::Everywhere => format!("      when: \"{condition}\"\n"),
+    };
+    let mut text = String::from("hooks:\n  task_created:\n    - name: heard\n      command: 'true'\n");
+    text.push_str("      events: [task_started, task_completed, task_blocked]\n");
+    text.push_str(&when("'never' not in task.labels".to_owned()));
+    for (place, event) in OTHERS.iter().enumerate() {
+        let _ = writeln!(text, "  {event}:{}", if place + 1 < hooks { "" } else { " []" });
+        for number in (1..hooks).skip(place).step_by(OTHERS.len()) {
+            let _ = writeln!(
+                text,
+                "    - name: other {number}\n      command: ./scripts/tell.sh --number {number} --quiet"
+            );
+            let _ = writeln!(text, "      timeout: 30s\n      priority: {}", number % 7 * 10);
+            text.push_str(&when(format!("'label-{number}' in task.labels and task.priority < {}", number % 5)));
+        }
+    }
+    text
+}
