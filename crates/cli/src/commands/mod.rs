@@ -22,7 +22,9 @@ use crate::environment;
 use crate::failure::{Code, Failure};
 use crate::output::{Output, Stop};
 
+// What a command takes is worked out when it is the one that was asked for.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub enum Command {
     /// A tour in a temporary directory: the loop with a check that holds, tasks, dependencies, events
     Demo(demo::Args),

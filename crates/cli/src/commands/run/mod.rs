@@ -28,9 +28,6 @@ use crate::project::{self, Project};
 use crate::trust::{self, Trust};
 use crate::{dispatch, environment, plan, remedy};
 
-/// Have an agent work on a goal, turn by turn, until the work is done.
-///
-/// Every step is in the log before it is taken. After a crash, the same command goes on where it was.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass run \"Fix the login\" --agent \"command:claude -p\"     prompt on stdin, answer on stdout
