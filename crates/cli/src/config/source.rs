@@ -25,7 +25,8 @@ pub fn read(file: &Path) -> Result<Vec<u8>, ConfigError> {
     if !metadata.is_file() {
         return Err(ConfigError::of_file(file, "is not a regular file"));
     }
-    let mut bytes = Vec::new();
+    // Room for all of it: without, a file is read a few bytes at a time at first.
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(SIZE)).unwrap_or(0));
     File::open(file).and_then(|file| file.take(SIZE + 1).read_to_end(&mut bytes)).map_err(failed)?;
     match bytes.len() as u64 > SIZE {
         true => Err(ConfigError::of_file(file, "is larger than 1 MiB")
