@@ -1,10 +1,10 @@
 //! Every figure that `docs/performance.md` gives, measured in one run beside its floor.
 //!
 //! ```text
-//! cargo run --release -p windlass-bench --bin bench -- [--quick] [--hooks] [--write docs/performance.md]
+//! cargo run --release -p windlass-bench --bin bench -- [--quick] [--only SECTION]… [--write docs/performance.md]
 //! ```
 //!
-//! `--hooks` measures nothing but what many hooks cost.
+//! `--only` measures nothing but what is named: `stores`, `hooks`, `many`, `commands`, `log`, `processes`, `loops`.
 //!
 //! Figures are ratios against something that was measured minutes apart on the same machine. Nothing here passes or
 //! fails: a goal that is missed is reported as missed.
@@ -29,6 +29,7 @@ use std::error::Error;
 use std::fs;
 use std::process::ExitCode;
 
+use floors::Floors;
 use report::Report;
 
 pub type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -49,6 +50,20 @@ pub struct Effort {
 const FULL: Effort = Effort { many: 2_000, commands: 200, sizes: [10, 10_000, 1_000_000], iterations: 10_000 };
 const QUICK: Effort = Effort { many: 300, commands: 40, sizes: [10, 1_000, 20_000], iterations: 1_000 };
 
+type Measure = fn(Effort, &Floors, &mut Report) -> Outcome<()>;
+
+/// Everything that is measured, in the order of the page.
+const SECTIONS: [(&str, Measure); 8] = [
+    ("stores", stores::measure),
+    ("hooks", |effort, _, report| hooks::measure(effort, report)),
+    ("many", |effort, _, report| many::measure(effort, report)),
+    ("commands", commands::measure),
+    ("configured", |effort, _, report| configured::measure(effort, report)),
+    ("log", |effort, _, report| log::measure(effort, report)),
+    ("processes", |effort, _, report| processes::measure(effort, report)),
+    ("loops", |effort, _, report| loops::measure(effort, report)),
+];
+
 /// The first argument of the process that starts programs for us.
 pub const SUPERVISE: &str = "--supervise";
 
@@ -62,21 +77,14 @@ fn main() -> Outcome<ExitCode> {
     }
     let effort = if words.iter().any(|word| word == "--quick") { QUICK } else { FULL };
     let mut report = Report::new(effort);
-    if words.iter().any(|word| word == "--hooks") {
-        hooks::measure(effort, &mut report)?;
-        configured::measure(effort, &mut report)?;
-        println!("{}", report.markdown());
-        return Ok(ExitCode::SUCCESS);
-    }
+    let only: Vec<&str> = words.windows(2).filter(|pair| pair[0] == "--only").map(|pair| pair[1].as_str()).collect();
+    let wanted = |section: &str| only.is_empty() || only.contains(&section);
     let floor = floors::measure(effort, &mut report)?;
-    stores::measure(effort, &floor, &mut report)?;
-    hooks::measure(effort, &mut report)?;
-    many::measure(effort, &mut report)?;
-    commands::measure(effort, &floor, &mut report)?;
-    configured::measure(effort, &mut report)?;
-    log::measure(effort, &mut report)?;
-    processes::measure(effort, &mut report)?;
-    loops::measure(effort, &mut report)?;
+    for (section, measure) in SECTIONS {
+        if wanted(section) {
+            measure(effort, &floor, &mut report)?;
+        }
+    }
     println!("{}", report.markdown());
     if let Some(place) = words.iter().position(|word| word == "--write") {
         let file = words.get(place + 1).ok_or("--write needs a file")?;

@@ -3,11 +3,12 @@
 //! Exit codes here are ours, not clap's: a wrong command line is 64, never 2, which means "blocked" to an agent.
 
 use std::ffi::OsString;
+use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::commands::Command;
 use crate::environment;
@@ -69,7 +70,13 @@ fn help_word(words: &[OsString]) -> Option<usize> {
 
 pub fn parse_from(words: Vec<OsString>) -> Result<(Invocation, bool), Refused> {
     let json = words.iter().skip(1).take_while(|word| *word != "--").any(|word| word == "--json");
-    match Invocation::try_parse_from(&words) {
+    // Taken apart again only by the end of the process, which is near: piece by piece it would cost as much as putting up.
+    let mut command = ManuallyDrop::new(Invocation::command());
+    let parsed = command
+        .try_get_matches_from_mut(&words)
+        .and_then(|mut matches| Invocation::from_arg_matches_mut(&mut matches))
+        .map_err(|error| error.format(&mut command));
+    match parsed {
         Ok(invocation) => {
             let json = invocation.json;
             Ok((invocation, json))
@@ -80,7 +87,9 @@ pub fn parse_from(words: Vec<OsString>) -> Result<(Invocation, bool), Refused> {
 
 /// The whole command line, for completions and the reference.
 pub fn command() -> clap::Command {
-    Invocation::command()
+    let mut command = Invocation::command();
+    command.build();
+    command
 }
 
 impl Refused {

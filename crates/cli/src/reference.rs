@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::{Command, Parser};
+use clap::{Command, CommandFactory, Parser};
 use windlass_engine::{EventType, MOVES, State};
 
 use crate::args::{self, Invocation};
@@ -64,11 +64,25 @@ fn commands() -> Vec<(String, Command)> {
             walk(&format!("{name} {}", child.get_name()), child, found);
         }
     }
-    let mut root = args::command();
-    root.build();
+    let root = args::command();
     let mut found = Vec::new();
     walk("windlass", &root, &mut found);
     found
+}
+
+/// What a command takes is added when it is asked for, and whatever is said of that would take the place of what is said of
+/// the command.
+#[test]
+fn a_command_is_described_where_it_is_listed() {
+    fn check(listed: &Command, built: &Command) {
+        let name = listed.get_name();
+        let same = listed.get_about().map(ToString::to_string) == built.get_about().map(ToString::to_string);
+        assert!(same, "{name}: write `//` instead of `///` above its arguments, as a type");
+        for child in listed.get_subcommands() {
+            check(child, built.find_subcommand(child.get_name()).unwrap());
+        }
+    }
+    check(&Invocation::command(), &args::command());
 }
 
 #[test]

@@ -98,7 +98,7 @@ const FIELDS: &[(&str, &str)] = &[
         "when: 'goal ~ goal'",
         "3:32: `when`: `~` is not part of the language | in a template, write the two one after the other",
     ),
-    ("matcher: 'Edit('", "3:34: `matcher`: this is not a regular expression: unclosed group"),
+    ("matcher: 'Edit('", "3:34: `matcher`: this is not a regular expression: found open group without closing ')'"),
     ("matcher: '|'", "3:34: `matcher`: this matcher names no tool"),
     ("feedback: '{{ outputs }}'", "3:39: `feedback`: unknown name `outputs` | did you mean `output`?"),
     (r#"feedback: '{% include "x" %}'"#, "3:39: `feedback`: unknown statement include | known here: `if`, `for`"),

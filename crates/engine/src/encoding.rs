@@ -8,9 +8,7 @@
 //! An encoding is a JSON object on one line: `v`, `type`, `timestamp`, `nodeId`, `session`, `iteration`, `data`,
 //! `metadata`, in this order, without spaces, absent fields left out.
 
-use std::io::Write as _;
-
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -69,20 +67,39 @@ pub fn encode_into(bytes: &mut Vec<u8>, envelope: &Envelope) {
     bytes.clear();
     // Names, numbers and moments hold nothing that would have to be escaped. Every event is written so, and most of them
     // consist of little else.
-    let _ = write!(bytes, r#"{{"v":{FORMAT},"type":"{}","timestamp":""#, event.kind().name());
+    bytes.extend_from_slice(br#"{"v":"#);
+    write(bytes, &FORMAT);
+    bytes.extend_from_slice(br#","type":""#);
+    bytes.extend_from_slice(event.kind().name().as_bytes());
+    bytes.extend_from_slice(br#"","timestamp":""#);
     bytes.extend_from_slice(&timestamp.digits());
-    let _ = write!(bytes, r#"","nodeId":"{node}""#);
+    bytes.extend_from_slice(br#"","nodeId":""#);
+    match node {
+        Node::Task(id) => {
+            bytes.push(b'T');
+            write(bytes, &id.0);
+        }
+        Node::System => bytes.extend_from_slice(b"system"),
+    }
+    bytes.push(b'"');
     if let Some(session) = session {
-        let _ = write!(bytes, r#","session":"{session}""#);
+        bytes.extend_from_slice(br#","session":""#);
+        bytes.extend_from_slice(session.as_str().as_bytes());
+        bytes.push(b'"');
     }
     if let Some(iteration) = iteration {
-        let _ = write!(bytes, r#","iteration":{iteration}"#);
+        bytes.extend_from_slice(br#","iteration":"#);
+        write(bytes, iteration);
     }
     bytes.extend_from_slice(br#","data":"#);
-    serde_json::to_writer(&mut *bytes, event).expect("an event has string keys only");
+    write(bytes, event);
     bytes.extend_from_slice(br#","metadata":"#);
-    serde_json::to_writer(&mut *bytes, metadata).expect("so has what is said around it");
+    write(bytes, metadata);
     bytes.push(b'}');
+}
+
+fn write(bytes: &mut Vec<u8>, value: &impl Serialize) {
+    serde_json::to_writer(bytes, value).expect("an event and what is said around it have string keys only");
 }
 
 /// Reads an event of this or any older format.

@@ -22,8 +22,8 @@ use crate::course::{Course, Facts, Interference, Step};
 use crate::os::{self, Status};
 use crate::{Captured, Exit, Spec, Stream};
 
-/// What a first read takes; a pipe holds as much.
-const SMALL: usize = 64 * 1024;
+/// What a first read takes. To give back twice as much, which a pipe holds, has the allocator tidy up everything it has.
+const SMALL: usize = 32 * 1024;
 /// What pipe and reads grow to when a read was full.
 const LARGE: usize = 1024 * 1024;
 /// How long the loop rests when the system refuses to say what there is, for want of memory for example.

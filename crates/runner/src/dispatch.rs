@@ -17,7 +17,7 @@ use windlass_engine::{
 };
 use windlass_hooks::Mask;
 use windlass_process::{Control, Environment, Finished, Launcher, NotStarted, Roster, Spec, Stream, Supervisor, run};
-use windlass_store::{Filter, Sqlite, Store};
+use windlass_store::{Sqlite, Store};
 
 use crate::known::Hooks;
 use crate::protected::Protected;
@@ -181,8 +181,7 @@ impl<'a> Dispatch<'a> {
     }
 
     pub(crate) fn event(&self, at: Seq) -> Result<Record, RunError> {
-        let found = self.store.read(&Filter::default(), Seq(at.0.saturating_sub(1)), 1)?;
-        found.into_iter().find(|record| record.seq == at).ok_or(RunError::MissingEvent(at))
+        self.store.event(at)?.ok_or(RunError::MissingEvent(at))
     }
 
     pub(crate) fn control_for(&self, resolve: Resolve) -> Control {

@@ -11,7 +11,6 @@ use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
 use crate::{plan, text};
 
-/// Check the configuration, or print its schema.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass config check                      check the project's configuration

@@ -25,7 +25,6 @@ use crate::trust::{self, Standing};
 
 const TEMPLATE: &str = include_str!("init/template.yaml");
 
-/// Make a project here: look at it, write a commented configuration, and trust it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass init                       make a project in this directory

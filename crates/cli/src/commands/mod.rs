@@ -27,13 +27,19 @@ use crate::environment;
 use crate::failure::{Code, Failure};
 use crate::output::{Output, Stop};
 
+// What a command takes is worked out when it is the one that was asked for.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub enum Command {
     /// A tour of the real loop in a temporary repository: checks that hold, tasks, a crash that costs nothing
     Demo(demo::Args),
     /// Make a project: look around, write a commented configuration, and trust it
     Init(init::Args),
-    /// Have an agent work until the work is done
+    /// Have an agent work on a goal, a task or whatever is ready, turn by turn, until the work is done
+    ///
+    /// A goal becomes a task. Without one the tasks that are ready are worked on one by one, most urgent first, until none
+    /// is left; one that needs a person is blocked, and the others go on. Every step is in the log before it is taken. After
+    /// a crash, the same command goes on where it was.
     Run(run::Args),
     /// Where things stand
     Status(status::Args),

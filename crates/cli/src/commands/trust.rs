@@ -13,10 +13,6 @@ use crate::project::Project;
 use crate::text;
 use crate::trust::{self, Trust};
 
-/// Allow this project's configuration to run what it says.
-///
-/// A configuration can run programs, so it does nothing until a person trusts it. The decision is kept outside the
-/// project, and holds until the configuration or a workflow changes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass trust             show what would run, and ask

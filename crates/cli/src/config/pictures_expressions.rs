@@ -189,7 +189,7 @@ fn a_rule_with_an_unknown_name() {
 #[test]
 fn a_matcher_that_matches_nothing() {
     insta::assert_snapshot!(shown(&["matcher: Edit(", "matcher: '|'"]), @r"
-    error: `matcher`: this is not a regular expression: unclosed group
+    error: `matcher`: this is not a regular expression: found open group without closing ')'
      --> config.yaml:4:16
       |
     4 |       matcher: Edit(

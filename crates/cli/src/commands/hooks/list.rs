@@ -11,7 +11,6 @@ use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
 use crate::{plan, text};
 
-/// What would run at each point, in which order, and where it was defined.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass hooks list                          what would run for a task without a type

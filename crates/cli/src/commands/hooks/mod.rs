@@ -20,12 +20,15 @@ use crate::context::Context;
 use crate::output::{Done, Output};
 
 #[derive(Debug, Subcommand)]
-#[command(after_help = "Examples:
+#[command(
+    defer = true,
+    after_help = "Examples:
   windlass hooks list                          what would run where, and in which order
   windlass hooks test stop                     what each hook of a point would be given
   windlass hooks history                       the last runs
   windlass hooks history --outcome block       what sent agents back
-  windlass hooks metrics --since 7d            how often each hook passes, and how long it takes")]
+  windlass hooks metrics --since 7d            how often each hook passes, and how long it takes"
+)]
 pub enum Command {
     /// What would run at each point, in which order, and where it was defined
     List(list::Args),

@@ -11,7 +11,6 @@ use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
 use crate::text;
 
-/// Everything about one hook.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass hooks show \"stop[0]\"

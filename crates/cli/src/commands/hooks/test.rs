@@ -25,7 +25,6 @@ const INDENT: usize = 15;
 /// Names a file that is there only while the hook runs.
 const PAYLOAD_FILE: &str = "WINDLASS_PAYLOAD_FILE";
 
-/// What the hooks of a point would run and be given. Nothing is recorded.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass hooks test stop                               the commands, and what they would be given

@@ -45,10 +45,6 @@ use crate::project::{self, Project};
 use crate::trust::{self, Trust};
 use crate::{dispatch, environment, plan, remedy, text};
 
-/// Have an agent work on a goal, a task or whatever is ready, turn by turn, until the work is done.
-///
-/// A goal becomes a task. Without one the tasks that are ready are worked on one by one, most urgent first, until none is
-/// left; one that needs a person is blocked, and the others go on. Every step is in the log before it is taken. After a crash, the same command goes on where it was.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass run \"Fix the login\" --agent \"acp:goose acp\"         one that speaks the Agent Client Protocol

@@ -18,10 +18,13 @@ use crate::output::{Done, Output};
 use crate::usage;
 
 #[derive(Debug, Subcommand)]
-#[command(after_help = "Examples:
+#[command(
+    defer = true,
+    after_help = "Examples:
   windlass task add \"Fix the login\" --priority 1
   windlass task list
-  windlass task claim                          take the most urgent one that is ready")]
+  windlass task claim                          take the most urgent one that is ready"
+)]
 pub enum Command {
     /// Add a task
     Add(add::Args),
@@ -93,7 +96,7 @@ pub fn run(context: &Context, command: Command, out: &mut Output) -> Done {
     }
 }
 
-/// Which task, and by what right.
+// Which task, and by what right.
 #[derive(Debug, clap::Args)]
 pub struct Subject {
     /// The task, such as T3
