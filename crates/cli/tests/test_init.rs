@@ -59,7 +59,7 @@ fn status_names_what_needs_somebody() {
     let world = World::with_tasks(&["Parse", "Test", "Ship"]);
     world.ok(&["task", "claim", "T1", "--owner", "worker-1"]);
     world.ok(&["task", "block", "T2", "--reason", "which framework?"]);
-    assert_snapshot!(world.run(&["status"]), @"
+    assert_snapshot!(world.run(&["status"]), @r#"
     project  $WORK
     tasks    1 ready, 1 active, 1 blocked
 
@@ -70,10 +70,11 @@ fn status_names_what_needs_somebody() {
     needs a person
     T2  blocked  P2  Test
       T2: which framework?
+      windlass answer T2 continue "…"
 
     next
     T3  ready  P2  Ship
-    ");
+    "#);
 }
 
 /// A fresh clone has the configuration and no store: that stays out of git.

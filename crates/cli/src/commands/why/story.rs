@@ -138,6 +138,10 @@ impl Story {
             Event::SessionStopping(_) => {
                 self.step(record, Step::Note(record.seq, format!("asked to end: {}", show::summary(record))));
             }
+            Event::FeedbackQueued(queued) if !queued.voice.is_hook() => {
+                let said = format!("{} says, feedback {}: {}", queued.source, record.seq, queued.text.trim());
+                self.step(record, Step::Note(record.seq, said));
+            }
             Event::SessionEnded(_) => self.begin(None, at),
             Event::NoteAdded(_) => self.step(record, Step::Note(record.seq, show::summary(record))),
             event if self.of_graph => self.task(record, event),
