@@ -305,7 +305,8 @@ turns:
     assert_eq!(ran.code, 0, "{ran}");
     let created = world.lines(&["events", "--type", "task_created"]);
     let iterations: Vec<_> = created.iter().map(|event| event["iteration"].as_u64()).collect();
-    assert_eq!(iterations, [Some(1), Some(2)]);
+    // The first is the goal itself.
+    assert_eq!(iterations, [None, Some(1), Some(2)]);
 }
 
 #[test]
@@ -313,4 +314,27 @@ fn the_agent_of_the_configuration_may_be_one() {
     let world = played("agent: scripted:play.yaml", "turns: [{do: [{promise: COMPLETE}]}]");
     let ran = world.run(&["run", "Mend the pump"]);
     assert_eq!(ran.code, 0, "{ran}");
+}
+
+/// What was said about one task is not known to whoever works on the next.
+#[test]
+fn each_task_has_a_conversation_of_its_own() {
+    let script = "
+turns:
+  - when: Mend the pump
+    do: [run: echo $PPID $WINDLASS_TASK_ID > one, promise: COMPLETE]
+  - when: Paint it
+    unless: What you said
+    do: [run: echo $PPID $WINDLASS_TASK_ID > two, promise: COMPLETE]
+";
+    let world = played("", script);
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "Mend the pump"]);
+    world.ok(&["task", "add", "Paint it", "--depends", "T1"]);
+    let ran = world.run(&["run", "--agent", "scripted:play.yaml", "--trust"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(world.openings(), ["new", "new"]);
+    let (one, two) = (world.text("one"), world.text("two"));
+    let (one, two) = (one.trim().split_once(' ').unwrap(), two.trim().split_once(' ').unwrap());
+    assert!(one.0 != two.0 && one.1 == "T1" && two.1 == "T2", "{one:?} {two:?}");
 }

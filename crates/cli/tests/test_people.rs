@@ -299,8 +299,8 @@ fn sessions_are_listed_and_shown_as_they_are() {
       ann: mind the step
 
     next
-      windlass run 'Mend the pump' --session mend-the-pump-e01275de  go on with it
-      windlass session cancel mend-the-pump-e01275de                 have it ended
+      windlass run --session mend-the-pump-e01275de   go on with it
+      windlass session cancel mend-the-pump-e01275de  have it ended
     ");
     assert_eq!(
         world
@@ -319,7 +319,7 @@ fn sessions_are_listed_and_shown_as_they_are() {
       T1 Mend the pump  (command:sh agent.sh)
     there are more; --all shows them
     ");
-    assert_snapshot!(world.anonymous(&["session", "show", "c"]), @r"
+    assert_snapshot!(world.anonymous(&["session", "show", "c"]), @"
     session c  ended: one iteration is the limit
       goal          It's another
       task          T3
@@ -331,13 +331,110 @@ fn sessions_are_listed_and_shown_as_they_are() {
       completion    the agent has to say that it is done
 
     next
-      windlass why c                  see who decided what
-      windlass run 'It'\''s another'  try again
+      windlass why c          see who decided what
+      windlass run --task T3  try again
     ");
     let listed = world.lines(&["session", "list", "--all"]);
     let states: Vec<_> =
         listed.iter().map(|listed| (listed["session"].as_str().unwrap(), listed["state"].as_str().unwrap())).collect();
     assert_eq!(states, [("c", "ended"), ("b", "ended"), (NAME, "unfinished")]);
+}
+
+/// A project in which T1 is blocked by a gate that never opens.
+fn escalated() -> World {
+    let config = "
+limits: {max_hook_retries: 0}
+hooks: {stop: [{name: tests, command: 'test -e fixed || { echo red >&2; exit 2; }'}]}
+";
+    let world = world(config, "echo '<promise>COMPLETE</promise>'").with_windlass();
+    assert_eq!(world.run(RUN).code, 4);
+    world
+}
+
+#[test]
+fn an_escalation_is_answered_and_the_next_session_knows_it() {
+    let world = escalated();
+    assert_snapshot!(world.anonymous(&["status"]), @r#"
+    project  $WORK
+    tasks    1 blocked
+
+    needs a person
+    T1  blocked  P2  Mend the pump
+      T1: `tests` blocks, and may not send the agent back
+      windlass answer T1 continue "…"
+    "#);
+    assert_eq!(world.json(&["session", "show", NAME])["next"][1], "windlass answer T1 continue \"…\"");
+    assert_snapshot!(world.ok(&["answer", NAME, "continue", "Look at `fixed`"]), @"
+    T1  ready  P2  Mend the pump
+    `windlass run --task T1` goes on with it
+    ");
+    assert_eq!(world.json(&["task", "show", "T1"])["answer"]["text"], "Look at `fixed`");
+    world.write("fixed", "");
+    let turns = world.read("turns").trim().parse::<u32>().unwrap();
+    let ran = world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let prompt = world.prompt(turns + 1);
+    assert!(prompt.contains("[Message from ann]:\nLook at `fixed`\n"), "{prompt}");
+    assert!(world.json(&["task", "show", "T1"]).get("answer").is_none());
+    assert_snapshot!(world.fails(&["answer", "T1", "continue"]), @"
+    error: T1 waits for no answer such as `continue`: it is completed
+    hint: `windlass why T1` shows how it stands
+    [1 refused]
+    ");
+}
+
+#[test]
+fn a_person_can_go_over_the_heads_of_the_gates() {
+    let world = escalated();
+    world.ok(&["answer", "T1", "approve", "looked at by hand"]);
+    let completed = &world.told("task_completed")[0];
+    assert_eq!(
+        (completed["metadata"]["forced"].as_bool(), completed["data"]["result"].as_str()),
+        (Some(true), Some("looked at by hand"))
+    );
+
+    let world = escalated();
+    world.ok(&["answer", "T1", "reject", "never"]);
+    assert_eq!(world.told("task_failed")[0]["data"]["reason"], "never");
+    world.ok(&["answer", "T1", "retry"]);
+    assert_eq!(world.json(&["task", "show", "T1"])["state"], "ready");
+
+    let world = escalated();
+    world.ok(&["answer", "T1", "ignore-hook"]);
+    let again: &[&str] = &["run", "--task", "T1", "--agent", "command:sh agent.sh"];
+    assert_eq!(world.run(again).code, 0, "it blocks, and does not count");
+    assert_eq!(world.ending_of("tests").0, "block");
+}
+
+#[test]
+fn nobody_else_answers() {
+    let world = World::with_tasks(&["One"]).with_windlass();
+    world.ok(&["task", "block", "T1", "--reason", "which?"]);
+    assert_snapshot!(world.fails(&["answer", "T1", "ignore-hook"]), @"
+    error: no hook has blocked T1
+    hint: `windlass why T1` shows what did; `continue` goes on
+    [1 refused]
+    ");
+    assert_snapshot!(world.fails(&["answer", "T1", "perhaps"]), @"
+    error: `perhaps` is not a value for ANSWER
+    caused by: there are continue, retry, approve, reject, ignore-hook
+    hint: `windlass answer --help` shows how it is used
+    [64 usage]
+    ");
+    assert_snapshot!(world.fails(&["answer", "no such thing", "retry"]), @"
+    error: `no such thing` is neither a task nor a session
+    hint: there are no sessions yet; `windlass run GOAL` starts one
+    [1 not_found]
+    ");
+    world.write("agent.sh", "windlass answer T1 continue > said 2>&1; env -i PATH=\"$PATH\" windlass answer T1 approve >> said 2>&1; echo '<promise>COMPLETE</promise>'");
+    assert_eq!(world.run(RUN).code, 0);
+    assert_snapshot!(world.read("said"), @"
+    error: only a person can answer
+    hint: end the turn with `<promise>BLOCKED</promise>` and say what is needed
+    error: only a person can answer
+    hint: end the turn with `<promise>BLOCKED</promise>` and say what is needed
+    ");
+    assert_eq!(world.json(&["task", "show", "T1"])["state"], "blocked");
 }
 
 #[test]

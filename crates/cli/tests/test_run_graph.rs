@@ -206,7 +206,7 @@ fn a_task_that_cannot_be_worked_on_says_why_and_what_to_do() {
     hint: work on that first: `windlass run --task T1`; or `windlass task undepend T2 T1`
     [1 refused]
     error: cannot work on T3: it is blocked: which version?
-    hint: when that is settled, `windlass task unblock T3` lets it go on
+    hint: when that is settled, `windlass answer T3 continue` lets it go on
     [1 refused]
     error: cannot work on T4: it is held by worker-1 (epoch 1), for 60 min more
     hint: wait for its holder; `windlass task release T4 --force` takes it away, and is recorded

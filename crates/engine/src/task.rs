@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{EdgeId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId, TypeName};
+use crate::note::Memo;
 use crate::resolution::Answered;
 use crate::time::Timestamp;
 
@@ -130,6 +131,9 @@ pub struct Blocked {
     /// The dependency whose end blocked it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<TaskId>,
+    /// The stop hooks that did not let its session go.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<String>,
 }
 
 /// Who is working on a task, and until when that holds unless renewed.
@@ -198,6 +202,9 @@ pub struct Task {
     pub answer: Option<Answered>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
+    /// What was said about it.
+    #[serde(default, skip_serializing_if = "Memo::is_empty")]
+    pub memo: Memo,
     /// The last epoch that was given out.
     pub epoch: Epoch,
     pub created_at: Timestamp,

@@ -2,6 +2,7 @@
 //!
 //! Invariants:
 //! - A conversation is in the log before anything is said in it.
+//! - A conversation is about one task. The next one gets another, and a process of its own.
 //! - Whether an agent remembers is known before it is prompted: one that does not is told what was before.
 //!
 //! Not here: the protocol (`agents`), when the agent has the word (`turn`).
@@ -26,10 +27,16 @@ impl Runner<'_> {
         let Some(invocation) = self.agent.stays(&launcher.program) else { return Ok(Ok(false)) };
         let (resolve, timeout) = self.patience(session);
         let control = self.dispatch.control_for(resolve);
+        let conversation = session.conversation.as_deref();
+        if self.connection.as_ref().is_some_and(|connection| conversation != Some(connection.conversation())) {
+            // Another task: the agent begins anew, in an environment that says so.
+            self.part();
+        }
         if self.connection.as_mut().is_some_and(|connection| connection.is_ready(&control)) {
             return Ok(Ok(true));
         }
         self.connection = None;
+        let launcher = self.dispatch.settings.launcher.as_ref().expect("a loop has a supervisor");
         let mut environment = self.variables(session, turn);
         // It is the same process in the next one.
         environment.retain(|(name, _)| name != "WINDLASS_ITERATION");

@@ -20,6 +20,7 @@ mod dispatch;
 mod error;
 mod hook;
 mod outside;
+mod prompt;
 mod protected;
 mod turn;
 

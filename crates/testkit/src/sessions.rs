@@ -194,6 +194,9 @@ impl Told {
 
     /// Takes a task up. What was counted and said about the one before is forgotten.
     fn take(&mut self, task: TaskId, epoch: Epoch) {
+        if self.task != Some(task) {
+            self.conversation = None;
+        }
         (self.task, self.hold) = (Some(task), Hold::Held(epoch));
         (self.failures, self.gate, self.claim) = (0, None, None);
         self.recovery = Recovery::None;

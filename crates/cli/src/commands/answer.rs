@@ -1,7 +1,7 @@
 //! `windlass answer`: says how a task goes on that waits for a person.
 
 use clap::builder::TypedValueParser;
-use windlass_engine::{Authority, Command, Ending, Resolution, Session, SessionName, State, TaskId};
+use windlass_engine::{Authority, Command, Resolution, SessionName, State, TaskId};
 
 use super::task::present;
 use crate::context::{Context, Opened};
@@ -81,13 +81,9 @@ fn subject(opened: &Opened, name: &str) -> Result<TaskId, Failure> {
 
 /// The stop hooks that did not let go in the session that left the task to a person.
 fn blockers(opened: &Opened, id: TaskId) -> Result<Vec<String>, Failure> {
-    let sessions = opened.store.snapshot().map_err(remedy::store)?.sessions().map_err(remedy::store)?;
-    let left = |session: &&Session| session.task == Some(id) && session.ended() == Some(Ending::Escalated);
-    let last = sessions.iter().filter(left).max_by_key(|session| session.version);
-    let names: Vec<String> =
-        last.iter().flat_map(|session| session.blocking.iter()).map(|it| it.hook.clone()).collect();
-    match names.is_empty() {
-        false => Ok(names),
+    let hooks = opened.task(id)?.blocked.map(|blocked| blocked.hooks).unwrap_or_default();
+    match hooks.is_empty() {
+        false => Ok(hooks),
         true => Err(Failure::new(Code::Refused, format!("no hook has blocked {id}"))
             .hint(format!("`windlass why {id}` shows what did; `continue` goes on"))),
     }

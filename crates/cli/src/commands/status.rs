@@ -1,12 +1,10 @@
 //! `windlass status`
 
-use std::collections::BTreeMap;
-
 use serde_json::json;
-use windlass_engine::{Ending, Seq, Session, State, Task};
+use windlass_engine::{Ending, Session, State, Task};
 use windlass_store::TaskFilter;
 
-use super::session::Seen;
+use super::session::{Seen, answer};
 use crate::context::Context;
 use crate::output::{Done, Output, Tone};
 use crate::trust::{Standing, Trust};
@@ -83,18 +81,10 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     Ok(())
 }
 
-/// Sessions that somebody runs or could go on with, and those that wait for a person: an escalated one does until its goal
-/// is worked on again.
+/// Sessions that somebody runs or could go on with. One that has ended for a person has left that to its task.
 fn open_sessions(sessions: Vec<Session>) -> impl Iterator<Item = Session> {
-    let mut latest: BTreeMap<String, Seq> = BTreeMap::new();
-    for session in &sessions {
-        let at = latest.entry(session.goal.clone().unwrap_or_default()).or_default();
-        *at = session.version.max(*at);
-    }
-    sessions.into_iter().filter(move |session| {
-        let last = latest.get(session.goal.as_deref().unwrap_or_default()) == Some(&session.version);
-        !session.is_over() || (session.ended() == Some(Ending::Escalated) && last)
-    })
+    let asks = |session: &Session| session.ended() == Some(Ending::Escalated) && session.task.is_none();
+    sessions.into_iter().filter(move |session| !session.is_over() || asks(session))
 }
 
 fn session_json(seen: &Seen) -> serde_json::Value {
@@ -102,6 +92,7 @@ fn session_json(seen: &Seen) -> serde_json::Value {
     json!({
         "name": session.name,
         "goal": session.goal,
+        "task": session.task,
         "iteration": session.iteration,
         "running": seen.alive,
         "ended": session.ended(),
@@ -156,6 +147,10 @@ fn section(title: &str, tasks: &[Task], out: &mut Output) -> Done {
         };
         let note = text::fit(&format!("{}: {note}", task.id), out.columns().unwrap_or(usize::MAX).saturating_sub(2));
         out.line(format_args!("  {}", out.paint(Tone::Faint, note)))?;
+        // One that the end of a dependency has blocked waits for that.
+        if task.blocked.as_ref().is_some_and(|blocked| blocked.by.is_none()) {
+            out.line(format_args!("  {}", out.paint(Tone::Name, answer(task.id).command)))?;
+        }
     }
     Ok(())
 }

@@ -55,7 +55,7 @@ impl Deciding<'_, '_> {
         ignores: &[String],
     ) -> Result<(), Refusal> {
         if self.origin.run.is_some() || self.via.is_some() {
-            return Err(Refusal::NoPerson { what: "answer for a person" });
+            return Err(Refusal::NoPerson { what: "answer" });
         }
         if let Some(text) = text {
             check_text("the answer", text, Limits::REASON)?;

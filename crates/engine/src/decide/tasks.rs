@@ -8,9 +8,10 @@ use super::Deciding;
 use crate::command::{Authority, Deletion, NewTask, TaskPatch};
 use crate::event::{Event, EventType, Node, payload};
 use crate::graph::{awaited, waiters};
-use crate::id::{Epoch, OwnerName, TaskId};
+use crate::id::{Epoch, OwnerName, SessionName, TaskId};
 use crate::limits::{Limits, check_bytes, check_labels, check_list, check_text};
 use crate::moves::Move;
+use crate::note::NoteKind;
 use crate::refusal::Refusal;
 use crate::task::{Blocked, Claim, EdgeKind, Lease, State, Task};
 use crate::time::Timestamp;
@@ -216,7 +217,8 @@ impl Deciding<'_, '_> {
     pub(super) fn block(&mut self, id: TaskId, reason: &str, needs: &[String]) -> Result<(), Refusal> {
         check_text("the reason", reason, Limits::REASON)?;
         check_list("a required piece of knowledge", needs, Limits::DELIVERABLES, Limits::DELIVERABLE)?;
-        let blocked = Blocked { reason: reason.to_owned(), required_knowledge: needs.to_vec(), by: None };
+        let blocked =
+            Blocked { reason: reason.to_owned(), required_knowledge: needs.to_vec(), by: None, hooks: vec![] };
         self.movable(id, EventType::TaskBlocked)?;
         self.emit(Node::Task(id), blocked).map(drop)
     }
@@ -294,6 +296,19 @@ impl Deciding<'_, '_> {
         Ok(())
     }
 
+    pub(super) fn add_note(&mut self, task: Option<TaskId>, kind: NoteKind, text: &str) -> Result<(), Refusal> {
+        check_text("the note", text, Limits::NOTE)?;
+        let of_session = |name: &SessionName| self.draft.session(name).map(|session| session.and_then(|it| it.task));
+        let id = match (task, &self.place) {
+            (Some(id), _) => Some(id),
+            (None, Some((name, _))) => of_session(name)?,
+            (None, None) => None,
+        };
+        let id = id.ok_or_else(|| Refusal::invalid("a note", "belongs to a task, and none is named"))?;
+        self.task(id)?;
+        self.emit(Node::Task(id), payload::NoteAdded { kind, text: text.to_owned() }).map(drop)
+    }
+
     // What several of them need.
 
     /// A move that needs nothing but the table's leave.
@@ -363,7 +378,7 @@ impl Deciding<'_, '_> {
     }
 
     fn block_by(&mut self, id: TaskId, by: TaskId, reason: &str) -> Result<(), Refusal> {
-        let blocked = Blocked { reason: reason.to_owned(), required_knowledge: vec![], by: Some(by) };
+        let blocked = Blocked { reason: reason.to_owned(), required_knowledge: vec![], by: Some(by), hooks: vec![] };
         self.emit(Node::Task(id), blocked).map(drop)
     }
 

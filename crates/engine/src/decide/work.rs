@@ -105,7 +105,10 @@ impl Deciding<'_, '_> {
                 let (result, artifacts) = claim.map(|claim| (claim.result, claim.artifacts)).unwrap_or_default();
                 return self.finish_task(id, payload::TaskCompleted { result, artifacts });
             }
-            Leave::Blocked(reason) => Blocked { reason: fit(reason), required_knowledge: vec![], by: None }.into(),
+            Leave::Blocked(reason) => {
+                let hooks = session.blocking.iter().map(|blocker| blocker.hook.clone()).collect();
+                Blocked { reason: fit(reason), required_knowledge: vec![], by: None, hooks }.into()
+            }
             Leave::Unfinished(reason) => payload::TaskNeedsContinuation { reason: fit(reason) }.into(),
         };
         self.emit(Node::Task(id), event)?;

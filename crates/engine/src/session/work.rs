@@ -124,6 +124,10 @@ impl Session {
         if self.phase != Phase::Started {
             self.phase = Phase::Settled(Next::Continue);
         }
+        // Another task is talked about anew; the same one is gone on with.
+        if self.task != Some(task) {
+            self.conversation = None;
+        }
         self.escalated.retain(|other| *other != task);
         (self.task, self.hold) = (Some(task), Hold::Held(epoch));
     }

@@ -25,9 +25,6 @@ pub const FILES: &[(&str, &str)] = &[
 pub const PROJECT: &str = "windlass init";
 pub const REPOSITORY: &str = "git init -q . && git add slug.sh test.sh .windlass && git commit -q -m 'A start'";
 
-const RUN: &str = "windlass run 'Make the tests pass'";
-const GUIDE: &str = "windlass run 'Write the guide'";
-
 pub const TOUR: &[Stop] = &[
     ("A small repository with a script, and with tests that fail.", &[Step::Shell("sh test.sh")]),
     (
@@ -44,19 +41,17 @@ pub const TOUR: &[Stop] = &[
         ],
     ),
     (
-        "Now the agent works. It says that it is done twice before it is; the tests send it back with what they found.",
-        &[Step::Shell(RUN)],
-    ),
-    ("The tests agree, whatever anybody says.", &[Step::Shell("sh test.sh"), Step::Shell("cat slug.sh")]),
-    ("With the first task done, the second is ready.", &[Step::Shell("windlass task complete T1")]),
-    (
-        "The worst that can happen: in the middle of its turn, Windlass is killed with -9. The agent dies with it.",
-        &[Step::Killed(GUIDE)],
+        "Now the agent works on what is ready. It says that it is done twice before it is, and the tests send it back \
+         with what they found. Then the second task is ready, too. In the middle of that one the worst happens: \
+         Windlass is killed with -9.",
+        &[Step::Killed("windlass run")],
     ),
     (
-        "Every step was in the log before it was taken. The same command goes on, in the same conversation.",
-        &[Step::Shell(GUIDE)],
+        "The agent has died with it. Nothing else was lost: every step was in the log before it was taken. The same \
+         command goes on, in the same conversation.",
+        &[Step::Shell("windlass run")],
     ),
+    ("The tests agree, whatever anybody says.", &[Step::Shell("sh test.sh"), Step::Shell("windlass task list --all")]),
     (
         "The log tells what happened, and all of it can be verified.",
         &[

@@ -84,7 +84,7 @@ pub fn check_task(store: &Sqlite, id: TaskId, owners: &Path) -> Result<(), Failu
         State::Blocked => {
             let why = task.blocked.as_ref().map(|blocked| format!(": {}", blocked.reason)).unwrap_or_default();
             refused(format!("it is blocked{why}"))
-                .hint(format!("when that is settled, `windlass task unblock {id}` lets it go on"))
+                .hint(format!("when that is settled, `windlass answer {id} continue` lets it go on"))
         }
         State::Active | State::Submitted => refused(format!("it is {}, and nobody holds it under a lease", task.state))
             .hint(format!("whoever works on it completes it; `windlass task release {id}` gives it back")),

@@ -27,6 +27,9 @@ pub struct Args {
     limit: usize,
 }
 
+/// What a session works on that was given none.
+const NO_GOAL: &str = "among the tasks of the graph";
+
 /// A session as it is listed.
 struct Listed {
     seen: Seen,
@@ -61,7 +64,7 @@ fn line(listed: &Listed, names: usize, state: &str, out: &mut Output) -> Done {
     let iteration = format!("iteration {:>2}", session.iteration);
     out.line(format_args!("{name}  {state}  {iteration}  {}", out.paint(Tone::Faint, at)))?;
     let task = session.task.map(|task| format!("{task} ")).unwrap_or_default();
-    let goal = session.goal.as_deref().unwrap_or_default();
+    let goal = session.goal.as_deref().unwrap_or(NO_GOAL);
     let room = out.columns().unwrap_or(120).saturating_sub(2).max(20);
     let told = text::fit(&format!("{task}{goal}  ({})", session.agent), room);
     out.line(format_args!("  {}", out.paint(Tone::Faint, told)))

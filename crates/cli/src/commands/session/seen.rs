@@ -1,15 +1,12 @@
 //! Where a session stands, in words, and what somebody could type next.
 
-use windlass_engine::{Effect, Ending, Session, View, Wanted};
+use windlass_engine::{Effect, Ending, Session, TaskId, View, Wanted};
 use windlass_store::Snapshot;
 
 use crate::context::Opened;
 use crate::failure::Failure;
 use crate::output::Tone;
-use crate::{remedy, show, text};
-
-/// A longer goal is not repeated in a command.
-const TYPED: usize = 80;
+use crate::{remedy, show};
 
 /// Whether somebody alive runs a session.
 pub fn is_alive(opened: &Opened, session: &Session) -> bool {
@@ -89,49 +86,23 @@ impl Seen {
             ];
         }
         let why = next(format!("windlass why {name}"), "see who decided what");
-        match (self.session.is_over(), &self.session.stopping, self.session.ended()) {
-            (false, None, None) => vec![
-                next(self.again(), "go on with it"),
+        match (self.session.is_over(), &self.session.stopping, self.session.ended(), self.session.task) {
+            (false, None, None, _) => vec![
+                next(format!("windlass run --session {name}"), "go on with it"),
                 next(format!("windlass session cancel {name}"), "have it ended"),
             ],
             (false, ..) => vec![next("windlass doctor --settle".to_owned(), "do what is left of its end")],
-            (true, _, Some(Ending::Completed)) => vec![why],
-            (true, ..) => vec![why, next(self.again_anew(), "try again")],
-        }
-    }
-
-    /// The command that goes on with it. The agent is left out: what only the store says about it is not to be pasted
-    /// into a shell unseen.
-    fn again(&self) -> String {
-        format!("windlass run {} --session {}", self.goal(), self.session.name)
-    }
-
-    fn again_anew(&self) -> String {
-        format!("windlass run {}", self.goal())
-    }
-
-    /// The goal as a shell takes it as one word, if it is one that can be typed.
-    fn goal(&self) -> String {
-        let goal = self.session.goal.as_deref().unwrap_or_default();
-        let plain = !goal.is_empty() && text::line(goal) == goal && goal.len() <= TYPED && !goal.starts_with('-');
-        match plain {
-            true => quoted(goal),
-            false => "GOAL".to_owned(),
+            (true, _, Some(Ending::Escalated), Some(id)) => vec![why, answer(id)],
+            (true, _, Some(Ending::Completed), _) | (true, _, _, None) => vec![why],
+            (true, _, _, Some(id)) => vec![why, next(format!("windlass run --task {id}"), "try again")],
         }
     }
 }
 
-/// As one word of a shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_gets_out_of_a_quoted_goal() {
-        assert_eq!(quoted("it's; rm -rf $HOME"), r"'it'\''s; rm -rf $HOME'");
+/// How somebody answers a task that waits for a person.
+pub fn answer(id: TaskId) -> Next {
+    Next {
+        command: format!("windlass answer {id} continue \"…\""),
+        what: "answer it; or retry, approve, reject, ignore-hook",
     }
 }

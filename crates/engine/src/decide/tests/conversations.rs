@@ -36,3 +36,19 @@ fn the_last_one_is_remembered_and_only_a_turn_opens_one() {
     assert!(refused[0].starts_with('!'), "{refused:?}");
     assert_eq!(script.session("a").conversation.as_deref(), Some("c2"));
 }
+
+#[test]
+fn another_task_is_talked_about_anew() {
+    let mut script = Script::after(
+        default_rules(),
+        "add one
+         add two
+         session a work=graph
+         talks a.1 c1",
+    );
+    assert_eq!(script.session("a").conversation.as_deref(), Some("c1"));
+    script.run("turn-done a.1 says=complete");
+    assert_eq!(script.session("a").conversation, None);
+    let opened = script.run("talks a.2 c2");
+    assert_eq!(opened, ["T2 conversation_opened c2 New"]);
+}

@@ -257,7 +257,7 @@ fn only_a_person_answers() {
          run=a.1 answer T1 continue
          forced answer T1 approve it-is-fine",
         "! cannot complete T1: it is blocked, and that is possible only from ready, active, submitted or needs_continuation
-         ! only a person can answer for a person
+         ! only a person can answer
          T1 task_answered approve it-is-fine (forced)
          T1 task_completed (forced)",
     );
