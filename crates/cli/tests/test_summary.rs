@@ -65,12 +65,14 @@ fn files_that_changed() {
                new.txt +1 -0
                old.txt +1 -0
                sub/a b +1 -0
+    completed  T1
     next       windlass why mend-the-pump-e01275de
     ");
     let world = repository("", "echo '<promise>COMPLETE</promise>'");
     assert_snapshot!(watched(&world), @r"
     took  <took> agent <took> one turn
     changed    no files
+    completed  T1
     next       windlass why mend-the-pump-e01275de
     ");
 }
@@ -116,18 +118,14 @@ fn what_is_left_and_what_to_type() {
     assert_eq!(ran.code, 4);
     assert_snapshot!(said, @r"
     took <took> agent <took> hooks <took> 3 turns
-    left: T1 is blocked: which \u{1b}[31mversion?
-    left: one task waits for others
     next: windlass why mend-the-pump-e01275de
     ");
     assert_snapshot!(watched(&world), @r"
     took  <took> agent <took> hooks <took> 3 turns
     blocked by stop[0] 2 times
     changed    no files
-    left       T1 is blocked: which \u{1b}[31mversion?
-               one task waits for others
     next       windlass why mend-the-pump-e01275de-2
-               windlass run 'Mend the pump'
+               windlass answer T4 continue
     ");
 
     let world = repository("limits: {max_iterations: 1}", "true");
@@ -146,6 +144,48 @@ fn what_is_left_and_what_to_type() {
     took <took> agent <took> one turn
     next: windlass why mend-the-pump-e01275de
     ");
+}
+
+/// A session that takes the tasks that are ready says what it has left, and what a person has to do about it.
+#[test]
+fn what_is_left_of_the_graph() {
+    let world = repository("", "echo x >> old.txt\necho '<promise>COMPLETE</promise>'");
+    world.ok(&["task", "add", "One", "--trust"]);
+    world.ok(&["task", "add", "Two", "--trust"]);
+    world.ok(&["task", "add", "Three", "--depends", "T2", "--trust"]);
+    world.ok(&["task", "block", "T2", "--reason", "which \u{1b}[31mversion?", "--trust"]);
+    let ran = world.run(&["run", "--trust", "--session", "all"]);
+    assert_snapshot!(summary(&ran.stdout), @r"
+    took <took> agent <took> one turn
+    changed one file, +1 -0
+    left: T2  blocked  Two: which \u{1b}[31mversion?
+    left: T3  created  Three: waits for T2
+    next: windlass why T2
+    ");
+    world.ok(&["task", "add", "Four", "--trust"]);
+    let (watched, _) = world.watch((50, 100), &["run", "--trust", "--session", "more"], &[("NO_COLOR", "1")]).end();
+    assert_snapshot!(summary(&watched.screen()), @r"
+    took  <took> agent <took> one turn
+    changed    one file, +2 -0
+               old.txt +2 -0
+    completed  T4
+    left       T2  blocked  Two: which \u{1b}[31mversion?
+               T3  created  Three: waits for T2
+    next       windlass why T2
+               windlass answer T2 continue
+    ");
+}
+
+/// Where there is no room for a table there is none.
+#[test]
+fn a_narrow_terminal() {
+    let world = repository("limits: {max_iterations: 1}", "true");
+    let (watched, _) = world.watch((50, 20), RUN, &[("NO_COLOR", "1")]).end();
+    let screen = watched.screen();
+    assert!(
+        screen.contains("\n  took ") && screen.contains("\n  next: windlass run\n 'Mend the pump' --m"),
+        "{screen}"
+    );
 }
 
 /// Programs get the events, and nothing else.

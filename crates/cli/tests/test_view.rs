@@ -162,6 +162,17 @@ fn ctrl_z_gives_the_terminal_back() {
     check_clean(&watched, &DONE.replace("agent: two", "agent: one"));
 }
 
+/// Nobody is left to see it: it ends as it would in any case.
+#[test]
+fn a_terminal_that_is_closed() {
+    let world = waiting("one\\n");
+    let mut watched = world.watch((30, 100), RUN, &[]);
+    watched.until(|screen| screen.contains("│ one"));
+    assert_eq!(watched.hang_up(), 129);
+    let ended = world.lines(&["events", "--type", "session_ended"]);
+    assert_eq!(ended[0]["data"]["ending"], "cancelled");
+}
+
 /// However much is written, there are few frames; if nothing is, there is none but for the clock.
 #[test]
 fn frames_are_few() {

@@ -35,7 +35,7 @@ impl World {
 
 impl Watched {
     fn start(command: &mut Command, rows: u16, columns: u16) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         set_size(&master, rows, columns);
@@ -112,6 +112,13 @@ impl Watched {
 
     pub fn resume(&self) {
         kill_process(self.pid(), Signal::CONT).unwrap();
+    }
+
+    /// Takes the terminal away, and says how it ended.
+    pub fn hang_up(self) -> i32 {
+        let Self { master, mut child, .. } = self;
+        drop(master);
+        child.wait().unwrap().code().unwrap_or(-1)
     }
 
     /// Everything that it wrote, and how it ended.

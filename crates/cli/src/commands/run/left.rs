@@ -1,7 +1,7 @@
 //! What is left of the graph when nothing more can be worked on, and why.
 
 use serde_json::{Value, json};
-use windlass_engine::{State, Task};
+use windlass_engine::{State, Task, TaskId};
 use windlass_store::{Sqlite, TaskFilter};
 
 use super::wish::{list, waits_for};
@@ -55,6 +55,12 @@ impl Left {
     /// What a script gets to know where nothing was ready.
     pub fn exit(&self) -> u8 {
         if self.needs_a_person { 4 } else { 0 }
+    }
+
+    /// The first one that goes on only when a person does something.
+    pub fn stuck(&self) -> Option<TaskId> {
+        let mut stuck = self.tasks.iter().filter(|(task, _)| matches!(task.state, State::Blocked | State::Failed));
+        stuck.next().map(|(task, _)| task.id)
     }
 
     /// Says that nothing is ready, and what there is instead.

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use windlass_engine::{Decision, Event, HookOutcome, Promise, Purpose, Record, Work, payload};
+use windlass_hooks::notice;
 use windlass_runner::Told;
 
 use super::live::{Area, View};
@@ -97,6 +98,8 @@ impl<'o> Progress<'o> {
                     Promise::Escalate => "the agent asks for a person",
                 },
             ),
+            // A machine without a desktop is no news.
+            Event::HookFinished(finished) if is_idle_notice(finished) => Ok(()),
             Event::HookFinished(finished) => self.hook(finished),
             Event::FeedbackQueued(queued) if !queued.voice.is_hook() => {
                 self.detail(Tone::Name, &format!("{} says: {}", queued.source, queued.text.trim()))
@@ -199,7 +202,7 @@ impl<'o> Progress<'o> {
 
     fn detail(&mut self, tone: Tone, what: &str) -> Done {
         let columns = self.view.map(View::columns).or(self.out.columns());
-        let room = columns.map_or(LINE, |columns| columns.saturating_sub(2).max(20));
+        let room = columns.map_or(LINE, |columns| columns.saturating_sub(2).max(8));
         let fitted = text::fit(what, room);
         self.line(format!("  {}", self.out.paint(tone, fitted)))
     }
@@ -213,6 +216,10 @@ impl<'o> Progress<'o> {
             None => self.out.line(line),
         }
     }
+}
+
+fn is_idle_notice(finished: &payload::HookFinished) -> bool {
+    finished.outcome == HookOutcome::Skip && finished.hook.starts_with(&format!("{}[", notice::NOTIFY))
 }
 
 /// What a person sees who watches, beside the lines that stay.

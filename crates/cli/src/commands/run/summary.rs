@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use windlass_engine::{Ending, Session, SessionName, Work};
+use windlass_engine::{Ending, Session, SessionName, TaskId, Work};
 use windlass_process::{Control, Roster};
 
 use super::changed::{BASE, Changed, Git};
@@ -20,6 +20,8 @@ use crate::{environment, show, text};
 const NAMED: usize = 8;
 /// The longest word that somebody would type.
 const TYPED: usize = 200;
+/// A table has room from so many columns on.
+const WIDE: usize = 40;
 /// Where the words of a table begin.
 const INDENT: usize = 13;
 
@@ -51,14 +53,14 @@ impl Over<'_> {
         if out.is_json() {
             return Ok(());
         }
-        let next = |session: &Session| next(session, self.agent, self.killed);
+        let next = |session: &Session, stuck| next(session, stuck, self.agent, self.killed);
         if self.killed {
             let session = self.opened.session(self.name)?;
-            return next(&session).iter().try_for_each(|line| short("next:", line, out));
+            return next(&session, None).iter().try_for_each(|line| short("next:", line, out));
         }
         let summary = self.summary()?;
-        let next = next(&summary.session);
-        match out.columns() {
+        let next = next(&summary.session, summary.left.as_ref().and_then(Left::stuck));
+        match out.columns().filter(|columns| *columns >= WIDE) {
             Some(columns) => summary.table(&next, columns, out),
             None => summary.lines(&next, out),
         }
@@ -86,7 +88,9 @@ impl Summary {
             short("changed", &sum(changed), out)?;
         }
         self.left().iter().try_for_each(|line| short("left:", line, out))?;
-        if self.session.ended() != Some(Ending::Completed) {
+        if self.session.ended() != Some(Ending::Completed)
+            || self.left.as_ref().is_some_and(|left| left.stuck().is_some())
+        {
             next.first().map_or(Ok(()), |line| short("next:", line, out))?;
         }
         Ok(())
@@ -106,7 +110,7 @@ impl Summary {
             for (number, line) in lines.iter().enumerate() {
                 let label = text::pad(if number == 0 { label } else { "" }, INDENT - 2);
                 // A narrow terminal breaks what is to be typed, rather than losing it.
-                let room = columns.saturating_sub(INDENT).max(20);
+                let room = columns - INDENT;
                 let line = if tone == Tone::Name { text::line(line).into_owned() } else { text::fit(line, room) };
                 out.line(format_args!("  {}{}", out.paint(Tone::Faint, label), out.paint(tone, line)))?;
             }
@@ -187,17 +191,20 @@ fn short(label: &str, line: &str, out: &mut Output) -> Done {
 }
 
 /// What to type next.
-fn next(session: &Session, agent: Option<&str>, killed: bool) -> Vec<String> {
+fn next(session: &Session, stuck: Option<TaskId>, agent: Option<&str>, killed: bool) -> Vec<String> {
     let why = format!("windlass why {}", session.name);
     let again = again(session, agent);
     let counted = session.iteration.saturating_sub(session.interrupted);
     match session.ended() {
         _ if killed => vec![format!("{again}  # goes on with it")],
-        Some(Ending::Completed) => vec![why],
+        Some(Ending::Completed) => match stuck {
+            Some(task) => vec![format!("windlass why {task}"), format!("windlass answer {task} continue")],
+            None => vec![why],
+        },
         Some(Ending::Limit) if counted >= session.terms.max_iterations => {
             vec![format!("{again} --max-iterations {}", session.terms.max_iterations.saturating_mul(2)), why]
         }
-        Some(Ending::Escalated) => match session.task {
+        Some(Ending::Escalated) => match session.task.or(stuck) {
             Some(task) => vec![why, format!("windlass answer {task} continue")],
             None => vec![why, again],
         },
