@@ -292,7 +292,8 @@ fn settings(project: &Project, config: &Config, owner: &OwnerName, session: &Ses
     let launcher = Launcher::own(SUPERVISE).map_err(|error| system("cannot find this very program", error))?;
     plan::warn_of_silence(config);
     let rules = plan::rules(config, owner, Trusted::Yes)?;
-    Ok(dispatch::settings(project, config, rules, records, Some(launcher)))
+    let settings = dispatch::settings(project, config, rules, records, Some(launcher));
+    Ok(Settings { prompt: config.prompt()?, ..settings })
 }
 
 /// What a script that called us gets to know.
