@@ -85,7 +85,7 @@ fn what_needs_a_person_is_blocked_and_the_rest_goes_on() {
     iteration 1
       agent: which version?
       the agent says that it is blocked
-      T1 is blocked: the agent says it is blocked
+      T1 is blocked: the agent says it is blocked: which version?
     task T3  Paint the door
     iteration 2
       agent: It works.
@@ -93,7 +93,7 @@ fn what_needs_a_person_is_blocked_and_the_rest_goes_on() {
       T3 is completed
     a person is needed after 2 iterations: T1 needs a person
     left
-      T1  blocked  Write the guide: the agent says it is blocked
+      T1  blocked  Write the guide: the agent says it is blocked: which version?
       T2  created  Publish it: waits for T1
     ");
     assert_eq!(worked(&world), "T1 T3 ");
@@ -102,7 +102,7 @@ fn what_needs_a_person_is_blocked_and_the_rest_goes_on() {
     assert_snapshot!(again.stdout, @"
     nothing is ready
     left
-      T1  blocked  Write the guide: the agent says it is blocked
+      T1  blocked  Write the guide: the agent says it is blocked: which version?
       T2  created  Publish it: waits for T1
     ");
     assert_snapshot!(crate::support::timeless(&world.run(&["why", "tasks"]).to_string()), @"
@@ -120,7 +120,7 @@ fn what_needs_a_person_is_blocked_and_the_rest_goes_on() {
         agent: which version?
         the agent says that it is blocked
       gate: pass, so: a person is needed: the agent says it is blocked
-      T1 is blocked: the agent says it is blocked
+      T1 is blocked: the agent says it is blocked: which version?
       takes T3 up
 
     iteration 2  <time>, completed
@@ -290,4 +290,23 @@ fn a_session_that_was_killed_is_gone_on_with() {
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stdout.starts_with("session tasks, taken up again\n"), "{ran}");
     assert_eq!(worked(&world), "T1 T1 T2 ");
+}
+
+/// Whoever ends it leaves a task that somebody else can take up.
+#[test]
+fn ctrl_c_leaves_the_task_to_be_taken_up() {
+    let world = planned("", &[&["Parse"], &["Print"]], "");
+    world.write("agent.sh", "cat > /dev/null; echo \"$WINDLASS_TASK_ID\" >> worked; sleep 60\n");
+    let words = [&["run"][..], AGENT].concat();
+    let mut running = world.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while worked(&world).is_empty() {
+        std::thread::yield_now();
+    }
+    let kill = format!("kill -INT {}", running.id());
+    assert!(world.program("sh").args(["-c", &kill]).status().unwrap().success());
+    assert_eq!(running.wait().unwrap().code(), Some(130));
+    let task = world.json(&["task", "show", "T1"]);
+    let left = (task["state"].as_str(), task["reason"].as_str(), &task["lease"]);
+    assert_eq!(left, (Some("needs_continuation"), Some("the session was cancelled"), &serde_json::Value::Null));
+    assert_eq!(world.json(&["task", "show", "T2"])["state"], "ready");
 }

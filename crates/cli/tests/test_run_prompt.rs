@@ -189,3 +189,53 @@ fn a_wrong_template_is_found_when_the_file_is_read() {
     [64 config]
     ");
 }
+
+/// A template in a file is trusted with the configuration, and what is wrong in it is shown there.
+#[test]
+fn a_template_may_have_a_file_of_its_own() {
+    let world = world("", "echo '<promise>COMPLETE</promise>'");
+    world.write(".windlass/config.yaml", "version: 1\nagent: 'command:sh agent.sh'\nprompt_file: prompts/work.md\n");
+    assert_snapshot!(world.fails(&["config", "check"]), @"
+    error: $WORK/.windlass/prompts/work.md: there is no such file
+    [64 config]
+    ");
+    world.write(".windlass/prompts/work.md", "Please:\n{{ gaol }}\n");
+    assert_snapshot!(world.fails(&["config", "check"]), @"
+    error: `prompt`: unknown name `gaol`
+     --> $WORK/.windlass/prompts/work.md:2:4
+      |
+    2 | {{ gaol }}
+      |    ^^^^
+    hint: did you mean `goal`?
+    [64 config]
+    ");
+    world.write(".windlass/prompts/work.md", "Please:\n{{ goal }}\n");
+    world.ok(&["trust", "--yes"]);
+    assert_eq!(world.run(&["run", "Mend the pump"]).code, 0);
+    assert_eq!(prompt(&world, 1), "Please:\nMend the pump\n");
+    world.write(".windlass/prompts/work.md", "Never mind.\n");
+    assert_snapshot!(world.fails(&["run", "Mend the pump"]), @"
+    error: this project may not run what its configuration says
+    caused by: it has changed since it was trusted
+    hint: `windlass trust` shows what would run and asks; --trust allows it for this command alone
+    [64 trust]
+    ");
+    world.write("both.yaml", "version: 1\nprompt: x\nprompt_file: y\n");
+    world.write("outside.yaml", "version: 1\nprompt_file: ../y\n");
+    assert_snapshot!(world.fails(&["config", "check", "both.yaml"]), @"
+    error: there is either `prompt` or `prompt_file`, not both
+     --> $WORK/both.yaml:3:14
+      |
+    3 | prompt_file: y
+      |              ^
+    [64 config]
+    ");
+    assert_snapshot!(world.fails(&["config", "check", "outside.yaml"]), @"
+    error: the file of the prompt lies beside this one, or below
+     --> $WORK/outside.yaml:2:14
+      |
+    2 | prompt_file: ../y
+      |              ^^^^
+    [64 config]
+    ");
+}

@@ -49,6 +49,27 @@ pub fn without_claims(text: &str) -> String {
     quoted
 }
 
+/// How much of an agent's last line is kept.
+const LAST_WORDS: usize = 300;
+
+/// The last line of a message, but for its claims.
+pub fn last_words(message: &str) -> Option<String> {
+    let lines = message.lines().map(str::trim).filter(|line| !line.is_empty() && fence_of(line).is_none());
+    let line = lines.rev().map(without_tags).find(|line| !line.is_empty())?;
+    Some(line[..line.floor_char_boundary(LAST_WORDS)].to_owned())
+}
+
+/// A line without a claim at its start or its end.
+fn without_tags(line: &str) -> &str {
+    let lower = line.to_ascii_lowercase();
+    let tag = PROMISES.iter().map(|(_, tag)| *tag).find(|tag| lower.starts_with(tag) || lower.ends_with(tag));
+    match tag {
+        Some(tag) if lower.starts_with(tag) => line[tag.len()..].trim(),
+        Some(tag) => line[..line.len() - tag.len()].trim(),
+        None => line,
+    }
+}
+
 /// The lines in which an agent speaks for itself.
 fn claims(message: &str) -> impl Iterator<Item = &str> {
     let lines: Vec<&str> = message.lines().map(str::trim).collect();
@@ -133,6 +154,19 @@ mod tests {
         check(fenced, Some(Promise::Complete));
         check("begin\n[900 bytes left out]\n<promise>COMPLETE</promise>\n```\nnot yet", None);
         check("```\n[900 bytes left out]\n```\nx\n```\n<promise>COMPLETE</promise>", Some(Promise::Complete));
+    }
+
+    #[test]
+    fn the_last_words_are_those_before_the_claim() {
+        let words = |message: &str| last_words(message);
+        assert_eq!(
+            words("I looked.\nWhich version?\n\n<Promise>Blocked</Promise>\n").as_deref(),
+            Some("Which version?")
+        );
+        assert_eq!(words("Which version? <promise>BLOCKED</promise>").as_deref(), Some("Which version?"));
+        assert_eq!(words("x\n```\n").as_deref(), Some("x"));
+        assert_eq!(words("<promise>BLOCKED</promise>"), None);
+        assert_eq!(words(&"é".repeat(200)).map(|words| words.len()), Some(300));
     }
 
     #[test]

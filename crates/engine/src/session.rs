@@ -260,6 +260,9 @@ pub struct Session {
     pub hold: Hold,
     #[serde(default, skip_serializing_if = "Work::is_given")]
     pub work: Work,
+    /// The agent's last words, until it is known that it does not ask for a person with them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plea: Option<String>,
     /// The tasks that it has left to a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub escalated: Vec<TaskId>,

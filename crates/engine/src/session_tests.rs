@@ -10,6 +10,7 @@ fn session(phase: Phase) -> Session {
         task: None,
         hold: Hold::Never,
         work: Work::Given,
+        plea: None,
         escalated: vec![],
         goal: None,
         agent: "command:true".to_owned(),

@@ -53,6 +53,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
 }
 
 fn report(config: &Config, out: &mut Output) -> Done {
+    config.prompt()?;
     match out.is_json() {
         true => out.object(&as_json(config)),
         false => as_text(config, out),

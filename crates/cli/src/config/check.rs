@@ -21,7 +21,8 @@ pub fn check(settings: &Settings) -> Result<(), Problem> {
     agents(settings)?;
     settings.limits.cost.as_ref().map_or(Ok(()), cost)?;
     settings.secrets.iter().try_for_each(secret)?;
-    settings.protected.iter().try_for_each(protected)
+    settings.protected.iter().try_for_each(protected)?;
+    settings.prompt_file.as_ref().map_or(Ok(()), |file| prompt_file(file, settings))
 }
 
 fn version(version: &Located<u64>) -> Result<(), Problem> {
@@ -87,4 +88,15 @@ fn protected(pattern: &Located<String>) -> Result<(), Problem> {
             .suggest("write a path or a pattern from the project's directory on: `tests/**/*.rs`".to_owned())
             .at(pattern.at.clone())),
     }
+}
+
+fn prompt_file(file: &Located<String>, settings: &Settings) -> Result<(), Problem> {
+    let outside = file.starts_with('/') || file.split('/').any(|part| part == "..");
+    let wrong = match file.trim() {
+        "" => "`prompt_file` is empty",
+        _ if settings.prompt.is_some() => "there is either `prompt` or `prompt_file`, not both",
+        _ if outside => "the file of the prompt lies beside this one, or below",
+        _ => return Ok(()),
+    };
+    Err(Problem::new(wrong).at(file.at.clone()))
 }

@@ -1,4 +1,4 @@
-//! What a person trusts: the bytes of the configuration and of everything under `workflows/`.
+//! What a person trusts: the bytes of the configuration, of the file of its prompt, and of everything under `workflows/`.
 //!
 //! Invariants:
 //! - Two configurations with the same digest have the same bytes and the same workflows, under the same names.
@@ -56,11 +56,14 @@ fn walk(directory: &Path, prefix: &str, depth: usize, found: &mut Vec<Workflow>)
 }
 
 /// One digest for all of it. Each part has a name of its own, and no name contains the byte that separates them.
-pub fn digest(configuration: Option<Digest>, workflows: &[Workflow]) -> Digest {
+pub fn digest(configuration: Option<Digest>, prompt: Option<Digest>, workflows: &[Workflow]) -> Digest {
     let mut parts = match configuration {
         Some(digest) => format!("config\0{digest}\0"),
         None => "no config\0".to_owned(),
     };
+    if let Some(prompt) = prompt {
+        parts.extend(["prompt\0", &prompt.to_string(), "\0"]);
+    }
     for Workflow { path, digest } in workflows {
         parts.extend(["workflow\0", path, "\0", &digest.to_string(), "\0"]);
     }
@@ -78,7 +81,7 @@ mod tests {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, text).unwrap();
         }
-        digest(None, &workflows(directory.path()).unwrap())
+        digest(None, None, &workflows(directory.path()).unwrap())
     }
 
     #[test]
@@ -88,7 +91,9 @@ mod tests {
         assert_ne!(base, digest_of(&[("a.json", "{} "), ("b/c.json", "[]")]));
         assert_ne!(base, digest_of(&[("a.json", "{}"), ("b.json", "[]")]));
         assert_ne!(base, digest_of(&[("a.json", "{}")]));
-        assert_ne!(digest(None, &[]), digest(Some(Digest::of(b"")), &[]));
+        let empty = || Some(Digest::of(b""));
+        assert_ne!(digest(None, None, &[]), digest(empty(), None, &[]));
+        assert_ne!(digest(None, empty(), &[]), digest(empty(), None, &[]));
     }
 
     #[cfg(unix)]

@@ -35,6 +35,8 @@ pub struct Settings {
     pub agents: BTreeMap<String, Located<Agent>>,
     /// How the prompt to work is written: a template with `{{ goal }}`, `{{ feedback }}`, `{{ signal }}` and others.
     pub prompt: Option<Located<String>>,
+    /// A file beside this one that holds such a template instead.
+    pub prompt_file: Option<Located<String>>,
     /// How much a session may use.
     pub limits: Limits,
     /// What ends the work: the agent's promise, or the end of a turn that passes its gates.

@@ -40,7 +40,7 @@ mod written;
 mod yaml;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use windlass_engine::{ConfigText, Digest, Names, Template};
 use windlass_runner::Protected;
@@ -54,6 +54,7 @@ pub use self::file::{Completion, OnRetryLimit, Roles, Settings};
 pub use self::hooks::{Hook, Kind, Scope};
 pub use self::index::Index;
 pub use self::point::Point;
+use self::reader::Located;
 pub use self::schema::schema;
 pub use self::span::Span;
 pub use self::written::Written;
@@ -67,8 +68,8 @@ pub struct Config {
     pub settings: Settings,
     /// In the order of definition.
     pub hooks: Vec<Hook>,
-    /// How the prompt to work is written, if not as usual.
-    pub prompt: Option<Template>,
+    /// How the prompt to work is written, where this file says so.
+    prompt: Option<Template>,
 }
 
 /// How a hook of the registry is to be run.
@@ -152,9 +153,25 @@ impl Config {
         Ok(content::workflows(&self.file().with_file_name("workflows"))?)
     }
 
-    /// Stands for the bytes that were read, and for everything under `workflows/` as it is now.
+    /// Stands for the bytes that were read, and for the file of the prompt and everything under `workflows/` as they are now.
     pub fn digest(&self) -> Result<Digest, Failure> {
-        Ok(content::digest(self.written.digest(), &self.workflows()?))
+        // One that is not there is no prompt; whoever needs it says so.
+        let prompt = self.prompt_file().and_then(|file| source::read(&file).ok()).map(|bytes| Digest::of(&bytes));
+        Ok(content::digest(self.written.digest(), prompt, &self.workflows()?))
+    }
+
+    /// How the prompt to work is written, if not as usual: here, or in a file beside this one.
+    pub fn prompt(&self) -> Result<Option<Template>, Failure> {
+        let Some(file) = self.prompt_file() else { return Ok(self.prompt.clone()) };
+        let bytes = source::read(&file)?;
+        let text = source::decode(&file, bytes)?;
+        let written = Located { value: text.clone(), at: 0..text.len() };
+        let template = hooks::prompt_of(&written, &text, &Names::prompt());
+        Ok(Some(template.map_err(|problem| ConfigError::in_text(&file, &text, problem))?))
+    }
+
+    fn prompt_file(&self) -> Option<PathBuf> {
+        self.settings.prompt_file.as_ref().map(|name| self.file().with_file_name(&name.value))
     }
 
     /// How the hooks of the registry are to be run, where the configuration says so.

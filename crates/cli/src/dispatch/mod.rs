@@ -116,7 +116,7 @@ pub fn settings(
         directory: project.root.clone(),
         records,
         environment: environment::inherited(),
-        prompt: config.prompt.clone(),
+        prompt: None,
         mask: mask(config),
         protected: config.protected(),
         launcher,

@@ -6,6 +6,7 @@ use super::{ApplyError, Changes, Fold, put};
 use crate::debt::Effect;
 use crate::event::{Event, payload};
 use crate::id::{DebtId, RunId, SessionName};
+use crate::promise::{Promise, last_words};
 use crate::session::{Closing, Decision, Ending, Hold, Next, Opening, Phase, Piece, Purpose, Session, Turn, Verdict};
 use crate::task::{Claim, Task};
 use crate::view::Change;
@@ -24,6 +25,7 @@ impl Fold<'_> {
             task: self.envelope.node.task(),
             hold: Hold::Never,
             work: started.work,
+            plea: None,
             escalated: Vec::new(),
             goal: started.goal.clone(),
             agent: started.agent.clone(),
@@ -198,6 +200,10 @@ impl Fold<'_> {
             session.asking = None;
             session.interrupted_in_a_row = 0;
             session.last_turn = Some(self.seq);
+            session.plea = match &self.envelope.event {
+                Event::TurnFinished(finished) => last_words(&finished.output),
+                _ => None,
+            };
             session.phase = Phase::Judging(turn.run, None);
             turn.purpose.is_judged()
         })
@@ -216,6 +222,9 @@ impl Fold<'_> {
     pub(super) fn gate_decided(&self, decided: &payload::GateDecided) -> Changes {
         self.session(|session| {
             let fits = matches!(&session.phase, Phase::Judging(run, _) if *run == decided.run);
+            if !matches!(session.phase, Phase::Judging(_, Some(Promise::Blocked | Promise::Escalate))) {
+                session.plea = None;
+            }
             session.retries = decided.retries;
             session.ignores.clear();
             if decided.decision == Decision::SendBack {

@@ -92,7 +92,10 @@ impl Session {
         let reason = |usual: &str| closing.reason.clone().unwrap_or_else(|| usual.to_owned());
         Some(match closing.ending {
             Ending::Completed if decided => Leave::Completed,
-            Ending::Escalated => Leave::Blocked(reason("a person is needed")),
+            Ending::Escalated => Leave::Blocked(match self.plea.as_ref().filter(|_| decided) {
+                Some(plea) => format!("{}: {plea}", reason("a person is needed")),
+                None => reason("a person is needed"),
+            }),
             Ending::Cancelled => Leave::Unfinished(reason("the session was cancelled")),
             Ending::Error => Leave::Unfinished(reason("the agent could not work")),
             Ending::Limit => Leave::Unfinished(reason("the session came to its limit")),
@@ -120,7 +123,7 @@ impl Session {
         self.last_turn = None;
         self.verdict = Verdict::Pass;
         self.blocking.clear();
-        self.asking = None;
+        (self.asking, self.plea) = (None, None);
         if self.phase != Phase::Started {
             self.phase = Phase::Settled(Next::Continue);
         }

@@ -403,7 +403,8 @@ fn settings(
     let launcher = Launcher::own(SUPERVISE).map_err(|error| system("cannot find this very program", error))?;
     plan::warn_of_silence(outline.frame());
     let rules = plan::rules(outline, owner, Trusted::Yes)?;
-    Ok(dispatch::settings(project, outline, rules, records, Some(launcher)))
+    let settings = dispatch::settings(project, outline, rules, records, Some(launcher));
+    Ok(Settings { prompt: outline.frame().prompt()?, ..settings })
 }
 
 /// What a script that called us gets to know.

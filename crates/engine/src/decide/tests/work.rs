@@ -148,7 +148,7 @@ fn a_task_that_needs_a_person_is_blocked_and_the_others_go_on() {
          T1 promise_detected Blocked
          T1 gate_decided Pass: Escalated, the agent says it is blocked
          T1 iteration_completed
-         T1 task_blocked the agent says it is blocked
+         T1 task_blocked the agent says it is blocked: said
          T2 task_claimed w1 epoch 1
          T2 task_started
          T2 iteration_started a.2
@@ -254,7 +254,7 @@ fn what_an_agent_says_by_a_command_counts_for_that_turn() {
          T1 promise_detected Blocked
          T1 gate_decided Pass: Escalated, the agent says it is blocked
          T1 iteration_completed
-         T1 task_blocked the agent says it is blocked
+         T1 task_blocked the agent says it is blocked: said
          T1 session_ended Escalated, the agent says it is blocked",
     );
     let other = "add other\nsession a goal=mend\nrun=a.1 complete T1\nturn-done a.1";
