@@ -196,6 +196,7 @@ pub fn summary(record: &Record) -> String {
         Event::DependencySatisfied(payload) => format!("by {}", payload.completed_task_id),
         Event::AgentMetrics(metrics) => metrics.duration_ms.map(|ms| format!("{ms} ms")).unwrap_or_default(),
         Event::AutoLabelSuggestion(suggestion) => suggestion.labels.join(", "),
+        Event::NoteAdded(note) => format!("{}: {}", note.kind, note.text),
         Event::CompletionClaimed(claim) => format!("in {}", claim.run),
         Event::HookError(error) => format!("{}: {}", error.hook_name, error.error),
         Event::ActionError(error) => format!("{}: {}", error.action_type, error.error),

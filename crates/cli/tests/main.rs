@@ -31,6 +31,7 @@ mod test_project;
 mod test_run;
 mod test_run_graph;
 mod test_run_hostile;
+mod test_run_prompt;
 mod test_seeds;
 mod test_task;
 mod test_trust;

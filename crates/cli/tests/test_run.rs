@@ -260,7 +260,7 @@ fn json_is_every_event_as_it_becomes_durable() {
 #[test]
 fn what_cannot_be_run_is_refused_by_name() {
     let world = World::empty();
-    assert_snapshot!(world.fails(&["run", " ", "--agent", "command:x"]), @r"
+    assert_snapshot!(world.fails(&["run", " ", "--agent", "command:x"]), @"
     error: the goal is empty
     hint: say what is to be done, or nothing at all to work on the tasks that are ready
     [64 usage]

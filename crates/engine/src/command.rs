@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::action::ActionRequest;
 use crate::debt::HookOutcome;
 use crate::id::{DebtId, Epoch, OwnerName, RunId, SessionName, TaskId, TypeName};
+use crate::note::NoteKind;
 use crate::promise::Promise;
 use crate::session::{Ending, Terms, Work};
 use crate::task::{EdgeKind, Priority};
@@ -210,6 +211,12 @@ pub enum Command {
         from: TaskId,
         kind: EdgeKind,
         to: TaskId,
+    },
+    /// Leaves a word with a task; inside a session, with the task of that.
+    AddNote {
+        task: Option<TaskId>,
+        kind: NoteKind,
+        text: String,
     },
     StartSession(NewSession),
     /// Goes on with a session whose owner is dead. It names that owner: if another was quicker, the session is in living

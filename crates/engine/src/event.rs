@@ -94,6 +94,7 @@ events! {
     DependencySatisfied = "dependency_satisfied",
     AgentMetrics = "agent_metrics",
     AutoLabelSuggestion = "auto_label_suggestion",
+    NoteAdded = "note_added",
     ConfigRecorded = "config_recorded",
     SessionStarted = "session_started",
     SessionResumed = "session_resumed",

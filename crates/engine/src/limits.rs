@@ -11,6 +11,7 @@ impl Limits {
     pub const RESULT: usize = 256 * 1024;
     pub const REASON: usize = 64 * 1024;
     pub const CONTEXT: usize = 256 * 1024;
+    pub const NOTE: usize = 16 * 1024;
     /// One piece of feedback.
     pub const FEEDBACK: usize = 256 * 1024;
     /// What an agent answered, as far as the log keeps it.

@@ -63,7 +63,7 @@ impl Situation<'_> {
             "task_id": task_id,
             "taskId": task_id,
             "task_content": self.task_content(),
-            "task": self.task_values(),
+            "task": task_values(self.task),
             "event": self.event_values(),
             "tool_name": "",
             "tool_input": {},
@@ -103,26 +103,6 @@ impl Situation<'_> {
         }
     }
 
-    fn task_values(&self) -> Value {
-        let Some(task) = self.task else {
-            return json!({
-                "id": "", "goal": "", "body": "", "content": "", "labels": [], "deliverables": [], "priority": null,
-                "type": "", "state": "",
-            });
-        };
-        json!({
-            "id": task.id,
-            "goal": task.goal,
-            "body": task.body.as_deref().unwrap_or_default(),
-            "content": task.content(),
-            "labels": task.labels,
-            "deliverables": task.deliverables,
-            "priority": task.priority,
-            "type": task.kind.as_ref().map_or("", |kind| kind.as_str()),
-            "state": task.state,
-        })
-    }
-
     fn event_values(&self) -> Value {
         let Envelope { timestamp, node, session, iteration, event, metadata } = self.envelope;
         json!({
@@ -138,4 +118,25 @@ impl Situation<'_> {
             "depth": metadata.depth,
         })
     }
+}
+
+/// A task as values; without one, every name with its empty value.
+pub(crate) fn task_values(task: Option<&Task>) -> Value {
+    let Some(task) = task else {
+        return json!({
+            "id": "", "goal": "", "body": "", "content": "", "labels": [], "deliverables": [], "priority": null,
+            "type": "", "state": "",
+        });
+    };
+    json!({
+        "id": task.id,
+        "goal": task.goal,
+        "body": task.body.as_deref().unwrap_or_default(),
+        "content": task.content(),
+        "labels": task.labels,
+        "deliverables": task.deliverables,
+        "priority": task.priority,
+        "type": task.kind.as_ref().map_or("", |kind| kind.as_str()),
+        "state": task.state,
+    })
 }

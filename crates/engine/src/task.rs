@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{EdgeId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId, TypeName};
+use crate::note::Memo;
 use crate::time::Timestamp;
 
 /// Where a task stands. The legal moves between states are in [`crate::MOVES`].
@@ -194,6 +195,9 @@ pub struct Task {
     pub claim: Option<Claim>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
+    /// What was said about it.
+    #[serde(default, skip_serializing_if = "Memo::is_empty")]
+    pub memo: Memo,
     /// The last epoch that was given out.
     pub epoch: Epoch,
     pub created_at: Timestamp,

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_engine::{
     ActionRequest, Cause, Closing, Decision, Digest, EdgeKind, Ending, Envelope, Epoch, Event, EventType, HookClass,
-    HookOutcome, Metadata, Next, Node, OnFailure, Opening, Owed, OwedHook, OwnerName, Priority, Promise, Purpose,
-    RunId, Seq, State, TaskId, Terms, Timestamp, Verdict, Work, decode, encode, payload,
+    HookOutcome, Metadata, Next, Node, NoteKind, OnFailure, Opening, Owed, OwedHook, OwnerName, Priority, Promise,
+    Purpose, RunId, Seq, State, TaskId, Terms, Timestamp, Verdict, Work, decode, encode, payload,
 };
 use windlass_testkit::{Project, histories, rules};
 
@@ -220,7 +220,7 @@ fn event_types_keep_their_names() {
         "task_created task_ready task_waiting task_claimed lease_expired task_started task_updated \
          completion_claimed task_submitted task_completed task_blocked task_unblocked task_needs_continuation \
          task_released task_failed task_reopened task_deleted dependency_added dependency_removed \
-         dependency_satisfied agent_metrics auto_label_suggestion config_recorded session_started session_resumed \
+         dependency_satisfied agent_metrics auto_label_suggestion note_added config_recorded session_started session_resumed \
          session_stopping session_ended iteration_started turn_started conversation_opened turn_finished \
          promise_detected gate_decided iteration_completed iteration_failed iteration_interrupted delivery_finished delivery_failed \
          delivery_interrupted feedback_queued feedback_delivered hook_started hook_finished hook_error action_error"
@@ -303,6 +303,7 @@ fn other_events() -> Vec<Event> {
         .into(),
         payload::TaskReady {}.into(),
         payload::TaskWaiting {}.into(),
+        payload::NoteAdded { kind: NoteKind::Summary, text: word() }.into(),
         payload::TaskClaimed { owner: owner(), epoch, until: Some(until), session: Some(run().session) }.into(),
         payload::LeaseExpired { owner: owner(), epoch }.into(),
         payload::TaskStarted { context: value() }.into(),

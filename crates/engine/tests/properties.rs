@@ -254,6 +254,7 @@ fn may_stand_twice(kind: EventType) -> bool {
             | E::DependencySatisfied
             | E::AgentMetrics
             | E::AutoLabelSuggestion
+            | E::NoteAdded
             | E::ConfigRecorded
             | E::SessionResumed
             | E::ConversationOpened

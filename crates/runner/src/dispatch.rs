@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use windlass_engine::{
-    Authority, Command, Debt, DebtId, Effect, Event, HookOutcome, Origin, OwnerName, Record, Rules, Seq, Task, View,
+    Authority, Command, Debt, DebtId, Effect, Event, HookOutcome, Origin, OwnerName, Record, Rules, Seq, Task,
+    Template, View,
 };
 use windlass_hooks::{Hook, Mask};
 use windlass_process::{Control, Environment, Finished, Launcher, NotStarted, Roster, Spec, Stream, Supervisor, run};
@@ -33,6 +34,8 @@ pub struct Settings {
     pub records: PathBuf,
     /// The environment that programs get; what is ours is added.
     pub environment: Environment,
+    /// How the prompt to work is written, if not as usual.
+    pub prompt: Option<Template>,
     /// What nobody may see.
     pub mask: Mask,
     /// What may not change under a session.

@@ -19,6 +19,7 @@ mod dispatch;
 mod error;
 mod hook;
 mod outside;
+mod prompt;
 mod protected;
 mod turn;
 

@@ -4,10 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use windlass_agents::{Agent, TurnEnd};
-use windlass_engine::{
-    Answer, Command, Completion, DebtId, Ending, Event, Limits, Note, Prompt, Purpose, Session, Turn, View, detect,
-    payload,
-};
+use windlass_engine::{Answer, Command, DebtId, Ending, Limits, Purpose, Session, Turn, detect};
 use windlass_hooks::{Retry, clean, cut};
 use windlass_process::{Environment, overlay};
 
@@ -20,8 +17,6 @@ const LAST_WORD: Duration = Duration::from_secs(60);
 /// How long to wait after the first failure, and at most.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
-/// How much of its last answer an agent is reminded of.
-const REMEMBERED: usize = 4 * 1024;
 
 /// What came of asking an agent.
 pub(crate) struct Asked {
@@ -60,7 +55,13 @@ impl Runner<'_> {
             Ok(remembers) => remembers,
             Err(end) => return self.report(session, turn, Asked::ended(end), ""),
         };
-        let prompt = self.prompt(session, turn, remembers)?;
+        let prompt = match self.prompt(session, turn, remembers)? {
+            Ok(prompt) => prompt,
+            Err(fault) => {
+                let (run, error) = (turn.run.clone(), cut(&format!("cannot make the prompt: {fault}"), Limits::REASON));
+                return self.give(&Command::FailTurn { run, error }).map(drop);
+            }
+        };
         let asked = self.ask(session, turn, &prompt)?;
         self.report(session, turn, asked, &prompt)
     }
@@ -144,36 +145,9 @@ impl Runner<'_> {
         ];
         overlay(&self.dispatch.settings.environment, told)
     }
-
-    /// An agent that remembers is not told what it said.
-    fn prompt(&self, session: &Session, turn: &Turn, remembers: bool) -> Result<String, RunError> {
-        // All of it at one moment: that is cheaper than one moment for each piece.
-        let moment = self.dispatch.store.snapshot()?;
-        let task = session.task.map(|id| moment.task(id)).transpose()?.flatten();
-        let content = task.map_or_else(|| session.goal.clone().unwrap_or_default(), |task| task.content());
-        let pieces = turn.feedback.iter().map(|piece| match self.dispatch.event(piece.at)?.envelope.event {
-            Event::FeedbackQueued(queued) => Ok((queued, piece.possibly_seen)),
-            _ => Err(RunError::MissingEvent(piece.at)),
-        });
-        let pieces: Vec<(payload::FeedbackQueued, bool)> = pieces.collect::<Result<_, RunError>>()?;
-        let last_output = if remembers { None } else { self.dispatch.last_output(session)? };
-        let last_output = last_output.map(|output| cut(&output, REMEMBERED));
-        let prompt = Prompt {
-            goal: &content,
-            purpose: &turn.purpose,
-            last_output: last_output.as_deref(),
-            feedback: pieces.iter().map(|(queued, seen)| note(queued, *seen)).collect(),
-            asks_for_promise: session.terms.completion == Completion::Promise,
-        };
-        Ok(prompt.text())
-    }
 }
 
 /// How long to wait after so many failures in a row.
 fn back_off(failures: u32) -> Duration {
     FIRST_WAIT.saturating_mul(2_u32.saturating_pow(failures - 1)).min(LONGEST_WAIT)
-}
-
-fn note(queued: &payload::FeedbackQueued, possibly_seen: bool) -> Note<'_> {
-    Note { source: &queued.source, text: &queued.text, possibly_seen }
 }

@@ -13,8 +13,8 @@ use proptest::sample::select;
 use serde_json::json;
 use windlass_engine::{
     ActionRequest, Answer, Authority, Command, Completion, Debt, DebtId, Deletion, Direction, EdgeKind, Effect, Ending,
-    Epoch, HookOutcome, HookReport, Looked, NewSession, NewTask, OnRetryLimit, Origin, OwnerName, Priority, Promise,
-    RunId, SessionName, TaskId, TaskPatch, Terms, Timestamp, View, Wanted, Work,
+    Epoch, HookOutcome, HookReport, Looked, NewSession, NewTask, NoteKind, OnRetryLimit, Origin, OwnerName, Priority,
+    Promise, RunId, SessionName, TaskId, TaskPatch, Terms, Timestamp, View, Wanted, Work,
 };
 
 use crate::wishes::actions;
@@ -390,6 +390,8 @@ fn about_a_task() -> impl Strategy<Value = Ask> {
         1 => task().prop_map(move |id| Ask::Plain(C::ReleaseTask { id, reason: why() })),
         3 => task().prop_map(move |id| Ask::Plain(C::FailTask { id, reason: why() })),
         3 => task().prop_map(move |id| Ask::Plain(C::ReopenTask { id, reason: why() })),
+        1 => (option::of(task()), select(NoteKind::ALL.to_vec()))
+            .prop_map(|(task, kind)| Ask::Plain(C::AddNote { task, kind, text: "look".to_owned() })),
         2 => (task(), select(vec![Deletion::Alone, Deletion::Cascade, Deletion::BlockDependents]))
             .prop_map(|(id, deletion)| Ask::Plain(C::DeleteTask { id, deletion })),
     ]

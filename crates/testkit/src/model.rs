@@ -291,6 +291,8 @@ impl Attempt<'_> {
             C::DeleteTask { id, deletion } => self.delete(*id, *deletion),
             C::AddEdge { from, kind, to } => self.add_edge(*from, *kind, *to),
             C::RemoveEdge { from, kind, to } => self.remove_edge(*from, *kind, *to),
+            C::AddNote { task: Some(id), .. } => self.state(*id).map(drop),
+            C::AddNote { task: None, .. } => self.session_around()?.task.map(drop),
             other => self.session_or_debt(other),
         }
     }
@@ -491,6 +493,16 @@ impl Attempt<'_> {
             }
             _ => unreachable!("the other commands are about tasks"),
         }
+    }
+
+    /// The session from inside which a command comes: that of its hook, else that of its turn.
+    fn session_around(&self) -> Option<Told> {
+        let of_hook = |via| self.due(via).and_then(|due| due.session);
+        let named = match self.origin.via {
+            Some(via) => of_hook(via),
+            None => self.origin.run.as_ref().map(|run| run.session.clone()),
+        };
+        self.session(&named?)
     }
 
     fn session(&self, name: &SessionName) -> Option<Told> {

@@ -9,6 +9,7 @@ mod doctor;
 mod events;
 mod hooks;
 mod init;
+mod note;
 mod run;
 mod status;
 mod task;
@@ -38,6 +39,9 @@ pub enum Command {
     /// The tasks and what they wait for
     #[command(subcommand, visible_alias = "tasks")]
     Task(task::Command),
+    /// Words that are left with a task for whoever works on it next
+    #[command(subcommand, visible_alias = "notes")]
+    Note(note::Command),
     /// Everything that happened, oldest first
     Events(events::Args),
     /// What hooks did
@@ -79,6 +83,7 @@ pub fn run_in(context: &Context, command: Command, out: &mut Output) -> Result<u
         Command::Status(args) => status::run(context, args, out),
         Command::Why(args) => why::run(context, &args, out),
         Command::Task(command) => task::run(context, command, out),
+        Command::Note(command) => note::run(context, command, out),
         Command::Events(args) => events::run(context, args, out),
         Command::Hooks(command) => hooks::run(context, command, out),
         Command::Config(args) => config::run(context, args, out),

@@ -62,11 +62,18 @@ impl Expressions<'_> {
         Problem::new(format!("`{key}`: {}", error.message)).suggest(error.suggestion).at(at)
     }
 
-    /// Where a part of an expression stands in the file, if the expression stands there as it is: without escapes, and
-    /// not folded over lines.
+    /// Where a part of an expression stands in the file, if it stands there as it is: without escapes. In a text of several
+    /// lines, which the file indents, the part itself is looked for.
     fn place(self, written: &Located<String>, at: &Range<usize>) -> Option<Range<usize>> {
-        let start = written.at.start + self.0.get(written.at.clone())?.find(written.trim_end())?;
-        Some(start + at.start..start + at.end)
+        let source = self.0.get(written.at.clone())?;
+        if let Some(start) = source.find(written.trim_end()) {
+            let start = written.at.start + start;
+            return Some(start + at.start..start + at.end);
+        }
+        let part = written.get(at.clone()).filter(|part| !part.is_empty())?;
+        let earlier = written.get(..at.start)?.matches(part).count();
+        let (start, _) = source.match_indices(part).nth(earlier)?;
+        Some(written.at.start + start..written.at.start + start + part.len())
     }
 }
 

@@ -33,6 +33,8 @@ pub struct Settings {
     pub agent: Option<Located<String>>,
     /// Agents by name.
     pub agents: BTreeMap<String, Located<Agent>>,
+    /// How the prompt to work is written: a template with `{{ goal }}`, `{{ feedback }}`, `{{ signal }}` and others.
+    pub prompt: Option<Located<String>>,
     /// How much a session may use.
     pub limits: Limits,
     /// What ends the work: the agent's promise, or the end of a turn that passes its gates.

@@ -264,7 +264,7 @@ fn kind(entry: &mut Entry, expressions: Expressions<'_>) -> Result<Kind, Problem
         entry.command.take().map(|command| script(command, expressions.0).map(Kind::Command)),
         entry.r#use.take().map(|name| builtin(&name).map(Kind::Builtin)),
         entry.rules.take().map(|rules| expressions.rules(&not_none("rules", rules)?).map(Kind::Rules)),
-        entry.prompt.take().map(|prompt| prompt_of(&prompt, expressions).map(Kind::Prompt)),
+        entry.prompt.take().map(|prompt| prompt_of(&prompt, expressions.0, &Names::hook()).map(Kind::Prompt)),
         entry.http.take().map(|http| request(http).map(Kind::Http)),
         entry.workflow.take().map(|id| Ok(Kind::Workflow(not_empty("workflow", id)?))),
         entry.gatekeeper.take().map(|briefs| not_none("gatekeeper", briefs).map(Kind::Gatekeeper)),
@@ -300,9 +300,9 @@ fn nothing_runs(name: Option<&str>) -> Problem {
     Problem::new("this hook does not say what it runs").suggest(suggestion)
 }
 
-fn prompt_of(written: &Located<String>, expressions: Expressions<'_>) -> Result<Template, Problem> {
+pub fn prompt_of(written: &Located<String>, source: &str, names: &Names) -> Result<Template, Problem> {
     placed(not_empty("prompt", written.value.clone()), &written.at)?;
-    expressions.template("prompt", written, &Names::hook())
+    Expressions(source).template("prompt", written, names)
 }
 
 fn not_empty(key: &str, text: String) -> Result<String, Problem> {

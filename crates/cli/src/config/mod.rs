@@ -39,7 +39,7 @@ mod yaml;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use windlass_engine::Digest;
+use windlass_engine::{Digest, Names, Template};
 use windlass_runner::Protected;
 
 pub use self::builtin::Builtin;
@@ -65,6 +65,8 @@ pub struct Config {
     pub settings: Settings,
     /// In the order of definition.
     pub hooks: Vec<Hook>,
+    /// How the prompt to work is written, if not as usual.
+    pub prompt: Option<Template>,
 }
 
 /// How a hook of the registry is to be run.
@@ -115,9 +117,9 @@ impl Config {
 
     /// The configuration that a file once held.
     pub fn of(file: &Path, text: &str) -> Result<Self, ConfigError> {
-        let (settings, hooks) = parse(text).map_err(|problem| ConfigError::in_text(file, text, problem))?;
+        let (settings, hooks, prompt) = parse(text).map_err(|problem| ConfigError::in_text(file, text, problem))?;
         let digest = Some(Digest::of(text.as_bytes()));
-        Ok(Self { file: file.to_owned(), digest, text: text.to_owned(), settings, hooks })
+        Ok(Self { file: file.to_owned(), digest, text: text.to_owned(), settings, hooks, prompt })
     }
 
     /// What the file holds, empty where there is none.
@@ -131,7 +133,7 @@ impl Config {
     }
 
     fn missing(file: PathBuf) -> Self {
-        Self { file, digest: None, text: String::new(), settings: Settings::default(), hooks: Vec::new() }
+        Self { file, digest: None, text: String::new(), settings: Settings::default(), hooks: Vec::new(), prompt: None }
     }
 
     pub fn file(&self) -> &Path {
@@ -228,10 +230,12 @@ impl Config {
     }
 }
 
-fn parse(text: &str) -> Result<(Settings, Vec<Hook>), error::Problem> {
+fn parse(text: &str) -> Result<(Settings, Vec<Hook>, Option<Template>), error::Problem> {
     let tree = yaml::parse(text)?;
     let settings: Settings = reader::read(&tree, text)?;
     check::check(&settings)?;
     let hooks = hooks::resolve(&settings, text)?;
-    Ok((settings, hooks))
+    let prompt =
+        settings.prompt.as_ref().map(|written| hooks::prompt_of(written, text, &Names::prompt())).transpose()?;
+    Ok((settings, hooks, prompt))
 }

@@ -36,10 +36,10 @@ fn a_condition_with_an_unknown_name() {
     hint: did you mean `task.labels`?
 
     error: `when`: unknown name `retrys`
-     --> config.yaml:5:9
+     --> config.yaml:6:9
       |
-    5 |         iteration > 2 and
-      |         ^^^^^^^^^^^^^^^^^
+    6 |         retrys < 3
+      |         ^^^^^^
     hint: did you mean `retries`?
 
     error: `when`: unknown filter `uper`

@@ -101,6 +101,7 @@ pub fn settings(
         directory: project.root.clone(),
         records,
         environment: environment::inherited(),
+        prompt: config.prompt.clone(),
         mask: mask(config),
         protected: config.protected(),
         launcher,

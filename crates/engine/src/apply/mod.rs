@@ -12,6 +12,7 @@ use crate::event::{Envelope, Event, EventType, payload};
 use crate::graph::{awaited, waiters};
 use crate::id::{EdgeId, Epoch, Seq, TaskId};
 use crate::moves::Move;
+use crate::note::{Memo, NoteKind, Said};
 use crate::task::{Edge, Lease, State, Task};
 use crate::view::{Change, Direction, View, ViewError};
 
@@ -80,6 +81,7 @@ impl Fold<'_> {
             Event::TaskDeleted(deleted) => self.deleted(&deleted.edges_removed),
             Event::DependencyAdded(added) => self.edge_added(added),
             Event::DependencyRemoved(removed) => self.edge_removed(removed.edge_id),
+            Event::NoteAdded(note) => self.noted(note.kind),
             Event::DependencySatisfied(_)
             | Event::AgentMetrics(_)
             | Event::AutoLabelSuggestion(_)
@@ -137,6 +139,7 @@ impl Fold<'_> {
             reason: None,
             claim: None,
             lease: None,
+            memo: Memo::default(),
             epoch: Epoch(0),
             created_at: at,
             updated_at: at,
@@ -187,6 +190,20 @@ impl Fold<'_> {
                 task.kind = kind;
             }
         })
+    }
+
+    fn noted(&self, kind: NoteKind) -> Changes {
+        let iteration = self.said(true);
+        self.touched(|task| match (kind, iteration) {
+            (NoteKind::Summary, Some(said)) => task.memo.said(said),
+            _ => task.memo.note(self.seq),
+        })
+    }
+
+    /// That this event holds the last words of an iteration so far.
+    fn said(&self, summary: bool) -> Option<Said> {
+        let (session, iteration) = (self.envelope.session.clone()?, self.envelope.iteration?);
+        Some(Said { session, iteration, at: self.seq, summary })
     }
 
     fn completed(&self, completed: &payload::TaskCompleted) -> Changes {

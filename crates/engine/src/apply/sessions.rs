@@ -178,6 +178,16 @@ impl Fold<'_> {
     }
 
     pub(super) fn turn_finished(&self, run: &RunId) -> Changes {
+        let mut changes = self.turn_judged(run)?;
+        if let (Some(_), Some(said)) = (self.envelope.node.task(), self.said(false)) {
+            let mut task = self.own_task()?;
+            task.memo.said(said);
+            changes.push(put(task));
+        }
+        Ok(changes)
+    }
+
+    fn turn_judged(&self, run: &RunId) -> Changes {
         self.turn_over(run, |session, turn| {
             session.verdict = Verdict::Pass;
             session.blocking.clear();

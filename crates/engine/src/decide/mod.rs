@@ -181,6 +181,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::DeleteTask { id, deletion } => self.delete(*id, *deletion),
             C::AddEdge { from, kind, to } => self.add_edge(*from, *kind, *to),
             C::RemoveEdge { from, kind, to } => self.remove_edge(*from, *kind, *to),
+            C::AddNote { task, kind, text } => self.add_note(*task, *kind, text),
             C::StartSession(new) => self.start_session(new),
             C::ResumeSession { name, dead, owner, max_iterations } => {
                 self.resume_session(name, dead, owner, *max_iterations)

@@ -8,9 +8,10 @@ use super::Deciding;
 use crate::command::{Authority, Deletion, NewTask, TaskPatch};
 use crate::event::{Event, EventType, Node, payload};
 use crate::graph::{awaited, waiters};
-use crate::id::{Epoch, OwnerName, TaskId};
+use crate::id::{Epoch, OwnerName, SessionName, TaskId};
 use crate::limits::{Limits, check_bytes, check_labels, check_list, check_text};
 use crate::moves::Move;
+use crate::note::NoteKind;
 use crate::refusal::Refusal;
 use crate::task::{Blocked, Claim, EdgeKind, Lease, State, Task};
 use crate::time::Timestamp;
@@ -292,6 +293,19 @@ impl Deciding<'_, '_> {
             self.emit(Node::Task(id), payload::TaskDeleted { edges_removed })?;
         }
         Ok(())
+    }
+
+    pub(super) fn add_note(&mut self, task: Option<TaskId>, kind: NoteKind, text: &str) -> Result<(), Refusal> {
+        check_text("the note", text, Limits::NOTE)?;
+        let of_session = |name: &SessionName| self.draft.session(name).map(|session| session.and_then(|it| it.task));
+        let id = match (task, &self.place) {
+            (Some(id), _) => Some(id),
+            (None, Some((name, _))) => of_session(name)?,
+            (None, None) => None,
+        };
+        let id = id.ok_or_else(|| Refusal::invalid("a note", "belongs to a task, and none is named"))?;
+        self.task(id)?;
+        self.emit(Node::Task(id), payload::NoteAdded { kind, text: text.to_owned() }).map(drop)
     }
 
     // What several of them need.

@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::action::ActionRequest;
 use crate::debt::HookOutcome;
 use crate::id::{ConfigDigest, DebtId, EdgeId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId, TypeName};
+use crate::note::NoteKind;
 use crate::promise::Promise;
 use crate::session::{Decision, Ending, Opening, Purpose, Terms, Verdict, Work};
 use crate::task::{Blocked, Claim, EdgeKind, Priority, State};
@@ -119,6 +120,11 @@ payloads! {
     AutoLabelSuggestion {
         labels: Vec<String>,
         keywords: Vec<String>,
+    }
+    /// Somebody leaves a word for whoever works on the task.
+    NoteAdded {
+        kind: NoteKind,
+        text: String,
     }
     /// The text behind a digest, so that the log alone can explain a decision.
     ConfigRecorded {

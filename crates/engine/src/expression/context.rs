@@ -22,6 +22,10 @@ impl Used {
         }
     }
 
+    pub fn names(&self, name: &str) -> bool {
+        self.whole || self.fields.contains_key(name)
+    }
+
     /// What is used of a context. What is not there stays undefined.
     pub fn of(&self, context: &Json) -> Value {
         let Json::Object(object) = context else { return value(context) };

@@ -109,6 +109,11 @@ impl Template {
         Ok(Self(Arc::new(CompiledTemplate { text: text.to_owned(), used, environment })))
     }
 
+    /// Whether it uses a name.
+    pub fn uses(&self, name: &str) -> bool {
+        self.0.used.names(name)
+    }
+
     /// The text with every expression replaced by its value. Nothing is escaped.
     pub fn render(&self, context: &Value) -> Result<String, ExpressionFault> {
         let CompiledTemplate { text, used, environment } = &*self.0;

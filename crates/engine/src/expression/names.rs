@@ -88,6 +88,20 @@ const FEEDBACK: &[Name] = &[
     ("max_retries", Plain),
 ];
 
+/// What the prompt knows. What agents and hooks wrote comes fenced.
+const PROMPT: &[Name] = &[
+    ("task", Fields(TASK)),
+    ("goal", Plain),
+    ("session", Plain),
+    ("iteration", Plain),
+    ("max_iterations", Plain),
+    ("notes", Plain),
+    ("history", Plain),
+    ("last_output", Plain),
+    ("feedback", Plain),
+    ("signal", Plain),
+];
+
 impl Names {
     /// What a hook's condition and its prompt may use.
     pub const fn hook() -> Self {
@@ -102,6 +116,11 @@ impl Names {
     /// What a template for feedback may use. `output` is the hook's here, not the agent's.
     pub const fn feedback() -> Self {
         Self(&[HOOK, FEEDBACK])
+    }
+
+    /// What the prompt of a session may use.
+    pub const fn prompt() -> Self {
+        Self(&[PROMPT])
     }
 
     /// Every name, without fields.

@@ -1,10 +1,11 @@
 //! `windlass task show`, and how every command shows the task that it changed
 
 use serde_json::{Value, json};
-use windlass_engine::{Edge, Record, Task, TaskId};
+use windlass_engine::{Edge, Record, Seq, Task, TaskId};
 
 use crate::context::{Context, Opened};
 use crate::environment;
+use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
 use crate::{remedy, show, text};
 
@@ -41,11 +42,21 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     for (label, value) in details(&task) {
         out.line(format_args!("  {}  {}", out.paint(Tone::Faint, text::pad(label, 12)), text::line(&value)))?;
     }
+    for note in notes(&opened, &task)? {
+        out.line(format_args!("  {}  {}", out.paint(Tone::Faint, text::pad("note", 12)), text::line(&note)))?;
+    }
     for edge in &edges {
         let (from, kind, to) = (edge.from_id, edge.kind, edge.to_id);
         out.line(format_args!("  {}  {from} {kind} {to}", out.paint(Tone::Faint, text::pad("edge", 12))))?;
     }
     Ok(())
+}
+
+/// The notes that its row names, oldest first.
+fn notes(opened: &Opened, task: &Task) -> Result<Vec<String>, Failure> {
+    let note = |at: &Seq| Ok(opened.store.event(*at).map_err(remedy::store)?.map(|record| show::summary(&record)));
+    let notes: Vec<Option<String>> = task.memo.notes.iter().map(note).collect::<Result<_, Failure>>()?;
+    Ok(notes.into_iter().flatten().collect())
 }
 
 /// The task object, with the edges at it.

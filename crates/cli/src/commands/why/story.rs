@@ -139,6 +139,7 @@ impl Story {
                 self.step(record, Step::Note(record.seq, format!("asked to end: {}", show::summary(record))));
             }
             Event::SessionEnded(_) => self.begin(None, at),
+            Event::NoteAdded(_) => self.step(record, Step::Note(record.seq, show::summary(record))),
             event if self.of_graph => self.task(record, event),
             _ => {}
         }

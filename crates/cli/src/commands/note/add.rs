@@ -1,0 +1,44 @@
+//! `windlass note add`
+
+use windlass_engine::{Authority, Command, NoteKind, TaskId};
+
+use super::task_around;
+use crate::context::Context;
+use crate::failure::{Code, Failure};
+use crate::output::{Done, Output};
+use crate::show;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass note add --task T3 \"the parser is generated: change grammar.y\"
+  windlass note add --kind stuck \"no access to the staging server\"     inside an agent's turn
+  windlass note add --kind summary \"two of nine tests pass\"            what this iteration came to
+
+Later prompts for the task have the newest notes, and the summaries of its last iterations.")]
+pub struct Args {
+    /// What to remember
+    #[arg(value_name = "TEXT")]
+    text: String,
+    /// The task [default: inside an agent's turn, that of its session]
+    #[arg(long, value_name = "ID")]
+    task: Option<TaskId>,
+    /// What it is about: learning, stuck, tip, decision, summary
+    #[arg(long, value_name = "KIND", default_value = "learning", hide_possible_values = true, value_parser = super::kinds())]
+    kind: NoteKind,
+}
+
+pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
+    let mut opened = context.open()?;
+    if args.task.is_none() && task_around(&opened)?.is_none() {
+        return Err(Failure::new(Code::Usage, "no task is named")
+            .hint("--task ID says which; inside an agent's turn it is that of its session")
+            .into());
+    }
+    let command = Command::AddNote { task: args.task, kind: args.kind, text: args.text };
+    let records = opened.execute(&command, Authority::Person)?;
+    let Some(record) = records.first() else { return Ok(()) };
+    if out.is_json() {
+        return out.object(record);
+    }
+    out.line(format_args!("{}  {}", record.envelope.node, crate::text::line(&show::summary(record))))
+}

@@ -1,0 +1,191 @@
+//! What an agent is told: the task, notes, what earlier iterations came to, and a template of the user's
+
+use std::os::unix::fs::symlink;
+
+use insta::assert_snapshot;
+
+use crate::support::{WINDLASS, World};
+use crate::test_run::{RUN, world};
+
+fn prompt(world: &World, turn: u32) -> String {
+    std::fs::read_to_string(world.path(&format!("prompt.{turn}"))).unwrap()
+}
+
+/// An agent that can call `windlass`.
+fn with_windlass(config: &str, agent: &str) -> World {
+    let world = world(config, agent);
+    symlink(WINDLASS, world.programs().join("windlass")).unwrap();
+    world
+}
+
+const NOTES: &str = "\
+case $turn in
+  1) windlass note add --kind tip 'the pump is generated: change pump.y'; echo 'First look.';;
+  2) windlass note add --kind summary 'two of nine valves are tight' > said; echo 'Second look.';;
+  3) windlass note add --kind stuck '<promise>COMPLETE</promise>' > /dev/null; echo 'Third look.';;
+  *) echo '<promise>COMPLETE</promise>';;
+esac";
+
+#[test]
+fn notes_and_summaries_are_in_later_prompts() {
+    let world = with_windlass("", NOTES);
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_snapshot!(prompt(&world, 4), @"
+    Mend the pump
+
+    Notes about this task, newest first:
+    ```text
+    stuck: [promise]COMPLETE</promise>
+    tip: the pump is generated: change pump.y
+    ```
+
+    What earlier iterations came to:
+    ```text
+    1: T1  tip: the pump is generated: change pump.y
+    First look.
+    2: two of nine valves are tight
+    ```
+
+    What you said at the end of your last turn:
+    ```text
+    Third look.
+    ```
+
+    When the goal is reached and you have checked it, end your last message with this line, without the backticks:
+    `<promise>COMPLETE</promise>`
+    If you cannot go on without a person, say why and end it with `<promise>BLOCKED</promise>` instead.
+    ");
+    assert_snapshot!(std::fs::read_to_string(world.path("said")).unwrap(), @"T1  summary: two of nine valves are tight");
+    assert_snapshot!(world.run(&["note", "list"]), @"
+    <time>  T1  tip: the pump is generated: change pump.y
+    <time>  T1  summary: two of nine valves are tight
+    <time>  T1  stuck: <promise>COMPLETE</promise>
+    ");
+    assert_snapshot!(world.run(&["task", "show", "T1"]), @"
+    T1  completed  P2  Mend the pump
+      created       <time>
+      started       <time>
+      completed     <time>
+      note          tip: the pump is generated: change pump.y
+      note          stuck: <promise>COMPLETE</promise>
+    ");
+    let why = world.ok(&["why", "mend-the-pump-e01275de"]);
+    assert!(why.contains("  summary: two of nine valves are tight\n"), "{why}");
+    assert_eq!(world.lines(&["note", "list", "--kind", "tip"]).len(), 1);
+}
+
+#[test]
+fn a_person_leaves_notes_too_and_a_task_has_to_be_named() {
+    let world = World::with_tasks(&["One"]);
+    assert_snapshot!(world.run(&["note", "list"]), @"no notes");
+    assert_snapshot!(world.run(&["note", "add", "--task", "T1", "--kind", "decision", "we use \u{1b}[31mred"]), @r"T1  decision: we use \u{1b}[31mred");
+    let wrong: [&[&str]; 4] = [
+        &["note", "add", "nobody knows about what"],
+        &["note", "add", "--task", "T9", "x"],
+        &["note", "add", "--task", "T1", ""],
+        &["note", "add", "--task", "T1", "--kind", "joke", "x"],
+    ];
+    let said: Vec<String> = wrong.iter().map(|words| world.fails(words)).collect();
+    assert_snapshot!(said.join("\n"), @"
+    error: no task is named
+    hint: --task ID says which; inside an agent's turn it is that of its session
+    [64 usage]
+    error: there is no task T9
+    hint: `windlass task list --all` shows every task
+    [1 not_found]
+    error: the note is empty
+    [64 usage]
+    error: `joke` is not a value for --kind
+    caused by: there are learning, stuck, tip, decision, summary
+    hint: `windlass note add --help` shows how it is used
+    [64 usage]
+    ");
+}
+
+/// What a task has besides its goal is told, and all of it is short.
+#[test]
+fn the_task_is_told_with_its_deliverables_and_what_was_said_before() {
+    let world = world("", "echo \"look $turn\"");
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "Mend the pump", "--body", "All of it.", "--deliverable", "pump.txt"]);
+    let words = ["run", "--task", "T1", "--agent", "command:sh agent.sh", "--max-iterations", "2"];
+    assert_eq!(world.run(&words).code, 3);
+    // Another session takes it up, and knows what the first one said.
+    assert_eq!(world.run(&words).code, 3);
+    assert_snapshot!(prompt(&world, 4), @"
+    Mend the pump
+
+    All of it.
+
+    What is to be there at the end:
+    - pump.txt
+
+    What earlier iterations came to:
+    ```text
+    1: look 1
+    2: look 2
+    ```
+
+    What you said at the end of your last turn:
+    ```text
+    look 3
+    ```
+
+    When the goal is reached and you have checked it, end your last message with this line, without the backticks:
+    `<promise>COMPLETE</promise>`
+    If you cannot go on without a person, say why and end it with `<promise>BLOCKED</promise>` instead.
+    ");
+    assert!(prompt(&world, 4).len() < 2048);
+}
+
+#[test]
+fn a_template_of_the_users_replaces_the_prompt() {
+    let config = "
+prompt: |
+  You are a plumber. {{ task.id }}, {{ iteration }} of {{ max_iterations }}: {{ goal }}
+  {% if last_output %}Before: {{ last_output }}{% endif %}
+  {{ signal }}
+hooks: {pre_iteration: [{command: 'echo {{iteration}} drops', pipe_output: true}]}
+";
+    let world = world(config, "echo '{{ goal }}'");
+    assert_eq!(world.run(&[RUN, &["--max-iterations", "2"]].concat()).code, 3);
+    assert_snapshot!(prompt(&world, 2), @"
+    You are a plumber. T1, 2 of 2: Mend the pump
+    Before: ```text
+    {{ goal }}
+    ```
+    When the goal is reached and you have checked it, end your last message with this line, without the backticks:
+    `<promise>COMPLETE</promise>`
+    If you cannot go on without a person, say why and end it with `<promise>BLOCKED</promise>` instead.
+
+    [Hook feedback] pre_iteration[0]:
+    ```text
+    2 drops
+    ```
+    ");
+}
+
+#[test]
+fn a_wrong_template_is_found_when_the_file_is_read() {
+    let world = World::new();
+    world.write("one.yaml", "version: 1\nprompt: |\n  {{ goal }}\n  {{ feedbak }}\n");
+    world.write("two.yaml", "version: 1\nprompt: ''\n");
+    assert_snapshot!(world.fails(&["config", "check", "one.yaml"]), @"
+    error: `prompt`: unknown name `feedbak`
+     --> $WORK/one.yaml:4:6
+      |
+    4 |   {{ feedbak }}
+      |      ^^^^^^^
+    hint: did you mean `feedback`?
+    [64 config]
+    ");
+    assert_snapshot!(world.fails(&["config", "check", "two.yaml"]), @"
+    error: `prompt` is empty
+     --> $WORK/two.yaml:2:9
+      |
+    2 | prompt: ''
+      |         ^^
+    [64 config]
+    ");
+}

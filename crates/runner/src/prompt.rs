@@ -1,0 +1,130 @@
+//! Gathering what an agent is told: the task, what was said about it, and the feedback that the turn carries.
+//!
+//! Invariant: what is gathered is bounded, however long the task has been worked on.
+
+use windlass_engine::{
+    Completion, Earlier, Event, ExpressionFault, Note, NoteKind, Prompt, Purpose, Remark, Seq, Session, Task, Turn,
+    View, payload,
+};
+use windlass_hooks::cut;
+
+use crate::{RunError, Runner};
+
+/// How much of its last answer an agent is reminded of.
+const REMEMBERED: usize = 4 * 1024;
+/// How much of what an earlier iteration said.
+const IN_SHORT: usize = 400;
+/// How much of one note, and of all of them.
+const NOTE: usize = 1024;
+const NOTES: usize = 4 * 1024;
+
+/// What was said about a task: iterations oldest first, notes newest first.
+#[derive(Default)]
+struct Memories {
+    iterations: Vec<(u32, String)>,
+    notes: Vec<(NoteKind, String)>,
+}
+
+impl Runner<'_> {
+    /// The prompt of a turn, or why the user's template does not make one. An agent that remembers is not told what it said.
+    pub(crate) fn prompt(
+        &self,
+        session: &Session,
+        turn: &Turn,
+        remembers: bool,
+    ) -> Result<Result<String, ExpressionFault>, RunError> {
+        // All of it at one moment: that is cheaper than one moment for each piece.
+        let moment = self.dispatch.store.snapshot()?;
+        let task = session.task.map(|id| moment.task(id)).transpose()?.flatten();
+        let pieces = turn.feedback.iter().map(|piece| match self.dispatch.event(piece.at)?.envelope.event {
+            Event::FeedbackQueued(queued) => Ok((queued, piece.possibly_seen)),
+            _ => Err(RunError::MissingEvent(piece.at)),
+        });
+        let pieces: Vec<(payload::FeedbackQueued, bool)> = pieces.collect::<Result<_, RunError>>()?;
+        let last_output = if remembers { None } else { self.dispatch.last_output(session)? };
+        let last_output = last_output.map(|output| cut(&output, REMEMBERED));
+        let mut memories = match &task {
+            Some(task) if turn.purpose == Purpose::Work => self.memories(session, task)?,
+            _ => Memories::default(),
+        };
+        if remembers {
+            memories.iterations.clear();
+        }
+        let goal = task.as_ref().map_or_else(|| session.goal.clone().unwrap_or_default(), Task::content);
+        let prompt = Prompt {
+            task: task.as_ref(),
+            goal: &goal,
+            session: session.name.as_str(),
+            iteration: session.iteration,
+            max_iterations: session.terms.max_iterations,
+            purpose: &turn.purpose,
+            last_output: last_output.as_deref(),
+            history: memories
+                .iterations
+                .iter()
+                .map(|(iteration, text)| Earlier { iteration: *iteration, text })
+                .collect(),
+            notes: memories.notes.iter().map(|(kind, text)| Remark { kind: *kind, text }).collect(),
+            feedback: pieces.iter().map(|(queued, seen)| note(queued, *seen)).collect(),
+            asks_for_promise: session.terms.completion == Completion::Promise,
+            template: self.dispatch.settings.prompt.as_ref(),
+        };
+        Ok(prompt.text())
+    }
+
+    fn memories(&self, session: &Session, task: &Task) -> Result<Memories, RunError> {
+        let mut memories = Memories::default();
+        // What the agent said last it is told in full.
+        for said in task.memo.iterations.iter().filter(|said| Some(said.at) != session.last_turn) {
+            memories.iterations.push((said.iteration, self.words(said.at)?));
+        }
+        let mut room = NOTES;
+        for at in task.memo.notes.iter().rev() {
+            let Event::NoteAdded(note) = self.dispatch.event(*at)?.envelope.event else {
+                return Err(RunError::MissingEvent(*at));
+            };
+            let text = cut(&note.text, NOTE);
+            let Some(left) = room.checked_sub(text.len()) else { break };
+            room = left;
+            memories.notes.push((note.kind, text));
+        }
+        Ok(memories)
+    }
+
+    /// A summary, or the end of what an agent said.
+    fn words(&self, at: Seq) -> Result<String, RunError> {
+        match self.dispatch.event(at)?.envelope.event {
+            Event::NoteAdded(note) => Ok(cut(&note.text, NOTE)),
+            Event::TurnFinished(finished) => Ok(end_of(&finished.output).to_owned()),
+            _ => Err(RunError::MissingEvent(at)),
+        }
+    }
+}
+
+/// The last lines of a text.
+fn end_of(text: &str) -> &str {
+    let text = text.trim_end();
+    let from = text.ceil_char_boundary(text.len().saturating_sub(IN_SHORT));
+    let tail = &text[from..];
+    match tail.find('\n') {
+        Some(line) if from > 0 => &tail[line + 1..],
+        _ => tail,
+    }
+}
+
+fn note(queued: &payload::FeedbackQueued, possibly_seen: bool) -> Note<'_> {
+    Note { source: &queued.source, text: &queued.text, possibly_seen }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::end_of;
+
+    #[test]
+    fn the_end_begins_with_a_line() {
+        assert_eq!(end_of("one\ntwo\n"), "one\ntwo");
+        let long = format!("{}\nlast é line", "x".repeat(500));
+        assert_eq!(end_of(&long), "last é line");
+        assert_eq!(end_of(&"é".repeat(300)).chars().count(), 200);
+    }
+}
