@@ -26,8 +26,7 @@ struct Memories {
 }
 
 impl Runner<'_> {
-    /// The prompt of a turn, or why the user's template does not make one. An agent that remembers is not told what it
-    /// said.
+    /// The prompt of a turn, or why the user's template does not make one. An agent that remembers is not told what it said.
     pub(crate) fn prompt(
         &self,
         session: &Session,
@@ -44,10 +43,13 @@ impl Runner<'_> {
         let pieces: Vec<(payload::FeedbackQueued, bool)> = pieces.collect::<Result<_, RunError>>()?;
         let last_output = if remembers { None } else { self.dispatch.last_output(session)? };
         let last_output = last_output.map(|output| cut(&output, REMEMBERED));
-        let memories = match &task {
+        let mut memories = match &task {
             Some(task) if turn.purpose == Purpose::Work => self.memories(session, task)?,
             _ => Memories::default(),
         };
+        if remembers {
+            memories.iterations.clear();
+        }
         let goal = task.as_ref().map_or_else(|| session.goal.clone().unwrap_or_default(), Task::content);
         let prompt = Prompt {
             task: task.as_ref(),
