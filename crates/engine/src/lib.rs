@@ -37,6 +37,7 @@ mod registry;
 mod ruling;
 mod session;
 mod situation;
+mod speech;
 mod task;
 mod time;
 mod view;
