@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use windlass_engine::{
-    Completion, Effects, EventType, HookClass, Limits, OnFailure, OnRetryLimit, OwedHook, OwnerName, Planned,
+    Completion, Cost, Effects, EventType, HookClass, Limits, OnFailure, OnRetryLimit, OwedHook, OwnerName, Planned,
     PlannedFor, Registry, Rules, Terms, Trusted,
 };
 use windlass_hooks as hooks;
@@ -172,8 +172,12 @@ pub fn terms(config: &Config, max_iterations: Option<u32>) -> Terms {
         strict: settings.strict.unwrap_or(true),
         on_retry_limit: match settings.on_retry_limit {
             config::OnRetryLimit::Complete => OnRetryLimit::Complete,
-            config::OnRetryLimit::Escalate | config::OnRetryLimit::Ask => OnRetryLimit::Escalate,
+            config::OnRetryLimit::Escalate => OnRetryLimit::Escalate,
+            config::OnRetryLimit::Ask => OnRetryLimit::Ask,
         },
+        wall_time: settings.limits.wall_time.map(config::Span::duration),
+        cost: settings.limits.cost.as_ref().and_then(|cost| Cost::of_dollars(cost.value)),
+        thrashing: settings.limits.thrashing,
     }
 }
 
@@ -244,11 +248,6 @@ pub fn warn_of_silence(config: &Config) {
 /// Settings that somebody may rely on, and that the loop does not know yet.
 fn unheeded(config: &Config) -> Vec<&'static str> {
     let settings = &config.settings;
-    let all = [
-        ("notify", !settings.notify.is_empty()),
-        ("limits.wall_time", settings.limits.wall_time.is_some()),
-        ("limits.cost", settings.limits.cost.is_some()),
-        ("on_retry_limit: ask", settings.on_retry_limit == config::OnRetryLimit::Ask),
-    ];
+    let all = [("notify", !settings.notify.is_empty())];
     all.into_iter().filter(|(_, used)| *used).map(|(name, _)| name).collect()
 }

@@ -122,7 +122,7 @@ fn what_a_session_did() {
      9  <time>  T1       hook_started            tests
     10  <time>  T1       hook_finished           tests block
     11  <time>  T1       feedback_queued         tests: red \u{1b}[31m⏎in two places
-    12  <time>  T1     gate_decided              sent back (time 1)
+    12  <time>  T1     gate_decided              sent back (1 of 5)
     13  <time>  T1     turn_started              sent back, with one piece of feedback
     14  <time>  T1     feedback_delivered        one piece of feedback
     15  <time>  T1     turn_finished             All \u{1b}[32mgreen.

@@ -6,11 +6,12 @@ use serde_json::Value;
 
 use crate::action::ActionRequest;
 use crate::debt::HookOutcome;
-use crate::id::{DebtId, Epoch, OwnerName, RunId, SessionName, TaskId, TypeName};
+use crate::id::{DebtId, Digest, Epoch, OwnerName, RunId, SessionName, TaskId, TypeName};
 use crate::promise::Promise;
-use crate::session::{Ending, Terms};
+use crate::session::{Ending, GateAnswer, Terms};
 use crate::task::{EdgeKind, Priority};
 use crate::time::Timestamp;
+use crate::watch::Cost;
 
 /// By what right a command is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +75,10 @@ pub struct Answer {
     pub leaky: bool,
     /// The file that has all of what it wrote.
     pub record: Option<String>,
+    /// What it has cost, where the agent tells.
+    pub cost: Option<Cost>,
+    /// What has changed in the directory of the work, where that is known.
+    pub tree: Option<Digest>,
 }
 
 /// What came of a hook.
@@ -133,6 +138,8 @@ impl Command {
             self,
             Self::ResumeSession { .. }
                 | Self::StopSession { .. }
+                | Self::AdvanceSession { .. }
+                | Self::PostponeTurn { .. }
                 | Self::FinishTurn { .. }
                 | Self::FailTurn { .. }
                 | Self::InterruptTurn { .. }
@@ -223,6 +230,15 @@ pub enum Command {
         ending: Ending,
         reason: Option<String>,
     },
+    /// Decides what somebody outside the loop, or time, has made possible.
+    AdvanceSession {
+        name: SessionName,
+    },
+    /// Says what is to happen where stop hooks do not let the agent go. Whoever runs the session does what follows.
+    AnswerGate {
+        session: SessionName,
+        answer: GateAnswer,
+    },
     /// Says what the agent answered.
     FinishTurn {
         run: RunId,
@@ -231,6 +247,12 @@ pub enum Command {
     FailTurn {
         run: RunId,
         error: String,
+    },
+    /// Says that the agent was asked too often, and until when, if it knows.
+    PostponeTurn {
+        run: RunId,
+        error: String,
+        until: Option<Timestamp>,
     },
     /// Gives a turn up that somebody had stopped.
     InterruptTurn {

@@ -24,6 +24,7 @@ mod encoding;
 mod event;
 mod expression;
 mod graph;
+mod guards;
 mod id;
 mod limits;
 mod matcher;
@@ -41,6 +42,7 @@ mod speech;
 mod task;
 mod time;
 mod view;
+mod watch;
 
 pub use action::{Action, ActionRequest, TaskAction};
 pub use apply::{ApplyError, apply};
@@ -67,10 +69,11 @@ pub use refusal::Refusal;
 pub use registry::{Handler, Hook, HookFault, Registry, RegistryError};
 pub use ruling::{Rule, RuleAction, Ruling, judge};
 pub use session::{
-    Blocker, Closing, Completion, Decision, Ending, Next, OnRetryLimit, Phase, Piece, Purpose, Session, Step, Terms,
-    Turn, Verdict, Wanted,
+    Blocker, Closing, Completion, Decision, Ending, GateAnswer, Next, OnRetryLimit, Phase, Piece, Purpose, Session,
+    Step, Terms, Turn, Verdict, Wanted,
 };
 pub use situation::Situation;
 pub use task::{Blocked, Claim, Edge, EdgeKind, Lease, Priority, State, Task};
 pub use time::Timestamp;
 pub use view::{Change, Direction, Looked, Scope, View, ViewError};
+pub use watch::{Cost, Watch};

@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | fenced and indented code, backticks, quotes, tables, diffs, what a search printed | it is shown, not said |
 //! | a line that stands in the prompt beside the same neighbour | it is an echo of the prompt |
-//! | the same about what the prompt quotes, unless the message ends with it | it is a replay of what was said before |
+//! | the same about what the prompt quotes, where a line announces it ("I said:") | it is a replay of what was said before |
 //! | `not`, `will`, `until`, … in the same sentence as COMPLETE | it is a negation, or a plan |
 //!
 //! Marks around the tag (emphasis, bullets, headings, punctuation) change nothing. That the agent is stuck is believed even
@@ -67,9 +67,8 @@ pub fn detect(message: &str, prompt: &str) -> Option<Promise> {
     let message = joined(&plain(message));
     let lines = speech::own_lines(&message);
     let echoes = Echoes::of(prompt);
-    let last = lines.iter().rposition(|line| !line.text.is_empty());
     let said = |at: &usize| lines[*at].is_said.then(|| claim(lines[*at].text)).flatten().map(|promise| (*at, promise));
-    let own = |(at, _): &(usize, Promise)| !echoes.has(&lines, *at, Some(*at) == last);
+    let own = |(at, _): &(usize, Promise)| !echoes.has(&lines, *at);
     let claims: Vec<Promise> =
         (0..lines.len()).filter_map(|at| said(&at)).filter(own).map(|(_, claim)| claim).collect();
     PROMISES.iter().map(|(promise, _)| *promise).find(|promise| claims.contains(promise))
@@ -207,34 +206,40 @@ fn words(text: &str) -> Vec<String> {
 
 /// The lines of a prompt beside which a tag is no claim.
 struct Echoes {
+    lines: BTreeSet<String>,
     /// Each line with the one after it.
     pairs: BTreeSet<(String, String)>,
     /// Those that quote what was said before.
-    replays: BTreeSet<(String, String)>,
+    quoted: BTreeSet<(String, String)>,
 }
 
 impl Echoes {
     fn of(prompt: &str) -> Self {
         let lines: Vec<&str> = prompt.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        let (mut pairs, mut replays) = (BTreeSet::new(), BTreeSet::new());
+        let (mut pairs, mut quoted) = (BTreeSet::new(), BTreeSet::new());
         for pair in lines.windows(2) {
             let quotes = pair.iter().any(|line| line.to_lowercase().contains(TAKEN_APART));
-            let set = if quotes { &mut replays } else { &mut pairs };
+            let set = if quotes { &mut quoted } else { &mut pairs };
             set.insert((alike(pair[0]), alike(pair[1])));
         }
-        Self { pairs, replays }
+        Self { lines: lines.into_iter().map(alike).collect(), pairs, quoted }
     }
 
     /// Whether a line stands in the prompt too, beside one of the lines that it stands beside here.
-    fn has(&self, lines: &[Line<'_>], at: usize, is_last: bool) -> bool {
-        let before = lines[..at].iter().rfind(|line| !line.text.is_empty()).map(|line| alike(line.text));
+    fn has(&self, lines: &[Line<'_>], at: usize) -> bool {
+        let above = || lines[..at].iter().rev().filter(|line| !line.text.is_empty()).map(|line| alike(line.text));
         let after = lines[at + 1..].iter().find(|line| !line.text.is_empty()).map(|line| alike(line.text));
         let own = alike(lines[at].text);
-        let beside = [before.map(|before| (before, own.clone())), after.map(|after| (own, after))];
-        beside
-            .into_iter()
-            .flatten()
-            .any(|pair| self.pairs.contains(&pair) || (!is_last && self.replays.contains(&pair)))
+        let beside = [above().next().map(|before| (before, own.clone())), after.map(|after| (own, after))];
+        let found = |pairs: &BTreeSet<_>| beside.iter().flatten().any(|pair| pairs.contains(pair));
+        // Whoever says the same as before means it again, unless it is announced as something that was said.
+        found(&self.pairs) || (found(&self.quoted) && self.is_announced(above()))
+    }
+
+    /// Whether the lines of the prompt that come before, or the line before them, introduce what follows.
+    fn is_announced(&self, mut above: impl Iterator<Item = String>) -> bool {
+        let end = above.find(|line| line.ends_with(':') || !self.lines.contains(line));
+        end.is_some_and(|line| line.ends_with(':'))
     }
 }
 

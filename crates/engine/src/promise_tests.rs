@@ -93,6 +93,7 @@ fn real_claims_are_never_missed() {
             "<promise>ESCALATE</promise>\n<promise>COMPLETE</promise>",
             // The same words as in the last turn, and meant again.
             "Half of it is there.\n<promise>COMPLETE</promise>",
+            "Half of it is there.\n<promise>COMPLETE</promise>\n3 files changed, 2 minutes",
             "```sh\n[900 bytes left out]\nlast line\n```\n<promise>COMPLETE</promise>",
             "```\n[900 bytes left out]\n```\nx\n```\n<promise>COMPLETE</promise>",
         ],
@@ -188,6 +189,7 @@ fn echoes_and_replays_are_no_claims() {
             "the gate wants to see\n[promise]COMPLETE</promise>\nbefore it opens",
             // Of what was said before.
             "I said:\nHalf of it is there.\n<promise>COMPLETE</promise>\nNow for the other half.",
+            "My last turn ended with this:\nHalf of it is there.\n<promise>COMPLETE</promise>",
             "Half of it is there.\n[promise]COMPLETE</promise>",
         ],
     );

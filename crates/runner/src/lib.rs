@@ -14,6 +14,7 @@
 //!
 //! Not here: any decision (`engine::Session::step`), printing, the environment.
 
+mod change;
 mod dispatch;
 mod error;
 mod hook;
@@ -21,9 +22,11 @@ mod outside;
 mod protected;
 mod turn;
 
+use std::time::Duration;
+
 use windlass_agents::CommandAgent;
 use windlass_engine::{
-    Command, DebtId, Effect, Ending, HookOutcome, Origin, Record, Session, SessionName, View, Wanted,
+    Command, DebtId, Effect, Ending, HookOutcome, Origin, Record, Session, SessionName, Timestamp, View, Wanted,
 };
 
 pub use dispatch::{Dispatch, Settings};
@@ -31,17 +34,22 @@ pub use error::RunError;
 pub use outside::{Outside, Told};
 pub use protected::{Protected, TooMany};
 
+use change::Looker;
 use dispatch::Resolve;
+
+/// The longest time that is waited for at once.
+const A_WHILE: Duration = Duration::from_secs(30);
 
 /// The loop of one session.
 pub struct Runner<'a> {
     dispatch: Dispatch<'a>,
     agent: CommandAgent,
+    looker: Looker,
 }
 
 impl<'a> Runner<'a> {
     pub fn new(dispatch: Dispatch<'a>, agent: CommandAgent) -> Self {
-        Self { dispatch, agent }
+        Self { dispatch, agent, looker: Looker::default() }
     }
 
     /// Carries a command out, and tells what came of it.
@@ -56,13 +64,17 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Turns until the session is over.
+    /// Turns until the session is over, or a person has to say something.
     pub fn run(&mut self, name: &SessionName) -> Result<Ending, RunError> {
         loop {
             let session = self.stop_if_cancelled(self.session(name)?)?;
             match session.wanted() {
                 Wanted::Hook(debt) => self.hook(&session, debt)?,
                 Wanted::Turn(debt) => self.turn(&session, debt)?,
+                Wanted::Moment(until) => self.wait(name, until)?,
+                Wanted::Decision => drop(self.give(&Command::AdvanceSession { name: name.clone() })?),
+                // The session stays as it is until somebody answers, here or elsewhere.
+                Wanted::Answer => return Ok(Ending::Escalated),
                 Wanted::Nothing => return session.ended().ok_or(RunError::Stuck(name.clone())),
             }
         }
@@ -104,7 +116,20 @@ impl<'a> Runner<'a> {
         self.session(&name)
     }
 
-    fn session(&self, name: &SessionName) -> Result<Session, RunError> {
+    /// Lets time pass, a while at a time: a machine that sleeps meanwhile counts no seconds.
+    fn wait(&mut self, name: &SessionName, until: Timestamp) -> Result<(), RunError> {
+        let left = until.millis().saturating_sub((self.dispatch.outside.now)().millis());
+        match u64::try_from(left) {
+            Ok(left @ 1..) => {
+                self.dispatch.control.wait(Duration::from_millis(left).min(A_WHILE));
+                Ok(())
+            }
+            _ => self.give(&Command::AdvanceSession { name: name.clone() }).map(drop),
+        }
+    }
+
+    /// How a session stands.
+    pub fn session(&self, name: &SessionName) -> Result<Session, RunError> {
         let session = self.dispatch.store.snapshot()?.session(name)?;
         session.ok_or_else(|| RunError::Stuck(name.clone()))
     }

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use windlass_agents::TurnEnd;
 use windlass_engine::{
-    Answer, Command, Completion, DebtId, Ending, Event, Limits, Note, Prompt, Purpose, Session, Turn, detect, payload,
+    Answer, Command, Completion, DebtId, Digest, Ending, Event, EventType, Limits, Note, Promise, Prompt, Purpose,
+    Session, Timestamp, Turn, detect, payload,
 };
 use windlass_hooks::{Retry, clean, cut};
-use windlass_process::{Environment, overlay};
+use windlass_process::{Environment, Spec, overlay};
 
 use crate::dispatch::Resolve;
 use crate::{RunError, Runner};
@@ -21,6 +22,9 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// How much of its last answer an agent is reminded of.
 const REMEMBERED: usize = 4 * 1024;
+
+/// The event whose hooks judge a turn.
+const GATED: EventType = EventType::TurnFinished;
 
 /// What came of asking an agent.
 struct Asked {
@@ -49,8 +53,12 @@ impl Runner<'_> {
         if turn.purpose == Purpose::SendBack && !self.dispatch.control.wait(self.pause_before_sending_back(session)) {
             return Ok(());
         }
+        let allowance = self.allowance(session, turn);
+        if allowance == Some(Duration::ZERO) {
+            return self.end_with(session, turn, Ending::Limit, session.out_of_time());
+        }
         let prompt = self.prompt(session, turn)?;
-        let asked = self.ask(session, turn, &prompt)?;
+        let asked = self.ask(session, turn, &prompt, allowance)?;
         self.report(session, turn, asked, &prompt)
     }
 
@@ -66,15 +74,29 @@ impl Runner<'_> {
                 let text = self.dispatch.settings.mask.text(&clean(&text)).into_owned();
                 let promise = detect(&text, prompt);
                 let output = cut(&text, Limits::OUTPUT);
+                let tree = self.change(session, turn, promise);
                 let Asked { leaky, record, .. } = asked;
-                Command::FinishTurn { run, answer: Answer { output, promise, leaky, record } }
+                Command::FinishTurn { run, answer: Answer { output, promise, leaky, record, cost: None, tree } }
             }
             TurnEnd::Broken(error) if !tried_before && turn.purpose.is_judged() => {
-                let (name, reason) = (session.name.clone(), Some(fit(&error)));
-                self.give(&Command::StopSession { name, ending: Ending::Error, reason })?;
-                Command::InterruptTurn { run }
+                return self.end_with(session, turn, Ending::Error, fit(&error));
             }
-            TurnEnd::Failed(error) | TurnEnd::Broken(error) => Command::FailTurn { run, error: fit(&error) },
+            TurnEnd::Locked { said, remedy } if !turn.purpose.is_delivery() => {
+                let reason = format!("`{}` is not let in: {said}; {remedy}", self.agent);
+                return self.end_with(session, turn, Ending::Error, fit(&reason));
+            }
+            TurnEnd::TimedOut if !turn.purpose.is_delivery() => {
+                return self.end_with(session, turn, Ending::Limit, session.out_of_time());
+            }
+            TurnEnd::Limited { said, reset } => {
+                let now = (self.dispatch.outside.now)();
+                let until = reset.map(|reset| Timestamp::from_millis(reset.millis(now.millis())));
+                Command::PostponeTurn { run, error: fit(&said), until }
+            }
+            TurnEnd::TimedOut => Command::FailTurn { run, error: "timed out".to_owned() },
+            TurnEnd::Failed(error) | TurnEnd::Broken(error) | TurnEnd::Locked { said: error, .. } => {
+                Command::FailTurn { run, error: fit(&error) }
+            }
             TurnEnd::Cancelled if session.stopping.is_some() => return Err(RunError::Killed),
             TurnEnd::Cancelled if turn.purpose.is_delivery() => {
                 Command::FailTurn { run, error: "cancelled".to_owned() }
@@ -87,17 +109,45 @@ impl Runner<'_> {
         self.give(&command).map(drop)
     }
 
-    fn ask(&mut self, session: &Session, turn: &Turn, prompt: &str) -> Result<Asked, RunError> {
+    /// Ends the session instead of the turn: no other turn would fare better.
+    fn end_with(&mut self, session: &Session, turn: &Turn, ending: Ending, reason: String) -> Result<(), RunError> {
+        self.give(&Command::StopSession { name: session.name.clone(), ending, reason: Some(reason) })?;
+        self.give(&Command::InterruptTurn { run: turn.run.clone() }).map(drop)
+    }
+
+    /// How long the agent may take, if that is limited.
+    fn allowance(&self, session: &Session, turn: &Turn) -> Option<Duration> {
+        match (session.time_left((self.dispatch.outside.now)()), &turn.purpose) {
+            (Some(_), Purpose::Delivery(_)) => Some(LAST_WORD),
+            (left, Purpose::Work | Purpose::SendBack | Purpose::Recovery) => left,
+            (None, Purpose::Delivery(_)) => session.stopping.as_ref().map(|_| LAST_WORD),
+        }
+    }
+
+    /// What the agent has changed, if anybody may want to compare it.
+    fn change(&mut self, session: &Session, turn: &Turn, promise: Option<Promise>) -> Option<Digest> {
+        let settings = &self.dispatch.settings;
+        let gates = settings.rules.effects.as_ref().is_some_and(|effects| effects.hooks.contains_key(&GATED));
+        let done = promise == Some(Promise::Complete) && !gates;
+        if done || !turn.purpose.is_judged() || session.terms.thrashing == 0 {
+            return None;
+        }
+        let run = |spec: &Spec| self.dispatch.look_with(spec);
+        self.looker.look(&settings.directory, &settings.environment, run)
+    }
+
+    fn ask(
+        &mut self,
+        session: &Session,
+        turn: &Turn,
+        prompt: &str,
+        allowance: Option<Duration>,
+    ) -> Result<Asked, RunError> {
         let records = self.dispatch.settings.records.join(turn.debt.to_string());
         let agent = self.agent.clone();
         let mut spec = agent.spec(prompt, &self.dispatch.settings.directory, self.variables(session, turn), &records);
-        let resolve = match session.stopping {
-            Some(_) => {
-                spec.timeout = Some(LAST_WORD);
-                Resolve::Resolute
-            }
-            None => Resolve::Cancellable,
-        };
+        spec.timeout = allowance;
+        let resolve = if session.stopping.is_some() { Resolve::Resolute } else { Resolve::Cancellable };
         let ran = self.dispatch.start(&spec, resolve)?;
         let (leaky, record) = match &ran {
             Ok(finished) => {
@@ -137,7 +187,9 @@ impl Runner<'_> {
         });
         let pieces: Vec<(payload::FeedbackQueued, bool)> = pieces.collect::<Result<_, RunError>>()?;
         let last_output = self.dispatch.last_output(session)?.map(|output| cut(&output, REMEMBERED));
+        let error = self.error(session, turn)?;
         let prompt = Prompt {
+            error: error.as_deref(),
             goal: session.goal.as_deref().unwrap_or_default(),
             purpose: &turn.purpose,
             last_output: last_output.as_deref(),
@@ -145,6 +197,15 @@ impl Runner<'_> {
             asks_for_promise: session.terms.completion == Completion::Promise,
         };
         Ok(prompt.text())
+    }
+
+    /// How the iteration failed that the agent is to recover from.
+    fn error(&self, session: &Session, turn: &Turn) -> Result<Option<String>, RunError> {
+        let Some(at) = session.watch.failure.filter(|_| turn.purpose == Purpose::Recovery) else { return Ok(None) };
+        match self.dispatch.event(at)?.envelope.event {
+            Event::IterationFailed(failed) => Ok(Some(failed.error)),
+            _ => Err(RunError::MissingEvent(at)),
+        }
     }
 }
 
@@ -154,5 +215,5 @@ fn back_off(failures: u32) -> Duration {
 }
 
 fn note(queued: &payload::FeedbackQueued, possibly_seen: bool) -> Note<'_> {
-    Note { source: &queued.source, text: &queued.text, possibly_seen }
+    Note { source: &queued.source, reason: queued.reason.as_deref(), text: &queued.text, possibly_seen }
 }

@@ -343,8 +343,10 @@ impl Attempt<'_> {
             command,
             C::ResumeSession { .. }
                 | C::StopSession { .. }
+                | C::AdvanceSession { .. }
                 | C::FinishTurn { .. }
                 | C::FailTurn { .. }
+                | C::PostponeTurn { .. }
                 | C::InterruptTurn { .. }
                 | C::BeginEffect { .. }
                 | C::RetryEffect { .. }
@@ -451,9 +453,15 @@ impl Attempt<'_> {
                 let session = self.session(name)?;
                 (session.ended.is_none() && session.stopping.is_none()).then_some(())
             }
-            C::FinishTurn { run, .. } | C::FailTurn { run, .. } | C::InterruptTurn { run } => {
-                (self.session(&run.session)?.turn.as_ref() == Some(run)).then_some(())
+            C::AdvanceSession { name } => self.session(name)?.may_advance(self.origin.at).then_some(()),
+            C::AnswerGate { session, .. } => {
+                let person = self.origin.run.is_none() && self.origin.via.is_none();
+                (person && self.session(session)?.asks()).then_some(())
             }
+            C::FinishTurn { run, .. }
+            | C::FailTurn { run, .. }
+            | C::PostponeTurn { run, .. }
+            | C::InterruptTurn { run } => (self.session(&run.session)?.turn.as_ref() == Some(run)).then_some(()),
             C::BeginEffect { debt, owner } => {
                 let due = self.due(*debt)?;
                 (due.begun == 0 && due.owner == *owner).then_some(())

@@ -4,10 +4,12 @@
 //! worked out: what is pending is whatever was queued and is neither delivered nor in the turn that runs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use windlass_engine::{
-    Closing, Completion, DebtId, Decision, Effect, Ending, Event, EventType, Next, OnRetryLimit, OwnerName, Piece,
-    Promise, Purpose, Record, RunId, Seq, Session, SessionName, Step, Terms, Verdict,
+    Closing, Completion, Cost, DebtId, Decision, Effect, Ending, Event, EventType, GateAnswer, Limits, Next,
+    OnRetryLimit, OwnerName, Phase, Piece, Promise, Purpose, Record, RunId, Seq, Session, SessionName, Step, Terms,
+    Timestamp, Verdict,
 };
 
 use crate::debts::{ends_a_turn, owed_by};
@@ -24,9 +26,19 @@ pub struct Told {
     pub ended: Option<Ending>,
     /// The hooks that its loop waits for.
     pub waits_for: Vec<DebtId>,
+    started: Timestamp,
     interrupted: u32,
     failures: u32,
     recovery: Recovery,
+    /// A person is asked, and has perhaps answered.
+    asking: Option<Option<GateAnswer>>,
+    answered: Option<GateAnswer>,
+    /// The agent is left alone until then.
+    postponed: Option<Timestamp>,
+    postponements: u32,
+    spent: u64,
+    /// What is about the iteration that it was queued in.
+    passing: BTreeSet<Seq>,
     queued: BTreeSet<Seq>,
     delivered: BTreeSet<Seq>,
     /// What the turn that runs carries.
@@ -58,7 +70,8 @@ pub fn told(log: &[Record]) -> BTreeMap<SessionName, Told> {
         }
         let Some(name) = &record.envelope.session else { continue };
         if let Event::SessionStarted(started) = &record.envelope.event {
-            sessions.insert(name.clone(), Told::new(started.owner.clone(), started.terms.clone()));
+            let (owner, terms) = (started.owner.clone(), started.terms.clone());
+            sessions.insert(name.clone(), Told::new(owner, terms, record.envelope.timestamp));
         }
         if let Some(told) = sessions.get_mut(name) {
             told.hear(record);
@@ -68,7 +81,7 @@ pub fn told(log: &[Record]) -> BTreeMap<SessionName, Told> {
 }
 
 impl Told {
-    fn new(owner: OwnerName, terms: Terms) -> Self {
+    fn new(owner: OwnerName, terms: Terms, started: Timestamp) -> Self {
         Self {
             owner,
             terms,
@@ -77,9 +90,16 @@ impl Told {
             stopping: None,
             ended: None,
             waits_for: Vec::new(),
+            started,
             interrupted: 0,
             failures: 0,
             recovery: Recovery::None,
+            asking: None,
+            answered: None,
+            postponed: None,
+            postponements: 0,
+            spent: 0,
+            passing: BTreeSet::new(),
             queued: BTreeSet::new(),
             delivered: BTreeSet::new(),
             bound: BTreeSet::new(),
@@ -95,8 +115,21 @@ impl Told {
         self.ended.is_some() && self.waits_for.is_empty()
     }
 
+    /// Whether a person's answer would be heard.
+    pub fn asks(&self) -> bool {
+        self.asking == Some(None) && self.stopping.is_none() && self.ended.is_none()
+    }
+
+    /// Whether there is something to decide that nobody has decided yet.
+    pub fn may_advance(&self, now: Timestamp) -> bool {
+        let answered = matches!(self.asking, Some(Some(_)));
+        let due = self.postponed.is_some_and(|until| now >= until);
+        self.waits_for.is_empty() && (answered || due)
+    }
+
     fn hear(&mut self, record: &Record) {
         self.judge(record);
+        self.hear_of_guards(record);
         match &record.envelope.event {
             Event::SessionResumed(resumed) => {
                 (self.owner, self.terms) = (resumed.owner.clone(), resumed.terms.clone());
@@ -105,7 +138,11 @@ impl Told {
                 self.stopping = Some(Closing { ending: stopping.ending, reason: stopping.reason.clone() });
             }
             Event::SessionEnded(ended) => self.ended = Some(ended.ending),
-            Event::IterationStarted(started) => self.iteration = started.run.iteration,
+            Event::IterationStarted(started) => {
+                self.iteration = started.run.iteration;
+                let (passing, delivered) = (&self.passing, &self.delivered);
+                self.queued.retain(|at| !passing.contains(at) || delivered.contains(at));
+            }
             Event::TurnStarted(started) => {
                 (self.turn, self.bound) = (Some(started.run.clone()), self.undelivered().collect());
                 if let Purpose::Delivery(closing) = &started.purpose {
@@ -127,7 +164,7 @@ impl Told {
         }
         match record.kind() {
             EventType::IterationFailed => self.failures += 1,
-            EventType::IterationInterrupted => self.interrupted += 1,
+            EventType::IterationInterrupted | EventType::IterationPostponed => self.interrupted += 1,
             EventType::TurnFinished => self.claim = None,
             _ => {}
         }
@@ -142,17 +179,56 @@ impl Told {
         }
     }
 
+    /// What is asked, waited for and used up.
+    fn hear_of_guards(&mut self, record: &Record) {
+        let spend = |cost: Option<Cost>| cost.map_or(0, |cost| cost.0);
+        match &record.envelope.event {
+            Event::GateDecided(decided) => {
+                (self.answered, self.asking) = (self.asking.take().flatten(), None);
+                if decided.decision == Decision::Ask {
+                    self.asking = Some(None);
+                }
+            }
+            Event::GateAnswered(answered) => self.asking = Some(Some(answered.answer)),
+            Event::IterationPostponed(postponed) => {
+                self.postponed = Some(postponed.until);
+                self.postponements += 1;
+            }
+            Event::TurnFinished(finished) => {
+                self.postponements = 0;
+                self.spent += spend(finished.cost);
+            }
+            Event::DeliveryFinished(finished) => self.spent += spend(finished.cost),
+            Event::IterationFailed(_) => self.postponements = 0,
+            Event::FeedbackQueued(queued) if queued.passing => drop(self.passing.insert(record.seq)),
+            _ => {}
+        }
+        match record.kind() {
+            EventType::IterationStarted | EventType::SessionEnded => self.postponed = None,
+            EventType::IterationInterrupted => self.asking = None,
+            _ => {}
+        }
+    }
+
+    /// Whether a budget may be used up. Time that nobody ran it for does not count, so this says at most.
+    fn may_be_used_up(&self, now: Timestamp) -> bool {
+        let long = |moment: Timestamp| Duration::from_millis((moment.millis() - self.started.millis()).unsigned_abs());
+        let late = |most: Duration| long(now) >= most || self.postponed.is_some_and(|until| long(until) >= most);
+        self.terms.wall_time.is_some_and(late) || self.terms.cost.is_some_and(|most| self.spent >= most.0)
+    }
+
     /// Whether what is told now could have come after what was told before.
     fn judge(&mut self, record: &Record) {
         let counted = self.iteration - self.interrupted;
         let fits = match &record.envelope.event {
             Event::IterationStarted(started) => {
                 let next = started.run.iteration == self.iteration + 1 && self.recovery != Recovery::Due;
-                next && self.turn.is_none() && (self.iteration == 0 || counted < self.terms.max_iterations)
+                let awake = self.postponed.is_none_or(|until| record.envelope.timestamp >= until);
+                next && awake && self.turn.is_none() && (self.iteration == 0 || counted < self.terms.max_iterations)
             }
             Event::TurnStarted(started) => {
                 let closes = match &started.purpose {
-                    Purpose::Delivery(closing) => self.may_end(closing.ending),
+                    Purpose::Delivery(closing) => self.may_end(closing.ending, record.envelope.timestamp),
                     Purpose::Recovery => {
                         self.recovery == Recovery::Due && self.failures < self.terms.max_failures.max(1)
                     }
@@ -166,10 +242,16 @@ impl Told {
                 !given.is_empty() && given == self.bound && given.is_disjoint(&self.delivered)
             }
             Event::GateDecided(decided) => {
-                let back = decided.decision == Decision::SendBack;
-                !back || (decided.verdict == Verdict::Block && decided.retries <= self.terms.max_hook_retries)
+                let blocked = decided.verdict == Verdict::Block;
+                let told_to = self.asking == Some(Some(GateAnswer::Continue));
+                match decided.decision {
+                    Decision::SendBack => blocked && (told_to || decided.retries <= self.terms.max_hook_retries),
+                    Decision::Ask => blocked && self.terms.on_retry_limit == OnRetryLimit::Ask,
+                    Decision::Next(_) => true,
+                }
             }
-            Event::SessionEnded(ended) => self.turn.is_none() && self.may_end(ended.ending),
+            Event::GateAnswered(_) => self.asks(),
+            Event::SessionEnded(ended) => self.turn.is_none() && self.may_end(ended.ending, record.envelope.timestamp),
             Event::TurnFinished(payload) => self.turn.as_ref() == Some(&payload.run) && self.is_bound_delivered(),
             Event::DeliveryFinished(payload) => self.turn.as_ref() == Some(&payload.run) && self.is_bound_delivered(),
             Event::FeedbackQueued(_) => self.ended.is_none(),
@@ -185,7 +267,7 @@ impl Told {
     }
 
     /// Whether it may be said to have ended so. Nothing but the gates makes the work complete.
-    fn may_end(&self, ending: Ending) -> bool {
+    fn may_end(&self, ending: Ending, now: Timestamp) -> bool {
         let closed = || match &self.gate {
             Some((verdict, Decision::Next(Next::Close(closing)))) if closing.ending == ending => Some(*verdict),
             _ => None,
@@ -198,12 +280,18 @@ impl Told {
                 Ending::Completed => match closed() {
                     Some(Verdict::Pass) => claimed,
                     Some(Verdict::Fail) => claimed && !self.terms.strict,
+                    Some(Verdict::Block) if self.answered == Some(GateAnswer::Ignore) => claimed,
                     Some(Verdict::Block) => self.terms.on_retry_limit == OnRetryLimit::Complete,
                     Some(Verdict::Continue | Verdict::Escalate) | None => false,
                 },
-                Ending::Escalated => closed().is_some(),
-                Ending::Limit => self.iteration - self.interrupted >= self.terms.max_iterations,
-                Ending::Error => self.failures > 0 && self.failures >= self.terms.max_failures,
+                Ending::Escalated => {
+                    let failed = self.failures > 0 && self.failures >= self.terms.max_failures;
+                    closed().is_some() || failed || self.postponements >= Limits::POSTPONEMENTS
+                }
+                Ending::Limit => {
+                    self.iteration - self.interrupted >= self.terms.max_iterations || self.may_be_used_up(now)
+                }
+                Ending::Error => self.interrupted >= Limits::INTERRUPTIONS,
                 Ending::Cancelled => false,
             }
     }
@@ -214,13 +302,15 @@ impl Told {
 
     /// What no turn carries, in the order in which it was queued.
     fn pending(&self) -> Vec<Piece> {
-        let at = self.undelivered().filter(|at| !self.bound.contains(at));
-        at.map(|at| Piece { at, possibly_seen: self.seen.contains(&at) }).collect()
+        self.undelivered().filter(|at| !self.bound.contains(at)).map(|at| self.piece(at)).collect()
     }
 
     fn carried(&self) -> Vec<Piece> {
-        let at = self.bound.iter().copied();
-        at.map(|at| Piece { at, possibly_seen: self.seen.contains(&at) }).collect()
+        self.bound.iter().map(|at| self.piece(*at)).collect()
+    }
+
+    fn piece(&self, at: Seq) -> Piece {
+        Piece { at, possibly_seen: self.seen.contains(&at), passing: self.passing.contains(&at) }
     }
 }
 
@@ -271,6 +361,8 @@ fn rests(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
     let rests = match session.step() {
         Step::Wait(_) => true,
         Step::SkipHook(debt) => begun(debt),
+        // What a person says falls to whoever runs the session.
+        Step::DecideGate(..) => matches!(session.phase, Phase::Asking(_, _, Some(_))),
         _ => false,
     };
     if !rests {

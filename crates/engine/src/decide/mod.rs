@@ -179,8 +179,11 @@ impl<'v, 'r> Deciding<'v, 'r> {
                 self.resume_session(name, dead, owner, *max_iterations)
             }
             C::StopSession { name, ending, reason } => self.stop_session(name, *ending, reason.as_deref()),
+            C::AdvanceSession { name } => self.advance_session(name),
+            C::AnswerGate { session, answer } => self.answer_gate(session, *answer),
             C::FinishTurn { run, answer } => self.finish_turn(run, answer),
             C::FailTurn { run, error } => self.fail_turn(run, error),
+            C::PostponeTurn { run, error, until } => self.postpone_turn(run, error, *until),
             C::InterruptTurn { run } => self.interrupt_turn(run),
             C::BeginEffect { debt, owner } => self.begin_effect(*debt, owner),
             C::RetryEffect { debt, owner, after } => self.retry_effect(*debt, owner, after),

@@ -6,6 +6,7 @@ mod bounds;
 mod builtins;
 mod cascade;
 mod effects;
+mod gate;
 mod graph;
 mod limits;
 mod looping;

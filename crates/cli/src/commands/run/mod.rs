@@ -4,7 +4,9 @@
 //! project, configuration, trust ─► which session: a new one, or one that was left ─► runner ─► exit code
 //! ```
 
+mod asking;
 mod choice;
+mod notice;
 mod progress;
 
 use std::io;
@@ -15,6 +17,7 @@ use windlass_process::{Control, Launcher, signals};
 use windlass_runner::{Dispatch, Outside, RunError, Runner, Settings};
 use windlass_store::{Lifetime, Sqlite};
 
+use self::asking::Asked;
 use self::choice::Choice;
 use self::progress::Progress;
 use super::init;
@@ -92,17 +95,25 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     let work = Work { project: &opened.project, config: &config, agent: &agent, owner: &owner };
     let begin = work.begin(&choice, &args)?;
     let settings = settings(&opened.project, &config, &owner, choice.name())?;
+    let terminal = asking::has_terminal() && !out.is_json();
     let mut progress = Progress::new(out, shown_directory(context, &opened.project));
     let outside =
         Outside { now: &environment::now, random: &dispatch::random_bytes, tell: &mut |told| progress.tell(told) };
-    let dispatch = Dispatch::new(&mut opened.store, settings, &roster, control, outside).map_err(remedy::run)?;
+    let dispatch =
+        Dispatch::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(remedy::run)?;
     let mut runner = Runner::new(dispatch, agent);
     let (by, at) = (owner.to_string(), environment::now());
     let origin = Origin { by, at, authority: Authority::Person, run: None, via: inside.via };
     runner.begin(&origin, &begin).map_err(remedy::run)?;
-    match runner.run(choice.name()) {
-        Err(RunError::Killed) => Ok(exit_code(Ending::Cancelled, received.first())),
-        ending => Ok(exit_code(ending.map_err(remedy::run)?, received.first())),
+    loop {
+        let ending = match runner.run(choice.name()) {
+            Err(RunError::Killed) => Ending::Cancelled,
+            ending => ending.map_err(remedy::run)?,
+        };
+        match asking::ask(&mut runner, choice.name(), &control, terminal)? {
+            Some(Asked::Answered) => {}
+            Some(Asked::Nobody) | None => return Ok(exit_code(ending, received.first())),
+        }
     }
 }
 

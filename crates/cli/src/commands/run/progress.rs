@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use windlass_engine::{Decision, Event, HookOutcome, Promise, Purpose, Record, payload};
+use windlass_engine::{Event, HookOutcome, Promise, Purpose, Record, payload};
 use windlass_hooks::clean;
 use windlass_runner::Told;
 
+use super::notice;
 use crate::output::{Done, Output, Stop, Tone};
 use crate::{show, text};
 
@@ -125,8 +126,14 @@ impl<'o> Progress<'o> {
             Event::ActionError(failed) => {
                 self.detail(Tone::Bad, &format!("cannot carry out `{}`: {}", failed.action_type, failed.error))
             }
-            Event::GateDecided(decided) if decided.decision == Decision::SendBack => {
-                self.detail(Tone::Warning, &format!("sent back (time {})", decided.retries))
+            Event::GateDecided(decided) => match notice::of_gate(decided) {
+                Some(notice) => self.detail(Tone::Warning, &notice),
+                None => Ok(()),
+            },
+            Event::GateAnswered(answered) => self.detail(Tone::Plain, show::answer(answered.answer)),
+            Event::IterationPostponed(postponed) => {
+                let notice = notice::of_wait(postponed, record.envelope.timestamp);
+                self.detail(Tone::Warning, &notice)
             }
             Event::IterationFailed(payload::IterationFailed { error, .. })
             | Event::DeliveryFailed(payload::DeliveryFailed { error, .. }) => {
