@@ -180,6 +180,31 @@ hooks:
     assert!(prompt(&world, 2).contains(expected), "{}", prompt(&world, 2));
 }
 
+/// What a long test run prints in its middle is what the agent needs.
+#[test]
+fn the_names_of_failing_tests_survive_the_cut() {
+    let dull = |line: &str| format!("{line}\n").repeat(900);
+    let table = [
+        ("cargo", "test store::tests::it_is_kept ... ok", "test store::tests::it_is_lost ... FAILED"),
+        (
+            "pytest",
+            "tests/test_store.py::test_kept PASSED         [ 12%]",
+            "FAILED tests/test_store.py::test_lost - assert 1 == 2",
+        ),
+        ("jest", "    ✓ keeps what it is given (3 ms)", "    ✕ loses what it is given (5 ms)"),
+        ("go", "--- PASS: TestKept (0.00s)", "    --- FAIL: TestLost (0.02s)"),
+    ];
+    for (tool, passes, fails) in table {
+        let config = "hooks: {stop: [{name: tests, command: cat output >&2; exit 2, max_output: 4096}]}\nlimits: {max_hook_retries: 1}";
+        let world = world(config, DONE);
+        world.write("output", format!("{}{fails}\n{}error: it failed\n", dull(passes), dull(passes)));
+        assert_eq!(world.run(RUN).code, 4, "{tool}");
+        let prompt = prompt(&world, 2);
+        assert!(prompt.contains(fails.trim()) && prompt.contains(" bytes left out]"), "{tool}: {prompt}");
+        assert!(prompt.len() < 6000, "{tool}: {}", prompt.len());
+    }
+}
+
 #[test]
 fn a_rate_limit_is_waited_out_and_costs_no_iteration() {
     let config = "hooks: {pre_iteration: [{command: 'echo before {{iteration}}', pipe_output: true}]}";
