@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use windlass_process::{Capture, Environment, Exit, Finished, Invocation, NotStarted, Spec, Spill};
 
+use crate::reset::Reset;
+use crate::trouble::{self, Trouble};
+
 /// How long an agent may take to end once it is asked to.
 const GRACE: Duration = Duration::from_secs(10);
 /// What is kept of an answer, from its start and from its end: the end is where an agent says how it went.
@@ -31,6 +34,18 @@ pub enum TurnEnd {
     Failed(String),
     /// It cannot be started at all.
     Broken(String),
+    /// It was asked too often. It may be asked again, and may have said when.
+    Limited {
+        said: String,
+        reset: Option<Reset>,
+    },
+    /// Nobody lets it in, and this is what a person has to do about it.
+    Locked {
+        said: String,
+        remedy: String,
+    },
+    /// It took longer than it was given.
+    TimedOut,
     Cancelled,
 }
 
@@ -54,18 +69,32 @@ impl CommandAgent {
             Err(error) => return TurnEnd::Broken(error.to_string()),
             Ok(finished) => finished,
         };
-        let said = || finished.stdout.text();
         match finished.exit {
-            Exit::Code(0) => TurnEnd::Said(said()),
+            Exit::Code(0) => {
+                let said = finished.stdout.text();
+                trouble::instead_of_an_answer(&said).map_or(TurnEnd::Said(said), |trouble| self.in_trouble(trouble))
+            }
             // The shell's own words for a program that is not there, or is none: unless something has spoken already.
             Exit::Code(126 | 127) if finished.stdout.total == 0 => {
                 TurnEnd::Broken(last_words(finished, "the program cannot be started"))
             }
-            Exit::Code(code) => TurnEnd::Failed(last_words(finished, &format!("exit {code}"))),
-            Exit::Signal(signal) => TurnEnd::Failed(last_words(finished, &format!("ended by signal {signal}"))),
-            Exit::TimedOut => TurnEnd::Failed("timed out".to_owned()),
+            Exit::Code(code) => self.failed(finished, &format!("exit {code}")),
+            Exit::Signal(signal) => self.failed(finished, &format!("ended by signal {signal}")),
+            Exit::TimedOut => TurnEnd::TimedOut,
             Exit::Cancelled => TurnEnd::Cancelled,
             Exit::Lost => TurnEnd::Failed("its supervisor died".to_owned()),
+        }
+    }
+
+    fn failed(&self, finished: &Finished, end: &str) -> TurnEnd {
+        let trouble = trouble::of_failure(&finished.stdout.text(), &finished.stderr.text());
+        trouble.map_or_else(|| TurnEnd::Failed(last_words(finished, end)), |trouble| self.in_trouble(trouble))
+    }
+
+    fn in_trouble(&self, trouble: Trouble) -> TurnEnd {
+        match trouble {
+            Trouble::Limited { said, reset } => TurnEnd::Limited { said, reset },
+            Trouble::Locked { said, paid } => TurnEnd::Locked { said, remedy: trouble::remedy(&self.command, paid) },
         }
     }
 }
@@ -109,5 +138,12 @@ mod tests {
         });
         check(Exit::Signal(9), "", "", TurnEnd::Failed("ended by signal 9".to_owned()));
         check(Exit::Cancelled, "half", "", TurnEnd::Cancelled);
+        check(Exit::TimedOut, "half", "429 Too Many Requests", TurnEnd::TimedOut);
+        let said = || "429 Too Many Requests".to_owned();
+        check(Exit::Code(1), "half", "429 Too Many Requests\n", TurnEnd::Limited { said: said(), reset: None });
+        let remedy = || "log the agent in, or set its API key".to_owned();
+        let said = || "Not logged in".to_owned();
+        check(Exit::Code(1), "", "Not logged in\n", TurnEnd::Locked { said: said(), remedy: remedy() });
+        check(Exit::Code(0), "Not logged in\n", "", TurnEnd::Locked { said: said(), remedy: remedy() });
     }
 }

@@ -11,7 +11,10 @@
 pub mod acp;
 mod agent;
 mod command;
+mod reset;
 pub mod scripted;
+mod trouble;
 
 pub use agent::{Agent, ParseAgentError};
 pub use command::{CommandAgent, TurnEnd};
+pub use reset::Reset;

@@ -194,6 +194,16 @@ impl Messages {
         Self { color, to: stderr.lock() }
     }
 
+    /// A question to a person, and what it takes for an answer.
+    pub fn question(&mut self, message: &str) {
+        let message = Painted { text: text::line(message), tone: self.color.then_some(Tone::Warning) };
+        let _ = writeln!(self.to, "{message}");
+    }
+
+    pub fn plain(&mut self, message: &str) {
+        let _ = writeln!(self.to, "{}", text::line(message));
+    }
+
     fn say(&mut self, tone: Tone, label: &str, message: &str) {
         let label = Painted { text: label, tone: self.color.then_some(tone) };
         // There is nobody left to tell if standard error is closed.

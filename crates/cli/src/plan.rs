@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windlass_engine::{
-    Completion, Effects, EventType, HookClass, Limits, OnFailure, OnRetryLimit, OwedHook, OwnerName, Planned,
+    Completion, Cost, Effects, EventType, HookClass, Limits, OnFailure, OnRetryLimit, OwedHook, OwnerName, Planned,
     PlannedFor, PlannedHooks, Registry, Rules, Terms, Trusted, TypeName,
 };
 use windlass_hooks as hooks;
@@ -174,8 +174,12 @@ pub fn terms(config: &Config, max_iterations: Option<u32>) -> Terms {
         strict: settings.strict.unwrap_or(true),
         on_retry_limit: match settings.on_retry_limit {
             config::OnRetryLimit::Complete => OnRetryLimit::Complete,
-            config::OnRetryLimit::Escalate | config::OnRetryLimit::Ask => OnRetryLimit::Escalate,
+            config::OnRetryLimit::Escalate => OnRetryLimit::Escalate,
+            config::OnRetryLimit::Ask => OnRetryLimit::Ask,
         },
+        wall_time: settings.limits.wall_time.map(config::Span::duration),
+        cost: settings.limits.cost.as_ref().and_then(|cost| Cost::of_dollars(cost.value)),
+        thrashing: settings.limits.thrashing,
     }
 }
 
@@ -233,19 +237,4 @@ pub fn warn_of_silence(config: &Config) {
         Messages::new()
             .warning(&format!("this version does not run these hooks, or not at all their points: {silent}"));
     }
-    let unheeded = unheeded(config);
-    if !unheeded.is_empty() {
-        Messages::new().warning(&format!("this version does not heed these settings yet: {}", unheeded.join(", ")));
-    }
-}
-
-/// Settings that somebody may rely on, and that the loop does not know yet.
-fn unheeded(config: &Config) -> Vec<&'static str> {
-    let settings = &config.settings;
-    let all = [
-        ("limits.wall_time", settings.limits.wall_time.is_some()),
-        ("limits.cost", settings.limits.cost.is_some()),
-        ("on_retry_limit: ask", settings.on_retry_limit == config::OnRetryLimit::Ask),
-    ];
-    all.into_iter().filter(|(_, used)| *used).map(|(name, _)| name).collect()
 }

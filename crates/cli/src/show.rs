@@ -2,8 +2,8 @@
 
 use jiff::Unit;
 use windlass_engine::{
-    Decision, Ending, Event, HookOutcome, Lease, Next, Node, Opening, Promise, Purpose, Record, RunId, State, Task,
-    TaskId, Timestamp,
+    Decision, Ending, Event, GateAnswer, HookOutcome, Lease, Next, Node, Opening, Promise, Purpose, Record, RunId,
+    State, Task, TaskId, Timestamp,
 };
 
 use crate::environment;
@@ -249,15 +249,30 @@ fn session_summary(event: &Event) -> String {
             Promise::Blocked => "BLOCKED".to_owned(),
         },
         Event::GateDecided(decided) => match &decided.decision {
-            Decision::SendBack => format!("sent back (time {})", decided.retries),
+            Decision::SendBack => match decided.max_retries {
+                Some(most) => format!("sent back ({} of {most})", decided.retries),
+                None => format!("sent back (time {})", decided.retries),
+            },
+            Decision::Ask => "a person is asked".to_owned(),
             Decision::Next(Next::Continue | Next::TakeUp) => "another iteration".to_owned(),
             Decision::Next(Next::Close(closing)) => ending(closing.ending, closing.reason.as_deref()),
         },
+        Event::GateAnswered(answered) => answer(answered.answer).to_owned(),
         Event::IterationFailed(failed) => failed.error.clone(),
+        Event::IterationPostponed(postponed) => format!("until {}: {}", moment(postponed.until), postponed.error),
         Event::DeliveryFailed(failed) => failed.error.clone(),
         Event::FeedbackQueued(queued) => format!("{}: {}", queued.source, queued.text),
         Event::FeedbackDelivered(delivered) => pieces(u32::try_from(delivered.feedback.len()).unwrap_or(u32::MAX)),
         _ => String::new(),
+    }
+}
+
+/// What a person has said, in words.
+pub fn answer(answer: GateAnswer) -> &'static str {
+    match answer {
+        GateAnswer::Continue => "continue: the agent is sent back, and the count starts again",
+        GateAnswer::Abort => "abort: a person takes over",
+        GateAnswer::Ignore => "ignore: the block counts as passed, this time",
     }
 }
 

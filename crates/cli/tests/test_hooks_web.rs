@@ -96,7 +96,7 @@ fn its_answer_judges_the_turn() {
     world.write("agent.sh", "cat >>prompts; echo '<promise>COMPLETE</promise>'");
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    assert!(ran.stdout.contains("web blocks\n  sent back (time 1)\n"), "{ran}");
+    assert!(ran.stdout.contains("web blocks\n  [Hook retry 1/5: two tests fail]\n"), "{ran}");
     assert!(std::fs::read_to_string(world.path("prompts")).unwrap().contains("two tests fail"));
     assert_eq!(server.asked().body["hook_event_name"], "Stop");
     assert_eq!(server.asked().body["stop_hook_active"], true);

@@ -133,20 +133,20 @@ hooks:
     iteration 1
       the agent says that it is done
       stop[0] blocks: 2 of 9 tests failed
-      sent back (time 1)
+      [Hook retry 1/5: 2 of 9 tests failed]
       the agent gets one piece of feedback
       the agent says that it is done
       stop[0] blocks: 2 of 9 tests failed
-      sent back (time 2)
+      [Hook retry 2/5: 2 of 9 tests failed]
       the agent gets one piece of feedback
       the agent says that it is done
       stop[0] ok
     complete after one iteration
       took <took> agent <took> hooks <took> 3 turns
     ");
-    assert!(
-        world.prompt(2).contains("[Hook feedback] stop[0]:\n```text\n2 of 9 tests failed\n\ntest_login failed\n```")
-    );
+    assert!(world.prompt(2).contains(
+        "[Hook feedback]: stop[0]: 2 of 9 tests failed\n```text\n2 of 9 tests failed\n\ntest_login failed\n```"
+    ));
 }
 
 #[test]
@@ -197,15 +197,12 @@ fn failing_turns_are_bounded_and_keep_the_feedback() {
     let config = "hooks: {session_start: [{command: echo remember this, pipe_output: true}]}";
     let world = world(config, "echo 'no network' >&2; exit 7");
     let ran = world.run(RUN);
-    assert_eq!(ran.code, 1, "{ran}");
+    assert_eq!(ran.code, 4, "{ran}");
     assert_eq!(ran.stdout.matches("failed: exit 7: no network").count(), 3, "{ran}");
-    assert!(ran.stdout.contains("failed after 3 iterations: 3 iterations failed in a row"), "{ran}");
+    let why = "a person is needed after 3 iterations: circuit breaker: 3 iterations failed in a row";
+    assert!(ran.stdout.contains(why), "{ran}");
     assert!(!world.prompt(1).contains("may have seen"), "{}", world.prompt(1));
-    assert!(
-        world.prompt(2).contains("(you may have seen this before):\n```text\nremember this"),
-        "{}",
-        world.prompt(2)
-    );
+    assert!(world.prompt(2).contains("(you may have seen this before)\n```text\nremember this"), "{}", world.prompt(2));
 }
 
 #[test]
@@ -231,7 +228,7 @@ hooks:
     assert!(!world.path("pwned").exists());
     assert!(!ran.stdout.contains('\u{1b}'), "{ran}");
     let prompt = world.prompt(1);
-    assert!(prompt.starts_with("--flag '; touch pwned #\n$(touch pwned)"), "{prompt}");
+    assert!(prompt.contains("\n\n--flag '; touch pwned #\n$(touch pwned)"), "{prompt}");
 }
 
 #[test]

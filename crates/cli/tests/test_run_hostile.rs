@@ -27,7 +27,7 @@ hooks:
     let world = world(config, "test $turn -lt 2 || touch fixed; echo '<promise>COMPLETE</promise>'");
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    assert!(ran.stdout.contains("stop[0] blocks\n  sent back (time 1)\n"), "{ran}");
+    assert!(ran.stdout.contains("stop[0] blocks\n  [Hook retry 1/5: two tests fail]\n"), "{ran}");
     assert!(fs::read_to_string(world.path("prompt.2")).unwrap().contains("two tests fail"));
 }
 
@@ -117,10 +117,10 @@ fn git_does_not_see_what_nobody_configured() {
 /// Settings that a person would rely on.
 #[test]
 fn what_is_not_heeded_yet_is_said() {
-    let config = "on_retry_limit: ask\nlimits: {wall_time: 1s}\n";
+    let config = "notify: [{command: 'true'}]\n";
     let world = world(config, "echo '<promise>COMPLETE</promise>'");
     let ran = world.run(RUN);
-    let warning = "warning: this version does not heed these settings yet: limits.wall_time, on_retry_limit: ask\n";
+    let warning = "warning: this version does not heed these settings yet: notify\n";
     assert!(ran.code == 0 && ran.stderr == warning, "{ran}");
 }
 

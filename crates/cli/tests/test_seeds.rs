@@ -138,10 +138,10 @@ fn run(world: &World) -> Ran {
 fn fed(world: &World, turn: u32) -> Vec<String> {
     let prompt = fs::read_to_string(world.path(&format!("prompt.{turn}"))).unwrap();
     let piece = |piece: &str| {
-        let (hook, rest) = piece.split_once(":\n```text\n").unwrap();
+        let (hook, rest) = piece.split_once("\n```text\n").unwrap();
         format!("{hook}: {}", rest.split("\n```").next().unwrap())
     };
-    prompt.split("[Hook feedback] ").skip(1).map(piece).collect()
+    prompt.split("[Hook feedback]: ").skip(1).map(piece).collect()
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn what_a_session_did() {
     11  <time>  T1       hook_started            tests
     12  <time>  T1       hook_finished           tests block
     13  <time>  T1       feedback_queued         tests: red \u{1b}[31m⏎in two places
-    14  <time>  T1     gate_decided              sent back (time 1)
+    14  <time>  T1     gate_decided              sent back (1 of 5)
     15  <time>  T1     turn_started              sent back, with one piece of feedback
     16  <time>  T1     feedback_delivered        one piece of feedback
     17  <time>  T1     turn_finished             All \u{1b}[32mgreen.

@@ -33,7 +33,7 @@ fn a_session_that_was_sent_back_twice() {
         | 2 of 9 tests failed
         | test_login failed
         feedback 13, delivered in turn 2
-      gate: block by stop[0], so: sent back (time 1)
+      gate: block by stop[0], so: sent back (1 of 5)
       turn 2, sent back, with feedback 13
         agent: turn 2
         the agent says that it is done
@@ -41,7 +41,7 @@ fn a_session_that_was_sent_back_twice() {
         | 2 of 9 tests failed
         | test_login failed
         feedback 21, delivered in turn 3
-      gate: block by stop[0], so: sent back (time 2)
+      gate: block by stop[0], so: sent back (2 of 5)
       turn 3, sent back, with feedback 21
         agent: turn 3
         the agent says that it is done

@@ -6,13 +6,14 @@ use serde_json::Value;
 
 use crate::action::ActionRequest;
 use crate::debt::HookOutcome;
-use crate::id::{DebtId, Epoch, OwnerName, RunId, SessionName, TaskId, TypeName};
+use crate::id::{DebtId, Digest, Epoch, OwnerName, RunId, SessionName, TaskId, TypeName};
 use crate::note::NoteKind;
 use crate::promise::Promise;
 use crate::resolution::Resolution;
-use crate::session::{Ending, Terms, Work};
+use crate::session::{Ending, GateAnswer, Terms, Work};
 use crate::task::{EdgeKind, Priority};
 use crate::time::Timestamp;
+use crate::watch::Cost;
 
 /// By what right a command is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +80,10 @@ pub struct Answer {
     pub leaky: bool,
     /// The file that has all of what it wrote.
     pub record: Option<String>,
+    /// What it has cost, where the agent tells.
+    pub cost: Option<Cost>,
+    /// What has changed in the directory of the work, where that is known.
+    pub tree: Option<Digest>,
 }
 
 /// What came of a hook.
@@ -140,6 +145,7 @@ impl Command {
                 | Self::StopSession { .. }
                 | Self::AdvanceSession { .. }
                 | Self::OpenConversation { .. }
+                | Self::PostponeTurn { .. }
                 | Self::FinishTurn { .. }
                 | Self::FailTurn { .. }
                 | Self::InterruptTurn { .. }
@@ -265,6 +271,11 @@ pub enum Command {
         /// Why it is not the one before, where there was one.
         anew: Option<String>,
     },
+    /// Says what is to happen where stop hooks do not let the agent go. Whoever runs the session does what follows.
+    AnswerGate {
+        session: SessionName,
+        answer: GateAnswer,
+    },
     /// Says what the agent answered.
     FinishTurn {
         run: RunId,
@@ -273,6 +284,12 @@ pub enum Command {
     FailTurn {
         run: RunId,
         error: String,
+    },
+    /// Says that the agent was asked too often, and until when, if it knows.
+    PostponeTurn {
+        run: RunId,
+        error: String,
+        until: Option<Timestamp>,
     },
     /// Gives a turn up that somebody had stopped.
     InterruptTurn {

@@ -25,6 +25,7 @@ mod encoding;
 mod event;
 mod expression;
 mod graph;
+mod guards;
 mod id;
 mod limits;
 mod matcher;
@@ -40,10 +41,12 @@ mod resolution;
 mod ruling;
 mod session;
 mod situation;
+mod speech;
 mod task;
 mod time;
 mod view;
 mod voice;
+mod watch;
 
 pub use action::{Action, ActionRequest, TaskAction};
 pub use apply::{ApplyError, apply};
@@ -73,11 +76,12 @@ pub use registry::{Handler, Hook, HookFault, Registry, RegistryError};
 pub use resolution::{Answered, Resolution};
 pub use ruling::{Rule, RuleAction, Ruling, judge};
 pub use session::{
-    Blocker, Closing, Completion, Decision, Ending, Hold, Leave, Next, OnRetryLimit, Opening, Phase, Piece, Purpose,
-    Session, Step, Terms, Turn, Verdict, Wanted, Work,
+    Blocker, Closing, Completion, Decision, Ending, GateAnswer, Hold, Leave, Next, OnRetryLimit, Opening, Phase, Piece,
+    Purpose, Session, Step, Terms, Turn, Verdict, Wanted, Work,
 };
 pub use situation::Situation;
 pub use task::{Blocked, Claim, Edge, EdgeKind, Lease, Priority, State, Task};
 pub use time::Timestamp;
 pub use view::{Change, Direction, Looked, Scope, View, ViewError};
 pub use voice::Voice;
+pub use watch::{Cost, Watch};

@@ -1,5 +1,7 @@
 //! How much of anything is taken from outside. Each bound has a name, a value and a test.
 
+use core::time::Duration;
+
 use crate::refusal::Refusal;
 
 /// Bounds on what a task may hold and on what a command may set off.
@@ -20,6 +22,14 @@ impl Limits {
     pub const CONVERSATION: usize = 1024;
     /// Interrupted iterations, one after another: something about the work brings the program down.
     pub const INTERRUPTIONS: u32 = 10;
+    /// The same stop hooks with the same words, one time after another: the agent does not know what to do about it.
+    pub const SAME_BLOCKS: u32 = 3;
+    /// How often in a row an agent may say that it was asked too often.
+    pub const POSTPONEMENTS: u32 = 24;
+    /// The longest time for which an agent is left alone.
+    pub const LONGEST_WAIT: Duration = Duration::from_hours(7 * 24);
+    /// Why a stop hook blocks, in a few words.
+    pub const GIST: usize = 240;
     pub const CONFIG: usize = 4 * 1024 * 1024;
     /// Lists and objects within each other. What is read again must lie less than 128 deep, with all that is around it.
     pub const NESTING: usize = 64;
@@ -74,4 +84,10 @@ pub fn check_labels(labels: &[String]) -> Result<(), Refusal> {
         Some(_) => Err(Refusal::invalid("a label", "contains a control character")),
         None => Ok(()),
     }
+}
+
+/// A reason in one line of a few words.
+pub fn gist(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    line[..line.floor_char_boundary(Limits::GIST)].to_owned()
 }

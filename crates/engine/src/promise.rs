@@ -1,11 +1,24 @@
 //! What an agent claims about its work, read from its final message.
 //!
-//! A tag counts at the start or the end of a line, in any case, outside code fences, quotes and backticks. A line that
-//! follows the same line as in the prompt is an echo of the prompt, and counts for nothing.
+//! A tag counts at the start or the end of a line, in any case, where the agent speaks for itself:
+//!
+//! | left out | why |
+//! | --- | --- |
+//! | fenced and indented code, backticks, quotes, tables, diffs, what a search printed | it is shown, not said |
+//! | a line that stands in the prompt beside the same neighbour | it is an echo of the prompt |
+//! | the same about what the prompt quotes, where a line announces it ("I said:") | it is a replay of what was said before |
+//! | `not`, `will`, `until`, … in the same sentence as COMPLETE | it is a negation, or a plan |
+//!
+//! Marks around the tag (emphasis, bullets, headings, punctuation) change nothing. That the agent is stuck is believed even
+//! where it says so with a `not`.
+//!
+//! Not here: which lines are shown and which are said (`speech`).
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
+
+use crate::speech::{self, Line};
 
 /// A claim. It is never believed without the gates; that the agent is stuck is always believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,33 +29,232 @@ pub enum Promise {
     Blocked,
 }
 
-const PROMISES: [(Promise, &str); 3] = [
-    (Promise::Complete, "<promise>complete</promise>"),
-    (Promise::Escalate, "<promise>escalate</promise>"),
-    (Promise::Blocked, "<promise>blocked</promise>"),
+/// In the order in which they count where a message has several.
+const PROMISES: [(Promise, &str); 3] =
+    [(Promise::Complete, "complete"), (Promise::Escalate, "escalate"), (Promise::Blocked, "blocked")];
+
+const OPEN: &str = "<promise>";
+const CLOSE: &str = "</promise>";
+/// What stands for an open tag where others are quoted.
+const TAKEN_APART: &str = "[promise]";
+
+/// Words before or after the tag, in the same sentence, with which it is no claim that the work is done.
+const NEGATIONS: [&str; 12] = [
+    "not",
+    "never",
+    "cannot",
+    "cant",
+    "without",
+    "unable",
+    "neither",
+    "nor",
+    "unfinished",
+    "incomplete",
+    "premature",
+    "yet",
+];
+const PLANS: [&str; 7] = ["will", "would", "should", "shall", "must", "until", "unless"];
+/// Words that make a plan of the sentence that they begin.
+const CONDITIONS: [&str; 2] = ["if", "once"];
+/// Words that begin a sentence about the tag, where they follow it.
+const ABOUT_IT: [&str; 18] = [
+    "is", "was", "will", "would", "should", "must", "can", "may", "comes", "goes", "means", "only", "when", "once",
+    "if", "until", "unless", "tag",
 ];
 
 /// The claim in a message that answers this prompt: COMPLETE before ESCALATE before BLOCKED.
 pub fn detect(message: &str, prompt: &str) -> Option<Promise> {
-    let asked: BTreeSet<(&str, &str)> = pairs(prompt.lines().map(str::trim).filter(|line| !line.is_empty())).collect();
-    let own = pairs(claims(message)).filter(|pair| pair.0.is_empty() || !asked.contains(pair));
-    let lines: Vec<String> = own.map(|(_, line)| line.to_lowercase()).collect();
-    let says = |tag: &str| lines.iter().any(|line| line.starts_with(tag) || line.ends_with(tag));
-    PROMISES.iter().find(|(_, tag)| says(tag)).map(|(promise, _)| *promise)
+    let message = joined(&plain(message));
+    let lines = speech::own_lines(&message);
+    let echoes = Echoes::of(prompt);
+    let said = |at: &usize| lines[*at].is_said.then(|| claim(lines[*at].text)).flatten().map(|promise| (*at, promise));
+    let own = |(at, _): &(usize, Promise)| !echoes.has(&lines, *at);
+    let claims: Vec<Promise> =
+        (0..lines.len()).filter_map(|at| said(&at)).filter(own).map(|(_, claim)| claim).collect();
+    PROMISES.iter().map(|(promise, _)| *promise).find(|promise| claims.contains(promise))
 }
 
-/// Each line with the one before it.
-fn pairs<'t>(lines: impl Iterator<Item = &'t str>) -> impl Iterator<Item = (&'t str, &'t str)> {
-    lines.scan("", |before, line| Some((std::mem::replace(before, line), line)))
+/// What a line claims, if it is said and not only mentioned.
+fn claim(line: &str) -> Option<Promise> {
+    let line = line.to_lowercase();
+    let line = line.trim();
+    let mut from = 0;
+    while let Some(place) = line[from..].find(OPEN).map(|place| from + place) {
+        from = place + OPEN.len();
+        let end = line[from..].find(CLOSE).map(|end| from + end)?;
+        let word = line[from..end].trim();
+        let Some((promise, _)) = PROMISES.iter().find(|(_, name)| *name == word) else { continue };
+        let (before, after) = (&line[..place], &line[end + CLOSE.len()..]);
+        let starts = is_ornament_before(before);
+        let ends = is_ornament_after(after) && is_text_before(before);
+        if (starts && !is_about(after, *promise)) || (ends && !is_negated(before, *promise)) {
+            return Some(*promise);
+        }
+    }
+    None
+}
+
+/// What may stand before a tag that begins its line: emphasis, a bullet, a number, a heading, a ticked box.
+fn is_ornament_before(before: &str) -> bool {
+    let (bullet, rest) = speech::bullet(before);
+    let rest = rest.trim();
+    let rest = rest.strip_prefix("[x]").filter(|_| bullet).unwrap_or(rest).trim();
+    let rest = rest.trim_start_matches('#').trim();
+    rest.chars().all(|letter| matches!(letter, '*' | '_'))
+}
+
+/// What may stand after a tag that ends its line.
+fn is_ornament_after(after: &str) -> bool {
+    // Signs and pictures; but nothing that closes a quote, a bracket or a comment.
+    after.chars().all(|letter| {
+        letter.is_whitespace()
+            || matches!(letter, '*' | '_' | '.' | '!' | ',' | ';' | ':' | '…')
+            || (!letter.is_ascii() && !letter.is_alphanumeric() && !is_quote(letter))
+    })
+}
+
+fn is_quote(letter: char) -> bool {
+    matches!(
+        letter,
+        '"' | '\''
+            | '`'
+            | '“'
+            | '”'
+            | '„'
+            | '‘'
+            | '’'
+            | '‚'
+            | '«'
+            | '»'
+            | '‹'
+            | '›'
+            | '「'
+            | '」'
+            | '『'
+            | '』'
+    )
+}
+
+/// Whether what stands before a tag that ends its line is a sentence, not code or a quotation that has begun.
+fn is_text_before(before: &str) -> bool {
+    let text = before.trim_end_matches(['*', '_']);
+    let touches = text
+        .chars()
+        .next_back()
+        .is_some_and(|letter| is_quote(letter) || matches!(letter, '(' | '[' | '{' | '~' | '='));
+    let trimmed = text.trim();
+    let diff = trimmed.starts_with(['+', '-']) && !trimmed.starts_with("- ") && !trimmed.starts_with("+ ");
+    let shell = trimmed.starts_with("$ ");
+    let opened = text.matches('"').count() % 2 == 1 || text.matches('`').count() % 2 == 1;
+    let unticked = speech::bullet(text).1.trim_start().starts_with("[ ]");
+    !(touches || diff || shell || opened || unticked || is_found_by_a_search(trimmed))
+}
+
+/// `src/prompt.rs:31:`, as tools print that search.
+fn is_found_by_a_search(before: &str) -> bool {
+    let Some(rest) = before.strip_suffix(':') else { return false };
+    rest.rsplit_once(':').is_some_and(|(file, line)| {
+        !file.is_empty() && !file.contains(' ') && !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+/// Whether a sentence that ends with the tag says that it does not hold, or not yet.
+fn is_negated(before: &str, promise: Promise) -> bool {
+    let sentence = before.rsplit(['.', '!', '?']).next().unwrap_or_default();
+    let clauses: Vec<&str> = sentence.split([':', ';', '—', '–']).collect();
+    let (near, far) = clauses.split_last().map_or(("", &[][..]), |(near, far)| (*near, far));
+    if promise != Promise::Complete {
+        // Whoever is stuck says so with many a `not`.
+        return words(near).last().is_some_and(|word| matches!(word.as_str(), "not" | "no"));
+    }
+    let conditional = words(sentence).first().is_some_and(|word| CONDITIONS.contains(&word.as_str()));
+    let planned = |clause: &&str| words(clause).iter().any(|word| is_plan(word));
+    let near_words = words(near);
+    near_words.iter().any(|word| is_negation(word) || is_plan(word))
+        || near_words.last().is_some_and(|word| word == "no")
+        || far.iter().any(planned)
+        || conditional
+}
+
+/// Whether what follows a tag that begins its line makes it a sentence about the tag.
+fn is_about(after: &str, promise: Promise) -> bool {
+    if after.trim_start().starts_with('?') {
+        return true;
+    }
+    // It begins a sentence of its own.
+    if after.trim_start().starts_with(['.', '!', ':', ';', '—', '–', '(']) {
+        return false;
+    }
+    let sentence = after.split(['.', '!', '?', ';', ':']).next().unwrap_or_default();
+    let words = words(sentence);
+    let about = words.first().is_some_and(|word| ABOUT_IT.contains(&word.as_str()));
+    about || (promise == Promise::Complete && words.iter().any(|word| is_negation(word)))
+}
+
+fn is_negation(word: &str) -> bool {
+    NEGATIONS.contains(&word) || word.ends_with("n't") || word.ends_with("n’t")
+}
+
+fn is_plan(word: &str) -> bool {
+    PLANS.contains(&word) || word.ends_with("'ll") || word.ends_with("’ll")
+}
+
+fn words(text: &str) -> Vec<String> {
+    let inside = |letter: char| letter.is_alphanumeric() || matches!(letter, '\'' | '’');
+    text.split(|letter| !inside(letter)).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// The lines of a prompt beside which a tag is no claim.
+struct Echoes {
+    lines: BTreeSet<String>,
+    /// Each line with the one after it.
+    pairs: BTreeSet<(String, String)>,
+    /// Those that quote what was said before.
+    quoted: BTreeSet<(String, String)>,
+}
+
+impl Echoes {
+    fn of(prompt: &str) -> Self {
+        let lines: Vec<&str> = prompt.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let (mut pairs, mut quoted) = (BTreeSet::new(), BTreeSet::new());
+        for pair in lines.windows(2) {
+            let quotes = pair.iter().any(|line| line.to_lowercase().contains(TAKEN_APART));
+            let set = if quotes { &mut quoted } else { &mut pairs };
+            set.insert((alike(pair[0]), alike(pair[1])));
+        }
+        Self { lines: lines.into_iter().map(alike).collect(), pairs, quoted }
+    }
+
+    /// Whether a line stands in the prompt too, beside one of the lines that it stands beside here.
+    fn has(&self, lines: &[Line<'_>], at: usize) -> bool {
+        let above = || lines[..at].iter().rev().filter(|line| !line.text.is_empty()).map(|line| alike(line.text));
+        let after = lines[at + 1..].iter().find(|line| !line.text.is_empty()).map(|line| alike(line.text));
+        let own = alike(lines[at].text);
+        let beside = [above().next().map(|before| (before, own.clone())), after.map(|after| (own, after))];
+        let found = |pairs: &BTreeSet<_>| beside.iter().flatten().any(|pair| pairs.contains(pair));
+        // Whoever says the same as before means it again, unless it is announced as something that was said.
+        found(&self.pairs) || (found(&self.quoted) && self.is_announced(above()))
+    }
+
+    /// Whether the lines of the prompt that come before, or the line before them, introduce what follows.
+    fn is_announced(&self, mut above: impl Iterator<Item = String>) -> bool {
+        let end = above.find(|line| line.ends_with(':') || !self.lines.contains(line));
+        end.is_some_and(|line| line.ends_with(':'))
+    }
+}
+
+/// A line as it is compared with others: whoever repeats a text may drop its marks.
+fn alike(line: &str) -> String {
+    line.trim().to_lowercase().replace(TAKEN_APART, OPEN).replace('`', "")
 }
 
 /// A text that quotes others, without anything in it that could be taken for a claim.
 pub fn without_claims(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len());
     let mut done = 0;
-    for (place, tag) in text.to_ascii_lowercase().match_indices("<promise>") {
+    for (place, tag) in text.to_ascii_lowercase().match_indices(OPEN) {
         quoted.push_str(&text[done..place]);
-        quoted.push_str("[promise]");
+        quoted.push_str(TAKEN_APART);
         done = place + tag.len();
     }
     quoted.push_str(&text[done..]);
@@ -54,7 +266,7 @@ const LAST_WORDS: usize = 300;
 
 /// The last line of a message, but for its claims.
 pub fn last_words(message: &str) -> Option<String> {
-    let lines = message.lines().map(str::trim).filter(|line| !line.is_empty() && fence_of(line).is_none());
+    let lines = message.lines().map(str::trim).filter(|line| !line.is_empty() && speech::fence_of(line).is_none());
     let line = lines.rev().map(without_tags).find(|line| !line.is_empty())?;
     Some(line[..line.floor_char_boundary(LAST_WORDS)].to_owned())
 }
@@ -62,117 +274,50 @@ pub fn last_words(message: &str) -> Option<String> {
 /// A line without a claim at its start or its end.
 fn without_tags(line: &str) -> &str {
     let lower = line.to_ascii_lowercase();
-    let tag = PROMISES.iter().map(|(_, tag)| *tag).find(|tag| lower.starts_with(tag) || lower.ends_with(tag));
-    match tag {
-        Some(tag) if lower.starts_with(tag) => line[tag.len()..].trim(),
-        Some(tag) => line[..line.len() - tag.len()].trim(),
-        None => line,
+    match (lower.find(OPEN), lower.rfind(CLOSE).map(|end| end + CLOSE.len())) {
+        (Some(0), Some(end)) => line[end..].trim(),
+        (Some(start), Some(end)) if end == line.len() => line[..start].trim(),
+        _ => line,
     }
 }
 
-/// The lines in which an agent speaks for itself.
-fn claims(message: &str) -> impl Iterator<Item = &str> {
-    let lines: Vec<&str> = message.lines().map(str::trim).collect();
-    let parts: Vec<&[&str]> = lines.split(|line| is_cut(line)).collect();
-    let mut own = Vec::new();
-    for (index, part) in parts.into_iter().enumerate() {
-        // What was cut out may have opened a block: then there are more ends than beginnings after it.
-        let fences = part.iter().filter(|line| fence_of(line).is_some()).count();
-        outside_of_fences(part, index > 0 && fences % 2 == 1, &mut own);
-    }
-    own.into_iter()
-}
-
-/// Where a long message was cut.
-fn is_cut(line: &str) -> bool {
-    line.strip_prefix('[').is_some_and(|rest| rest.ends_with(" bytes left out]"))
-}
-
-fn outside_of_fences<'m>(lines: &[&'m str], begins_inside: bool, own: &mut Vec<&'m str>) {
-    let mut fence = begins_inside.then_some("");
-    for line in lines {
-        match (fence, fence_of(line)) {
-            (None, Some(marks)) => fence = Some(marks),
-            (Some(open), Some(marks)) if marks.starts_with(open) && marks.len() == line.len() => fence = None,
-            (Some(_), _) => {}
-            (None, None) if line.is_empty() || line.starts_with(['>', '|']) => {}
-            (None, None) => own.push(line),
+/// A message without what only a terminal understands. A lone carriage return ends a line.
+fn plain(message: &str) -> String {
+    let mut text = String::with_capacity(message.len());
+    let mut letters = message.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\x1b' => match letters.next() {
+                Some('[') => while letters.next().is_some_and(|letter| !('\x40'..='\x7e').contains(&letter)) {},
+                Some(']') => while letters.next().is_some_and(|letter| letter != '\x07' && letter != '\\') {},
+                _ => {}
+            },
+            '\r' if letters.peek() == Some(&'\n') => {}
+            '\r' => text.push('\n'),
+            '\u{200b}' | '\u{feff}' => {}
+            letter => text.push(letter),
         }
     }
+    text
 }
 
-/// The marks that open or close a block of code.
-fn fence_of(line: &str) -> Option<&str> {
-    let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
-    let length = line.chars().take_while(|next| *next == mark).count();
-    (length >= 3).then(|| &line[..length])
+/// A tag that was written over three lines, on one.
+fn joined(message: &str) -> String {
+    let lines: Vec<&str> = message.lines().collect();
+    let (mut text, mut at) = (String::with_capacity(message.len()), 0);
+    while at < lines.len() {
+        let is = |line: usize, tag: &str| lines.get(line).is_some_and(|line| line.trim().eq_ignore_ascii_case(tag));
+        if is(at, OPEN) && is(at + 2, CLOSE) {
+            text.extend([OPEN, lines[at + 1].trim(), CLOSE, "\n"]);
+            at += 3;
+        } else {
+            text.extend([lines[at], "\n"]);
+            at += 1;
+        }
+    }
+    text
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(message: &str, expected: Option<Promise>) {
-        assert_eq!(
-            detect(message, "Mend the pump.\n<promise>COMPLETE</promise>\nThat ends it."),
-            expected,
-            "{message}"
-        );
-    }
-
-    #[test]
-    fn a_tag_at_the_start_or_the_end_of_a_line_counts() {
-        check("All green.\n<promise>COMPLETE</promise>", Some(Promise::Complete));
-        check("All green. <promise>complete</promise>", Some(Promise::Complete));
-        check("  <Promise>Blocked</Promise> by the network", Some(Promise::Blocked));
-        check("<promise>BLOCKED</promise>\n<promise>COMPLETE</promise>", Some(Promise::Complete));
-        check("<promise>COMPLETE</promise>", Some(Promise::Complete));
-    }
-
-    #[test]
-    fn what_is_shown_or_quoted_or_echoed_does_not() {
-        check("", None);
-        check("I will write <promise>COMPLETE</promise> when it works", None);
-        check("```\n<promise>COMPLETE</promise>\n```", None);
-        check("~~~~ text\n```\n<promise>COMPLETE</promise>\n~~~~", None);
-        check("> <promise>COMPLETE</promise>", None);
-        check("`<promise>COMPLETE</promise>`", None);
-        check("\"<promise>COMPLETE</promise>\"", None);
-        check("You said:\nMend the pump.\n<promise>COMPLETE</promise>\nThat ends it.\nI have not begun.", None);
-        check("<promise>COMPLETED</promise>", None);
-    }
-
-    #[test]
-    fn what_follows_a_block_of_code_counts_again() {
-        check("```sh\ncargo test\n```\n<promise>COMPLETE</promise>", Some(Promise::Complete));
-    }
-
-    #[test]
-    fn a_message_that_was_cut_is_read_after_the_cut() {
-        let fenced = "```sh\n[900 bytes left out]\nlast line\n```\n<promise>COMPLETE</promise>";
-        check(fenced, Some(Promise::Complete));
-        check("begin\n[900 bytes left out]\n<promise>COMPLETE</promise>\n```\nnot yet", None);
-        check("```\n[900 bytes left out]\n```\nx\n```\n<promise>COMPLETE</promise>", Some(Promise::Complete));
-    }
-
-    #[test]
-    fn the_last_words_are_those_before_the_claim() {
-        let words = |message: &str| last_words(message);
-        assert_eq!(
-            words("I looked.\nWhich version?\n\n<Promise>Blocked</Promise>\n").as_deref(),
-            Some("Which version?")
-        );
-        assert_eq!(words("Which version? <promise>BLOCKED</promise>").as_deref(), Some("Which version?"));
-        assert_eq!(words("x\n```\n").as_deref(), Some("x"));
-        assert_eq!(words("<promise>BLOCKED</promise>"), None);
-        assert_eq!(words(&"é".repeat(200)).map(|words| words.len()), Some(300));
-    }
-
-    #[test]
-    fn quoted_claims_are_taken_apart() {
-        let quoted = without_claims("ä <PROMISE>COMPLETE</promise>\n<promise>x");
-        assert_eq!(quoted, "ä [promise]COMPLETE</promise>\n[promise]x");
-        assert_eq!(detect(&quoted, ""), None);
-    }
-}
+#[path = "promise_tests.rs"]
+mod tests;

@@ -5,6 +5,8 @@
 //!   taken for a claim when it is echoed. So it does in a template of the user's.
 //! - Whatever a template leaves out, pending feedback is told: the log says that it was.
 //! - The same session gives the same prompt.
+//! - In a turn to work, feedback comes first, in the order in which it was queued; then the goal, what was said last, and
+//!   how to end. In every other turn it comes after what the turn is about.
 
 use std::fmt::Write as _;
 
@@ -35,6 +37,8 @@ pub struct Prompt<'a> {
     pub history: Vec<Earlier<'a>>,
     /// Newest first.
     pub notes: Vec<Remark<'a>>,
+    /// How the last turn failed, where it is about that.
+    pub error: Option<&'a str>,
     pub feedback: Vec<Note<'a>>,
     /// Whether the agent has to say that it is done.
     pub asks_for_promise: bool,
@@ -60,18 +64,22 @@ pub struct Remark<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note<'a> {
     pub source: &'a str,
+    /// Why a hook blocks, in a few words.
+    pub reason: Option<&'a str>,
     pub text: &'a str,
     pub voice: Voice,
     pub possibly_seen: bool,
 }
 
 impl Note<'_> {
-    /// What hooks and agents say is data; what a person says is meant as it stands.
+    /// The marker, who says it and why, then everything that it has to say. What hooks and agents say is data; what a person
+    /// says is meant as it stands.
     fn shown(&self) -> String {
         let seen = if self.possibly_seen { " (you may have seen this before)" } else { "" };
         let source = one_line(self.source);
+        let reason = self.reason.map(|reason| format!(": {}", one_line(&without_claims(reason)))).unwrap_or_default();
         match self.voice {
-            Voice::Hook => format!("[Hook feedback] {source}{seen}:\n{}", fenced(self.text)),
+            Voice::Hook => format!("[Hook feedback]: {source}{reason}{seen}\n{}", fenced(self.text)),
             Voice::Agent => format!("[Message, not from a person] {source}{seen}:\n{}", fenced(self.text)),
             Voice::Person => format!("[Message from {source}]{seen}:\n{}", without_claims(self.text)),
         }
@@ -94,15 +102,21 @@ impl Prompt<'_> {
 
     /// As the user wants it.
     fn written(&self, template: &Template) -> Result<String, ExpressionFault> {
-        let mut parts = vec![template.render(&self.values())?];
+        let mut parts = Vec::new();
         if !template.uses("feedback") {
             parts.push(self.told());
         }
+        parts.push(template.render(&self.values())?);
         Ok(joined(&parts))
     }
 
     fn usual(&self) -> String {
         let mut parts = Vec::new();
+        // What came in since the last turn comes before the work itself.
+        let first = *self.purpose == Purpose::Work;
+        if first {
+            parts.push(self.told());
+        }
         match self.purpose {
             Purpose::Work => parts.push(self.goal.to_owned()),
             Purpose::SendBack => {
@@ -115,6 +129,8 @@ impl Prompt<'_> {
             Purpose::Recovery => {
                 parts
                     .push("Your last turn failed. This was found out about it: mend what it shows, if you can.".into());
+                let error = self.error.filter(|error| !error.trim().is_empty());
+                parts.push(titled("It ended with:", &error.map(fenced).unwrap_or_default()));
                 parts.push(format!("The goal:\n{}", self.goal));
             }
             Purpose::Delivery(_) => {
@@ -131,7 +147,9 @@ impl Prompt<'_> {
             parts.push(titled("What earlier iterations came to:", &self.earlier()));
         }
         parts.push(titled("What you said at the end of your last turn:", &self.remembered()));
-        parts.push(self.told());
+        if !first {
+            parts.push(self.told());
+        }
         parts.push(self.signal().to_owned());
         joined(&parts)
     }

@@ -2,25 +2,31 @@
 //!
 //! ```text
 //! started ─► preparing ─► turn ─► judging ─► decided ─► settled ─► closing ─► ended
-//!               ▲          ▲  │ interrupted │ send back     │   ▲ delivery
-//!               │          └──┼─────────────┘               │
+//!               ▲          ▲  │ interrupted │ ▲ send back   │   ▲ delivery
+//!               │          └──┼─────────────┘ asking        │
 //!               │   failed ◄──┤ recovering: told at once    │
+//!               │postponed ◄──┤ asked too often             │
 //!               └─────────────┴─────────────────────────────┘ next iteration
 //! ```
 //!
-//! A session rests only where something outside has to happen: a hook is owed, or the agent has the word, or it is over.
+//! A session rests only where something outside has to happen: a hook is owed, the agent has the word, a person is asked,
+//! time has to pass, or it is over.
 //! Everything in between is decided in the commit that ended what was waited for: [`Session::step`] says what comes next.
+//!
+//! Not here: what keeps it from going on for ever (`guards`).
 
 mod work;
 
+use core::time::Duration;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::debt::{HookOutcome, OnFailure, is_zero};
 use crate::id::{ConfigDigest, DebtId, OwnerName, RunId, Seq, SessionName, TaskId};
-use crate::limits::Limits;
 use crate::promise::Promise;
+use crate::time::Timestamp;
+use crate::watch::{Cost, Watch, millis};
 pub use work::{Hold, Leave, Work};
 
 /// How a session ended.
@@ -68,6 +74,20 @@ pub enum OnRetryLimit {
     #[default]
     Escalate,
     Complete,
+    /// A person is asked what is to happen.
+    Ask,
+}
+
+/// What a person can say where stop hooks do not let the agent go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GateAnswer {
+    /// The agent is sent back, and the count starts again.
+    Continue,
+    /// The session ends, and is left to a person.
+    Abort,
+    /// The hooks that block count as passed, this time.
+    Ignore,
 }
 
 /// What holds for a whole session.
@@ -83,6 +103,23 @@ pub struct Terms {
     /// Whether a stop hook that fails by itself keeps the work from being complete.
     pub strict: bool,
     pub on_retry_limit: OnRetryLimit,
+    /// How long it may be run.
+    #[serde(rename = "wallTimeMs", default, skip_serializing_if = "Option::is_none", with = "millis::option")]
+    pub wall_time: Option<Duration>,
+    /// What it may cost, where the agent tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+    /// How often in a row the same change may come with the same failures; with 0 as often as it likes.
+    #[serde(default = "usual_thrashing", skip_serializing_if = "is_usual_thrashing")]
+    pub thrashing: u32,
+}
+
+fn usual_thrashing() -> u32 {
+    3
+}
+
+fn is_usual_thrashing(times: &u32) -> bool {
+    *times == usual_thrashing()
 }
 
 impl Default for Terms {
@@ -94,6 +131,9 @@ impl Default for Terms {
             completion: Completion::default(),
             strict: true,
             on_retry_limit: OnRetryLimit::default(),
+            wall_time: None,
+            cost: None,
+            thrashing: usual_thrashing(),
         }
     }
 }
@@ -109,6 +149,9 @@ pub struct Piece {
     /// A person said it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub person: bool,
+    /// It is about the present iteration: the next one has its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub passing: bool,
 }
 
 /// Why the agent is given the word.
@@ -144,6 +187,9 @@ pub struct Blocker {
     /// How often it may do so within an iteration, if less than the session allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<u32>,
+    /// Why, in a few words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// How the agent came to a conversation.
@@ -208,6 +254,8 @@ impl Verdict {
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     SendBack,
+    /// A person has to say what follows.
+    Ask,
     Next(Next),
 }
 
@@ -233,6 +281,10 @@ pub enum Phase {
     /// A turn has ended, with what the agent claims.
     Judging(RunId, Option<Promise>),
     Decided(RunId, Decision),
+    /// Stop hooks do not let the agent go, and a person is asked about it; with the answer, once it is there.
+    Asking(RunId, Option<Promise>, Option<GateAnswer>),
+    /// The agent was asked too often. It is left alone until then.
+    Postponed(Timestamp),
     /// An iteration has failed.
     Failed(RunId),
     /// It has failed, and hooks have something to say about it.
@@ -322,6 +374,9 @@ pub struct Session {
     /// Somebody has asked for the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopping: Option<Closing>,
+    /// What the guards remember.
+    #[serde(default)]
+    pub watch: Watch,
     /// The last event that changed this row.
     pub version: Seq,
 }
@@ -349,6 +404,12 @@ pub enum Step {
 pub enum Wanted {
     Hook(DebtId),
     Turn(DebtId),
+    /// A person's answer.
+    Answer,
+    /// That it is as late as that.
+    Moment(Timestamp),
+    /// That what somebody else has made possible is decided by whoever runs it.
+    Decision,
     /// It is over.
     Nothing,
 }
@@ -384,13 +445,18 @@ impl Session {
             Step::Wait(wanted) => wanted,
             // It has begun, or it would have been skipped.
             Step::SkipHook(debt) => Wanted::Hook(debt),
-            // What can be decided always is, in the commit that made it possible.
-            _ => Wanted::Nothing,
+            // Mostly what can be decided is, in the commit that made it possible. A person's word only makes it so.
+            _ => Wanted::Decision,
         }
     }
 
-    /// The list of decisions.
+    /// What comes next, as far as no time has to pass for it.
     pub fn step(&self) -> Step {
+        self.step_at(None)
+    }
+
+    /// The list of decisions, as things stand at a moment.
+    pub(crate) fn step_at(&self, now: Option<Timestamp>) -> Step {
         if let Some(hook) = self.owed.first() {
             let skipped = self.stopping.is_some() && self.ended().is_none();
             return if skipped { Step::SkipHook(*hook) } else { Step::Wait(Wanted::Hook(*hook)) };
@@ -399,19 +465,28 @@ impl Session {
             (Phase::Turn(turn), _) => Step::Wait(Wanted::Turn(turn.debt)),
             (Phase::Ended(_), _) => Step::Wait(Wanted::Nothing),
             (Phase::Closing(closing), _) => Step::End(closing.clone()),
-            (Phase::Preparing(run) | Phase::Judging(run, _) | Phase::Decided(run, _), Some(_)) => {
-                Step::InterruptIteration(run.clone())
-            }
+            (
+                Phase::Preparing(run) | Phase::Judging(run, _) | Phase::Decided(run, _) | Phase::Asking(run, ..),
+                Some(_),
+            ) => Step::InterruptIteration(run.clone()),
             // What was decided before somebody asked for the end stays decided.
             (Phase::Settled(Next::Close(closing)), _) => self.close_decided(closing),
-            (Phase::Started | Phase::Settled(_) | Phase::Failed(_) | Phase::Recovering(_), Some(closing)) => {
-                self.close(closing)
-            }
+            (
+                Phase::Started | Phase::Settled(_) | Phase::Failed(_) | Phase::Recovering(_) | Phase::Postponed(_),
+                Some(closing),
+            ) => self.close(closing),
             (Phase::Started, None) => self.iterate(),
             (Phase::Preparing(run), None) => Step::StartTurn(run.clone(), Purpose::Work),
             (Phase::Judging(run, claim), None) => Step::DecideGate(run.clone(), self.judge(*claim)),
             (Phase::Decided(run, Decision::SendBack), None) => Step::StartTurn(run.clone(), Purpose::SendBack),
             (Phase::Decided(run, Decision::Next(_)), None) => Step::CompleteIteration(run.clone()),
+            (Phase::Asking(run, claim, Some(answer)), None) => {
+                Step::DecideGate(run.clone(), self.answered(*claim, *answer))
+            }
+            (Phase::Asking(_, _, None) | Phase::Decided(_, Decision::Ask), None) => Step::Wait(Wanted::Answer),
+            (Phase::Postponed(until), None) if self.is_beyond_its_time(*until) => self.go_on(),
+            (Phase::Postponed(until), None) if now.is_none_or(|now| now < *until) => Step::Wait(Wanted::Moment(*until)),
+            (Phase::Postponed(_), None) => self.go_on(),
             (Phase::Recovering(run), None) if !self.failed_too_often() => {
                 Step::StartTurn(run.clone(), Purpose::Recovery)
             }
@@ -422,7 +497,7 @@ impl Session {
     }
 
     /// What a turn leads to, by what the agent claims and what the stop hooks say.
-    fn judge(&self, claim: Option<Promise>) -> Decision {
+    pub(crate) fn judge(&self, claim: Option<Promise>) -> Decision {
         let close = |closing| Decision::Next(Next::Close(closing));
         let complete = || close(Closing { ending: Ending::Completed, reason: None });
         // Whatever the agent claims, it has not heard what a person has said meanwhile.
@@ -438,13 +513,10 @@ impl Session {
             Some(Promise::Complete) | None => {}
         }
         let done = claim == Some(Promise::Complete) || self.terms.completion == Completion::Gate;
-        match self.verdict {
+        let decision = match self.verdict {
             Verdict::Block if self.may_send_back() => Decision::SendBack,
             Verdict::Pass | Verdict::Fail | Verdict::Block if unheard => Decision::Next(Next::Continue),
-            Verdict::Block => match self.terms.on_retry_limit {
-                OnRetryLimit::Complete => complete(),
-                OnRetryLimit::Escalate => close(Closing::because(Ending::Escalated, self.still_blocked())),
-            },
+            Verdict::Block => self.at_retry_limit(),
             Verdict::Escalate => {
                 let asks = || "a stop hook asks for a person".to_owned();
                 close(Closing::because(Ending::Escalated, self.asking.clone().unwrap_or_else(asks)))
@@ -453,74 +525,11 @@ impl Session {
             Verdict::Fail if self.terms.strict => Decision::Next(Next::Continue),
             Verdict::Pass | Verdict::Fail if done => complete(),
             Verdict::Pass | Verdict::Fail => Decision::Next(Next::Continue),
-        }
-    }
-
-    /// Which hooks do not let the agent go, in words.
-    fn still_blocked(&self) -> String {
-        let names: Vec<String> = self.blocking.iter().map(|blocker| format!("`{}`", blocker.hook)).collect();
-        let (who, verb) = match names.as_slice() {
-            [] => ("stop hooks".to_owned(), "block"),
-            [one] => (one.clone(), "blocks"),
-            several => (several.join(" and "), "block"),
         };
-        match self.retries {
-            0 => format!("{who} {verb}, and may not send the agent back"),
-            1 => format!("{who} still {verb} after sending the agent back once"),
-            times => format!("{who} still {verb} after sending the agent back {times} times"),
-        }
-    }
-
-    /// Whether the session, and every hook that blocks, allows for another time.
-    fn may_send_back(&self) -> bool {
-        let sent = |blocker: &Blocker| self.sent_back.get(&blocker.hook).copied().unwrap_or(0);
-        self.retries < self.terms.max_hook_retries
-            && self.blocking.iter().all(|blocker| blocker.most.is_none_or(|most| sent(blocker) < most))
-    }
-
-    fn failed_too_often(&self) -> bool {
-        self.failures >= self.terms.max_failures.max(1)
-    }
-
-    fn go_on(&self) -> Step {
-        self.exhausted().map_or_else(|| self.iterate(), |closing| self.close(&closing))
-    }
-
-    /// Why there may be no further iteration.
-    pub(crate) fn exhausted(&self) -> Option<Closing> {
-        let max_iterations = self.terms.max_iterations;
-        if self.failed_too_often() {
-            let failures = self.failures;
-            return Some(Closing::because(Ending::Error, format!("{failures} iterations failed in a row")));
-        }
-        if self.interrupted_in_a_row >= Limits::INTERRUPTIONS {
-            let reason = format!("{} iterations were interrupted in a row", self.interrupted_in_a_row);
-            return Some(Closing::because(Ending::Error, reason));
-        }
-        if self.iteration - self.interrupted < max_iterations {
-            return None;
-        }
-        let reason = match (max_iterations, self.interrupted) {
-            (1, 0) => "one iteration is the limit".to_owned(),
-            (most, 0) => format!("{most} iterations are the limit"),
-            (most, more) => format!("{most} is the limit, {more} interrupted not counted"),
-        };
-        Some(Closing::because(Ending::Limit, reason))
-    }
-
-    /// Ends it, after its task was left and the agent has heard what is still pending. An agent that cannot work cannot
-    /// listen either.
-    pub(crate) fn close(&self, closing: &Closing) -> Step {
-        if let Some(leave) = self.leaving(closing) {
-            return Step::LeaveTask(leave);
-        }
-        if self.pending.is_empty() || closing.ending == Ending::Error {
-            return Step::End(closing.clone());
-        }
-        Step::StartTurn(self.run(self.iteration), Purpose::Delivery(closing.clone()))
+        self.guarded(decision)
     }
 }
 
 #[cfg(test)]
 #[path = "session_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -1,8 +1,9 @@
 //! The list of decisions, by direct call: a session in every phase, and what comes next.
 
 use super::*;
+use crate::limits::Limits;
 
-fn session(phase: Phase) -> Session {
+pub(crate) fn session(phase: Phase) -> Session {
     Session {
         name: "a".parse().unwrap(),
         config: ConfigDigest::ZERO,
@@ -34,6 +35,7 @@ fn session(phase: Phase) -> Session {
         last_turn: None,
         conversation: None,
         stopping: None,
+        watch: Watch::default(),
         version: Seq(9),
     }
 }
@@ -47,7 +49,7 @@ fn debt() -> DebtId {
 }
 
 fn piece() -> Piece {
-    Piece { at: Seq(6), possibly_seen: false, person: false }
+    Piece { at: Seq(6), possibly_seen: false, passing: false, person: false }
 }
 
 fn closing(ending: Ending) -> Closing {
@@ -73,6 +75,9 @@ fn phases() -> Vec<Phase> {
         Phase::Decided(run(), Decision::SendBack),
         Phase::Decided(run(), Decision::Next(Next::Continue)),
         Phase::Decided(run(), Decision::Next(close())),
+        Phase::Asking(run(), None, None),
+        Phase::Asking(run(), None, Some(GateAnswer::Continue)),
+        Phase::Postponed(Timestamp::from_millis(1000)),
         Phase::Failed(run()),
         Phase::Recovering(run()),
         Phase::Settled(Next::Continue),
@@ -104,6 +109,9 @@ fn each_phase_leads_to_the_next() {
         Step::StartTurn(run(), Purpose::SendBack),
         Step::CompleteIteration(run()),
         Step::CompleteIteration(run()),
+        Step::Wait(Wanted::Answer),
+        Step::DecideGate(run(), Decision::SendBack),
+        Step::Wait(Wanted::Moment(Timestamp::from_millis(1000))),
         Step::StartIteration,
         Step::StartTurn(run(), Purpose::Recovery),
         Step::StartIteration,
@@ -144,6 +152,9 @@ fn stopping_leads_to_the_end_from_every_phase() {
         Step::InterruptIteration(run()),
         Step::InterruptIteration(run()),
         Step::InterruptIteration(run()),
+        Step::InterruptIteration(run()),
+        Step::InterruptIteration(run()),
+        Step::End(asked()),
         Step::End(asked()),
         Step::End(asked()),
         Step::End(asked()),
@@ -170,15 +181,17 @@ fn stopping_skips_hooks_but_for_those_of_the_end() {
 
 // The gate.
 
-/// What a turn leads to: `send back`, `continue`, or an ending.
+/// What a turn leads to: `send back`, `ask`, `continue`, or an ending; `let pass` where it is complete although hooks block.
 fn judged(claim: Option<Promise>, verdict: Verdict, change: impl FnOnce(&mut Session)) -> String {
     let mut session = Session { verdict, ..session(Phase::Judging(run(), claim)) };
     change(&mut session);
     match session.step() {
         Step::DecideGate(_, Decision::SendBack) => "send back".to_owned(),
+        Step::DecideGate(_, Decision::Ask) => "ask".to_owned(),
         Step::DecideGate(_, Decision::Next(Next::Continue)) => "continue".to_owned(),
         Step::DecideGate(_, Decision::Next(Next::Close(closing))) => match ending(&closing) {
             (Ending::Completed, false) => "completed".to_owned(),
+            (Ending::Completed, true) => "let pass".to_owned(),
             (ending, true) => format!("{ending:?}"),
             other => panic!("{other:?}"),
         },
@@ -251,8 +264,9 @@ fn the_agent_is_sent_back_only_so_often() {
     for (retries, most, expected) in
         [(0, 2, "send back"), (1, 2, "send back"), (2, 2, "limit"), (3, 2, "limit"), (0, 0, "limit")]
     {
-        for (on_retry_limit, at_limit) in [(OnRetryLimit::Escalate, "Escalated"), (OnRetryLimit::Complete, "completed")]
-        {
+        let limits =
+            [(OnRetryLimit::Escalate, "Escalated"), (OnRetryLimit::Complete, "let pass"), (OnRetryLimit::Ask, "ask")];
+        for (on_retry_limit, at_limit) in limits {
             for claim in [None, Some(Promise::Complete)] {
                 let given = judged(claim, Verdict::Block, |session| {
                     session.retries = retries;
@@ -277,7 +291,7 @@ fn a_hook_sends_the_agent_back_only_so_often() {
     let judged_by = |blockers: &[(&str, Option<u32>, u32)]| {
         judged(None, Verdict::Block, |session| {
             for (hook, most, sent) in blockers {
-                session.blocking.push(Blocker { hook: (*hook).to_owned(), most: *most });
+                session.blocking.push(Blocker { hook: (*hook).to_owned(), most: *most, reason: None });
                 session.sent_back.insert((*hook).to_owned(), *sent);
             }
         })
@@ -345,9 +359,9 @@ fn failures_in_a_row_are_limited_before_iterations_are() {
         settled(Next::Continue, |session| (session.failures, session.iteration) = (failures, iteration))
     };
     assert_eq!(after(1, 1), None);
-    assert_eq!(after(2, 2), Some(Ending::Error));
+    assert_eq!(after(2, 2), Some(Ending::Escalated));
     assert_eq!(after(1, 3), Some(Ending::Limit));
-    assert_eq!(after(2, 3), Some(Ending::Error));
+    assert_eq!(after(2, 3), Some(Ending::Escalated));
 }
 
 /// A recovery is for an agent that goes on afterwards: in its own iteration, whatever the limit of iterations.
@@ -363,7 +377,7 @@ fn a_failed_iteration_recovers_once_hooks_have_something_to_say() {
     assert_eq!(after(recovering(), 1, 3), Step::StartTurn(run(), Purpose::Recovery));
     for phase in [failed(), recovering()] {
         let Step::End(closing) = after(phase, 2, 1) else { panic!("it goes on") };
-        assert_eq!(ending(&closing), (Ending::Error, true));
+        assert_eq!(ending(&closing), (Ending::Escalated, true));
     }
     let Step::StartTurn(_, Purpose::Delivery(closing)) = after(failed(), 1, 3) else { panic!("it goes on") };
     assert_eq!(ending(&closing), (Ending::Limit, true));
@@ -380,7 +394,7 @@ fn where_no_failure_is_allowed_the_first_one_ends_it() {
     let after =
         |failures| settled(Next::Continue, |session| (session.failures, session.terms.max_failures) = (failures, 0));
     assert_eq!(after(0), None);
-    assert_eq!(after(1), Some(Ending::Error));
+    assert_eq!(after(1), Some(Ending::Escalated));
 }
 
 #[test]
@@ -413,7 +427,7 @@ fn limits_deliver_and_failures_do_not() {
     assert_eq!((run.iteration, ending(&closing)), (3, (Ending::Limit, true)));
     let failed = Session { failures: 2, ..pending() };
     let Step::End(closing) = failed.step() else { panic!("{:?}", failed.step()) };
-    assert_eq!(ending(&closing), (Ending::Error, true));
+    assert_eq!(ending(&closing), (Ending::Escalated, true));
 }
 
 /// Somebody's wish to end it does not undo what was decided before.

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_engine::{
-    ActionRequest, Cause, Closing, Decision, Digest, EdgeKind, Ending, Envelope, Epoch, Event, EventType, HookClass,
-    HookOutcome, Metadata, Next, Node, NoteKind, OnFailure, Opening, Owed, OwedHook, OwnerName, Priority, Promise,
-    Purpose, Resolution, RunId, Seq, State, TaskId, Terms, Timestamp, Verdict, Voice, Work, decode, encode, payload,
+    ActionRequest, Cause, Closing, Cost, Decision, Digest, EdgeKind, Ending, Envelope, Epoch, Event, EventType,
+    GateAnswer, HookClass, HookOutcome, Metadata, Next, Node, NoteKind, OnFailure, Opening, Owed, OwedHook, OwnerName,
+    Priority, Promise, Purpose, Resolution, RunId, Seq, State, TaskId, Terms, Timestamp, Verdict, Voice, Work, decode,
+    encode, payload,
 };
 use windlass_testkit::{Project, histories, rules};
 
@@ -123,6 +124,15 @@ fn sessions() {
     );
     let resumed = payload::SessionResumed { owner: owner(), terms: Terms::default() };
     check_data(resumed, &format!(r#"{{"owner":"w1","terms":{terms}}}"#));
+    let bounded = Terms {
+        wall_time: Some(std::time::Duration::from_millis(1500)),
+        cost: Some(Cost(2_500_000)),
+        thrashing: 0,
+        ..Terms::default()
+    };
+    let more = terms.replace("\"escalate\"}", "\"escalate\",\"wallTimeMs\":1500,\"cost\":2500000,\"thrashing\":0}");
+    let resumed = payload::SessionResumed { owner: owner(), terms: bounded };
+    check_data(resumed, &format!(r#"{{"owner":"w1","terms":{more}}}"#));
     let stopping = payload::SessionStopping { ending: Ending::Cancelled, reason: None };
     check_data(stopping, r#"{"ending":"cancelled"}"#);
     let ended = payload::SessionEnded { ending: Ending::Limit, reason: Some("so".to_owned()) };
@@ -155,12 +165,27 @@ fn turns_and_what_they_carry() {
     check_data(opened(Opening::Anew, Some("gone")), &format!(r#"{{{named},"opening":"anew","reason":"gone"}}"#));
     let delivered = payload::FeedbackDelivered { run: run(), feedback: vec![Seq(4), Seq(7)] };
     check_data(delivered, r#"{"run":"main.3.00000000000000ff","feedback":[4,7]}"#);
-    let queued = payload::FeedbackQueued { source: "check".to_owned(), text: "red".to_owned(), voice: Voice::Hook };
+    let (source, text) = (|| "check".to_owned(), || "red".to_owned());
+    let queued =
+        payload::FeedbackQueued { source: source(), text: text(), reason: None, passing: false, voice: Voice::Hook };
     check_data(queued, r#"{"source":"check","text":"red"}"#);
+    let queued = payload::FeedbackQueued {
+        source: source(),
+        text: text(),
+        reason: Some(text()),
+        passing: true,
+        voice: Voice::Hook,
+    };
+    check_data(queued, r#"{"source":"check","text":"red","reason":"red","passing":true}"#);
     let output = || "said".to_owned();
     let said = r#"{"run":"main.3.00000000000000ff","output":"said"}"#;
-    check_data(payload::TurnFinished { run: run(), output: output(), leaky: false, record: None }, said);
-    check_data(payload::DeliveryFinished { run: run(), output: output() }, said);
+    let (leaky, record, cost, tree) = (false, None, None, None);
+    check_data(payload::TurnFinished { run: run(), output: output(), leaky, record, cost, tree }, said);
+    check_data(payload::DeliveryFinished { run: run(), output: output(), cost }, said);
+    let until = Timestamp::from_millis(1_768_644_000_000);
+    let postponed = payload::IterationPostponed { run: run(), error: output(), until };
+    let bytes = r#"{"run":"main.3.00000000000000ff","error":"said","until":"2026-01-17T10:00:00.000Z"}"#;
+    check_data(postponed, bytes);
     let failed = r#"{"run":"main.3.00000000000000ff","error":"said"}"#;
     check_data(payload::IterationFailed { run: run(), error: output() }, failed);
     check_data(payload::DeliveryFailed { run: run(), error: output() }, failed);
@@ -191,8 +216,19 @@ fn what_is_claimed_and_decided() {
         ),
     ];
     for (verdict, decision, bytes) in decisions {
-        let decided = payload::GateDecided { run: run(), verdict, decision, retries: 1 };
+        let (max_retries, reason) = (None, None);
+        let decided = payload::GateDecided { run: run(), verdict, decision, retries: 1, max_retries, reason };
         check_data(decided, &format!(r#"{{"run":"main.3.00000000000000ff",{bytes},"retries":1}}"#));
+    }
+    let (verdict, decision, reason) = (Verdict::Block, Decision::Ask, Some("red".to_owned()));
+    let decided = payload::GateDecided { run: run(), verdict, decision, retries: 5, max_retries: Some(5), reason };
+    let bytes = r#""verdict":"block","decision":"ask","retries":5,"maxRetries":5,"reason":"red""#;
+    check_data(decided, &format!(r#"{{"run":"main.3.00000000000000ff",{bytes}}}"#));
+    for (answer, bytes) in
+        [(GateAnswer::Continue, "continue"), (GateAnswer::Abort, "abort"), (GateAnswer::Ignore, "ignore")]
+    {
+        let answered = payload::GateAnswered { run: run(), answer };
+        check_data(answered, &format!(r#"{{"run":"main.3.00000000000000ff","answer":"{bytes}"}}"#));
     }
 }
 
@@ -222,7 +258,8 @@ fn event_types_keep_their_names() {
          task_released task_failed task_reopened task_deleted dependency_added dependency_removed \
          dependency_satisfied agent_metrics auto_label_suggestion note_added config_recorded session_started session_resumed \
          session_stopping session_ended iteration_started turn_started conversation_opened turn_finished \
-         promise_detected gate_decided iteration_completed iteration_failed iteration_interrupted delivery_finished delivery_failed \
+         promise_detected gate_decided gate_answered iteration_completed iteration_failed iteration_interrupted \
+         iteration_postponed delivery_finished delivery_failed \
          delivery_interrupted feedback_queued feedback_delivered hook_started hook_finished hook_error action_error"
     );
 }
@@ -262,22 +299,41 @@ fn session_events() -> Vec<Event> {
         payload::TurnStarted { run: run(), owner: owner(), purpose: Purpose::Delivery(closing()), feedback: 2 }.into(),
         payload::ConversationOpened { run: run(), conversation: word(), opening: Opening::Anew, reason: Some(word()) }
             .into(),
-        payload::TurnFinished { run: run(), output: word(), leaky: true, record: Some(word()) }.into(),
+        payload::TurnFinished {
+            run: run(),
+            output: word(),
+            leaky: true,
+            record: Some(word()),
+            cost: Some(Cost(1_250_000)),
+            tree: Some(config),
+        }
+        .into(),
         payload::PromiseDetected { run: run(), promise: Promise::Blocked }.into(),
         payload::GateDecided {
             run: run(),
             verdict: Verdict::Escalate,
             decision: Decision::Next(Next::Close(closing())),
             retries: 2,
+            max_retries: Some(5),
+            reason: Some(word()),
         }
         .into(),
+        payload::GateAnswered { run: run(), answer: GateAnswer::Ignore }.into(),
+        payload::IterationPostponed { run: run(), error: word(), until: Timestamp::from_millis(7) }.into(),
         payload::IterationCompleted { run: run() }.into(),
         payload::IterationFailed { run: run(), error: word() }.into(),
         payload::IterationInterrupted { run: run() }.into(),
-        payload::DeliveryFinished { run: run(), output: word() }.into(),
+        payload::DeliveryFinished { run: run(), output: word(), cost: Some(Cost(3)) }.into(),
         payload::DeliveryFailed { run: run(), error: word() }.into(),
         payload::DeliveryInterrupted { run: run() }.into(),
-        payload::FeedbackQueued { source: word(), text: word(), voice: Voice::Person }.into(),
+        payload::FeedbackQueued {
+            source: word(),
+            text: word(),
+            reason: Some(word()),
+            passing: true,
+            voice: Voice::Person,
+        }
+        .into(),
         payload::FeedbackDelivered { run: run(), feedback: vec![Seq(4), Seq(7)] }.into(),
     ]
 }

@@ -18,6 +18,9 @@ impl Dispatch<'_> {
                 Wanted::Nothing => return Ok(()),
                 Wanted::Turn(debt) => self.give_up_turn(&session, debt)?,
                 Wanted::Hook(debt) => self.close_hook(&session, debt)?,
+                Wanted::Decision => drop(self.give(&Command::AdvanceSession { name: session.name.clone() })?),
+                // One that is to end asks for nothing and waits for no time.
+                Wanted::Answer | Wanted::Moment(_) => return Err(RunError::Stuck(session.name)),
             }
         }
     }

@@ -25,7 +25,7 @@ impl Runner<'_> {
     pub(crate) fn ready(&mut self, session: &Session, turn: &Turn) -> Result<Result<bool, TurnEnd>, RunError> {
         let launcher = self.dispatch.settings.launcher.as_ref().expect("a loop has a supervisor");
         let Some(invocation) = self.agent.stays(&launcher.program) else { return Ok(Ok(false)) };
-        let (resolve, timeout) = self.patience(session);
+        let (resolve, timeout) = self.patience(session, turn);
         let control = self.dispatch.control_for(resolve);
         let conversation = session.conversation.as_deref();
         if self.connection.as_ref().is_some_and(|connection| conversation != Some(connection.conversation())) {

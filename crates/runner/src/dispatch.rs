@@ -191,6 +191,11 @@ impl<'a> Dispatch<'a> {
         }
     }
 
+    /// Runs a short program of our own, which nobody watches.
+    pub(crate) fn look_with(&self, spec: &Spec) -> Result<Finished, NotStarted> {
+        run(spec, self.roster, &self.control, &mut |_, _| {})
+    }
+
     /// Runs a program to its end. Under the supervisor nothing of it survives us.
     pub(crate) fn start(&mut self, spec: &Spec, resolve: Resolve) -> Result<Result<Finished, NotStarted>, RunError> {
         let control = self.control_for(resolve);

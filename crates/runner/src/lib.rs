@@ -14,6 +14,7 @@
 //!
 //! Not here: any decision (`engine::Session::step`), printing, the environment.
 
+mod change;
 mod closing;
 mod conversation;
 mod dispatch;
@@ -29,7 +30,8 @@ use std::time::Duration;
 
 use windlass_agents::{Agent, acp};
 use windlass_engine::{
-    Command, DebtId, Effect, Ending, HookOutcome, Origin, Record, Refusal, Session, SessionName, View, Wanted,
+    Command, DebtId, Effect, Ending, HookOutcome, Origin, Record, Refusal, Session, SessionName, Timestamp, View,
+    Wanted,
 };
 use windlass_store::ExecuteError;
 
@@ -39,7 +41,11 @@ pub use known::Hooks;
 pub use outside::{Outside, Told};
 pub use protected::{Protected, TooMany};
 
+use change::Looker;
 use dispatch::Resolve;
+
+/// The longest time that is waited for at once.
+const A_WHILE: Duration = Duration::from_secs(30);
 
 /// The loop of one session.
 pub struct Runner<'a> {
@@ -49,11 +55,12 @@ pub struct Runner<'a> {
     connection: Option<acp::Connection>,
     /// How long a turn may take.
     turn_time: Option<Duration>,
+    looker: Looker,
 }
 
 impl<'a> Runner<'a> {
     pub fn new(dispatch: Dispatch<'a>, agent: Agent, turn_time: Option<Duration>) -> Self {
-        Self { dispatch, agent, connection: None, turn_time }
+        Self { dispatch, agent, connection: None, turn_time, looker: Looker::default() }
     }
 
     /// Carries a command out, and tells what came of it.
@@ -68,13 +75,17 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Turns until the session is over.
+    /// Turns until the session is over, or a person has to say something.
     pub fn run(&mut self, name: &SessionName) -> Result<Ending, RunError> {
         loop {
             let session = self.stop_if_cancelled(self.session(name)?)?;
             match session.wanted() {
                 Wanted::Hook(debt) => self.hook(&session, debt)?,
                 Wanted::Turn(debt) => self.turn(&session, debt)?,
+                Wanted::Moment(until) => self.wait(name, until)?,
+                Wanted::Decision => drop(self.give(&Command::AdvanceSession { name: name.clone() })?),
+                // The session stays as it is until somebody answers, here or elsewhere.
+                Wanted::Answer => return Ok(Ending::Escalated),
                 Wanted::Nothing => {
                     self.part();
                     return session.ended().ok_or(RunError::Stuck(name.clone()));
@@ -135,7 +146,20 @@ impl<'a> Runner<'a> {
         }
     }
 
-    fn session(&self, name: &SessionName) -> Result<Session, RunError> {
+    /// Lets time pass, a while at a time: a machine that sleeps meanwhile counts no seconds.
+    fn wait(&mut self, name: &SessionName, until: Timestamp) -> Result<(), RunError> {
+        let left = until.millis().saturating_sub((self.dispatch.outside.now)().millis());
+        match u64::try_from(left) {
+            Ok(left @ 1..) => {
+                self.dispatch.wait(Duration::from_millis(left).min(A_WHILE), Resolve::Cancellable);
+                Ok(())
+            }
+            _ => self.give(&Command::AdvanceSession { name: name.clone() }).map(drop),
+        }
+    }
+
+    /// How a session stands.
+    pub fn session(&self, name: &SessionName) -> Result<Session, RunError> {
         self.dispatch.session(name)
     }
 

@@ -51,6 +51,7 @@ impl Runner<'_> {
             memories.iterations.clear();
         }
         let goal = task.as_ref().map_or_else(|| session.goal.clone().unwrap_or_default(), Task::content);
+        let error = self.error(session, turn)?;
         let prompt = Prompt {
             task: task.as_ref(),
             goal: &goal,
@@ -59,6 +60,7 @@ impl Runner<'_> {
             max_iterations: session.terms.max_iterations,
             purpose: &turn.purpose,
             last_output: last_output.as_deref(),
+            error: error.as_deref(),
             history: memories
                 .iterations
                 .iter()
@@ -70,6 +72,15 @@ impl Runner<'_> {
             template: self.dispatch.settings.prompt.as_ref(),
         };
         Ok(prompt.text())
+    }
+
+    /// How the iteration failed that the agent is to recover from.
+    fn error(&self, session: &Session, turn: &Turn) -> Result<Option<String>, RunError> {
+        let Some(at) = session.watch.failure.filter(|_| turn.purpose == Purpose::Recovery) else { return Ok(None) };
+        match self.dispatch.event(at)?.envelope.event {
+            Event::IterationFailed(failed) => Ok(Some(failed.error)),
+            _ => Err(RunError::MissingEvent(at)),
+        }
     }
 
     fn memories(&self, session: &Session, task: &Task) -> Result<Memories, RunError> {
@@ -113,7 +124,13 @@ fn end_of(text: &str) -> &str {
 }
 
 fn note(queued: &payload::FeedbackQueued, possibly_seen: bool) -> Note<'_> {
-    Note { source: &queued.source, text: &queued.text, voice: queued.voice, possibly_seen }
+    Note {
+        source: &queued.source,
+        reason: queued.reason.as_deref(),
+        text: &queued.text,
+        voice: queued.voice,
+        possibly_seen,
+    }
 }
 
 #[cfg(test)]

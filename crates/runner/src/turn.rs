@@ -4,9 +4,11 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use windlass_agents::{Agent, TurnEnd};
-use windlass_engine::{Answer, Command, DebtId, Ending, Limits, Purpose, Session, Turn, detect};
+use windlass_engine::{
+    Answer, Command, DebtId, Digest, Ending, EventType, Limits, Promise, Purpose, Session, Timestamp, Turn, detect,
+};
 use windlass_hooks::{Retry, clean, cut};
-use windlass_process::{Environment, overlay};
+use windlass_process::{Environment, Spec, overlay};
 
 use crate::dispatch::Resolve;
 use crate::{RunError, Runner, Told};
@@ -17,6 +19,9 @@ const LAST_WORD: Duration = Duration::from_secs(60);
 /// How long to wait after the first failure, and at most.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// The event whose hooks judge a turn.
+const GATED: EventType = EventType::TurnFinished;
 
 /// What came of asking an agent.
 pub(crate) struct Asked {
@@ -56,6 +61,9 @@ impl Runner<'_> {
             (self.dispatch.outside.tell)(Told::Asking);
         }
         self.tell_messages(turn)?;
+        if self.patience(session, turn).1 == Some(Duration::ZERO) {
+            return self.end_with(session, turn, Ending::Limit, session.out_of_time());
+        }
         let remembers = match self.ready(session, turn)? {
             Ok(remembers) => remembers,
             Err(end) => return self.report(session, turn, Asked::ended(end), ""),
@@ -95,14 +103,29 @@ impl Runner<'_> {
                 let text = self.dispatch.settings.mask.text(&clean(&text)).into_owned();
                 let promise = detect(&text, prompt);
                 let output = cut(&text, Limits::OUTPUT);
+                let tree = self.change(session, turn, promise);
                 let Asked { leaky, record, .. } = asked;
-                Command::FinishTurn { run, answer: Answer { output, promise, leaky, record } }
+                Command::FinishTurn { run, answer: Answer { output, promise, leaky, record, cost: None, tree } }
             }
             TurnEnd::Broken(error) if !tried_before && turn.purpose.is_judged() => {
-                self.ask_to_end(&session.name, Ending::Error, Some(fit(&error)))?;
-                Command::InterruptTurn { run }
+                return self.end_with(session, turn, Ending::Error, fit(&error));
             }
-            TurnEnd::Failed(error) | TurnEnd::Broken(error) => Command::FailTurn { run, error: fit(&error) },
+            TurnEnd::Locked { said, remedy } if !turn.purpose.is_delivery() => {
+                let reason = format!("`{}` is not let in: {said}; {remedy}", self.agent);
+                return self.end_with(session, turn, Ending::Error, fit(&reason));
+            }
+            TurnEnd::TimedOut if !turn.purpose.is_delivery() && self.is_out_of_time(session) => {
+                return self.end_with(session, turn, Ending::Limit, session.out_of_time());
+            }
+            TurnEnd::Limited { said, reset } => {
+                let now = (self.dispatch.outside.now)();
+                let until = reset.map(|reset| Timestamp::from_millis(reset.millis(now.millis())));
+                Command::PostponeTurn { run, error: fit(&said), until }
+            }
+            TurnEnd::TimedOut => Command::FailTurn { run, error: "timed out".to_owned() },
+            TurnEnd::Failed(error) | TurnEnd::Broken(error) | TurnEnd::Locked { said: error, .. } => {
+                Command::FailTurn { run, error: fit(&error) }
+            }
             TurnEnd::Cancelled if session.stopping.is_some() => return Err(RunError::Killed),
             TurnEnd::Cancelled if turn.purpose.is_delivery() => {
                 Command::FailTurn { run, error: "cancelled".to_owned() }
@@ -115,8 +138,26 @@ impl Runner<'_> {
         self.give(&command).map(drop)
     }
 
+    /// Ends the session instead of the turn: no other turn would fare better.
+    fn end_with(&mut self, session: &Session, turn: &Turn, ending: Ending, reason: String) -> Result<(), RunError> {
+        self.ask_to_end(&session.name, ending, Some(reason))?;
+        self.give(&Command::InterruptTurn { run: turn.run.clone() }).map(drop)
+    }
+
+    /// What the agent has changed, if anybody may want to compare it.
+    fn change(&mut self, session: &Session, turn: &Turn, promise: Option<Promise>) -> Option<Digest> {
+        let settings = &self.dispatch.settings;
+        let gates = settings.rules.effects.as_ref().is_some_and(|effects| effects.hooks.contains_key(&GATED));
+        let done = promise == Some(Promise::Complete) && !gates;
+        if done || !turn.purpose.is_judged() || session.terms.thrashing == 0 {
+            return None;
+        }
+        let run = |spec: &Spec| self.dispatch.look_with(spec);
+        self.looker.look(&settings.directory, &settings.environment, run)
+    }
+
     fn ask(&mut self, session: &Session, turn: &Turn, prompt: &str) -> Result<Asked, RunError> {
-        let (resolve, timeout) = self.patience(session);
+        let (resolve, timeout) = self.patience(session, turn);
         let Agent::Command(agent) = self.agent.clone() else {
             return self.converse(prompt, &self.dispatch.control_for(resolve), timeout);
         };
@@ -135,11 +176,17 @@ impl Runner<'_> {
     }
 
     /// What may end a turn before its own end, and when its time is up.
-    pub(crate) fn patience(&self, session: &Session) -> (Resolve, Option<Duration>) {
-        match session.stopping {
-            Some(_) => (Resolve::Resolute, Some(LAST_WORD)),
-            None => (Resolve::Cancellable, self.turn_time),
+    pub(crate) fn patience(&self, session: &Session, turn: &Turn) -> (Resolve, Option<Duration>) {
+        let left = session.time_left((self.dispatch.outside.now)());
+        match (&session.stopping, left) {
+            (Some(_), _) => (Resolve::Resolute, Some(LAST_WORD)),
+            (None, Some(_)) if turn.purpose.is_delivery() => (Resolve::Cancellable, Some(LAST_WORD)),
+            (None, left) => (Resolve::Cancellable, left.into_iter().chain(self.turn_time).min()),
         }
+    }
+
+    fn is_out_of_time(&self, session: &Session) -> bool {
+        session.time_left((self.dispatch.outside.now)()).is_some_and(|left| left.is_zero())
     }
 
     /// How long the hooks that send the agent back want it to wait.

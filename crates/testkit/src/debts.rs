@@ -61,6 +61,7 @@ pub fn ends_a_turn(kind: EventType) -> bool {
         E::TurnFinished
             | E::IterationFailed
             | E::IterationInterrupted
+            | E::IterationPostponed
             | E::DeliveryFinished
             | E::DeliveryFailed
             | E::DeliveryInterrupted

@@ -6,15 +6,18 @@
 //!
 //! Invariant: a step is plain data. The same history gives the same commands, in whatever store it is carried out.
 
+use std::time::Duration;
+
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
 use windlass_engine::{
-    ActionRequest, Answer, Authority, Command, Completion, Debt, DebtId, Deletion, Direction, EdgeKind, Effect, Ending,
-    Epoch, HookOutcome, HookReport, Looked, NewSession, NewTask, NoteKind, OnRetryLimit, Origin, OwnerName, Priority,
-    Promise, Resolution, RunId, SessionName, TaskId, TaskPatch, Terms, Timestamp, View, Wanted, Work,
+    ActionRequest, Answer, Authority, Command, Completion, Cost, Debt, DebtId, Deletion, Digest, Direction, EdgeKind,
+    Effect, Ending, Epoch, GateAnswer, HookOutcome, HookReport, Looked, NewSession, NewTask, NoteKind, OnRetryLimit,
+    Origin, OwnerName, Priority, Promise, Resolution, RunId, SessionName, TaskId, TaskPatch, Terms, Timestamp, View,
+    Wanted, Work,
 };
 
 use crate::wishes::actions;
@@ -62,6 +65,8 @@ pub enum Ask {
     OpenConversation(Turn, u8, bool),
     FinishTurn(Turn, Option<Promise>),
     FailTurn(Turn),
+    /// The agent was asked too often, and says for how many milliseconds, or not.
+    PostponeTurn(Turn, Option<i64>),
     InterruptTurn(Turn),
     /// Takes a session over from whoever has it.
     Resume {
@@ -89,6 +94,8 @@ pub struct Reply {
     /// The agent does not answer at all.
     pub fails: bool,
     pub actions: Vec<ActionRequest>,
+    /// What a person says who is asked.
+    pub to_the_gate: GateAnswer,
 }
 
 /// What is done about a debt.
@@ -163,6 +170,10 @@ impl Step {
             },
             Ask::FinishTurn(turn, promise) => finish_turn(run(view, turn)?, *promise),
             Ask::FailTurn(turn) => fail_turn(run(view, turn)?),
+            Ask::PostponeTurn(turn, wait) => {
+                let until = wait.map(|wait| at.plus_millis(wait));
+                Command::PostponeTurn { run: run(view, turn)?, error: "429".to_owned(), until }
+            }
             Ask::InterruptTurn(turn) => Command::InterruptTurn { run: run(view, turn)? },
             Ask::Resume { name, owner: by, max_iterations } => Command::ResumeSession {
                 name: name.clone(),
@@ -215,7 +226,9 @@ fn run(view: &dyn View, turn: &Turn) -> Looked<RunId> {
 }
 
 fn finish_turn(run: RunId, promise: Option<Promise>) -> Command {
-    Command::FinishTurn { run, answer: Answer { output: "said".to_owned(), promise, ..Answer::default() } }
+    // As if nothing ever changed, and each turn had its price.
+    let (output, cost, tree) = ("said".to_owned(), Some(Cost(100)), Some(Digest::of(b"change")));
+    Command::FinishTurn { run, answer: Answer { output, promise, cost, tree, ..Answer::default() } }
 }
 
 fn fail_turn(run: RunId) -> Command {
@@ -237,6 +250,8 @@ fn go_on(view: &dyn View, name: &SessionName, answer: &Reply) -> Looked<Command>
             let run = run(view, &Turn::Present(name.clone()))?;
             if answer.fails { fail_turn(run) } else { finish_turn(run, answer.promise) }
         }
+        Some(Wanted::Answer) => Command::AnswerGate { session: name.clone(), answer: answer.to_the_gate },
+        Some(Wanted::Decision | Wanted::Moment(_)) => Command::AdvanceSession { name: name.clone() },
         Some(Wanted::Nothing) | None => stop(name.clone(), Ending::Cancelled),
     })
 }
@@ -419,16 +434,24 @@ fn about_edges() -> impl Strategy<Value = Ask> {
 
 fn terms() -> impl Strategy<Value = Terms> {
     let completion = prop_oneof![3 => Just(Completion::Promise), 1 => Just(Completion::Gate)];
-    let on_retry_limit = select(vec![OnRetryLimit::Escalate, OnRetryLimit::Complete]);
+    let on_retry_limit = select(vec![OnRetryLimit::Escalate, OnRetryLimit::Complete, OnRetryLimit::Ask]);
     let max_failures = prop_oneof![1 => 0..2_u32, 2 => 2..5_u32];
-    (1..5_u32, 0..3_u32, max_failures, completion, any::<bool>(), on_retry_limit).prop_map(
-        |(max_iterations, max_hook_retries, max_failures, completion, strict, on_retry_limit)| Terms {
-            max_iterations,
-            max_hook_retries,
-            max_failures,
-            completion,
-            strict,
-            on_retry_limit,
+    let wall_time = option::weighted(0.2, (0..800_u64).prop_map(Duration::from_millis));
+    let budgets = (wall_time, option::weighted(0.2, (0..800_u64).prop_map(Cost)), 0..5_u32);
+    (1..5_u32, 0..4_u32, max_failures, completion, any::<bool>(), on_retry_limit, budgets).prop_map(
+        |(max_iterations, max_hook_retries, max_failures, completion, strict, on_retry_limit, budgets)| {
+            let (wall_time, cost, thrashing) = budgets;
+            Terms {
+                max_iterations,
+                max_hook_retries,
+                max_failures,
+                completion,
+                strict,
+                on_retry_limit,
+                wall_time,
+                cost,
+                thrashing,
+            }
         },
     )
 }
@@ -468,8 +491,19 @@ fn answer() -> impl Strategy<Value = Reply> {
     let fails = select(vec![O::Skip, O::Failure, O::TimedOut, O::Cancelled, O::Continue, O::Escalate]);
     let outcome = prop_oneof![5 => Just(O::Success), 2 => Just(O::Block), 1 => fails];
     let feedback = select(vec!["mend it", "and this"]).prop_map(str::to_owned);
-    (outcome, option::weighted(0.5, feedback), promise(), prop::bool::weighted(0.35), actions())
-        .prop_map(|(outcome, feedback, promise, fails, actions)| Reply { outcome, feedback, promise, fails, actions })
+    (outcome, option::weighted(0.5, feedback), promise(), prop::bool::weighted(0.35), actions(), gate_answer())
+        .prop_map(|(outcome, feedback, promise, fails, actions, to_the_gate)| Reply {
+            outcome,
+            feedback,
+            promise,
+            fails,
+            actions,
+            to_the_gate,
+        })
+}
+
+fn gate_answer() -> impl Strategy<Value = GateAnswer> {
+    select(vec![GateAnswer::Continue, GateAnswer::Abort, GateAnswer::Ignore])
 }
 
 fn promise() -> impl Strategy<Value = Option<Promise>> {
@@ -496,6 +530,10 @@ fn about_sessions() -> impl Strategy<Value = Ask> {
         3 => (turn(), promise()).prop_map(|(turn, promise)| Ask::FinishTurn(turn, promise)),
         2 => session().prop_map(Ask::SayDone),
         2 => turn().prop_map(Ask::FailTurn),
+        2 => (turn(), option::weighted(0.8, -50..400_i64)).prop_map(|(turn, wait)| Ask::PostponeTurn(turn, wait)),
+        1 => session().prop_map(|name| Ask::Plain(Command::AdvanceSession { name })),
+        1 => (session(), gate_answer())
+            .prop_map(|(session, answer)| Ask::Plain(Command::AnswerGate { session, answer })),
         3 => turn().prop_map(Ask::InterruptTurn),
     ]
 }

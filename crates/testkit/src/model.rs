@@ -384,6 +384,7 @@ impl Attempt<'_> {
                 | C::OpenConversation { .. }
                 | C::FinishTurn { .. }
                 | C::FailTurn { .. }
+                | C::PostponeTurn { .. }
                 | C::InterruptTurn { .. }
                 | C::BeginEffect { .. }
                 | C::RetryEffect { .. }
@@ -495,8 +496,13 @@ impl Attempt<'_> {
                 (session.ended.is_none() && session.stopping.is_none()).then_some(())
             }
             C::AdvanceSession { name } => {
-                let skipped = self.session(name)?.skips()?;
-                self.due(skipped).is_some_and(|due| due.begun == 0).then_some(())
+                let session = self.session(name)?;
+                let skips = session.skips().and_then(|skipped| self.due(skipped)).is_some_and(|due| due.begun == 0);
+                (skips || session.may_advance(self.origin.at)).then_some(())
+            }
+            C::AnswerGate { session, .. } => {
+                let person = self.origin.run.is_none() && self.origin.via.is_none();
+                (person && self.session(session)?.asks()).then_some(())
             }
             C::Say { session, .. } => {
                 let session = self.session(session)?;
@@ -505,6 +511,7 @@ impl Attempt<'_> {
             C::OpenConversation { run, .. }
             | C::FinishTurn { run, .. }
             | C::FailTurn { run, .. }
+            | C::PostponeTurn { run, .. }
             | C::InterruptTurn { run } => (self.session(&run.session)?.turn.as_ref() == Some(run)).then_some(()),
             C::BeginEffect { debt, owner } => {
                 let due = self.due(*debt)?;

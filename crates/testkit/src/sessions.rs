@@ -4,11 +4,12 @@
 //! worked out: what is pending is whatever was queued and is neither delivered nor in the turn that runs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use windlass_engine::{
-    Closing, Completion, DebtId, Decision, Effect, Ending, Epoch, Event, EventType, Field, Hold, Move, Next,
-    OnRetryLimit, Opening, OwnerName, Piece, Promise, Purpose, Record, RunId, Seq, Session, SessionName, Step, TaskId,
-    Terms, Verdict, Voice, Work, payload,
+    Closing, Completion, Cost, DebtId, Decision, Effect, Ending, Epoch, Event, EventType, Field, GateAnswer, Hold,
+    Limits, Move, Next, OnRetryLimit, Opening, OwnerName, Phase, Piece, Promise, Purpose, Record, RunId, Seq, Session,
+    SessionName, Step, TaskId, Terms, Timestamp, Verdict, Voice, Work, payload,
 };
 
 use crate::debts::{ends_a_turn, owed_by};
@@ -30,9 +31,19 @@ pub struct Told {
     pub ended: Option<Ending>,
     /// The hooks that its loop waits for.
     pub waits_for: Vec<DebtId>,
+    started: Timestamp,
     interrupted: u32,
     failures: u32,
     recovery: Recovery,
+    /// A person is asked, and has perhaps answered.
+    asking: Option<Option<GateAnswer>>,
+    answered: Option<GateAnswer>,
+    /// The agent is left alone until then.
+    postponed: Option<Timestamp>,
+    postponements: u32,
+    spent: u64,
+    /// What is about the iteration that it was queued in.
+    passing: BTreeSet<Seq>,
     queued: BTreeSet<Seq>,
     /// What people have said of it.
     said: BTreeSet<Seq>,
@@ -71,7 +82,10 @@ pub fn told(log: &[Record]) -> BTreeMap<SessionName, Told> {
         let named = record.envelope.session.as_ref();
         if let (Some(name), Event::SessionStarted(started)) = (named, &record.envelope.event) {
             let task = record.envelope.node.task();
-            sessions.insert(name.clone(), Told { task, work: started.work, ..Told::new(started) });
+            sessions.insert(
+                name.clone(),
+                Told { task, work: started.work, ..Told::new(started, record.envelope.timestamp) },
+            );
         }
         if let Some(told) = named.and_then(|name| sessions.get_mut(name)) {
             told.hear(record);
@@ -83,7 +97,7 @@ pub fn told(log: &[Record]) -> BTreeMap<SessionName, Told> {
 }
 
 impl Told {
-    fn new(started: &payload::SessionStarted) -> Self {
+    fn new(started: &payload::SessionStarted, at: Timestamp) -> Self {
         Self {
             owner: started.owner.clone(),
             terms: started.terms.clone(),
@@ -96,9 +110,16 @@ impl Told {
             stopping: None,
             ended: None,
             waits_for: Vec::new(),
+            started: at,
             interrupted: 0,
             failures: 0,
             recovery: Recovery::None,
+            asking: None,
+            answered: None,
+            postponed: None,
+            postponements: 0,
+            spent: 0,
+            passing: BTreeSet::new(),
             queued: BTreeSet::new(),
             said: BTreeSet::new(),
             delivered: BTreeSet::new(),
@@ -133,8 +154,22 @@ impl Told {
         self.pending().iter().any(|piece| piece.person)
     }
 
+    /// Whether a person's answer would be heard.
+    pub fn asks(&self) -> bool {
+        self.asking == Some(None) && self.stopping.is_none() && self.ended.is_none()
+    }
+
+    /// Whether there is something to decide that nobody has decided yet.
+    pub fn may_advance(&self, now: Timestamp) -> bool {
+        let answered = matches!(self.asking, Some(Some(_)));
+        let due = self.postponed.is_some_and(|until| now >= until);
+        let stopped = self.stopping.is_some() && (self.asking.is_some() || self.postponed.is_some());
+        self.waits_for.is_empty() && self.turn.is_none() && (answered || due || stopped)
+    }
+
     fn hear(&mut self, record: &Record) {
         self.judge(record);
+        self.hear_of_guards(record);
         match &record.envelope.event {
             Event::SessionResumed(resumed) => {
                 (self.owner, self.terms) = (resumed.owner.clone(), resumed.terms.clone());
@@ -177,7 +212,7 @@ impl Told {
                 self.recovery = Recovery::Failed;
                 self.failures += 1;
             }
-            EventType::IterationInterrupted => self.interrupted += 1,
+            EventType::IterationInterrupted | EventType::IterationPostponed => self.interrupted += 1,
             EventType::TurnFinished => self.claim = None,
             _ => {}
         }
@@ -212,22 +247,62 @@ impl Told {
         }
     }
 
+    /// What is asked, waited for and used up.
+    fn hear_of_guards(&mut self, record: &Record) {
+        let spend = |cost: Option<Cost>| cost.map_or(0, |cost| cost.0);
+        match &record.envelope.event {
+            Event::GateDecided(decided) => {
+                (self.answered, self.asking) = (self.asking.take().flatten(), None);
+                if decided.decision == Decision::Ask {
+                    self.asking = Some(None);
+                }
+            }
+            Event::GateAnswered(answered) => self.asking = Some(Some(answered.answer)),
+            Event::IterationPostponed(postponed) => {
+                self.postponed = Some(postponed.until);
+                self.postponements += 1;
+            }
+            Event::TurnFinished(finished) => {
+                self.postponements = 0;
+                self.spent += spend(finished.cost);
+            }
+            Event::DeliveryFinished(finished) => self.spent += spend(finished.cost),
+            Event::IterationFailed(_) => self.postponements = 0,
+            Event::FeedbackQueued(queued) if queued.passing => drop(self.passing.insert(record.seq)),
+            _ => {}
+        }
+        match record.kind() {
+            EventType::IterationStarted | EventType::SessionEnded => self.postponed = None,
+            EventType::IterationInterrupted => self.asking = None,
+            _ => {}
+        }
+    }
+
+    /// Whether a budget may be used up. Time that nobody ran it for does not count, so this says at most.
+    fn may_be_used_up(&self, now: Timestamp) -> bool {
+        let long = |moment: Timestamp| Duration::from_millis((moment.millis() - self.started.millis()).unsigned_abs());
+        let late = |most: Duration| long(now) >= most || self.postponed.is_some_and(|until| long(until) >= most);
+        self.terms.wall_time.is_some_and(late) || self.terms.cost.is_some_and(|most| self.spent >= most.0)
+    }
+
     /// Whether what is told now could have come after what was told before.
     fn judge(&mut self, record: &Record) {
         let counted = self.iteration - self.interrupted;
         let fits = match &record.envelope.event {
             Event::IterationStarted(started) => {
                 let next = started.run.iteration == self.iteration + 1 && self.recovery != Recovery::Due;
+                let awake = self.postponed.is_none_or(|until| record.envelope.timestamp >= until);
                 let at_work = match self.hold {
                     Hold::Held(_) => true,
                     Hold::Never => self.work == Work::Given,
                     Hold::Left => false,
                 };
-                next && at_work && self.turn.is_none() && (self.iteration == 0 || counted < self.terms.max_iterations)
+                let left = self.iteration == 0 || counted < self.terms.max_iterations;
+                next && awake && at_work && self.turn.is_none() && left
             }
             Event::TurnStarted(started) => {
                 let closes = match &started.purpose {
-                    Purpose::Delivery(closing) => self.may_end(closing.ending),
+                    Purpose::Delivery(closing) => self.may_end(closing.ending, record.envelope.timestamp),
                     Purpose::Recovery => {
                         self.recovery == Recovery::Due && self.failures < self.terms.max_failures.max(1)
                     }
@@ -241,12 +316,19 @@ impl Told {
                 !given.is_empty() && given == self.bound && given.is_disjoint(&self.delivered)
             }
             Event::GateDecided(decided) => {
-                let back = decided.decision == Decision::SendBack;
+                let blocked = decided.verdict == Verdict::Block;
+                let told_to = self.asking == Some(Some(GateAnswer::Continue));
                 let closes = matches!(&decided.decision, Decision::Next(Next::Close(closing)) if closing.ending != Ending::Escalated || decided.verdict != Verdict::Escalate);
                 // What an agent claims that has not heard a person yet ends nothing.
-                (!closes || !self.is_unheard())
-                    && (!back || (decided.verdict == Verdict::Block && decided.retries <= self.terms.max_hook_retries))
+                let heard = !closes || !self.is_unheard() || self.asking.is_some();
+                heard
+                    && match decided.decision {
+                        Decision::SendBack => blocked && (told_to || decided.retries <= self.terms.max_hook_retries),
+                        Decision::Ask => blocked && self.terms.on_retry_limit == OnRetryLimit::Ask,
+                        Decision::Next(_) => true,
+                    }
             }
+            Event::GateAnswered(_) => self.asks(),
             Event::ConversationOpened(opened) => {
                 let same = self.conversation.as_ref() == Some(&opened.conversation);
                 let opening = match (&self.conversation, same && opened.reason.is_none()) {
@@ -257,7 +339,9 @@ impl Told {
                 self.turn.as_ref() == Some(&opened.run) && opened.opening == opening
             }
             Event::SessionEnded(ended) => {
-                self.turn.is_none() && self.may_end(ended.ending) && !matches!(self.hold, Hold::Held(_))
+                self.turn.is_none()
+                    && self.may_end(ended.ending, record.envelope.timestamp)
+                    && !matches!(self.hold, Hold::Held(_))
             }
             Event::TaskClaimed(claimed) if claimed.session == record.envelope.session => {
                 self.turn.is_none() && claimed.owner == self.owner && !matches!(self.hold, Hold::Held(_))
@@ -298,6 +382,7 @@ impl Told {
         match self.closed(Ending::Completed) {
             Some(Verdict::Pass) => claimed,
             Some(Verdict::Fail) => claimed && !self.terms.strict,
+            Some(Verdict::Block) if self.answered == Some(GateAnswer::Ignore) => claimed,
             Some(Verdict::Block) => self.terms.on_retry_limit == OnRetryLimit::Complete,
             Some(Verdict::Continue | Verdict::Escalate) | None => false,
         }
@@ -305,7 +390,7 @@ impl Told {
 
     /// Whether it may be said to have ended so. One that takes what there is ends when nothing is left, and well if no task
     /// was left to a person.
-    fn may_end(&self, ending: Ending) -> bool {
+    fn may_end(&self, ending: Ending, now: Timestamp) -> bool {
         let stopped = self.stopping.as_ref().map(|closing| closing.ending);
         let asked = stopped == Some(ending) || self.closing == Some(ending);
         let (graph, left) = (self.work == Work::Graph, self.hold == Hold::Left);
@@ -314,9 +399,14 @@ impl Told {
                 Ending::Completed if graph => self.escalated.is_empty(),
                 Ending::Completed => self.has_passed(),
                 Ending::Escalated if graph => !self.escalated.is_empty(),
-                Ending::Escalated => self.closed(ending).is_some(),
-                Ending::Limit => self.iteration - self.interrupted >= self.terms.max_iterations,
-                Ending::Error => self.failures > 0 && self.failures >= self.terms.max_failures,
+                Ending::Escalated => {
+                    let failed = self.failures > 0 && self.failures >= self.terms.max_failures;
+                    self.closed(ending).is_some() || failed || self.postponements >= Limits::POSTPONEMENTS
+                }
+                Ending::Limit => {
+                    self.iteration - self.interrupted >= self.terms.max_iterations || self.may_be_used_up(now)
+                }
+                Ending::Error => self.interrupted >= Limits::INTERRUPTIONS,
                 Ending::Cancelled => !graph && left,
             }
     }
@@ -327,17 +417,16 @@ impl Told {
 
     /// What no turn carries, in the order in which it was queued.
     fn pending(&self) -> Vec<Piece> {
-        let at = self.undelivered().filter(|at| !self.bound.contains(at));
-        at.map(|at| self.piece(at)).collect()
-    }
-
-    fn piece(&self, at: Seq) -> Piece {
-        Piece { at, possibly_seen: self.seen.contains(&at), person: self.said.contains(&at) }
+        self.undelivered().filter(|at| !self.bound.contains(at)).map(|at| self.piece(at)).collect()
     }
 
     fn carried(&self) -> Vec<Piece> {
-        let at = self.bound.iter().copied();
-        at.map(|at| self.piece(at)).collect()
+        self.bound.iter().map(|at| self.piece(*at)).collect()
+    }
+
+    fn piece(&self, at: Seq) -> Piece {
+        let (possibly_seen, passing) = (self.seen.contains(&at), self.passing.contains(&at));
+        Piece { at, possibly_seen, passing, person: self.said.contains(&at) }
     }
 }
 
@@ -417,6 +506,8 @@ fn rests(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
         Step::Wait(_) => true,
         // Whoever runs it has yet to decide what follows from what others asked for.
         Step::SkipHook(debt) => begun(debt) || is_cancelled(session),
+        // What a person says falls to whoever runs the session.
+        Step::DecideGate(..) => matches!(session.phase, Phase::Asking(_, _, Some(_))),
         _ => false,
     };
     if !rests {

@@ -1,7 +1,7 @@
 //! `windlass answer`: says how a task goes on that waits for a person.
 
 use clap::builder::TypedValueParser;
-use windlass_engine::{Authority, Command, Resolution, SessionName, State, TaskId};
+use windlass_engine::{Authority, Command, GateAnswer, Resolution, Session, SessionName, State, TaskId, View, Wanted};
 
 use super::task::present;
 use crate::context::{Context, Opened};
@@ -18,7 +18,8 @@ use crate::{remedy, text, usage};
   windlass answer T3 reject \"we do not want it\"          it has failed
   windlass answer T3 ignore-hook                        go on; the hook that blocked does not count once
 
-A session stands for its task. `windlass status` shows what waits for an answer.")]
+A session stands for its task. One that asks at the limit of its stop hooks (`on_retry_limit: ask`) takes `continue`,
+`ignore-hook` or `reject`, and goes on at once. `windlass status` shows what waits for an answer.")]
 pub struct Args {
     /// A task, such as T3, or the session that has left it
     #[arg(value_name = "TASK|SESSION")]
@@ -42,6 +43,9 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         Some(text) if text == "-" => Some(super::say::standard_input()?),
         text => text,
     };
+    if let Some(session) = asking(&opened, id)? {
+        return answer_gate(&mut opened, &session, args.answer, text, out);
+    }
     let ignores = match args.answer {
         Resolution::IgnoreHook => blockers(&opened, id)?,
         _ => Vec::new(),
@@ -77,6 +81,47 @@ fn subject(opened: &Opened, name: &str) -> Result<TaskId, Failure> {
         Failure::new(Code::Refused, format!("session `{}` works on no task", session.name))
             .hint("`windlass say` speaks to its agent while it runs")
     })
+}
+
+/// The session that works on a task and asks what is to happen with its stop hooks.
+fn asking(opened: &Opened, id: TaskId) -> Result<Option<Session>, Failure> {
+    let Some(name) = opened.task(id)?.lease.and_then(|lease| lease.session) else { return Ok(None) };
+    let session = opened.store.snapshot().map_err(remedy::store)?.session(&name).map_err(remedy::view)?;
+    Ok(session.filter(|session| session.wanted() == Wanted::Answer))
+}
+
+/// Answers a session that has not ended: whoever runs it goes on.
+fn answer_gate(
+    opened: &mut Opened,
+    session: &Session,
+    answer: Resolution,
+    text: Option<String>,
+    out: &mut Output,
+) -> Done {
+    let name = session.name.clone();
+    let gate = match answer {
+        Resolution::Continue | Resolution::Retry => GateAnswer::Continue,
+        Resolution::IgnoreHook => GateAnswer::Ignore,
+        Resolution::Reject => GateAnswer::Abort,
+        Resolution::Approve => {
+            return Err(Failure::new(Code::Refused, format!("session `{name}` has not ended"))
+                .hint("`ignore-hook` lets its work pass this time; `reject` ends it, and then `approve` completes the task")
+                .into());
+        }
+    };
+    let said = text.map(|text| Command::Say { session: name.clone(), text });
+    for command in said.into_iter().chain([Command::AnswerGate { session: name.clone(), answer: gate }]) {
+        let inside = Inside::look_above(opened)?;
+        dispatch::execute_inside(opened, inside, &command, Authority::Person)?;
+    }
+    if out.is_json() {
+        return out.object(&serde_json::json!({"session": name, "answer": answer.name()}));
+    }
+    out.line(format_args!("session {name} goes on so"))?;
+    match super::session::is_alive(opened, session) {
+        true => Ok(()),
+        false => out.line(out.paint(Tone::Faint, format_args!("once `windlass run --session {name}` runs it"))),
+    }
 }
 
 /// The stop hooks that did not let go in the session that left the task to a person.

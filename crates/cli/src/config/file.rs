@@ -170,9 +170,12 @@ pub struct Limits {
     pub remediation_turns: NonZeroU32,
     /// How often gatekeepers may reject a task before a person is asked.
     pub max_rejections: u32,
-    /// Failed iterations in a row.
+    /// Failed iterations in a row, after which a person is asked.
     pub max_failures: NonZeroU32,
-    /// Time from a session's start to its end. Default: no limit.
+    /// How often in a row the same change may come with the same failures before a person is asked; 0 means as often as it
+    /// likes. Looked at in git repositories only.
+    pub thrashing: u32,
+    /// How long a session may run; the time between a crash and its resumption does not count. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_time: Option<Span>,
     /// Time of one turn of the agent. Default: no limit.
@@ -197,6 +200,7 @@ impl Default for Limits {
             remediation_turns: nonzero(20),
             max_rejections: 3,
             max_failures: nonzero(3),
+            thrashing: 3,
             wall_time: None,
             turn_time: None,
             cost: None,

@@ -58,10 +58,10 @@ agent)
     # What it does follows from its prompt alone, and can be done twice.
     markers= seen= sent_back= last_word=
     while IFS= read -r line; do
-        case $line in '[Hook feedback] review'*) : >reviewed ;; esac
+        case $line in '[Hook feedback]: review'*) : >reviewed ;; esac
         case $line in
-        '[Hook feedback] '*' (you may have seen this before):') seen=+ ;;
-        '[Hook feedback] '*) seen= ;;
+        '[Hook feedback]: '*' (you may have seen this before)') seen=+ ;;
+        '[Hook feedback]: '*) seen= ;;
         'marker '*) markers="$markers ${line#marker }$seen" ;;
         'missing '*) : >"${line#missing }" && sent_back=yes ;;
         'The session is about to end.'*) last_word=yes ;;

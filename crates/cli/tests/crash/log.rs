@@ -81,10 +81,12 @@ pub struct Begun {
 
 /// Every effect that the log says was begun, in order.
 ///
-/// A turn takes as many pieces as it says, first in first out; one that is interrupted puts them back.
+/// A turn takes as many pieces as it says, first in first out; one that is interrupted puts them back, where the next
+/// iteration finds those that were not said for this one alone.
 pub fn begun(log: &[Entry]) -> Vec<Begun> {
     let mut all: Vec<Begun> = Vec::new();
     let mut pending: Vec<u64> = Vec::new();
+    let passing = passing(log);
     let mut seen: BTreeSet<u64> = BTreeSet::new();
     for entry in log {
         match entry.kind() {
@@ -103,6 +105,8 @@ pub fn begun(log: &[Entry]) -> Vec<Begun> {
                 all.push(turn);
             }
             "feedback_queued" => pending.push(entry.seq()),
+            // What was said for an iteration alone is said anew for the next.
+            "iteration_started" => pending.retain(|seq| !passing.contains(seq)),
             "hook_finished" => {
                 let debt = entry.text("debt");
                 if let Some(open) = all.iter_mut().rfind(|begun| begun.debt == debt && begun.end.is_none()) {
@@ -123,6 +127,11 @@ pub fn begun(log: &[Entry]) -> Vec<Begun> {
         }
     }
     all
+}
+
+/// What was said for one iteration alone.
+pub fn passing(log: &[Entry]) -> BTreeSet<u64> {
+    log.iter().filter(|entry| entry.field("passing").as_bool() == Some(true)).map(Entry::seq).collect()
 }
 
 fn start(entry: &Entry, who: &str, debt: String, attempt: u64) -> Begun {

@@ -4,6 +4,7 @@ use super::{ApplyError, Changes, Fold};
 use crate::debt::{Debt, Effect, HookClass, Owed, sibling};
 use crate::event::{EventType, payload};
 use crate::id::{ConfigDigest, DebtId, OwnerName, SessionName};
+use crate::limits::gist;
 use crate::session::{Blocker, Phase, Session, Verdict};
 use crate::view::Change;
 
@@ -83,8 +84,10 @@ impl Fold<'_> {
         });
         if let Some(session) = put {
             change(session);
+            session.watch.hear(self.envelope.timestamp);
         } else if let Some(mut session) = self.view.session(name)? {
             change(&mut session);
+            session.watch.hear(self.envelope.timestamp);
             session.version = self.seq;
             changes.push(Change::PutSession(Box::new(session)));
         }
@@ -131,13 +134,15 @@ impl Fold<'_> {
                         true => Verdict::Pass,
                         false => Verdict::of(finished.outcome, hook.on_failure),
                     };
+                    session.watch.hook(&hook.hook, verdict);
                     session.verdict = session.verdict.max(verdict);
                     if verdict == Verdict::Escalate && session.asking.is_none() {
                         let why = finished.message.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
                         session.asking = Some(format!("`{}` asks for a person{why}", hook.hook));
                     }
                     if verdict == Verdict::Block {
-                        session.blocking.push(Blocker { hook: hook.hook.clone(), most: hook.send_backs });
+                        let reason = finished.message.as_deref().map(gist);
+                        session.blocking.push(Blocker { hook: hook.hook.clone(), most: hook.send_backs, reason });
                     }
                 }
             })?;

@@ -7,10 +7,13 @@ use crate::debt::Effect;
 use crate::event::{Event, payload};
 use crate::id::{DebtId, RunId, SessionName};
 use crate::promise::{Promise, last_words};
-use crate::session::{Closing, Decision, Ending, Hold, Next, Opening, Phase, Piece, Purpose, Session, Turn, Verdict};
+use crate::session::{
+    Closing, Decision, Ending, GateAnswer, Hold, Next, Opening, Phase, Piece, Purpose, Session, Turn, Verdict,
+};
 use crate::task::{Claim, Task};
 use crate::view::Change;
 use crate::voice::Voice;
+use crate::watch::Watch;
 
 impl Fold<'_> {
     pub(super) fn session_started(&self, started: &payload::SessionStarted) -> Changes {
@@ -49,6 +52,7 @@ impl Fold<'_> {
             last_turn: None,
             conversation: None,
             stopping: None,
+            watch: Watch { at: Some(self.envelope.timestamp), ..Watch::default() },
             version: self.seq,
         }))])
     }
@@ -57,6 +61,7 @@ impl Fold<'_> {
     pub(super) fn session_resumed(&self, resumed: &payload::SessionResumed) -> Changes {
         let mut held = None;
         let mut changes = self.session(|session| {
+            session.watch.wake(self.envelope.timestamp);
             session.owner = resumed.owner.clone();
             session.terms = resumed.terms.clone();
             held = session.task.filter(|_| session.epoch().is_some());
@@ -123,9 +128,12 @@ impl Fold<'_> {
         self.session(|session| {
             let next = run.iteration == session.iteration + 1 && *run == session.run(run.iteration);
             let fits = next && is_between(&session.phase);
-            if session.phase != Phase::Settled(Next::TakeUp) {
+            // What was said for an iteration that did not come to its end is said again for this one.
+            session.pending.retain(|piece| !piece.passing);
+            if !matches!(session.phase, Phase::Settled(Next::TakeUp) | Phase::Postponed(_)) {
                 session.retries = 0;
                 session.sent_back.clear();
+                session.watch.same_blocks = 0;
             }
             session.iteration = run.iteration;
             session.phase = Phase::Preparing(run.clone());
@@ -183,8 +191,8 @@ impl Fold<'_> {
         })
     }
 
-    pub(super) fn turn_finished(&self, run: &RunId) -> Changes {
-        let mut changes = self.turn_judged(run)?;
+    pub(super) fn turn_finished(&self, finished: &payload::TurnFinished) -> Changes {
+        let mut changes = self.turn_judged(finished)?;
         if let (Some(_), Some(said)) = (self.envelope.node.task(), self.said(false)) {
             let mut task = self.own_task()?;
             task.memo.said(said);
@@ -193,8 +201,10 @@ impl Fold<'_> {
         Ok(changes)
     }
 
-    fn turn_judged(&self, run: &RunId) -> Changes {
-        self.turn_over(run, |session, turn| {
+    fn turn_judged(&self, finished: &payload::TurnFinished) -> Changes {
+        self.turn_over(&finished.run, |session, turn| {
+            session.watch.spend(finished.cost);
+            session.watch.begin_judging(&finished.output, finished.tree);
             session.verdict = Verdict::Pass;
             session.blocking.clear();
             session.asking = None;
@@ -221,10 +231,14 @@ impl Fold<'_> {
 
     pub(super) fn gate_decided(&self, decided: &payload::GateDecided) -> Changes {
         self.session(|session| {
-            let fits = matches!(&session.phase, Phase::Judging(run, _) if *run == decided.run);
-            if !matches!(session.phase, Phase::Judging(_, Some(Promise::Blocked | Promise::Escalate))) {
+            let (fits, claim) = match &session.phase {
+                Phase::Judging(run, claim) | Phase::Asking(run, claim, Some(_)) => (*run == decided.run, *claim),
+                _ => (false, None),
+            };
+            if !matches!(claim, Some(Promise::Blocked | Promise::Escalate)) {
                 session.plea = None;
             }
+            session.watch.end_judging();
             session.retries = decided.retries;
             session.ignores.clear();
             if decided.decision == Decision::SendBack {
@@ -232,8 +246,26 @@ impl Fold<'_> {
                     *session.sent_back.entry(blocker.hook).or_default() += 1;
                 }
             }
-            session.phase = Phase::Decided(decided.run.clone(), decided.decision.clone());
+            session.phase = match &decided.decision {
+                Decision::Ask => Phase::Asking(decided.run.clone(), claim, None),
+                decision => Phase::Decided(decided.run.clone(), decision.clone()),
+            };
             fits.then_some(())
+        })
+    }
+
+    pub(super) fn gate_answered(&self, answered: &payload::GateAnswered) -> Changes {
+        self.session(|session| match &mut session.phase {
+            Phase::Asking(run, _, answer @ None) if *run == answered.run => {
+                *answer = Some(answered.answer);
+                session.watch.begin_anew();
+                if answered.answer == GateAnswer::Continue {
+                    session.retries = 0;
+                    session.sent_back.clear();
+                }
+                Some(())
+            }
+            _ => None,
         })
     }
 
@@ -251,6 +283,8 @@ impl Fold<'_> {
     pub(super) fn iteration_failed(&self, run: &RunId) -> Changes {
         self.turn_over(run, |session, turn| {
             session.failures += 1;
+            session.watch.failure = Some(self.seq);
+            session.watch.postponed = 0;
             session.phase = Phase::Failed(turn.run);
             give_back(session, turn.feedback);
             turn.purpose.is_judged()
@@ -262,7 +296,14 @@ impl Fold<'_> {
         let mut ended = None;
         let mut changes = self.session(|session| {
             let feedback = match session.phase.clone() {
-                Phase::Preparing(open) | Phase::Judging(open, _) | Phase::Decided(open, _) if open == *run => vec![],
+                Phase::Preparing(open)
+                | Phase::Judging(open, _)
+                | Phase::Decided(open, _)
+                | Phase::Asking(open, ..)
+                    if open == *run =>
+                {
+                    vec![]
+                }
                 Phase::Turn(turn) if turn.run == *run && turn.purpose.is_judged() => {
                     ended = Some(turn.debt);
                     turn.feedback
@@ -279,11 +320,25 @@ impl Fold<'_> {
         Ok(changes)
     }
 
+    /// It does not count, like one that was interrupted, and is taken up like one.
+    pub(super) fn iteration_postponed(&self, postponed: &payload::IterationPostponed) -> Changes {
+        self.turn_over(&postponed.run, |session, turn| {
+            session.interrupted += 1;
+            session.watch.postponed += 1;
+            session.phase = Phase::Postponed(postponed.until);
+            give_back(session, turn.feedback);
+            turn.purpose.is_judged()
+        })
+    }
+
     /// What a delivery did not bring stays pending. The last one is made again if it was interrupted, not if it failed;
     /// after a recovery the next iteration takes up what is left.
     pub(super) fn delivery_over(&self, run: &RunId) -> Changes {
         let interrupted = matches!(self.envelope.event, Event::DeliveryInterrupted(_));
         self.turn_over(run, |session, turn| {
+            if let Event::DeliveryFinished(finished) = &self.envelope.event {
+                session.watch.spend(finished.cost);
+            }
             give_back(session, turn.feedback);
             session.phase = match turn.purpose {
                 Purpose::Recovery => Phase::Settled(Next::Continue),
@@ -296,14 +351,23 @@ impl Fold<'_> {
     }
 
     /// A new message of a person starts the count of send-backs again.
-    pub(super) fn feedback_queued(&self, voice: Voice) -> Changes {
+    pub(super) fn feedback_queued(&self, queued: &payload::FeedbackQueued) -> Changes {
         self.session(|session| {
-            session.pending.push(Piece { at: self.seq, possibly_seen: false, person: voice.is_person() });
-            match (&session.phase, voice) {
+            let person = queued.voice.is_person();
+            session.pending.push(Piece { at: self.seq, possibly_seen: false, passing: queued.passing, person });
+            if matches!(session.phase, Phase::Judging(..)) {
+                let blocker = session.blocking.last_mut().filter(|blocker| blocker.hook == queued.source);
+                session.watch.told(&queued.text, blocker.is_some());
+                if let Some(blocker) = blocker.filter(|blocker| blocker.reason.is_none()) {
+                    blocker.reason.clone_from(&queued.reason);
+                }
+            }
+            match (&session.phase, queued.voice) {
                 (Phase::Failed(run), Voice::Hook) => session.phase = Phase::Recovering(run.clone()),
                 (_, Voice::Person) => {
                     session.retries = 0;
                     session.sent_back.clear();
+                    session.watch.begin_anew();
                 }
                 (_, Voice::Hook | Voice::Agent) => {}
             }
@@ -333,6 +397,7 @@ impl Fold<'_> {
         };
         let phase = session.phase.clone();
         change(&mut session).ok_or_else(|| self.unfit(format!("session `{name}` is {phase:?}")))?;
+        session.watch.hear(self.envelope.timestamp);
         session.version = self.seq;
         Ok(vec![Change::PutSession(Box::new(session))])
     }
@@ -344,7 +409,8 @@ impl Fold<'_> {
 
 /// Whether no iteration is open, and the next may begin.
 fn is_between(phase: &Phase) -> bool {
-    matches!(phase, Phase::Started | Phase::Settled(_) | Phase::Failed(_) | Phase::Recovering(_))
+    use Phase as P;
+    matches!(phase, P::Started | P::Settled(_) | P::Failed(_) | P::Recovering(_) | P::Postponed(_))
 }
 
 /// What a turn carried that did not finish goes back to the head of the queue, marked.

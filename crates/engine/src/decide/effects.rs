@@ -6,7 +6,7 @@ use crate::command::HookReport;
 use crate::debt::{Debt, Effect, HookClass, HookOutcome, OwedHook, Recovery, sibling};
 use crate::event::{Event, Node, payload};
 use crate::id::{DebtId, OwnerName, SessionName};
-use crate::limits::{Limits, check_bytes, check_text};
+use crate::limits::{Limits, check_bytes, check_text, gist};
 use crate::refusal::Refusal;
 use crate::session::{Ending, Session, Verdict};
 use crate::view::View;
@@ -55,7 +55,10 @@ impl Deciding<'_, '_> {
         let hook = hook_name(debt)?;
         self.because_of(debt);
         if let Some(text) = report.feedback.as_ref().filter(|_| is_heard(&session, debt, report.outcome)) {
-            let queued = payload::FeedbackQueued { source: hook.clone(), text: text.clone(), voice: Voice::Hook };
+            let (source, text, passing) = (hook.clone(), text.clone(), is_passing(debt));
+            let blocks = report.outcome == HookOutcome::Block;
+            let reason = blocks.then(|| gist(report.message.as_deref().unwrap_or(&text)));
+            let queued = payload::FeedbackQueued { source, text, reason, passing, voice: Voice::Hook };
             self.emit_for(debt, &session, queued)?;
         }
         if debt.session.is_none() {
@@ -211,6 +214,11 @@ fn failure(hook: &str, debt: DebtId, report: &HookReport) -> Option<payload::Hoo
     let original_event = report.event.clone().filter(|_| failed)?;
     let error = report.message.clone().unwrap_or_else(|| "it failed".to_owned());
     Some(payload::HookError { hook_name: hook.to_owned(), error, original_event, debt: Some(debt) })
+}
+
+/// Whether what a hook says is about the present iteration alone.
+fn is_passing(debt: &Debt) -> bool {
+    matches!(&debt.effect, Effect::Hook(hook) if hook.point == "pre_iteration")
 }
 
 fn belongs_to(debt: &Debt, owner: &OwnerName) -> Result<(), Refusal> {

@@ -197,8 +197,10 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::OpenConversation { run, conversation, anew } => {
                 self.open_conversation(run, conversation, anew.as_deref())
             }
+            C::AnswerGate { session, answer } => self.answer_gate(session, *answer),
             C::FinishTurn { run, answer } => self.finish_turn(run, answer),
             C::FailTurn { run, error } => self.fail_turn(run, error),
+            C::PostponeTurn { run, error, until } => self.postpone_turn(run, error, *until),
             C::InterruptTurn { run } => self.interrupt_turn(run),
             C::BeginEffect { debt, owner } => self.begin_effect(*debt, owner),
             C::RetryEffect { debt, owner, after } => self.retry_effect(*debt, owner, after),

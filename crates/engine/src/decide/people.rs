@@ -28,14 +28,6 @@ impl Deciding<'_, '_> {
         self.emit_session(&session, payload::SessionStopping { ending: Ending::Cancelled, reason })
     }
 
-    pub(super) fn advance_session(&mut self, name: &SessionName) -> Result<(), Refusal> {
-        self.advance(name)?;
-        match self.entries.is_empty() {
-            true => Err(Refusal::IllegalSession { name: name.clone(), why: "waits for something else" }),
-            false => Ok(()),
-        }
-    }
-
     pub(super) fn say(&mut self, name: &SessionName, text: &str) -> Result<(), Refusal> {
         check_text("the message", text, Limits::FEEDBACK)?;
         let session = self.open_session(name)?;
@@ -43,7 +35,10 @@ impl Deciding<'_, '_> {
             return Err(Refusal::IllegalSession { name: name.clone(), why: "is about to end" });
         }
         let (voice, source) = self.speaker()?;
-        self.emit_session(&session, payload::FeedbackQueued { source, text: text.to_owned(), voice })
+        self.emit_session(
+            &session,
+            payload::FeedbackQueued { source, text: text.to_owned(), reason: None, passing: false, voice },
+        )
     }
 
     /// Says how a task goes on. What is said is kept for whoever works on it next.

@@ -7,7 +7,7 @@ use crate::event::{Event, EventType, Node, Record, payload};
 use crate::id::{OwnerName, RunId, SessionName};
 use crate::limits::{Limits, check_bytes};
 use crate::refusal::Refusal;
-use crate::session::{Closing, Decision, Ending, Purpose, Session, Step, Terms};
+use crate::session::{Closing, Decision, Ending, GateAnswer, Phase, Purpose, Session, Step, Terms};
 use crate::task::State;
 use crate::view::View;
 
@@ -80,6 +80,31 @@ impl Deciding<'_, '_> {
         self.advance(name)
     }
 
+    /// Decides what somebody outside the loop, or time, has made possible.
+    pub(super) fn advance_session(&mut self, name: &SessionName) -> Result<(), Refusal> {
+        self.advance(name)?;
+        match self.entries.is_empty() {
+            true => Err(Refusal::IllegalSession { name: name.clone(), why: "waits for something else" }),
+            false => Ok(()),
+        }
+    }
+
+    /// Records what a person says. What follows, hooks included, falls to whoever runs the session.
+    pub(super) fn answer_gate(&mut self, name: &SessionName, answer: GateAnswer) -> Result<(), Refusal> {
+        let refuse = |why| Err(Refusal::IllegalSession { name: name.clone(), why });
+        if self.origin.run.is_some() || self.via.is_some() {
+            return refuse("asks a person, not an agent or a hook");
+        }
+        let session = self.session(name)?;
+        match &session.phase {
+            Phase::Asking(run, _, None) if session.stopping.is_none() => {
+                let run = run.clone();
+                self.emit_session(&session, payload::GateAnswered { run, answer })
+            }
+            _ => refuse("asks nothing"),
+        }
+    }
+
     /// Decides what follows, until something outside has to happen.
     pub(super) fn advance(&mut self, name: &SessionName) -> Result<(), Refusal> {
         self.begin_line(Line::of(&self.session(name)?));
@@ -92,7 +117,7 @@ impl Deciding<'_, '_> {
             self.line = line;
             let session = self.session(name)?;
             self.place = Some((name.clone(), Some(session.iteration).filter(|iteration| *iteration > 0)));
-            match session.step() {
+            match session.step_at(Some(self.origin.at)) {
                 Step::Wait(_) => return Ok(()),
                 Step::SkipHook(debt) => match self.draft.debt(debt)?.is_some_and(|debt| debt.attempts == 0) {
                     true => {
@@ -118,8 +143,10 @@ impl Deciding<'_, '_> {
                 Step::StartTurn(run, purpose) => self.start_turn(&session, run, purpose)?,
                 Step::DecideGate(run, decision) => {
                     let retries = session.retries + u32::from(decision == Decision::SendBack);
-                    let verdict = session.verdict;
-                    self.emit_session(&session, payload::GateDecided { run, verdict, decision, retries })?;
+                    let (verdict, reason, max_retries) =
+                        (session.verdict, session.block_reason(), session.most_send_backs());
+                    let decided = payload::GateDecided { run, verdict, decision, retries, max_retries, reason };
+                    self.emit_session(&session, decided)?;
                 }
                 Step::CompleteIteration(run) => self.emit_session(&session, payload::IterationCompleted { run })?,
                 Step::InterruptIteration(run) => self.emit_session(&session, payload::IterationInterrupted { run })?,
@@ -167,9 +194,11 @@ fn moves(name: &SessionName, record: &Record) -> bool {
             | E::TurnFinished
             | E::PromiseDetected
             | E::GateDecided
+            | E::GateAnswered
             | E::IterationCompleted
             | E::IterationFailed
             | E::IterationInterrupted
+            | E::IterationPostponed
             | E::DeliveryFinished
             | E::DeliveryFailed
             | E::DeliveryInterrupted

@@ -7,6 +7,7 @@ mod builtins;
 mod cascade;
 mod conversations;
 mod effects;
+mod gate;
 mod graph;
 mod limits;
 mod looping;

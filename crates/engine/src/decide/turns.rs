@@ -1,5 +1,7 @@
 //! Commands about the turn that runs: what the agent answered, or why it did not.
 
+use core::time::Duration;
+
 use super::{Causing, Deciding};
 use crate::command::Answer;
 use crate::event::payload;
@@ -8,6 +10,13 @@ use crate::limits::{Limits, check_bytes, check_text};
 use crate::promise::Promise;
 use crate::refusal::Refusal;
 use crate::session::{Opening, Purpose, Session, Turn};
+use crate::time::Timestamp;
+
+/// How long an agent is left alone that was asked too often: at least, and where it does not say how long. Both double with
+/// every time in a row.
+const LEAST_WAIT: Duration = Duration::from_millis(250);
+const USUAL_WAIT: Duration = Duration::from_mins(1);
+const LONGEST_GUESS: Duration = Duration::from_mins(30);
 
 impl Deciding<'_, '_> {
     pub(super) fn open_conversation(
@@ -33,7 +42,7 @@ impl Deciding<'_, '_> {
         check_bytes("the output", &answer.output, Limits::OUTPUT)?;
         check_bytes("the record", answer.record.as_deref().unwrap_or_default(), Limits::REASON)?;
         let (session, turn) = self.reported(run)?;
-        let (run, Answer { output, promise, leaky, record }) = (run.clone(), answer.clone());
+        let (run, Answer { output, promise, leaky, record, cost, tree }) = (run.clone(), answer.clone());
         // What was said by a command counts like the words at the end; that the agent is stuck counts for more.
         let promise = promise.or_else(|| turn.claimed.then_some(Promise::Complete));
         self.claims = promise;
@@ -43,10 +52,11 @@ impl Deciding<'_, '_> {
         }
         match turn.purpose {
             Purpose::Delivery(_) | Purpose::Recovery => {
-                self.emit_session(&session, payload::DeliveryFinished { run, output })?
+                self.emit_session(&session, payload::DeliveryFinished { run, output, cost })?
             }
             Purpose::Work | Purpose::SendBack => {
-                self.emit_session(&session, payload::TurnFinished { run: run.clone(), output, leaky, record })?;
+                let finished = payload::TurnFinished { run: run.clone(), output, leaky, record, cost, tree };
+                self.emit_session(&session, finished)?;
                 if let Some(promise) = promise {
                     self.emit_session(&session, payload::PromiseDetected { run, promise })?;
                 }
@@ -67,6 +77,23 @@ impl Deciding<'_, '_> {
                 self.emit_session(&session, payload::IterationFailed { run, error })?;
             }
         }
+        self.advance(&session.name)
+    }
+
+    /// The agent is left alone for as long as it says, or for longer each time; what is only told to it is not told then.
+    pub(super) fn postpone_turn(&mut self, run: &RunId, error: &str, until: Option<Timestamp>) -> Result<(), Refusal> {
+        check_bytes("the error", error, Limits::REASON)?;
+        let (session, turn) = self.reported(run)?;
+        if !turn.purpose.is_judged() {
+            return self.fail_turn(run, error);
+        }
+        let wait = match until {
+            Some(until) => wait_until(until, self.origin.at).max(doubled(LEAST_WAIT, session.watch.postponed)),
+            None => doubled(USUAL_WAIT, session.watch.postponed).min(LONGEST_GUESS),
+        };
+        let wait = i64::try_from(wait.min(Limits::LONGEST_WAIT).as_millis()).expect("a week is not long");
+        let (run, error, until) = (run.clone(), error.to_owned(), self.origin.at.plus_millis(wait));
+        self.emit_session(&session, payload::IterationPostponed { run, error, until })?;
         self.advance(&session.name)
     }
 
@@ -105,4 +132,12 @@ impl Deciding<'_, '_> {
             _ => Err(Refusal::RunEnded(run.clone())),
         }
     }
+}
+
+fn doubled(first: Duration, times: u32) -> Duration {
+    first.saturating_mul(2_u32.saturating_pow(times))
+}
+
+fn wait_until(moment: Timestamp, now: Timestamp) -> Duration {
+    Duration::from_millis(u64::try_from(moment.millis().saturating_sub(now.millis())).unwrap_or(0))
 }

@@ -48,7 +48,10 @@ impl Deciding<'_, '_> {
         self.emit(Node::Task(id), payload::TaskStarted { context: Value::Null })?;
         // What a person has answered since somebody last worked on it is the first that the agent hears.
         if let Some((source, text)) = task.answer.and_then(|answer| Some((answer.by, answer.text?))) {
-            self.emit(Node::Task(id), payload::FeedbackQueued { source, text, voice: Voice::Person })?;
+            self.emit(
+                Node::Task(id),
+                payload::FeedbackQueued { source, text, reason: None, passing: false, voice: Voice::Person },
+            )?;
         }
         Ok(())
     }

@@ -5,14 +5,15 @@ use serde_json::Value;
 
 use crate::action::ActionRequest;
 use crate::debt::HookOutcome;
-use crate::id::{ConfigDigest, DebtId, EdgeId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId, TypeName};
+use crate::id::{ConfigDigest, DebtId, Digest, EdgeId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId, TypeName};
 use crate::note::NoteKind;
 use crate::promise::Promise;
 use crate::resolution::Resolution;
-use crate::session::{Decision, Ending, Opening, Purpose, Terms, Verdict, Work};
+use crate::session::{Decision, Ending, GateAnswer, Opening, Purpose, Terms, Verdict, Work};
 use crate::task::{Blocked, Claim, EdgeKind, Priority, State};
 use crate::time::Timestamp;
 use crate::voice::Voice;
+use crate::watch::Cost;
 
 /// Declares payload structs with the derives and the naming that all of them share.
 macro_rules! payloads {
@@ -203,6 +204,12 @@ payloads! {
         /// The file that has all of what it wrote.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         record: Option<String>,
+        /// What the turn has cost, in millionths of a US dollar, where the agent tells.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Cost>,
+        /// What has changed in the directory of the work, as a digest.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tree: Option<Digest>,
     }
     PromiseDetected {
         run: RunId,
@@ -214,6 +221,17 @@ payloads! {
         decision: Decision,
         /// How often the agent has been sent back in this iteration, this time included.
         retries: u32,
+        /// How often it may be, where hooks block.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_retries: Option<u32>,
+        /// Why hooks block, in a few words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    }
+    /// A person has said what is to happen where hooks do not let the agent go.
+    GateAnswered {
+        run: RunId,
+        answer: GateAnswer,
     }
     IterationCompleted {
         run: RunId,
@@ -225,10 +243,19 @@ payloads! {
     IterationInterrupted {
         run: RunId,
     }
+    /// The agent was asked too often. Another iteration takes this one up, not before that moment.
+    IterationPostponed {
+        run: RunId,
+        error: String,
+        until: Timestamp,
+    }
     /// The agent has heard what was pending at the end.
     DeliveryFinished {
         run: RunId,
         output: String,
+        /// As in `turn_finished`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Cost>,
     }
     DeliveryFailed {
         run: RunId,
@@ -243,6 +270,12 @@ payloads! {
         text: String,
         #[serde(default, skip_serializing_if = "Voice::is_hook")]
         voice: Voice,
+        /// Why the hook blocks, in a few words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// It is about the present iteration: the next one has its own.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        passing: bool,
     }
     FeedbackDelivered {
         run: RunId,

@@ -68,7 +68,7 @@ impl Session {
     }
 
     /// Another iteration, if there is something to work on.
-    pub(super) fn iterate(&self) -> Step {
+    pub(crate) fn iterate(&self) -> Step {
         match (self.hold, self.work) {
             (Hold::Held(_), _) | (Hold::Never, Work::Given) => Step::StartIteration,
             (Hold::Never, Work::Graph) | (Hold::Left, _) => Step::TakeTask,
@@ -86,7 +86,7 @@ impl Session {
     }
 
     /// How it leaves the task that it holds when it is to end so.
-    pub(super) fn leaving(&self, closing: &Closing) -> Option<Leave> {
+    pub(crate) fn leaving(&self, closing: &Closing) -> Option<Leave> {
         self.epoch()?;
         let decided = matches!(&self.phase, Phase::Settled(Next::Close(decided)) if decided == closing);
         let reason = |usual: &str| closing.reason.clone().unwrap_or_else(|| usual.to_owned());
@@ -120,6 +120,7 @@ impl Session {
         self.retries = 0;
         self.sent_back.clear();
         self.failures = 0;
+        self.watch.begin_anew();
         self.last_turn = None;
         self.verdict = Verdict::Pass;
         self.blocking.clear();

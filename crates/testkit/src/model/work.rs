@@ -29,6 +29,7 @@ fn may_go_on(command: &Command) -> bool {
             | C::AdvanceSession { .. }
             | C::FinishTurn { .. }
             | C::FailTurn { .. }
+            | C::PostponeTurn { .. }
             | C::InterruptTurn { .. }
             | C::FinishEffect { .. }
             | C::RecoverEffect { .. }

@@ -4,11 +4,13 @@
 //! project, configuration, trust ─► which session: a new one, or one that was left ─► runner ─► exit code
 //! ```
 
+mod asking;
 mod changed;
 mod choice;
 mod head;
 mod left;
 mod live;
+mod notices;
 mod progress;
 mod summary;
 mod tally;
@@ -26,6 +28,7 @@ use windlass_process::{Control, Launcher, signals};
 use windlass_runner::{Dispatch, Outside, RunError, Runner, Settings};
 use windlass_store::{Lifetime, Sqlite};
 
+use self::asking::Asked;
 use self::choice::Choice;
 use self::left::Left;
 use self::live::{Live, View};
@@ -132,6 +135,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
             area.time = config.settings.limits.wall_time.as_ref().map(|time| time.duration());
         });
     }
+    let asks = asking::has_terminal() && !out.is_json();
     let work = choice.work(wish);
     let mut progress = Progress::new(out, view, shown_directory(context, &opened.project), tally, work);
     let outside = Outside {
@@ -146,9 +150,15 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     let (by, at) = (owner.to_string(), environment::now());
     let origin = Origin { by, at, authority: Authority::Person, run: None, via: inside.via };
     runner.begin(&origin, &begin).map_err(remedy::run)?;
-    let ending = match runner.run(choice.name()) {
-        Err(RunError::Killed) => None,
-        ending => Some(ending.map_err(remedy::run)?),
+    let ending = loop {
+        let ending = match runner.run(choice.name()) {
+            Err(RunError::Killed) => break None,
+            ending => ending.map_err(remedy::run)?,
+        };
+        match asking::ask(&mut runner, choice.name(), &control, asks.then_some(view).flatten())? {
+            Some(Asked::Answered) => {}
+            Some(Asked::Nobody) | None => break Some(ending),
+        }
     };
     drop(runner);
     let tally = progress.tally;

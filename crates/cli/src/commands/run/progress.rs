@@ -2,14 +2,14 @@
 
 use std::time::Instant;
 
-use windlass_engine::{Decision, Event, HookOutcome, Promise, Purpose, Record, Work, payload};
-use windlass_hooks::notice;
-use windlass_runner::Told;
-
 use super::live::{Area, View};
+use super::notices;
 use super::tally::Tally;
 use crate::output::{Done, Output, Stop, Tone};
 use crate::{show, text};
+use windlass_engine::{Event, HookOutcome, Promise, Purpose, Record, Work, payload};
+use windlass_hooks::notice;
+use windlass_runner::Told;
 
 /// The longest line in a pipe.
 const LINE: usize = 200;
@@ -112,8 +112,14 @@ impl<'o> Progress<'o> {
             Event::ActionError(failed) => {
                 self.detail(Tone::Bad, &format!("cannot carry out `{}`: {}", failed.action_type, failed.error))
             }
-            Event::GateDecided(decided) if decided.decision == Decision::SendBack => {
-                self.detail(Tone::Warning, &format!("sent back (time {})", decided.retries))
+            Event::GateDecided(decided) => match notices::of_gate(decided) {
+                Some(notice) => self.detail(Tone::Warning, &notice),
+                None => Ok(()),
+            },
+            Event::GateAnswered(answered) => self.detail(Tone::Plain, show::answer(answered.answer)),
+            Event::IterationPostponed(postponed) => {
+                let notice = notices::of_wait(postponed, record.envelope.timestamp);
+                self.detail(Tone::Warning, &notice)
             }
             Event::IterationFailed(payload::IterationFailed { error, .. })
             | Event::DeliveryFailed(payload::DeliveryFailed { error, .. }) => {

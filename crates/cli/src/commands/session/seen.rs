@@ -59,6 +59,9 @@ impl Seen {
         let session = &self.session;
         Ok(match session.wanted() {
             Wanted::Nothing => None,
+            Wanted::Decision => Some("whoever runs it, to go on".to_owned()),
+            Wanted::Answer => Some("a person: stop hooks block, and may not send the agent back again".to_owned()),
+            Wanted::Moment(until) => Some(format!("the agent's rate limit to end, at {}", show::moment(until))),
             Wanted::Turn(_) if session.turn().is_some_and(|turn| turn.purpose.is_delivery()) => {
                 Some("the agent, which hears what is pending".to_owned())
             }
@@ -78,6 +81,10 @@ impl Seen {
     pub fn next(&self) -> Vec<Next> {
         let name = &self.session.name;
         let next = |command: String, what| Next { command, what };
+        if self.session.wanted() == Wanted::Answer {
+            let answer = format!("windlass answer {name} continue \"…\"");
+            return vec![next(answer, "send the agent back; or ignore-hook, reject")];
+        }
         if !self.session.is_over() && self.alive {
             return vec![
                 next(format!("windlass session logs {name} --follow"), "watch it"),

@@ -131,6 +131,16 @@ impl Story {
                 self.end_turn(at, TurnEnd::Interrupted);
                 self.end_part("interrupted");
             }
+            Event::IterationPostponed(postponed) => {
+                self.end_turn(at, TurnEnd::Failed(postponed.error.clone()));
+                self.end_part("postponed");
+                let until = show::moment(postponed.until);
+                self.step(record, Step::Note(record.seq, format!("rate limited: left alone until {until}")));
+            }
+            Event::GateAnswered(_) => {
+                let by = &record.envelope.metadata.triggered_by;
+                self.step(record, Step::Note(record.seq, format!("{by} answers {}", show::summary(record))));
+            }
             Event::DeliveryInterrupted(_) => self.end_turn(at, TurnEnd::Interrupted),
             Event::SessionResumed(resumed) => {
                 self.step(record, Step::Note(record.seq, format!("taken up again by {}", resumed.owner)));

@@ -107,7 +107,7 @@ fn failures_in_a_row_are_counted_and_end_it_without_another_word() {
          --
          turn-failed a.4",
         "system iteration_failed
-         system session_ended Error, 2 iterations failed in a row",
+         system session_ended Escalated, circuit breaker: 2 iterations failed in a row",
     );
 }
 
@@ -182,9 +182,9 @@ fn stop_hooks_may_be_overruled_where_that_was_asked_for() {
          hook check out=block",
         "system hook_started check 1 by w1
          system hook_finished check Block
-         system gate_decided Block: Completed
+         system gate_decided Block: Completed, `check` blocks, and may not send the agent back; `on_retry_limit: complete` lets it pass
          system iteration_completed
-         system session_ended Completed",
+         system session_ended Completed, `check` blocks, and may not send the agent back; `on_retry_limit: complete` lets it pass",
     );
 }
 
@@ -273,13 +273,15 @@ fn feedback_goes_into_one_finished_turn_in_order_with_what_was_said_last_at_the_
     );
 }
 
-/// A piece that was in two turns which did not finish stays marked; what was queued later comes after it.
+/// A piece that was in two turns which did not finish stays marked; what was queued later comes after it. What was said
+/// for an iteration alone is replaced by what is said for the next.
 #[test]
 fn what_an_interrupted_turn_carried_comes_again_marked() {
     check_with(
-        hooks(&["ready"]),
+        hooks(&["greet", "ready"]),
         "session a
-         hook ready tells=one
+         hook greet tells=one
+         hook ready
          --
          turn-interrupted a.1
          hook ready tells=two
@@ -297,8 +299,8 @@ fn what_an_interrupted_turn_carried_comes_again_marked() {
          system hook_started ready 1 by w1
          system hook_finished ready Success
          system feedback_queued three from ready
-         system turn_started a.3 to work one? two? three
-         system feedback_delivered one two three
+         system turn_started a.3 to work one? three
+         system feedback_delivered one three
          system turn_finished
          system gate_decided Pass: Continue
          system iteration_completed

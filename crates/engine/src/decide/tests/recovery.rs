@@ -88,7 +88,7 @@ fn there_is_no_recovery_where_hooks_have_nothing_to_say() {
          system iteration_started a.2
          system hook_started ready 1 by w1
          system hook_finished ready Success
-         system turn_started a.2 to work one?",
+         system turn_started a.2 to work",
     );
 }
 
@@ -104,13 +104,13 @@ fn after_the_last_failure_that_is_allowed_there_is_none() {
          system hook_started mourn 1 by w1
          system hook_finished mourn Success
          system feedback_queued too-late from mourn
-         system session_ended Error, 1 iterations failed in a row",
+         system session_ended Escalated, circuit breaker: an iteration failed, and none may",
     );
     // Recoveries neither count nor undo what counts.
     let mut project = Script::after(hooks(&["mourn"]), "session a failures=2\nturn-failed a.1\nhook mourn tells=one");
     project.run("turn-done a.1\nturn-failed a.2");
     let ended = project.run("hook mourn tells=two").pop();
-    assert_eq!(ended.as_deref(), Some("system session_ended Error, 2 iterations failed in a row"));
+    assert_eq!(ended.as_deref(), Some("system session_ended Escalated, circuit breaker: 2 iterations failed in a row"));
 }
 
 #[test]
@@ -239,7 +239,10 @@ fn a_hook_sends_the_agent_back_as_often_as_it_may() {
     );
     assert_eq!(
         decided(at_most(1), "session a limit=complete", &["check", "check"]),
-        [back(1), "Block: Completed".to_owned()],
+        [
+            back(1),
+            format!("{}; `on_retry_limit: complete` lets it pass", escalated("once").replace("Escalated", "Completed"))
+        ],
     );
 }
 

@@ -7,12 +7,14 @@
 //! hook check out=block tells=mend-it                    recover turn from=w1 by=w2
 //! finish check asks=log:{};create_task:{"goal":"more"}  via=check add more
 //! retry check after=flaky                               crash
+//! turn-limited a.1 for=60s                              advance a            answer a ignore
 //! ```
 //!
 //! A debt is named by its id, by its hook, or, if it is a turn, by the word `turn`; `hook` begins and finishes one.
 //! A line that is refused answers `! ` and why. A line `--` forgets what was answered so far. After a `crash` only what
 //! the log holds is left.
 
+use core::time::Duration;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -23,14 +25,15 @@ use crate::debt::{Debt, Effect, HookOutcome};
 use crate::decide::{Rules, decide};
 use crate::encoding::{decode, encode};
 use crate::event::{Event, EventType, Record};
-use crate::id::{DebtId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId};
+use crate::id::{DebtId, Digest, Epoch, OwnerName, RunId, Seq, SessionName, TaskId};
 use crate::memory::Memory;
 use crate::refusal::Refusal;
 use crate::registry::Registry;
-use crate::session::{Decision, Ending, Next, Purpose, Session, Terms};
+use crate::session::{Decision, Ending, GateAnswer, Next, Purpose, Session, Terms};
 use crate::task::Task;
 use crate::time::Timestamp;
 use crate::view::View;
+use crate::watch::Cost;
 
 /// The configuration of every session that a script starts.
 pub const CONFIG: &str = "hooks: {}";
@@ -291,8 +294,20 @@ impl<'a> Line<'a> {
             },
             "turn-done" => C::FinishTurn {
                 run: run(),
-                answer: Answer { output: "said".to_owned(), promise: self.option("says"), ..Answer::default() },
+                answer: Answer {
+                    output: "said".to_owned(),
+                    promise: self.option("says"),
+                    cost: self.options.get("costs").map(|cost| Cost(cost.parse().unwrap())),
+                    tree: self.options.get("tree").map(|text| Digest::of(text.as_bytes())),
+                    ..Answer::default()
+                },
             },
+            "turn-limited" => C::PostponeTurn {
+                run: run(),
+                error: self.reason(),
+                until: self.options.get("for").map(|text| project.now.plus_millis(millis(text))),
+            },
+            "answer" => C::AnswerGate { session: self.word(1), answer: answer(self.words[2]) },
             "turn-failed" => C::FailTurn { run: run(), error: self.reason() },
             "turn-interrupted" => C::InterruptTurn { run: run() },
             "begin" => C::BeginEffect { debt: debt(), owner: self.owner() },
@@ -344,6 +359,9 @@ impl<'a> Line<'a> {
                 completion: self.option("completion").unwrap_or(usual.completion),
                 strict: self.option("strict").unwrap_or(usual.strict),
                 on_retry_limit: self.option("limit").unwrap_or(usual.on_retry_limit),
+                wall_time: self.options.get("time").map(|text| Duration::from_millis(millis(text).unsigned_abs())),
+                cost: self.options.get("cost").map(|cost| Cost(cost.parse().unwrap())),
+                thrashing: self.number("thrashing").unwrap_or(usual.thrashing),
             },
             owner: self.owner(),
             nonce: NONCE,
@@ -393,6 +411,10 @@ fn ending(word: Option<&str>) -> Ending {
     serde_json::from_str(&format!("\"{}\"", word.unwrap_or("cancelled"))).unwrap()
 }
 
+fn answer(word: &str) -> GateAnswer {
+    serde_json::from_str(&format!("\"{word}\"")).unwrap()
+}
+
 /// `session.iteration`.
 pub fn run_id(text: &str) -> RunId {
     let (session, iteration) = text.split_once('.').unwrap();
@@ -439,12 +461,15 @@ impl Script {
             Event::GateDecided(decided) => {
                 let next = match &decided.decision {
                     Decision::SendBack => format!("send back {}", decided.retries),
+                    Decision::Ask => "ask".to_owned(),
                     Decision::Next(Next::Close(closing)) => reasoned(closing.ending, closing.reason.as_deref()),
                     Decision::Next(next) => format!("{next:?}"),
                 };
                 format!("{:?}: {next}", decided.verdict)
             }
+            Event::GateAnswered(answered) => format!("{:?}", answered.answer),
             Event::IterationInterrupted(interrupted) => turn(&interrupted.run),
+            Event::IterationPostponed(postponed) => format!("{} until {}", turn(&postponed.run), postponed.until),
             Event::FeedbackQueued(queued) => format!("{} from {}", queued.text, queued.source),
             Event::FeedbackDelivered(delivered) => {
                 delivered.feedback.iter().map(|at| self.queued(*at)).collect::<Vec<_>>().join(" ")

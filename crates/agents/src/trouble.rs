@@ -1,0 +1,161 @@
+//! Why an agent did not work, read from what it printed: it was asked too often, or nobody let it in.
+//!
+//! Agents say so in their own words, on either stream, and exit as they like. The tables here hold the words of the known
+//! ones. A message that is an answer is searched only where an agent that has nothing else to say would say so: a text about
+//! rate limits is no rate limit.
+//!
+//! Invariants:
+//! - What was read never makes anybody wait for longer than [`LONGEST`].
+//! - Nothing is read from the middle of a long output: an agent's last words are its own.
+//!
+//! Not here: waiting, ending (`engine`).
+
+use std::sync::LazyLock;
+
+use regex_lite::{Regex, RegexBuilder};
+
+use crate::reset::Reset;
+
+/// Lines at the end of a stream in which an agent says why it ended.
+const LAST_STDERR: usize = 12;
+const LAST_STDOUT: usize = 4;
+/// A longer answer is one.
+const SHORT: usize = 400;
+/// What is told of a line.
+const TOLD: usize = 240;
+
+/// What keeps an agent from working, although it could be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trouble {
+    /// It was asked too often, and may be asked again later.
+    Limited { said: String, reset: Option<Reset> },
+    /// It has no way in: no key, no login, no credit.
+    Locked { said: String, paid: bool },
+}
+
+/// What no waiting helps against: somebody has to pay.
+const UNPAID: [&str; 4] =
+    ["credit balance is too low", "insufficient_quota", r"check your plan and billing", r"payment required"];
+
+/// Nobody let it in.
+const LOCKED: [&str; 17] = [
+    r"invalid api key",
+    r"incorrect api key",
+    r"api key not valid",
+    r"invalid_api_key",
+    r"invalid x-api-key",
+    r"authentication_error",
+    r"authentication ?(error|failed|required)",
+    r"\b401\b.{0,40}unauthorized|unauthorized.{0,40}\b401\b|api error:? \(?401|status:? 401|http 401|error 401",
+    r"not logged in|login required|not authenticated",
+    r"(please )?run `?/login|please (log|sign) ?in|log out and sign in again",
+    r"(oauth|access|auth|refresh) ?token (has )?(expired|could not be refreshed|is invalid|was revoked)",
+    r"missing bearer",
+    r"no (valid )?(api key|credentials|authentication)",
+    r"set an auth method",
+    r"[A-Z_]+_API_KEY.{0,40}(not set|missing|required|environment variable)",
+    r"could not resolve authentication|couldn't find .{0,30}credentials",
+    r"permission_denied: .{0,40}api key",
+];
+
+/// It was asked too often.
+const LIMITED: [&str; 12] = [
+    r"usage limit",
+    r"rate.?limit",
+    r"too many requests",
+    r"(^|\b(error|status|http|code)\D{0,4})429\b|\b429 (too many|resource)",
+    r"resource_exhausted|resource has been exhausted",
+    r"quota (exceeded|will reset)|exceeded your.{0,30}quota|quota metric",
+    r"(hit|reached|exceeded) your .{0,30}limit",
+    r"(\d+-hour|daily|weekly|session|monthly) limit reached",
+    r"overloaded_error|(error|status|http|code)\D{0,4}529\b|model is overloaded",
+    r"at capacity|capacity constraints",
+    r"throttl(ed|ing)exception|request was throttled",
+    r"tokens per (min|minute|day)|requests per (min|minute|day)",
+];
+
+/// What an answer begins with that is none.
+const INSTEAD_OF_AN_ANSWER: &str = r"(?i)^\W{0,4}(error:? *)?(claude( ai| code)? usage limit|you.ve (hit|reached|exceeded) your|api error:? \(?(401|403|429|529)|(\d+-hour|daily|weekly|session) limit reached|invalid api key|please run `?/login|not logged in|oauth token|credit balance is too low|rate limit (reached|exceeded)|429 |401 )";
+
+struct Signs {
+    unpaid: Vec<Regex>,
+    locked: Vec<Regex>,
+    limited: Vec<Regex>,
+    instead: Regex,
+}
+
+static SIGNS: LazyLock<Signs> = LazyLock::new(|| {
+    let one = |pattern: &&str| RegexBuilder::new(pattern).case_insensitive(true).build();
+    let any = |patterns: &[&str]| {
+        let built: Result<Vec<Regex>, _> = patterns.iter().map(one).collect();
+        built.expect("the tables hold patterns")
+    };
+    let instead = Regex::new(INSTEAD_OF_AN_ANSWER).expect("a pattern");
+    Signs { unpaid: any(&UNPAID), locked: any(&LOCKED), limited: any(&LIMITED), instead }
+});
+
+/// What an agent that has failed says about it.
+pub fn of_failure(stdout: &str, stderr: &str) -> Option<Trouble> {
+    trouble(&last_lines(stderr, LAST_STDERR)).or_else(|| trouble(&last_lines(stdout, LAST_STDOUT)))
+}
+
+/// What an agent that pretends to have answered says instead.
+pub fn instead_of_an_answer(stdout: &str) -> Option<Trouble> {
+    let text = stdout.trim();
+    let lines = last_lines(text, LAST_STDOUT);
+    let short = text.len() <= SHORT && lines.len() == text.lines().filter(|line| !line.trim().is_empty()).count();
+    (short && SIGNS.instead.is_match(text)).then(|| trouble(&lines)).flatten()
+}
+
+fn last_lines(text: &str, most: usize) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().rev().map(str::trim).filter(|line| !line.is_empty()).take(most).collect();
+    lines.reverse();
+    lines
+}
+
+/// The last line that says something decides; the lines around it may know until when.
+fn trouble(lines: &[&str]) -> Option<Trouble> {
+    let is_any = |signs: &[Regex], line: &str| signs.iter().any(|sign| sign.is_match(line));
+    lines.iter().rev().find_map(|line| {
+        let said: String = line.chars().take(TOLD).collect();
+        if is_any(&SIGNS.unpaid, line) {
+            Some(Trouble::Locked { said, paid: false })
+        } else if is_any(&SIGNS.locked, line) {
+            Some(Trouble::Locked { said, paid: true })
+        } else if is_any(&SIGNS.limited, line) {
+            let reset = Reset::read(line).or_else(|| Reset::read(&lines.join("\n")));
+            Some(Trouble::Limited { said, reset })
+        } else {
+            None
+        }
+    })
+}
+
+/// How the known agents are let in.
+const WAYS_IN: [(&str, &str); 9] = [
+    ("claude", "run `claude` and type /login, or set ANTHROPIC_API_KEY"),
+    ("codex", "run `codex login`, or set OPENAI_API_KEY"),
+    ("gemini", "run `gemini` once and choose how to log in, or set GEMINI_API_KEY"),
+    ("opencode", "run `opencode auth login`"),
+    ("goose", "run `goose configure`"),
+    ("qwen", "run `qwen` once and log in, or set OPENAI_API_KEY"),
+    ("copilot", "run `copilot` and type /login"),
+    ("kimi", "run `kimi` once and log in"),
+    ("aider", "set the API key of its model's provider"),
+];
+
+/// What a person has to do so that the agent of a command is let in.
+pub fn remedy(command: &str, paid: bool) -> String {
+    let names = command.split(|letter: char| !(letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_')));
+    let known = names.into_iter().find_map(|name| WAYS_IN.iter().find(|(agent, _)| *agent == name));
+    match (known, paid) {
+        (Some((agent, _)), false) => format!("pay for what `{agent}` uses, or give it another key or model"),
+        (None, false) => "pay for what the agent uses, or give it another key or model".to_owned(),
+        (Some((_, way)), true) => (*way).to_owned(),
+        (None, true) => "log the agent in, or set its API key".to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[path = "trouble_tests.rs"]
+mod tests;

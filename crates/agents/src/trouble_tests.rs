@@ -1,0 +1,144 @@
+//! What real agents print when they are not let in, or were asked too often.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::*;
+
+fn now() -> Timestamp {
+    "2026-01-17T10:00:00Z".parse().expect("a moment")
+}
+
+/// What was read, in a few words.
+fn read(trouble: Option<Trouble>) -> String {
+    match trouble {
+        None => "nothing".to_owned(),
+        Some(Trouble::Locked { paid: true, .. }) => "locked".to_owned(),
+        Some(Trouble::Locked { paid: false, .. }) => "unpaid".to_owned(),
+        Some(Trouble::Limited { reset: None, .. }) => "limited".to_owned(),
+        Some(Trouble::Limited { reset: Some(reset), .. }) => format!("limited until {}", reset.moment(now())),
+    }
+}
+
+#[track_caller]
+fn check(stderr: &str, expected: &str) {
+    assert_eq!(read(of_failure("I was about to mend the pump.\n", stderr)), expected, "on stderr: {stderr}");
+    assert_eq!(read(of_failure(stderr, "")), expected, "on stdout: {stderr}");
+}
+
+#[test]
+fn limits_and_when_they_end() {
+    let table = [
+        ("Claude AI usage limit reached|1768651200", "limited until 2026-01-17T12:00:00Z"),
+        ("You've hit your limit · resets 3pm (UTC)", "limited until 2026-01-17T15:00:00Z"),
+        ("You've hit your session limit · resets 10:30pm (Europe/Berlin)", "limited until 2026-01-17T21:30:00Z"),
+        ("5-hour limit reached ∙ resets 9am (UTC)", "limited until 2026-01-18T09:00:00Z"),
+        ("Weekly limit reached ∙ resets Jan 20, 3pm (UTC)", "limited until 2026-01-20T15:00:00Z"),
+        (
+            "You've hit your usage limit. Upgrade to Pro or try again in 3 hours 12 minutes.",
+            "limited until 2026-01-17T13:12:00Z",
+        ),
+        ("ERROR: You've hit your usage limit. Try again at 5:30 PM (UTC).", "limited until 2026-01-17T17:30:00Z"),
+        ("Rate limit reached for gpt-5 in organization o on tokens per min (TPM). Please try again in 1.5s.", {
+            "limited until 2026-01-17T10:00:01.5Z"
+        }),
+        ("Rate limit reached. Please try again in 450ms.", "limited until 2026-01-17T10:00:00.45Z"),
+        ("RESOURCE_EXHAUSTED: Quota exceeded for quota metric. Please retry in 34s.", {
+            "limited until 2026-01-17T10:00:34Z"
+        }),
+        ("Quota exceeded. Your quota will reset after 1h30m10s.", "limited until 2026-01-17T11:30:10Z"),
+        ("HTTP 429: {\"error\":{\"message\":\"slow down\"},\"retry_after\": 20}", "limited until 2026-01-17T10:00:20Z"),
+        ("429 Too Many Requests\nretry-after: 90\n", "limited until 2026-01-17T10:01:30Z"),
+        ("rate limited until 2026-01-17T12:30:00Z", "limited until 2026-01-17T12:30:00Z"),
+        ("stream error: exceeded retry limit, last status: 429 Too Many Requests", "limited"),
+        ("API Error: 429 {\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\"}}", "limited"),
+        ("API Error: 529 {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}", "limited"),
+        ("litellm.RateLimitError: RateLimitError: OpenAIException", "limited"),
+        // Nobody waits for ever, and nobody waits for what is past.
+        ("rate limit: try again in 99999 hours", "limited until 2026-01-24T10:00:00Z"),
+        ("rate limit: try again in 99999999999999999999999 days", "limited"),
+        ("Claude AI usage limit reached|1000000000", "limited until 2026-01-17T10:00:00Z"),
+        ("rate limit, resets 25:99", "limited"),
+    ];
+    for (said, expected) in table {
+        check(said, expected);
+    }
+}
+
+#[test]
+fn doors_that_are_shut() {
+    let locked = [
+        "Invalid API key · Please run /login",
+        "API Error: 401 {\"type\":\"error\",\"error\":{\"type\":\"authentication_error\",\"message\":\"invalid x-api-key\"}}",
+        "OAuth token has expired. Please obtain a new token or refresh your existing token.",
+        "unexpected status 401 Unauthorized: Missing bearer or basic authentication in header",
+        "Not logged in. Please run codex login.",
+        "Your access token could not be refreshed. Please log out and sign in again.",
+        "Incorrect API key provided: sk-x. You can find your API key at …",
+        "Please set an Auth method in your settings.json or specify GEMINI_API_KEY",
+        "API key not valid. Please pass a valid API key.",
+        "When using Gemini API, you must specify the GEMINI_API_KEY environment variable.",
+        "Error: No authentication information found.",
+        "litellm.AuthenticationError: AuthenticationError: OpenAIException",
+        "error: OPENAI_API_KEY is not set",
+    ];
+    for said in locked {
+        check(said, "locked");
+    }
+    check("Credit balance is too low", "unpaid");
+    check("429 You exceeded your current quota, please check your plan and billing details.", "unpaid");
+}
+
+#[test]
+fn other_failures_are_neither() {
+    for said in [
+        "no route to host",
+        "exit 1",
+        "panicked at src/main.rs:429:12",
+        "thread 'main' overflowed its stack",
+        "fatal: Authentication of the log was skipped",
+        "error: 3 tests failed",
+    ] {
+        check(said, "nothing");
+    }
+    // The last words are its own; what it talked about before is its work.
+    let work = "I added a test for 429 Too Many Requests\nand for 401 Unauthorized\n";
+    let more = "and mended it\n".repeat(20);
+    assert_eq!(read(of_failure(&format!("{work}{more}"), &format!("{work}{more}no route to host"))), "nothing");
+}
+
+#[test]
+fn an_answer_is_an_answer() {
+    let instead = |text: &str| read(instead_of_an_answer(text));
+    assert_eq!(instead("Claude AI usage limit reached|1768651200\n"), "limited until 2026-01-17T12:00:00Z");
+    assert_eq!(instead("API Error: 401 authentication_error · Please run /login"), "locked");
+    assert_eq!(instead("You've hit your limit · resets 3pm (UTC)"), "limited until 2026-01-17T15:00:00Z");
+    for text in [
+        "",
+        "All nine tests pass.",
+        "I mended the handling of 429 Too Many Requests.\n<promise>COMPLETE</promise>",
+        "The rate limit is now read from the header.",
+        "Login works: 401 Unauthorized is gone.",
+    ] {
+        assert_eq!(instead(text), "nothing", "{text}");
+    }
+    let long = format!("API Error: 429\n{}", "but then I went on and mended it.\n".repeat(20));
+    assert_eq!(instead(&long), "nothing");
+}
+
+#[test]
+fn whoever_is_locked_out_hears_what_to_do() {
+    assert!(remedy("claude -p --verbose", true).contains("/login"));
+    assert!(remedy("env X=1 /usr/local/bin/codex exec -", true).contains("codex login"));
+    assert!(remedy("claude -p", false).contains("pay for what `claude` uses"));
+    assert_eq!(remedy("./my-agent.sh", true), "log the agent in, or set its API key");
+}
+
+#[test]
+fn waits_are_bounded() {
+    let late = Reset::After(Duration::MAX).moment(now());
+    assert_eq!(late.to_string(), "2026-01-24T10:00:00Z");
+    assert_eq!(Reset::At(Timestamp::MAX).moment(now()), late);
+    assert_eq!(Reset::At(Timestamp::MIN).moment(now()), now());
+}

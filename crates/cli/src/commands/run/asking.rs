@@ -1,0 +1,125 @@
+//! The question that a session asks where stop hooks do not let the agent go (`on_retry_limit: ask`).
+//!
+//! Whoever answers first is heard: the person at this terminal, or somebody elsewhere. Without a terminal nobody is asked
+//! here; the session waits as it is, and whoever finds it can answer.
+
+use std::io::{self, BufRead, IsTerminal};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use windlass_engine::{Command, GateAnswer, Session, SessionName, Wanted};
+use windlass_process::Control;
+use windlass_runner::Runner;
+
+use super::live::View;
+use crate::failure::Failure;
+use crate::output::Messages;
+use crate::remedy;
+
+/// How long somebody elsewhere may wait to be heard.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// What became of a question.
+pub enum Asked {
+    /// There is an answer, or the end was asked for: the loop goes on.
+    Answered,
+    /// Nobody is there to be asked.
+    Nobody,
+}
+
+/// Whether somebody could answer here.
+pub fn has_terminal() -> bool {
+    io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
+/// Asks, if the session has a question, and sees that the answer is in the log.
+pub fn ask(
+    runner: &mut Runner<'_>,
+    name: &SessionName,
+    control: &Control,
+    terminal: Option<&View>,
+) -> Result<Option<Asked>, Failure> {
+    let session = runner.session(name).map_err(remedy::run)?;
+    if session.wanted() != Wanted::Answer {
+        return Ok(None);
+    }
+    let Some(view) = terminal else {
+        Messages::new().warning(&format!(
+            "a person is asked what is to happen: the same command on a terminal asks again, and \
+             `windlass answer {name} continue|ignore-hook|reject` answers from anywhere"
+        ));
+        return Ok(Some(Asked::Nobody));
+    };
+    // The question stands where the view was.
+    view.hold();
+    let asked = listen(runner, &session, control);
+    view.release();
+    asked.map(Some)
+}
+
+fn listen(runner: &mut Runner<'_>, session: &Session, control: &Control) -> Result<Asked, Failure> {
+    let name = &session.name;
+    question(session);
+    while !control.is_cancelled() && runner.session(name).map_err(remedy::run)?.wanted() == Wanted::Answer {
+        match typed()? {
+            Typed::Nothing => {}
+            Typed::Gone => return Ok(Asked::Nobody),
+            Typed::Line(line) => match answer(&line) {
+                Some(answer) => {
+                    // Somebody elsewhere may have been quicker.
+                    drop(runner.give(&Command::AnswerGate { session: name.clone(), answer }));
+                }
+                None => Messages::new().note("continue, abort or ignore?"),
+            },
+        }
+    }
+    Ok(Asked::Answered)
+}
+
+fn question(session: &Session) {
+    let hooks: Vec<&str> = session.blocking.iter().map(|blocker| blocker.hook.as_str()).collect();
+    let (hooks, block) = (hooks.join(" and "), if hooks.len() == 1 { "blocks" } else { "block" });
+    let times = match session.retries {
+        1 => "once".to_owned(),
+        times => format!("{times} times"),
+    };
+    Messages::new().question(&format!("{hooks} still {block}, and has sent the agent back {times}. What now?"));
+    for choice in [
+        "  continue  send it back, and count anew",
+        "  abort     end the session; a person takes over",
+        "  ignore    let it pass, this time",
+    ] {
+        Messages::new().plain(choice);
+    }
+}
+
+enum Typed {
+    Nothing,
+    Gone,
+    Line(String),
+}
+
+/// What was typed, if something was within a while.
+fn typed() -> Result<Typed, Failure> {
+    let stdin = io::stdin();
+    let while_ = Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
+    let ready = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&while_));
+    // Somebody who asks for the end wakes us up.
+    if !matches!(ready, Ok(1..)) {
+        return Ok(Typed::Nothing);
+    }
+    let mut line = String::new();
+    match stdin.lock().read_line(&mut line) {
+        Ok(0) | Err(_) => Ok(Typed::Gone),
+        Ok(_) => Ok(Typed::Line(line)),
+    }
+}
+
+fn answer(line: &str) -> Option<GateAnswer> {
+    match line.trim().to_lowercase().as_str() {
+        "c" | "continue" => Some(GateAnswer::Continue),
+        "a" | "abort" => Some(GateAnswer::Abort),
+        "i" | "ignore" | "ignore-hook" => Some(GateAnswer::Ignore),
+        _ => None,
+    }
+}

@@ -1,0 +1,46 @@
+//! What a person is told about the stop gate and about waiting, while it happens.
+
+use windlass_engine::{Decision, Ending, Next, Timestamp, Verdict, payload};
+
+use crate::show;
+
+/// `[Hook retry 2/5: 1 test failed]`, or what happens where there is no other retry.
+pub fn of_gate(decided: &payload::GateDecided) -> Option<String> {
+    let reason = decided.reason.as_deref().unwrap_or("the work is not done");
+    let most = decided.max_retries.unwrap_or(decided.retries);
+    match &decided.decision {
+        Decision::SendBack => Some(format!("[Hook retry {}/{most}: {reason}]", decided.retries)),
+        Decision::Ask => Some(format!("[Warning: {}. A person is asked.]", limit(decided, reason))),
+        // Where a person has let it pass there is no other reason.
+        Decision::Next(Next::Close(closing)) if decided.verdict == Verdict::Block && closing.reason.is_some() => {
+            let then = match closing.ending {
+                Ending::Completed => "It counts as complete all the same.",
+                Ending::Limit => "The session ends at its limit.",
+                Ending::Escalated | Ending::Cancelled | Ending::Error => "A person is needed.",
+            };
+            Some(format!("[Warning: {}. {then}]", limit(decided, reason)))
+        }
+        Decision::Next(_) => None,
+    }
+}
+
+/// Why there is no other retry.
+fn limit(decided: &payload::GateDecided, reason: &str) -> String {
+    match decided.max_retries {
+        Some(0) => format!("no hook retries are allowed: {reason}"),
+        Some(most) if decided.retries >= most => format!("hook retry limit ({most}) reached: {reason}"),
+        _ => format!("after hook retry {}: {reason}", decided.retries),
+    }
+}
+
+/// For how long the agent is left alone, and why.
+pub fn of_wait(postponed: &payload::IterationPostponed, now: Timestamp) -> String {
+    let seconds = (postponed.until.millis() - now.millis()).max(0) / 1000;
+    let long = match seconds {
+        0 => "a moment".to_owned(),
+        1..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3600),
+    };
+    format!("rate limited: {}; waiting for {long}, until {}", postponed.error, show::moment(postponed.until))
+}

@@ -1,0 +1,284 @@
+//! The stop gate and the guards of the loop, with the real binary.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::World;
+use crate::support::hooked::DONE;
+use crate::support::terminal::answer;
+use crate::test_run::{RUN, world};
+
+/// The regression suite of a project: a script that fails three tests, then one, then none.
+const SUITE: &str = r#"#!/bin/sh
+for test in auth db api; do
+    if [ -e "fixed-$test" ]; then echo "ok   $test"; else echo "FAIL $test"; failed="$failed $test"; fi
+done
+[ -z "$failed" ] && { echo 'all tests passed'; exit 0; }
+echo "$(set -- $failed; echo $#) failed:$failed" >&2
+exit 2
+"#;
+
+/// Mends what its prompt says is broken, two at a time.
+const MENDER: &str = r#"
+mended=0
+for test in $(grep -o 'FAIL [a-z]*' prompt.$turn | cut -d' ' -f2); do
+    if [ $mended -lt 2 ]; then touch fixed-$test; mended=$((mended + 1)); fi
+done
+echo "I mended $mended."
+echo '<promise>COMPLETE</promise>'"#;
+
+fn prompt(world: &World, turn: u32) -> String {
+    fs::read_to_string(world.path(&format!("prompt.{turn}"))).unwrap_or_default()
+}
+
+fn turns(world: &World) -> String {
+    fs::read_to_string(world.path("turns")).unwrap_or_default().trim().to_owned()
+}
+
+fn decisions(world: &World) -> Vec<Value> {
+    world.data_of("gate_decided")
+}
+
+/// Three failures, then one, then none: each time the agent hears what is left, in the same iteration.
+#[test]
+fn a_regression_suite_sends_the_agent_back_until_it_passes() {
+    let world = world("hooks: {stop: [{name: tests, command: sh tests.sh}]}", MENDER);
+    world.write("tests.sh", SUITE);
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    insta::assert_snapshot!(ran.stdout, @r"
+    session mend-the-pump-e01275de
+      command:sh agent.sh, at most 25 iterations
+    iteration 1
+      agent: I mended 0.
+      the agent says that it is done
+      tests blocks: 3 failed: auth db api
+      [Hook retry 1/5: 3 failed: auth db api]
+      the agent gets one piece of feedback
+      agent: I mended 2.
+      the agent says that it is done
+      tests blocks: 1 failed: api
+      [Hook retry 2/5: 1 failed: api]
+      the agent gets one piece of feedback
+      agent: I mended 1.
+      the agent says that it is done
+      tests ok
+    complete after one iteration
+    ");
+    let feedback = |turn: u32| {
+        let prompt = prompt(&world, turn);
+        let from = prompt.find("[Hook feedback]: ").unwrap();
+        prompt[from..].split("\n\nWhen the goal").next().unwrap().to_owned()
+    };
+    insta::assert_snapshot!(feedback(2), @r"
+    [Hook feedback]: tests: 3 failed: auth db api
+    ```text
+    3 failed: auth db api
+
+    FAIL auth
+    FAIL db
+    FAIL api
+    ```
+    ");
+    insta::assert_snapshot!(feedback(3), @r"
+    [Hook feedback]: tests: 1 failed: api
+    ```text
+    1 failed: api
+
+    ok   auth
+    ok   db
+    FAIL api
+    ```
+    ");
+    let told: Vec<_> = decisions(&world)
+        .iter()
+        .map(|decided| {
+            format!("{} {}/{} {}", decided["decision"], decided["retries"], decided["maxRetries"], decided["reason"])
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            r#""send_back" 1/5 "3 failed: auth db api""#,
+            r#""send_back" 2/5 "1 failed: api""#,
+            r#"{"next":{"close":{"ending":"completed"}}} 2/null null"#,
+        ]
+    );
+}
+
+/// A gate that blocks with other words each time.
+const NEVER: &str = "hooks: {stop: [{name: check, command: 'echo \"red $(cat turns)\" >&2; exit 2'}]}\n";
+
+#[test]
+fn at_the_limit_a_warning_says_what_happens_next() {
+    let table = [
+        ("escalate", 4, "[Warning: hook retry limit (2) reached: red 3. A person is needed.]"),
+        ("complete", 0, "[Warning: hook retry limit (2) reached: red 3. It counts as complete all the same.]"),
+        ("ask", 4, "[Warning: hook retry limit (2) reached: red 3. A person is asked.]"),
+    ];
+    for (limit, code, warning) in table {
+        let config = format!("limits: {{max_hook_retries: 2}}\non_retry_limit: {limit}\n{NEVER}");
+        let world = world(&config, DONE);
+        let ran = world.run(RUN);
+        assert_eq!(ran.code, code, "{limit}\n{ran}");
+        assert!(ran.stdout.contains(warning), "{limit}\n{ran}");
+        let how = "answers from anywhere";
+        assert_eq!(ran.stderr.contains(how), limit == "ask", "{limit}\n{ran}");
+    }
+    let world = world(&format!("limits: {{max_hook_retries: 0}}\n{NEVER}"), DONE);
+    let ran = world.run(RUN);
+    assert!(ran.code == 4 && turns(&world) == "2", "0 means none: {ran}");
+    assert!(ran.stdout.contains("[Warning: no hook retries are allowed: red 1. A person is needed.]"), "{ran}");
+}
+
+#[test]
+fn the_same_block_three_times_in_a_row_asks_for_a_person_early() {
+    let world = world("hooks: {stop: [{name: check, command: 'echo red >&2; exit 2'}]}", DONE);
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 4, "{ran}");
+    let why = "a person is needed after one iteration: `check` blocks 3 times in a row with the same words";
+    assert!(ran.stdout.contains(why), "{ran}");
+    assert!(ran.stdout.contains("[Warning: after hook retry 2: red. A person is needed.]"), "{ran}");
+}
+
+/// Whoever sits at the terminal decides, and the session waits for them across runs.
+#[test]
+fn a_person_at_the_terminal_is_asked() {
+    let config = format!("limits: {{max_hook_retries: 1}}\non_retry_limit: ask\n{NEVER}");
+    let asked = |typed: &str| {
+        let world = world(&config, DONE);
+        assert_eq!(world.run(RUN).code, 4, "without a terminal nobody is asked");
+        let (shown, code) = answer(&mut world.command(RUN), 120, typed);
+        assert!(shown.contains("check still blocks, and has sent the agent back once. What now?"), "{shown}");
+        (world, shown, code)
+    };
+    let (world, shown, code) = asked("ignore\n");
+    assert_eq!(code, 0, "{shown}");
+    assert_eq!(world.data_of("gate_answered")[0]["answer"], "ignore");
+    assert!(shown.contains("after one iteration") && !shown.contains("Warning"), "{shown}");
+    let (world, shown, code) = asked("what?\nabort\n");
+    assert!(code == 4 && shown.contains("and a person ended it"), "{shown}");
+    assert_eq!(turns(&world), "3", "two turns, and the delivery of what the last block said");
+    let (world, shown, _) = asked("continue\nabort\n");
+    assert!(shown.contains("[Hook retry 1/1: red 2]"), "the count starts again: {shown}");
+    assert_eq!(turns(&world), "4", "{shown}");
+}
+
+#[test]
+fn a_feedback_template_words_what_the_agent_is_told() {
+    let config = "
+hooks:
+  stop:
+    - name: tests
+      command: 'test -e fixed || { echo test_login; echo boom >&2; exit 2; }'
+      feedback: 'Attempt {{ retry }} of {{ max_retries }} ({{ exit }}): {{ stderr }} in {{ stdout }}'
+";
+    let world = world(config, &format!("test $turn = 1 || touch fixed\n{DONE}"));
+    assert_eq!(world.run(RUN).code, 0);
+    let expected = "[Hook feedback]: tests: boom\n```text\nAttempt 1 of 5 (exit 2): boom in test_login\n```";
+    assert!(prompt(&world, 2).contains(expected), "{}", prompt(&world, 2));
+}
+
+/// What a long test run prints in its middle is what the agent needs.
+#[test]
+fn the_names_of_failing_tests_survive_the_cut() {
+    let dull = |line: &str| format!("{line}\n").repeat(900);
+    let table = [
+        ("cargo", "test store::tests::it_is_kept ... ok", "test store::tests::it_is_lost ... FAILED"),
+        (
+            "pytest",
+            "tests/test_store.py::test_kept PASSED         [ 12%]",
+            "FAILED tests/test_store.py::test_lost - assert 1 == 2",
+        ),
+        ("jest", "    ✓ keeps what it is given (3 ms)", "    ✕ loses what it is given (5 ms)"),
+        ("go", "--- PASS: TestKept (0.00s)", "    --- FAIL: TestLost (0.02s)"),
+    ];
+    for (tool, passes, fails) in table {
+        let config = "hooks: {stop: [{name: tests, command: cat output >&2; exit 2, max_output: 4096}]}\nlimits: {max_hook_retries: 1}";
+        let world = world(config, DONE);
+        world.write("output", format!("{}{fails}\n{}error: it failed\n", dull(passes), dull(passes)));
+        assert_eq!(world.run(RUN).code, 4, "{tool}");
+        let prompt = prompt(&world, 2);
+        assert!(prompt.contains(fails.trim()) && prompt.contains(" bytes left out]"), "{tool}: {prompt}");
+        assert!(prompt.len() < 6000, "{tool}: {}", prompt.len());
+    }
+}
+
+#[test]
+fn a_rate_limit_is_waited_out_and_costs_no_iteration() {
+    let config = "hooks: {pre_iteration: [{command: 'echo before {{iteration}}', pipe_output: true}]}";
+    let agent =
+        format!("test $turn -gt 2 || {{ echo 'Rate limit reached. Please try again in 5ms.' >&2; exit 1; }}\n{DONE}");
+    let world = world(config, &agent);
+    let ran = world.run(&[RUN, &["--max-iterations", "1"]].concat());
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("rate limited: Rate limit reached. Please try again in 5ms.; waiting for"), "{ran}");
+    assert_eq!(world.data_of("iteration_postponed").len(), 2);
+    // Only the newest word of what runs before each iteration counts.
+    assert!(prompt(&world, 3).contains("before 3") && !prompt(&world, 3).contains("before 2"), "{}", prompt(&world, 3));
+}
+
+#[test]
+fn whoever_is_not_let_in_ends_the_session_at_once_with_the_remedy() {
+    let config = "hooks: {session_end: [{command: touch ended}]}";
+    let world = world(config, "echo 'API Error: 401 authentication_error: invalid x-api-key' >&2; exit 1");
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 1, "{ran}");
+    let why = "failed after one iteration: `command:sh agent.sh` is not let in: API Error: 401 authentication_error: \
+               invalid x-api-key; log the agent in, or set its API key";
+    assert!(ran.stdout.contains(why), "{ran}");
+    assert!(turns(&world) == "1" && world.has("ended"), "{ran}");
+}
+
+#[test]
+fn the_recovery_prompt_carries_the_error_itself() {
+    let config = "hooks: {on_error: [{command: echo look at the log, pipe_output: true}]}";
+    let world = world(config, &format!("test $turn != 1 || {{ echo 'no route to ```host' >&2; exit 7; }}\n{DONE}"));
+    assert_eq!(world.run(RUN).code, 0);
+    let recovery = prompt(&world, 2);
+    assert!(recovery.contains("It ended with:\n````text\nexit 7: no route to ```host\n````\n"), "{recovery}");
+    assert!(recovery.contains("look at the log"), "{recovery}");
+}
+
+#[test]
+fn a_session_runs_no_longer_than_its_wall_time() {
+    let config = "limits: {wall_time: 1s}\nhooks: {session_end: [{command: touch ended}]}";
+    let world = world(config, "sleep 60");
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 3, "{ran}");
+    assert!(ran.stdout.contains("ended after one iteration: the wall time of 1 s is used up"), "{ran}");
+    assert!(world.has("ended"), "{ran}");
+}
+
+/// In a git repository, what comes again unchanged is noticed; git's own files are left alone.
+#[test]
+fn the_same_change_with_the_same_failures_is_thrashing() {
+    let config = "hooks: {stop: [{name: check, command: 'echo \"red in $(cat turns).5 s\"; exit 1'}]}";
+    let world = world(config, "echo same > work.txt; echo trying");
+    world.write(".gitignore", "turns\nprompt.*\nagent.sh\n");
+    let git = |words: &[&str]| {
+        let done = world.finish(world.program("git").args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(words));
+        assert_eq!(done.code, 0, "{done}");
+    };
+    git(&["init", "-q"]);
+    git(&["add", "-A"]);
+    git(&["commit", "-qm", "start"]);
+    let index = fs::read(world.path(".git/index")).unwrap();
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 4, "{ran}");
+    let why = "a person is needed after 3 iterations: thrashing: the same change with the same result 3 times in a row";
+    assert!(ran.stdout.contains(why), "{ran}");
+    assert_eq!(fs::read(world.path(".git/index")).unwrap(), index);
+    let off = format!("limits: {{thrashing: 0}}\n{config}");
+    world.write(".windlass/config.yaml", off);
+    world.ok(&["trust", "--yes"]);
+    let ran = world.run(&[RUN, &["--max-iterations", "5", "--fresh"]].concat());
+    assert_eq!(ran.code, 3, "{ran}");
+}
+
+#[test]
+fn a_promise_on_the_last_allowed_iteration_counts() {
+    let world = world("", &format!("test $turn -lt 3 || {DONE}"));
+    assert_eq!(world.run(&[RUN, &["--max-iterations", "3"]].concat()).code, 0);
+}

@@ -1,0 +1,181 @@
+//! A session's life from its first hook to its last, on every way out: which hooks run when, what each prompt holds and in
+//! which order, and that `session_end` comes after the final delivery, once.
+
+use std::fs;
+
+use crate::support::World;
+use crate::test_run::{RUN, world};
+
+/// Every hook pipes, and notes that it ran.
+const CONFIG: &str = r#"
+hooks:
+  session_start:
+    - { name: start, command: 'echo "start" >> story; echo "from start"', pipe_output: true }
+  pre_iteration:
+    - { name: pre, command: 'echo "pre {{iteration}}" >> story; echo "from pre {{iteration}}"', pipe_output: true }
+  stop:
+    - { name: gate, command: 'echo "gate" >> story', pipe_output: true }
+  post_iteration:
+    - { name: post, command: 'echo "post {{iteration}}" >> story; echo "from post {{iteration}}"', pipe_output: true }
+  on_task_complete:
+    - { name: task, command: 'echo "task {{task_id}}" >> story; echo "from task {{task_id}} {{task_content}}"', pipe_output: true }
+  on_error:
+    - { name: error, command: 'echo "error {{iteration}}" >> story; echo "from error" {{error}}', pipe_output: true }
+  session_end:
+    - { name: end, command: 'echo "end {{session}}" >> story; echo "from end"', pipe_output: true }
+"#;
+
+/// Notes each turn in the story, with what its prompt holds, in order.
+const TOLD: &str = r#"
+grep -o '^from .*\|^Mend the pump\|^Your last turn failed\|^The session is about to end\|^exit 7\|^When the goal' prompt.$turn |
+    sed 's/When the goal/how to end/; s/Your last turn failed/recovery/; s/The session is about to end/last words/' |
+    tr '\n' ',' | sed "s/^/agent $turn: /; s/,$//" >> story
+echo >> story
+"#;
+
+/// A run whose agent does this in its turns.
+fn lived(config: &str, more: &[&str], agent: &str) -> (World, i32, String) {
+    let world = world(&format!("{config}{CONFIG}"), &format!("{TOLD}{agent}"));
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "Paint it"]);
+    let _ = fs::remove_file(world.path("story"));
+    let ran = world.run(&[RUN, more].concat());
+    let story = fs::read_to_string(world.path("story")).unwrap();
+    (world, ran.code, story)
+}
+
+#[test]
+fn complete() {
+    let agent = "if test $turn = 2; then echo '<promise>COMPLETE</promise>'; fi";
+    let (_, code, story) = lived("", &[], agent);
+    assert_eq!(code, 0, "{story}");
+    insta::assert_snapshot!(story, @r"
+    start
+    pre 1
+    agent 1: from start,from pre 1,Mend the pump,how to end
+    gate
+    post 1
+    pre 2
+    agent 2: from post 1,from pre 2,Mend the pump,how to end
+    gate
+    post 2
+    agent 3: last words,Mend the pump,from post 2
+    end mend-the-pump-e01275de
+    ");
+}
+
+#[test]
+fn at_the_limit_of_iterations() {
+    let (_, code, story) = lived("", &["--max-iterations", "1"], "echo working");
+    assert_eq!(code, 3, "{story}");
+    insta::assert_snapshot!(story, @r"
+    start
+    pre 1
+    agent 1: from start,from pre 1,Mend the pump,how to end
+    gate
+    post 1
+    agent 2: last words,Mend the pump,from post 1
+    end mend-the-pump-e01275de
+    ");
+}
+
+/// The budget is used up while the agent works: its turn is given up, what is pending is said, and the end is told.
+#[test]
+fn out_of_budget() {
+    let agent = "if test $turn = 1; then sleep 60; fi";
+    let (world, code, story) = lived("limits: {wall_time: 2s}\n", &[], agent);
+    assert_eq!(code, 3, "{story}");
+    assert_eq!(world.data_of("session_ended")[0]["reason"], "the wall time of 2 s is used up");
+    insta::assert_snapshot!(story, @r"
+    start
+    pre 1
+    agent 1: from start,from pre 1,Mend the pump,how to end
+    agent 2: last words,Mend the pump,from start,from pre 1
+    end mend-the-pump-e01275de
+    ");
+}
+
+#[test]
+fn cancelled() {
+    // The agent asks for the end of whoever runs it, and stays until it gets it.
+    let agent = "if test $turn = 1; then kill -INT $(cat runner); sleep 60; fi";
+    let world = world(CONFIG, &format!("{TOLD}{agent}"));
+    let script = "echo $$ > runner; exec \"$@\"";
+    let mut command = world.program("sh");
+    command.args(["-c", script, "sh", crate::support::WINDLASS]).args(RUN);
+    let ran = world.finish(&mut command);
+    let story = fs::read_to_string(world.path("story")).unwrap();
+    assert_eq!(ran.code, 130, "{ran}{story}");
+    insta::assert_snapshot!(story, @r"
+    start
+    pre 1
+    agent 1: from start,from pre 1,Mend the pump,how to end
+    agent 2: last words,Mend the pump,from start,from pre 1
+    end mend-the-pump-e01275de
+    ");
+}
+
+/// An agent that cannot work cannot listen: there is no final delivery.
+#[test]
+fn failed() {
+    let (_, code, story) = lived("", &[], "echo 'Not logged in' >&2; exit 1");
+    assert_eq!(code, 1, "{story}");
+    insta::assert_snapshot!(story, @r"
+    start
+    pre 1
+    agent 1: from start,from pre 1,Mend the pump,how to end
+    end mend-the-pump-e01275de
+    ");
+}
+
+/// An iteration that fails is recovered from at once, and the next one goes on.
+#[test]
+fn recovered() {
+    let agent = "case $turn in 1) echo 'no route' >&2; exit 7;; 3) echo '<promise>COMPLETE</promise>';; esac";
+    let (_, code, story) = lived("", &[], agent);
+    assert_eq!(code, 0, "{story}");
+    insta::assert_snapshot!(story, @r"
+    start
+    pre 1
+    agent 1: from start,from pre 1,Mend the pump,how to end
+    error 1
+    agent 2: recovery,exit 7,Mend the pump,from start,from pre 1,from error exit 7: no route
+    pre 2
+    agent 3: from pre 2,Mend the pump,how to end
+    gate
+    post 2
+    agent 4: last words,Mend the pump,from post 2
+    end mend-the-pump-e01275de
+    ");
+}
+
+/// What completes during a turn is told in the next one, before what runs before that.
+#[test]
+fn a_task_that_completes_meanwhile() {
+    let script = "test -e done || { touch done; windlass task complete T1 > /dev/null; }";
+    let config = CONFIG.replace(
+        "echo \"post {{iteration}}\" >> story;",
+        &format!("echo \"post {{{{iteration}}}}\" >> story; {script};"),
+    );
+    let agent = "if test $turn = 2; then echo '<promise>COMPLETE</promise>'; fi";
+    let world = world(&config, &format!("{TOLD}{agent}"));
+    std::os::unix::fs::symlink(crate::support::WINDLASS, world.programs().join("windlass")).unwrap();
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "Paint it"]);
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    insta::assert_snapshot!(fs::read_to_string(world.path("story")).unwrap(), @r"
+    start
+    pre 1
+    agent 1: from start,from pre 1,Mend the pump,how to end
+    gate
+    post 1
+    task T1
+    pre 2
+    agent 2: from task T1 Paint it,from post 1,from pre 2,Mend the pump,how to end
+    gate
+    post 2
+    agent 3: last words,Mend the pump,from post 2
+    end mend-the-pump-e01275de
+    ");
+}

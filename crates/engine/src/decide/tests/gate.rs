@@ -1,0 +1,289 @@
+//! The stop gate and the guards, in the log: what is asked, counted, waited for and given up, and that a crash changes
+//! nothing about it.
+
+use super::looping::hooks;
+use super::script::{Script, check, check_with, default_rules};
+use crate::event::EventType;
+use crate::session::Wanted;
+
+#[test]
+fn a_block_is_told_with_its_reason_and_its_count() {
+    let mut project = Script::after(hooks(&["check"]), "session a retries=4\nturn-done a.1");
+    project.run("hook check out=block tells=stderr-and-stdout message=red");
+    let decided = project.data(EventType::GateDecided);
+    assert_eq!((&decided["retries"], &decided["maxRetries"]), (&1.into(), &4.into()));
+    assert_eq!(decided["reason"], "red");
+    assert_eq!(project.data(EventType::FeedbackQueued)["reason"], "red");
+    project.run("turn-done a.1\nhook check");
+    let decided = project.data(EventType::GateDecided);
+    assert!(decided.get("maxRetries").is_none() && decided.get("reason").is_none(), "{decided}");
+}
+
+#[test]
+fn the_same_block_word_for_word_escalates_early() {
+    let script = |texts: [&str; 3]| {
+        let mut project = Script::after(hooks(&["check"]), "session a");
+        let turns = texts.map(|text| format!("turn-done a.1\nhook check out=block tells={text}"));
+        let answered = project.run(&turns.join("\n"));
+        let decided = answered.iter().rfind(|line| line.contains("gate_decided")).unwrap();
+        decided.replace("system gate_decided Block: ", "")
+    };
+    assert_eq!(script(["red", "red", "red"]), "Escalated, `check` blocks 3 times in a row with the same words");
+    assert_eq!(script(["red", "green", "red"]), "send back 3");
+    assert_eq!(script(["green", "red", "red"]), "send back 3");
+}
+
+/// A crash in between does not make it forget.
+#[test]
+fn counts_survive_a_restart() {
+    let mut project = Script::after(hooks(&["check"]), "session a\nturn-done a.1\nhook check out=block tells=red");
+    project.run("crash\nresume a by=w1\nturn-interrupted a.1\nturn-done a.2\nhook check out=block tells=red\ncrash");
+    let answered = project.run("turn-done a.2\nhook check out=block tells=red");
+    let early = "system gate_decided Block: Escalated, `check` blocks 3 times in a row with the same words";
+    assert!(answered.iter().any(|line| line == early), "{answered:?}");
+}
+
+#[test]
+fn at_the_limit_a_person_is_asked_and_can_go_on() {
+    check_with(
+        hooks(&["check"]),
+        "session a retries=0 limit=ask
+         turn-done a.1 says=complete
+         --
+         hook check out=block tells=red
+         advance a
+         answer a continue
+         answer a continue
+         advance a
+         turn-done a.1 says=complete
+         hook check",
+        "system hook_started check 1 by w1
+         system hook_finished check Block
+         system feedback_queued red from check
+         system gate_decided Block: ask
+         ! session `a` waits for something else
+         system gate_answered Continue
+         ! session `a` asks nothing
+         system gate_decided Block: send back 1
+         system turn_started a.1 sent back red
+         system feedback_delivered red
+         system turn_finished
+         system promise_detected Complete
+         system hook_started check 1 by w1
+         system hook_finished check Success
+         system gate_decided Pass: Completed
+         system iteration_completed
+         system session_ended Completed",
+    );
+}
+
+#[test]
+fn a_person_can_end_it_or_let_it_pass() {
+    let asked = "session a retries=0 limit=ask\nturn-done a.1 says=complete\nhook check out=block";
+    let answered = |answer: &str| {
+        let mut project = Script::after(hooks(&["check"]), asked);
+        assert_eq!(project.session("a").wanted(), Wanted::Answer);
+        project.crash();
+        project.run(&format!("answer a {answer}"));
+        assert_eq!(project.session("a").wanted(), Wanted::Decision);
+        project.run("crash\nadvance a")
+    };
+    assert_eq!(
+        answered("abort"),
+        [
+            "system gate_decided Block: Escalated, `check` blocks, and may not send the agent back, and a person ended it",
+            "system iteration_completed",
+            "system session_ended Escalated, `check` blocks, and may not send the agent back, and a person ended it",
+        ]
+    );
+    assert_eq!(
+        answered("ignore"),
+        ["system gate_decided Block: Completed", "system iteration_completed", "system session_ended Completed"]
+    );
+}
+
+#[test]
+fn only_a_person_answers_and_only_what_is_asked() {
+    let asked = "session a retries=0 limit=ask\nturn-done a.1\nhook check out=block";
+    let mut project = Script::after(hooks(&["check"]), asked);
+    assert_eq!(project.run("run=a.1 answer a ignore"), ["! session `a` asks a person, not an agent or a hook"]);
+    assert_eq!(project.run("answer b ignore"), ["! there is no session `b`"]);
+    assert_eq!(
+        project.run("stop a\nanswer a ignore"),
+        [
+            "system session_stopping Cancelled",
+            "system iteration_interrupted a.1",
+            "system session_ended Cancelled",
+            "! session `a` asks nothing",
+        ]
+    );
+}
+
+#[test]
+fn a_rate_limit_costs_no_iteration_and_keeps_the_feedback_and_the_count() {
+    check_with(
+        hooks(&["check", "note"]),
+        "session a max=1
+         turn-done a.1
+         hook check out=block tells=red
+         --
+         turn-limited a.1 for=60s
+         advance a
+         crash
+         later 60s
+         advance a
+         turn-done a.2 says=complete
+         hook check out=block tells=still-red",
+        "system iteration_postponed a.1 until 2026-01-17T10:01:00.000Z
+         ! session `a` waits for something else
+         system iteration_started a.2
+         system turn_started a.2 to work red?
+         system feedback_delivered red
+         system turn_finished
+         system promise_detected Complete
+         system hook_started check 1 by w1
+         system hook_finished check Block
+         system feedback_queued still-red from check
+         system gate_decided Block: send back 2
+         system turn_started a.2 sent back still-red",
+    );
+}
+
+#[test]
+fn where_nobody_knows_how_long_waits_grow() {
+    let mut project = Script::after(default_rules(), "session a");
+    let mut waits = Vec::new();
+    for iteration in 1..=8 {
+        let before = project.log.last().unwrap().envelope.timestamp;
+        project.run(&format!("turn-limited a.{iteration}"));
+        let until: crate::Timestamp =
+            project.data(EventType::IterationPostponed)["until"].as_str().unwrap().parse().unwrap();
+        let seconds = (until.millis() - before.millis()) / 1000;
+        waits.push(seconds / 60);
+        project.run(&format!("later {seconds}s\nadvance a"));
+    }
+    assert_eq!(waits, [1, 2, 4, 8, 16, 30, 30, 30]);
+    // Somebody who works again begins anew.
+    project.run("turn-done a.9\nturn-limited a.10");
+    assert_eq!(project.session("a").watch.postponed, 1);
+}
+
+#[test]
+fn an_agent_that_is_always_limited_is_left_to_a_person() {
+    let mut project = Script::after(default_rules(), "session a");
+    let mut last = Vec::new();
+    for iteration in 1..=24 {
+        last = project.run(&format!("turn-limited a.{iteration}\nlater 7200s\nadvance a"));
+    }
+    assert_eq!(last[1], "system session_ended Escalated, the agent was rate limited 24 times in a row");
+}
+
+#[test]
+fn a_wait_can_be_cut_short_by_an_end() {
+    check(
+        "session a\nturn-limited a.1 for=60s\n--\nstop a",
+        "system session_stopping Cancelled
+         system session_ended Cancelled",
+    );
+    // What is only told is not told: a delivery is not waited for.
+    check_with(
+        hooks(&["note"]),
+        "session a max=1\nturn-done a.1\nhook note tells=late\n--\nturn-limited a.1 for=60s",
+        "system delivery_failed
+         system session_ended Limit, one iteration is the limit",
+    );
+}
+
+#[test]
+fn what_is_said_before_an_iteration_does_not_pile_up() {
+    check_with(
+        hooks(&["greet", "ready"]),
+        "session a
+         hook greet tells=welcome
+         hook ready tells=one
+         --
+         turn-failed a.1
+         hook ready tells=two
+         turn-limited a.2 for=1s
+         later 1s
+         advance a
+         hook ready tells=three
+         turn-interrupted a.3
+         hook ready
+         turn-done a.4",
+        "system iteration_failed
+         system iteration_started a.2
+         system hook_started ready 1 by w1
+         system hook_finished ready Success
+         system feedback_queued two from ready
+         system turn_started a.2 to work welcome? two
+         system iteration_postponed a.2 until 2026-01-17T10:00:01.000Z
+         system iteration_started a.3
+         system hook_started ready 1 by w1
+         system hook_finished ready Success
+         system feedback_queued three from ready
+         system turn_started a.3 to work welcome? three
+         system iteration_interrupted a.3
+         system iteration_started a.4
+         system hook_started ready 1 by w1
+         system hook_finished ready Success
+         system turn_started a.4 to work welcome?
+         system feedback_delivered welcome
+         system turn_finished
+         system gate_decided Pass: Continue
+         system iteration_completed
+         system iteration_started a.5",
+    );
+}
+
+#[test]
+fn time_is_counted_while_somebody_runs_it() {
+    check(
+        "session a time=100s
+         --
+         later 60s
+         turn-interrupted a.1
+         later 9000s
+         resume a by=w1
+         later 39s
+         turn-done a.2
+         later 1s
+         turn-done a.3",
+        "system iteration_interrupted a.1
+         system iteration_started a.2
+         system turn_started a.2 to work
+         system session_resumed by w1
+         system turn_finished
+         system gate_decided Pass: Continue
+         system iteration_completed
+         system iteration_started a.3
+         system turn_started a.3 to work
+         system turn_finished
+         system gate_decided Pass: Continue
+         system iteration_completed
+         system session_ended Limit, the wall time of 100 s is used up",
+    );
+}
+
+#[test]
+fn money_is_counted_whatever_it_was_spent_on() {
+    let mut project = Script::after(hooks(&["note"]), "session a cost=1000000");
+    let first = project.run("turn-done a.1 costs=600000\nhook note tells=late");
+    assert_eq!(first.last().unwrap(), "system turn_started a.2 to work late");
+    let second = project.run("turn-done a.2 costs=400000\nhook note tells=last\nturn-done a.2 costs=5");
+    let reason = "Limit, $1.00 were spent, and the limit of cost is $1.00";
+    assert_eq!(second.last().unwrap(), &format!("system session_ended {reason}"));
+    assert_eq!(project.session("a").watch.spent.0, 1_000_005);
+}
+
+#[test]
+fn the_same_change_with_the_same_failures_is_thrashing() {
+    let mut project = Script::after(hooks(&["check"]), "session a strict=true");
+    let turn = |iteration: u32, tree: &str| {
+        format!("turn-done a.{iteration} tree={tree}\nhook check out=failure tells=3-failed-in-{iteration}s")
+    };
+    project.run(&[turn(1, "x"), turn(2, "y"), turn(3, "y"), "crash".to_owned()].join("\n"));
+    let last = project.run(&turn(4, "y"));
+    let why = "thrashing: the same change with the same result 3 times in a row";
+    assert!(last.contains(&format!("system gate_decided Fail: Escalated, {why}")), "{last:?}");
+}

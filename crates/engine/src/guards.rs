@@ -1,0 +1,233 @@
+//! What keeps a session from going on for ever, or for nothing.
+//!
+//! | guard | ends as |
+//! | --- | --- |
+//! | iterations, wall time, cost | `limit` |
+//! | failures in a row, thrashing, stop hooks at their limit or with the same words three times, rate limits in a row | `escalated` |
+//! | interruptions in a row | `error` |
+//!
+//! Each names itself in the reason, and none is a success, but for stop hooks at their limit under `on_retry_limit: complete`,
+//! where the reason says so.
+
+use core::time::Duration;
+
+use crate::limits::Limits;
+use crate::promise::Promise;
+use crate::session::{
+    Blocker, Closing, Decision, Ending, GateAnswer, Next, OnRetryLimit, Purpose, Session, Step, Verdict,
+};
+use crate::time::Timestamp;
+use crate::watch::in_words;
+
+fn close(ending: Ending, reason: impl Into<String>) -> Decision {
+    Decision::Next(Next::Close(Closing { ending, reason: Some(reason.into()) }))
+}
+
+/// `once`, `twice`, `3 times`.
+fn times(count: u32) -> String {
+    match count {
+        1 => "once".to_owned(),
+        count => format!("{count} times"),
+    }
+}
+
+impl Session {
+    /// What happens where stop hooks block and may not send the agent back.
+    pub(crate) fn at_retry_limit(&self) -> Decision {
+        let why = match self.repeats_its_block() && self.send_backs_left() > 0 {
+            true => format!("{} {} times in a row with the same words", self.blockers(), Limits::SAME_BLOCKS),
+            false => self.still_blocked(),
+        };
+        match self.terms.on_retry_limit {
+            OnRetryLimit::Escalate => close(Ending::Escalated, why),
+            OnRetryLimit::Complete => {
+                close(Ending::Completed, format!("{why}; `on_retry_limit: complete` lets it pass"))
+            }
+            OnRetryLimit::Ask => Decision::Ask,
+        }
+    }
+
+    /// What a person's answer leads to.
+    pub(crate) fn answered(&self, claim: Option<Promise>, answer: GateAnswer) -> Decision {
+        match answer {
+            GateAnswer::Continue => Decision::SendBack,
+            GateAnswer::Abort => close(Ending::Escalated, format!("{}, and a person ended it", self.still_blocked())),
+            GateAnswer::Ignore => Self { verdict: self.watch.besides, ..self.clone() }.judge(claim),
+        }
+    }
+
+    /// A decision, unless the agent would get the word although there is no sense in it any more.
+    pub(crate) fn guarded(&self, decision: Decision) -> Decision {
+        match decision {
+            Decision::SendBack | Decision::Next(Next::Continue) if self.thrashes() => {
+                let times = self.terms.thrashing;
+                close(
+                    Ending::Escalated,
+                    format!("thrashing: the same change with the same result {times} times in a row"),
+                )
+            }
+            Decision::SendBack => match self.used_up() {
+                Some(why) => close(Ending::Limit, why),
+                None => Decision::SendBack,
+            },
+            decision => decision,
+        }
+    }
+
+    fn thrashes(&self) -> bool {
+        self.terms.thrashing > 0 && self.watch.stood_alike() >= self.terms.thrashing
+    }
+
+    /// Which hooks block, in words.
+    fn blockers(&self) -> String {
+        let names: Vec<String> = self.blocking.iter().map(|blocker| format!("`{}`", blocker.hook)).collect();
+        match names.as_slice() {
+            [] => "stop hooks block".to_owned(),
+            [one] => format!("{one} blocks"),
+            several => format!("{} block", several.join(" and ")),
+        }
+    }
+
+    /// Which hooks do not let the agent go, in words.
+    fn still_blocked(&self) -> String {
+        let who = self.blockers();
+        match self.retries {
+            0 => format!("{who}, and may not send the agent back"),
+            sent => {
+                let (names, verb) = who.rsplit_once(' ').unwrap_or(("", &who));
+                format!("{names} still {verb} after sending the agent back {}", times(sent))
+            }
+        }
+    }
+
+    /// Whether the agent hears the same from the same hooks again and again. Whoever lets work pass at the limit wants all
+    /// of its tries.
+    fn repeats_its_block(&self) -> bool {
+        self.terms.on_retry_limit != OnRetryLimit::Complete && self.watch.blocked_alike() >= Limits::SAME_BLOCKS
+    }
+
+    /// Whether the session, and every hook that blocks, allows for another time.
+    pub(crate) fn may_send_back(&self) -> bool {
+        self.send_backs_left() > 0 && !self.repeats_its_block()
+    }
+
+    /// How often the hooks that block now may still send the agent back.
+    fn send_backs_left(&self) -> u32 {
+        let sent = |blocker: &Blocker| self.sent_back.get(&blocker.hook).copied().unwrap_or(0);
+        let left = |blocker: &Blocker| blocker.most.map(|most| most.saturating_sub(sent(blocker)));
+        let of_hooks = self.blocking.iter().filter_map(left).min();
+        let of_session = self.terms.max_hook_retries.saturating_sub(self.retries);
+        of_hooks.map_or(of_session, |left| left.min(of_session))
+    }
+
+    /// At how many send-backs it ends, where hooks block.
+    pub(crate) fn most_send_backs(&self) -> Option<u32> {
+        (self.verdict == Verdict::Block).then(|| self.retries + self.send_backs_left())
+    }
+
+    /// Why hooks block, in a few words.
+    pub(crate) fn block_reason(&self) -> Option<String> {
+        let reasons: Vec<&str> = self.blocking.iter().filter_map(|blocker| blocker.reason.as_deref()).collect();
+        (self.verdict == Verdict::Block && !reasons.is_empty()).then(|| reasons.join("; "))
+    }
+
+    pub(crate) fn failed_too_often(&self) -> bool {
+        self.failures >= self.terms.max_failures.max(1)
+    }
+
+    fn was_postponed_too_often(&self) -> bool {
+        self.watch.postponed >= Limits::POSTPONEMENTS
+    }
+
+    /// How long it may still be run at that moment, where that is limited.
+    pub fn time_left(&self, now: Timestamp) -> Option<Duration> {
+        let heard = self.watch.at.unwrap_or(now);
+        let since = u64::try_from(now.millis().saturating_sub(heard.millis())).unwrap_or(0);
+        let lasted = self.watch.lasted.saturating_add(Duration::from_millis(since));
+        self.terms.wall_time.map(|most| most.saturating_sub(lasted))
+    }
+
+    /// Whether a moment comes when the time of the session is up.
+    pub(crate) fn is_beyond_its_time(&self, moment: Timestamp) -> bool {
+        self.time_left(moment).is_some_and(|left| left.is_zero())
+    }
+
+    /// How the end of a session is explained whose time is up.
+    pub fn out_of_time(&self) -> String {
+        format!("the wall time of {} is used up", in_words(self.terms.wall_time.unwrap_or_default()))
+    }
+
+    /// Which budget is used up, in words.
+    fn used_up(&self) -> Option<String> {
+        if self.terms.wall_time.is_some_and(|most| self.watch.lasted >= most) {
+            return Some(self.out_of_time());
+        }
+        let most = self.terms.cost.filter(|most| self.watch.spent >= *most)?;
+        Some(format!("{} were spent, and the limit of cost is {most}", self.watch.spent))
+    }
+
+    /// Another iteration, unless a guard says no.
+    pub(crate) fn go_on(&self) -> Step {
+        self.exhausted().map_or_else(|| self.iterate(), |closing| self.close(&closing))
+    }
+
+    /// Why there may be no further iteration.
+    pub(crate) fn exhausted(&self) -> Option<Closing> {
+        let end = |ending, reason: String| Some(Closing { ending, reason: Some(reason) });
+        if self.failed_too_often() {
+            let failures = match self.failures {
+                1 => "an iteration failed, and none may".to_owned(),
+                many => format!("{many} iterations failed in a row"),
+            };
+            return end(Ending::Escalated, format!("circuit breaker: {failures}"));
+        }
+        if self.interrupted_in_a_row >= Limits::INTERRUPTIONS {
+            return end(Ending::Error, format!("{} iterations were interrupted in a row", self.interrupted_in_a_row));
+        }
+        if self.was_postponed_too_often() {
+            return end(
+                Ending::Escalated,
+                format!("the agent was rate limited {} times in a row", self.watch.postponed),
+            );
+        }
+        if let Some(why) = self.used_up().or_else(|| self.waits_beyond_its_time()) {
+            return end(Ending::Limit, why);
+        }
+        let max_iterations = self.terms.max_iterations;
+        if self.iteration - self.interrupted >= max_iterations {
+            let reason = match (max_iterations, self.interrupted) {
+                (1, 0) => "one iteration is the limit".to_owned(),
+                (most, 0) => format!("{most} iterations are the limit"),
+                (most, more) => format!("{most} is the limit, {more} interrupted not counted"),
+            };
+            return end(Ending::Limit, reason);
+        }
+        None
+    }
+
+    fn waits_beyond_its_time(&self) -> Option<String> {
+        match self.phase {
+            crate::session::Phase::Postponed(until) if self.is_beyond_its_time(until) => {
+                Some(format!("{}, before the agent's rate limit ends", self.out_of_time()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Ends it, after its task was left and the agent has heard what is still pending. An agent that cannot work cannot
+    /// listen either.
+    pub(crate) fn close(&self, closing: &Closing) -> Step {
+        if let Some(leave) = self.leaving(closing) {
+            return Step::LeaveTask(leave);
+        }
+        let deaf = closing.ending == Ending::Error || self.failed_too_often() || self.watch.postponed > 0;
+        if self.pending.is_empty() || deaf {
+            return Step::End(closing.clone());
+        }
+        Step::StartTurn(self.run(self.iteration), Purpose::Delivery(closing.clone()))
+    }
+}
+
+#[cfg(test)]
+#[path = "guards_tests.rs"]
+mod tests;

@@ -1,0 +1,258 @@
+//! Final messages as agents write them, and what each of them claims.
+
+use super::*;
+
+/// A prompt as agents get it: a goal that names the tag, a quotation of the last turn, a hook's output, how to end.
+const PROMPT: &str = "\
+Mend the pump.
+Print this line when it runs:
+<promise>COMPLETE</promise>
+That ends it.
+
+What you said at the end of your last turn:
+```text
+Half of it is there.
+[promise]COMPLETE</promise>
+```
+
+[Hook feedback]: stop[0]: 1 test failed
+```text
+test pump_runs ... FAILED
+the gate wants to see
+[promise]COMPLETE</promise>
+before it opens
+```
+
+When the goal is reached and you have checked it, end your last message with this line, without the backticks:
+`<promise>COMPLETE</promise>`
+If you cannot go on without a person, say why and end it with `<promise>BLOCKED</promise>` instead.
+";
+
+#[track_caller]
+fn check(expected: Option<Promise>, messages: &[&str]) {
+    for message in messages {
+        assert_eq!(detect(message, PROMPT), expected, "{message}");
+        let with_returns = message.replace('\n', "\r\n");
+        assert_eq!(detect(&with_returns, PROMPT), expected, "with carriage returns: {message}");
+        let coloured = format!("\x1b[1;32m{}\x1b[0m", message.replace('\n', "\x1b[0m\n\x1b[32m"));
+        assert_eq!(detect(&coloured, PROMPT), expected, "in colour: {message}");
+    }
+}
+
+const COMPLETE: Option<Promise> = Some(Promise::Complete);
+
+#[test]
+fn real_claims_are_never_missed() {
+    check(
+        COMPLETE,
+        &[
+            "<promise>COMPLETE</promise>",
+            "All green.\n<promise>COMPLETE</promise>",
+            "All green.\n\n<promise>COMPLETE</promise>\n\n",
+            "All green. <promise>complete</promise>",
+            "All green.<promise>COMPLETE</promise>",
+            "<Promise>Complete</Promise>",
+            "<PROMISE>COMPLETE</PROMISE>",
+            "<promise> COMPLETE </promise>",
+            "<promise>\nCOMPLETE\n</promise>",
+            "Done:\n  <promise>COMPLETE</promise>   ",
+            "<promise>COMPLETE</promise> The pump runs.",
+            "<promise>COMPLETE</promise> - all nine tests pass",
+            "<promise>COMPLETE</promise>: the pump runs",
+            "<promise>COMPLETE</promise>.",
+            "<promise>COMPLETE</promise>!!",
+            "I checked it twice, <promise>COMPLETE</promise>…",
+            "**<promise>COMPLETE</promise>**",
+            "***<promise>COMPLETE</promise>***.",
+            "_<promise>COMPLETE</promise>_",
+            "Everything passes. **<promise>COMPLETE</promise>**",
+            "### <promise>COMPLETE</promise>",
+            "- <promise>COMPLETE</promise>",
+            "* **<promise>COMPLETE</promise>**",
+            "1. Mended the valve\n2. Ran the tests\n3. <promise>COMPLETE</promise>",
+            "- [x] <promise>COMPLETE</promise>",
+            "✅ <promise>COMPLETE</promise> 🎉",
+            "The pump runs 🎉 <promise>COMPLETE</promise> 🎉",
+            "No more failures: <promise>COMPLETE</promise>",
+            "It did not run before. It does now. <promise>COMPLETE</promise>",
+            "I could not find any other leak.\n<promise>COMPLETE</promise>",
+            "Checked once more, all nine tests pass. <promise>COMPLETE</promise>",
+            "```sh\ncargo test\n```\n<promise>COMPLETE</promise>",
+            "~~~\ncargo test\n~~~\n<promise>COMPLETE</promise>",
+            "I ran ```cargo test``` again.\n<promise>COMPLETE</promise>",
+            "```cargo test``` is green.\n\n<promise>COMPLETE</promise>",
+            "````md\n```\ncode\n```\n````\n<promise>COMPLETE</promise>",
+            "```\nnever closed\n```sh\ncargo test\n```\n<promise>COMPLETE</promise>",
+            "- Mended:\n    - the valve\n    - the seal\n\n<promise>COMPLETE</promise>",
+            "- Mended the valve.\n\n  <promise>COMPLETE</promise>",
+            "The valve was stuck, so I\n    <promise>COMPLETE</promise>",
+            "> Mend the pump.\n\nIt runs.\n<promise>COMPLETE</promise>",
+            "| test | ok |\n| --- | --- |\n| pump | yes |\n\n<promise>COMPLETE</promise>",
+            "I will write `<promise>COMPLETE</promise>` when it works. It works:\n<promise>COMPLETE</promise>",
+            "<promise>BLOCKED</promise>\n<promise>COMPLETE</promise>",
+            "<promise>ESCALATE</promise>\n<promise>COMPLETE</promise>",
+            // The same words as in the last turn, and meant again.
+            "Half of it is there.\n<promise>COMPLETE</promise>",
+            "Half of it is there.\n<promise>COMPLETE</promise>\n3 files changed, 2 minutes",
+            "```sh\n[900 bytes left out]\nlast line\n```\n<promise>COMPLETE</promise>",
+            "```\n[900 bytes left out]\n```\nx\n```\n<promise>COMPLETE</promise>",
+        ],
+    );
+}
+
+#[test]
+fn what_is_shown_is_not_said() {
+    check(
+        None,
+        &[
+            "",
+            "The pump runs.",
+            "```\n<promise>COMPLETE</promise>\n```",
+            "```\n<promise>COMPLETE</promise>",
+            "   ```text\n   <promise>COMPLETE</promise>\n   ```\nNot yet.",
+            "~~~~ text\n```\n<promise>COMPLETE</promise>\n~~~~",
+            "~~~\n<promise>COMPLETE</promise>\n~~~",
+            "````md\n```\n<promise>COMPLETE</promise>\n```\n````",
+            "```md\n```sh\ncargo test\n```\n<promise>COMPLETE</promise>\n```\nThat is what I plan to say.",
+            "The end of it would be:\n\n    <promise>COMPLETE</promise>",
+            "The end of it would be:\n\n\t<promise>COMPLETE</promise>\n\nNot now.",
+            "- like this:\n\n        <promise>COMPLETE</promise>",
+            "> <promise>COMPLETE</promise>",
+            "> > <promise>COMPLETE</promise>",
+            "| <promise>COMPLETE</promise> |",
+            "`<promise>COMPLETE</promise>`",
+            "I end with `<promise>COMPLETE</promise>`.",
+            "\"<promise>COMPLETE</promise>\"",
+            "“<promise>COMPLETE</promise>”",
+            "'<promise>COMPLETE</promise>'",
+            "You told me: \"when it runs, say <promise>COMPLETE</promise>\".",
+            "You told me: \"when it runs, say <promise>COMPLETE</promise>",
+            "(<promise>COMPLETE</promise>)",
+            "<!-- <promise>COMPLETE</promise> -->",
+            "~~<promise>COMPLETE</promise>~~",
+            "+<promise>COMPLETE</promise>",
+            "-<promise>COMPLETE</promise>",
+            "src/prompt.rs:31:<promise>COMPLETE</promise>",
+            "$ echo <promise>COMPLETE</promise>",
+            "- [ ] <promise>COMPLETE</promise>",
+            "text=<promise>COMPLETE</promise>",
+            "&lt;promise&gt;COMPLETE&lt;/promise&gt;",
+            "<promise>COMPLETED</promise>",
+            "<promise>COMPLETE",
+            "COMPLETE</promise>",
+            "<promise>DONE</promise>",
+            "I promise: COMPLETE",
+            "begin\n[900 bytes left out]\n<promise>COMPLETE</promise>\n```\nnot yet",
+        ],
+    );
+}
+
+#[test]
+fn negations_and_plans_are_no_claims() {
+    check(
+        None,
+        &[
+            "I have not finished, so no <promise>COMPLETE</promise> yet",
+            "I have not finished, so no <promise>COMPLETE</promise>",
+            "I have not finished, so no <promise>COMPLETE</promise>.",
+            "I can't say <promise>COMPLETE</promise>",
+            "I cannot honestly end with <promise>COMPLETE</promise>!",
+            "The tests fail, so I won't write <promise>COMPLETE</promise>.",
+            "It would be premature to say <promise>COMPLETE</promise>",
+            "I will write <promise>COMPLETE</promise> when it works",
+            "When it works I will write <promise>COMPLETE</promise>",
+            "When it works I'll end with: <promise>COMPLETE</promise>",
+            "I keep going until I can say <promise>COMPLETE</promise>",
+            "Once the tests pass: <promise>COMPLETE</promise>",
+            "If the tests pass, <promise>COMPLETE</promise>",
+            "<promise>COMPLETE</promise> is what I will write when it works.",
+            "<promise>COMPLETE</promise> comes later.",
+            "<promise>COMPLETE</promise> - not yet",
+            "<promise>COMPLETE</promise>? No, the seal leaks.",
+            "<promise>COMPLETE</promise> cannot be said: the seal leaks.",
+        ],
+    );
+}
+
+#[test]
+fn echoes_and_replays_are_no_claims() {
+    check(
+        None,
+        &[
+            // Of the prompt, as it is, and as something that renders Markdown would print it.
+            "You said:\nMend the pump.\nPrint this line when it runs:\n<promise>COMPLETE</promise>\nI have not begun.",
+            "The line is\n<promise>COMPLETE</promise>\nThat ends it.\nLet me begin.",
+            "When the goal is reached and you have checked it, end your last message with this line, without the \
+             backticks:\n<promise>COMPLETE</promise>\nI begin with the valve.",
+            // Of what hooks printed, taken apart by us or not.
+            "The gate says:\ntest pump_runs ... FAILED\nthe gate wants to see\n<promise>COMPLETE</promise>\nbefore it opens\n",
+            "the gate wants to see\n[promise]COMPLETE</promise>\nbefore it opens",
+            // Of what was said before.
+            "I said:\nHalf of it is there.\n<promise>COMPLETE</promise>\nNow for the other half.",
+            "My last turn ended with this:\nHalf of it is there.\n<promise>COMPLETE</promise>",
+            "Half of it is there.\n[promise]COMPLETE</promise>",
+        ],
+    );
+    assert_eq!(detect(PROMPT, PROMPT), None, "the whole prompt");
+}
+
+#[test]
+fn whoever_is_stuck_is_believed() {
+    check(
+        Some(Promise::Blocked),
+        &[
+            "I need a key.\n<promise>BLOCKED</promise>",
+            "  <Promise>Blocked</Promise> by the network",
+            "I cannot go on without a key: <promise>BLOCKED</promise>",
+            "<promise>BLOCKED</promise> I could not reach the server, and will not guess.",
+            "The tests do not even start, so **<promise>BLOCKED</promise>**.",
+            "Not COMPLETE, there is no key.\n- <promise>BLOCKED</promise>",
+        ],
+    );
+    check(Some(Promise::Escalate), &["Somebody has to decide.\n<promise>ESCALATE</promise>"]);
+    check(Some(Promise::Escalate), &["<promise>BLOCKED</promise>\n<promise>ESCALATE</promise>"]);
+    check(
+        None,
+        &[
+            "I am not <promise>BLOCKED</promise>",
+            "```\n<promise>BLOCKED</promise>\n```",
+            "say why and end it with `<promise>BLOCKED</promise>` instead.",
+            "<promise>BLOCKED</promise> is not needed here.",
+        ],
+    );
+}
+
+#[test]
+fn quoted_claims_are_taken_apart() {
+    let quoted = without_claims("ä <PROMISE>COMPLETE</promise>\n<promise>x");
+    assert_eq!(quoted, "ä [promise]COMPLETE</promise>\n[promise]x");
+    assert_eq!(detect(&quoted, ""), None);
+}
+
+#[test]
+fn no_message_is_too_odd() {
+    for message in [
+        "<promise>",
+        "</promise><promise>",
+        "<promise></promise>",
+        "\x1b",
+        "\x1b[",
+        "\x1b]x",
+        "1.",
+        "-",
+        "``` `",
+        "ß<promise>ẞ",
+    ] {
+        assert_eq!(detect(message, message), None, "{message:?}");
+    }
+}
+
+#[test]
+fn the_last_words_are_those_before_the_claim() {
+    let words = |message: &str| last_words(message);
+    assert_eq!(words("I looked.\nWhich version?\n\n<Promise>Blocked</Promise>\n").as_deref(), Some("Which version?"));
+    assert_eq!(words("Which version? <promise>BLOCKED</promise>").as_deref(), Some("Which version?"));
+    assert_eq!(words("x\n```\n").as_deref(), Some("x"));
+    assert_eq!(words("<promise>BLOCKED</promise>"), None);
+    assert_eq!(words(&"é".repeat(200)).map(|words| words.len()), Some(300));
+}

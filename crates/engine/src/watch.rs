@@ -1,0 +1,284 @@
+//! What the guards of a session remember: how long it has run, what it has cost, and whether it comes back to where it was.
+//!
+//! Invariants:
+//! - Time that nobody ran the session does not count: the clock of a session stands still between a crash and its
+//!   resumption.
+//! - What is compared are digests: however much hooks and agents say, the row stays small.
+//!
+//! Not here: what follows when a guard trips (`session`).
+
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{Digest, Seq};
+use crate::session::Verdict;
+use crate::time::Timestamp;
+
+/// Money, in millionths of a US dollar.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Cost(pub u64);
+
+impl Cost {
+    /// Nothing for what is no amount of money.
+    pub fn of_dollars(dollars: f64) -> Option<Self> {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within bounds")]
+        let millionths = |dollars: f64| Self((dollars * 1e6).round() as u64);
+        (0.0..1e12).contains(&dollars).then(|| millionths(dollars))
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl core::fmt::Display for Cost {
+    /// `$1.25`, and as many digits as a small sum needs.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (whole, rest) = (self.0 / 1_000_000, self.0 % 1_000_000);
+        match rest % 10_000 {
+            0 => write!(f, "${whole}.{:02}", rest / 10_000),
+            _ => write!(f, "${whole}.{rest:06}"),
+        }
+    }
+}
+
+/// Lengths of time in whole milliseconds, as the log and the rows have them.
+pub(crate) mod millis {
+    use core::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_millis)
+    }
+
+    pub mod option {
+        use super::{Deserialize, Deserializer, Duration, Serializer};
+
+        pub fn serialize<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+            match time {
+                Some(time) => super::serialize(time, serializer),
+                None => serializer.serialize_none(),
+            }
+        }
+
+        pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+            Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_millis))
+        }
+    }
+}
+
+/// What the guards remember.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Watch {
+    /// When the session was last heard of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+    /// How long it had been run until then.
+    #[serde(with = "millis")]
+    pub lasted: Duration,
+    pub spent: Cost,
+    /// How often in a row the agent was asked too often.
+    pub postponed: u32,
+    /// The event that tells how the last iteration failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Seq>,
+    /// What the stop hooks come to that do not block.
+    pub besides: Verdict,
+    /// Who blocks the present turn, with which words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block: Option<Digest>,
+    /// What stop hooks have found in it, numbers left out: times and addresses differ in what is otherwise the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub findings: Option<Digest>,
+    /// What the agent said, in the same way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub words: Option<Digest>,
+    /// What has changed in the directory of the work, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tree: Option<Digest>,
+    /// The block that was decided last, and how often in a row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_block: Option<Digest>,
+    pub same_blocks: u32,
+    /// Where the work stood at the last decision, and how often in a row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_stand: Option<Digest>,
+    pub same_stands: u32,
+}
+
+impl Watch {
+    /// Time has passed while the session was run.
+    pub(crate) fn hear(&mut self, at: Timestamp) {
+        let passed = self.at.map_or(0, |before| at.millis().saturating_sub(before.millis()));
+        self.lasted = self.lasted.saturating_add(Duration::from_millis(u64::try_from(passed).unwrap_or(0)));
+        self.at = Some(at);
+    }
+
+    /// Nobody has run it since.
+    pub(crate) fn wake(&mut self, at: Timestamp) {
+        self.at = Some(at);
+    }
+
+    pub(crate) fn spend(&mut self, cost: Option<Cost>) {
+        self.spent = self.spent.plus(cost.unwrap_or_default());
+    }
+
+    /// A turn has ended, and is judged from now on.
+    pub(crate) fn begin_judging(&mut self, output: &str, tree: Option<Digest>) {
+        (self.besides, self.block, self.findings) = (Verdict::Pass, None, None);
+        (self.words, self.tree) = (Some(Digest::of(loose(output).as_bytes())), tree);
+        self.postponed = 0;
+    }
+
+    /// A stop hook has ended.
+    pub(crate) fn hook(&mut self, hook: &str, verdict: Verdict) {
+        match verdict {
+            Verdict::Pass => return,
+            Verdict::Block => self.block = Some(chained(self.block, hook)),
+            Verdict::Fail | Verdict::Continue | Verdict::Escalate => self.besides = self.besides.max(verdict),
+        }
+        self.findings = Some(chained(self.findings, hook));
+    }
+
+    /// A stop hook has something to tell the agent.
+    pub(crate) fn told(&mut self, text: &str, blocks: bool) {
+        if blocks {
+            self.block = Some(chained(self.block, text));
+        }
+        if self.findings.is_some() {
+            self.findings = Some(chained(self.findings, &loose(text)));
+        }
+    }
+
+    /// How often in a row the present turn is blocked by the same hooks with the same words, this time included.
+    pub fn blocked_alike(&self) -> u32 {
+        match self.block {
+            Some(_) if self.block == self.last_block => self.same_blocks + 1,
+            Some(_) => 1,
+            None => 0,
+        }
+    }
+
+    /// How often in a row the work stands where it stands now, this time included: the same change, the same failures. Where
+    /// no hook found any, the agent's own words tell.
+    pub fn stood_alike(&self) -> u32 {
+        match self.stand() {
+            Some(stand) if Some(stand) == self.last_stand => self.same_stands + 1,
+            Some(_) => 1,
+            None => 0,
+        }
+    }
+
+    fn stand(&self) -> Option<Digest> {
+        let failures = self.findings.or(self.words)?;
+        Some(Digest::of(&[self.tree?.0, failures.0].concat()))
+    }
+
+    /// The turn was judged.
+    pub(crate) fn end_judging(&mut self) {
+        (self.same_blocks, self.last_block) = (self.blocked_alike(), self.block);
+        (self.same_stands, self.last_stand) = (self.stood_alike(), self.stand());
+    }
+
+    /// Somebody has had a say: what was repeated before does not count.
+    pub(crate) fn begin_anew(&mut self) {
+        (self.same_blocks, self.last_block) = (0, None);
+        (self.same_stands, self.last_stand) = (0, None);
+    }
+}
+
+fn chained(before: Option<Digest>, text: &str) -> Digest {
+    let before = before.map_or([0; 32], |digest| digest.0);
+    Digest::of(&[&before[..], text.as_bytes()].concat())
+}
+
+/// A text without its numbers.
+fn loose(text: &str) -> String {
+    let mut loose = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter.is_ascii_digit() {
+            true if loose.ends_with('0') => {}
+            true => loose.push('0'),
+            false => loose.push(letter),
+        }
+    }
+    loose
+}
+
+/// A length of time as people say it: `45 s`, `90 min`, `2 h`.
+pub(crate) fn in_words(time: Duration) -> String {
+    match time.as_secs() {
+        0 => format!("{} ms", time.as_millis()),
+        seconds if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
+        seconds if seconds % 60 == 0 => format!("{} min", seconds / 60),
+        seconds => format!("{seconds} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_stands_still_while_nobody_runs_it() {
+        let at = |seconds: i64| Timestamp::from_millis(seconds * 1000);
+        let mut watch = Watch::default();
+        watch.hear(at(100));
+        watch.hear(at(160));
+        watch.wake(at(10_000));
+        watch.hear(at(10_005));
+        // A clock that was set back takes nothing away.
+        watch.hear(at(5));
+        watch.hear(at(6));
+        assert_eq!(watch.lasted, Duration::from_secs(66));
+    }
+
+    /// One turn: who blocks with which words, and what the work looks like then.
+    fn turn(watch: &mut Watch, blocks: Option<(&str, &str)>, output: &str, tree: Option<&str>) -> (u32, u32) {
+        watch.begin_judging(output, tree.map(|tree| Digest::of(tree.as_bytes())));
+        if let Some((hook, text)) = blocks {
+            watch.hook(hook, Verdict::Block);
+            watch.told(text, true);
+        }
+        let counts = (watch.blocked_alike(), watch.stood_alike());
+        watch.end_judging();
+        counts
+    }
+
+    #[test]
+    fn what_repeats_itself_is_counted() {
+        let mut watch = Watch::default();
+        let red = Some(("check", "1 failed in 0.52s"));
+        assert_eq!(turn(&mut watch, red, "tried", Some("a")), (1, 1));
+        assert_eq!(turn(&mut watch, red, "tried again", Some("a")), (2, 2));
+        // Other times are other words, but no progress.
+        assert_eq!(turn(&mut watch, Some(("check", "1 failed in 0.71s")), "", Some("a")), (1, 3));
+        assert_eq!(turn(&mut watch, Some(("lint", "1 failed in 0.71s")), "", Some("a")), (1, 1), "another hook");
+        assert_eq!(turn(&mut watch, Some(("lint", "1 failed in 0.71s")), "", Some("b")), (2, 1), "another change");
+        assert_eq!(turn(&mut watch, None, "thinking", Some("b")), (0, 1));
+        assert_eq!(turn(&mut watch, None, "thinking", Some("b")), (0, 2), "the same words, and no change");
+        assert_eq!(turn(&mut watch, None, "thought", Some("b")), (0, 1));
+        assert_eq!(turn(&mut watch, red, "", None), (1, 0), "nobody knows what has changed");
+        watch.begin_anew();
+        assert_eq!(turn(&mut watch, red, "", None), (1, 0));
+    }
+
+    #[test]
+    fn money_is_shown_as_people_write_it() {
+        let shown = |dollars: f64| Cost::of_dollars(dollars).map(|cost| cost.to_string());
+        assert_eq!(shown(1.25).as_deref(), Some("$1.25"));
+        assert_eq!(shown(0.000_301).as_deref(), Some("$0.000301"));
+        assert_eq!(shown(7.0).as_deref(), Some("$7.00"));
+        for odd in [-1.0, f64::NAN, f64::INFINITY, 1e13] {
+            assert_eq!(Cost::of_dollars(odd), None);
+        }
+    }
+}

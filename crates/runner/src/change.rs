@@ -1,0 +1,183 @@
+//! What has changed in the directory of the work, as a digest: two turns with the same digest have left the same files.
+//!
+//! ```text
+//! .git above? ─ no ─► nothing        yes ─► git status ─► what it says, and what the changed files hold ─► digest
+//! ```
+//!
+//! Invariants:
+//! - Nothing in the repository changes: git is kept from refreshing its index.
+//! - Where it takes too long, or there is too much to look at, nobody looks again for as long as this process lives.
+//!
+//! Not here: what the digests mean (`engine`).
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use windlass_engine::Digest;
+use windlass_process::{Capture, Environment, Exit, Finished, Invocation, NotStarted, Spec, overlay};
+
+/// How long git may take. A turn of an agent takes many times that.
+const PATIENCE: Duration = Duration::from_secs(2);
+const GRACE: Duration = Duration::from_millis(100);
+/// What git may say, and what is read of the files that it names.
+const SAID: usize = 1024 * 1024;
+const FILES: usize = 4096;
+const BYTES: u64 = 64 * 1024 * 1024;
+
+const STATUS: [&str; 8] = [
+    "git",
+    // What the repository itself says is not run.
+    "-c",
+    "core.fsmonitor=false",
+    "status",
+    "--porcelain=v2",
+    "--branch",
+    "--no-renames",
+    "-z",
+];
+
+/// Looks at the directory of the work after each turn.
+#[derive(Debug, Default)]
+pub(crate) struct Looker {
+    gave_up: bool,
+}
+
+impl Looker {
+    /// What has changed, if there is git and it is quick.
+    pub fn look(
+        &mut self,
+        directory: &Path,
+        environment: &Environment,
+        run: impl FnOnce(&Spec) -> Result<Finished, NotStarted>,
+    ) -> Option<Digest> {
+        let root = repository(directory).filter(|_| !self.gave_up)?;
+        let ran = run(&spec(&root, environment)).ok();
+        let said = ran.filter(|ran| ran.exit == Exit::Code(0) && ran.stdout.total <= SAID as u64);
+        let digest = said.and_then(|ran| digest(&root, &ran.stdout.head));
+        self.gave_up = digest.is_none();
+        digest
+    }
+}
+
+/// The directory with the repository that a directory is in.
+fn repository(directory: &Path) -> Option<PathBuf> {
+    let above = directory.ancestors().find(|above| fs::symlink_metadata(above.join(".git")).is_ok());
+    above.map(Path::to_owned)
+}
+
+fn spec(root: &Path, environment: &Environment) -> Spec {
+    let untracked = ["--untracked-files=all"];
+    let words = STATUS.iter().chain(&untracked).map(OsString::from);
+    Spec {
+        invocation: Invocation::Argv(words.collect()),
+        directory: root.to_owned(),
+        environment: overlay(environment, vec![("GIT_OPTIONAL_LOCKS", "0".into())]),
+        stdin: Vec::new(),
+        timeout: Some(PATIENCE),
+        grace: GRACE,
+        capture: Capture { head: SAID, tail: 0, spill: None },
+    }
+}
+
+/// What git says, and what the files hold that it names. Nothing if that is too much.
+fn digest(root: &Path, said: &[u8]) -> Option<Digest> {
+    let mut parts = Vec::new();
+    let (mut files, mut bytes) = (0, 0);
+    for entry in said.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()) {
+        let path = changed(entry);
+        if path.is_some_and(is_ours) {
+            continue;
+        }
+        parts.extend_from_slice(&Digest::of(entry).0);
+        if let Some(path) = path {
+            files += 1;
+            let (held, length) = held(&root.join(path)).unwrap_or((Digest::ZERO, 0));
+            bytes += length;
+            if files > FILES || bytes > BYTES {
+                return None;
+            }
+            parts.extend_from_slice(&held.0);
+        }
+    }
+    Some(Digest::of(&parts))
+}
+
+/// The file that an entry is about: `1 .M … path`, `u UU … path`, `? path`.
+fn changed(entry: &[u8]) -> Option<&Path> {
+    let fields = match entry.first()? {
+        b'1' => 8,
+        b'u' => 10,
+        b'?' => 1,
+        _ => return None,
+    };
+    let path = entry.splitn(fields + 1, |byte| *byte == b' ').nth(fields)?;
+    Some(Path::new(OsStr::from_bytes(path)))
+}
+
+/// What Windlass keeps changes with every step of its own.
+fn is_ours(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == ".windlass")
+}
+
+/// What a file holds, and how long it is. A link stands for where it leads.
+fn held(path: &Path) -> io::Result<(Digest, u64)> {
+    let metadata = fs::symlink_metadata(path)?;
+    if metadata.is_symlink() {
+        return Ok((Digest::of(fs::read_link(path)?.as_os_str().as_bytes()), 0));
+    }
+    if !metadata.is_file() || metadata.len() > BYTES {
+        return Ok((Digest::ZERO, metadata.len().min(BYTES + 1)));
+    }
+    let mut content = Vec::new();
+    File::open(path)?.take(BYTES).read_to_end(&mut content)?;
+    Ok((Digest::of(&content), content.len() as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_name_their_files() {
+        let of = |entry: &str| changed(entry.as_bytes()).map(|path| path.to_string_lossy().into_owned());
+        assert_eq!(of("1 .M N... 100644 100644 100644 abc abc src/a b.rs").as_deref(), Some("src/a b.rs"));
+        assert_eq!(of("u UU N... 1 2 3 4 a b c x").as_deref(), Some("x"));
+        assert_eq!(of("? new file").as_deref(), Some("new file"));
+        assert_eq!(of("# branch.oid abc"), None);
+        assert_eq!(of(""), None);
+    }
+
+    #[test]
+    fn what_the_files_hold_counts_and_what_is_ours_does_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        let write = |name: &str, text: &str| fs::write(root.join(name), text).unwrap();
+        fs::create_dir(root.join(".windlass")).unwrap();
+        let said = b"# branch.oid abc\0? a\0? .windlass/x\0? gone\0";
+        write("a", "one");
+        write(".windlass/x", "one");
+        let first = digest(root, said);
+        write(".windlass/x", "two");
+        assert_eq!(digest(root, said), first);
+        write("a", "two");
+        assert_ne!(digest(root, said), first);
+        assert_ne!(digest(root, b"? a\0"), digest(root, b"# branch.oid abc\0? a\0"));
+    }
+
+    #[test]
+    fn too_much_is_not_looked_at_twice() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join(".git")).unwrap();
+        let mut looker = Looker::default();
+        let below = directory.path().join("src");
+        let late = |_: &Spec| Ok(Finished { exit: Exit::TimedOut, ..Finished::said(Vec::new()) });
+        assert_eq!(looker.look(&below, &Vec::new(), late), None);
+        assert_eq!(looker.look(&below, &Vec::new(), |_| panic!("it looks again")), None);
+        let elsewhere = tempfile::tempdir().unwrap();
+        assert_eq!(Looker::default().look(elsewhere.path(), &Vec::new(), |_| panic!("there is no git")), None);
+    }
+}
