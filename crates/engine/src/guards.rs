@@ -74,8 +74,9 @@ impl Session {
         }
     }
 
+    /// Whoever has yet to hear a person may do something else after that.
     fn thrashes(&self) -> bool {
-        self.terms.thrashing > 0 && self.watch.stood_alike() >= self.terms.thrashing
+        !self.is_unheard() && self.terms.thrashing > 0 && self.watch.stood_alike() >= self.terms.thrashing
     }
 
     /// Which hooks block, in words.

@@ -496,12 +496,17 @@ impl Session {
         }
     }
 
+    /// Whether a person has said something that the agent has not heard.
+    pub(crate) fn is_unheard(&self) -> bool {
+        self.pending.iter().any(|piece| piece.person)
+    }
+
     /// What a turn leads to, by what the agent claims and what the stop hooks say.
     pub(crate) fn judge(&self, claim: Option<Promise>) -> Decision {
         let close = |closing| Decision::Next(Next::Close(closing));
         let complete = || close(Closing { ending: Ending::Completed, reason: None });
         // Whatever the agent claims, it has not heard what a person has said meanwhile.
-        let unheard = self.pending.iter().any(|piece| piece.person);
+        let unheard = self.is_unheard();
         let claim = claim.filter(|_| !unheard);
         match claim {
             Some(Promise::Blocked) => {

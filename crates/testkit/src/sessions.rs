@@ -182,7 +182,11 @@ impl Told {
                 let task = record.envelope.node.task().expect("a task is claimed");
                 self.take(task, claimed.epoch);
             }
-            Event::IterationStarted(started) => self.iteration = started.run.iteration,
+            Event::IterationStarted(started) => {
+                self.iteration = started.run.iteration;
+                let (passing, delivered) = (&self.passing, &self.delivered);
+                self.queued.retain(|at| !passing.contains(at) || delivered.contains(at));
+            }
             Event::TurnStarted(started) => {
                 (self.turn, self.bound) = (Some(started.run.clone()), self.undelivered().collect());
                 self.delivering = started.purpose.is_delivery();
@@ -318,7 +322,14 @@ impl Told {
             Event::GateDecided(decided) => {
                 let blocked = decided.verdict == Verdict::Block;
                 let told_to = self.asking == Some(Some(GateAnswer::Continue));
-                let closes = matches!(&decided.decision, Decision::Next(Next::Close(closing)) if closing.ending != Ending::Escalated || decided.verdict != Verdict::Escalate);
+                let closes = match &decided.decision {
+                    Decision::Next(Next::Close(closing)) => match closing.ending {
+                        Ending::Escalated => decided.verdict != Verdict::Escalate,
+                        Ending::Limit => false,
+                        _ => true,
+                    },
+                    _ => false,
+                };
                 // What an agent claims that has not heard a person yet ends nothing.
                 let heard = !closes || !self.is_unheard() || self.asking.is_some();
                 heard

@@ -52,8 +52,8 @@ fn at_the_limit_a_person_is_asked_and_can_go_on() {
          --
          hook check out=block tells=red
          advance a
-         answer a continue
-         answer a continue
+         tell a continue
+         tell a continue
          advance a
          turn-done a.1 says=complete
          hook check",
@@ -84,7 +84,7 @@ fn a_person_can_end_it_or_let_it_pass() {
         let mut project = Script::after(hooks(&["check"]), asked);
         assert_eq!(project.session("a").wanted(), Wanted::Answer);
         project.crash();
-        project.run(&format!("answer a {answer}"));
+        project.run(&format!("tell a {answer}"));
         assert_eq!(project.session("a").wanted(), Wanted::Decision);
         project.run("crash\nadvance a")
     };
@@ -106,10 +106,10 @@ fn a_person_can_end_it_or_let_it_pass() {
 fn only_a_person_answers_and_only_what_is_asked() {
     let asked = "session a retries=0 limit=ask\nturn-done a.1\nhook check out=block";
     let mut project = Script::after(hooks(&["check"]), asked);
-    assert_eq!(project.run("run=a.1 answer a ignore"), ["! session `a` asks a person, not an agent or a hook"]);
-    assert_eq!(project.run("answer b ignore"), ["! there is no session `b`"]);
+    assert_eq!(project.run("run=a.1 tell a ignore"), ["! session `a` asks a person, not an agent or a hook"]);
+    assert_eq!(project.run("tell b ignore"), ["! there is no session `b`"]);
     assert_eq!(
-        project.run("stop a\nanswer a ignore"),
+        project.run("stop a\ntell a ignore"),
         [
             "system session_stopping Cancelled",
             "system iteration_interrupted a.1",

@@ -307,7 +307,7 @@ impl<'a> Line<'a> {
                 error: self.reason(),
                 until: self.options.get("for").map(|text| project.now.plus_millis(millis(text))),
             },
-            "answer" => C::AnswerGate { session: self.word(1), answer: answer(self.words[2]) },
+            "tell" => C::AnswerGate { session: self.word(1), answer: answer(self.words[2]) },
             "turn-failed" => C::FailTurn { run: run(), error: self.reason() },
             "turn-interrupted" => C::InterruptTurn { run: run() },
             "begin" => C::BeginEffect { debt: debt(), owner: self.owner() },
