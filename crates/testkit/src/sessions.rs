@@ -519,6 +519,7 @@ fn rests(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
         Step::SkipHook(debt) => begun(debt) || is_cancelled(session),
         // What a person says falls to whoever runs the session.
         Step::DecideGate(..) => matches!(session.phase, Phase::Asking(_, _, Some(_))),
+        _ if is_cancelled(session) => matches!(session.phase, Phase::Asking(..) | Phase::Postponed(_)),
         _ => false,
     };
     if !rests {
