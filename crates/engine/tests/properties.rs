@@ -264,6 +264,7 @@ fn may_stand_twice(kind: EventType) -> bool {
         kind,
         E::TaskUpdated
             | E::CompletionClaimed
+            | E::TaskAnswered
             | E::DependencySatisfied
             | E::AgentMetrics
             | E::AutoLabelSuggestion
