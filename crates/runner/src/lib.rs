@@ -9,7 +9,8 @@
 //!
 //! Invariants:
 //! - The loop remembers nothing between two pieces of work: what comes next is read from the store. So a crash at any
-//!   moment is a loop that is started again.
+//!   moment is a loop that is started again. An agent that stays is no exception: its conversation is in the log, and can
+//!   be taken up by whoever goes on.
 //! - Nothing is run before the log says that it is about to be, and no lock is held while it runs.
 //!
 //! Not here: any decision (`engine::Session::step`), printing, the environment.
