@@ -5,7 +5,7 @@
 //! rate limits is no rate limit.
 //!
 //! Invariants:
-//! - What was read never makes anybody wait for longer than [`LONGEST`].
+//! - What was read never makes anybody wait for longer than a week.
 //! - Nothing is read from the middle of a long output: an agent's last words are its own.
 //!
 //! Not here: waiting, ending (`engine`).
@@ -81,16 +81,17 @@ struct Signs {
     unpaid: RegexSet,
     locked: RegexSet,
     limited: RegexSet,
-    instead: Regex,
 }
+
+/// By itself: most answers are looked at with nothing else.
+static INSTEAD: LazyLock<Regex> = LazyLock::new(|| Regex::new(INSTEAD_OF_AN_ANSWER).expect("a pattern"));
 
 static SIGNS: LazyLock<Signs> = LazyLock::new(|| {
     let any = |patterns: &[&str]| {
         let set = regex::RegexSetBuilder::new(patterns).case_insensitive(true).build();
         set.expect("the tables hold patterns")
     };
-    let instead = Regex::new(INSTEAD_OF_AN_ANSWER).expect("a pattern");
-    Signs { unpaid: any(&UNPAID), locked: any(&LOCKED), limited: any(&LIMITED), instead }
+    Signs { unpaid: any(&UNPAID), locked: any(&LOCKED), limited: any(&LIMITED) }
 });
 
 /// What an agent that has failed says about it.
@@ -103,7 +104,7 @@ pub fn instead_of_an_answer(stdout: &str) -> Option<Trouble> {
     let text = stdout.trim();
     let lines = last_lines(text, LAST_STDOUT);
     let short = text.len() <= SHORT && lines.len() == text.lines().filter(|line| !line.trim().is_empty()).count();
-    (short && SIGNS.instead.is_match(text)).then(|| trouble(&lines)).flatten()
+    (short && INSTEAD.is_match(text)).then(|| trouble(&lines)).flatten()
 }
 
 fn last_lines(text: &str, most: usize) -> Vec<&str> {
