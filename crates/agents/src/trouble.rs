@@ -5,7 +5,7 @@
 //! rate limits is no rate limit.
 //!
 //! Invariants:
-//! - What was read never makes anybody wait for longer than [`LONGEST`].
+//! - What was read never makes anybody wait for longer than a week.
 //! - Nothing is read from the middle of a long output: an agent's last words are its own.
 //!
 //! Not here: waiting, ending (`engine`).
@@ -81,8 +81,10 @@ struct Signs {
     unpaid: Vec<Regex>,
     locked: Vec<Regex>,
     limited: Vec<Regex>,
-    instead: Regex,
 }
+
+/// By itself: most answers are looked at with nothing else.
+static INSTEAD: LazyLock<Regex> = LazyLock::new(|| Regex::new(INSTEAD_OF_AN_ANSWER).expect("a pattern"));
 
 static SIGNS: LazyLock<Signs> = LazyLock::new(|| {
     let one = |pattern: &&str| RegexBuilder::new(pattern).case_insensitive(true).build();
@@ -90,8 +92,7 @@ static SIGNS: LazyLock<Signs> = LazyLock::new(|| {
         let built: Result<Vec<Regex>, _> = patterns.iter().map(one).collect();
         built.expect("the tables hold patterns")
     };
-    let instead = Regex::new(INSTEAD_OF_AN_ANSWER).expect("a pattern");
-    Signs { unpaid: any(&UNPAID), locked: any(&LOCKED), limited: any(&LIMITED), instead }
+    Signs { unpaid: any(&UNPAID), locked: any(&LOCKED), limited: any(&LIMITED) }
 });
 
 /// What an agent that has failed says about it.
@@ -104,7 +105,7 @@ pub fn instead_of_an_answer(stdout: &str) -> Option<Trouble> {
     let text = stdout.trim();
     let lines = last_lines(text, LAST_STDOUT);
     let short = text.len() <= SHORT && lines.len() == text.lines().filter(|line| !line.trim().is_empty()).count();
-    (short && SIGNS.instead.is_match(text)).then(|| trouble(&lines)).flatten()
+    (short && INSTEAD.is_match(text)).then(|| trouble(&lines)).flatten()
 }
 
 fn last_lines(text: &str, most: usize) -> Vec<&str> {

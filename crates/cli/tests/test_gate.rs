@@ -1,6 +1,8 @@
 //! The stop gate and the guards of the loop, with the real binary.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 
 use serde_json::Value;
 
@@ -217,6 +219,27 @@ fn a_rate_limit_is_waited_out_and_costs_no_iteration() {
     assert_eq!(world.data_of("iteration_postponed").len(), 2);
     // Only the newest word of what runs before each iteration counts.
     assert!(prompt(&world, 3).contains("before 3") && !prompt(&world, 3).contains("before 2"), "{}", prompt(&world, 3));
+}
+
+/// A run that is ended with a signal as soon as it has said something.
+fn ended_after(world: &World, said: &str, signal: rustix::process::Signal) -> i32 {
+    let mut child = world.command(RUN).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut lines = lines.map(Result::unwrap).skip_while(|line| !line.contains(said));
+    assert!(lines.next().is_some(), "it did not say {said}");
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), signal).unwrap();
+    lines.for_each(drop);
+    child.wait().unwrap().code().unwrap_or(-1)
+}
+
+#[test]
+fn a_wait_survives_a_kill_and_ends_with_a_word() {
+    let config = "hooks: {session_end: [{command: touch ended}]}";
+    let world = world(config, "echo 'You have hit your usage limit. Try again in 3 hours 12 minutes.' >&2; exit 1");
+    assert_eq!(ended_after(&world, "rate limited: ", rustix::process::Signal::KILL), -1);
+    assert_eq!(ended_after(&world, "taken up again", rustix::process::Signal::INT), 130);
+    assert_eq!(turns(&world), "1", "the agent was left alone");
+    assert!(world.has("ended"));
 }
 
 #[test]
