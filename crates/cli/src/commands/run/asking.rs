@@ -19,6 +19,12 @@ use crate::remedy;
 /// How long somebody elsewhere may wait to be heard.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// Somebody at this terminal, who may have a live view before them.
+#[derive(Clone, Copy)]
+pub struct Person<'v> {
+    pub view: Option<&'v View>,
+}
+
 /// What became of a question.
 pub enum Asked {
     /// There is an answer, or the end was asked for: the loop goes on.
@@ -37,13 +43,13 @@ pub fn ask(
     runner: &mut Runner<'_>,
     name: &SessionName,
     control: &Control,
-    terminal: Option<&View>,
+    person: Option<Person<'_>>,
 ) -> Result<Option<Asked>, Failure> {
     let session = runner.session(name).map_err(remedy::run)?;
     if session.wanted() != Wanted::Answer {
         return Ok(None);
     }
-    let Some(view) = terminal else {
+    let Some(Person { view }) = person else {
         Messages::new().warning(&format!(
             "a person is asked what is to happen: the same command on a terminal asks again, and \
              `windlass answer {name} continue|ignore-hook|reject` answers from anywhere"
@@ -51,9 +57,9 @@ pub fn ask(
         return Ok(Some(Asked::Nobody));
     };
     // The question stands where the view was.
-    view.hold();
+    view.inspect(|view| view.hold());
     let asked = listen(runner, &session, control);
-    view.release();
+    view.inspect(|view| view.release());
     asked.map(Some)
 }
 

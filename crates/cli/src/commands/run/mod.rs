@@ -9,6 +9,7 @@ mod changed;
 mod choice;
 mod head;
 mod left;
+mod listening;
 mod live;
 mod notices;
 mod progress;
@@ -20,17 +21,15 @@ use std::io;
 use std::sync::Arc;
 
 use windlass_agents::{Agent, ParseAgentError};
-use windlass_engine::{
-    Authority, Closing, Command, Ending, NewSession, Origin, OwnerName, SessionName, TaskId, Trusted, View as _,
-};
-use windlass_process::signals::Signalled;
-use windlass_process::{Control, Launcher, signals};
+use windlass_engine::{Authority, Command, Ending, NewSession, Origin, OwnerName, SessionName, TaskId, Trusted};
+use windlass_process::{Control, Launcher};
 use windlass_runner::{Dispatch, Outside, RunError, Runner, Settings};
 use windlass_store::{Lifetime, Sqlite};
 
-use self::asking::Asked;
+use self::asking::{Asked, Person};
 use self::choice::Choice;
 use self::left::Left;
+use self::listening::Listening;
 use self::live::{Live, View};
 use self::progress::Progress;
 use self::summary::Over;
@@ -46,7 +45,7 @@ use crate::outline::Outline;
 use crate::output::{Messages, Output, Stop};
 use crate::project::{self, Project};
 use crate::trust::{self, Trust};
-use crate::{dispatch, environment, plan, remedy, text};
+use crate::{dispatch, environment, plan, remedy};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -110,10 +109,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     let control = Control::new();
     let live = watched(out)?;
     let view = live.as_ref().map(Live::view);
-    let heard = view.cloned();
-    let received = signals::install(&control, move |signalled| hear(signalled, heard.as_ref()))
-        .map_err(|error| system("cannot listen to signals", error))?;
-    let _nudges = heed_nudges(&opened.project, &control, choice.name(), view.cloned())?;
+    let listening = Listening::start(&opened.project, &control, choice.name(), view)?;
     // After the choice, because whoever was just killed has to be seen to be dead.
     settle(&mut opened, &control, choice.name())?;
 
@@ -122,20 +118,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     let job = Job { project: &opened.project, config, agent: &agent, owner: &owner };
     let begin = job.begin(&choice, wish, &args)?;
     let settings = settings(&opened.project, &outline, &owner, choice.name())?;
-    let tally = match &choice {
-        Choice::New(_) => {
-            changed::remember(&opened.project, &settings.records);
-            Tally::default()
-        }
-        Choice::Resume(session) => choice::earlier(&opened.store, session)?,
-    };
-    if let Some(view) = view {
-        view.change(|area| {
-            area.taken_up(tally.elapsed(environment::now()));
-            area.time = config.settings.limits.wall_time.as_ref().map(|time| time.duration());
-        });
-    }
-    let asks = asking::has_terminal() && !out.is_json();
+    let tally = tally(&opened, &choice, config, &settings, view)?;
+    let person = (asking::has_terminal() && !out.is_json()).then_some(Person { view });
     let work = choice.work(wish);
     let mut progress = Progress::new(out, view, shown_directory(context, &opened.project), tally, work);
     let outside = Outside {
@@ -150,16 +134,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     let (by, at) = (owner.to_string(), environment::now());
     let origin = Origin { by, at, authority: Authority::Person, run: None, via: inside.via };
     runner.begin(&origin, &begin).map_err(remedy::run)?;
-    let ending = loop {
-        let ending = match runner.run(choice.name()) {
-            Err(RunError::Killed) => break None,
-            ending => ending.map_err(remedy::run)?,
-        };
-        match asking::ask(&mut runner, choice.name(), &control, asks.then_some(view).flatten())? {
-            Some(Asked::Answered) => {}
-            Some(Asked::Nobody) | None => break Some(ending),
-        }
-    };
+    let ending = turn_on(&mut runner, choice.name(), &control, person)?;
     drop(runner);
     let tally = progress.tally;
     // The rows below go before anything else is written.
@@ -170,7 +145,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         // What is done counts, not who sees it.
         out.give_up();
     }
-    Ok(exit_code(ending.unwrap_or(Ending::Cancelled), received.first()))
+    Ok(exit_code(ending.unwrap_or(Ending::Cancelled), listening.first()))
 }
 
 /// Takes over the hooks that other commands have left behind when they died.
@@ -192,32 +167,6 @@ fn settle(opened: &mut Opened, control: &Control, session: &SessionName) -> Resu
     Ok(())
 }
 
-/// Somebody who has cancelled the session wakes us, and the log says so.
-fn heed_nudges(
-    project: &Project,
-    control: &Control,
-    name: &SessionName,
-    view: Option<View>,
-) -> Result<signals::Nudges, Failure> {
-    let (file, control, name) = (project.store_file(), control.clone(), name.clone());
-    // A store that cannot be read now is read again before the next step.
-    let cancelled = move || -> Option<Closing> {
-        let store = Sqlite::open(&file, Lifetime::Command).ok()?;
-        let session = store.snapshot().ok()?.session(&name).ok()??;
-        session.stopping.filter(|closing| closing.ending == Ending::Cancelled)
-    };
-    let heed = move || {
-        if let Some(closing) = cancelled()
-            && !control.is_cancelled()
-        {
-            control.cancel();
-            let why = closing.reason.map(|why| format!(" ({})", text::line(&why))).unwrap_or_default();
-            note(&format!("ending: somebody has cancelled the session{why}"), view.as_ref());
-        }
-    };
-    signals::heed_nudges(heed).map_err(|error| system("cannot listen to signals", error))
-}
-
 /// A live view, where a person watches.
 fn watched(out: &mut Output) -> Result<Option<Live>, Stop> {
     if !out.is_watched() {
@@ -229,39 +178,46 @@ fn watched(out: &mut Output) -> Result<Option<Live>, Stop> {
     Ok(Some(live))
 }
 
-/// What a signal means to whoever sees it.
-fn hear(signalled: Signalled, view: Option<&View>) {
-    match (signalled, view) {
-        (Signalled::End(times), _) => asked_to_end(times, view),
-        (Signalled::Stopping, Some(view)) => view.hold(),
-        (Signalled::Continued, Some(view)) => view.release(),
-        (Signalled::Resized, Some(view)) => view.resized(),
-        (_, None) => {}
-    }
-}
-
-/// Whoever asks for the end hears at once that it was understood.
-fn asked_to_end(times: u32, view: Option<&View>) {
-    const UNDERSTOOD: &str = "ending: the turn is given up, and what is pending is said; once more ends everything now";
-    match (times, view) {
-        (1, view) => note(UNDERSTOOD, view),
-        (2, _) => {}
-        (_, view) => {
-            if let Some(view) = view {
-                view.hold();
-            }
-            // Something that nobody reads any more holds us. What we have started ends with us.
-            #[expect(clippy::disallowed_methods, reason = "no guard can run while the main thread hangs")]
-            std::process::exit(130)
+/// What the session has come to so far. Its clock in the live view goes on from there.
+fn tally(
+    opened: &Opened,
+    choice: &Choice,
+    config: &Config,
+    settings: &Settings,
+    view: Option<&View>,
+) -> Result<Tally, Failure> {
+    let tally = match choice {
+        Choice::New(_) => {
+            changed::remember(&opened.project, &settings.records);
+            Tally::default()
         }
+        Choice::Resume(session) => choice::earlier(&opened.store, session)?,
+    };
+    if let Some(view) = view {
+        view.change(|area| {
+            area.taken_up(tally.elapsed(environment::now()));
+            area.time = config.settings.limits.wall_time.as_ref().map(|time| time.duration());
+        });
     }
+    Ok(tally)
 }
 
-/// Says something beside the log, above the live view where there is one.
-fn note(text: &str, view: Option<&View>) {
-    match view {
-        Some(view) => view.line(format!("note: {text}")),
-        None => Messages::new().note(text),
+/// Turns until the session is over, or asks a person who is not there. `None` where everything was ended at once.
+fn turn_on(
+    runner: &mut Runner<'_>,
+    name: &SessionName,
+    control: &Control,
+    person: Option<Person<'_>>,
+) -> Result<Option<Ending>, Failure> {
+    loop {
+        let ending = match runner.run(name) {
+            Err(RunError::Killed) => return Ok(None),
+            ending => ending.map_err(remedy::run)?,
+        };
+        match asking::ask(runner, name, control, person)? {
+            Some(Asked::Answered) => {}
+            Some(Asked::Nobody) | None => return Ok(Some(ending)),
+        }
     }
 }
 

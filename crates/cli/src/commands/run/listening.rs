@@ -1,0 +1,101 @@
+//! Signals, and people elsewhere, while a session runs: what they mean, and who is told.
+
+use windlass_engine::{Closing, Ending, SessionName, View as _};
+use windlass_process::Control;
+use windlass_process::signals::{self, Nudges, Received, Signalled};
+use windlass_store::{Lifetime, Sqlite};
+
+use super::live::View;
+use super::system;
+use crate::failure::Failure;
+use crate::output::Messages;
+use crate::project::Project;
+use crate::text;
+
+/// Nobody is heard after it is dropped.
+pub struct Listening {
+    received: Received,
+    _nudges: Nudges,
+}
+
+impl Listening {
+    /// From now on, signals and those who cancel the session drive the control.
+    pub fn start(
+        project: &Project,
+        control: &Control,
+        name: &SessionName,
+        view: Option<&View>,
+    ) -> Result<Self, Failure> {
+        let heard = view.cloned();
+        let received = signals::install(control, move |signalled| hear(signalled, heard.as_ref()))
+            .map_err(|error| system("cannot listen to signals", error))?;
+        Ok(Self { received, _nudges: heed_nudges(project, control, name, view.cloned())? })
+    }
+
+    /// The first signal that asked this process to end.
+    pub fn first(&self) -> Option<i32> {
+        self.received.first()
+    }
+}
+
+/// Somebody who has cancelled the session wakes us, and the log says so.
+fn heed_nudges(
+    project: &Project,
+    control: &Control,
+    name: &SessionName,
+    view: Option<View>,
+) -> Result<Nudges, Failure> {
+    let (file, control, name) = (project.store_file(), control.clone(), name.clone());
+    // A store that cannot be read now is read again before the next step.
+    let cancelled = move || -> Option<Closing> {
+        let store = Sqlite::open(&file, Lifetime::Command).ok()?;
+        let session = store.snapshot().ok()?.session(&name).ok()??;
+        session.stopping.filter(|closing| closing.ending == Ending::Cancelled)
+    };
+    let heed = move || {
+        if let Some(closing) = cancelled()
+            && !control.is_cancelled()
+        {
+            control.cancel();
+            let why = closing.reason.map(|why| format!(" ({})", text::line(&why))).unwrap_or_default();
+            note(&format!("ending: somebody has cancelled the session{why}"), view.as_ref());
+        }
+    };
+    signals::heed_nudges(heed).map_err(|error| system("cannot listen to signals", error))
+}
+
+/// What a signal means to whoever sees it.
+fn hear(signalled: Signalled, view: Option<&View>) {
+    match (signalled, view) {
+        (Signalled::End(times), _) => asked_to_end(times, view),
+        (Signalled::Stopping, Some(view)) => view.hold(),
+        (Signalled::Continued, Some(view)) => view.release(),
+        (Signalled::Resized, Some(view)) => view.resized(),
+        (_, None) => {}
+    }
+}
+
+/// Whoever asks for the end hears at once that it was understood.
+fn asked_to_end(times: u32, view: Option<&View>) {
+    const UNDERSTOOD: &str = "ending: the turn is given up, and what is pending is said; once more ends everything now";
+    match (times, view) {
+        (1, view) => note(UNDERSTOOD, view),
+        (2, _) => {}
+        (_, view) => {
+            if let Some(view) = view {
+                view.hold();
+            }
+            // Something that nobody reads any more holds us. What we have started ends with us.
+            #[expect(clippy::disallowed_methods, reason = "no guard can run while the main thread hangs")]
+            std::process::exit(130)
+        }
+    }
+}
+
+/// Says something beside the log, above the live view where there is one.
+fn note(text: &str, view: Option<&View>) {
+    match view {
+        Some(view) => view.line(format!("note: {text}")),
+        None => Messages::new().note(text),
+    }
+}
