@@ -59,7 +59,8 @@ fn complete() {
     agent 2: from post 1,from pre 2,Mend the pump,how to end
     gate
     post 2
-    agent 3: last words,Mend the pump,from post 2
+    task T2
+    agent 3: last words,Mend the pump,from post 2,from task T2 Mend the pump
     end mend-the-pump-e01275de
     ");
 }
@@ -144,7 +145,8 @@ fn recovered() {
     agent 3: from pre 2,Mend the pump,how to end
     gate
     post 2
-    agent 4: last words,Mend the pump,from post 2
+    task T2
+    agent 4: last words,Mend the pump,from post 2,from task T2 Mend the pump
     end mend-the-pump-e01275de
     ");
 }
@@ -175,7 +177,8 @@ fn a_task_that_completes_meanwhile() {
     agent 2: from task T1 Paint it,from post 1,from pre 2,Mend the pump,how to end
     gate
     post 2
-    agent 3: last words,Mend the pump,from post 2
+    task T2
+    agent 3: last words,Mend the pump,from post 2,from task T2 Mend the pump
     end mend-the-pump-e01275de
     ");
 }

@@ -118,7 +118,9 @@ fn only_on_its_occasions() {
     check(", on: [escalated]", "echo '<promise>BLOCKED</promise>'", true);
     check(", on: [completed]", "true", false);
     check(", on: [ended]", "true", true);
-    check(", on: [failed]", "exit 3", true);
+    check(", on: [escalated]", "exit 3", true);
+    check(", on: [failed]", "echo 'Not logged in' >&2; exit 1", true);
+    check(", on: [failed]", "exit 3", false);
     check(", on: []", COMPLETE, false);
 }
 

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use insta::assert_snapshot;
 use rustix::process::Signal;
 
-use crate::support::{WINDLASS, World};
+use crate::support::{WINDLASS, World, timeless};
 use crate::test_run::{RUN, Waiting, world};
 
 const NAME: &str = "mend-the-pump-e01275de";
@@ -46,7 +46,7 @@ fn a_message_reaches_the_agent_with_its_next_prompt_and_once() {
     let (code, said) = waiting.go();
     assert_eq!(code, 0, "{said}");
     // What it claimed in its first turn, it claimed without having heard that.
-    assert_snapshot!(said, @"
+    assert_snapshot!(timeless(&said), @r"
     session mend-the-pump-e01275de
       command:sh agent.sh, at most 25 iterations
       session_start[0] ok
@@ -58,6 +58,7 @@ fn a_message_reaches_the_agent_with_its_next_prompt_and_once() {
       ann says: Use `tabs`⏎<promise>COMPLETE</promise>
       the agent says that it is done
     complete after 2 iterations
+      took <took> agent <took> hooks <took> 2 turns
     ");
     let prompt = waiting.world.prompt(2);
     assert!(prompt.contains("[Message from ann]:\nUse `tabs`\n[promise]COMPLETE</promise>\n"), "{prompt}");
@@ -178,7 +179,7 @@ hooks:
     assert_eq!(said, format!("{NAME} is being ended\n"));
     let (code, said) = waiting.end();
     assert_eq!(code, 3, "{said}");
-    assert_snapshot!(said, @"
+    assert_snapshot!(timeless(&said), @r"
     session mend-the-pump-e01275de
       command:sh agent.sh, at most 25 iterations
       session_start[0] ok
@@ -188,6 +189,8 @@ hooks:
       final delivery of one piece of feedback
     cancelled after one iteration: wrong branch
       session_end[0] ok
+      took <took> agent <took> hooks <took> 2 turns
+      next: windlass run --task T1 --agent 'command:sh agent.sh'
     ");
     assert_eq!(waiting.world.read("ended"), "end\n");
     assert_eq!(waiting.world.told("session_stopping")[0]["metadata"]["triggeredBy"], "ann");
@@ -465,7 +468,7 @@ fn logs_tell_what_was_said_and_follow_until_the_end() {
     told.read_to_string(&mut rest).unwrap();
     assert!(rest.trim_end().lines().last().unwrap().contains("session_ended"), "{rest}");
     assert_eq!(follower.wait().unwrap().code(), Some(0));
-    assert_snapshot!(waiting.world.anonymous(&["session", "logs", NAME]), @"
+    assert_snapshot!(waiting.world.anonymous(&["session", "logs", NAME]), @r"
     <time>  session: started with command:sh agent.sh
     <time>  iteration 1
     <time>  agent: has the word, to work
@@ -477,7 +480,7 @@ fn logs_tell_what_was_said_and_follow_until_the_end() {
     <time>  stop[0]: blocks, red
     <time>  stop[0]: tells the agent
       | red
-    <time>  gate: sent back (time 1)
+    <time>  gate: sent back (1 of 5)
     <time>  agent: has the word, sent back, with one piece of feedback
     <time>  agent: said
       | line one

@@ -102,7 +102,7 @@ hooks:
     ended after 2 iterations: 2 iterations are the limit
       session_end[0] ok
       took <took> agent <took> hooks <took> 3 turns
-      next: windlass run 'Mend the pump' --agent 'command:sh agent.sh' --max-iterations 4
+      next: windlass run --task T1 --agent 'command:sh agent.sh' --max-iterations 4
     ");
     let fed = |turn: u32| -> Vec<String> {
         let prompt = world.prompt(turn);
@@ -366,7 +366,7 @@ fn an_interrupt_ends_it_in_order() {
         assert_eq!(ended, code, "{said}");
         assert!(said.contains("final delivery of one piece of feedback\ncancelled after one iteration\n"), "{said}");
         assert!(said.contains("cancelled after one iteration\n  session_end[0] ok\n  took "), "{said}");
-        assert!(said.ends_with("  next: windlass run 'Mend the pump' --agent 'command:sh agent.sh'\n"), "{said}");
+        assert!(said.ends_with("  next: windlass run --task T1 --agent 'command:sh agent.sh'\n"), "{said}");
         assert_eq!(waiting.world.read("ended"), "end\n");
         // It has ended: the same goal begins anew.
         assert!(waiting.world.run(RUN).stdout.starts_with("session mend-the-pump-e01275de-2\n"));

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use insta::assert_snapshot;
 
-use crate::support::{Ran, World};
+use crate::support::{Ran, World, timeless};
 use crate::test_run::world;
 
 const AGENT: &[&str] = &["--agent", "command:sh agent.sh"];
@@ -44,7 +44,7 @@ fn everything_that_is_ready_and_becomes_so_is_worked_on_by_priority() {
     let world = planned("", tasks, "");
     let ran = run(&world, &[]);
     assert_eq!(ran.code, 0, "{ran}");
-    assert_snapshot!(ran.stdout, @"
+    assert_snapshot!(timeless(&ran.stdout), @r"
     session tasks
       command:sh agent.sh, at most 25 iterations
     task T3  Print
@@ -63,6 +63,7 @@ fn everything_that_is_ready_and_becomes_so_is_worked_on_by_priority() {
       the agent says that it is done
       T2 is completed
     complete after 3 iterations
+      took <took> agent <took> 3 turns
     ");
     assert_eq!(worked(&world), "T3 T1 T2 ");
     assert_eq!(world.json(&["status"])["tasks"]["completed"], 3);
@@ -78,7 +79,7 @@ fn what_needs_a_person_is_blocked_and_the_rest_goes_on() {
     let world = planned("", tasks, "T1 blocked\n");
     let ran = run(&world, &[]);
     assert_eq!(ran.code, 4, "{ran}");
-    assert_snapshot!(ran.stdout, @"
+    assert_snapshot!(timeless(&ran.stdout), @r"
     session tasks
       command:sh agent.sh, at most 25 iterations
     task T1  Write the guide
@@ -92,20 +93,20 @@ fn what_needs_a_person_is_blocked_and_the_rest_goes_on() {
       the agent says that it is done
       T3 is completed
     a person is needed after 2 iterations: T1 needs a person
-    left
-      T1  blocked  Write the guide: the agent says it is blocked: which version?
-      T2  created  Publish it: waits for T1
+      took <took> agent <took> 2 turns
+      left: T1  blocked  Write the guide: the agent says it is blocked: which version?
+      left: T2  created  Publish it: waits for T1
+      next: windlass answer T3 continue
     ");
     assert_eq!(worked(&world), "T1 T3 ");
     let again = run(&world, &[]);
     assert_eq!(again.code, 4, "{again}");
-    assert_snapshot!(again.stdout, @"
+    assert_snapshot!(again.stdout, @r"
     nothing is ready
-    left
-      T1  blocked  Write the guide: the agent says it is blocked: which version?
-      T2  created  Publish it: waits for T1
+      left: T1  blocked  Write the guide: the agent says it is blocked: which version?
+      left: T2  created  Publish it: waits for T1
     ");
-    assert_snapshot!(crate::support::timeless(&world.run(&["why", "tasks"]).to_string()), @"
+    assert_snapshot!(timeless(&world.run(&["why", "tasks"]).to_string()), @"
     session tasks  a person is needed after 2 iterations: T1 needs a person
       task          T3
       agent         command:sh agent.sh
@@ -137,7 +138,7 @@ fn a_limit_leaves_a_task_that_is_taken_up_again() {
     let world = planned("", &[&["Write the guide"], &["Publish it"]], "T1 never\n");
     let ran = run(&world, &["--max-iterations", "2"]);
     assert_eq!(ran.code, 3, "{ran}");
-    assert_snapshot!(ran.stdout, @"
+    assert_snapshot!(timeless(&ran.stdout), @r"
     session tasks
       command:sh agent.sh, at most 2 iterations
     task T1  Write the guide
@@ -147,9 +148,10 @@ fn a_limit_leaves_a_task_that_is_taken_up_again() {
       agent: not yet
       T1 is to be taken up again: 2 iterations are the limit
     ended after 2 iterations: 2 iterations are the limit
-    left
-      T1  needs_continuation  Write the guide: 2 iterations are the limit
-      T2  ready  Publish it: it can be worked on
+      took <took> agent <took> 2 turns
+      left: T1  needs_continuation  Write the guide: 2 iterations are the limit
+      left: T2  ready  Publish it: it can be worked on
+      next: windlass run --agent 'command:sh agent.sh' --max-iterations 4
     ");
     world.write("plan", "");
     assert_eq!(run(&world, &[]).code, 0);
@@ -161,12 +163,12 @@ fn a_limit_leaves_a_task_that_is_taken_up_again() {
 fn an_agent_that_fails_and_fails_ends_it() {
     let world = planned("limits: {max_failures: 2}", &[&["Write the guide"], &["Publish it"]], "T1 fails\n");
     let ran = run(&world, &[]);
-    assert_eq!(ran.code, 1, "{ran}");
+    assert_eq!(ran.code, 4, "{ran}");
     assert_eq!(worked(&world), "T1 T1 ");
     let task = world.json(&["task", "show", "T1"]);
     assert_eq!(
-        (task["state"].as_str(), task["reason"].as_str()),
-        (Some("needs_continuation"), Some("2 iterations failed in a row"))
+        (task["state"].as_str(), task["blocked"]["reason"].as_str()),
+        (Some("blocked"), Some("circuit breaker: 2 iterations failed in a row"))
     );
 }
 
@@ -175,13 +177,14 @@ fn one_task_is_worked_on_by_name() {
     let world = planned("", &[&["Parse"], &["Test it", "--depends", "T1"]], "");
     let ran = run(&world, &["--task", "T1"]);
     assert_eq!(ran.code, 0, "{ran}");
-    assert_snapshot!(ran.stdout, @"
+    assert_snapshot!(timeless(&ran.stdout), @r"
     session t1-parse
       command:sh agent.sh, at most 25 iterations
     iteration 1
       agent: It works.
       the agent says that it is done
     complete after one iteration
+      took <took> agent <took> one turn
     ");
     assert_eq!(worked(&world), "T1 ");
     assert_eq!(world.json(&["task", "show", "T2"])["state"], "ready");

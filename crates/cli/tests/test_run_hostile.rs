@@ -114,16 +114,6 @@ fn git_does_not_see_what_nobody_configured() {
     assert!(!status.stdout.contains(".windlass"), "{status}");
 }
 
-/// Settings that a person would rely on.
-#[test]
-fn what_is_not_heeded_yet_is_said() {
-    let config = "notify: [{command: 'true'}]\n";
-    let world = world(config, "echo '<promise>COMPLETE</promise>'");
-    let ran = world.run(RUN);
-    let warning = "warning: this version does not heed these settings yet: notify\n";
-    assert!(ran.code == 0 && ran.stderr == warning, "{ran}");
-}
-
 #[test]
 fn a_program_that_is_missing_later_is_an_ordinary_failure() {
     let world = World::empty();

@@ -150,7 +150,12 @@ hooks: {pre_iteration: [{command: 'echo {{iteration}} drops', pipe_output: true}
 ";
     let world = world(config, "echo '{{ goal }}'");
     assert_eq!(world.run(&[RUN, &["--max-iterations", "2"]].concat()).code, 3);
-    assert_snapshot!(prompt(&world, 2), @"
+    assert_snapshot!(prompt(&world, 2), @r"
+    [Hook feedback]: pre_iteration[0]
+    ```text
+    2 drops
+    ```
+
     You are a plumber. T1, 2 of 2: Mend the pump
     Before: ```text
     {{ goal }}
@@ -158,11 +163,6 @@ hooks: {pre_iteration: [{command: 'echo {{iteration}} drops', pipe_output: true}
     When the goal is reached and you have checked it, end your last message with this line, without the backticks:
     `<promise>COMPLETE</promise>`
     If you cannot go on without a person, say why and end it with `<promise>BLOCKED</promise>` instead.
-
-    [Hook feedback] pre_iteration[0]:
-    ```text
-    2 drops
-    ```
     ");
 }
 

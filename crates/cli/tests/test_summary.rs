@@ -118,31 +118,31 @@ fn what_is_left_and_what_to_type() {
     assert_eq!(ran.code, 4);
     assert_snapshot!(said, @r"
     took <took> agent <took> hooks <took> 3 turns
-    next: windlass why mend-the-pump-e01275de
+    next: windlass answer T3 continue
     ");
     assert_snapshot!(watched(&world), @r"
     took  <took> agent <took> hooks <took> 3 turns
     blocked by stop[0] 2 times
     changed    no files
-    next       windlass why mend-the-pump-e01275de-2
-               windlass answer T4 continue
+    next       windlass answer T4 continue
+               windlass why mend-the-pump-e01275de-2
     ");
 
     let world = repository("limits: {max_iterations: 1}", "true");
     assert_snapshot!(piped(&world).0, @r"
     took <took> agent <took> one turn
-    next: windlass run 'Mend the pump' --max-iterations 2
+    next: windlass run --task T1 --max-iterations 2
     ");
     assert_snapshot!(watched(&world), @r"
     took  <took> agent <took> one turn
     changed    no files
-    next       windlass run 'Mend the pump' --max-iterations 2
+    next       windlass run --task T2 --max-iterations 2
                windlass why mend-the-pump-e01275de-2
     ");
     let world = repository("limits: {max_failures: 1}", "exit 3");
     assert_snapshot!(piped(&world).0, @r"
     took <took> agent <took> one turn
-    next: windlass why mend-the-pump-e01275de
+    next: windlass answer T1 continue
     ");
 }
 
@@ -160,7 +160,7 @@ fn what_is_left_of_the_graph() {
     changed one file, +1 -0
     left: T2  blocked  Two: which \u{1b}[31mversion?
     left: T3  created  Three: waits for T2
-    next: windlass why T2
+    next: windlass answer T2 continue
     ");
     world.ok(&["task", "add", "Four", "--trust"]);
     let (watched, _) = world.watch((50, 100), &["run", "--trust", "--session", "more"], &[("NO_COLOR", "1")]).end();
@@ -171,8 +171,8 @@ fn what_is_left_of_the_graph() {
     completed  T4
     left       T2  blocked  Two: which \u{1b}[31mversion?
                T3  created  Three: waits for T2
-    next       windlass why T2
-               windlass answer T2 continue
+    next       windlass answer T2 continue
+               windlass why T2
     ");
 }
 
@@ -183,7 +183,7 @@ fn a_narrow_terminal() {
     let (watched, _) = world.watch((50, 20), RUN, &[("NO_COLOR", "1")]).end();
     let screen = watched.screen();
     assert!(
-        screen.contains("\n  took ") && screen.contains("\n  next: windlass run\n 'Mend the pump' --m"),
+        screen.contains("\n  took ") && screen.contains("\n  next: windlass run\n --task T1 --max-ite"),
         "{screen}"
     );
 }

@@ -16,10 +16,6 @@ use crate::{dispatch, environment, small_file};
 /// Scripts are short; a longer one is a mistake.
 const LONGEST: u64 = 4 * 1024 * 1024;
 
-/// Play a script as an agent, over standard input and output.
-///
-/// It speaks the Agent Client Protocol, so whoever drives agents can drive it: `windlass run --agent scripted:FILE` does.
-/// docs/scripted.md has the steps that a script can take.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass run \"Fix the login\" --agent scripted:play.yaml     the usual way to use it

@@ -72,6 +72,9 @@ pub enum Command {
     /// Copy the store while it is in use
     Backup(backup::Args),
     /// The scripted agent: speaks the Agent Client Protocol and plays a file
+    ///
+    /// Whoever drives agents can drive it: `windlass run --agent scripted:FILE` does. docs/scripted.md has the steps that a
+    /// script can take.
     Agent(agent::Args),
     /// Completions for a shell
     Completions(completions::Args),

@@ -198,14 +198,14 @@ fn next(session: &Session, stuck: Option<TaskId>, agent: Option<&str>, killed: b
     match session.ended() {
         _ if killed => vec![format!("{again}  # goes on with it")],
         Some(Ending::Completed) => match stuck {
-            Some(task) => vec![format!("windlass why {task}"), format!("windlass answer {task} continue")],
+            Some(task) => vec![format!("windlass answer {task} continue"), format!("windlass why {task}")],
             None => vec![why],
         },
         Some(Ending::Limit) if counted >= session.terms.max_iterations => {
             vec![format!("{again} --max-iterations {}", session.terms.max_iterations.saturating_mul(2)), why]
         }
         Some(Ending::Escalated) => match session.task.or(stuck) {
-            Some(task) => vec![why, format!("windlass answer {task} continue")],
+            Some(task) => vec![format!("windlass answer {task} continue"), why],
             None => vec![why, again],
         },
         Some(Ending::Limit | Ending::Error) => vec![why, again],
@@ -215,10 +215,12 @@ fn next(session: &Session, stuck: Option<TaskId>, agent: Option<&str>, killed: b
 
 /// The command that works on the same again.
 fn again(session: &Session, agent: Option<&str>) -> String {
-    let what = match (&session.goal, session.task) {
-        (Some(goal), _) => format!(" {}", quoted(goal).unwrap_or_else(|| "GOAL".to_owned())),
-        (None, Some(task)) => format!(" --task {task}"),
-        (None, None) => String::new(),
+    // The goal of a session that has ended would become another task.
+    let what = match (session.work, &session.goal, session.task) {
+        (Work::Given, _, Some(task)) if session.ended().is_some() => format!(" --task {task}"),
+        (Work::Given, Some(goal), _) => format!(" {}", quoted(goal).unwrap_or_else(|| "GOAL".to_owned())),
+        (Work::Given, None, Some(task)) => format!(" --task {task}"),
+        (Work::Graph, ..) | (Work::Given, None, None) => String::new(),
     };
     let agent = agent.map(|agent| format!(" --agent {}", quoted(agent).unwrap_or_else(|| "AGENT".to_owned())));
     format!("windlass run{what}{}", agent.unwrap_or_default())

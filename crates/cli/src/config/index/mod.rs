@@ -229,7 +229,8 @@ fn origins(config: &Config, trees: Trees) -> Option<Origins<'_>> {
     let mut trees: BTreeMap<_, _> =
         trees.into_iter().map(|(place, list)| (place, list.into_iter().enumerate())).collect();
     let mut origins = Origins::new();
-    for Hook { scope, point, name, .. } in &config.hooks {
+    // What `notify` means stands nowhere as a hook.
+    for Hook { scope, point, name, .. } in config.hooks.iter().filter(|hook| hook.point != Point::NOTIFY) {
         origins.insert(name, trees.get_mut(&(scope.clone(), *point))?.next()?);
     }
     Some(origins)
