@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use windlass_process::Invocation;
 
-use crate::CommandAgent;
+use crate::{CommandAgent, TurnEnd, trouble};
 
 /// Not the name of an agent that can be driven.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +36,19 @@ impl Agent {
                 Some(Invocation::Argv(words.into()))
             }
         }
+    }
+}
+
+impl Agent {
+    /// What the end of a conversation's turn means, where an agent says in words that it cannot work.
+    pub fn understood(&self, end: TurnEnd) -> TurnEnd {
+        let Self::Acp(command) = self else { return end };
+        let found = match &end {
+            TurnEnd::Said(said) => trouble::instead_of_an_answer(said),
+            TurnEnd::Failed(why) | TurnEnd::Broken(why) => trouble::of_failure("", why),
+            _ => None,
+        };
+        found.map_or(end, |trouble| trouble.end(command))
     }
 }
 
@@ -74,5 +87,22 @@ mod tests {
         for text in ["", "command:", "command: ", "claude", "acp:", "scripted:\t", "acp", "ACP:x"] {
             assert!(text.parse::<Agent>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn words_of_an_agent_that_stays_are_understood() {
+        let agent: Agent = "acp:goose acp".parse().unwrap();
+        let failed = |why: &str| agent.understood(TurnEnd::Failed(why.to_owned()));
+        let limited = failed("the agent failed: 429 Too Many Requests, retry after 90 seconds");
+        assert!(matches!(limited, TurnEnd::Limited { reset: Some(_), .. }), "{limited:?}");
+        let locked =
+            agent.understood(TurnEnd::Broken("the agent refused `session/new`: Authentication required".to_owned()));
+        assert!(matches!(locked, TurnEnd::Locked { .. }), "{locked:?}");
+        assert_eq!(
+            failed("the agent failed: out of luck"),
+            TurnEnd::Failed("the agent failed: out of luck".to_owned())
+        );
+        let answer = || TurnEnd::Said("I have raised the rate limit to 429 requests.".to_owned());
+        assert_eq!(agent.understood(answer()), answer());
     }
 }

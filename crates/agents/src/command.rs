@@ -8,7 +8,7 @@ use std::time::Duration;
 use windlass_process::{Capture, Environment, Exit, Finished, Invocation, NotStarted, Spec, Spill};
 
 use crate::reset::Reset;
-use crate::trouble::{self, Trouble};
+use crate::trouble;
 
 /// How long an agent may take to end once it is asked to.
 const GRACE: Duration = Duration::from_secs(10);
@@ -72,7 +72,7 @@ impl CommandAgent {
         match finished.exit {
             Exit::Code(0) => {
                 let said = finished.stdout.text();
-                trouble::instead_of_an_answer(&said).map_or(TurnEnd::Said(said), |trouble| self.in_trouble(trouble))
+                trouble::instead_of_an_answer(&said).map_or(TurnEnd::Said(said), |trouble| trouble.end(&self.command))
             }
             // The shell's own words for a program that is not there, or is none: unless something has spoken already.
             Exit::Code(126 | 127) if finished.stdout.total == 0 => {
@@ -88,14 +88,7 @@ impl CommandAgent {
 
     fn failed(&self, finished: &Finished, end: &str) -> TurnEnd {
         let trouble = trouble::of_failure(&finished.stdout.text(), &finished.stderr.text());
-        trouble.map_or_else(|| TurnEnd::Failed(last_words(finished, end)), |trouble| self.in_trouble(trouble))
-    }
-
-    fn in_trouble(&self, trouble: Trouble) -> TurnEnd {
-        match trouble {
-            Trouble::Limited { said, reset } => TurnEnd::Limited { said, reset },
-            Trouble::Locked { said, paid } => TurnEnd::Locked { said, remedy: trouble::remedy(&self.command, paid) },
-        }
+        trouble.map_or_else(|| TurnEnd::Failed(last_words(finished, end)), |trouble| trouble.end(&self.command))
     }
 }
 

@@ -14,6 +14,7 @@ use std::sync::LazyLock;
 
 use regex_lite::{Regex, RegexBuilder};
 
+use crate::TurnEnd;
 use crate::reset::Reset;
 
 /// Lines at the end of a stream in which an agent says why it ended.
@@ -31,6 +32,16 @@ pub enum Trouble {
     Limited { said: String, reset: Option<Reset> },
     /// It has no way in: no key, no login, no credit.
     Locked { said: String, paid: bool },
+}
+
+impl Trouble {
+    /// What it means for the turn of an agent that was started so.
+    pub fn end(self, command: &str) -> TurnEnd {
+        match self {
+            Self::Limited { said, reset } => TurnEnd::Limited { said, reset },
+            Self::Locked { said, paid } => TurnEnd::Locked { said, remedy: remedy(command, paid) },
+        }
+    }
 }
 
 /// What no waiting helps against: somebody has to pay.
@@ -146,7 +157,7 @@ const WAYS_IN: [(&str, &str); 9] = [
 ];
 
 /// What a person has to do so that the agent of a command is let in.
-pub fn remedy(command: &str, paid: bool) -> String {
+fn remedy(command: &str, paid: bool) -> String {
     let names = command.split(|letter: char| !(letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_')));
     let known = names.into_iter().find_map(|name| WAYS_IN.iter().find(|(agent, _)| *agent == name));
     match (known, paid) {

@@ -51,7 +51,7 @@ impl Runner<'_> {
         };
         let acp::Opened { connection, anew } = match acp::Connection::open(&start, &control) {
             Ok(opened) => opened,
-            Err(end) => return Ok(Err(end)),
+            Err(end) => return Ok(Err(self.agent.understood(end))),
         };
         let remembers = session.conversation.is_some() && anew.is_none();
         let mask = &self.dispatch.settings.mask;
@@ -70,14 +70,20 @@ impl Runner<'_> {
         timeout: Option<Duration>,
     ) -> Result<Asked, RunError> {
         let connection = self.connection.take().expect("it is ready");
-        let tell = &mut self.dispatch.outside.tell;
+        let (tell, shown) = (&mut self.dispatch.outside.tell, self.dispatch.outside.shows_output);
         let mut masked = self.dispatch.settings.mask.stream();
-        let mut observe = |text: &str| tell(Told::Output(Stream::Stdout, &masked.push(text.as_bytes())));
+        let mut observe = |text: &str| {
+            if shown {
+                tell(Told::Output(Stream::Stdout, &masked.push(text.as_bytes())));
+            }
+        };
         let attention = acp::Attention { control, timeout, tell: &mut observe };
         let (end, connection) = connection.prompt(prompt, attention);
-        tell(Told::Output(Stream::Stdout, &masked.finish()));
+        if shown {
+            tell(Told::Output(Stream::Stdout, &masked.finish()));
+        }
         self.connection = connection;
-        Ok(Asked::ended(end))
+        Ok(Asked::ended(self.agent.understood(end)))
     }
 
     /// Lets the agent go.
