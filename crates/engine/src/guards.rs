@@ -14,7 +14,7 @@ use core::time::Duration;
 use crate::limits::Limits;
 use crate::promise::Promise;
 use crate::session::{
-    Blocker, Closing, Decision, Ending, GateAnswer, Next, OnRetryLimit, Purpose, Session, Step, Verdict,
+    Blocker, Closing, Decision, Ending, GateAnswer, Next, OnRetryLimit, Phase, Purpose, Session, Step, Verdict,
 };
 use crate::time::Timestamp;
 use crate::watch::in_words;
@@ -23,7 +23,7 @@ fn close(ending: Ending, reason: impl Into<String>) -> Decision {
     Decision::Next(Next::Close(Closing { ending, reason: Some(reason.into()) }))
 }
 
-/// `once`, `twice`, `3 times`.
+/// `once`, `2 times`.
 fn times(count: u32) -> String {
     match count {
         1 => "once".to_owned(),
@@ -208,7 +208,7 @@ impl Session {
 
     fn waits_beyond_its_time(&self) -> Option<String> {
         match self.phase {
-            crate::session::Phase::Postponed(until) if self.is_beyond_its_time(until) => {
+            Phase::Postponed(until) if self.is_beyond_its_time(until) => {
                 Some(format!("{}, before the agent's rate limit ends", self.out_of_time()))
             }
             _ => None,

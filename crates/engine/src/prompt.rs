@@ -13,6 +13,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use crate::expression::{ExpressionFault, Template};
+use crate::id::TaskId;
 use crate::note::NoteKind;
 use crate::promise::without_claims;
 use crate::session::Purpose;
@@ -64,6 +65,8 @@ pub struct Remark<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note<'a> {
     pub source: &'a str,
+    /// The task that it is about, if that is another one.
+    pub about: Option<TaskId>,
     /// Why a hook blocks, in a few words.
     pub reason: Option<&'a str>,
     pub text: &'a str,
@@ -76,7 +79,8 @@ impl Note<'_> {
     /// says is meant as it stands.
     fn shown(&self) -> String {
         let seen = if self.possibly_seen { " (you may have seen this before)" } else { "" };
-        let source = one_line(self.source);
+        let about = self.about.map(|task| format!(" (about {task})")).unwrap_or_default();
+        let source = one_line(self.source) + &about;
         let reason = self.reason.map(|reason| format!(": {}", one_line(&without_claims(reason)))).unwrap_or_default();
         match self.voice {
             Voice::Hook => format!("[Hook feedback]: {source}{reason}{seen}\n{}", fenced(self.text)),

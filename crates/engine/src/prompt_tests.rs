@@ -21,6 +21,7 @@ fn prompt<'a>(purpose: &'a Purpose, template: Option<&'a Template>) -> Prompt<'a
         notes: vec![Remark { kind: NoteKind::Tip, text: HOSTILE }],
         feedback: vec![Note {
             source: "tests\u{1b}[2J",
+            about: None,
             reason: Some(REASON),
             text: HOSTILE,
             voice: Voice::Hook,
@@ -93,4 +94,12 @@ fn feedback_is_told_whatever_a_template_leaves_out() {
     let template = Template::parse("Work.", &Names::prompt()).unwrap();
     let back = prompt(&Purpose::SendBack, Some(&template)).text().unwrap();
     assert!(back.starts_with("Your work was checked"), "{back}");
+}
+
+#[test]
+fn what_is_about_another_task_says_so() {
+    let usual = prompt(&Purpose::Work, None);
+    let feedback = usual.feedback.iter().map(|note| Note { about: Some(TaskId(7)), ..note.clone() }).collect();
+    let text = Prompt { feedback, ..usual }.text().unwrap();
+    assert!(text.starts_with("[Hook feedback]: tests [2J (about T7): 2 failed"), "{text}");
 }

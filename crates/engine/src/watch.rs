@@ -5,7 +5,7 @@
 //!   resumption.
 //! - What is compared are digests: however much hooks and agents say, the row stays small.
 //!
-//! Not here: what follows when a guard trips (`session`).
+//! Not here: what follows when a guard trips (`guards`).
 
 use core::time::Duration;
 

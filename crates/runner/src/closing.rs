@@ -2,20 +2,26 @@
 //!
 //! Invariant: no agent is given the word. What is still pending stays so, and the log says that nobody delivered it.
 
-use windlass_engine::{Command, DebtId, Session, SessionName, View, Wanted};
+use windlass_engine::{Command, DebtId, Refusal, Session, SessionName, View, Wanted};
+use windlass_store::ExecuteError;
 
 use crate::dispatch::Resolve;
 use crate::{Dispatch, RunError};
 
 impl Dispatch<'_> {
-    /// Takes a cancelled session over from a dead owner, and does what is left of it up to its last hook.
-    pub fn close(&mut self, session: &Session) -> Result<(), RunError> {
+    /// Takes a cancelled session over from a dead owner, and does what is left of it up to its last hook. Answers whether
+    /// nobody else was quicker.
+    pub fn close(&mut self, session: &Session) -> Result<bool, RunError> {
         let (name, owner) = (session.name.clone(), self.owner.clone());
-        self.give(&Command::ResumeSession { name, dead: session.owner.clone(), owner, max_iterations: None })?;
+        let resume = Command::ResumeSession { name, dead: session.owner.clone(), owner, max_iterations: None };
+        match self.give(&resume) {
+            Err(RunError::Execute(ExecuteError::Refused(Refusal::IllegalSession { .. }))) => return Ok(false),
+            resumed => resumed.map(drop)?,
+        }
         loop {
             let session = self.session(&session.name)?;
             match session.wanted() {
-                Wanted::Nothing => return Ok(()),
+                Wanted::Nothing => return Ok(true),
                 Wanted::Turn(debt) => self.give_up_turn(&session, debt)?,
                 Wanted::Hook(debt) => self.close_hook(&session, debt)?,
                 Wanted::Decision => drop(self.give(&Command::AdvanceSession { name: session.name.clone() })?),

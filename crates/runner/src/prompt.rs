@@ -3,8 +3,8 @@
 //! Invariant: what is gathered is bounded, however long the task has been worked on.
 
 use windlass_engine::{
-    Completion, Earlier, Event, ExpressionFault, Note, NoteKind, Prompt, Purpose, Remark, Seq, Session, Task, Turn,
-    View, payload,
+    Completion, Earlier, Event, ExpressionFault, Note, NoteKind, Piece, Prompt, Purpose, Remark, Seq, Session, Task,
+    TaskId, Turn, View, payload,
 };
 use windlass_hooks::cut;
 
@@ -25,6 +25,27 @@ struct Memories {
     notes: Vec<(NoteKind, String)>,
 }
 
+/// A piece of feedback, and what is not said in it.
+struct Told {
+    queued: payload::FeedbackQueued,
+    about: Option<TaskId>,
+    possibly_seen: bool,
+}
+
+impl Told {
+    fn note(&self) -> Note<'_> {
+        let Self { queued, about, possibly_seen } = self;
+        Note {
+            source: &queued.source,
+            about: *about,
+            reason: queued.reason.as_deref(),
+            text: &queued.text,
+            voice: queued.voice,
+            possibly_seen: *possibly_seen,
+        }
+    }
+}
+
 impl Runner<'_> {
     /// The prompt of a turn, or why the user's template does not make one. An agent that remembers is not told what it said.
     pub(crate) fn prompt(
@@ -36,11 +57,8 @@ impl Runner<'_> {
         // All of it at one moment: that is cheaper than one moment for each piece.
         let moment = self.dispatch.store.snapshot()?;
         let task = session.task.map(|id| moment.task(id)).transpose()?.flatten();
-        let pieces = turn.feedback.iter().map(|piece| match self.dispatch.event(piece.at)?.envelope.event {
-            Event::FeedbackQueued(queued) => Ok((queued, piece.possibly_seen)),
-            _ => Err(RunError::MissingEvent(piece.at)),
-        });
-        let pieces: Vec<(payload::FeedbackQueued, bool)> = pieces.collect::<Result<_, RunError>>()?;
+        let pieces: Vec<Told> =
+            turn.feedback.iter().map(|piece| self.told(session, piece)).collect::<Result<_, _>>()?;
         let last_output = if remembers { None } else { self.dispatch.last_output(session)? };
         let last_output = last_output.map(|output| cut(&output, REMEMBERED));
         let mut memories = match &task {
@@ -67,11 +85,18 @@ impl Runner<'_> {
                 .map(|(iteration, text)| Earlier { iteration: *iteration, text })
                 .collect(),
             notes: memories.notes.iter().map(|(kind, text)| Remark { kind: *kind, text }).collect(),
-            feedback: pieces.iter().map(|(queued, seen)| note(queued, *seen)).collect(),
+            feedback: pieces.iter().map(Told::note).collect(),
             asks_for_promise: session.terms.completion == Completion::Promise,
             template: self.dispatch.settings.prompt.as_ref(),
         };
         Ok(prompt.text())
+    }
+
+    fn told(&self, session: &Session, piece: &Piece) -> Result<Told, RunError> {
+        let envelope = self.dispatch.event(piece.at)?.envelope;
+        let Event::FeedbackQueued(queued) = envelope.event else { return Err(RunError::MissingEvent(piece.at)) };
+        let about = envelope.node.task().filter(|task| Some(*task) != session.task);
+        Ok(Told { queued, about, possibly_seen: piece.possibly_seen })
     }
 
     /// How the iteration failed that the agent is to recover from.
@@ -120,16 +145,6 @@ fn end_of(text: &str) -> &str {
     match tail.find('\n') {
         Some(line) if from > 0 => &tail[line + 1..],
         _ => tail,
-    }
-}
-
-fn note(queued: &payload::FeedbackQueued, possibly_seen: bool) -> Note<'_> {
-    Note {
-        source: &queued.source,
-        reason: queued.reason.as_deref(),
-        text: &queued.text,
-        voice: queued.voice,
-        possibly_seen,
     }
 }
 

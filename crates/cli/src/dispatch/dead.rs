@@ -89,8 +89,9 @@ fn close_cancelled(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> 
             done.untrusted += 1;
             continue;
         }
-        with(opened, &outline, Trusted::Yes, control, |dispatch| dispatch.close(&session).map_err(remedy::run))?;
-        done.sessions += 1;
+        let closed =
+            with(opened, &outline, Trusted::Yes, control, |dispatch| dispatch.close(&session).map_err(remedy::run))?;
+        done.sessions += usize::from(closed);
     }
     Ok(done)
 }

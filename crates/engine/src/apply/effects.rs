@@ -84,10 +84,10 @@ impl Fold<'_> {
         });
         if let Some(session) = put {
             change(session);
-            session.watch.hear(self.envelope.timestamp);
+            self.pass_time(session);
         } else if let Some(mut session) = self.view.session(name)? {
             change(&mut session);
-            session.watch.hear(self.envelope.timestamp);
+            self.pass_time(&mut session);
             session.version = self.seq;
             changes.push(Change::PutSession(Box::new(session)));
         }

@@ -258,6 +258,8 @@ impl Fold<'_> {
         self.session(|session| match &mut session.phase {
             Phase::Asking(run, _, answer @ None) if *run == answered.run => {
                 *answer = Some(answered.answer);
+                // Whoever thinks about an answer takes no time from the work.
+                session.watch.wake(self.envelope.timestamp);
                 session.watch.begin_anew();
                 if answered.answer == GateAnswer::Continue {
                     session.retries = 0;
@@ -397,9 +399,21 @@ impl Fold<'_> {
         };
         let phase = session.phase.clone();
         change(&mut session).ok_or_else(|| self.unfit(format!("session `{name}` is {phase:?}")))?;
-        session.watch.hear(self.envelope.timestamp);
+        self.pass_time(&mut session);
         session.version = self.seq;
         Ok(vec![Change::PutSession(Box::new(session))])
+    }
+
+    /// Time passes for a session with what its runner does. What others say or do tells nothing about whether it runs.
+    pub(super) fn pass_time(&self, session: &mut Session) {
+        let of_the_loop = match &self.envelope.event {
+            Event::FeedbackQueued(queued) => queued.voice.is_hook(),
+            Event::SessionStopping(_) | Event::GateAnswered(_) => false,
+            _ => self.envelope.session.is_some(),
+        };
+        if of_the_loop {
+            session.watch.hear(self.envelope.timestamp);
+        }
     }
 
     fn session_name(&self) -> Result<&SessionName, ApplyError> {

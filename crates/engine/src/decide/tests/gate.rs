@@ -266,6 +266,33 @@ fn time_is_counted_while_somebody_runs_it() {
 }
 
 #[test]
+fn the_time_in_which_people_think_is_not_counted() {
+    check(
+        "session a time=100s
+         later 60s
+         turn-interrupted a.1
+         --
+         later 9000s
+         say a look at the manual
+         later 9000s
+         resume a by=w1
+         later 39s
+         turn-done a.2",
+        "system feedback_queued look at the manual from ada
+         system session_resumed by w1
+         system turn_finished
+         system gate_decided Pass: Continue
+         system iteration_completed
+         system iteration_started a.3
+         system turn_started a.3 to work look at the manual",
+    );
+    let mut project =
+        Script::after(hooks(&["check"]), "session a time=100s retries=0 limit=ask\nlater 60s\nturn-done a.1");
+    project.run("hook check out=block tells=red\nlater 9000s\ntell a continue\nadvance a");
+    assert!(project.session("a").turn().is_some(), "{:?}", project.session("a"));
+}
+
+#[test]
 fn money_is_counted_whatever_it_was_spent_on() {
     let mut project = Script::after(hooks(&["note"]), "session a cost=1000000");
     let first = project.run("turn-done a.1 costs=600000\nhook note tells=late");
