@@ -229,12 +229,15 @@ pub fn silent(config: &Config) -> impl Iterator<Item = &Hook> {
     effectful.filter(|hook| silence(hook).is_some())
 }
 
-/// A hook that somebody wrote and that does not run must not be silent about it.
+/// A hook or a limit that somebody wrote and that does nothing must not be silent about it.
 pub fn warn_of_silence(config: &Config) {
     let silent: Vec<&str> = silent(config).map(|hook| hook.name.as_str()).collect();
     if !silent.is_empty() {
         let silent = silent.join(", ");
         Messages::new()
             .warning(&format!("this version does not run these hooks, or not at all their points: {silent}"));
+    }
+    if config.settings.limits.cost.is_some() {
+        Messages::new().warning("`limits.cost` ends nothing: no agent of this version tells what it costs");
     }
 }

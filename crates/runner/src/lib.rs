@@ -152,7 +152,9 @@ impl<'a> Runner<'a> {
         let left = until.millis().saturating_sub((self.dispatch.outside.now)().millis());
         match u64::try_from(left) {
             Ok(left @ 1..) => {
-                self.dispatch.wait(Duration::from_millis(left).min(A_WHILE), Resolve::Cancellable);
+                let left = Duration::from_millis(left);
+                (self.dispatch.outside.tell)(Told::Waiting(left));
+                self.dispatch.control.wait(left.min(A_WHILE));
                 Ok(())
             }
             _ => self.give(&Command::AdvanceSession { name: name.clone() }).map(drop),
