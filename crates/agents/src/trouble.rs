@@ -86,7 +86,7 @@ const LIMITED: [&str; 12] = [
 ];
 
 /// What an answer begins with that is none.
-const INSTEAD_OF_AN_ANSWER: &str = r"(?i)^\W{0,4}(error:? *)?(claude( ai| code)? usage limit|you.ve (hit|reached|exceeded) your|api error:? \(?(401|403|429|529)|(\d+-hour|daily|weekly|session) limit reached|invalid api key|please run `?/login|not logged in|oauth token|credit balance is too low|rate limit (reached|exceeded)|429 |401 )";
+const INSTEAD_OF_AN_ANSWER: &str = r"(?i)^\W{0,4}(error:? *)?(claude( ai| code)? usage limit reached|you.ve (hit|reached|exceeded) your|api error:? \(?(401|403|429|529)|(\d+-hour|daily|weekly|session) limit reached|invalid api key|not logged in|oauth token (has )?expired|credit balance is too low)";
 
 struct Signs {
     unpaid: Vec<Regex>,

@@ -119,6 +119,9 @@ fn an_answer_is_an_answer() {
         "All nine tests pass.",
         "I mended the handling of 429 Too Many Requests.\n<promise>COMPLETE</promise>",
         "The rate limit is now read from the header.",
+        "Rate limit exceeded is now handled; retry-after: 90 is sent.",
+        "Please run /login to see the new page.",
+        "Error: 429 handling done. Users that are not logged in get 401.",
         "Login works: 401 Unauthorized is gone.",
     ] {
         assert_eq!(instead(text), "nothing", "{text}");

@@ -96,7 +96,7 @@ fn what_needs_a_person_is_blocked_and_the_rest_goes_on() {
       took <took> agent <took> 2 turns
       left: T1  blocked  Write the guide: the agent says it is blocked: which version?
       left: T2  created  Publish it: waits for T1
-      next: windlass answer T3 continue
+      next: windlass answer T1 continue
     ");
     assert_eq!(worked(&world), "T1 T3 ");
     let again = run(&world, &[]);
@@ -312,4 +312,17 @@ fn ctrl_c_leaves_the_task_to_be_taken_up() {
     let left = (task["state"].as_str(), task["reason"].as_str(), &task["lease"]);
     assert_eq!(left, (Some("needs_continuation"), Some("the session was cancelled"), &serde_json::Value::Null));
     assert_eq!(world.json(&["task", "show", "T2"])["state"], "ready");
+}
+
+/// Whoever gives a goal again that was left goes on with its task, and not with another one beside it.
+#[test]
+fn the_same_goal_again_takes_its_task_up() {
+    let world = World::empty();
+    let run = |more: &[&str]| {
+        let words = ["run", "Mend the pump", "--max-iterations", "1", "--agent", "command:cat > prompt.txt"];
+        world.run(&[&words[..], more].concat()).code
+    };
+    let tasks = || world.lines(&["task", "list"]).len();
+    assert_eq!((run(&[]), run(&[]), tasks()), (3, 3, 1));
+    assert_eq!((run(&["--fresh"]), tasks()), (3, 2));
 }

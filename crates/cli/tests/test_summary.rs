@@ -136,7 +136,7 @@ fn what_is_left_and_what_to_type() {
     assert_snapshot!(watched(&world), @r"
     took  <took> agent <took> one turn
     changed    no files
-    next       windlass run --task T2 --max-iterations 2
+    next       windlass run --task T1 --max-iterations 2
                windlass why mend-the-pump-e01275de-2
     ");
     let world = repository("limits: {max_failures: 1}", "exit 3");

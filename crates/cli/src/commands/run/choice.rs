@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use windlass_engine::{Digest, Seq, Session, SessionName, TaskId, View, Work};
+use windlass_engine::{Digest, Seq, Session, SessionName, State, TaskId, View, Work};
 use windlass_store::{Filter, Sqlite, Store};
 
 use super::Args;
@@ -85,6 +85,17 @@ fn fresh(store: &Sqlite, wish: Wish<'_>, owners: &Path, name: SessionName) -> Re
         check_task(store, id, owners)?;
     }
     Ok(Choice::New(name))
+}
+
+/// The task that the last session with this goal has left to be taken up again.
+pub fn left_task(store: &Sqlite, args: &Args, wish: Wish<'_>) -> Result<Option<TaskId>, Failure> {
+    let (Wish::Goal(_), false) = (wish, args.fresh) else { return Ok(None) };
+    let snapshot = store.snapshot().map_err(remedy::store)?;
+    let sessions = snapshot.sessions().map_err(remedy::store)?;
+    let last = sessions.iter().filter(|session| wish.is_of(session)).max_by_key(|session| session.version);
+    let Some(id) = last.and_then(|session| session.task) else { return Ok(None) };
+    let task = snapshot.task(id).map_err(remedy::view)?;
+    Ok(task.filter(|task| task.state == State::NeedsContinuation).map(|task| task.id))
 }
 
 /// Whether a session that takes what there is would find something.

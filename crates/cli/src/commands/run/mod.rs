@@ -116,7 +116,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     let roster = dispatch::enlist(&opened.project)?;
     let owner: OwnerName = roster.name().parse().expect("digits and dashes make a name");
     let job = Job { project: &opened.project, config, agent: &agent, owner: &owner };
-    let begin = job.begin(&choice, wish, &args)?;
+    let left = choice::left_task(&opened.store, &args, wish)?;
+    let begin = job.begin(&choice, wish, left, &args)?;
     let settings = settings(&opened.project, &outline, &owner, choice.name())?;
     let tally = tally(&opened, &choice, config, &settings, view)?;
     let person = (asking::has_terminal() && !out.is_json()).then_some(Person { view });
@@ -321,11 +322,11 @@ struct Job<'a> {
 
 impl Job<'_> {
     /// The command that starts a session, or goes on with one.
-    fn begin(&self, choice: &Choice, wish: Wish<'_>, args: &Args) -> Result<Command, Failure> {
+    fn begin(&self, choice: &Choice, wish: Wish<'_>, left: Option<TaskId>, args: &Args) -> Result<Command, Failure> {
         Ok(match choice {
             Choice::New(name) => Command::StartSession(NewSession {
                 name: name.clone(),
-                task: args.task,
+                task: args.task.or(left),
                 goal: args.goal.clone(),
                 work: wish.work(),
                 config: self.config.text().to_string(),

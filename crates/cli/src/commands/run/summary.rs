@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use windlass_engine::{Ending, Session, SessionName, TaskId, Work};
+use windlass_engine::{Ending, Session, SessionName, TaskId, Wanted, Work};
 use windlass_process::{Control, Roster};
 
 use super::changed::{BASE, Changed, Git};
@@ -204,7 +204,9 @@ fn next(session: &Session, stuck: Option<TaskId>, agent: Option<&str>, killed: b
         Some(Ending::Limit) if counted >= session.terms.max_iterations => {
             vec![format!("{again} --max-iterations {}", session.terms.max_iterations.saturating_mul(2)), why]
         }
-        Some(Ending::Escalated) => match session.task.or(stuck) {
+        None if session.wanted() == Wanted::Answer => vec![format!("windlass answer {} continue", session.name), why],
+        // Of the graph the last task need not be the one that waits.
+        Some(Ending::Escalated) => match session.task.filter(|_| session.work == Work::Given).or(stuck) {
             Some(task) => vec![format!("windlass answer {task} continue"), why],
             None => vec![why, again],
         },
