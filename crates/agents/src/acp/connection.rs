@@ -25,6 +25,8 @@ use crate::TurnEnd;
 const VERSION: u64 = 1;
 /// How long it may take to give a turn up.
 const GRACE: Duration = Duration::from_secs(10);
+/// How long it may take to fall silent between two turns.
+const SILENCE: Duration = Duration::from_secs(1);
 /// The longest name of a conversation.
 const NAME: usize = 1024;
 /// How much of an error's data is told.
@@ -114,9 +116,9 @@ impl Connection {
     /// Whether it is still there and sane. What it has said since its last turn belongs to none.
     pub fn is_ready(&mut self, control: &Control) -> bool {
         let Ok(mut attended) = self.live.attend(control) else { return false };
-        let now = Instant::now();
-        loop {
-            match attended.hear(&mut Some(now)) {
+        let until = Instant::now() + SILENCE;
+        while Instant::now() < until {
+            match attended.hear_now() {
                 Heard::Said(bytes) if self.talk.hear(&bytes).is_err() => return false,
                 Heard::Said(_) => {
                     let answers = self.talk.take_out();
@@ -126,6 +128,7 @@ impl Connection {
                 Heard::Late | Heard::Cancelled | Heard::Killed => return true,
             }
         }
+        false
     }
 
     /// Has the agent work on a prompt. The connection comes back if it is good for another one.
