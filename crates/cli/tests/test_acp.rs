@@ -184,6 +184,21 @@ fn opening_and_prompting_share_the_time_of_a_turn() {
     assert!(failed.len() == 1 && failed[0]["error"] == "timed out after 2 s", "{ran}\n{failed:?}");
 }
 
+/// A session that waits for a person is not over, but its agent is not needed meanwhile.
+#[test]
+fn an_agent_is_let_go_while_a_person_is_asked() {
+    let config = "
+limits: {max_hook_retries: 0}
+on_retry_limit: ask
+hooks: {stop: [{command: exit 2}]}
+";
+    let world = played(config, "");
+    world.write("agent.sh", format!("pause=0\n{SPOKEN}"));
+    let ran = world.run(SPEAK);
+    assert!(ran.code == 4 && ran.stderr.contains("a person is asked"), "{ran}");
+    assert!(world.path("goodbye").exists(), "{ran}");
+}
+
 /// Programs that are no agents: the session ends at once, and says why.
 #[test]
 fn what_cannot_be_spoken_with_is_said() {

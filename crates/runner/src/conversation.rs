@@ -82,7 +82,7 @@ impl Runner<'_> {
     }
 
     /// Lets the agent go.
-    pub(crate) fn part(&mut self) {
+    pub fn part(&mut self) {
         if let Some(connection) = self.connection.take() {
             connection.close();
         }
