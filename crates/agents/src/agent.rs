@@ -26,14 +26,18 @@ pub enum Agent {
 }
 
 impl Agent {
-    /// How it is started, if it stays and is spoken with. `own` is this very program.
-    pub fn stays(&self, own: &Path) -> Option<Invocation> {
+    /// Whether it stays from turn to turn, and is spoken with.
+    pub fn stays(&self) -> bool {
+        !matches!(self, Self::Command(_))
+    }
+
+    /// How it is started. `own` is this very program.
+    pub fn invocation(&self, own: &Path) -> Invocation {
         match self {
-            Self::Command(_) => None,
-            Self::Acp(command) => Some(Invocation::Shell(command.into())),
+            Self::Command(CommandAgent { command }) | Self::Acp(command) => Invocation::Shell(command.into()),
             Self::Scripted(file) => {
                 let words: [OsString; 3] = [own.into(), "agent".into(), file.into()];
-                Some(Invocation::Argv(words.into()))
+                Invocation::Argv(words.into())
             }
         }
     }

@@ -142,6 +142,63 @@ fn a_turn_has_its_time() {
     fails("limits: {turn_time: 200ms}", "say: I think., wait: 60s", "timed out after 200 ms");
 }
 
+/// The session ends at its limit, whatever the agent was at: nothing has failed.
+#[test]
+fn a_session_with_such_an_agent_runs_no_longer_than_its_wall_time() {
+    let config = "
+limits: {wall_time: 1s}
+hooks: {on_error: [{command: touch failed}], session_end: [{command: touch ended}]}
+";
+    for agent in ["scripted:play.yaml", "acp:exec sleep 60"] {
+        let world = played(config, "turns: [{do: [{wait: 60s}]}]");
+        let ran = world.run(&["run", "Mend the pump", "--agent", agent]);
+        assert_eq!(ran.code, 3, "{agent}\n{ran}");
+        assert!(ran.stdout.contains("ended after one iteration: the wall time of 1 s is used up"), "{agent}\n{ran}");
+        assert!(world.path("ended").exists() && !world.path("failed").exists(), "{agent}\n{ran}");
+        assert!(world.data("iteration_failed").is_empty(), "{agent}\n{ran}");
+    }
+}
+
+/// An agent that is spoken with in a shell. It takes `$pause` over each question, and says goodbye when it is let go.
+const SPOKEN: &str = r#"
+answer() { read -r line; sleep $pause; echo "{\"jsonrpc\":\"2.0\",\"id\":$1,\"result\":$2}"; }
+answer 1 '{"protocolVersion":1}'
+answer 2 '{"sessionId":"one"}'
+read -r prompt
+text='{"type":"text","text":"<promise>COMPLETE</promise>"}'
+update="{\"sessionUpdate\":\"agent_message_chunk\",\"content\":$text}"
+echo "{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{\"sessionId\":\"one\",\"update\":$update}}"
+echo '{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}'
+cat > rest
+touch goodbye
+"#;
+const SPEAK: &[&str] = &["run", "Mend the pump", "--agent", "acp:sh agent.sh"];
+
+#[test]
+fn opening_and_prompting_share_the_time_of_a_turn() {
+    let world = played("limits: {turn_time: 2s}", "");
+    world.write("agent.sh", format!("pause=0; test -e again || pause=1.4; touch again\n{SPOKEN}"));
+    let ran = world.run(SPEAK);
+    assert_eq!(ran.code, 0, "{ran}");
+    let failed = world.data("iteration_failed");
+    assert!(failed.len() == 1 && failed[0]["error"] == "timed out after 2 s", "{ran}\n{failed:?}");
+}
+
+/// A session that waits for a person is not over, but its agent is not needed meanwhile.
+#[test]
+fn an_agent_is_let_go_while_a_person_is_asked() {
+    let config = "
+limits: {max_hook_retries: 0}
+on_retry_limit: ask
+hooks: {stop: [{command: exit 2}]}
+";
+    let world = played(config, "");
+    world.write("agent.sh", format!("pause=0\n{SPOKEN}"));
+    let ran = world.run(SPEAK);
+    assert!(ran.code == 4 && ran.stderr.contains("a person is asked"), "{ran}");
+    assert!(world.path("goodbye").exists(), "{ran}");
+}
+
 /// Programs that are no agents: the session ends at once, and says why.
 #[test]
 fn what_cannot_be_spoken_with_is_said() {

@@ -299,7 +299,7 @@ fn worded(hook: &Hook, template: &Template, values: &Value, read: &mut Read) -> 
 }
 
 /// A time as people say it: `500 ms`, `30 s`, `1.5 s`, `10 min`, `2 h`.
-fn in_words(time: Duration) -> String {
+pub fn in_words(time: Duration) -> String {
     let (seconds, rest) = (time.as_secs(), time.subsec_millis());
     match (seconds, rest) {
         (0, millis) => format!("{millis} ms"),

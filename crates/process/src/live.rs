@@ -64,7 +64,7 @@ pub enum Heard {
     Said(Vec<u8>),
     /// Its output is over: it is gone, or will never say anything again.
     Over,
-    /// Nothing came in time.
+    /// The time is up, whatever it goes on to say, or nothing is there.
     Late,
     /// The control says that the work is to end. Told once.
     Cancelled,
@@ -255,33 +255,54 @@ impl Attended<'_> {
     /// What comes next, at most until then. Time that passes in a pause is not counted, and moves the deadline.
     pub fn hear(&mut self, until: &mut Option<Instant>) -> Heard {
         loop {
-            let (order, paused) = self.listener.word();
-            if order > self.told {
-                self.told = order;
-                return if order == Order::Kill { Heard::Killed } else { Heard::Cancelled };
+            if let Some(ordered) = self.order(until) {
+                return ordered;
             }
-            if paused {
-                self.stand_still(until);
-                continue;
-            }
-            if self.live.stdout.is_none() {
-                return Heard::Over;
-            }
-            let mut piece = Vec::new();
-            if self.live.wait(Some(self.listener.as_fd()), *until, &mut piece) {
-                self.listener.clear();
-            }
-            if !piece.is_empty() {
-                return Heard::Said(piece);
-            }
-            // Its output may be held open by what it left; whatever it wrote itself was in the pipe.
-            if self.live.gone && self.live.waiting() == 0 {
-                return Heard::Over;
-            }
+            // First: one that never falls silent has no more time than any other.
             if until.is_some_and(|until| Instant::now() >= until) {
                 return Heard::Late;
             }
+            if let Some(heard) = self.look(*until) {
+                return heard;
+            }
         }
+    }
+
+    /// What is there already.
+    pub fn hear_now(&mut self) -> Heard {
+        let ordered = self.order(&mut None);
+        ordered.or_else(|| self.look(Some(Instant::now()))).unwrap_or(Heard::Late)
+    }
+
+    /// What the control wants and was not told yet. Stands still for as long as it wants that.
+    fn order(&mut self, until: &mut Option<Instant>) -> Option<Heard> {
+        loop {
+            let (order, paused) = self.listener.word();
+            if order > self.told {
+                self.told = order;
+                return Some(if order == Order::Kill { Heard::Killed } else { Heard::Cancelled });
+            }
+            if !paused {
+                return None;
+            }
+            self.stand_still(until);
+        }
+    }
+
+    /// Waits once.
+    fn look(&mut self, until: Option<Instant>) -> Option<Heard> {
+        if self.live.stdout.is_none() {
+            return Some(Heard::Over);
+        }
+        let mut piece = Vec::new();
+        if self.live.wait(Some(self.listener.as_fd()), until, &mut piece) {
+            self.listener.clear();
+        }
+        if !piece.is_empty() {
+            return Some(Heard::Said(piece));
+        }
+        // Its output may be held open by what it left; whatever it wrote itself was in the pipe.
+        (self.live.gone && self.live.waiting() == 0).then_some(Heard::Over)
     }
 
     fn stand_still(&mut self, until: &mut Option<Instant>) {

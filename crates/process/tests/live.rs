@@ -67,6 +67,18 @@ fn ends_are_told_apart() {
     assert_eq!(hear("cat", Some(Instant::now())), (Heard::Late, Exit::Code(0)));
 }
 
+/// One that never falls silent has no more time than any other.
+#[test]
+fn it_is_late_although_there_is_something_to_hear() {
+    let scene = Scene::new(Way::Supervised);
+    let mut live = start(&scene, "echo here; echo $$ > leader; exec sleep 60");
+    scene.number_in("leader");
+    let mut attended = live.attend(&scene.control).expect("a listener");
+    assert_eq!(attended.hear(&mut Some(Instant::now())), Heard::Late);
+    assert_eq!(attended.hear_now(), Heard::Said(b"here\n".to_vec()));
+    assert_eq!(attended.hear_now(), Heard::Late);
+}
+
 #[test]
 fn nothing_of_it_survives() {
     let scene = Scene::new(Way::Supervised);

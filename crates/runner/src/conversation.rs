@@ -7,26 +7,26 @@
 //!
 //! Not here: the protocol (`agents`), when the agent has the word (`turn`).
 
-use std::time::Duration;
-
 use windlass_agents::{TurnEnd, acp};
 use windlass_engine::{Command, Limits, Session, Turn};
 use windlass_hooks::{clean, cut};
-use windlass_process::{Control, Stream};
+use windlass_process::Stream;
 
-use crate::turn::Asked;
+use crate::turn::Patience;
 use crate::{RunError, Runner, Told};
-
-/// How long an agent may take over each question before it can be prompted.
-const READY: Duration = Duration::from_secs(120);
 
 impl Runner<'_> {
     /// Has the agent ready for a turn. Answers whether it remembers what was before, or why it cannot work.
-    pub(crate) fn ready(&mut self, session: &Session, turn: &Turn) -> Result<Result<bool, TurnEnd>, RunError> {
-        let launcher = self.dispatch.settings.launcher.as_ref().expect("a loop has a supervisor");
-        let Some(invocation) = self.agent.stays(&launcher.program) else { return Ok(Ok(false)) };
-        let (resolve, timeout) = self.patience(session, turn);
-        let control = self.dispatch.control_for(resolve);
+    pub(crate) fn ready(
+        &mut self,
+        session: &Session,
+        turn: &Turn,
+        patience: &mut Patience,
+    ) -> Result<Result<bool, TurnEnd>, RunError> {
+        if !self.agent.stays() {
+            return Ok(Ok(false));
+        }
+        let control = self.dispatch.control_for(patience.resolve);
         let conversation = session.conversation.as_deref();
         if self.connection.as_ref().is_some_and(|connection| conversation != Some(connection.conversation())) {
             // Another task: the agent begins anew, in an environment that says so.
@@ -40,16 +40,15 @@ impl Runner<'_> {
         let mut environment = self.variables(session, turn);
         // It is the same process in the next one.
         environment.retain(|(name, _)| name != "WINDLASS_ITERATION");
-        let spec = acp::spec(invocation, &self.dispatch.settings.directory, environment);
+        let spec = acp::spec(self.agent.invocation(&launcher.program), &self.dispatch.settings.directory, environment);
         let start = acp::Start {
             launcher,
             roster: self.dispatch.roster,
             spec: &spec,
             permission: acp::Permission::default(),
             before: session.conversation.as_deref(),
-            patience: timeout.unwrap_or(READY).min(READY),
         };
-        let acp::Opened { connection, anew } = match acp::Connection::open(&start, &control) {
+        let acp::Opened { connection, anew } = match acp::Connection::open(&start, &control, &mut patience.until) {
             Ok(opened) => opened,
             Err(end) => return Ok(Err(self.agent.understood(end))),
         };
@@ -63,12 +62,8 @@ impl Runner<'_> {
     }
 
     /// Has an agent that is ready answer a prompt.
-    pub(crate) fn converse(
-        &mut self,
-        prompt: &str,
-        control: &Control,
-        timeout: Option<Duration>,
-    ) -> Result<Asked, RunError> {
+    pub(crate) fn converse(&mut self, prompt: &str, patience: &mut Patience) -> TurnEnd {
+        let control = self.dispatch.control_for(patience.resolve);
         let connection = self.connection.take().expect("it is ready");
         let (tell, shown) = (&mut self.dispatch.outside.tell, self.dispatch.outside.shows_output);
         let mut masked = self.dispatch.settings.mask.stream();
@@ -77,17 +72,17 @@ impl Runner<'_> {
                 tell(Told::Output(Stream::Stdout, &masked.push(text.as_bytes())));
             }
         };
-        let attention = acp::Attention { control, timeout, tell: &mut observe };
+        let attention = acp::Attention { control: &control, until: &mut patience.until, tell: &mut observe };
         let (end, connection) = connection.prompt(prompt, attention);
         if shown {
             tell(Told::Output(Stream::Stdout, &masked.finish()));
         }
         self.connection = connection;
-        Ok(Asked::ended(self.agent.understood(end)))
+        self.agent.understood(end)
     }
 
     /// Lets the agent go.
-    pub(crate) fn part(&mut self) {
+    pub fn part(&mut self) {
         if let Some(connection) = self.connection.take() {
             connection.close();
         }

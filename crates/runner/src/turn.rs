@@ -1,13 +1,13 @@
 //! Giving the agent the word.
 
 use std::ffi::OsString;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use windlass_agents::{Agent, TurnEnd};
 use windlass_engine::{
     Answer, Command, DebtId, Digest, Ending, EventType, Limits, Promise, Purpose, Session, Timestamp, Turn, detect,
 };
-use windlass_hooks::{Retry, clean, cut};
+use windlass_hooks::{Retry, clean, cut, in_words};
 use windlass_process::{Environment, Spec, overlay};
 
 use crate::dispatch::Resolve;
@@ -23,9 +23,21 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// The event whose hooks judge a turn.
 const GATED: EventType = EventType::TurnFinished;
 
+/// What may end a turn before its own end, and when its time is up: one deadline for all of it.
+#[derive(Debug)]
+pub(crate) struct Patience {
+    pub resolve: Resolve,
+    /// How long it may take.
+    time: Option<Duration>,
+    /// A pause moves it.
+    pub until: Option<Instant>,
+}
+
 /// What came of asking an agent.
-pub(crate) struct Asked {
+struct Asked {
     end: TurnEnd,
+    /// How long it was allowed to take.
+    time: Option<Duration>,
     /// It left processes behind.
     leaky: bool,
     /// The file that has all of what it wrote.
@@ -33,8 +45,8 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    pub fn ended(end: TurnEnd) -> Self {
-        Self { end, leaky: false, record: None }
+    fn ended(end: TurnEnd, time: Option<Duration>) -> Self {
+        Self { end, time, leaky: false, record: None }
     }
 }
 
@@ -61,12 +73,13 @@ impl Runner<'_> {
             (self.dispatch.outside.tell)(Told::Asking);
         }
         self.tell_messages(turn)?;
-        if self.patience(session, turn).1 == Some(Duration::ZERO) {
+        let mut patience = self.patience(session, turn);
+        if patience.time == Some(Duration::ZERO) {
             return self.end_with(session, turn, Ending::Limit, session.out_of_time());
         }
-        let remembers = match self.ready(session, turn)? {
+        let remembers = match self.ready(session, turn, &mut patience)? {
             Ok(remembers) => remembers,
-            Err(end) => return self.report(session, turn, Asked::ended(end), ""),
+            Err(end) => return self.report(session, turn, Asked::ended(end, patience.time), ""),
         };
         let prompt = match self.prompt(session, turn, remembers)? {
             Ok(prompt) => prompt,
@@ -75,7 +88,7 @@ impl Runner<'_> {
                 return self.give(&Command::FailTurn { run, error }).map(drop);
             }
         };
-        let asked = self.ask(session, turn, &prompt)?;
+        let asked = self.ask(session, turn, &prompt, patience)?;
         self.report(session, turn, asked, &prompt)
     }
 
@@ -122,7 +135,10 @@ impl Runner<'_> {
                 let until = reset.map(|reset| Timestamp::from_millis(reset.millis(now.millis())));
                 Command::PostponeTurn { run, error: fit(&said), until }
             }
-            TurnEnd::TimedOut => Command::FailTurn { run, error: "timed out".to_owned() },
+            TurnEnd::TimedOut => {
+                let error = format!("timed out after {}", in_words(asked.time.unwrap_or_default()));
+                Command::FailTurn { run, error }
+            }
             TurnEnd::Failed(error) | TurnEnd::Broken(error) | TurnEnd::Locked { said: error, .. } => {
                 Command::FailTurn { run, error: fit(&error) }
             }
@@ -156,15 +172,15 @@ impl Runner<'_> {
         self.looker.look(&settings.directory, &settings.environment, run)
     }
 
-    fn ask(&mut self, session: &Session, turn: &Turn, prompt: &str) -> Result<Asked, RunError> {
-        let (resolve, timeout) = self.patience(session, turn);
+    fn ask(&mut self, session: &Session, turn: &Turn, prompt: &str, mut patience: Patience) -> Result<Asked, RunError> {
+        let time = patience.time;
         let Agent::Command(agent) = self.agent.clone() else {
-            return self.converse(prompt, &self.dispatch.control_for(resolve), timeout);
+            return Ok(Asked::ended(self.converse(prompt, &mut patience), time));
         };
         let records = self.dispatch.settings.records.join(turn.debt.to_string());
         let mut spec = agent.spec(prompt, &self.dispatch.settings.directory, self.variables(session, turn), &records);
-        spec.timeout = timeout;
-        let ran = self.dispatch.start(&spec, resolve)?;
+        spec.timeout = patience.until.map(|until| until.saturating_duration_since(Instant::now()));
+        let ran = self.dispatch.start(&spec, patience.resolve)?;
         let (leaky, record) = match &ran {
             Ok(finished) => {
                 self.dispatch.settings.mask.spilled(finished);
@@ -172,17 +188,18 @@ impl Runner<'_> {
             }
             Err(_) => (false, None),
         };
-        Ok(Asked { end: agent.answer(&ran), leaky, record })
+        Ok(Asked { end: agent.answer(&ran), time, leaky, record })
     }
 
-    /// What may end a turn before its own end, and when its time is up.
-    pub(crate) fn patience(&self, session: &Session, turn: &Turn) -> (Resolve, Option<Duration>) {
+    /// The patience with a turn that begins now.
+    fn patience(&self, session: &Session, turn: &Turn) -> Patience {
         let left = session.time_left((self.dispatch.outside.now)());
-        match (&session.stopping, left) {
+        let (resolve, time) = match (&session.stopping, left) {
             (Some(_), _) => (Resolve::Resolute, Some(LAST_WORD)),
             (None, Some(_)) if turn.purpose.is_delivery() => (Resolve::Cancellable, Some(LAST_WORD)),
             (None, left) => (Resolve::Cancellable, left.into_iter().chain(self.turn_time).min()),
-        }
+        };
+        Patience { resolve, time, until: time.and_then(|time| Instant::now().checked_add(time)) }
     }
 
     fn is_out_of_time(&self, session: &Session) -> bool {

@@ -8,6 +8,7 @@
 //! Invariants:
 //! - A connection that is handed back can be prompted again; any other has been ended, with everything below it.
 //! - Nothing is waited for without an end: opening has a time, and a turn has the control.
+//! - Opening and prompting share one deadline. At its end the turn has timed out, wherever it was.
 //!
 //! Not here: what messages mean (`talk`), when an agent is asked (`runner`).
 
@@ -25,6 +26,10 @@ use crate::TurnEnd;
 const VERSION: u64 = 1;
 /// How long it may take to give a turn up.
 const GRACE: Duration = Duration::from_secs(10);
+/// How long it may take over each question before the first prompt.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How long it may take to fall silent between two turns.
+const SILENCE: Duration = Duration::from_secs(1);
 /// The longest name of a conversation.
 const NAME: usize = 1024;
 /// How much of an error's data is told.
@@ -38,14 +43,13 @@ pub struct Start<'a> {
     pub permission: Permission,
     /// The conversation that is to be taken up again.
     pub before: Option<&'a str>,
-    /// How long it may take over each question before the first prompt.
-    pub patience: Duration,
 }
 
 /// Who may interrupt a turn, and who watches it.
 pub struct Attention<'a> {
     pub control: &'a Control,
-    pub timeout: Option<Duration>,
+    /// When its time is up. A pause moves it.
+    pub until: &'a mut Option<Instant>,
     /// Sees what the agent says as it says it.
     pub tell: &'a mut dyn FnMut(&str),
 }
@@ -70,7 +74,10 @@ enum Fault {
     Breach(Breach),
     /// The agent is gone, or will never say anything again.
     Over,
-    Late(Duration),
+    /// It took too long over a question before the first prompt.
+    Late,
+    /// The time of the turn is up.
+    TimedOut,
     Cancelled,
     Other(String),
 }
@@ -84,25 +91,25 @@ enum Interference {
 
 impl Connection {
     /// Starts an agent and opens a conversation: the one before if it can, else a new one.
-    pub fn open(start: &Start<'_>, control: &Control) -> Result<Opened, TurnEnd> {
-        let (mut half, capabilities) = Half::open(start, control)?;
-        let Some(before) = start.before else { return half.begin(start, control, None) };
+    pub fn open(start: &Start<'_>, control: &Control, until: &mut Option<Instant>) -> Result<Opened, TurnEnd> {
+        let mut wait = Wait { control, until };
+        let (mut half, capabilities) = Half::open(start, &mut wait)?;
+        let Some(before) = start.before else { return half.begin(start, &mut wait, None) };
         if capabilities["loadSession"] != true {
-            return half.begin(start, control, Some("the agent cannot take up a conversation".to_owned()));
+            return half.begin(start, &mut wait, Some("the agent cannot take up a conversation".to_owned()));
         }
         let params = json!({"sessionId": before, "cwd": start.spec.directory, "mcpServers": []});
-        match half.ask("session/load", params, control, start.patience) {
+        match half.ask("session/load", params, &mut wait) {
             Ok(_) => Ok(Opened { connection: half.connect(before.to_owned()), anew: None }),
             Err(Fault::Refused(refused)) => {
                 let why = format!("the agent would not take the one before up: {}", words(&refused));
-                half.begin(start, control, Some(why))
+                half.begin(start, &mut wait, Some(why))
             }
-            Err(Fault::Cancelled) => Err(TurnEnd::Cancelled),
             // It may be the conversation that brings the agent down.
             Err(fault) => {
-                let why = half.fail("session/load", fault);
-                let (half, _) = Half::open(start, control)?;
-                half.begin(start, control, Some(why))
+                let why = half.fail("session/load", fault)?;
+                let (half, _) = Half::open(start, &mut wait)?;
+                half.begin(start, &mut wait, Some(why))
             }
         }
     }
@@ -114,9 +121,9 @@ impl Connection {
     /// Whether it is still there and sane. What it has said since its last turn belongs to none.
     pub fn is_ready(&mut self, control: &Control) -> bool {
         let Ok(mut attended) = self.live.attend(control) else { return false };
-        let now = Instant::now();
-        loop {
-            match attended.hear(&mut Some(now)) {
+        let until = Instant::now() + SILENCE;
+        while Instant::now() < until {
+            match attended.hear_now() {
                 Heard::Said(bytes) if self.talk.hear(&bytes).is_err() => return false,
                 Heard::Said(_) => {
                     let answers = self.talk.take_out();
@@ -126,33 +133,30 @@ impl Connection {
                 Heard::Late | Heard::Cancelled | Heard::Killed => return true,
             }
         }
+        false
     }
 
     /// Has the agent work on a prompt. The connection comes back if it is good for another one.
     pub fn prompt(mut self, prompt: &str, attention: Attention<'_>) -> (TurnEnd, Option<Self>) {
         let params = json!({"sessionId": self.conversation, "prompt": [{"type": "text", "text": prompt}]});
         self.talk.ask("session/prompt", params);
-        let timeout = attention.timeout;
         let (answer, interference) = attend(&mut self.live, &mut self.talk, attention, Some(GRACE));
         let interfered = |end: TurnEnd| match interference {
             None => end,
             Some(Interference::Cancelled) => TurnEnd::Cancelled,
-            Some(Interference::TimedOut) => {
-                TurnEnd::Failed(format!("timed out after {}", span(timeout.unwrap_or_default())))
-            }
+            // Everything may have been ended meanwhile.
+            Some(Interference::TimedOut) if end == TurnEnd::Cancelled => end,
+            Some(Interference::TimedOut) => TurnEnd::TimedOut,
         };
         match answer {
             Ok(answer) => (interfered(self.stopped(&answer)), Some(self)),
             Err(Fault::Refused(refused)) => {
                 (interfered(TurnEnd::Failed(format!("the agent failed: {}", words(&refused)))), Some(self))
             }
-            Err(Fault::Cancelled) => {
-                self.live.kill();
-                (TurnEnd::Cancelled, None)
-            }
             Err(fault) => {
                 let half = Half { live: self.live, talk: self.talk };
-                (interfered(TurnEnd::Failed(half.fail("session/prompt", fault))), None)
+                let end = half.fail("session/prompt", fault).map_or_else(|end| end, TurnEnd::Failed);
+                (interfered(end), None)
             }
         }
     }
@@ -184,6 +188,12 @@ impl Connection {
     }
 }
 
+/// Who may interrupt the opening, and when the time of the turn is up.
+struct Wait<'a> {
+    control: &'a Control,
+    until: &'a mut Option<Instant>,
+}
+
 /// An agent that has no conversation yet.
 struct Half {
     live: Live,
@@ -192,7 +202,7 @@ struct Half {
 
 impl Half {
     /// Starts an agent and greets it. The answer has what it can do.
-    fn open(start: &Start<'_>, control: &Control) -> Result<(Self, Value), TurnEnd> {
+    fn open(start: &Start<'_>, wait: &mut Wait<'_>) -> Result<(Self, Value), TurnEnd> {
         let live = Live::start(start.launcher, start.spec, start.roster).map_err(|error| {
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
             TurnEnd::Broken(format!("{error}{cause}"))
@@ -203,7 +213,7 @@ impl Half {
             "clientCapabilities": {"fs": {"readTextFile": false, "writeTextFile": false}, "terminal": false},
             "clientInfo": {"name": "windlass", "title": "Windlass", "version": env!("CARGO_PKG_VERSION")},
         });
-        let mut greeted = match half.ask("initialize", params, control, start.patience) {
+        let mut greeted = match half.ask("initialize", params, wait) {
             Ok(greeted) => greeted,
             Err(fault) => return Err(half.broken("initialize", fault)),
         };
@@ -218,9 +228,9 @@ impl Half {
         }
     }
 
-    fn begin(mut self, start: &Start<'_>, control: &Control, anew: Option<String>) -> Result<Opened, TurnEnd> {
+    fn begin(mut self, start: &Start<'_>, wait: &mut Wait<'_>, anew: Option<String>) -> Result<Opened, TurnEnd> {
         let params = json!({"cwd": start.spec.directory, "mcpServers": []});
-        let answer = match self.ask("session/new", params, control, start.patience) {
+        let answer = match self.ask("session/new", params, wait) {
             Ok(answer) => answer,
             Err(fault) => return Err(self.broken("session/new", fault)),
         };
@@ -239,26 +249,29 @@ impl Half {
         Connection { live: self.live, talk: self.talk, conversation }
     }
 
-    fn ask(&mut self, method: &str, params: Value, control: &Control, patience: Duration) -> Result<Value, Fault> {
+    fn ask(&mut self, method: &str, params: Value, wait: &mut Wait<'_>) -> Result<Value, Fault> {
         self.talk.ask(method, params);
-        let attention = Attention { control, timeout: Some(patience), tell: &mut |_| {} };
-        attend(&mut self.live, &mut self.talk, attention, None).0
-    }
-
-    fn broken(self, method: &str, fault: Fault) -> TurnEnd {
-        match fault {
-            Fault::Cancelled => {
-                self.live.kill();
-                TurnEnd::Cancelled
-            }
-            fault => TurnEnd::Broken(self.fail(method, fault)),
+        let patience = Instant::now() + PATIENCE;
+        let mut until = Some(wait.until.map_or(patience, |until| until.min(patience)));
+        let before = until;
+        let attention = Attention { control: wait.control, until: &mut until, tell: &mut |_| {} };
+        let answer = attend(&mut self.live, &mut self.talk, attention, None).0;
+        let paused = until.zip(before).map_or(Duration::ZERO, |(until, before)| until - before);
+        *wait.until = wait.until.and_then(|until| until.checked_add(paused));
+        match answer {
+            Err(Fault::TimedOut) if *wait.until != until => Err(Fault::Late),
+            answer => answer,
         }
     }
 
-    /// Ends the agent, and says what was wrong with it.
-    fn fail(self, method: &str, fault: Fault) -> String {
+    fn broken(self, method: &str, fault: Fault) -> TurnEnd {
+        self.fail(method, fault).map_or_else(|end| end, TurnEnd::Broken)
+    }
+
+    /// Ends the agent, and says what was wrong with it: nothing, where it was not allowed to go on.
+    fn fail(self, method: &str, fault: Fault) -> Result<String, TurnEnd> {
         let noise = self.talk.first_noise().map(|noise| format!("; it wrote {noise}")).unwrap_or_default();
-        match fault {
+        Ok(match fault {
             Fault::Over => {
                 let left = self.live.end();
                 format!(
@@ -267,9 +280,10 @@ impl Half {
                     last_line(&left)
                 )
             }
-            Fault::Late(time) => {
+            Fault::Late => {
                 let left = self.live.kill();
-                format!("the agent did not answer `{method}` within {}{}{noise}", span(time), last_line(&left))
+                let seconds = PATIENCE.as_secs();
+                format!("the agent did not answer `{method}` within {seconds} s{}{noise}", last_line(&left))
             }
             Fault::Breach(breach) => {
                 self.live.kill();
@@ -285,9 +299,16 @@ impl Half {
                     _ => format!("the agent refused `{method}`: {}", words(&refused)),
                 }
             }
-            Fault::Cancelled => "cancelled".to_owned(),
+            Fault::TimedOut => {
+                self.live.kill();
+                return Err(TurnEnd::TimedOut);
+            }
+            Fault::Cancelled => {
+                self.live.kill();
+                return Err(TurnEnd::Cancelled);
+            }
             Fault::Other(why) => why,
-        }
+        })
     }
 }
 
@@ -298,16 +319,16 @@ fn attend(
     attention: Attention<'_>,
     grace: Option<Duration>,
 ) -> (Result<Value, Fault>, Option<Interference>) {
-    let Attention { control, timeout, tell } = attention;
-    let mut interference = None;
+    let Attention { control, until, tell } = attention;
+    let (mut interference, mut leave) = (None, None);
     let mut attended = match live.attend(control) {
         Ok(attended) => attended,
         Err(error) => return (Err(Fault::Other(format!("cannot listen to the agent: {error}"))), None),
     };
-    let mut until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     loop {
         attended.say(&talk.take_out());
-        let why = match attended.hear(&mut until) {
+        let until = if interference.is_none() { &mut *until } else { &mut leave };
+        let why = match attended.hear(until) {
             Heard::Said(bytes) => match talk.hear(&bytes) {
                 Err(breach) => return (Err(Fault::Breach(breach)), interference),
                 Ok(said) => {
@@ -320,19 +341,19 @@ fn attend(
             Heard::Over => return (Err(Fault::Over), interference),
             Heard::Killed => return (Err(Fault::Cancelled), interference),
             Heard::Late if interference.is_none() => Interference::TimedOut,
-            Heard::Late => return (Err(Fault::Late(GRACE)), interference),
+            Heard::Late => return (Err(Fault::TimedOut), interference),
             Heard::Cancelled => Interference::Cancelled,
         };
         let Some(grace) = grace else {
             let fault = match why {
-                Interference::TimedOut => Fault::Late(timeout.unwrap_or_default()),
+                Interference::TimedOut => Fault::TimedOut,
                 Interference::Cancelled => Fault::Cancelled,
             };
             return (Err(fault), None);
         };
         interference = interference.or(Some(why));
         talk.cancel();
-        until = Instant::now().checked_add(grace);
+        leave = Some(Instant::now() + grace);
     }
 }
 
@@ -358,13 +379,6 @@ fn words(refused: &Refused) -> String {
     };
     let data = &data[..data.floor_char_boundary(DATA)];
     format!("{message}{data} (error {code})")
-}
-
-fn span(time: Duration) -> String {
-    match time.as_millis() {
-        few @ ..1000 => format!("{few} ms"),
-        many => format!("{} s", many / 1000),
-    }
 }
 
 fn exit(exit: Exit) -> String {

@@ -217,7 +217,10 @@ fn turn_on(
         };
         match asking::ask(runner, name, control, person)? {
             Some(Asked::Answered) => {}
-            Some(Asked::Nobody) | None => return Ok(Some(ending)),
+            Some(Asked::Nobody) | None => {
+                runner.part();
+                return Ok(Some(ending));
+            }
         }
     }
 }
