@@ -27,12 +27,12 @@ fn history() -> World {
 fn a_sound_project() {
     let world = World::with_tasks(&["One"]);
     assert_snapshot!(world.run(&["doctor"]), @"
-    ok     configuration  1 hook that runs something; trust: trusted
+    ok     configuration  0 hooks that run something; trust: trusted
     ok     store          2 events
     ");
-    assert_snapshot!(world.run(&["doctor", "--json"]), @r#"{"checks":[{"check":"configuration","hint":null,"note":"1 hook that runs something; trust: trusted","ok":true,"problems":[]},{"check":"store","hint":null,"note":"2 events","ok":true,"problems":[]}],"ok":true}"#);
+    assert_snapshot!(world.run(&["doctor", "--json"]), @r#"{"checks":[{"check":"configuration","hint":null,"note":"0 hooks that run something; trust: trusted","ok":true,"problems":[]},{"check":"store","hint":null,"note":"2 events","ok":true,"problems":[]}],"ok":true}"#);
     assert_snapshot!(world.run(&["doctor", "--rebuild"]), @"
-    ok     configuration  1 hook that runs something; trust: trusted
+    ok     configuration  0 hooks that run something; trust: trusted
     ok     store          2 events
     ");
 }

@@ -30,15 +30,11 @@ fn a_project_is_made_and_looked_at() {
     project  $WORK
     tasks    none yet; `windlass task add GOAL` makes one
     ");
-    assert_snapshot!(world.run(&["config", "check"]), @"
+    assert_snapshot!(world.run(&["config", "check"]), @r"
     ok  $WORK/.windlass/config.yaml
-        hooks       1 at before_submit
+        hooks       none
         task types  none
         agents      none
-
-    checked for form only; this version does not run these yet:
-      before_submit[0]
-        create_pr (git: push the branch, and open a change on the forge)
     ");
     let ignored = fs::read_to_string(world.path(".windlass/.gitignore")).unwrap();
     assert!(ignored.lines().any(|line| line == "windlass.db*"), "{ignored}");

@@ -162,8 +162,8 @@ fn read_only_for_another_user() {
     hint: check the permissions of the directory and whether its disk is read-only
     [exit 1]
     ");
-    assert_snapshot!(as_nobody(&["doctor"]), @"
-    ok     configuration  1 hook that runs something; trust: never
+    assert_snapshot!(as_nobody(&["doctor"]), @r"
+    ok     configuration  0 hooks that run something; trust: never
     ok     store          2 events
     ");
 }

@@ -66,13 +66,14 @@ fn a_decision_is_made_kept_and_forgotten() {
 #[test]
 fn a_person_is_asked() {
     let world = World::new();
+    world.write(".windlass/config.yaml", "hooks: {stop: [{command: make test}]}\n");
     for (typed, code, state) in
         [("n\n", 64, "never"), ("\n", 64, "never"), ("\u{4}", 64, "never"), ("Y\n", 0, "trusted")]
     {
         world.ok(&["trust", "--revoke"]);
         let (shown, ended) = answer(&mut world.command(&["trust"]), 100, typed);
         assert_eq!(
-            (ended, shown.contains("Trust it? [y/N]"), shown.contains("create_pr")),
+            (ended, shown.contains("Trust it? [y/N]"), shown.contains("make test")),
             (code, true, true),
             "{shown}"
         );
