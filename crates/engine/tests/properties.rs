@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use windlass_engine::{
     Answer, Authority, Cause, Command, Draft, Effect, Entry, Event, EventType, GateAnswer, HookOutcome, Memory, Node,
-    Origin, Record, Refusal, Seq, Task, TaskId, View, Wanted, decide, decode, encode,
+    Opening, Origin, Record, Refusal, Seq, Task, TaskId, View, Wanted, decide, decode, encode,
 };
 use windlass_testkit::debts::due;
 use windlass_testkit::invariants::Rows;
@@ -90,7 +90,7 @@ proptest! {
         log.iter().for_each(|record| replayed.apply(record).expect("what was decided fits"));
         let last = log.last().expect("a history begins with a task");
         let twice = Record { seq: last.seq.next(), ..last.clone() };
-        prop_assert_eq!(replayed.apply(&twice).is_ok(), may_stand_twice(last.kind()), "{}", last.kind());
+        prop_assert_eq!(replayed.apply(&twice).is_ok(), may_stand_twice(last), "{}", last.kind());
     }
 
     /// The row changes of a commit, its events folded one by one, and folded through a draft: all the same.
@@ -258,10 +258,13 @@ fn overtaken(mut project: Project, step: &Step, first: &Step) -> TestCaseResult 
 }
 
 /// Whether an event tells something rather than moves something.
-fn may_stand_twice(kind: EventType) -> bool {
+fn may_stand_twice(record: &Record) -> bool {
     use EventType as E;
+    if let Event::ConversationOpened(opened) = &record.envelope.event {
+        return opened.opening != Opening::New;
+    }
     matches!(
-        kind,
+        record.kind(),
         E::TaskUpdated
             | E::CompletionClaimed
             | E::TaskAnswered
@@ -271,7 +274,6 @@ fn may_stand_twice(kind: EventType) -> bool {
             | E::NoteAdded
             | E::ConfigRecorded
             | E::SessionResumed
-            | E::ConversationOpened
             | E::FeedbackQueued
             | E::HookError
             | E::ActionError
