@@ -206,7 +206,9 @@ proptest! {
 fn next_work(memory: &Memory) -> Option<Command> {
     let Some(debt) = memory.owed(None).expect("in memory") else {
         return Rows::of(memory).sessions.into_iter().find_map(|session| match session.wanted() {
-            Wanted::Answer => Some(Command::AnswerGate { session: session.name, answer: GateAnswer::Abort }),
+            Wanted::Answer => {
+                Some(Command::AnswerGate { session: session.name, answer: GateAnswer::Abort, text: None })
+            }
             Wanted::Decision | Wanted::Moment(_) => Some(Command::AdvanceSession { name: session.name }),
             Wanted::Hook(_) | Wanted::Turn(_) | Wanted::Nothing => None,
         });
