@@ -168,6 +168,58 @@ fn a_person_at_the_terminal_is_asked() {
     assert_eq!(turns(&world), "4", "{shown}");
 }
 
+const NAME: &str = "mend-the-pump-e01275de";
+
+/// A session that asks a person what is to happen with its gate, and that nobody runs.
+fn asking() -> World {
+    let world = world(&format!("limits: {{max_hook_retries: 0}}\non_retry_limit: ask\n{NEVER}"), DONE);
+    let ran = world.run(RUN);
+    assert!(ran.code == 4 && ran.stderr.contains("answers from anywhere"), "{ran}");
+    world
+}
+
+#[test]
+fn what_is_said_with_an_answer_does_not_undo_it() {
+    let world = asking();
+    world.ok(&["answer", NAME, "ignore-hook", "mind the step"]);
+    let ran = world.run(RUN);
+    assert!(ran.code == 0 && ran.stdout.contains("after one iteration"), "{ran}");
+    assert_eq!(turns(&world), "2", "the one that was asked about, and the last delivery");
+    assert!(prompt(&world, 2).contains("mind the step"), "{}", prompt(&world, 2));
+    let ends =
+        ["gate_answered", "feedback_queued"].map(|kind| world.told(kind).last().unwrap()["seq"].as_u64().unwrap());
+    assert_eq!(ends[0] + 1, ends[1], "they are one commit");
+}
+
+#[test]
+fn a_session_that_lost_its_task_asks_nobody() {
+    let world = asking();
+    world.ok(&["task", "complete", "T1", "--force"]);
+    let refused = world.fails(&["answer", NAME, "continue"]);
+    assert!(refused.contains("has lost its task, and asks no more"), "{refused}");
+    let ran = world.run(RUN);
+    assert!(ran.stdout.contains("T1 is completed now, and not by this session"), "{ran}");
+    assert!(![0, 4].contains(&ran.code) && turns(&world) == "2", "only what the gate said is told: {ran}");
+}
+
+/// A question would hold up what has nothing to do with it.
+#[test]
+fn a_gate_of_one_task_does_not_hold_up_the_others() {
+    let config = "limits: {max_hook_retries: 0}
+on_retry_limit: ask
+hooks: {stop: [{name: check, command: 'test $(cat turns) != 1 || exit 2'}]}";
+    let world = world(config, DONE);
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "One"]);
+    world.ok(&["task", "add", "Two"]);
+    let ran = world.run(&["run", "--agent", "command:sh agent.sh"]);
+    assert_eq!(ran.code, 4, "{ran}");
+    let states = ["T1", "T2"].map(|id| world.json(&["task", "show", id])["state"].as_str().unwrap().to_owned());
+    assert_eq!(states, ["blocked", "completed"], "{ran}");
+    world.ok(&["answer", "T1", "ignore-hook"]);
+    assert_eq!(world.run(&["run", "--agent", "command:sh agent.sh"]).code, 0);
+}
+
 #[test]
 fn a_feedback_template_words_what_the_agent_is_told() {
     let config = "

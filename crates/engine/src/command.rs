@@ -275,6 +275,8 @@ pub enum Command {
     AnswerGate {
         session: SessionName,
         answer: GateAnswer,
+        /// What else the agent is to hear.
+        text: Option<String>,
     },
     /// Says what the agent answered.
     FinishTurn {

@@ -11,10 +11,11 @@
 
 use core::time::Duration;
 
+use crate::debt::{HookClass, HookOutcome, OwedHook};
 use crate::limits::Limits;
 use crate::promise::Promise;
 use crate::session::{
-    Blocker, Closing, Decision, Ending, GateAnswer, Next, OnRetryLimit, Phase, Purpose, Session, Step, Verdict,
+    Blocker, Closing, Decision, Ending, GateAnswer, Next, OnRetryLimit, Phase, Purpose, Session, Step, Verdict, Work,
 };
 use crate::time::Timestamp;
 use crate::watch::in_words;
@@ -40,6 +41,8 @@ impl Session {
         };
         match self.terms.on_retry_limit {
             OnRetryLimit::Escalate => close(Ending::Escalated, why),
+            // One question would hold up every other task: this one is left to a person, and the rest goes on.
+            OnRetryLimit::Ask if self.work == Work::Graph => close(Ending::Escalated, why),
             OnRetryLimit::Complete => {
                 close(Ending::Completed, format!("{why}; `on_retry_limit: complete` lets it pass"))
             }
@@ -52,7 +55,8 @@ impl Session {
         match answer {
             GateAnswer::Continue => Decision::SendBack,
             GateAnswer::Abort => close(Ending::Escalated, format!("{}, and a person ended it", self.still_blocked())),
-            GateAnswer::Ignore => Self { verdict: self.watch.besides, ..self.clone() }.judge(claim),
+            // Whoever lets the work pass speaks of the work as it was claimed to be, whatever else they say with it.
+            GateAnswer::Ignore => Self { verdict: self.watch.besides, ..self.clone() }.judge_heard(claim, false),
         }
     }
 
@@ -134,6 +138,18 @@ impl Session {
 
     pub(crate) fn failed_too_often(&self) -> bool {
         self.failures >= self.terms.max_failures.max(1)
+    }
+
+    /// Whether the agent may be told about a failed iteration at once.
+    pub(crate) fn may_recover(&self) -> bool {
+        !self.failed_too_often() && self.used_up().is_none()
+    }
+
+    /// Whether a person wants a stop hook that ends so not to be counted this time. That it asks for a person, or for more
+    /// work, still counts: nobody was asked about that.
+    pub(crate) fn overlooks(&self, hook: &OwedHook, outcome: HookOutcome) -> bool {
+        let keeps = matches!(Verdict::of(outcome, hook.on_failure), Verdict::Block | Verdict::Fail);
+        keeps && hook.class == HookClass::Gate && self.ignores.contains(&hook.hook)
     }
 
     fn was_postponed_too_often(&self) -> bool {

@@ -310,6 +310,9 @@ pub struct Session {
     pub task: Option<TaskId>,
     #[serde(default, skip_serializing_if = "Hold::is_never")]
     pub hold: Hold,
+    /// Whether it has itself completed the task that it held last.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub finished: bool,
     #[serde(default, skip_serializing_if = "Work::is_given")]
     pub work: Work,
     /// The agent's last words, until it is known that it does not ask for a person with them.
@@ -390,6 +393,8 @@ pub enum Step {
     /// The next task of the graph, or the one that it had.
     TakeTask,
     LeaveTask(Leave),
+    /// So it ends if its task, which it has no more, is completed all the same; else as one whose task was taken away.
+    EndWithout(Closing),
     StartIteration,
     StartTurn(RunId, Purpose),
     DecideGate(RunId, Decision),
@@ -480,6 +485,9 @@ impl Session {
             (Phase::Judging(run, claim), None) => Step::DecideGate(run.clone(), self.judge(*claim)),
             (Phase::Decided(run, Decision::SendBack), None) => Step::StartTurn(run.clone(), Purpose::SendBack),
             (Phase::Decided(run, Decision::Next(_)), None) => Step::CompleteIteration(run.clone()),
+            // About a task that it has no more nobody needs to be asked, and nothing is waited for.
+            (Phase::Asking(run, ..), None) if self.hold == Hold::Left => Step::InterruptIteration(run.clone()),
+            (Phase::Postponed(_), None) if self.hold == Hold::Left => self.go_on(),
             (Phase::Asking(run, claim, Some(answer)), None) => {
                 Step::DecideGate(run.clone(), self.answered(*claim, *answer))
             }
@@ -487,9 +495,7 @@ impl Session {
             (Phase::Postponed(until), None) if self.is_beyond_its_time(*until) => self.go_on(),
             (Phase::Postponed(until), None) if now.is_none_or(|now| now < *until) => Step::Wait(Wanted::Moment(*until)),
             (Phase::Postponed(_), None) => self.go_on(),
-            (Phase::Recovering(run), None) if !self.failed_too_often() => {
-                Step::StartTurn(run.clone(), Purpose::Recovery)
-            }
+            (Phase::Recovering(run), None) if self.may_recover() => Step::StartTurn(run.clone(), Purpose::Recovery),
             (Phase::Settled(Next::Continue | Next::TakeUp) | Phase::Failed(_) | Phase::Recovering(_), None) => {
                 self.go_on()
             }
@@ -501,13 +507,17 @@ impl Session {
         self.pending.iter().any(|piece| piece.person)
     }
 
-    /// What a turn leads to, by what the agent claims and what the stop hooks say.
+    /// What a turn leads to, by what the agent claims and what the stop hooks say. Whatever the agent claims, it has not
+    /// heard what a person has said meanwhile.
     pub(crate) fn judge(&self, claim: Option<Promise>) -> Decision {
+        let unheard = self.is_unheard();
+        self.judge_heard(claim.filter(|_| !unheard), unheard)
+    }
+
+    /// The same, where it is known whether a person has yet to be heard.
+    pub(crate) fn judge_heard(&self, claim: Option<Promise>, unheard: bool) -> Decision {
         let close = |closing| Decision::Next(Next::Close(closing));
         let complete = || close(Closing { ending: Ending::Completed, reason: None });
-        // Whatever the agent claims, it has not heard what a person has said meanwhile.
-        let unheard = self.is_unheard();
-        let claim = claim.filter(|_| !unheard);
         match claim {
             Some(Promise::Blocked) => {
                 return close(Closing::because(Ending::Escalated, "the agent says it is blocked"));

@@ -10,6 +10,7 @@ pub(crate) fn session(phase: Phase) -> Session {
         protected: None,
         task: None,
         hold: Hold::Never,
+        finished: false,
         work: Work::Given,
         plea: None,
         escalated: vec![],

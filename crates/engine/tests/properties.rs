@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use windlass_engine::{
     Answer, Authority, Cause, Command, Draft, Effect, Entry, Event, EventType, GateAnswer, HookOutcome, Memory, Node,
-    Origin, Record, Refusal, Seq, Task, TaskId, View, Wanted, decide, decode, encode,
+    Opening, Origin, Record, Refusal, Seq, Task, TaskId, View, Wanted, decide, decode, encode,
 };
 use windlass_testkit::debts::due;
 use windlass_testkit::invariants::Rows;
@@ -90,7 +90,7 @@ proptest! {
         log.iter().for_each(|record| replayed.apply(record).expect("what was decided fits"));
         let last = log.last().expect("a history begins with a task");
         let twice = Record { seq: last.seq.next(), ..last.clone() };
-        prop_assert_eq!(replayed.apply(&twice).is_ok(), may_stand_twice(last.kind()), "{}", last.kind());
+        prop_assert_eq!(replayed.apply(&twice).is_ok(), may_stand_twice(last), "{}", last.kind());
     }
 
     /// The row changes of a commit, its events folded one by one, and folded through a draft: all the same.
@@ -206,7 +206,9 @@ proptest! {
 fn next_work(memory: &Memory) -> Option<Command> {
     let Some(debt) = memory.owed(None).expect("in memory") else {
         return Rows::of(memory).sessions.into_iter().find_map(|session| match session.wanted() {
-            Wanted::Answer => Some(Command::AnswerGate { session: session.name, answer: GateAnswer::Abort }),
+            Wanted::Answer => {
+                Some(Command::AnswerGate { session: session.name, answer: GateAnswer::Abort, text: None })
+            }
             Wanted::Decision | Wanted::Moment(_) => Some(Command::AdvanceSession { name: session.name }),
             Wanted::Hook(_) | Wanted::Turn(_) | Wanted::Nothing => None,
         });
@@ -258,10 +260,13 @@ fn overtaken(mut project: Project, step: &Step, first: &Step) -> TestCaseResult 
 }
 
 /// Whether an event tells something rather than moves something.
-fn may_stand_twice(kind: EventType) -> bool {
+fn may_stand_twice(record: &Record) -> bool {
     use EventType as E;
+    if let Event::ConversationOpened(opened) = &record.envelope.event {
+        return opened.opening != Opening::New;
+    }
     matches!(
-        kind,
+        record.kind(),
         E::TaskUpdated
             | E::CompletionClaimed
             | E::TaskAnswered
@@ -271,7 +276,6 @@ fn may_stand_twice(kind: EventType) -> bool {
             | E::NoteAdded
             | E::ConfigRecorded
             | E::SessionResumed
-            | E::ConversationOpened
             | E::FeedbackQueued
             | E::HookError
             | E::ActionError

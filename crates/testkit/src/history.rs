@@ -250,7 +250,11 @@ fn go_on(view: &dyn View, name: &SessionName, answer: &Reply) -> Looked<Command>
             let run = run(view, &Turn::Present(name.clone()))?;
             if answer.fails { fail_turn(run) } else { finish_turn(run, answer.promise) }
         }
-        Some(Wanted::Answer) => Command::AnswerGate { session: name.clone(), answer: answer.to_the_gate },
+        Some(Wanted::Answer) => {
+            // Hooks that have something to say go with people who have.
+            let text = answer.feedback.clone();
+            Command::AnswerGate { session: name.clone(), answer: answer.to_the_gate, text }
+        }
         Some(Wanted::Decision | Wanted::Moment(_)) => Command::AdvanceSession { name: name.clone() },
         Some(Wanted::Nothing) | None => stop(name.clone(), Ending::Cancelled),
     })
@@ -533,7 +537,7 @@ fn about_sessions() -> impl Strategy<Value = Ask> {
         2 => (turn(), option::weighted(0.8, -50..400_i64)).prop_map(|(turn, wait)| Ask::PostponeTurn(turn, wait)),
         1 => session().prop_map(|name| Ask::Plain(Command::AdvanceSession { name })),
         1 => (session(), gate_answer())
-            .prop_map(|(session, answer)| Ask::Plain(Command::AnswerGate { session, answer })),
+            .prop_map(|(session, answer)| Ask::Plain(Command::AnswerGate { session, answer, text: None })),
         3 => turn().prop_map(Ask::InterruptTurn),
     ]
 }

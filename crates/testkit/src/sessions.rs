@@ -9,7 +9,7 @@ use std::time::Duration;
 use windlass_engine::{
     Closing, Completion, Cost, DebtId, Decision, Effect, Ending, Epoch, Event, EventType, Field, GateAnswer, Hold,
     Limits, Move, Next, OnRetryLimit, Opening, OwnerName, Phase, Piece, Promise, Purpose, Record, RunId, Seq, Session,
-    SessionName, Step, TaskId, Terms, Timestamp, Verdict, Voice, Work, payload,
+    SessionName, State, Step, TaskId, Terms, Timestamp, Verdict, Voice, Work, payload,
 };
 
 use crate::debts::{ends_a_turn, owed_by};
@@ -25,6 +25,9 @@ pub struct Told {
     pub task: Option<TaskId>,
     hold: Hold,
     escalated: Vec<TaskId>,
+    /// Whether it completed the task that it left, and whether that is completed, whoever did it.
+    finished: bool,
+    completed: bool,
     pub turn: Option<RunId>,
     pub iteration: u32,
     pub stopping: Option<Closing>,
@@ -91,7 +94,7 @@ pub fn told(log: &[Record]) -> BTreeMap<SessionName, Told> {
             told.hear(record);
         }
         // Whoever takes a task away from a session need not name it.
-        sessions.values_mut().for_each(|told| told.lose(record));
+        sessions.iter_mut().for_each(|(name, told)| told.lose(name, record));
     }
     sessions
 }
@@ -105,6 +108,8 @@ impl Told {
             task: None,
             hold: Hold::Never,
             escalated: Vec::new(),
+            finished: false,
+            completed: false,
             turn: None,
             iteration: 0,
             stopping: None,
@@ -156,7 +161,12 @@ impl Told {
 
     /// Whether a person's answer would be heard.
     pub fn asks(&self) -> bool {
-        self.asking == Some(None) && self.stopping.is_none() && self.ended.is_none()
+        self.asking == Some(None) && !self.waits_in_vain() && self.stopping.is_none() && self.ended.is_none()
+    }
+
+    /// Whether it asks or waits about a task that it has no more.
+    fn waits_in_vain(&self) -> bool {
+        self.hold == Hold::Left && (self.asking.is_some() || self.postponed.is_some())
     }
 
     /// Whether there is something to decide that nobody has decided yet.
@@ -164,7 +174,7 @@ impl Told {
         let answered = matches!(self.asking, Some(Some(_)));
         let due = self.postponed.is_some_and(|until| now >= until);
         let stopped = self.stopping.is_some() && (self.asking.is_some() || self.postponed.is_some());
-        self.waits_for.is_empty() && self.turn.is_none() && (answered || due || stopped)
+        self.waits_for.is_empty() && self.turn.is_none() && (answered || due || stopped || self.waits_in_vain())
     }
 
     fn hear(&mut self, record: &Record) {
@@ -243,9 +253,14 @@ impl Told {
     }
 
     /// What takes a lease away leaves the session without its task.
-    fn lose(&mut self, record: &Record) {
+    fn lose(&mut self, name: &SessionName, record: &Record) {
+        if let Some(row) = Move::on(record.kind()).filter(|_| record.envelope.node.task() == self.task) {
+            self.completed = row.to == State::Completed;
+        }
         let leaves = Move::on(record.kind()).is_some_and(|row| row.clears.contains(&Field::Lease));
         if leaves && matches!(self.hold, Hold::Held(_)) && record.envelope.node.task() == self.task {
+            let itself = record.envelope.session.as_ref() == Some(name) && self.completes(record);
+            self.finished = itself && record.kind() == EventType::TaskCompleted;
             self.hold = Hold::Left;
             self.escalated.extend(self.task.filter(|_| record.kind() == EventType::TaskBlocked));
         }
@@ -308,7 +323,8 @@ impl Told {
                 let closes = match &started.purpose {
                     Purpose::Delivery(closing) => self.may_end(closing.ending, record.envelope.timestamp),
                     Purpose::Recovery => {
-                        self.recovery == Recovery::Due && self.failures < self.terms.max_failures.max(1)
+                        let paid = self.terms.cost.is_none_or(|most| self.spent < most.0);
+                        self.recovery == Recovery::Due && self.failures < self.terms.max_failures.max(1) && paid
                     }
                     Purpose::Work | Purpose::SendBack => true,
                 };
@@ -335,7 +351,9 @@ impl Told {
                 heard
                     && match decided.decision {
                         Decision::SendBack => blocked && (told_to || decided.retries <= self.terms.max_hook_retries),
-                        Decision::Ask => blocked && self.terms.on_retry_limit == OnRetryLimit::Ask,
+                        Decision::Ask => {
+                            blocked && self.terms.on_retry_limit == OnRetryLimit::Ask && self.work == Work::Given
+                        }
                         Decision::Next(_) => true,
                     }
             }
@@ -408,11 +426,12 @@ impl Told {
         asked
             || match ending {
                 Ending::Completed if graph => self.escalated.is_empty(),
-                Ending::Completed => self.has_passed(),
-                Ending::Escalated if graph => !self.escalated.is_empty(),
+                Ending::Completed => self.has_passed() && (!left || self.finished || self.completed),
                 Ending::Escalated => {
+                    let decided = if graph { !self.escalated.is_empty() } else { self.closed(ending).is_some() };
+                    // An agent that cannot work is nothing to go on with, whether or not its task is still there.
                     let failed = self.failures > 0 && self.failures >= self.terms.max_failures;
-                    self.closed(ending).is_some() || failed || self.postponements >= Limits::POSTPONEMENTS
+                    decided || failed || self.postponements >= Limits::POSTPONEMENTS
                 }
                 Ending::Limit => {
                     self.iteration - self.interrupted >= self.terms.max_iterations || self.may_be_used_up(now)
@@ -519,7 +538,10 @@ fn rests(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
         Step::SkipHook(debt) => begun(debt) || is_cancelled(session),
         // What a person says falls to whoever runs the session.
         Step::DecideGate(..) => matches!(session.phase, Phase::Asking(_, _, Some(_))),
-        _ if is_cancelled(session) => matches!(session.phase, Phase::Asking(..) | Phase::Postponed(_)),
+        // So does what follows where others have taken its task away.
+        _ if is_cancelled(session) || session.hold == Hold::Left => {
+            matches!(session.phase, Phase::Asking(..) | Phase::Postponed(_))
+        }
         _ => false,
     };
     if !rests {

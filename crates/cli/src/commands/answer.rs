@@ -1,7 +1,9 @@
 //! `windlass answer`: says how a task goes on that waits for a person.
 
 use clap::builder::TypedValueParser;
-use windlass_engine::{Authority, Command, GateAnswer, Resolution, Session, SessionName, State, TaskId, View, Wanted};
+use windlass_engine::{
+    Authority, Command, GateAnswer, Phase, Resolution, Session, SessionName, State, TaskId, View, Wanted,
+};
 
 use super::task::present;
 use crate::context::{Context, Opened};
@@ -38,14 +40,15 @@ fn resolution() -> impl TypedValueParser<Value = Resolution> {
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let mut opened = context.open()?;
-    let id = subject(&opened, &args.subject)?;
+    let subject = subject(&opened, &args.subject)?;
     let text = match args.text {
         Some(text) if text == "-" => Some(super::say::standard_input()?),
         text => text,
     };
-    if let Some(session) = asking(&opened, id)? {
-        return answer_gate(&mut opened, &session, args.answer, text, out);
-    }
+    let id = match subject {
+        Subject::Asking(session) => return answer_gate(&mut opened, &session, args.answer, text, out),
+        Subject::Task(id) => id,
+    };
     let ignores = match args.answer {
         Resolution::IgnoreHook => blockers(&opened, id)?,
         _ => Vec::new(),
@@ -63,11 +66,18 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     Ok(())
 }
 
-/// The task of that name, or of the session of that name.
-fn subject(opened: &Opened, name: &str) -> Result<TaskId, Failure> {
+/// What is answered.
+enum Subject {
+    /// A session that asks, whether or not it has a task.
+    Asking(Box<Session>),
+    Task(TaskId),
+}
+
+/// The session of that name, if it asks; else its task, or the task of that name, unless a session asks about that.
+fn subject(opened: &Opened, name: &str) -> Result<Subject, Failure> {
     let snapshot = opened.store.snapshot().map_err(remedy::store)?;
     if let Ok(id) = name.parse::<TaskId>() {
-        return Ok(opened.task(id)?.id);
+        return of_task(opened, id);
     }
     let session = match name.parse::<SessionName>() {
         Ok(name) => opened.session(&name)?,
@@ -77,9 +87,20 @@ fn subject(opened: &Opened, name: &str) -> Result<TaskId, Failure> {
             return Err(failure.hint(remedy::sessions(name, &snapshot.sessions().map_err(remedy::store)?)));
         }
     };
-    session.task.ok_or_else(|| {
+    if matches!(session.phase, Phase::Asking(_, _, None)) {
+        return Ok(Subject::Asking(Box::new(session)));
+    }
+    let id = session.task.ok_or_else(|| {
         Failure::new(Code::Refused, format!("session `{}` works on no task", session.name))
             .hint("`windlass say` speaks to its agent while it runs")
+    })?;
+    of_task(opened, id)
+}
+
+fn of_task(opened: &Opened, id: TaskId) -> Result<Subject, Failure> {
+    Ok(match asking(opened, id)? {
+        Some(session) => Subject::Asking(Box::new(session)),
+        None => Subject::Task(id),
     })
 }
 
@@ -109,11 +130,9 @@ fn answer_gate(
                 .into());
         }
     };
-    let said = text.map(|text| Command::Say { session: name.clone(), text });
-    for command in said.into_iter().chain([Command::AnswerGate { session: name.clone(), answer: gate }]) {
-        let inside = Inside::look_above(opened)?;
-        dispatch::execute_inside(opened, inside, &command, Authority::Person)?;
-    }
+    let command = Command::AnswerGate { session: name.clone(), answer: gate, text };
+    let inside = Inside::look_above(opened)?;
+    dispatch::execute_inside(opened, inside, &command, Authority::Person)?;
     if out.is_json() {
         return out.object(&serde_json::json!({"session": name, "answer": answer.name()}));
     }

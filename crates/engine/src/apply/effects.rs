@@ -130,7 +130,7 @@ impl Fold<'_> {
                     && hook.class == HookClass::Gate
                     && session.last_turn == Some(debt.id.seq)
                 {
-                    let verdict = match session.ignores.contains(&hook.hook) {
+                    let verdict = match session.overlooks(hook, finished.outcome) {
                         true => Verdict::Pass,
                         false => Verdict::of(finished.outcome, hook.on_failure),
                     };

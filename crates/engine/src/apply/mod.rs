@@ -377,10 +377,12 @@ impl Fold<'_> {
         row.make(&mut task, self.envelope.timestamp);
         change(&mut task);
         let left = held.filter(|_| task.lease.is_none());
-        let (id, blocked) = (task.id, task.state == State::Blocked);
+        let (id, state) = (task.id, task.state);
+        let metadata = &self.envelope.metadata;
         let mut changes = vec![put(task)];
         if let Some(name) = left {
-            self.with_session(&name, &mut changes, |session| session.put_down(id, blocked))?;
+            let itself = self.envelope.session.as_ref() == Some(&name) && metadata.depth == 0 && !metadata.forced;
+            self.with_session(&name, &mut changes, |session| session.put_down(id, state, itself))?;
         }
         Ok(changes)
     }

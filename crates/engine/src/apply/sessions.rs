@@ -27,6 +27,7 @@ impl Fold<'_> {
             protected: started.protected,
             task: self.envelope.node.task(),
             hold: Hold::Never,
+            finished: false,
             work: started.work,
             plea: None,
             escalated: Vec::new(),
@@ -77,7 +78,7 @@ impl Fold<'_> {
         Ok(changes)
     }
 
-    /// A session that is between iterations may take up a task.
+    /// A session that is between iterations may take up a task. An agent that is left alone is left alone with any task.
     pub(super) fn taken_up(&self, name: &SessionName, claimed: &payload::TaskClaimed) -> Changes {
         let (own, id) = (self.session_name()? == name, self.node()?);
         let ignores = self.task(id)?.answer.map(|answer| answer.ignores).unwrap_or_default();
@@ -85,7 +86,11 @@ impl Fold<'_> {
             session.ignores.clone_from(&ignores);
             let free = session.epoch().is_none() && is_between(&session.phase);
             let fits = own && free && session.owner == claimed.owner;
+            let postponed = Some(session.phase.clone()).filter(|phase| matches!(phase, Phase::Postponed(_)));
             session.take_up(id, claimed.epoch);
+            if let Some(postponed) = postponed {
+                session.phase = postponed;
+            }
             fits.then_some(())
         })
     }
@@ -352,7 +357,7 @@ impl Fold<'_> {
         })
     }
 
-    /// A new message of a person starts the count of send-backs again.
+    /// A new message of a person starts the count of send-backs again, unless a person is asked about just that.
     pub(super) fn feedback_queued(&self, queued: &payload::FeedbackQueued) -> Changes {
         self.session(|session| {
             let person = queued.voice.is_person();
@@ -366,6 +371,7 @@ impl Fold<'_> {
             }
             match (&session.phase, queued.voice) {
                 (Phase::Failed(run), Voice::Hook) => session.phase = Phase::Recovering(run.clone()),
+                (Phase::Asking(..), Voice::Person) => {}
                 (_, Voice::Person) => {
                     session.retries = 0;
                     session.sent_back.clear();

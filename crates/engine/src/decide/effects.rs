@@ -3,7 +3,7 @@
 use super::lineage::Line;
 use super::{Causing, Deciding};
 use crate::command::HookReport;
-use crate::debt::{Debt, Effect, HookClass, HookOutcome, OwedHook, Recovery, sibling};
+use crate::debt::{Debt, Effect, HookClass, HookOutcome, Recovery, sibling};
 use crate::event::{Event, Node, payload};
 use crate::id::{DebtId, OwnerName, SessionName};
 use crate::limits::{Limits, check_bytes, check_text, gist};
@@ -199,13 +199,8 @@ impl Deciding<'_, '_> {
 /// Whether the agent gets to hear what a hook has to say: while there is one, and unless it is meant for a person or a
 /// person wants it ignored.
 fn is_heard(session: &Session, debt: &Debt, outcome: HookOutcome) -> bool {
-    let ignored = matches!(&debt.effect, Effect::Hook(hook) if is_ignored(session, hook));
+    let ignored = matches!(&debt.effect, Effect::Hook(hook) if session.overlooks(hook, outcome));
     session.ended().is_none() && outcome != HookOutcome::Escalate && !ignored
-}
-
-/// Whether a person wants a stop hook not to be counted this time.
-fn is_ignored(session: &Session, hook: &OwedHook) -> bool {
-    hook.class == HookClass::Gate && session.ignores.contains(&hook.hook)
 }
 
 /// What is recorded about a hook that has failed by itself.

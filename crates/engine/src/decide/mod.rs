@@ -197,7 +197,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::OpenConversation { run, conversation, anew } => {
                 self.open_conversation(run, conversation, anew.as_deref())
             }
-            C::AnswerGate { session, answer } => self.answer_gate(session, *answer),
+            C::AnswerGate { session, answer, text } => self.answer_gate(session, *answer, text.as_deref()),
             C::FinishTurn { run, answer } => self.finish_turn(run, answer),
             C::FailTurn { run, error } => self.fail_turn(run, error),
             C::PostponeTurn { run, error, until } => self.postpone_turn(run, error, *until),

@@ -12,7 +12,7 @@ use crate::id::{SessionName, TaskId};
 use crate::limits::{Limits, check_bytes, check_list, check_text};
 use crate::refusal::Refusal;
 use crate::resolution::Resolution;
-use crate::session::{Ending, Session};
+use crate::session::{Ending, GateAnswer, Hold, Phase, Session};
 use crate::task::State;
 use crate::view::View;
 use crate::voice::Voice;
@@ -39,6 +39,29 @@ impl Deciding<'_, '_> {
             &session,
             payload::FeedbackQueued { source, text: text.to_owned(), reason: None, passing: false, voice },
         )
+    }
+
+    /// Says what is to happen where stop hooks do not let the agent go, and perhaps more for the agent to hear.
+    pub(super) fn answer_gate(
+        &mut self,
+        name: &SessionName,
+        answer: GateAnswer,
+        text: Option<&str>,
+    ) -> Result<(), Refusal> {
+        let refuse = |why| Err(Refusal::IllegalSession { name: name.clone(), why });
+        if self.origin.run.is_some() || self.via.is_some() {
+            return refuse("asks a person, not an agent or a hook");
+        }
+        let session = self.session(name)?;
+        match &session.phase {
+            Phase::Asking(..) if session.hold == Hold::Left => refuse("has lost its task, and asks no more"),
+            Phase::Asking(run, _, None) if session.stopping.is_none() => {
+                let run = run.clone();
+                self.emit_session(&session, payload::GateAnswered { run, answer })?;
+                text.map_or(Ok(()), |text| self.say(name, text))
+            }
+            _ => refuse("asks nothing"),
+        }
     }
 
     /// Says how a task goes on. What is said is kept for whoever works on it next.

@@ -7,7 +7,7 @@ use crate::event::{Event, EventType, Node, Record, payload};
 use crate::id::{OwnerName, RunId, SessionName};
 use crate::limits::{Limits, check_bytes};
 use crate::refusal::Refusal;
-use crate::session::{Closing, Decision, Ending, GateAnswer, Phase, Purpose, Session, Step, Terms};
+use crate::session::{Closing, Decision, Ending, Purpose, Session, Step, Terms};
 use crate::task::State;
 use crate::view::View;
 
@@ -89,22 +89,6 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// Records what a person says. What follows, hooks included, falls to whoever runs the session.
-    pub(super) fn answer_gate(&mut self, name: &SessionName, answer: GateAnswer) -> Result<(), Refusal> {
-        let refuse = |why| Err(Refusal::IllegalSession { name: name.clone(), why });
-        if self.origin.run.is_some() || self.via.is_some() {
-            return refuse("asks a person, not an agent or a hook");
-        }
-        let session = self.session(name)?;
-        match &session.phase {
-            Phase::Asking(run, _, None) if session.stopping.is_none() => {
-                let run = run.clone();
-                self.emit_session(&session, payload::GateAnswered { run, answer })
-            }
-            _ => refuse("asks nothing"),
-        }
-    }
-
     /// Decides what follows, until something outside has to happen.
     pub(super) fn advance(&mut self, name: &SessionName) -> Result<(), Refusal> {
         self.begin_line(Line::of(&self.session(name)?));
@@ -140,6 +124,7 @@ impl Deciding<'_, '_> {
                 }
                 Step::TakeTask => self.take_task(&session)?,
                 Step::LeaveTask(leave) => self.leave_task(&session, leave)?,
+                Step::EndWithout(closing) => self.end_without(&session, closing)?,
                 Step::StartTurn(run, purpose) => self.start_turn(&session, run, purpose)?,
                 Step::DecideGate(run, decision) => {
                     let retries = session.retries + u32::from(decision == Decision::SendBack);

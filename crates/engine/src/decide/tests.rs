@@ -11,6 +11,7 @@ mod gate;
 mod graph;
 mod limits;
 mod looping;
+mod lost;
 mod people;
 mod recovery;
 mod registry;

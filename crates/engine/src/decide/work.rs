@@ -14,7 +14,7 @@ use crate::id::{Epoch, TaskId};
 use crate::limits::Limits;
 use crate::refusal::Refusal;
 use crate::session::{Closing, Ending, Leave, Session, Step, Work};
-use crate::task::{Blocked, Task};
+use crate::task::{Blocked, State, Task};
 use crate::view::View;
 use crate::voice::Voice;
 
@@ -74,6 +74,19 @@ impl Deciding<'_, '_> {
                 Work::Given => self.taken_away(session)?,
             },
         };
+        self.close_without(session, closing)
+    }
+
+    /// Ends a session that has lost its task. What was done is done only if the task says so, whoever completed it.
+    pub(super) fn end_without(&mut self, session: &Session, decided: Closing) -> Result<(), Refusal> {
+        let task = session.task.map(|id| self.task(id)).transpose()?;
+        let completed = task.is_some_and(|task| task.state == State::Completed);
+        let closing = if completed { decided } else { self.taken_away(session)? };
+        self.close_without(session, closing)
+    }
+
+    /// Ends a session that has no task, after the agent has heard what is still pending.
+    fn close_without(&mut self, session: &Session, closing: Closing) -> Result<(), Refusal> {
         match session.close(&closing) {
             Step::StartTurn(run, purpose) => self.start_turn(session, run, purpose),
             _ => self.end_session(session, closing),

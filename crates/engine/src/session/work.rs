@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Closing, Ending, Next, Phase, Session, Step, Verdict};
 use crate::id::{Epoch, TaskId};
+use crate::task::State;
 
 /// Where a session has its work from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +79,10 @@ impl Session {
     /// What follows the end that the gate has decided. Of the graph it ends one task only.
     pub(super) fn close_decided(&self, closing: &Closing) -> Step {
         let of_task = self.work == Work::Graph && matches!(closing.ending, Ending::Completed | Ending::Escalated);
+        let lost = self.work == Work::Given && self.hold == Hold::Left && !self.finished;
+        if lost && closing.ending == Ending::Completed {
+            return Step::EndWithout(closing.clone());
+        }
         match &self.stopping {
             _ if self.epoch().is_some() || !of_task => self.close(closing),
             Some(asked) => self.close(asked),
@@ -137,9 +142,10 @@ impl Session {
     }
 
     /// Its task is no longer its own.
-    pub(crate) fn put_down(&mut self, task: TaskId, blocked: bool) {
+    pub(crate) fn put_down(&mut self, task: TaskId, state: State, by_itself: bool) {
         self.hold = Hold::Left;
-        if blocked {
+        self.finished = by_itself && state == State::Completed;
+        if state == State::Blocked {
             self.escalated.push(task);
         }
     }

@@ -73,7 +73,7 @@ fn listen(runner: &mut Runner<'_>, session: &Session, control: &Control) -> Resu
             Typed::Line(line) => match answer(&line) {
                 Some(answer) => {
                     // Somebody elsewhere may have been quicker.
-                    drop(runner.give(&Command::AnswerGate { session: name.clone(), answer }));
+                    drop(runner.give(&Command::AnswerGate { session: name.clone(), answer, text: None }));
                 }
                 None => Messages::new().note("continue, abort or ignore?"),
             },
@@ -84,18 +84,24 @@ fn listen(runner: &mut Runner<'_>, session: &Session, control: &Control) -> Resu
 
 fn question(session: &Session) {
     let hooks: Vec<&str> = session.blocking.iter().map(|blocker| blocker.hook.as_str()).collect();
-    let (hooks, block) = (hooks.join(" and "), if hooks.len() == 1 { "blocks" } else { "block" });
-    let times = match session.retries {
-        1 => "once".to_owned(),
-        times => format!("{times} times"),
-    };
-    Messages::new().question(&format!("{hooks} still {block}, and has sent the agent back {times}. What now?"));
+    Messages::new().question(&format!("{}. What now?", situation(&hooks, session.retries)));
     for choice in [
         "  continue  send it back, and count anew",
-        "  abort     end the session; a person takes over",
+        "  abort     leave the task to a person; the session ends",
         "  ignore    let it pass, this time",
     ] {
         Messages::new().plain(choice);
+    }
+}
+
+/// Who blocks, and how often they have sent the agent back.
+fn situation(hooks: &[&str], retries: u32) -> String {
+    let (block, have) = if hooks.len() == 1 { ("blocks", "has") } else { ("block", "have") };
+    let hooks = hooks.join(" and ");
+    match retries {
+        0 => format!("{hooks} {block}, and may not send the agent back"),
+        1 => format!("{hooks} still {block}, and {have} sent the agent back once"),
+        times => format!("{hooks} still {block}, and {have} sent the agent back {times} times"),
     }
 }
 
@@ -127,5 +133,23 @@ fn answer(line: &str) -> Option<GateAnswer> {
         "a" | "abort" => Some(GateAnswer::Abort),
         "i" | "ignore" | "ignore-hook" => Some(GateAnswer::Ignore),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_question_says_who_blocks_and_how_often() {
+        let table: [(&[&str], u32, &str); 4] = [
+            (&["check"], 0, "check blocks, and may not send the agent back"),
+            (&["check"], 1, "check still blocks, and has sent the agent back once"),
+            (&["check", "lint"], 0, "check and lint block, and may not send the agent back"),
+            (&["check", "lint"], 3, "check and lint still block, and have sent the agent back 3 times"),
+        ];
+        for (hooks, retries, expected) in table {
+            assert_eq!(situation(hooks, retries), expected);
+        }
     }
 }

@@ -102,6 +102,72 @@ fn a_person_can_end_it_or_let_it_pass() {
     );
 }
 
+/// What is said with an answer is the same commit, and does not undo the answer.
+#[test]
+fn more_can_be_said_with_an_answer() {
+    let asked = "session a retries=1 limit=ask
+         turn-done a.1 says=complete
+         hook check out=block
+         turn-done a.1 says=complete
+         hook check out=block";
+    let answered = |answer: &str| {
+        let mut project = Script::after(hooks(&["check"]), asked);
+        let told = project.run(&format!("tell a {answer} mind-the-step"));
+        let name = format!("{}{}", answer[..1].to_uppercase(), &answer[1..]);
+        let expected =
+            [format!("system gate_answered {name}"), "system feedback_queued mind-the-step from ada".to_owned()];
+        assert_eq!(told, expected);
+        assert_eq!(project.session("a").wanted(), Wanted::Decision);
+        project.run("crash\nadvance a")
+    };
+    assert_eq!(
+        answered("ignore"),
+        [
+            "system gate_decided Block: Completed",
+            "system iteration_completed",
+            "system turn_started a.1 to listen mind-the-step",
+        ]
+    );
+    assert_eq!(
+        answered("continue"),
+        ["system gate_decided Block: send back 1", "system turn_started a.1 sent back mind-the-step"]
+    );
+    let why = "Escalated, `check` still blocks after sending the agent back once, and a person ended it";
+    assert_eq!(answered("abort")[0], format!("system gate_decided Block: {why}"));
+}
+
+#[test]
+fn of_the_graph_a_task_is_left_to_a_person_instead_of_asking() {
+    let script = "add one
+         add two
+         session a work=graph retries=0 limit=ask
+         turn-done a.1 says=complete
+         --
+         hook check out=block";
+    let mut project = Script::new(hooks(&["check"]));
+    let went_on = project.run(script);
+    let blocked = "T1 task_blocked `check` blocks, and may not send the agent back";
+    assert!(went_on.iter().any(|line| line == blocked), "{went_on:?}");
+    assert_eq!(went_on.last().unwrap(), "T2 turn_started a.2 to work");
+    assert_eq!(project.task("T1").blocked.unwrap().hooks, ["check"]);
+}
+
+/// What the hooks had to say is heard at the end, as at any limit.
+#[test]
+fn nothing_is_recovered_when_the_time_is_up() {
+    check_with(
+        hooks(&["mourn"]),
+        "session a time=100s\nlater 100s\nturn-failed a.1\n--\nhook mourn tells=look-here\nturn-done a.1",
+        "system hook_started mourn 1 by w1
+         system hook_finished mourn Success
+         system feedback_queued look-here from mourn
+         system turn_started a.1 to listen look-here
+         system feedback_delivered look-here
+         system delivery_finished
+         system session_ended Limit, the wall time of 100 s is used up",
+    );
+}
+
 #[test]
 fn only_a_person_answers_and_only_what_is_asked() {
     let asked = "session a retries=0 limit=ask\nturn-done a.1\nhook check out=block";

@@ -320,3 +320,30 @@ fn a_hook_that_is_to_be_ignored_is_not_counted_once() {
     let answered = project.run("hook check out=block");
     assert!(answered.iter().any(|line| line.starts_with("T1 gate_decided Block: Escalated")), "{answered:?}");
 }
+
+/// Nobody was asked about anything but the block.
+#[test]
+fn ignoring_a_hook_ignores_that_it_blocks_and_not_that_it_asks_for_a_person() {
+    let script = "add one
+         session a task=T1 retries=0
+         hook ready
+         turn-done a.1 says=complete
+         hook check out=block
+         hook bye
+         answer T1 ignore-hook ignores=check
+         session b task=T1 retries=0
+         hook ready
+         turn-done b.1 says=complete";
+    for (outcome, expected) in [
+        ("block", "Pass: Completed"),
+        ("failure", "Pass: Completed"),
+        ("timed_out", "Pass: Completed"),
+        ("success", "Pass: Completed"),
+        ("continue", "Continue: Continue"),
+        ("escalate", "Escalate: Escalated, `check` asks for a person: protected"),
+    ] {
+        let mut project = Script::after(gated(), script);
+        let answered = project.run(&format!("hook check out={outcome} message=protected"));
+        assert!(answered.contains(&format!("T1 gate_decided {expected}")), "{outcome}: {answered:?}");
+    }
+}

@@ -7,7 +7,7 @@
 //! hook check out=block tells=mend-it                    recover turn from=w1 by=w2
 //! finish check asks=log:{};create_task:{"goal":"more"}  via=check add more
 //! retry check after=flaky                               crash
-//! turn-limited a.1 for=60s                              advance a            answer a ignore
+//! turn-limited a.1 for=60s                              advance a            tell a ignore so be it
 //! ```
 //!
 //! A debt is named by its id, by its hook, or, if it is a turn, by the word `turn`; `hook` begins and finishes one.
@@ -307,7 +307,11 @@ impl<'a> Line<'a> {
                 error: self.reason(),
                 until: self.options.get("for").map(|text| project.now.plus_millis(millis(text))),
             },
-            "tell" => C::AnswerGate { session: self.word(1), answer: answer(self.words[2]) },
+            "tell" => C::AnswerGate {
+                session: self.word(1),
+                answer: answer(self.words[2]),
+                text: Some(self.rest(3)).filter(|text| !text.is_empty()),
+            },
             "turn-failed" => C::FailTurn { run: run(), error: self.reason() },
             "turn-interrupted" => C::InterruptTurn { run: run() },
             "begin" => C::BeginEffect { debt: debt(), owner: self.owner() },

@@ -1,0 +1,97 @@
+//! Sessions whose task was taken away from them: what they no longer wait for, and how they end.
+
+use super::looping::hooks;
+use super::script::{Script, check, check_with, default_rules};
+use crate::session::{Hold, Phase, Wanted};
+
+const ASKS: &str = "session a goal=mend retries=0 limit=ask\nturn-done a.1 says=complete\nhook check out=block";
+
+#[test]
+fn nobody_is_asked_about_a_task_that_is_gone() {
+    let ends = |how: &str, expected: &str| {
+        check_with(
+            hooks(&["check"]),
+            &format!("{ASKS}\nforced {how} T1\n--\ntell a ignore\nadvance a\nadvance a"),
+            &format!(
+                "! session `a` has lost its task, and asks no more
+                 T1 iteration_interrupted a.1
+                 T1 session_ended Cancelled, T1 is {expected} now, and not by this session
+                 ! session `a` waits for something else"
+            ),
+        );
+    };
+    ends("complete", "completed");
+    ends("delete", "deleted");
+    ends("fail", "failed");
+    ends("block", "blocked");
+}
+
+/// An answer that came before counts no more.
+#[test]
+fn a_task_that_was_given_back_is_taken_up_again() {
+    for answered in ["", "tell a ignore\n"] {
+        check_with(
+            hooks(&["check"]),
+            &format!("{ASKS}\n{answered}forced release T1\ncrash\n--\nadvance a"),
+            "T1 iteration_interrupted a.1
+             T1 task_claimed w1 epoch 2
+             T1 task_started
+             T1 iteration_started a.2
+             T1 turn_started a.2 to work",
+        );
+    }
+}
+
+#[test]
+fn nobody_waits_for_an_agent_without_a_task() {
+    let limited = "session a goal=mend\nturn-limited a.1 for=60s\n";
+    check(
+        &format!("{limited}forced complete T1\n--\nadvance a"),
+        "T1 session_ended Cancelled, T1 is completed now, and not by this session",
+    );
+    // The agent is left alone all the same.
+    check(
+        &format!("{limited}forced release T1\n--\nadvance a\nadvance a\ncrash\nlater 60s\nadvance a"),
+        "T1 task_claimed w1 epoch 2
+         T1 task_started
+         ! session `a` waits for something else
+         T1 iteration_started a.2
+         T1 turn_started a.2 to work",
+    );
+    let script = "add one\nadd two\nsession a work=graph\nturn-limited a.1 for=60s\nforced fail T1\nadvance a";
+    let project = Script::after(default_rules(), script);
+    let session = project.session("a");
+    assert!(matches!((session.hold, &session.phase), (Hold::Held(_), Phase::Postponed(_))), "{session:?}");
+    assert!(matches!(session.wanted(), Wanted::Moment(_)));
+}
+
+/// Whoever has lost a task has not completed it, whatever its agent says.
+#[test]
+fn a_task_that_was_taken_away_is_no_success() {
+    let ends = |how: &str, expected: &str| {
+        let mut project = Script::after(default_rules(), &format!("session a goal=mend\nforced {how} T1"));
+        let ended = project.run("turn-done a.1 says=complete");
+        assert_eq!(ended.last().unwrap(), &format!("T1 session_ended {expected}"), "{how}");
+    };
+    ends("delete", "Cancelled, T1 is deleted now, and not by this session");
+    ends("fail", "Cancelled, T1 is failed now, and not by this session");
+    ends("block", "Cancelled, T1 is blocked now, and not by this session");
+    ends("release", "Cancelled, T1 is ready now, and not by this session");
+    ends("complete", "Completed");
+}
+
+/// What it has completed itself it has completed, whatever becomes of the task before the last word is said.
+#[test]
+fn what_a_session_completes_itself_stays_its_success() {
+    let script = "session a goal=mend
+         turn-done a.1 says=complete
+         hook check tells=well-done
+         forced reopen T1
+         turn-interrupted a.1
+         crash
+         --
+         turn-done a.1";
+    let mut project = Script::new(hooks(&["check"]));
+    let ended = project.run(script);
+    assert_eq!(ended.last().unwrap(), "T1 session_ended Completed", "{ended:?}");
+}
