@@ -49,14 +49,14 @@ fn an_event_is_damaged() {
     assert_eq!((json.code, json.stdout.lines().count(), json.stderr.as_str()), (1, 3, ""));
     assert!(json.stdout.lines().last().unwrap().starts_with(r#"{"error":"#), "{json}");
     assert_snapshot!(world.run(&["doctor"]), @"
-    ok     configuration  1 hook that runs something; trust: trusted
+    ok     configuration  0 hooks that run something; trust: trusted
     wrong  store          6 events
            event 3: does not match its digest
            hint: `windlass doctor --export sound.jsonl` saves every sound event, --restore puts them into a new store
     [exit 1]
     ");
     assert_snapshot!(world.run(&["doctor", "--rebuild"]), @"
-    ok     configuration  1 hook that runs something; trust: trusted
+    ok     configuration  0 hooks that run something; trust: trusted
     wrong  store          $WORK/.windlass/windlass.db
            event 3 of $WORK/.windlass/windlass.db does not match its digest
            hint: `windlass doctor --export sound.jsonl` saves every sound event; `windlass doctor` says what is damaged
@@ -104,14 +104,14 @@ fn a_row_is_damaged() {
     let world = settled(&["One", "Two"]);
     flip(&world, r#""id":"T2","goal":"Tw"#);
     assert_snapshot!(world.run(&["doctor"]), @"
-    ok     configuration  1 hook that runs something; trust: trusted
+    ok     configuration  0 hooks that run something; trust: trusted
     wrong  store          4 events
            tasks 2 differs from the log
            hint: the log is sound: `windlass doctor --rebuild` folds the rows anew
     [exit 1]
     ");
     assert_snapshot!(world.run(&["doctor", "--rebuild"]), @"
-    ok     configuration  1 hook that runs something; trust: trusted
+    ok     configuration  0 hooks that run something; trust: trusted
     ok     store          4 events
     ");
     assert_snapshot!(world.run(&["task", "list"]), @"
@@ -131,14 +131,14 @@ fn a_row_that_cannot_be_read() {
     [1 store]
     ");
     assert_snapshot!(world.run(&["doctor"]), @"
-    ok     configuration  1 hook that runs something; trust: trusted
+    ok     configuration  0 hooks that run something; trust: trusted
     wrong  store          4 events
            tasks 2 differs from the log
            hint: the log is sound: `windlass doctor --rebuild` folds the rows anew
     [exit 1]
     ");
     assert_snapshot!(world.run(&["doctor", "--rebuild"]), @"
-    ok     configuration  1 hook that runs something; trust: trusted
+    ok     configuration  0 hooks that run something; trust: trusted
     ok     store          4 events
     ");
 }
@@ -159,7 +159,7 @@ fn it_is_no_store_at_all() {
     [1 store]
     ");
     assert_snapshot!(world.run(&["doctor"]), @"
-    ok     configuration  1 hook that runs something; trust: trusted
+    ok     configuration  0 hooks that run something; trust: trusted
     wrong  store          $WORK/.windlass/windlass.db
            $WORK/.windlass/windlass.db is not a store of Windlass
            hint: move $WORK/.windlass/windlass.db away and restore a backup, or run `windlass init` for an empty store
@@ -214,7 +214,7 @@ fn the_newest_commits_are_damaged() {
         assert!(refused.stderr.contains("commits after event 2 cannot be read"), "{refused}");
     }
     assert_snapshot!(world.run(&["doctor"]), @"
-    ok     configuration  1 hook that runs something; trust: trusted
+    ok     configuration  0 hooks that run something; trust: trusted
     wrong  store          $WORK/.windlass/windlass.db
            the write-ahead log of $WORK/.windlass/windlass.db is damaged: commits after event 2 cannot be read
            hint: `windlass doctor --export sound.jsonl` saves every sound event; `windlass doctor` says what is damaged

@@ -184,13 +184,13 @@ fn what_is_piped_reaches_the_agent_in_order_and_nothing_else_does() {
       session_start[1]: said by go build ./...
       pre_iteration[0]: said by golangci-lint run ./...
     turn 2
-      on_task_complete[0]: said by validate-task.sh T2
-      on_task_complete[0]: said by validate-task.sh T1
+      on_task_complete[0] (about T2): said by validate-task.sh T2
+      on_task_complete[0] (about T1): said by validate-task.sh T1
       post_iteration[0]: said by go test ./... -short
       pre_iteration[0]: said by golangci-lint run ./...
     turn 3
-      on_task_complete[0] (you may have seen this before): said by validate-task.sh T2
-      on_task_complete[0] (you may have seen this before): said by validate-task.sh T1
+      on_task_complete[0] (about T2) (you may have seen this before): said by validate-task.sh T2
+      on_task_complete[0] (about T1) (you may have seen this before): said by validate-task.sh T1
       post_iteration[0] (you may have seen this before): said by go test ./... -short
       pre_iteration[0] (you may have seen this before): said by golangci-lint run ./...
       on_error[0]: said by git diff HEAD
