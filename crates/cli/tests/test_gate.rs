@@ -145,6 +145,21 @@ fn the_same_block_three_times_in_a_row_asks_for_a_person_early() {
     assert!(ran.stdout.contains("[Warning: after hook retry 2: red. A person is needed.]"), "{ran}");
 }
 
+/// What follows an answer is seen while it happens, and not when it is over.
+#[test]
+fn the_view_goes_on_after_an_answer() {
+    let config = format!("limits: {{max_hook_retries: 0}}\non_retry_limit: ask\n{NEVER}");
+    let world = world(&config, "test $turn -gt 1 || { echo '<promise>COMPLETE</promise>'; exit; }\ncat go");
+    world.finish(world.program("mkfifo").arg("go"));
+    let mut watched = world.watch((40, 100), RUN, &[]);
+    watched.until(|screen| screen.contains("What now?"));
+    watched.types("ignore\n");
+    watched.until(|screen| screen.contains("final delivery of one piece of feedback"));
+    fs::write(world.path("go"), "I see.\n").unwrap();
+    let (watched, code) = watched.end();
+    assert_eq!(code, 0, "{}", watched.screen());
+}
+
 /// Whoever sits at the terminal decides, and the session waits for them across runs.
 #[test]
 fn a_person_at_the_terminal_is_asked() {

@@ -154,7 +154,10 @@ impl View {
         if state.mode == Mode::Held {
             state.mode = Mode::Drawing;
         }
-        self.0.changed(state);
+        state.changed = true;
+        drop(state);
+        // Whoever draws may have missed what came meanwhile: nobody is woken twice for one change.
+        self.0.wake.notify_all();
     }
 
     /// Writes what is left and takes the rows away, unless the terminal takes nothing.
