@@ -32,6 +32,7 @@ mod os;
 mod owners;
 mod plain;
 mod program;
+mod ready;
 mod roster;
 mod run;
 pub mod signals;

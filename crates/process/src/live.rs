@@ -20,7 +20,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::Pid;
 
@@ -28,6 +28,7 @@ use crate::captured::Keeper;
 use crate::control::{Listener, Order};
 use crate::os::{self, Status};
 use crate::program::Program;
+use crate::ready::ready;
 use crate::supervised::{Link, Supervised};
 use crate::watch::Tree;
 use crate::wire::{self, Report};
@@ -35,8 +36,6 @@ use crate::{Captured, Control, Exit, Launcher, NotStarted, Roster, Spec, Stream}
 
 /// What a read takes at most; a pipe holds as much.
 const PIECE: usize = 64 * 1024;
-/// How long the loop rests when the system refuses to say what there is.
-const REST: Duration = Duration::from_millis(10);
 /// How long one that is asked to end may take to do so by itself.
 const LEAVE: Duration = Duration::from_secs(2);
 
@@ -161,17 +160,7 @@ impl Live {
             (!self.gone).then(|| (self.tree.descriptor(), PollFlags::IN)),
             word.map(|word| (word, PollFlags::IN)),
         ];
-        let mut descriptors: Vec<PollFd<'_>> =
-            all.iter().flatten().map(|(descriptor, flags)| PollFd::from_borrowed_fd(*descriptor, *flags)).collect();
-        let found = poll(&mut descriptors, timeout.as_ref()).unwrap_or_else(|error| {
-            if error != Errno::INTR {
-                std::thread::sleep(REST);
-            }
-            0
-        });
-        let mut results = descriptors.iter().map(|descriptor| found > 0 && !descriptor.revents().is_empty());
-        let [out, err, input, leader, word] =
-            all.each_ref().map(|place| place.is_some() && results.next().unwrap_or(false));
+        let [out, err, input, leader, word] = ready(&all, timeout.as_ref());
         if err {
             self.read(Stream::Stderr, &mut Vec::new());
         }
@@ -310,7 +299,7 @@ impl Attended<'_> {
         self.live.tree.stop();
         self.listener.set_still(true);
         while self.listener.word().1 {
-            let _ = poll(&mut [PollFd::from_borrowed_fd(self.listener.as_fd(), PollFlags::IN)], None);
+            ready(&[Some((self.listener.as_fd(), PollFlags::IN))], None);
             self.listener.clear();
         }
         self.live.tree.resume();

@@ -13,21 +13,20 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFlags, Timespec};
 use rustix::io::Errno;
 
 use crate::captured::Keeper;
 use crate::control::Listener;
 use crate::course::{Course, Facts, Interference, Step};
 use crate::os::{self, Status};
+use crate::ready::ready;
 use crate::{Captured, Exit, Spec, Stream};
 
 /// What a first read takes. To give back twice as much, which a pipe holds, has the allocator tidy up everything it has.
 const SMALL: usize = 32 * 1024;
 /// What pipe and reads grow to when a read was full.
 const LARGE: usize = 1024 * 1024;
-/// How long the loop rests when the system refuses to say what there is, for want of memory for example.
-const REST: Duration = Duration::from_millis(10);
 
 /// The processes of a run, however they were started.
 pub(crate) trait Tree {
@@ -200,18 +199,7 @@ impl<'a> Flow<'a> {
             leader.map(|leader| (leader, PollFlags::IN)),
             Some((word, PollFlags::IN)),
         ];
-        let mut descriptors: Vec<PollFd<'_>> =
-            all.iter().flatten().map(|(descriptor, flags)| PollFd::from_borrowed_fd(*descriptor, *flags)).collect();
-        let found = poll(&mut descriptors, timeout.as_ref()).unwrap_or_else(|error| {
-            // An interruption is news of nothing, and nor is another error, but that may come again at once.
-            if error != Errno::INTR {
-                std::thread::sleep(REST);
-            }
-            0
-        });
-        let mut results = descriptors.iter().map(|descriptor| found > 0 && !descriptor.revents().is_empty());
-        let [out, err, input, leader, word] =
-            all.each_ref().map(|place| place.is_some() && results.next().unwrap_or(false));
+        let [out, err, input, leader, word] = ready(&all, timeout.as_ref());
         for (index, ready) in [out, err].into_iter().enumerate() {
             if ready {
                 self.read(index);

@@ -1,0 +1,25 @@
+//! Which of several descriptors have something for us.
+
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+/// How long to rest when the system refuses to say what there is, for want of memory for example.
+const REST: Duration = Duration::from_millis(10);
+
+/// Waits until one of them is ready, and says which are, in their order. What is `None` never is.
+pub fn ready<const N: usize>(all: &[Option<(BorrowedFd<'_>, PollFlags)>; N], timeout: Option<&Timespec>) -> [bool; N] {
+    let mut descriptors: Vec<PollFd<'_>> =
+        all.iter().flatten().map(|(descriptor, flags)| PollFd::from_borrowed_fd(*descriptor, *flags)).collect();
+    let found = poll(&mut descriptors, timeout).unwrap_or_else(|error| {
+        // An interruption is news of nothing, and nor is another error, but that may come again at once.
+        if error != Errno::INTR {
+            std::thread::sleep(REST);
+        }
+        0
+    });
+    let mut results = descriptors.iter().map(|descriptor| found > 0 && !descriptor.revents().is_empty());
+    all.each_ref().map(|place| place.is_some() && results.next().unwrap_or(false))
+}
