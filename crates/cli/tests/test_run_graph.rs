@@ -251,17 +251,16 @@ fn two_runs_at_once_never_work_on_the_same_task() {
     let tasks: Vec<&[&str]> = tasks.iter().map(Vec::as_slice).collect();
     let world = planned("", &tasks, "");
     // The first one waits in its turn until the second has worked.
+    world.finish(world.program("mkfifo").args(["started", "go"]));
     world.write(
         "agent.sh",
         "cat > /dev/null; echo \"$WINDLASS_TASK_ID\" >> worked\n\
-         test $WINDLASS_TASK_ID != T1 || until grep -q T6 worked; do sleep 0.01; done\n\
+         case $WINDLASS_TASK_ID in T1) echo > started; cat go ;; T6) echo > go ;; esac\n\
          echo '<promise>COMPLETE</promise>'\n",
     );
     let words = [&["run"][..], AGENT].concat();
     let mut first = world.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    while worked(&world).is_empty() {
-        std::thread::yield_now();
-    }
+    std::fs::read(world.path("started")).unwrap();
     let second = world.run(&words);
     assert_eq!(second.code, 0, "{second}");
     assert!(first.wait().unwrap().success());
