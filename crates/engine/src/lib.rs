@@ -32,6 +32,7 @@ mod matcher;
 mod memory;
 mod moves;
 mod naming;
+mod negation;
 mod note;
 mod promise;
 mod prompt;
