@@ -82,7 +82,7 @@ pub use session::{
 };
 pub use situation::Situation;
 pub use task::{Blocked, Claim, Edge, EdgeKind, Lease, Priority, State, Task};
-pub use time::Timestamp;
+pub use time::{Timestamp, in_words};
 pub use view::{Change, Direction, Looked, Scope, View, ViewError};
 pub use voice::Voice;
 pub use watch::{Cost, Watch};
