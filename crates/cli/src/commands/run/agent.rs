@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use windlass_agents::{Agent, CommandAgent, ParseAgentError};
+use windlass_agents::{Agent, Driver, ParseAgentError};
 use windlass_process::missing;
 
 use super::choice::Choice;
@@ -42,11 +42,12 @@ pub fn parse(name: &str) -> Result<Agent, Failure> {
 /// Says why an agent cannot be started in this directory, as far as that is seen without starting it. What only a shell
 /// understands is left to the shell.
 pub fn check(agent: &Agent, directory: &Path) -> Result<(), Failure> {
-    let command = match agent {
-        Agent::Scripted(file) => return agent::read(&directory.join(file)).map(drop),
-        Agent::Command(CommandAgent { command }) | Agent::Acp(command) => command,
+    let command = match &agent.driver {
+        Driver::Scripted(file) => return agent::read(&directory.join(file)).map(drop),
+        Driver::Command(command) | Driver::Acp(command) => command,
+        Driver::Headless(dialect) => agent.program(*dialect),
     };
-    match missing(command.as_ref(), directory, &environment::whole()) {
+    match missing(command.as_ref(), directory, &agent.environment(&environment::whole())) {
         None => Ok(()),
         Some(error) => Err(Failure::new(Code::Usage, format!("the agent `{agent}` cannot be started"))
             .caused_by(error)

@@ -178,7 +178,8 @@ impl Run<'_> {
         let (project, records) = (opened.project.clone(), settings.records.clone());
         let dispatch =
             Dispatch::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(remedy::run)?;
-        let mut runner = Runner::new(dispatch, agent, plan::turn_time(config));
+        let allowance = plan::allowance(config, &agent);
+        let mut runner = Runner::new(dispatch, agent, allowance);
         let (by, at) = (owner.to_string(), environment::now());
         let origin = Origin { by, at, authority: Authority::Person, run: None, via: inside.via };
         if let Err(error) = runner.begin(&origin, &begin) {
