@@ -294,12 +294,18 @@ fn what_cannot_be_run_is_refused_by_name() {
     ");
     assert_snapshot!(world.fails(&["run", "x"]), @r"
     error: no agent is named
-    hint: --agent acp:CMD names one that speaks the Agent Client Protocol, --agent command:CMD any other program
+    hint: --agent NAME takes claude, codex, opencode, gemini, goose, qwen, copilot, kimi, aider, or one of `agents:`; `acp:CMD` speaks the Agent Client Protocol, `command:CMD` is any other program
+    [64 usage]
+    ");
+    assert_snapshot!(world.fails(&["run", "x", "--agent", "clod"]), @r"
+    error: `clod` is no agent that this version can drive
+    hint: --agent NAME takes claude, codex, opencode, gemini, goose, qwen, copilot, kimi, aider, or one of `agents:`; `acp:CMD` speaks the Agent Client Protocol, `command:CMD` is any other program
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["run", "x", "--agent", "claude"]), @r"
-    error: `claude` is no agent that this version can drive
-    hint: this version drives `acp:CMD`, which speaks the Agent Client Protocol; `command:CMD`, which reads a prompt and prints its answer; and `scripted:FILE`
+    error: the agent `claude` cannot be started
+    caused by: cannot find the program claude
+    hint: look for a typing mistake, or install it; nothing was begun
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["run", "x", "--agent", "command:x", "--session", "no/name"]), @r"
