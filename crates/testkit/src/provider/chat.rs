@@ -21,6 +21,7 @@ impl Dialect for Chat {
             model: body["model"].as_str().unwrap_or_default().to_owned(),
             tools: list(&body["tools"]).iter().filter_map(tool).collect(),
             answers: list(&body["messages"]).iter().filter(is_answer).count(),
+            schema: body.pointer("/response_format/json_schema/schema").cloned(),
         }
     }
 

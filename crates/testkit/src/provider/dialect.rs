@@ -5,6 +5,9 @@ use serde_json::{Map, Value, json};
 use super::http::Event;
 use super::script::{CUT, REFUSED};
 
+/// What a question without tools is answered with.
+pub const TITLE: &str = "A short title";
+
 /// Tokens of every answer: those of the question that were not cached, those that were, those of the answer.
 pub const FRESH: u64 = 1000;
 pub const CACHED: u64 = 200;
@@ -26,6 +29,8 @@ pub struct Question {
     pub tools: Vec<Tool>,
     /// How often the model has answered in it.
     pub answers: usize,
+    /// What an answer has to look like, where that is asked for.
+    pub schema: Option<Value>,
 }
 
 #[derive(Debug)]
@@ -92,7 +97,30 @@ pub fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
+/// The least that a schema allows.
+fn example(schema: &Value) -> Value {
+    if let Some(first) = list(&schema["enum"]).first() {
+        return first.clone();
+    }
+    match schema["type"].as_str().unwrap_or_default().to_ascii_lowercase().as_str() {
+        "object" => {
+            let required = list(&schema["required"]).iter().filter_map(Value::as_str);
+            required.map(|name| (name.to_owned(), example(&schema["properties"][name]))).collect()
+        }
+        "array" => json!([]),
+        "boolean" => json!(false),
+        "integer" | "number" => json!(1),
+        _ => json!("as scripted"),
+    }
+}
+
 impl Question {
+    /// The answer to a question beside the conversation, unless it is not one.
+    pub fn aside(&self) -> Option<String> {
+        let text = || self.schema.as_ref().map_or_else(|| TITLE.to_owned(), |schema| example(schema).to_string());
+        self.tools.is_empty().then(text)
+    }
+
     /// The call that runs a command, made of what the agent's own tool asks for.
     pub fn running(&self, command: &str) -> Option<Call> {
         const NAMES: &[&str] = &["bash", "shell", "shell_command", "exec_command", "run_shell_command", "local_shell"];
@@ -121,14 +149,7 @@ impl Tool {
         let mut input = Map::new();
         input.insert(name.to_owned(), if is_list { json!(["sh", "-c", command]) } else { json!(command) });
         for required in list(&self.schema["required"]).iter().filter_map(Value::as_str) {
-            let kind = properties[required]["type"].as_str().unwrap_or("string").to_ascii_lowercase();
-            input.entry(required).or_insert_with(|| match kind.as_str() {
-                "boolean" => json!(false),
-                "integer" | "number" => json!(60_000),
-                "array" => json!([]),
-                "object" => json!({}),
-                _ => json!("as scripted"),
-            });
+            input.entry(required).or_insert_with(|| example(&properties[required]));
         }
         Value::Object(input)
     }

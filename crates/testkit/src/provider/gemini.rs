@@ -18,12 +18,14 @@ impl Dialect for Gemini {
             let schema = tool.get("parametersJsonSchema").or_else(|| tool.get("parameters"));
             Some(Tool { name: tool["name"].as_str()?.to_owned(), schema: schema.cloned().unwrap_or_default() })
         };
+        let asked = |name: &str| body["generationConfig"].get(name).cloned();
         let declared = |tool: &Value| list(&tool["functionDeclarations"]).to_vec();
         Question {
             // It stands in the address only.
             model: String::new(),
             tools: list(&body["tools"]).iter().flat_map(declared).filter_map(|declared| tool(&declared)).collect(),
             answers: list(&body["contents"]).iter().filter(is_answer).count(),
+            schema: asked("responseJsonSchema").or_else(|| asked("responseSchema")),
         }
     }
 

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! It speaks OpenAI's chat completions and responses, Anthropic's messages and Google's generateContent. A question without
-//! tools is about a title or a summary: it gets a short text, and the script stays where it is.
+//! tools is about a title or a summary: it gets a short text, or the least that the schema in it allows, and the script stays
+//! where it is.
 
 mod chat;
 mod dialect;
@@ -24,16 +25,13 @@ use std::thread::{self, JoinHandle};
 
 use serde_json::{Value, json};
 
-pub use dialect::{CACHED, FRESH, WRITTEN};
+pub use dialect::{CACHED, FRESH, TITLE, WRITTEN};
 pub use http::Request;
 pub use script::{CUT, Failure, Mishap, NOTHING_LEFT, REFUSED, Step, Use};
 
 use dialect::{Call, Dialect, End, Question, Reply, Trouble};
 use http::Response;
 use script::Play;
-
-/// What a question without tools is answered with.
-const TITLE: &str = "A short title";
 
 /// A server that plays until it is dropped.
 pub struct Provider {
@@ -186,8 +184,7 @@ impl Stage {
         scene.requests.push(request);
         self.asked.notify_all();
         let number = scene.requests.len();
-        let is_aside = question.tools.is_empty();
-        let step = if is_aside { Some(Step::say(TITLE)) } else { scene.play.next(question.answers) };
+        let step = question.aside().map(Step::Say).or_else(|| scene.play.next(question.answers));
         drop(scene);
         match played(&question, step.unwrap_or_else(|| Step::say(NOTHING_LEFT))) {
             Turn::Says(text, call, end) => {

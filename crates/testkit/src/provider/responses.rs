@@ -22,6 +22,7 @@ impl Dialect for Responses {
             model: body["model"].as_str().unwrap_or_default().to_owned(),
             tools: list(&body["tools"]).iter().filter_map(tool).collect(),
             answers: list(&body["input"]).iter().filter(is_answer).count(),
+            schema: body.pointer("/text/format/schema").cloned(),
         }
     }
 

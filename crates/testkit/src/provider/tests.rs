@@ -145,6 +145,18 @@ fn titles_and_repetitions_do_not_move_the_script() {
 }
 
 #[test]
+fn a_question_with_a_schema_gets_what_fits_it() {
+    let provider = started(&[]);
+    let schema = json!({
+        "type": "OBJECT", "required": ["choice", "sure"],
+        "properties": {"choice": {"type": "STRING", "enum": ["small", "large"]}, "sure": {"type": "BOOLEAN"}},
+    });
+    let question = json!({"contents": [], "generationConfig": {"responseJsonSchema": schema}});
+    let answer = body(&ask(&provider, "/v1beta/models/stub:generateContent", &question));
+    assert_eq!(answer["candidates"][0]["content"]["parts"][0]["text"], r#"{"choice":"small","sure":false}"#);
+}
+
+#[test]
 fn a_tool_that_is_not_offered_is_an_error() {
     let provider = started(&[Step::Call(Use { tool: "task_list".to_owned(), input: Value::Null })]);
     let [(path, mut question), ..] = questions(0);
