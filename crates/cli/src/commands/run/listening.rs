@@ -1,5 +1,7 @@
 //! Signals, and people elsewhere, while a session runs: what they mean, and who is told.
 
+use std::time::Instant;
+
 use windlass_engine::{Closing, Ending, SessionName, View as _};
 use windlass_process::Control;
 use windlass_process::signals::{self, Nudges, Received, Signalled};
@@ -58,6 +60,9 @@ fn heed_nudges(
         {
             control.cancel();
             let why = closing.reason.map(|why| format!(" ({})", text::line(&why))).unwrap_or_default();
+            if let Some(view) = &view {
+                view.change(|area| area.end(Instant::now(), "Ctrl-C twice ends everything now"));
+            }
             note(&format!("ending: somebody has cancelled the session{why}"), view.as_ref());
         }
     };
@@ -79,7 +84,11 @@ fn hear(signalled: Signalled, view: Option<&View>) {
 fn asked_to_end(times: u32, view: Option<&View>) {
     const UNDERSTOOD: &str = "ending: the turn is given up, and what is pending is said; once more ends everything now";
     match (times, view) {
-        (1, view) => note(UNDERSTOOD, view),
+        (1, None) => note(UNDERSTOOD, None),
+        (1, Some(view)) => {
+            view.change(|area| area.end(Instant::now(), "Ctrl-C once more ends everything now, unsaid"));
+            note(UNDERSTOOD, Some(view));
+        }
         (2, _) => {}
         (_, view) => {
             if let Some(view) = view {
@@ -93,9 +102,13 @@ fn asked_to_end(times: u32, view: Option<&View>) {
 }
 
 /// Says something beside the log, above the live view where there is one.
-fn note(text: &str, view: Option<&View>) {
+fn note(words: &str, view: Option<&View>) {
     match view {
-        Some(view) => view.line(format!("note: {text}")),
-        None => Messages::new().note(text),
+        Some(view) => {
+            let columns = view.columns();
+            let rows = text::wrap(&format!("note: {words}"), columns, columns.saturating_sub(2));
+            view.line(rows.join("\n  "));
+        }
+        None => Messages::new().note(words),
     }
 }

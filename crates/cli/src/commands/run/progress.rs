@@ -7,12 +7,12 @@ use super::notices;
 use super::tally::Tally;
 use crate::output::{Done, Output, Stop, Tone};
 use crate::{show, text};
-use windlass_engine::{Event, HookOutcome, Promise, Purpose, Record, Work, payload};
+use windlass_engine::{Ending, Event, HookOutcome, Promise, Purpose, Record, Work, payload};
 use windlass_hooks::notice;
 use windlass_runner::Told;
 
-/// The longest line in a pipe.
-const LINE: usize = 200;
+/// So much of what an agent or a hook says is told. The log has all of it.
+const TOLD: usize = 1000;
 
 /// Shows what happens as it happens.
 pub struct Progress<'o> {
@@ -25,6 +25,8 @@ pub struct Progress<'o> {
     directory: Option<String>,
     pub tally: Tally,
     work: Work,
+    /// Its end was asked for.
+    stopping: bool,
 }
 
 impl<'o> Progress<'o> {
@@ -35,7 +37,7 @@ impl<'o> Progress<'o> {
         tally: Tally,
         work: Work,
     ) -> Self {
-        Self { out, view, closed: false, directory, tally, work }
+        Self { out, view, closed: false, directory, tally, work, stopping: false }
     }
 
     pub fn tell(&mut self, told: Told<'_>) {
@@ -138,9 +140,16 @@ impl<'o> Progress<'o> {
                 }
             }
             Event::SessionStopping(stopping) => {
+                self.stopping = true;
                 let why = stopping.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-                self.detail(Tone::Warning, &format!("it is to end{why}"))
+                match stopping.ending {
+                    // Nothing is said to an agent that cannot work: the end says why, in a moment.
+                    Ending::Error => Ok(()),
+                    _ => self.detail(Tone::Warning, &format!("it is to end{why}")),
+                }
             }
+            // What is given up for the end has been said to be.
+            Event::IterationInterrupted(_) if self.stopping => Ok(()),
             Event::IterationInterrupted(_) | Event::DeliveryInterrupted(_) => self.detail(Tone::Warning, "interrupted"),
             Event::SessionEnded(ended) => self.ended(record, ended),
             _ => Ok(()),
@@ -191,8 +200,8 @@ impl<'o> Progress<'o> {
             1 => "after one iteration".to_owned(),
             many => format!("after {many} iterations"),
         };
-        let why = ended.reason.as_ref().map(|reason| format!(": {}", text::line(reason))).unwrap_or_default();
-        self.line(format!("{} {turns}{why}", self.out.paint(tone, word)))
+        let why = ended.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        self.labelled((tone, word), &format!("{turns}{why}"))
     }
 
     fn place(&mut self) -> Done {
@@ -203,14 +212,38 @@ impl<'o> Progress<'o> {
     }
 
     fn heading(&mut self, label: &str, what: &str) -> Done {
-        self.line(format!("{} {}", self.out.paint(Tone::Strong, label), text::line(what)))
+        self.labelled((Tone::Strong, label), what)
+    }
+
+    fn labelled(&mut self, (tone, label): (Tone, &str), what: &str) -> Done {
+        let rows = self.rows(what, text::width(label) + 1, 2);
+        for (number, row) in rows.iter().enumerate() {
+            match number {
+                0 => self.line(format!("{} {row}", self.out.paint(tone, label)))?,
+                _ => self.line(format!("  {row}"))?,
+            }
+        }
+        Ok(())
     }
 
     fn detail(&mut self, tone: Tone, what: &str) -> Done {
-        let columns = self.view.map(View::columns).or(self.out.columns());
-        let room = columns.map_or(LINE, |columns| columns.saturating_sub(2).max(8));
-        let fitted = text::fit(what, room);
-        self.line(format!("  {}", self.out.paint(tone, fitted)))
+        let rows = self.rows(what, 2, 4);
+        rows.iter().enumerate().try_for_each(|(number, row)| {
+            let indent = if number == 0 { "  " } else { "    " };
+            self.line(format!("{indent}{}", self.out.paint(tone, row)))
+        })
+    }
+
+    /// What stays is broken where the terminal ends, not cut: the first row and the others have so much before them.
+    fn rows(&self, what: &str, before: usize, before_others: usize) -> Vec<String> {
+        let what = text::fit(what, TOLD);
+        match self.view.map(View::columns).or(self.out.columns()) {
+            None => vec![what],
+            Some(columns) => {
+                let room = |before: usize| columns.saturating_sub(before).max(8);
+                text::wrap(&what, room(before), room(before_others))
+            }
+        }
     }
 
     fn line(&mut self, line: String) -> Done {
@@ -235,13 +268,13 @@ fn watched(view: &View, told: Told<'_>) {
         Told::Output(stream, bytes) => view.change(|area| area.hear(stream, bytes)),
         Told::Waiting(time) => view.change(|area| area.begin_waiting(at, time)),
         Told::Notice(words) => view.notify(words),
-        Told::Asking => view.change(|area| area.begin(at, WORKS.to_owned())),
+        Told::Asking => view.change(|area| area.begin(at, AGENT, "works")),
         Told::TakesUp(task) => view.change(|area| area.task = Some(task.id.to_string())),
         Told::Event(record) => view.change(|area| follow(area, at, record)),
     }
 }
 
-const WORKS: &str = "the agent works";
+const AGENT: &str = "the agent";
 
 fn follow(area: &mut Area, at: Instant, record: &Record) {
     match &record.envelope.event {
@@ -256,11 +289,11 @@ fn follow(area: &mut Area, at: Instant, record: &Record) {
             area.task = record.envelope.node.task().map(|task| task.to_string());
             area.sent_back.0 = 0;
         }
-        Event::TurnStarted(started) => area.begin(at, turn(started)),
+        Event::TurnStarted(started) => area.begin(at, AGENT, &turn(started)),
         Event::GateDecided(decided) => area.sent_back.0 = decided.retries,
         Event::HookStarted(started) => {
             let again = if started.attempt > 1 { format!(", attempt {}", started.attempt) } else { String::new() };
-            area.begin(at, format!("{} runs{again}", started.hook));
+            area.begin(at, &started.hook, &format!("runs{again}"));
         }
         Event::TurnFinished(_)
         | Event::HookFinished(_)
@@ -276,9 +309,9 @@ fn follow(area: &mut Area, at: Instant, record: &Record) {
 /// What the agent is doing, in words.
 fn turn(started: &payload::TurnStarted) -> String {
     let what = match started.purpose {
-        Purpose::Work | Purpose::SendBack => WORKS,
-        Purpose::Recovery => "the agent recovers",
-        Purpose::Delivery(_) => "the agent listens",
+        Purpose::Work | Purpose::SendBack => "works",
+        Purpose::Recovery => "recovers",
+        Purpose::Delivery(_) => "listens",
     };
     match started.feedback {
         0 => what.to_owned(),
