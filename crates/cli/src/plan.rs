@@ -102,7 +102,8 @@ pub fn rules(outline: &Arc<Outline>, owner: &OwnerName, trust: Trusted) -> Resul
 
 /// Hooks in the order in which an event makes them owed.
 fn planned_at(event: EventType, hooks: &[Hook]) -> Vec<Planned> {
-    let points = |hook| Hook::points(hook).filter(|point| point.event() == Some(event)).map(move |point| (hook, point));
+    let meant = |point: &Point| point.events().any(|other| other == event);
+    let points = |hook| Hook::points(hook).filter(meant).map(move |point| (hook, point));
     let mut planned: Vec<(&Hook, Point)> = hooks.iter().flat_map(points).collect();
     // Equal ones stay in the order of definition.
     planned.sort_by_key(|(hook, _)| priority(hook));

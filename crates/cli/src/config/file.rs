@@ -226,7 +226,7 @@ pub enum OnRetryLimit {
     Escalate,
     /// The work counts as complete, with a warning.
     Complete,
-    /// A person chooses: continue, abort, ignore the hook.
+    /// A person chooses: continue, reject, ignore the hook.
     Ask,
 }
 

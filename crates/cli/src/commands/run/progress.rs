@@ -7,7 +7,7 @@ use super::notices;
 use super::tally::Tally;
 use crate::output::{Done, Output, Stop, Tone};
 use crate::{show, text};
-use windlass_engine::{Ending, Event, HookOutcome, Promise, Purpose, Record, Work, payload};
+use windlass_engine::{Ending, Event, HookOutcome, OnRetryLimit, Promise, Purpose, Record, Work, payload};
 use windlass_hooks::notice;
 use windlass_runner::Told;
 
@@ -27,6 +27,8 @@ pub struct Progress<'o> {
     work: Work,
     /// Its end was asked for.
     stopping: bool,
+    /// What happens where stop hooks may not send the agent back again.
+    at_limit: OnRetryLimit,
 }
 
 impl<'o> Progress<'o> {
@@ -37,7 +39,7 @@ impl<'o> Progress<'o> {
         tally: Tally,
         work: Work,
     ) -> Self {
-        Self { out, view, closed: false, directory, tally, work, stopping: false }
+        Self { out, view, closed: false, directory, tally, work, stopping: false, at_limit: OnRetryLimit::default() }
     }
 
     pub fn tell(&mut self, told: Told<'_>) {
@@ -67,6 +69,7 @@ impl<'o> Progress<'o> {
     fn show(&mut self, record: &Record) -> Done {
         match &record.envelope.event {
             Event::SessionStarted(started) => {
+                self.at_limit = started.terms.on_retry_limit;
                 let name = record.envelope.session.as_ref().map(ToString::to_string).unwrap_or_default();
                 let agent = text::line(&started.agent).into_owned();
                 let most = match started.terms.max_iterations {
@@ -77,7 +80,8 @@ impl<'o> Progress<'o> {
                 self.detail(Tone::Faint, &format!("{agent}, at most {most}"))?;
                 self.place()
             }
-            Event::SessionResumed(_) => {
+            Event::SessionResumed(resumed) => {
+                self.at_limit = resumed.terms.on_retry_limit;
                 let name = record.envelope.session.as_ref().map(ToString::to_string).unwrap_or_default();
                 self.heading("session", &format!("{name}, taken up again"))?;
                 self.place()
@@ -114,11 +118,14 @@ impl<'o> Progress<'o> {
             Event::ActionError(failed) => {
                 self.detail(Tone::Bad, &format!("cannot carry out `{}`: {}", failed.action_type, failed.error))
             }
-            Event::GateDecided(decided) => match notices::of_gate(decided) {
+            Event::GateDecided(decided) => match notices::of_gate(decided, self.at_limit) {
                 Some(notice) => self.detail(Tone::Warning, &notice),
                 None => Ok(()),
             },
-            Event::GateAnswered(answered) => self.detail(Tone::Plain, show::answer(answered.answer)),
+            Event::GateAnswered(answered) => {
+                let by = &record.envelope.metadata.triggered_by;
+                self.detail(Tone::Plain, &format!("{by} answers {}", show::answer(answered.answer)))
+            }
             Event::IterationPostponed(postponed) => {
                 let notice = notices::of_wait(postponed, record.envelope.timestamp);
                 self.detail(Tone::Warning, &notice)

@@ -8,6 +8,7 @@ use std::time::Duration;
 use windlass_engine::{Ending, Session, SessionName, TaskId, Wanted, Work};
 use windlass_process::{Control, Roster};
 
+use super::asking::situation;
 use super::changed::{BASE, Changed, Git};
 use super::left::Left;
 use super::tally::Tally;
@@ -59,6 +60,12 @@ impl Over<'_> {
             return next(&session, None).iter().try_for_each(|line| short("next:", line, out));
         }
         let summary = self.summary()?;
+        if summary.session.wanted() == Wanted::Answer {
+            let asked = out.paint(Tone::Warning, "a person is asked").to_string();
+            let iteration = summary.session.iteration;
+            let why = situation(&summary.session);
+            out.line(format_args!("{asked} in iteration {iteration}: {}", text::line(&why)))?;
+        }
         let next = next(&summary.session, summary.left.as_ref().and_then(Left::stuck));
         match out.columns().filter(|columns| *columns >= WIDE) {
             Some(columns) => summary.table(&next, columns, out),
@@ -204,7 +211,9 @@ fn next(session: &Session, stuck: Option<TaskId>, agent: Option<&str>, killed: b
         Some(Ending::Limit) if counted >= session.terms.max_iterations => {
             vec![format!("{again} --max-iterations {}", session.terms.max_iterations.saturating_mul(2)), why]
         }
-        None if session.wanted() == Wanted::Answer => vec![format!("windlass answer {} continue", session.name), why],
+        None if session.wanted() == Wanted::Answer => {
+            vec![format!("windlass answer {} continue  # or ignore-hook, reject", session.name), why]
+        }
         // Of the graph the last task need not be the one that waits.
         Some(Ending::Escalated) => match session.task.filter(|_| session.work == Work::Given).or(stuck) {
             Some(task) => vec![format!("windlass answer {task} continue"), why],
