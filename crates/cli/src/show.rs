@@ -179,6 +179,23 @@ pub fn ending_word(ending: Ending) -> (Tone, &'static str) {
     }
 }
 
+/// What a session says with an event about the task that it works on: that it takes it up, or how it leaves it.
+pub fn of_task(record: &Record) -> Option<(Tone, String)> {
+    let id = record.envelope.node;
+    if record.envelope.session.is_none() || record.envelope.metadata.depth > 0 {
+        return None;
+    }
+    Some(match &record.envelope.event {
+        Event::TaskClaimed(_) => (Tone::Plain, format!("takes {id} up")),
+        Event::TaskCompleted(_) => (Tone::Good, format!("{id} is completed")),
+        Event::TaskBlocked(blocked) => (Tone::Warning, format!("{id} is blocked: {}", blocked.reason)),
+        Event::TaskNeedsContinuation(left) => {
+            (Tone::Warning, format!("{id} is to be taken up again: {}", left.reason))
+        }
+        _ => return None,
+    })
+}
+
 /// What an event says, in a few words.
 pub fn summary(record: &Record) -> String {
     let text = match &record.envelope.event {

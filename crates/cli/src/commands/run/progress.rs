@@ -134,18 +134,6 @@ impl<'o> Progress<'o> {
             | Event::DeliveryFailed(payload::DeliveryFailed { error, .. }) => {
                 self.detail(Tone::Bad, &format!("failed: {error}"))
             }
-            event if self.work == Work::Graph && self.is_end_of_task(record) => {
-                let id = record.envelope.node;
-                match event {
-                    Event::TaskBlocked(blocked) => {
-                        self.detail(Tone::Warning, &format!("{id} is blocked: {}", blocked.reason))
-                    }
-                    Event::TaskNeedsContinuation(left) => {
-                        self.detail(Tone::Warning, &format!("{id} is to be taken up again: {}", left.reason))
-                    }
-                    _ => self.detail(Tone::Good, &format!("{id} is completed")),
-                }
-            }
             Event::SessionStopping(stopping) => {
                 self.stopping = true;
                 let why = stopping.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
@@ -159,17 +147,14 @@ impl<'o> Progress<'o> {
             Event::IterationInterrupted(_) if self.stopping => Ok(()),
             Event::IterationInterrupted(_) | Event::DeliveryInterrupted(_) => self.detail(Tone::Warning, "interrupted"),
             Event::SessionEnded(ended) => self.ended(record, ended),
+            // The task itself is told with its goal when it is taken up.
+            Event::TaskClaimed(_) => Ok(()),
+            _ if self.work == Work::Graph => match show::of_task(record) {
+                Some((tone, what)) => self.detail(tone, &what),
+                None => Ok(()),
+            },
             _ => Ok(()),
         }
-    }
-
-    /// Whether a session says with this what became of its task.
-    fn is_end_of_task(&self, record: &Record) -> bool {
-        let ends = matches!(
-            record.envelope.event,
-            Event::TaskCompleted(_) | Event::TaskBlocked(_) | Event::TaskNeedsContinuation(_)
-        );
-        ends && record.envelope.session.is_some() && record.envelope.metadata.depth == 0
     }
 
     fn said(&mut self, output: &str) -> Done {
