@@ -4,7 +4,7 @@
 //! here; the session waits as it is, and whoever finds it can answer.
 
 use std::io::{self, BufRead, IsTerminal};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use windlass_engine::{Authority, Command, GateAnswer, Origin, Session, SessionName, Wanted};
@@ -12,6 +12,7 @@ use windlass_process::Control;
 use windlass_runner::Runner;
 
 use super::live::View;
+use super::standstill::Standstill;
 use crate::commands::answer::{read, to_gate};
 use crate::failure::Failure;
 use crate::output::Messages;
@@ -24,6 +25,7 @@ const LOOK: Duration = Duration::from_millis(500);
 #[derive(Clone, Copy)]
 pub struct Person<'v> {
     pub view: Option<&'v View>,
+    pub still: &'v Standstill,
 }
 
 /// What became of a question.
@@ -50,11 +52,18 @@ pub fn ask(
     if session.wanted() != Wanted::Answer {
         return Ok(None);
     }
-    let Some(Person { view }) = person else { return Ok(Some(Asked::Nobody)) };
+    let Some(Person { view, still }) = person else { return Ok(Some(Asked::Nobody)) };
     // The question stands where the view was.
     view.inspect(|view| view.hold());
+    let (before, began) = (still.total(), Instant::now());
     let asked = listen(runner, &session, control);
-    view.inspect(|view| view.release());
+    // Whoever thinks about an answer takes no time from the work, and what stood still meanwhile was that anyway.
+    let thought = began.elapsed().saturating_sub(still.total().saturating_sub(before));
+    still.forget_since(before);
+    if let Some(view) = view {
+        view.change(|area| area.stood_still(thought));
+        view.release();
+    }
     asked.map(Some)
 }
 

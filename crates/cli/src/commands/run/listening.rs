@@ -8,6 +8,7 @@ use windlass_process::signals::{self, Nudges, Received, Signalled};
 use windlass_store::{Lifetime, Sqlite};
 
 use super::live::View;
+use super::standstill::Standstill;
 use super::system;
 use crate::failure::Failure;
 use crate::output::Messages;
@@ -27,9 +28,10 @@ impl Listening {
         control: &Control,
         name: &SessionName,
         view: Option<&View>,
+        still: &Standstill,
     ) -> Result<Self, Failure> {
-        let heard = view.cloned();
-        let received = signals::install(control, move |signalled| hear(signalled, heard.as_ref()))
+        let (heard, still) = (view.cloned(), still.clone());
+        let received = signals::install(control, move |signalled| hear(signalled, heard.as_ref(), &still))
             .map_err(|error| system("cannot listen to signals", error))?;
         Ok(Self { received, _nudges: heed_nudges(project, control, name, view.cloned())? })
     }
@@ -70,13 +72,21 @@ fn heed_nudges(
 }
 
 /// What a signal means to whoever sees it.
-fn hear(signalled: Signalled, view: Option<&View>) {
-    match (signalled, view) {
-        (Signalled::End(times), _) => asked_to_end(times, view),
-        (Signalled::Stopping, Some(view)) => view.hold(),
-        (Signalled::Continued, Some(view)) => view.release(),
-        (Signalled::Resized, Some(view)) => view.resized(),
-        (_, None) => {}
+fn hear(signalled: Signalled, view: Option<&View>, still: &Standstill) {
+    match signalled {
+        Signalled::End(times) => asked_to_end(times, view),
+        Signalled::Stopping => {
+            view.inspect(|view| view.hold());
+            still.begin();
+        }
+        Signalled::Continued => {
+            let time = still.end();
+            if let Some(view) = view {
+                view.change(|area| area.stood_still(time));
+                view.release();
+            }
+        }
+        Signalled::Resized => drop(view.inspect(|view| view.resized())),
     }
 }
 

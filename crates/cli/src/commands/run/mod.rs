@@ -13,6 +13,7 @@ mod listening;
 mod live;
 mod notices;
 mod progress;
+mod standstill;
 mod summary;
 mod tally;
 mod wish;
@@ -31,7 +32,8 @@ use self::choice::Choice;
 use self::left::Left;
 use self::listening::Listening;
 use self::live::{Live, View};
-use self::progress::Progress;
+use self::progress::{Progress, Watching};
+use self::standstill::Standstill;
 use self::summary::Over;
 use self::tally::Tally;
 use self::wish::Wish;
@@ -109,7 +111,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     let control = Control::new();
     let live = watched(out)?;
     let view = live.as_ref().map(Live::view);
-    let listening = Listening::start(&opened.project, &control, choice.name(), view)?;
+    let still = Standstill::default();
+    let listening = Listening::start(&opened.project, &control, choice.name(), view, &still)?;
     // After the choice, because whoever was just killed has to be seen to be dead.
     settle(&mut opened, &control, choice.name())?;
 
@@ -120,9 +123,10 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     let begin = job.begin(&choice, wish, left, &args)?;
     let settings = settings(&opened.project, &outline, &owner, choice.name())?;
     let tally = tally(&opened, &choice, config, &settings, view)?;
-    let person = (asking::has_terminal() && !out.is_json()).then_some(Person { view });
+    let person = (asking::has_terminal() && !out.is_json()).then_some(Person { view, still: &still });
     let work = choice.work(wish);
-    let mut progress = Progress::new(out, view, shown_directory(context, &opened.project), tally, work);
+    let mut progress = Progress::new(out, Watching { view, still: &still }, tally, work);
+    progress.directory = shown_directory(context, &opened.project);
     let outside = Outside {
         now: &environment::now,
         random: &dispatch::random_bytes,
@@ -196,7 +200,9 @@ fn tally(
     };
     if let Some(view) = view {
         view.change(|area| {
-            area.taken_up(tally.elapsed(environment::now()));
+            if let Choice::Resume(session) = choice {
+                area.taken_up(session.watch.lasted);
+            }
             area.time = config.settings.limits.wall_time.as_ref().map(|time| time.duration());
         });
     }

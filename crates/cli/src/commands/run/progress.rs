@@ -4,9 +4,10 @@ use std::time::Instant;
 
 use super::live::{Area, View};
 use super::notices;
+use super::standstill::Standstill;
 use super::tally::Tally;
 use crate::output::{Done, Output, Stop, Tone};
-use crate::{show, text};
+use crate::{environment, show, text};
 use windlass_engine::{Ending, Event, HookOutcome, OnRetryLimit, Promise, Purpose, Record, Work, payload};
 use windlass_hooks::notice;
 use windlass_runner::Told;
@@ -19,10 +20,11 @@ pub struct Progress<'o> {
     out: &'o mut Output,
     /// A person watches.
     view: Option<&'o View>,
+    still: &'o Standstill,
     /// Nobody reads any more. The work goes on all the same.
     closed: bool,
     /// Where the work is done, if that has to be said.
-    directory: Option<String>,
+    pub directory: Option<String>,
     pub tally: Tally,
     work: Work,
     /// Its end was asked for.
@@ -31,23 +33,28 @@ pub struct Progress<'o> {
     at_limit: OnRetryLimit,
 }
 
+/// Who sees it, and when nobody could do anything.
+pub struct Watching<'o> {
+    pub view: Option<&'o View>,
+    pub still: &'o Standstill,
+}
+
 impl<'o> Progress<'o> {
-    pub fn new(
-        out: &'o mut Output,
-        view: Option<&'o View>,
-        directory: Option<String>,
-        tally: Tally,
-        work: Work,
-    ) -> Self {
-        Self { out, view, closed: false, directory, tally, work, stopping: false, at_limit: OnRetryLimit::default() }
+    pub fn new(out: &'o mut Output, Watching { view, still }: Watching<'o>, tally: Tally, work: Work) -> Self {
+        let (directory, at_limit) = (None, OnRetryLimit::default());
+        Self { out, view, still, closed: false, directory, tally, work, stopping: false, at_limit }
     }
 
     pub fn tell(&mut self, told: Told<'_>) {
         if let Some(view) = self.view {
             watched(view, told);
         }
-        if let Told::Event(record) = told {
-            self.tally.count(record);
+        self.tally.still = self.still.total();
+        match told {
+            Told::Event(record) => self.tally.count(record),
+            Told::Waiting(_) => self.tally.wait(),
+            Told::Asking => self.tally.ask(environment::now()),
+            Told::TakesUp(_) | Told::Output(..) | Told::Notice(_) => {}
         }
         if self.closed {
             return;

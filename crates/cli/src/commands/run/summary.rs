@@ -15,7 +15,7 @@ use super::tally::Tally;
 use crate::context::Opened;
 use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
-use crate::{environment, show, text};
+use crate::{show, text};
 
 /// So many files, hooks and tasks are named.
 const NAMED: usize = 8;
@@ -126,7 +126,6 @@ impl Summary {
     }
 
     fn time(&self) -> String {
-        let end = self.tally.ended.unwrap_or_else(environment::now);
         let took = |time: Duration| show::millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         let hooks = match self.tally.hook_runs {
             0 => String::new(),
@@ -136,7 +135,7 @@ impl Summary {
             1 => "one turn".to_owned(),
             many => format!("{many} turns"),
         };
-        format!("{}, agent {}{hooks}, {turns}", took(self.tally.elapsed(end)), took(self.tally.agent))
+        format!("{}, agent {}{hooks}, {turns}", took(self.session.watch.lasted.saturating_sub(self.tally.still)), took(self.tally.agent))
     }
 
     fn blocked(&self) -> Vec<String> {
