@@ -12,8 +12,6 @@ use windlass_engine::{Ending, Event, HookOutcome, OnRetryLimit, Promise, Purpose
 use windlass_hooks::notice;
 use windlass_runner::Told;
 
-/// So much of what an agent or a hook says is told. The log has all of it.
-const TOLD: usize = 1000;
 
 /// Shows what happens as it happens.
 pub struct Progress<'o> {
@@ -235,7 +233,7 @@ impl<'o> Progress<'o> {
 
     /// What stays is broken where the terminal ends, not cut: the first row and the others have so much before them.
     fn rows(&self, what: &str, before: usize, before_others: usize) -> Vec<String> {
-        let what = text::fit(what, TOLD);
+        let what = text::fit(what, show::LONG);
         match self.view.map(View::columns).or(self.out.columns()) {
             None => vec![what],
             Some(columns) => {
