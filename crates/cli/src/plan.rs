@@ -127,12 +127,16 @@ fn name(kind: &str) -> TypeName {
 }
 
 fn planned(hook: &Hook, point: Point) -> Planned {
-    let whose = match &hook.scope {
+    Planned { hook: owed_hook(hook, point), whose: whose(hook), when: hook.when.clone() }
+}
+
+/// For whose work a hook is.
+pub fn whose(hook: &Hook) -> PlannedFor {
+    match &hook.scope {
         Scope::Project => PlannedFor::Everybody,
         Scope::TaskType(kind) => PlannedFor::TasksOf(name(kind)),
         Scope::Agent(name) => PlannedFor::Agent(name.clone()),
-    };
-    Planned { hook: owed_hook(hook, point), whose, when: hook.when.clone() }
+    }
 }
 
 fn owed_hook(hook: &Hook, point: Point) -> OwedHook {

@@ -8,7 +8,7 @@ use insta::assert_snapshot;
 use rustix::process::Signal;
 
 use crate::support::{WINDLASS, World, timeless};
-use crate::test_run::{RUN, Waiting, world};
+use crate::test_run::{PIPED, RUN, Waiting, world};
 
 const NAME: &str = "mend-the-pump-e01275de";
 
@@ -169,12 +169,7 @@ fn a_session_that_was_left_hears_it_when_it_is_taken_up() {
 
 #[test]
 fn a_cancelled_session_is_ended_by_its_runner_at_once() {
-    let config = "
-hooks:
-  session_start: [{command: echo remember, pipe_output: true}]
-  session_end: [{command: echo end >> ended}]
-";
-    let mut waiting = Waiting::new(config);
+    let mut waiting = Waiting::new(PIPED);
     let said = waiting.world.ok(&["session", "cancel", NAME, "--reason", "wrong branch"]);
     assert_eq!(said, format!("{NAME} is being ended\n"));
     let (code, said) = waiting.end();
@@ -226,12 +221,7 @@ fn a_hook_that_runs_is_cancelled_too() {
 #[test]
 fn a_cancelled_session_of_the_dead_is_ended_by_whoever_comes_next() {
     for settled_by in ["doctor", "run"] {
-        let config = "
-hooks:
-  session_start: [{command: echo remember, pipe_output: true}]
-  session_end: [{command: echo end >> ended}]
-";
-        let mut waiting = Waiting::new(config);
+        let mut waiting = Waiting::new(PIPED);
         waiting.signal(Signal::KILL);
         waiting.end();
         let world = &waiting.world;
