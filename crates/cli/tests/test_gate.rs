@@ -213,7 +213,7 @@ fn work_that_is_rejected_has_failed() {
     assert!(failed.starts_with("T1  failed"), "{failed}");
     assert_eq!(world.json(&["task", "show", "T1"])["reason"], "we do not want it");
     let ran = world.run(RUN);
-    let ended = "cancelled after no iteration: a person has rejected T1: we do not want it";
+    let ended = "cancelled after one iteration: a person has rejected T1: we do not want it";
     assert!(ran.code == 3 && ran.stdout.contains(ended), "{ran}");
     assert!(ran.stdout.contains("next: windlass why T1"), "{ran}");
 }

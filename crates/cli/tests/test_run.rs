@@ -297,8 +297,8 @@ fn what_cannot_be_run_is_refused_by_name() {
     hint: --agent acp:CMD names one that speaks the Agent Client Protocol, --agent command:CMD any other program
     [64 usage]
     ");
-    assert_snapshot!(world.fails(&["run", "x", "--agent", "claude"]), @r"
-    error: `claude` is no agent that this version can drive
+    assert_snapshot!(world.fails(&["run", "x", "--agent", "klaude"]), @r"
+    error: `klaude` is no agent that this version can drive
     hint: this version drives `acp:CMD`, which speaks the Agent Client Protocol; `command:CMD`, which reads a prompt and prints its answer; and `scripted:FILE`
     [64 usage]
     ");
