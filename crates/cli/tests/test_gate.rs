@@ -362,6 +362,18 @@ fn the_recovery_prompt_carries_the_error_itself() {
     assert!(recovery.contains("look at the log"), "{recovery}");
 }
 
+/// An agent that remembers nothing has to know what it did about the error.
+#[test]
+fn what_was_said_in_a_recovery_is_what_was_said_last() {
+    let config = "hooks: {on_error: [{command: echo look at the log, pipe_output: true}]}";
+    let agent = "case $turn in 1) echo I began;; 2) exit 7;; 3) echo I have set the route;; *) echo \"$done\";; esac";
+    let world = world(config, &format!("done='<promise>COMPLETE</promise>'\n{agent}"));
+    assert_eq!(world.run(RUN).code, 0);
+    let last = prompt(&world, 4);
+    assert!(last.contains("at the end of your last turn:\n```text\nI have set the route\n```\n"), "{last}");
+    assert!(last.contains("I began"), "what was before is told in short: {last}");
+}
+
 #[test]
 fn a_session_runs_no_longer_than_its_wall_time() {
     let config = "limits: {wall_time: 1s}\nhooks: {session_end: [{command: touch ended}]}";
