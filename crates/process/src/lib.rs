@@ -21,11 +21,13 @@
 //!
 //! Not here: what is run and why, what its output means, where the environment comes from.
 
+mod beside;
 mod captured;
 mod control;
 mod course;
 mod environment;
 mod live;
+mod minder;
 mod not_started;
 mod nudge;
 mod os;
@@ -43,6 +45,7 @@ pub mod supervisor;
 mod watch;
 mod wire;
 
+pub use beside::Beside;
 pub use captured::{Captured, Spilled};
 pub use control::Control;
 pub use environment::{Environment, overlay};
