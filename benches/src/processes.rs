@@ -44,6 +44,7 @@ impl Starter {
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
             stdin: format!("{{\"event\": \"stop\", \"agentOutput\": \"{}\"}}", "x".repeat(460)).into_bytes(),
             timeout: Some(Duration::from_secs(30)),
+            silence: None,
             grace: Duration::from_secs(2),
             capture: Capture { head: KEPT, tail: KEPT, spill: None },
         }

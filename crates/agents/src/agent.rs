@@ -1,58 +1,173 @@
-//! Which agent works, as people name it.
+//! Which agent works, as people name it, and how it is set up.
 
 use std::ffi::OsString;
 use std::fmt::{self, Display};
 use std::path::Path;
 use std::str::FromStr;
 
-use windlass_process::Invocation;
+use windlass_process::{Environment, Invocation, overlay};
 
+use crate::headless::Dialect;
 use crate::{CommandAgent, TurnEnd, trouble};
 
 /// Not the name of an agent that can be driven.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no agent that this version can drive")]
-pub struct ParseAgentError(String);
+pub struct ParseAgentError(pub String);
 
 /// An agent, and the driver that speaks to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Agent {
-    /// `command:CMD`: a new process for each prompt.
-    Command(CommandAgent),
-    /// `acp:CMD`: one process that speaks the Agent Client Protocol.
-    Acp(String),
-    /// `scripted:FILE`: the built-in agent, which plays a script.
-    Scripted(String),
+pub struct Agent {
+    /// As people name it, and as the log has it.
+    pub name: String,
+    pub driver: Driver,
+    pub setup: Setup,
 }
 
-impl Agent {
-    /// Whether it stays from turn to turn, and is spoken with.
-    pub fn stays(&self) -> bool {
-        !matches!(self, Self::Command(_))
+/// The code that speaks to an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Driver {
+    /// A new process for each prompt: a script for the shell.
+    Command(String),
+    /// One process that speaks the Agent Client Protocol: a script for the shell.
+    Acp(String),
+    /// The built-in agent, which plays a script: its file.
+    Scripted(String),
+    /// A known agent by its own command line and its own stream of events.
+    Headless(Dialect),
+}
+
+/// What a person has said about how an agent is to be started.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Setup {
+    /// The program of a known agent, if not the usual one: a script for the shell.
+    pub command: Option<String>,
+    /// Arguments after the driver's own.
+    pub args: Vec<String>,
+    pub model: Option<String>,
+    /// Added to the environment.
+    pub environment: Vec<(String, String)>,
+}
+
+/// Agents that are known by name, best known first, and how each is driven unless somebody says otherwise.
+pub const KNOWN: [(&str, Known); 9] = [
+    ("claude", Known::Headless(Dialect::Claude)),
+    ("codex", Known::Headless(Dialect::Codex)),
+    ("opencode", Known::Headless(Dialect::Opencode)),
+    ("gemini", Known::Headless(Dialect::Gemini)),
+    ("goose", Known::Headless(Dialect::Goose)),
+    ("qwen", Known::Acp("qwen --acp")),
+    ("copilot", Known::Acp("copilot --acp")),
+    ("kimi", Known::Acp("kimi acp")),
+    ("aider", Known::Command("aider --yes-always --no-pretty --no-stream --message-file /dev/stdin")),
+];
+
+/// How a known agent is driven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    Headless(Dialect),
+    Acp(&'static str),
+    Command(&'static str),
+}
+
+impl Known {
+    pub fn find(name: &str) -> Option<Self> {
+        KNOWN.iter().find(|(known, _)| *known == name).map(|(_, known)| *known)
     }
 
-    /// How it is started. `own` is this very program.
-    pub fn invocation(&self, own: &Path) -> Invocation {
+    pub fn driver(self) -> Driver {
         match self {
-            Self::Command(CommandAgent { command }) | Self::Acp(command) => Invocation::Shell(command.into()),
-            Self::Scripted(file) => {
-                let words: [OsString; 3] = [own.into(), "agent".into(), file.into()];
-                Invocation::Argv(words.into())
-            }
+            Self::Headless(dialect) => Driver::Headless(dialect),
+            Self::Acp(command) => Driver::Acp(command.to_owned()),
+            Self::Command(command) => Driver::Command(command.to_owned()),
         }
     }
 }
 
 impl Agent {
+    /// One that nobody has said more about than its name.
+    pub fn plain(name: &str, driver: Driver) -> Self {
+        Self { name: name.to_owned(), driver, setup: Setup::default() }
+    }
+
+    /// Whether it stays from turn to turn, and is spoken with.
+    pub fn stays(&self) -> bool {
+        matches!(self.driver, Driver::Acp(_) | Driver::Scripted(_))
+    }
+
+    /// Whether it writes while it works, so that silence tells something.
+    pub fn streams(&self) -> bool {
+        !matches!(self.driver, Driver::Command(_))
+    }
+
+    /// How it is started, for agents that take nothing on their command line. `own` is this very program.
+    pub fn invocation(&self, own: &Path) -> Invocation {
+        match &self.driver {
+            Driver::Command(command) | Driver::Acp(command) => Invocation::Shell(self.with_arguments(command).into()),
+            Driver::Scripted(file) => {
+                let words: [OsString; 3] = [own.into(), "agent".into(), file.into()];
+                Invocation::Argv(words.into())
+            }
+            Driver::Headless(dialect) => Invocation::Shell(self.with_arguments(self.program(*dialect)).into()),
+        }
+    }
+
+    /// As any program, where it is one.
+    pub fn command(&self, own: &Path) -> Option<CommandAgent<'_>> {
+        let Driver::Command(words) = &self.driver else { return None };
+        Some(CommandAgent { invocation: self.invocation(own), words })
+    }
+
+    /// The script that starts a known agent's program.
+    pub fn program(&self, dialect: Dialect) -> &str {
+        self.setup.command.as_deref().unwrap_or(dialect.program())
+    }
+
+    /// A script with the arguments that a person has added.
+    pub fn with_arguments(&self, command: &str) -> String {
+        let mut script = command.to_owned();
+        for argument in &self.setup.args {
+            script.push(' ');
+            script.push_str(&quoted(argument));
+        }
+        script
+    }
+
+    /// The environment of its program.
+    pub fn environment(&self, around: &Environment) -> Environment {
+        let added = self.setup.environment.iter().map(|(name, value)| (name.as_str(), value.into()));
+        overlay(around, added.collect())
+    }
+
     /// What the end of a conversation's turn means, where an agent says in words that it cannot work.
     pub fn understood(&self, end: TurnEnd) -> TurnEnd {
-        let Self::Acp(command) = self else { return end };
+        if matches!(self.driver, Driver::Scripted(_)) {
+            return end;
+        }
         let found = match &end {
             TurnEnd::Said(said) => trouble::instead_of_an_answer(said),
-            TurnEnd::Failed(why) | TurnEnd::Broken(why) => trouble::of_failure("", why),
+            TurnEnd::Failed { why, .. } | TurnEnd::Broken(why) => trouble::of_failure("", why),
             _ => None,
         };
-        found.map_or(end, |trouble| trouble.end(command))
+        found.map_or(end, |trouble| trouble.end(self.words()))
+    }
+
+    /// Its command, by which a remedy is found.
+    pub(crate) fn words(&self) -> &str {
+        match &self.driver {
+            Driver::Command(command) | Driver::Acp(command) => command,
+            Driver::Scripted(file) => file,
+            Driver::Headless(dialect) => dialect.program(),
+        }
+    }
+}
+
+/// One word of the shell.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }
 
@@ -60,52 +175,58 @@ impl FromStr for Agent {
     type Err = ParseAgentError;
 
     fn from_str(text: &str) -> Result<Self, ParseAgentError> {
-        match text.split_once(':').filter(|(_, what)| !what.trim().is_empty()) {
-            Some(("command", command)) => Ok(Self::Command(CommandAgent { command: command.to_owned() })),
-            Some(("acp", command)) => Ok(Self::Acp(command.to_owned())),
-            Some(("scripted", file)) => Ok(Self::Scripted(file.to_owned())),
-            _ => Err(ParseAgentError(text.to_owned())),
-        }
+        let driver = match text.split_once(':').filter(|(_, what)| !what.trim().is_empty()) {
+            Some(("command", command)) => Driver::Command(command.to_owned()),
+            Some(("acp", command)) => Driver::Acp(command.to_owned()),
+            Some(("scripted", file)) => Driver::Scripted(file.to_owned()),
+            _ => Known::find(text).ok_or_else(|| ParseAgentError(text.to_owned()))?.driver(),
+        };
+        Ok(Self::plain(text, driver))
     }
 }
 
 impl Display for Agent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Command(agent) => write!(f, "command:{}", agent.command),
-            Self::Acp(command) => write!(f, "acp:{command}"),
-            Self::Scripted(file) => write!(f, "scripted:{file}"),
-        }
+        self.name.fmt(f)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use windlass_engine::Fault;
+
     use super::*;
 
     #[test]
     fn an_agent_reads_what_it_prints() {
-        for text in ["command:claude -p", "command:sh -c 'x:y'", "acp:goose acp", "scripted:a b.yaml"] {
+        for text in ["command:claude -p", "command:sh -c 'x:y'", "acp:goose acp", "scripted:a b.yaml", "claude", "qwen"]
+        {
             assert_eq!(text.parse::<Agent>().map(|agent| agent.to_string()), Ok(text.to_owned()));
         }
-        for text in ["", "command:", "command: ", "claude", "acp:", "scripted:\t", "acp", "ACP:x"] {
+        for text in ["", "command:", "command: ", "Claude", "acp:", "scripted:\t", "acp", "ACP:x"] {
             assert!(text.parse::<Agent>().is_err(), "{text}");
         }
     }
 
     #[test]
+    fn arguments_reach_the_program_as_they_are() {
+        let mut agent: Agent = "acp:goose acp".parse().unwrap();
+        agent.setup.args = ["--with-builtin", "developer", "a b", "it's $HOME", ""].map(str::to_owned).into();
+        let expected = r"goose acp --with-builtin developer 'a b' 'it'\''s $HOME' ''";
+        assert_eq!(agent.invocation(Path::new("windlass")), Invocation::Shell(expected.into()));
+    }
+
+    #[test]
     fn words_of_an_agent_that_stays_are_understood() {
         let agent: Agent = "acp:goose acp".parse().unwrap();
-        let failed = |why: &str| agent.understood(TurnEnd::Failed(why.to_owned()));
+        let failed = |why: &str| agent.understood(TurnEnd::failed(Fault::Failed, why));
         let limited = failed("the agent failed: 429 Too Many Requests, retry after 90 seconds");
         assert!(matches!(limited, TurnEnd::Limited { reset: Some(_), .. }), "{limited:?}");
         let locked =
             agent.understood(TurnEnd::Broken("the agent refused `session/new`: Authentication required".to_owned()));
         assert!(matches!(locked, TurnEnd::Locked { .. }), "{locked:?}");
-        assert_eq!(
-            failed("the agent failed: out of luck"),
-            TurnEnd::Failed("the agent failed: out of luck".to_owned())
-        );
+        let luck = "the agent failed: out of luck";
+        assert_eq!(failed(luck), TurnEnd::failed(Fault::Failed, luck));
         let answer = || TurnEnd::Said("I have raised the rate limit to 429 requests.".to_owned());
         assert_eq!(agent.understood(answer()), answer());
     }

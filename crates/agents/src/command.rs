@@ -5,10 +5,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use windlass_engine::Fault;
 use windlass_process::{Capture, Environment, Exit, Finished, Invocation, NotStarted, Spec, Spill};
 
-use crate::reset::Reset;
-use crate::trouble;
+use crate::{TurnEnd, trouble};
 
 /// How long an agent may take to end once it is asked to.
 const GRACE: Duration = Duration::from_secs(10);
@@ -19,45 +19,23 @@ const TAIL: usize = 40 * 1024;
 const SPILLED: u64 = 256 * 1024 * 1024;
 
 /// A program that answers prompts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CommandAgent {
-    /// A script for the shell.
-    pub command: String,
+#[derive(Debug, Clone)]
+pub struct CommandAgent<'a> {
+    pub invocation: Invocation,
+    /// Its command, by which a remedy is found.
+    pub words: &'a str,
 }
 
-/// How a turn ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TurnEnd {
-    /// What it said last.
-    Said(String),
-    /// This turn failed; another may not.
-    Failed(String),
-    /// It cannot be started at all.
-    Broken(String),
-    /// It was asked too often. It may be asked again, and may have said when.
-    Limited {
-        said: String,
-        reset: Option<Reset>,
-    },
-    /// Nobody lets it in, and this is what a person has to do about it.
-    Locked {
-        said: String,
-        remedy: String,
-    },
-    /// It took longer than it was given.
-    TimedOut,
-    Cancelled,
-}
-
-impl CommandAgent {
+impl CommandAgent<'_> {
     /// A run that answers a prompt.
     pub fn spec(&self, prompt: &str, directory: &Path, environment: Environment, spill: &Path) -> Spec {
         Spec {
-            invocation: Invocation::Shell(self.command.clone().into()),
+            invocation: self.invocation.clone(),
             directory: directory.to_owned(),
             environment,
             stdin: prompt.as_bytes().to_vec(),
             timeout: None,
+            silence: None,
             grace: GRACE,
             capture: Capture { head: HEAD, tail: TAIL, spill: Some(Spill { path: spill.to_owned(), cap: SPILLED }) },
         }
@@ -72,23 +50,24 @@ impl CommandAgent {
         match finished.exit {
             Exit::Code(0) => {
                 let said = finished.stdout.text();
-                trouble::instead_of_an_answer(&said).map_or(TurnEnd::Said(said), |trouble| trouble.end(&self.command))
+                trouble::instead_of_an_answer(&said).map_or(TurnEnd::Said(said), |trouble| trouble.end(self.words))
             }
             // The shell's own words for a program that is not there, or is none: unless something has spoken already.
             Exit::Code(126 | 127) if finished.stdout.total == 0 => {
                 TurnEnd::Broken(last_words(finished, "the program cannot be started"))
             }
-            Exit::Code(code) => self.failed(finished, &format!("exit {code}")),
-            Exit::Signal(signal) => self.failed(finished, &format!("ended by signal {signal}")),
+            Exit::Code(code) => self.failed(finished, Fault::Failed, &format!("exit {code}")),
+            Exit::Signal(signal) => self.failed(finished, Fault::Crashed, &format!("ended by signal {signal}")),
             Exit::TimedOut => TurnEnd::TimedOut,
+            Exit::Silent => TurnEnd::failed(Fault::Silent, last_words(finished, "it wrote nothing for too long")),
             Exit::Cancelled => TurnEnd::Cancelled,
-            Exit::Lost => TurnEnd::Failed("its supervisor died".to_owned()),
+            Exit::Lost => TurnEnd::failed(Fault::Crashed, "its supervisor died"),
         }
     }
 
-    fn failed(&self, finished: &Finished, end: &str) -> TurnEnd {
+    fn failed(&self, finished: &Finished, fault: Fault, end: &str) -> TurnEnd {
         let trouble = trouble::of_failure(&finished.stdout.text(), &finished.stderr.text());
-        trouble.map_or_else(|| TurnEnd::Failed(last_words(finished, end)), |trouble| trouble.end(&self.command))
+        trouble.map_or_else(|| TurnEnd::failed(fault, last_words(finished, end)), |trouble| trouble.end(self.words))
     }
 }
 
@@ -113,7 +92,7 @@ mod tests {
         let captured =
             |text: &str| Captured { head: text.as_bytes().to_vec(), total: text.len() as u64, ..Captured::default() };
         let (stdout, stderr) = (captured(stdout), captured(stderr));
-        let agent = CommandAgent { command: "agent".to_owned() };
+        let agent = CommandAgent { invocation: Invocation::Argv(Vec::new()), words: "agent" };
         let ran = Ok(Finished { exit, stdout, stderr, leaky: false, took: Duration::ZERO });
         assert_eq!(agent.answer(&ran), expected);
     }
@@ -121,15 +100,15 @@ mod tests {
     #[test]
     fn ends_are_told_apart() {
         check(Exit::Code(0), "done\n", "noise\n", TurnEnd::Said("done\n".to_owned()));
-        check(Exit::Code(1), "half\n", "no network\n\n", TurnEnd::Failed("exit 1: no network".to_owned()));
-        check(Exit::Code(3), "half\n", "", TurnEnd::Failed("exit 3: half".to_owned()));
+        check(Exit::Code(1), "half\n", "no network\n\n", TurnEnd::failed(Fault::Failed, "exit 1: no network"));
+        check(Exit::Code(3), "half\n", "", TurnEnd::failed(Fault::Failed, "exit 3: half"));
         check(Exit::Code(127), "", "sh: 1: nope: not found\n", {
             TurnEnd::Broken("the program cannot be started: sh: 1: nope: not found".to_owned())
         });
         check(Exit::Code(127), "half", "sh: 1: nope: not found\n", {
-            TurnEnd::Failed("exit 127: sh: 1: nope: not found".to_owned())
+            TurnEnd::failed(Fault::Failed, "exit 127: sh: 1: nope: not found")
         });
-        check(Exit::Signal(9), "", "", TurnEnd::Failed("ended by signal 9".to_owned()));
+        check(Exit::Signal(9), "", "", TurnEnd::failed(Fault::Crashed, "ended by signal 9"));
         check(Exit::Cancelled, "half", "", TurnEnd::Cancelled);
         check(Exit::TimedOut, "half", "429 Too Many Requests", TurnEnd::TimedOut);
         let said = || "429 Too Many Requests".to_owned();

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   command    a new process for each prompt                  spec, then what its end means
+//!   headless   a new process for each prompt, in the same conversation: the streams of known agents
 //!   acp        one process, spoken with from turn to turn     open, prompt, prompt, …
 //!   scripted   the built-in agent: the other side of acp, which plays a script
 //! ```
@@ -11,10 +12,13 @@
 pub mod acp;
 mod agent;
 mod command;
+pub mod headless;
 mod reset;
 pub mod scripted;
 mod trouble;
+mod turn_end;
 
-pub use agent::{Agent, ParseAgentError};
-pub use command::{CommandAgent, TurnEnd};
+pub use agent::{Agent, Driver, KNOWN, Known, ParseAgentError, Setup};
+pub use command::CommandAgent;
 pub use reset::Reset;
+pub use turn_end::TurnEnd;

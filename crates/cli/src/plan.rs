@@ -1,14 +1,17 @@
 //! What a configuration means to the engine and to whoever does what is owed: which hooks are owed when, how each is run,
 //! and on what terms a session works.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
+use windlass_agents::Agent;
 use windlass_engine::{
     Completion, Cost, Effects, EventType, HookClass, Limits, OnFailure, OnRetryLimit, OwedHook, OwnerName, Planned,
     PlannedFor, PlannedHooks, Registry, Rules, Terms, Trusted, TypeName,
 };
 use windlass_hooks as hooks;
+use windlass_runner::Allowance;
 
 use crate::config::{self, Config, Hook, Kind, Point, Scope};
 use crate::failure::{Code, Failure};
@@ -19,6 +22,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const GATE_TIMEOUT: Duration = Duration::from_mins(10);
 const MAX_OUTPUT: usize = 16 * 1024;
 pub const PRIORITY: i64 = 100;
+/// How long an agent may say nothing that says something while it works.
+const SILENCE: Duration = Duration::from_mins(30);
 /// How long to wait before the first retry.
 const BACKOFF: Duration = Duration::from_secs(1);
 
@@ -179,13 +184,16 @@ pub fn terms(config: &Config, max_iterations: Option<u32>) -> Terms {
         },
         wall_time: settings.limits.wall_time.map(config::Span::duration),
         cost: settings.limits.cost.as_ref().and_then(|cost| Cost::of_dollars(cost.value)),
+        tokens: settings.limits.tokens.map(NonZeroU64::get),
         thrashing: settings.limits.thrashing,
     }
 }
 
-/// How long a turn of the agent may take.
-pub fn turn_time(config: &Config) -> Option<Duration> {
-    config.settings.limits.turn_time.map(|span| span.duration())
+/// How long a turn of an agent may take, and how long it may be silent in it.
+pub fn allowance(config: &Config, agent: &Agent) -> Allowance {
+    let limits = &config.settings.limits;
+    let silence = limits.silence.map(config::Span::duration).or(agent.streams().then_some(SILENCE));
+    Allowance { time: limits.turn_time.map(config::Span::duration), silence }
 }
 
 /// A gate that cannot be kept must not stand open.
@@ -236,8 +244,5 @@ pub fn warn_of_silence(config: &Config) {
         let silent = silent.join(", ");
         Messages::new()
             .warning(&format!("this version does not run these hooks, or not at all their points: {silent}"));
-    }
-    if config.settings.limits.cost.is_some() {
-        Messages::new().warning("`limits.cost` ends nothing: no agent of this version tells what it costs");
     }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::action::ActionRequest;
 use crate::debt::HookOutcome;
+use crate::fault::Fault;
 use crate::id::{DebtId, Digest, Epoch, OwnerName, RunId, SessionName, TaskId, TypeName};
 use crate::note::NoteKind;
 use crate::promise::Promise;
@@ -13,7 +14,7 @@ use crate::resolution::Resolution;
 use crate::session::{Ending, GateAnswer, Terms, Work};
 use crate::task::{EdgeKind, Priority};
 use crate::time::Timestamp;
-use crate::watch::Cost;
+use crate::usage::Usage;
 
 /// By what right a command is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,10 +81,27 @@ pub struct Answer {
     pub leaky: bool,
     /// The file that has all of what it wrote.
     pub record: Option<String>,
-    /// What it has cost, where the agent tells.
-    pub cost: Option<Cost>,
+    /// What it has used, where the agent tells.
+    pub usage: Usage,
     /// What has changed in the directory of the work, where that is known.
     pub tree: Option<Digest>,
+}
+
+/// Why an agent did not answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Failing {
+    pub error: String,
+    pub fault: Fault,
+    /// The file that has all of what it wrote.
+    pub record: Option<String>,
+    pub usage: Usage,
+}
+
+impl Failing {
+    /// What is known of it is its error.
+    pub fn of(error: impl Into<String>) -> Self {
+        Self { error: error.into(), ..Self::default() }
+    }
 }
 
 /// What came of a hook.
@@ -285,12 +303,12 @@ pub enum Command {
     },
     FailTurn {
         run: RunId,
-        error: String,
+        failing: Failing,
     },
     /// Says that the agent was asked too often, and until when, if it knows.
     PostponeTurn {
         run: RunId,
-        error: String,
+        failing: Failing,
         until: Option<Timestamp>,
     },
     /// Gives a turn up that somebody had stopped.

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use crate::debt::Owed;
 use crate::id::{DebtId, ParseIdError, Seq, SessionName, TaskId, as_text};
 use crate::time::Timestamp;
+use crate::usage::Usage;
 
 pub mod payload;
 
@@ -228,6 +229,20 @@ pub struct Metadata {
 
 fn is_false(flag: &bool) -> bool {
     !flag
+}
+
+impl Event {
+    /// What a turn has used that is over with it.
+    pub fn usage(&self) -> Usage {
+        match self {
+            Self::TurnFinished(payload::TurnFinished { usage, .. })
+            | Self::DeliveryFinished(payload::DeliveryFinished { usage, .. })
+            | Self::IterationFailed(payload::IterationFailed { usage, .. })
+            | Self::IterationPostponed(payload::IterationPostponed { usage, .. })
+            | Self::DeliveryFailed(payload::DeliveryFailed { usage, .. }) => *usage,
+            _ => Usage::default(),
+        }
+    }
 }
 
 /// An event with everything that is said around it, but for its position.

@@ -179,8 +179,13 @@ impl Session {
         if self.terms.wall_time.is_some_and(|most| self.watch.lasted >= most) {
             return Some(self.out_of_time());
         }
-        let most = self.terms.cost.filter(|most| self.watch.spent >= *most)?;
-        Some(format!("{} were spent, and the limit of cost is {most}", self.watch.spent))
+        let used = self.watch.used;
+        if let Some(most) = self.terms.tokens.filter(|most| used.tokens() >= *most) {
+            return Some(format!("{} tokens were used, and the limit is {most}", used.tokens()));
+        }
+        let spent = used.cost.unwrap_or_default();
+        let most = self.terms.cost.filter(|most| spent >= *most)?;
+        Some(format!("{spent} were spent, and the limit of cost is {most}"))
     }
 
     /// Another iteration, unless a guard says no.

@@ -3,7 +3,8 @@
 use super::*;
 use crate::id::{Digest, RunId};
 use crate::session::{Phase, Terms};
-use crate::watch::{Cost, Watch};
+use crate::usage::Cost;
+use crate::watch::Watch;
 
 fn run() -> RunId {
     RunId { session: "a".parse().unwrap(), iteration: 1, nonce: 7 }
@@ -60,7 +61,7 @@ fn time_and_money_run_out() {
     let cost = |spent: f64| {
         settled(|session| {
             session.terms.cost = Cost::of_dollars(2.5);
-            session.watch.spent = Cost::of_dollars(spent).unwrap();
+            session.watch.used.cost = Cost::of_dollars(spent);
         })
     };
     assert_eq!(cost(2.49), "another");

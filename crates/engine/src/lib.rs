@@ -24,6 +24,7 @@ mod draft;
 mod encoding;
 mod event;
 mod expression;
+mod fault;
 mod graph;
 mod guards;
 mod id;
@@ -44,13 +45,14 @@ mod situation;
 mod speech;
 mod task;
 mod time;
+mod usage;
 mod view;
 mod voice;
 mod watch;
 
 pub use action::{Action, ActionRequest, TaskAction};
 pub use apply::{ApplyError, apply};
-pub use command::{Answer, Authority, Command, Deletion, HookReport, NewSession, NewTask, Origin, TaskPatch};
+pub use command::{Answer, Authority, Command, Deletion, Failing, HookReport, NewSession, NewTask, Origin, TaskPatch};
 pub use config_text::ConfigText;
 pub use debt::{Debt, Effect, HookClass, HookOutcome, OnFailure, Owed, OwedHook, Recovery};
 pub use decide::{Decided, Effects, Entry, Planned, PlannedFor, PlannedHooks, Rules, Trusted, decide};
@@ -58,6 +60,7 @@ pub use draft::Draft;
 pub use encoding::{DecodeError, FORMAT, Upcast, decode, decode_with, encode, encode_into};
 pub use event::{Cause, Envelope, Event, EventType, Metadata, Node, Record, payload};
 pub use expression::{Condition, ExpressionError, ExpressionFault, Names, Template};
+pub use fault::Fault;
 pub use graph::{awaited, waiters};
 pub use id::{
     CommitId, ConfigDigest, DebtId, Digest, EdgeId, Epoch, OwnerName, ParseIdError, RunId, Seq, SessionName, TaskId,
@@ -82,6 +85,7 @@ pub use session::{
 pub use situation::Situation;
 pub use task::{Blocked, Claim, Edge, EdgeKind, Lease, Priority, State, Task};
 pub use time::Timestamp;
+pub use usage::{Cost, Usage};
 pub use view::{Change, Direction, Looked, Scope, View, ViewError};
 pub use voice::Voice;
-pub use watch::{Cost, Watch};
+pub use watch::Watch;

@@ -26,7 +26,8 @@ use crate::debt::{HookOutcome, OnFailure, is_zero};
 use crate::id::{ConfigDigest, DebtId, OwnerName, RunId, Seq, SessionName, TaskId};
 use crate::promise::Promise;
 use crate::time::Timestamp;
-use crate::watch::{Cost, Watch, millis};
+use crate::usage::Cost;
+use crate::watch::{Watch, millis};
 pub use work::{Hold, Leave, Work};
 
 /// How a session ended.
@@ -109,6 +110,9 @@ pub struct Terms {
     /// What it may cost, where the agent tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
+    /// How many tokens it may use, where the agent tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
     /// How often in a row the same change may come with the same failures; with 0 as often as it likes.
     #[serde(default = "usual_thrashing", skip_serializing_if = "is_usual_thrashing")]
     pub thrashing: u32,
@@ -133,6 +137,7 @@ impl Default for Terms {
             on_retry_limit: OnRetryLimit::default(),
             wall_time: None,
             cost: None,
+            tokens: None,
             thrashing: usual_thrashing(),
         }
     }

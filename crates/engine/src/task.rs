@@ -9,6 +9,7 @@ use crate::id::{EdgeId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId, TypeN
 use crate::note::Memo;
 use crate::resolution::Answered;
 use crate::time::Timestamp;
+use crate::usage::Usage;
 
 /// Where a task stands. The legal moves between states are in [`crate::MOVES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -205,6 +206,9 @@ pub struct Task {
     /// What was said about it.
     #[serde(default, skip_serializing_if = "Memo::is_empty")]
     pub memo: Memo,
+    /// What turns on it have used, where agents tell.
+    #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+    pub used: Usage,
     /// The last epoch that was given out.
     pub epoch: Epoch,
     pub created_at: Timestamp,

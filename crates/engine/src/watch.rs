@@ -14,35 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{Digest, Seq};
 use crate::session::Verdict;
 use crate::time::Timestamp;
-
-/// Money, in millionths of a US dollar.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Cost(pub u64);
-
-impl Cost {
-    /// Nothing for what is no amount of money.
-    pub fn of_dollars(dollars: f64) -> Option<Self> {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within bounds")]
-        let millionths = |dollars: f64| Self((dollars * 1e6).round() as u64);
-        (0.0..1e12).contains(&dollars).then(|| millionths(dollars))
-    }
-
-    fn plus(self, other: Self) -> Self {
-        Self(self.0.saturating_add(other.0))
-    }
-}
-
-impl core::fmt::Display for Cost {
-    /// `$1.25`, and as many digits as a small sum needs.
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let (whole, rest) = (self.0 / 1_000_000, self.0 % 1_000_000);
-        match rest % 10_000 {
-            0 => write!(f, "${whole}.{:02}", rest / 10_000),
-            _ => write!(f, "${whole}.{rest:06}"),
-        }
-    }
-}
+use crate::usage::Usage;
 
 /// Lengths of time in whole milliseconds, as the log and the rows have them.
 pub(crate) mod millis {
@@ -84,7 +56,9 @@ pub struct Watch {
     /// How long it had been run until then.
     #[serde(with = "millis")]
     pub lasted: Duration,
-    pub spent: Cost,
+    /// What its turns have used.
+    #[serde(skip_serializing_if = "Usage::is_nothing")]
+    pub used: Usage,
     /// How often in a row the agent was asked too often.
     pub postponed: u32,
     /// The event that tells how the last iteration failed.
@@ -125,10 +99,6 @@ impl Watch {
     /// Nobody has run it since.
     pub(crate) fn wake(&mut self, at: Timestamp) {
         self.at = Some(at);
-    }
-
-    pub(crate) fn spend(&mut self, cost: Option<Cost>) {
-        self.spent = self.spent.plus(cost.unwrap_or_default());
     }
 
     /// A turn has ended, and is judged from now on.
@@ -269,16 +239,5 @@ mod tests {
         assert_eq!(turn(&mut watch, red, "", None), (1, 0), "nobody knows what has changed");
         watch.begin_anew();
         assert_eq!(turn(&mut watch, red, "", None), (1, 0));
-    }
-
-    #[test]
-    fn money_is_shown_as_people_write_it() {
-        let shown = |dollars: f64| Cost::of_dollars(dollars).map(|cost| cost.to_string());
-        assert_eq!(shown(1.25).as_deref(), Some("$1.25"));
-        assert_eq!(shown(0.000_301).as_deref(), Some("$0.000301"));
-        assert_eq!(shown(7.0).as_deref(), Some("$7.00"));
-        for odd in [-1.0, f64::NAN, f64::INFINITY, 1e13] {
-            assert_eq!(Cost::of_dollars(odd), None);
-        }
     }
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_engine::{
-    ActionRequest, Cause, Closing, Cost, Decision, Digest, EdgeKind, Ending, Envelope, Epoch, Event, EventType,
+    ActionRequest, Cause, Closing, Cost, Decision, Digest, EdgeKind, Ending, Envelope, Epoch, Event, EventType, Fault,
     GateAnswer, HookClass, HookOutcome, Metadata, Next, Node, NoteKind, OnFailure, Opening, Owed, OwedHook, OwnerName,
-    Priority, Promise, Purpose, Resolution, RunId, Seq, State, TaskId, Terms, Timestamp, Verdict, Voice, Work, decode,
-    encode, payload,
+    Priority, Promise, Purpose, Resolution, RunId, Seq, State, TaskId, Terms, Timestamp, Usage, Verdict, Voice, Work,
+    decode, encode, payload,
 };
 use windlass_testkit::{Project, histories, rules};
 
@@ -127,10 +127,12 @@ fn sessions() {
     let bounded = Terms {
         wall_time: Some(std::time::Duration::from_millis(1500)),
         cost: Some(Cost(2_500_000)),
+        tokens: Some(9),
         thrashing: 0,
         ..Terms::default()
     };
-    let more = terms.replace("\"escalate\"}", "\"escalate\",\"wallTimeMs\":1500,\"cost\":2500000,\"thrashing\":0}");
+    let more = terms
+        .replace("\"escalate\"}", "\"escalate\",\"wallTimeMs\":1500,\"cost\":2500000,\"tokens\":9,\"thrashing\":0}");
     let resumed = payload::SessionResumed { owner: owner(), terms: bounded };
     check_data(resumed, &format!(r#"{{"owner":"w1","terms":{more}}}"#));
     let stopping = payload::SessionStopping { ending: Ending::Cancelled, reason: None };
@@ -179,16 +181,21 @@ fn turns_and_what_they_carry() {
     check_data(queued, r#"{"source":"check","text":"red","reason":"red","passing":true}"#);
     let output = || "said".to_owned();
     let said = r#"{"run":"main.3.00000000000000ff","output":"said"}"#;
-    let (leaky, record, cost, tree) = (false, None, None, None);
-    check_data(payload::TurnFinished { run: run(), output: output(), leaky, record, cost, tree }, said);
-    check_data(payload::DeliveryFinished { run: run(), output: output(), cost }, said);
+    let (leaky, record, usage, tree) = (false, None, Usage::default(), None);
+    check_data(payload::TurnFinished { run: run(), output: output(), leaky, record, usage, tree }, said);
+    check_data(payload::DeliveryFinished { run: run(), output: output(), usage }, said);
     let until = Timestamp::from_millis(1_768_644_000_000);
-    let postponed = payload::IterationPostponed { run: run(), error: output(), until };
+    let postponed = payload::IterationPostponed { run: run(), error: output(), until, record: None, usage };
     let bytes = r#"{"run":"main.3.00000000000000ff","error":"said","until":"2026-01-17T10:00:00.000Z"}"#;
     check_data(postponed, bytes);
     let failed = r#"{"run":"main.3.00000000000000ff","error":"said"}"#;
-    check_data(payload::IterationFailed { run: run(), error: output() }, failed);
-    check_data(payload::DeliveryFailed { run: run(), error: output() }, failed);
+    let (fault, record) = (Fault::Failed, None);
+    check_data(payload::IterationFailed { run: run(), error: output(), fault, record, usage }, failed);
+    check_data(payload::DeliveryFailed { run: run(), error: output(), fault, usage }, failed);
+    let (fault, record) = (Fault::OutOfTokens, Some("r".to_owned()));
+    let usage = Usage { input: 12, cached: 4, output: 3, cost: Some(Cost(5)) };
+    let more = r#"{"run":"main.3.00000000000000ff","error":"said","fault":"out_of_tokens","record":"r","usage":{"input":12,"cached":4,"output":3,"cost":5}}"#;
+    check_data(payload::IterationFailed { run: run(), error: output(), fault, record, usage }, more);
     let named = r#"{"run":"main.3.00000000000000ff"}"#;
     check_data(payload::IterationStarted { run: run() }, named);
     check_data(payload::IterationCompleted { run: run() }, named);
@@ -280,6 +287,7 @@ fn one_of_each() -> Vec<Event> {
 fn session_events() -> Vec<Event> {
     let (config, terms) = (Digest::of(b"x"), Terms::default);
     let closing = || Closing { ending: Ending::Escalated, reason: Some(word()) };
+    let (fault, usage) = (Fault::Silent, Usage { input: 12, cached: 4, output: 3, cost: Some(Cost(1_250_000)) });
     vec![
         payload::SessionStarted {
             config,
@@ -304,7 +312,7 @@ fn session_events() -> Vec<Event> {
             output: word(),
             leaky: true,
             record: Some(word()),
-            cost: Some(Cost(1_250_000)),
+            usage,
             tree: Some(config),
         }
         .into(),
@@ -319,12 +327,19 @@ fn session_events() -> Vec<Event> {
         }
         .into(),
         payload::GateAnswered { run: run(), answer: GateAnswer::Ignore }.into(),
-        payload::IterationPostponed { run: run(), error: word(), until: Timestamp::from_millis(7) }.into(),
+        payload::IterationPostponed {
+            run: run(),
+            error: word(),
+            until: Timestamp::from_millis(7),
+            record: Some(word()),
+            usage,
+        }
+        .into(),
         payload::IterationCompleted { run: run() }.into(),
-        payload::IterationFailed { run: run(), error: word() }.into(),
+        payload::IterationFailed { run: run(), error: word(), fault, record: Some(word()), usage }.into(),
         payload::IterationInterrupted { run: run() }.into(),
-        payload::DeliveryFinished { run: run(), output: word(), cost: Some(Cost(3)) }.into(),
-        payload::DeliveryFailed { run: run(), error: word() }.into(),
+        payload::DeliveryFinished { run: run(), output: word(), usage }.into(),
+        payload::DeliveryFailed { run: run(), error: word(), fault, usage }.into(),
         payload::DeliveryInterrupted { run: run() }.into(),
         payload::FeedbackQueued {
             source: word(),

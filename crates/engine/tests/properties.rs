@@ -369,7 +369,7 @@ fn histories_reach_every_event_and_most_refusals() {
     let (mut events, mut refusals, mut steps, mut refused) = (BTreeSet::new(), BTreeSet::new(), 0, 0);
     let mut reached = Reached::default();
     let kinds = (histories(STEPS).boxed(), histories_of_sessions(STEPS).boxed());
-    for kind in [&kinds.0; 400].into_iter().chain([&kinds.1; 300]) {
+    for kind in [&kinds.0; 400].into_iter().chain([&kinds.1; 400]) {
         let history: Vec<Step> = kind.new_tree(&mut runner).expect("a history").current();
         let mut project = Project::new(rules());
         for step in &history {

@@ -176,7 +176,7 @@ fn blocked(stdout: &str) -> Read {
 fn ended(hook: &Hook, exit: Exit) -> Read {
     match exit {
         Exit::Cancelled => Read::of(HookOutcome::Cancelled),
-        Exit::TimedOut => Read { outcome: HookOutcome::TimedOut, ..Read::failed(name(hook, exit)) },
+        Exit::TimedOut | Exit::Silent => Read { outcome: HookOutcome::TimedOut, ..Read::failed(name(hook, exit)) },
         Exit::Code(_) | Exit::Signal(_) | Exit::Lost => Read::failed(name(hook, exit)),
     }
 }
@@ -195,7 +195,7 @@ fn name(hook: &Hook, exit: Exit) -> String {
     match exit {
         Exit::Code(code) => format!("exit {code}"),
         Exit::Signal(signal) => format!("ended by signal {signal}"),
-        Exit::TimedOut => format!("timed out after {}", in_words(hook.timeout)),
+        Exit::TimedOut | Exit::Silent => format!("timed out after {}", in_words(hook.timeout)),
         Exit::Cancelled => "cancelled".to_owned(),
         Exit::Lost => "it was lost with its supervisor".to_owned(),
     }

@@ -42,6 +42,7 @@ impl<'a> Call<'a> {
             environment: overlay(self.environment, self.told(papers)),
             stdin: self.payload().to_string().into_bytes(),
             timeout: Some(timeout),
+            silence: None,
             grace: GRACE,
             capture: Capture {
                 head: KEPT / 2,

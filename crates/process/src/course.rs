@@ -46,6 +46,7 @@ pub(crate) enum Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interference {
     TimedOut,
+    Silent,
     Cancelled,
 }
 
@@ -64,16 +65,24 @@ pub(crate) struct Course {
     phase: Phase,
     /// When the phase ends by itself.
     until: Option<Instant>,
+    /// When it has been silent for too long, and how long it may be.
+    quiet: Option<(Instant, Duration)>,
     grace: Duration,
     held: Option<Instant>,
     interference: Option<Interference>,
 }
 
 impl Course {
-    pub fn new(now: Instant, timeout: Option<Duration>, grace: Duration) -> Self {
+    pub fn new(now: Instant, timeout: Option<Duration>, silence: Option<Duration>, grace: Duration) -> Self {
         // A timeout beyond what a clock can say is none.
         let until = timeout.and_then(|timeout| now.checked_add(timeout));
-        Self { phase: Phase::Running, until, grace, held: None, interference: None }
+        let quiet = silence.and_then(|silence| Some((now.checked_add(silence)?, silence)));
+        Self { phase: Phase::Running, until, quiet, grace, held: None, interference: None }
+    }
+
+    /// It has written something.
+    pub fn heard(&mut self, now: Instant) {
+        self.quiet = self.quiet.and_then(|(_, silence)| Some((now.checked_add(silence)?, silence)));
     }
 
     pub fn interference(&self) -> Option<Interference> {
@@ -91,6 +100,7 @@ impl Course {
     pub fn release(&mut self, now: Instant) {
         if let Some(held) = self.held.take() {
             self.until = self.until.and_then(|until| until.checked_add(now - held));
+            self.quiet = self.quiet.and_then(|(until, silence)| Some((until.checked_add(now - held)?, silence)));
         }
     }
 
@@ -111,13 +121,17 @@ impl Course {
             }
             Phase::Running if facts.order == Order::Cancel => self.terminate(Interference::Cancelled, now),
             Phase::Running if over => self.terminate(Interference::TimedOut, now),
+            Phase::Running if self.quiet.is_some_and(|(until, _)| now >= until) => {
+                self.terminate(Interference::Silent, now)
+            }
             Phase::Grace { .. } if over || facts.order == Order::Kill || (facts.gone && facts.drained) => Step::Finish,
             Phase::Grace { again: false } if facts.gone => {
                 self.phase = Phase::Grace { again: true };
                 Step::Terminate
             }
             Phase::Lingering if over || facts.order != Order::Continue || facts.drained => Step::Finish,
-            Phase::Running | Phase::Grace { .. } | Phase::Lingering => Step::Wait(self.until),
+            Phase::Running => Step::Wait(self.until.into_iter().chain(self.quiet.map(|(until, _)| until)).min()),
+            Phase::Grace { .. } | Phase::Lingering => Step::Wait(self.until),
         }
     }
 
@@ -142,7 +156,7 @@ mod tests {
 
     /// A run with ten seconds and a grace of two, at these seconds since its start.
     fn check(script: &[(u32, Facts, Step)], interference: Option<Interference>, start: Instant) {
-        let mut course = Course::new(start, Some(10 * SECOND), 2 * SECOND);
+        let mut course = Course::new(start, Some(10 * SECOND), None, 2 * SECOND);
         for (at, facts, expected) in script {
             assert_eq!(course.step(*facts, start + *at * SECOND), *expected, "after {at} s: {facts:?}");
         }
@@ -172,12 +186,30 @@ mod tests {
     #[test]
     fn deadlines_stand_still_while_held() {
         let start = Instant::now();
-        let mut course = Course::new(start, Some(10 * SECOND), 2 * SECOND);
+        let mut course = Course::new(start, Some(10 * SECOND), None, 2 * SECOND);
         course.hold(start + 4 * SECOND);
         course.hold(start + 5 * SECOND);
         assert_eq!(course.step(RUNNING, start + 100 * SECOND), Step::Wait(None));
         course.release(start + 104 * SECOND);
         assert_eq!(course.step(RUNNING, start + 109 * SECOND), Step::Wait(Some(start + 110 * SECOND)));
         assert_eq!(course.step(RUNNING, start + 110 * SECOND), Step::Terminate);
+    }
+
+    #[test]
+    fn silence_has_an_end() {
+        let start = Instant::now();
+        let at = |seconds: u32| start + seconds * SECOND;
+        let mut course = Course::new(start, Some(10 * SECOND), Some(4 * SECOND), 2 * SECOND);
+        assert_eq!(course.step(RUNNING, at(0)), Step::Wait(Some(at(4))));
+        course.heard(at(3));
+        assert_eq!(course.step(RUNNING, at(4)), Step::Wait(Some(at(7))));
+        course.hold(at(5));
+        course.release(at(6));
+        assert_eq!(course.step(RUNNING, at(7)), Step::Wait(Some(at(8))));
+        assert_eq!(course.step(RUNNING, at(8)), Step::Terminate);
+        assert_eq!(course.interference(), Some(Interference::Silent));
+        let mut course = Course::new(start, Some(3 * SECOND), Some(4 * SECOND), 2 * SECOND);
+        assert_eq!(course.step(RUNNING, at(3)), Step::Terminate);
+        assert_eq!(course.interference(), Some(Interference::TimedOut));
     }
 }

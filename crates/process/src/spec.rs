@@ -27,6 +27,8 @@ pub struct Spec {
     /// Written while the output is drained, then closed. A child need not read it.
     pub stdin: Vec<u8>,
     pub timeout: Option<Duration>,
+    /// How long it may write nothing.
+    pub silence: Option<Duration>,
     /// How long after SIGTERM what is left is killed.
     pub grace: Duration,
     pub capture: Capture,
@@ -65,6 +67,8 @@ pub enum Exit {
     Code(i32),
     Signal(i32),
     TimedOut,
+    /// It wrote nothing for as long as it may.
+    Silent,
     /// Cancelled or killed by its [`Control`](crate::Control), perhaps before it was started.
     Cancelled,
     /// The supervisor died, and the exit status with it.

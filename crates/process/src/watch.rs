@@ -97,7 +97,7 @@ pub(crate) fn watch(
     listener: &mut Listener,
     observe: Observe<'_>,
 ) -> Outcome {
-    let mut course = Course::new(Instant::now(), spec.timeout, spec.grace);
+    let mut course = Course::new(Instant::now(), spec.timeout, spec.silence, spec.grace);
     let mut flow = Flow::new(spec, pipes, observe);
     let mut gone = false;
     loop {
@@ -113,6 +113,9 @@ pub(crate) fn watch(
                 let news = flow.wait(leader, listener.as_fd(), until);
                 if news.word {
                     listener.clear();
+                }
+                if news.output {
+                    course.heard(Instant::now());
                 }
                 gone = gone || (news.leader && tree.is_gone());
             }
@@ -130,6 +133,7 @@ pub(crate) fn watch(
 fn exit(interference: Option<Interference>, status: Status) -> Exit {
     match (interference, status) {
         (Some(Interference::TimedOut), _) => Exit::TimedOut,
+        (Some(Interference::Silent), _) => Exit::Silent,
         (Some(Interference::Cancelled), _) => Exit::Cancelled,
         (None, Status::Lost) => Exit::Lost,
         (None, Status::Code(code)) => Exit::Code(code),
@@ -156,8 +160,9 @@ struct Output {
     grown: bool,
 }
 
-/// What a wait brought, beside output.
+/// What a wait brought.
 struct News {
+    output: bool,
     leader: bool,
     word: bool,
 }
@@ -208,7 +213,7 @@ impl<'a> Flow<'a> {
         if input {
             self.input.write();
         }
-        News { leader, word }
+        News { output: out || err, leader, word }
     }
 
     /// Reads once. How many bytes there were.

@@ -35,6 +35,7 @@ fn owner(directory: &Path, way: &str, script: &str) -> ExitCode {
         environment: std::env::vars_os().collect(),
         stdin: Vec::new(),
         timeout: Some(Duration::from_secs(30)),
+        silence: None,
         grace: Duration::from_secs(20),
         capture: Capture { head: 1024, tail: 1024, spill: None },
     };

@@ -78,6 +78,7 @@ fn spec(root: &Path, environment: &Environment) -> Spec {
         environment: overlay(environment, vec![("GIT_OPTIONAL_LOCKS", "0".into())]),
         stdin: Vec::new(),
         timeout: Some(PATIENCE),
+        silence: None,
         grace: GRACE,
         capture: Capture { head: SAID, tail: 0, spill: None },
     }

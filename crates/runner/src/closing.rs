@@ -2,7 +2,7 @@
 //!
 //! Invariant: no agent is given the word. What is still pending stays so, and the log says that nobody delivered it.
 
-use windlass_engine::{Command, DebtId, Refusal, Session, SessionName, View, Wanted};
+use windlass_engine::{Command, DebtId, Failing, Refusal, Session, SessionName, View, Wanted};
 use windlass_store::ExecuteError;
 
 use crate::dispatch::Resolve;
@@ -41,7 +41,7 @@ impl Dispatch<'_> {
             (false, _) => Command::RecoverEffect { debt, dead: owed.owner, owner: self.owner.clone() },
             (true, false) => Command::InterruptTurn { run },
             (true, true) => {
-                Command::FailTurn { run, error: "its session was cancelled while nobody ran it".to_owned() }
+                Command::FailTurn { run, failing: Failing::of("its session was cancelled while nobody ran it") }
             }
         };
         self.give(&command).map(drop)

@@ -54,14 +54,22 @@ pub struct Runner<'a> {
     agent: Agent,
     /// An agent that stays, while it does.
     connection: Option<acp::Connection>,
-    /// How long a turn may take.
-    turn_time: Option<Duration>,
+    allowance: Allowance,
     looker: Looker,
 }
 
+/// What an agent is given for a turn.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Allowance {
+    /// How long it may take.
+    pub time: Option<Duration>,
+    /// How long it may write nothing.
+    pub silence: Option<Duration>,
+}
+
 impl<'a> Runner<'a> {
-    pub fn new(dispatch: Dispatch<'a>, agent: Agent, turn_time: Option<Duration>) -> Self {
-        Self { dispatch, agent, connection: None, turn_time, looker: Looker::default() }
+    pub fn new(dispatch: Dispatch<'a>, agent: Agent, allowance: Allowance) -> Self {
+        Self { dispatch, agent, connection: None, allowance, looker: Looker::default() }
     }
 
     /// Carries a command out, and tells what came of it.

@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
-use windlass_agents::{Agent, TurnEnd};
+use windlass_agents::TurnEnd;
 use windlass_engine::{
-    Answer, Command, DebtId, Digest, Ending, EventType, Limits, Promise, Purpose, Session, Timestamp, Turn, detect,
+    Answer, Command, DebtId, Digest, Ending, EventType, Failing, Fault, Limits, Promise, Purpose, Session, Timestamp,
+    Turn, Usage, detect,
 };
 use windlass_hooks::{Retry, clean, cut, in_words};
 use windlass_process::{Environment, Spec, overlay};
@@ -42,11 +43,12 @@ struct Asked {
     leaky: bool,
     /// The file that has all of what it wrote.
     record: Option<String>,
+    usage: Usage,
 }
 
 impl Asked {
     fn ended(end: TurnEnd, time: Option<Duration>) -> Self {
-        Self { end, time, leaky: false, record: None }
+        Self { end, time, leaky: false, record: None, usage: Usage::default() }
     }
 }
 
@@ -84,8 +86,9 @@ impl Runner<'_> {
         let prompt = match self.prompt(session, turn, remembers)? {
             Ok(prompt) => prompt,
             Err(fault) => {
-                let (run, error) = (turn.run.clone(), cut(&format!("cannot make the prompt: {fault}"), Limits::REASON));
-                return self.give(&Command::FailTurn { run, error }).map(drop);
+                let error = cut(&format!("cannot make the prompt: {fault}"), Limits::REASON);
+                let failing = Failing { fault: Fault::Prompt, ..Failing::of(error) };
+                return self.give(&Command::FailTurn { run: turn.run.clone(), failing }).map(drop);
             }
         };
         let asked = self.ask(session, turn, &prompt, patience)?;
@@ -110,15 +113,16 @@ impl Runner<'_> {
         let mask = self.dispatch.settings.mask.clone();
         let fit = |error: &str| cut(&mask.text(&clean(error)), Limits::REASON);
         let tried_before = session.last_turn.is_some() || session.failures > 0;
-        let command = match asked.end {
+        let Asked { end, time, leaky, record, usage } = asked;
+        let (fault, error) = match end {
             TurnEnd::Said(text) => {
                 // A claim that only a terminal would hide is no claim either.
-                let text = self.dispatch.settings.mask.text(&clean(&text)).into_owned();
+                let text = mask.text(&clean(&text)).into_owned();
                 let promise = detect(&text, prompt);
                 let output = cut(&text, Limits::OUTPUT);
                 let tree = self.change(session, turn, promise);
-                let Asked { leaky, record, .. } = asked;
-                Command::FinishTurn { run, answer: Answer { output, promise, leaky, record, cost: None, tree } }
+                let answer = Answer { output, promise, leaky, record, usage, tree };
+                return self.give(&Command::FinishTurn { run, answer }).map(drop);
             }
             TurnEnd::Broken(error) if !tried_before && turn.purpose.is_judged() => {
                 return self.end_with(session, turn, Ending::Error, fit(&error));
@@ -133,25 +137,20 @@ impl Runner<'_> {
             TurnEnd::Limited { said, reset } => {
                 let now = (self.dispatch.outside.now)();
                 let until = reset.map(|reset| Timestamp::from_millis(reset.millis(now.millis())));
-                Command::PostponeTurn { run, error: fit(&said), until }
-            }
-            TurnEnd::TimedOut => {
-                let error = format!("timed out after {}", in_words(asked.time.unwrap_or_default()));
-                Command::FailTurn { run, error }
-            }
-            TurnEnd::Failed(error) | TurnEnd::Broken(error) | TurnEnd::Locked { said: error, .. } => {
-                Command::FailTurn { run, error: fit(&error) }
+                let failing = Failing { record, usage, ..Failing::of(fit(&said)) };
+                return self.give(&Command::PostponeTurn { run, failing, until }).map(drop);
             }
             TurnEnd::Cancelled if session.stopping.is_some() => return Err(RunError::Killed),
-            TurnEnd::Cancelled if turn.purpose.is_delivery() => {
-                Command::FailTurn { run, error: "cancelled".to_owned() }
-            }
-            TurnEnd::Cancelled => {
+            TurnEnd::Cancelled if !turn.purpose.is_delivery() => {
                 self.stop_if_cancelled(self.session(&session.name)?)?;
-                Command::InterruptTurn { run }
+                return self.give(&Command::InterruptTurn { run }).map(drop);
             }
+            TurnEnd::Cancelled => (Fault::Failed, "cancelled".to_owned()),
+            TurnEnd::TimedOut => (Fault::TimedOut, format!("timed out after {}", in_words(time.unwrap_or_default()))),
+            TurnEnd::Failed { fault, why } => (fault, fit(&why)),
+            TurnEnd::Broken(error) | TurnEnd::Locked { said: error, .. } => (Fault::Failed, fit(&error)),
         };
-        self.give(&command).map(drop)
+        self.give(&Command::FailTurn { run, failing: Failing { error, fault, record, usage } }).map(drop)
     }
 
     /// Ends the session instead of the turn: no other turn would fare better.
@@ -174,11 +173,14 @@ impl Runner<'_> {
 
     fn ask(&mut self, session: &Session, turn: &Turn, prompt: &str, mut patience: Patience) -> Result<Asked, RunError> {
         let time = patience.time;
-        let Agent::Command(agent) = self.agent.clone() else {
+        let whole = self.agent.clone();
+        let own = &self.dispatch.settings.launcher.as_ref().expect("a loop has a supervisor").program;
+        let Some(agent) = whole.command(own) else {
             return Ok(Asked::ended(self.converse(prompt, &mut patience), time));
         };
         let records = self.dispatch.settings.records.join(turn.debt.to_string());
         let mut spec = agent.spec(prompt, &self.dispatch.settings.directory, self.variables(session, turn), &records);
+        spec.silence = self.allowance.silence;
         spec.timeout = patience.until.map(|until| until.saturating_duration_since(Instant::now()));
         let ran = self.dispatch.start(&spec, patience.resolve)?;
         let (leaky, record) = match &ran {
@@ -188,7 +190,7 @@ impl Runner<'_> {
             }
             Err(_) => (false, None),
         };
-        Ok(Asked { end: agent.answer(&ran), time, leaky, record })
+        Ok(Asked { end: agent.answer(&ran), time, leaky, record, usage: Usage::default() })
     }
 
     /// The patience with a turn that begins now.
@@ -197,7 +199,7 @@ impl Runner<'_> {
         let (resolve, time) = match (&session.stopping, left) {
             (Some(_), _) => (Resolve::Resolute, Some(LAST_WORD)),
             (None, Some(_)) if turn.purpose.is_delivery() => (Resolve::Cancellable, Some(LAST_WORD)),
-            (None, left) => (Resolve::Cancellable, left.into_iter().chain(self.turn_time).min()),
+            (None, left) => (Resolve::Cancellable, left.into_iter().chain(self.allowance.time).min()),
         };
         Patience { resolve, time, until: time.and_then(|time| Instant::now().checked_add(time)) }
     }
@@ -223,7 +225,7 @@ impl Runner<'_> {
             ("WINDLASS_RUN", turn.run.to_string().into()),
             ("WINDLASS_PROJECT_DIR", self.dispatch.settings.directory.clone().into()),
         ];
-        overlay(&self.dispatch.settings.environment, told)
+        overlay(&self.agent.environment(&self.dispatch.settings.environment), told)
     }
 }
 

@@ -15,9 +15,9 @@ use proptest::sample::select;
 use serde_json::json;
 use windlass_engine::{
     ActionRequest, Answer, Authority, Command, Completion, Cost, Debt, DebtId, Deletion, Digest, Direction, EdgeKind,
-    Effect, Ending, Epoch, GateAnswer, HookOutcome, HookReport, Looked, NewSession, NewTask, NoteKind, OnRetryLimit,
-    Origin, OwnerName, Priority, Promise, Resolution, RunId, SessionName, TaskId, TaskPatch, Terms, Timestamp, View,
-    Wanted, Work,
+    Effect, Ending, Epoch, Failing, GateAnswer, HookOutcome, HookReport, Looked, NewSession, NewTask, NoteKind,
+    OnRetryLimit, Origin, OwnerName, Priority, Promise, Resolution, RunId, SessionName, TaskId, TaskPatch, Terms,
+    Timestamp, Usage, View, Wanted, Work,
 };
 
 use crate::wishes::actions;
@@ -172,7 +172,7 @@ impl Step {
             Ask::FailTurn(turn) => fail_turn(run(view, turn)?),
             Ask::PostponeTurn(turn, wait) => {
                 let until = wait.map(|wait| at.plus_millis(wait));
-                Command::PostponeTurn { run: run(view, turn)?, error: "429".to_owned(), until }
+                Command::PostponeTurn { run: run(view, turn)?, failing: Failing::of("429"), until }
             }
             Ask::InterruptTurn(turn) => Command::InterruptTurn { run: run(view, turn)? },
             Ask::Resume { name, owner: by, max_iterations } => Command::ResumeSession {
@@ -227,12 +227,16 @@ fn run(view: &dyn View, turn: &Turn) -> Looked<RunId> {
 
 fn finish_turn(run: RunId, promise: Option<Promise>) -> Command {
     // As if nothing ever changed, and each turn had its price.
-    let (output, cost, tree) = ("said".to_owned(), Some(Cost(100)), Some(Digest::of(b"change")));
-    Command::FinishTurn { run, answer: Answer { output, promise, cost, tree, ..Answer::default() } }
+    let (output, tree) = ("said".to_owned(), Some(Digest::of(b"change")));
+    let usage = Usage { input: 7, output: 3, cached: 1, cost: Some(Cost(100)) };
+    Command::FinishTurn { run, answer: Answer { output, promise, usage, tree, ..Answer::default() } }
 }
 
 fn fail_turn(run: RunId) -> Command {
-    Command::FailTurn { run, error: "no network".to_owned() }
+    Command::FailTurn {
+        run,
+        failing: Failing { usage: Usage { input: 5, ..Usage::default() }, ..Failing::of("no network") },
+    }
 }
 
 /// The next thing that a session wants done; of one that wants nothing, that it ends.
@@ -438,13 +442,14 @@ fn about_edges() -> impl Strategy<Value = Ask> {
 
 fn terms() -> impl Strategy<Value = Terms> {
     let completion = prop_oneof![3 => Just(Completion::Promise), 1 => Just(Completion::Gate)];
-    let on_retry_limit = select(vec![OnRetryLimit::Escalate, OnRetryLimit::Complete, OnRetryLimit::Ask]);
+    let on_retry_limit = select(vec![OnRetryLimit::Escalate, OnRetryLimit::Complete, OnRetryLimit::Ask, OnRetryLimit::Ask]);
     let max_failures = prop_oneof![1 => 0..2_u32, 2 => 2..5_u32];
     let wall_time = option::weighted(0.2, (0..800_u64).prop_map(Duration::from_millis));
-    let budgets = (wall_time, option::weighted(0.2, (0..800_u64).prop_map(Cost)), 0..5_u32);
+    let tokens = option::weighted(0.1, 0..200_u64);
+    let budgets = (wall_time, option::weighted(0.2, (0..800_u64).prop_map(Cost)), tokens, 0..5_u32);
     (1..5_u32, 0..4_u32, max_failures, completion, any::<bool>(), on_retry_limit, budgets).prop_map(
         |(max_iterations, max_hook_retries, max_failures, completion, strict, on_retry_limit, budgets)| {
-            let (wall_time, cost, thrashing) = budgets;
+            let (wall_time, cost, tokens, thrashing) = budgets;
             Terms {
                 max_iterations,
                 max_hook_retries,
@@ -454,6 +459,7 @@ fn terms() -> impl Strategy<Value = Terms> {
                 on_retry_limit,
                 wall_time,
                 cost,
+                tokens,
                 thrashing,
             }
         },

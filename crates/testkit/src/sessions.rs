@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use windlass_engine::{
-    Closing, Completion, Cost, DebtId, Decision, Effect, Ending, Epoch, Event, EventType, Field, GateAnswer, Hold,
-    Limits, Move, Next, OnRetryLimit, Opening, OwnerName, Phase, Piece, Promise, Purpose, Record, RunId, Seq, Session,
-    SessionName, State, Step, TaskId, Terms, Timestamp, Verdict, Voice, Work, payload,
+    Closing, Completion, DebtId, Decision, Effect, Ending, Epoch, Event, EventType, Field, GateAnswer, Hold, Limits,
+    Move, Next, OnRetryLimit, Opening, OwnerName, Phase, Piece, Promise, Purpose, Record, RunId, Seq, Session,
+    SessionName, State, Step, TaskId, Terms, Timestamp, Usage, Verdict, Voice, Work, payload,
 };
 
 use crate::debts::{ends_a_turn, owed_by};
@@ -44,7 +44,7 @@ pub struct Told {
     /// The agent is left alone until then.
     postponed: Option<Timestamp>,
     postponements: u32,
-    spent: u64,
+    used: Usage,
     /// What is about the iteration that it was queued in.
     passing: BTreeSet<Seq>,
     queued: BTreeSet<Seq>,
@@ -123,7 +123,7 @@ impl Told {
             answered: None,
             postponed: None,
             postponements: 0,
-            spent: 0,
+            used: Usage::default(),
             passing: BTreeSet::new(),
             queued: BTreeSet::new(),
             said: BTreeSet::new(),
@@ -268,7 +268,7 @@ impl Told {
 
     /// What is asked, waited for and used up.
     fn hear_of_guards(&mut self, record: &Record) {
-        let spend = |cost: Option<Cost>| cost.map_or(0, |cost| cost.0);
+        self.used = self.used.plus(record.envelope.event.usage());
         match &record.envelope.event {
             Event::GateDecided(decided) => {
                 (self.answered, self.asking) = (self.asking.take().flatten(), None);
@@ -281,11 +281,9 @@ impl Told {
                 self.postponed = Some(postponed.until);
                 self.postponements += 1;
             }
-            Event::TurnFinished(finished) => {
+            Event::TurnFinished(_) => {
                 self.postponements = 0;
-                self.spent += spend(finished.cost);
             }
-            Event::DeliveryFinished(finished) => self.spent += spend(finished.cost),
             Event::IterationFailed(_) => self.postponements = 0,
             Event::FeedbackQueued(queued) if queued.passing => drop(self.passing.insert(record.seq)),
             _ => {}
@@ -301,7 +299,13 @@ impl Told {
     fn may_be_used_up(&self, now: Timestamp) -> bool {
         let long = |moment: Timestamp| Duration::from_millis((moment.millis() - self.started.millis()).unsigned_abs());
         let late = |most: Duration| long(now) >= most || self.postponed.is_some_and(|until| long(until) >= most);
-        self.terms.wall_time.is_some_and(late) || self.terms.cost.is_some_and(|most| self.spent >= most.0)
+        self.terms.wall_time.is_some_and(late) || self.is_spent()
+    }
+
+    /// Whether tokens or money are used up.
+    fn is_spent(&self) -> bool {
+        self.terms.cost.is_some_and(|most| self.used.cost.unwrap_or_default() >= most)
+            || self.terms.tokens.is_some_and(|most| self.used.input + self.used.output >= most)
     }
 
     /// Whether what is told now could have come after what was told before.
@@ -323,8 +327,8 @@ impl Told {
                 let closes = match &started.purpose {
                     Purpose::Delivery(closing) => self.may_end(closing.ending, record.envelope.timestamp),
                     Purpose::Recovery => {
-                        let paid = self.terms.cost.is_none_or(|most| self.spent < most.0);
-                        self.recovery == Recovery::Due && self.failures < self.terms.max_failures.max(1) && paid
+                        let rich = !self.is_spent();
+                        self.recovery == Recovery::Due && self.failures < self.terms.max_failures.max(1) && rich
                     }
                     Purpose::Work | Purpose::SendBack => true,
                 };

@@ -15,6 +15,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use windlass_engine::Fault as Kind;
 use windlass_process::{Control, Exit, Heard, Launcher, Left, Live, Roster, Spec};
 
 use super::breach::Breach;
@@ -80,6 +81,16 @@ enum Fault {
     TimedOut,
     Cancelled,
     Other(String),
+}
+
+impl Fault {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Over => Kind::Crashed,
+            Self::Breach(_) => Kind::Breach,
+            Self::Refused(_) | Self::Late | Self::TimedOut | Self::Cancelled | Self::Other(_) => Kind::Failed,
+        }
+    }
 }
 
 /// Why a turn was asked to end.
@@ -150,12 +161,16 @@ impl Connection {
         };
         match answer {
             Ok(answer) => (interfered(self.stopped(&answer)), Some(self)),
-            Err(Fault::Refused(refused)) => {
-                (interfered(TurnEnd::Failed(format!("the agent failed: {}", words(&refused)))), Some(self))
-            }
+            Err(Fault::Refused(refused)) => (
+                interfered(TurnEnd::failed(Kind::Failed, format!("the agent failed: {}", words(&refused)))),
+                Some(self),
+            ),
             Err(fault) => {
                 let half = Half { live: self.live, talk: self.talk };
-                let end = half.fail("session/prompt", fault).map_or_else(|end| end, TurnEnd::Failed);
+                let end = {
+                    let kind = fault.kind();
+                    half.fail("session/prompt", fault).map_or_else(|end| end, |why| TurnEnd::failed(kind, why))
+                };
                 (interfered(end), None)
             }
         }
@@ -169,21 +184,27 @@ impl Connection {
     /// What a stop reason means.
     fn stopped(&mut self, answer: &Value) -> TurnEnd {
         let said = self.talk.take_speech();
-        let failed = |why: &str| {
+        let failed = |fault: Kind, why: &str| {
             let last = said.lines().rfind(|line| !line.trim().is_empty());
-            TurnEnd::Failed(match last {
-                Some(line) => format!("{why}: {}", line.trim()),
-                None => why.to_owned(),
-            })
+            TurnEnd::failed(
+                fault,
+                match last {
+                    Some(line) => format!("{why}: {}", line.trim()),
+                    None => why.to_owned(),
+                },
+            )
         };
         match answer["stopReason"].as_str() {
             Some("end_turn") => TurnEnd::Said(said),
-            Some("max_tokens") => failed("the agent ran out of tokens (max_tokens)"),
-            Some("max_turn_requests") => failed("the agent ran out of requests (max_turn_requests)"),
-            Some("refusal") => failed("the agent refused to go on (refusal)"),
-            Some("cancelled") => failed("the agent gave its turn up by itself (cancelled)"),
-            Some(other) => failed(&format!("the agent ended its turn for a reason that is not known here (`{other}`)")),
-            None => failed("the agent ended its turn without a reason, against the protocol"),
+            Some("max_tokens") => failed(Kind::OutOfTokens, "the agent ran out of tokens (max_tokens)"),
+            Some("max_turn_requests") => failed(Kind::OutOfTurns, "the agent ran out of requests (max_turn_requests)"),
+            Some("refusal") => failed(Kind::Refused, "the agent refused to go on (refusal)"),
+            Some("cancelled") => failed(Kind::GaveUp, "the agent gave its turn up by itself (cancelled)"),
+            Some(other) => failed(
+                Kind::Breach,
+                &format!("the agent ended its turn for a reason that is not known here (`{other}`)"),
+            ),
+            None => failed(Kind::Breach, "the agent ended its turn without a reason, against the protocol"),
         }
     }
 }
@@ -385,7 +406,7 @@ fn exit(exit: Exit) -> String {
     match exit {
         Exit::Code(code) => format!("exit {code}"),
         Exit::Signal(signal) => format!("signal {signal}"),
-        Exit::TimedOut | Exit::Cancelled | Exit::Lost => "its supervisor died".to_owned(),
+        Exit::TimedOut | Exit::Silent | Exit::Cancelled | Exit::Lost => "its supervisor died".to_owned(),
     }
 }
 

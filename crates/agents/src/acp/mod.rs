@@ -35,6 +35,7 @@ pub fn spec(invocation: Invocation, directory: &Path, environment: Environment) 
         environment,
         stdin: Vec::new(),
         timeout: None,
+        silence: None,
         grace: GRACE,
         capture: Capture { head: HEAD, tail: TAIL, spill: None },
     }

@@ -132,6 +132,7 @@ impl Player<'_> {
             environment: self.setting.environment.clone(),
             stdin: Vec::new(),
             timeout: None,
+            silence: None,
             grace: Duration::from_secs(1),
             capture: Capture { head: OUTPUT / 2, tail: OUTPUT / 2, spill: None },
         };

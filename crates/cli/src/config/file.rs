@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error;
@@ -181,10 +181,17 @@ pub struct Limits {
     /// Time of one turn of the agent. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_time: Option<Span>,
+    /// How long an agent may write nothing in its turn before it counts as hung. Default: 30 minutes where its driver hears
+    /// it work; no limit for `command:CMD`, which may say nothing until it is done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub silence: Option<Span>,
     /// Cost of a session in US dollars, where the agent tells. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub cost: Option<Located<f64>>,
+    /// Tokens that a session may use, read and written, where the agent tells. Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<NonZeroU64>,
 }
 
 const fn nonzero(number: u32) -> NonZeroU32 {
@@ -203,7 +210,9 @@ impl Default for Limits {
             thrashing: 3,
             wall_time: None,
             turn_time: None,
+            silence: None,
             cost: None,
+            tokens: None,
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::moves::Move;
 use crate::note::{Memo, NoteKind, Said};
 use crate::resolution::{Answered, Resolution};
 use crate::task::{Edge, Lease, State, Task};
+use crate::usage::Usage;
 use crate::view::{Change, Direction, View, ViewError};
 
 /// An event that does not fit the state before it.
@@ -145,6 +146,7 @@ impl Fold<'_> {
             answer: None,
             lease: None,
             memo: Memo::default(),
+            used: Usage::default(),
             epoch: Epoch(0),
             created_at: at,
             updated_at: at,

@@ -11,6 +11,7 @@ use crate::session::{
     Closing, Decision, Ending, GateAnswer, Hold, Next, Opening, Phase, Piece, Purpose, Session, Turn, Verdict,
 };
 use crate::task::{Claim, Task};
+use crate::usage::Usage;
 use crate::view::Change;
 use crate::voice::Voice;
 use crate::watch::Watch;
@@ -197,18 +198,7 @@ impl Fold<'_> {
     }
 
     pub(super) fn turn_finished(&self, finished: &payload::TurnFinished) -> Changes {
-        let mut changes = self.turn_judged(finished)?;
-        if let (Some(_), Some(said)) = (self.envelope.node.task(), self.said(false)) {
-            let mut task = self.own_task()?;
-            task.memo.said(said);
-            changes.push(put(task));
-        }
-        Ok(changes)
-    }
-
-    fn turn_judged(&self, finished: &payload::TurnFinished) -> Changes {
         self.turn_over(&finished.run, |session, turn| {
-            session.watch.spend(finished.cost);
             session.watch.begin_judging(&finished.output, finished.tree);
             session.verdict = Verdict::Pass;
             session.blocking.clear();
@@ -343,9 +333,6 @@ impl Fold<'_> {
     pub(super) fn delivery_over(&self, run: &RunId) -> Changes {
         let interrupted = matches!(self.envelope.event, Event::DeliveryInterrupted(_));
         self.turn_over(run, |session, turn| {
-            if let Event::DeliveryFinished(finished) = &self.envelope.event {
-                session.watch.spend(finished.cost);
-            }
             give_back(session, turn.feedback);
             session.phase = match turn.purpose {
                 Purpose::Recovery => Phase::Settled(Next::Continue),
@@ -386,15 +373,35 @@ impl Fold<'_> {
     /// Ends the turn that runs, if it is this one and `change` takes it.
     fn turn_over(&self, run: &RunId, change: impl FnOnce(&mut Session, Turn) -> bool) -> Changes {
         let mut debt = None;
+        let used = self.envelope.event.usage();
         let mut changes = self.session(|session| match session.phase.clone() {
             Phase::Turn(turn) if turn.run == *run => {
                 debt = Some(turn.debt);
+                session.watch.used = session.watch.used.plus(used);
                 change(session, turn).then_some(())
             }
             _ => None,
         })?;
         changes.extend(debt.map(Change::DropDebt));
+        changes.extend(self.task_after(used)?);
         Ok(changes)
+    }
+
+    /// The task of a turn that is over, with what the turn leaves there.
+    fn task_after(&self, used: Usage) -> Result<Option<Change>, ApplyError> {
+        let said = match &self.envelope.event {
+            Event::TurnFinished(_) => self.said(false),
+            _ => None,
+        };
+        if self.envelope.node.task().is_none() || said.is_none() && used.is_nothing() {
+            return Ok(None);
+        }
+        let mut task = self.own_task()?;
+        if let Some(said) = said {
+            task.memo.said(said);
+        }
+        task.used = task.used.plus(used);
+        Ok(Some(put(task)))
     }
 
     /// Changes the session of this event, if the event fits the phase that it is in.

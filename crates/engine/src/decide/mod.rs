@@ -199,8 +199,8 @@ impl<'v, 'r> Deciding<'v, 'r> {
             }
             C::AnswerGate { session, answer, text } => self.answer_gate(session, *answer, text.as_deref()),
             C::FinishTurn { run, answer } => self.finish_turn(run, answer),
-            C::FailTurn { run, error } => self.fail_turn(run, error),
-            C::PostponeTurn { run, error, until } => self.postpone_turn(run, error, *until),
+            C::FailTurn { run, failing } => self.fail_turn(run, failing),
+            C::PostponeTurn { run, failing, until } => self.postpone_turn(run, failing, *until),
             C::InterruptTurn { run } => self.interrupt_turn(run),
             C::BeginEffect { debt, owner } => self.begin_effect(*debt, owner),
             C::RetryEffect { debt, owner, after } => self.retry_effect(*debt, owner, after),

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::{Causing, Deciding};
-use crate::command::Answer;
+use crate::command::{Answer, Failing};
 use crate::event::payload;
 use crate::id::RunId;
 use crate::limits::{Limits, check_bytes, check_text};
@@ -42,7 +42,7 @@ impl Deciding<'_, '_> {
         check_bytes("the output", &answer.output, Limits::OUTPUT)?;
         check_bytes("the record", answer.record.as_deref().unwrap_or_default(), Limits::REASON)?;
         let (session, turn) = self.reported(run)?;
-        let (run, Answer { output, promise, leaky, record, cost, tree }) = (run.clone(), answer.clone());
+        let (run, Answer { output, promise, leaky, record, usage, tree }) = (run.clone(), answer.clone());
         // What was said by a command counts like the words at the end; that the agent is stuck counts for more.
         let promise = promise.or_else(|| turn.claimed.then_some(Promise::Complete));
         self.claims = promise;
@@ -52,10 +52,10 @@ impl Deciding<'_, '_> {
         }
         match turn.purpose {
             Purpose::Delivery(_) | Purpose::Recovery => {
-                self.emit_session(&session, payload::DeliveryFinished { run, output, cost })?
+                self.emit_session(&session, payload::DeliveryFinished { run, output, usage })?
             }
             Purpose::Work | Purpose::SendBack => {
-                let finished = payload::TurnFinished { run: run.clone(), output, leaky, record, cost, tree };
+                let finished = payload::TurnFinished { run: run.clone(), output, leaky, record, usage, tree };
                 self.emit_session(&session, finished)?;
                 if let Some(promise) = promise {
                     self.emit_session(&session, payload::PromiseDetected { run, promise })?;
@@ -65,35 +65,41 @@ impl Deciding<'_, '_> {
         self.advance(&session.name)
     }
 
-    pub(super) fn fail_turn(&mut self, run: &RunId, error: &str) -> Result<(), Refusal> {
-        check_bytes("the error", error, Limits::REASON)?;
+    pub(super) fn fail_turn(&mut self, run: &RunId, failing: &Failing) -> Result<(), Refusal> {
+        check_failing(failing)?;
         let (session, turn) = self.reported(run)?;
-        let (run, error) = (run.clone(), error.to_owned());
+        let (run, Failing { error, fault, record, usage }) = (run.clone(), failing.clone());
         match turn.purpose {
             Purpose::Delivery(_) | Purpose::Recovery => {
-                self.emit_session(&session, payload::DeliveryFailed { run, error })?
+                self.emit_session(&session, payload::DeliveryFailed { run, error, fault, usage })?
             }
             Purpose::Work | Purpose::SendBack => {
-                self.emit_session(&session, payload::IterationFailed { run, error })?;
+                self.emit_session(&session, payload::IterationFailed { run, error, fault, record, usage })?;
             }
         }
         self.advance(&session.name)
     }
 
     /// The agent is left alone for as long as it says, or for longer each time; what is only told to it is not told then.
-    pub(super) fn postpone_turn(&mut self, run: &RunId, error: &str, until: Option<Timestamp>) -> Result<(), Refusal> {
-        check_bytes("the error", error, Limits::REASON)?;
+    pub(super) fn postpone_turn(
+        &mut self,
+        run: &RunId,
+        failing: &Failing,
+        until: Option<Timestamp>,
+    ) -> Result<(), Refusal> {
+        check_failing(failing)?;
         let (session, turn) = self.reported(run)?;
         if !turn.purpose.is_judged() {
-            return self.fail_turn(run, error);
+            return self.fail_turn(run, failing);
         }
         let wait = match until {
             Some(until) => wait_until(until, self.origin.at).max(doubled(LEAST_WAIT, session.watch.postponed)),
             None => doubled(USUAL_WAIT, session.watch.postponed).min(LONGEST_GUESS),
         };
         let wait = i64::try_from(wait.min(Limits::LONGEST_WAIT).as_millis()).expect("a week is not long");
-        let (run, error, until) = (run.clone(), error.to_owned(), self.origin.at.plus_millis(wait));
-        self.emit_session(&session, payload::IterationPostponed { run, error, until })?;
+        let (run, until) = (run.clone(), self.origin.at.plus_millis(wait));
+        let Failing { error, record, usage, .. } = failing.clone();
+        self.emit_session(&session, payload::IterationPostponed { run, error, until, record, usage })?;
         self.advance(&session.name)
     }
 
@@ -132,6 +138,11 @@ impl Deciding<'_, '_> {
             _ => Err(Refusal::RunEnded(run.clone())),
         }
     }
+}
+
+fn check_failing(failing: &Failing) -> Result<(), Refusal> {
+    check_bytes("the error", &failing.error, Limits::REASON)?;
+    check_bytes("the record", failing.record.as_deref().unwrap_or_default(), Limits::REASON)
 }
 
 fn doubled(first: Duration, times: u32) -> Duration {

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::action::ActionRequest;
 use crate::debt::HookOutcome;
+use crate::fault::Fault;
 use crate::id::{ConfigDigest, DebtId, Digest, EdgeId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId, TypeName};
 use crate::note::NoteKind;
 use crate::promise::Promise;
@@ -12,8 +13,8 @@ use crate::resolution::Resolution;
 use crate::session::{Decision, Ending, GateAnswer, Opening, Purpose, Terms, Verdict, Work};
 use crate::task::{Blocked, Claim, EdgeKind, Priority, State};
 use crate::time::Timestamp;
+use crate::usage::Usage;
 use crate::voice::Voice;
-use crate::watch::Cost;
 
 /// Declares payload structs with the derives and the naming that all of them share.
 macro_rules! payloads {
@@ -204,9 +205,9 @@ payloads! {
         /// The file that has all of what it wrote.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         record: Option<String>,
-        /// What the turn has cost, in millionths of a US dollar, where the agent tells.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        cost: Option<Cost>,
+        /// What the turn has used, where the agent tells.
+        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+        usage: Usage,
         /// What has changed in the directory of the work, as a digest.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tree: Option<Digest>,
@@ -239,6 +240,14 @@ payloads! {
     IterationFailed {
         run: RunId,
         error: String,
+        /// What was wrong, where that is known.
+        #[serde(default, skip_serializing_if = "Fault::is_unknown")]
+        fault: Fault,
+        /// The file that has all of what the agent wrote.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        record: Option<String>,
+        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+        usage: Usage,
     }
     IterationInterrupted {
         run: RunId,
@@ -248,18 +257,25 @@ payloads! {
         run: RunId,
         error: String,
         until: Timestamp,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        record: Option<String>,
+        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+        usage: Usage,
     }
     /// The agent has heard what was pending at the end.
     DeliveryFinished {
         run: RunId,
         output: String,
-        /// As in `turn_finished`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        cost: Option<Cost>,
+        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+        usage: Usage,
     }
     DeliveryFailed {
         run: RunId,
         error: String,
+        #[serde(default, skip_serializing_if = "Fault::is_unknown")]
+        fault: Fault,
+        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+        usage: Usage,
     }
     DeliveryInterrupted {
         run: RunId,

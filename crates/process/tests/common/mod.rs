@@ -88,6 +88,7 @@ pub fn spec(directory: &Path, invocation: Invocation) -> Spec {
         environment: vec![("PATH".into(), PATH.into())],
         stdin: Vec::new(),
         timeout: Some(Duration::from_secs(30)),
+        silence: None,
         grace: Duration::from_secs(20),
         capture: Capture { head: 64 * 1024, tail: 64 * 1024, spill: None },
     }

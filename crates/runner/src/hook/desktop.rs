@@ -25,6 +25,7 @@ impl Dispatch<'_> {
             environment: self.settings.environment.clone(),
             stdin: Vec::new(),
             timeout: Some(TIMEOUT),
+            silence: None,
             grace: Duration::ZERO,
             capture: Capture { head: 1024, tail: 0, spill: None },
         };

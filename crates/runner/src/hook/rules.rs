@@ -42,6 +42,7 @@ impl Dispatch<'_> {
             environment: self.settings.environment.clone(),
             stdin: Vec::new(),
             timeout: Some(LOOK),
+            silence: None,
             grace: Duration::ZERO,
             capture: Capture { head: NAMES, tail: 0, spill: None },
         };
@@ -69,7 +70,7 @@ fn listed(ran: &Finished, mask: impl FnOnce(Finished) -> Finished) -> Result<Vec
         Exit::Code(0) => return Err(format!("git names more than {} KiB of them", NAMES / 1024)),
         Exit::Code(code) => format!("git ended with exit {code}"),
         Exit::Signal(signal) => format!("git was ended by signal {signal}"),
-        Exit::TimedOut => format!("git took longer than {} s", LOOK.as_secs()),
+        Exit::TimedOut | Exit::Silent => format!("git took longer than {} s", LOOK.as_secs()),
         Exit::Cancelled => "git was cancelled".to_owned(),
         Exit::Lost => "nobody knows how git ended".to_owned(),
     };

@@ -69,6 +69,7 @@ impl Stage {
             environment: self.environment.clone(),
             stdin: Vec::new(),
             timeout: None,
+            silence: None,
             grace: GRACE,
             capture: Capture { head: KEPT, tail: KEPT, spill: None },
         };

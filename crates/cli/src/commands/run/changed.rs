@@ -105,6 +105,7 @@ impl Git<'_> {
             environment: overlay(&environment::inherited(), vec![("GIT_OPTIONAL_LOCKS", "0".into())]),
             stdin: Vec::new(),
             timeout: Some(LOOK),
+            silence: None,
             grace: Duration::ZERO,
             capture: Capture { head: NAMES, tail: 0, spill: None },
         };

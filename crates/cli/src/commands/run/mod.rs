@@ -131,7 +131,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     };
     let dispatch =
         Dispatch::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(remedy::run)?;
-    let mut runner = Runner::new(dispatch, agent, plan::turn_time(config));
+    let allowance = plan::allowance(config, &agent);
+    let mut runner = Runner::new(dispatch, agent, allowance);
     let (by, at) = (owner.to_string(), environment::now());
     let origin = Origin { by, at, authority: Authority::Person, run: None, via: inside.via };
     runner.begin(&origin, &begin).map_err(remedy::run)?;

@@ -5,6 +5,7 @@ use super::looping::hooks;
 use super::script::{Script, check, check_with, default_rules};
 use crate::event::EventType;
 use crate::session::Wanted;
+use crate::usage::Cost;
 
 #[test]
 fn a_block_is_told_with_its_reason_and_its_count() {
@@ -366,7 +367,18 @@ fn money_is_counted_whatever_it_was_spent_on() {
     let second = project.run("turn-done a.2 costs=400000\nhook note tells=last\nturn-done a.2 costs=5");
     let reason = "Limit, $1.00 were spent, and the limit of cost is $1.00";
     assert_eq!(second.last().unwrap(), &format!("system session_ended {reason}"));
-    assert_eq!(project.session("a").watch.spent.0, 1_000_005);
+    assert_eq!(project.session("a").watch.used.cost, Some(Cost(1_000_005)));
+}
+
+#[test]
+fn tokens_are_counted_for_the_session_and_the_task() {
+    let mut project = Script::after(default_rules(), "session a goal=work tokens=100");
+    project.run("turn-done a.1 reads=50 writes=20");
+    let last = project.run("turn-done a.2 reads=20 writes=10");
+    assert_eq!(last.last().unwrap(), "T1 session_ended Limit, 100 tokens were used, and the limit is 100");
+    assert_eq!(project.session("a").watch.used.tokens(), 100);
+    let task = project.session("a").task.unwrap();
+    assert_eq!(project.task(&task.to_string()).used.tokens(), 100);
 }
 
 #[test]

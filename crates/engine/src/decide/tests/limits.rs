@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::script::{Script, default_rules};
-use crate::command::{Answer, Command, HookReport, NewSession, NewTask, TaskPatch};
+use crate::command::{Answer, Command, Failing, HookReport, NewSession, NewTask, TaskPatch};
 use crate::debt::{HookClass, HookOutcome, OnFailure, OwedHook};
 use crate::decide::{Effects, Rules};
 use crate::encoding::{decode, encode};
@@ -100,7 +100,7 @@ fn reasons() {
         assert_eq!(project.ask(&Command::ReopenTask { id, reason: text(size) }).is_ok(), taken);
         let mut project = Script::after(default_rules(), "add one\nsession a task=T1");
         let run = "a.1.0000000000000007".parse().unwrap();
-        assert_eq!(project.ask(&Command::FailTurn { run, error: text(size) }).is_ok(), taken);
+        assert_eq!(project.ask(&Command::FailTurn { run, failing: Failing::of(text(size)) }).is_ok(), taken);
         let mut project = Script::after(default_rules(), "session a");
         let stop =
             Command::StopSession { name: "a".parse().unwrap(), ending: Ending::Cancelled, reason: Some(text(size)) };

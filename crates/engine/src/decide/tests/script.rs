@@ -20,7 +20,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::action::ActionRequest;
-use crate::command::{Answer, Authority, Command, Deletion, HookReport, NewSession, NewTask, Origin, TaskPatch};
+use crate::command::{
+    Answer, Authority, Command, Deletion, Failing, HookReport, NewSession, NewTask, Origin, TaskPatch,
+};
 use crate::debt::{Debt, Effect, HookOutcome};
 use crate::decide::{Rules, decide};
 use crate::encoding::{decode, encode};
@@ -32,8 +34,8 @@ use crate::registry::Registry;
 use crate::session::{Decision, Ending, GateAnswer, Next, Purpose, Session, Terms};
 use crate::task::Task;
 use crate::time::Timestamp;
+use crate::usage::{Cost, Usage};
 use crate::view::View;
-use crate::watch::Cost;
 
 /// The configuration of every session that a script starts.
 pub const CONFIG: &str = "hooks: {}";
@@ -297,14 +299,19 @@ impl<'a> Line<'a> {
                 answer: Answer {
                     output: "said".to_owned(),
                     promise: self.option("says"),
-                    cost: self.options.get("costs").map(|cost| Cost(cost.parse().unwrap())),
+                    usage: Usage {
+                        input: self.number("reads").unwrap_or_default().into(),
+                        output: self.number("writes").unwrap_or_default().into(),
+                        cost: self.options.get("costs").map(|cost| Cost(cost.parse().unwrap())),
+                        ..Usage::default()
+                    },
                     tree: self.options.get("tree").map(|text| Digest::of(text.as_bytes())),
                     ..Answer::default()
                 },
             },
             "turn-limited" => C::PostponeTurn {
                 run: run(),
-                error: self.reason(),
+                failing: Failing::of(self.reason()),
                 until: self.options.get("for").map(|text| project.now.plus_millis(millis(text))),
             },
             "tell" => C::AnswerGate {
@@ -312,7 +319,7 @@ impl<'a> Line<'a> {
                 answer: answer(self.words[2]),
                 text: Some(self.rest(3)).filter(|text| !text.is_empty()),
             },
-            "turn-failed" => C::FailTurn { run: run(), error: self.reason() },
+            "turn-failed" => C::FailTurn { run: run(), failing: Failing::of(self.reason()) },
             "turn-interrupted" => C::InterruptTurn { run: run() },
             "begin" => C::BeginEffect { debt: debt(), owner: self.owner() },
             "finish" => C::FinishEffect {
@@ -365,6 +372,7 @@ impl<'a> Line<'a> {
                 on_retry_limit: self.option("limit").unwrap_or(usual.on_retry_limit),
                 wall_time: self.options.get("time").map(|text| Duration::from_millis(millis(text).unsigned_abs())),
                 cost: self.options.get("cost").map(|cost| Cost(cost.parse().unwrap())),
+                tokens: self.number("tokens").map(u64::from),
                 thrashing: self.number("thrashing").unwrap_or(usual.thrashing),
             },
             owner: self.owner(),

@@ -1,0 +1,129 @@
+//! What turns have used, where the agent tells: tokens and money.
+//!
+//! Invariant: sums never overflow, and a cost that nobody told stays unknown.
+
+use serde::{Deserialize, Serialize};
+
+/// Money, in millionths of a US dollar.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Cost(pub u64);
+
+impl Cost {
+    /// Nothing for what is no amount of money.
+    pub fn of_dollars(dollars: f64) -> Option<Self> {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within bounds")]
+        let millionths = |dollars: f64| Self((dollars * 1e6).round() as u64);
+        (0.0..1e12).contains(&dollars).then(|| millionths(dollars))
+    }
+}
+
+impl core::fmt::Display for Cost {
+    /// `$1.25`, and as many digits as a small sum needs.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (whole, rest) = (self.0 / 1_000_000, self.0 % 1_000_000);
+        match rest % 10_000 {
+            0 => write!(f, "${whole}.{:02}", rest / 10_000),
+            _ => write!(f, "${whole}.{rest:06}"),
+        }
+    }
+}
+
+/// What an agent has used: as much of it as it tells.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Usage {
+    /// Tokens that the model read, those from a cache included.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub input: u64,
+    /// How many of them came from a cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cached: u64,
+    /// Tokens that the model wrote, its thoughts included.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub output: u64,
+    /// In millionths of a US dollar.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+}
+
+impl Usage {
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Everything that the model read and wrote.
+    pub fn tokens(&self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let sum = |one: Cost, other: Cost| Cost(one.0.saturating_add(other.0));
+        Self {
+            input: self.input.saturating_add(other.input),
+            cached: self.cached.saturating_add(other.cached),
+            output: self.output.saturating_add(other.output),
+            cost: match (self.cost, other.cost) {
+                (Some(one), Some(other)) => Some(sum(one, other)),
+                (one, other) => one.or(other),
+            },
+        }
+    }
+}
+
+impl core::fmt::Display for Usage {
+    /// `12,400 tokens, $0.13`: what is known of it.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match (self.tokens(), self.cost) {
+            (0, Some(cost)) => cost.fmt(f),
+            (tokens, Some(cost)) => write!(f, "{} tokens, {cost}", Grouped(tokens)),
+            (tokens, None) => write!(f, "{} tokens", Grouped(tokens)),
+        }
+    }
+}
+
+/// A number that people can read: `12,400`.
+struct Grouped(u64);
+
+impl core::fmt::Display for Grouped {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.0 {
+            small @ ..1000 => small.fmt(f),
+            large => write!(f, "{},{:03}", Self(large / 1000), large % 1000),
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "this is how serde asks")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_is_shown_as_people_write_it() {
+        let shown = |dollars: f64| Cost::of_dollars(dollars).map(|cost| cost.to_string());
+        let expected = [(0.0, "$0.00"), (1.25, "$1.25"), (0.000_301, "$0.000301"), (1234.0, "$1234.00")];
+        for (dollars, text) in expected {
+            assert_eq!(shown(dollars).as_deref(), Some(text));
+        }
+        assert_eq!([-1.0, f64::NAN, f64::INFINITY, 1e13].map(shown), [const { None }; 4]);
+    }
+
+    #[test]
+    fn a_cost_that_nobody_told_stays_unknown() {
+        let tokens = Usage { input: 12_000, output: 345, ..Usage::default() };
+        let money = Usage { cost: Some(Cost(500_000)), ..Usage::default() };
+        assert_eq!(tokens.plus(tokens).cost, None);
+        assert_eq!(tokens.plus(money).plus(money).to_string(), "12,345 tokens, $1.00");
+        assert_eq!(tokens.to_string(), "12,345 tokens");
+        assert_eq!(money.to_string(), "$0.50");
+        assert_eq!(Usage { input: u64::MAX, ..tokens }.plus(tokens).tokens(), u64::MAX);
+        assert!(Usage::default().is_nothing() && !tokens.is_nothing());
+    }
+}
