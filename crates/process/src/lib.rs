@@ -46,7 +46,7 @@ mod watch;
 mod wire;
 
 pub use beside::Beside;
-pub use captured::{Captured, Spilled};
+pub use captured::{Captured, Spilled, create as create_record};
 pub use control::Control;
 pub use environment::{Environment, overlay};
 pub use live::{Attended, Heard, Left, Live};

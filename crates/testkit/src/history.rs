@@ -442,7 +442,8 @@ fn about_edges() -> impl Strategy<Value = Ask> {
 
 fn terms() -> impl Strategy<Value = Terms> {
     let completion = prop_oneof![3 => Just(Completion::Promise), 1 => Just(Completion::Gate)];
-    let on_retry_limit = select(vec![OnRetryLimit::Escalate, OnRetryLimit::Complete, OnRetryLimit::Ask, OnRetryLimit::Ask]);
+    let on_retry_limit =
+        select(vec![OnRetryLimit::Escalate, OnRetryLimit::Complete, OnRetryLimit::Ask, OnRetryLimit::Ask]);
     let max_failures = prop_oneof![1 => 0..2_u32, 2 => 2..5_u32];
     let wall_time = option::weighted(0.2, (0..800_u64).prop_map(Duration::from_millis));
     let tokens = option::weighted(0.1, 0..200_u64);
