@@ -97,16 +97,25 @@ impl Runner<'_> {
             silence: self.allowance.silence,
             tell: &mut |text| write(&masked.push(text.as_bytes())),
         };
-        let acp::Turned { end, usage, connection } = connection.prompt(prompt, attention);
+        let acp::Turned { end, usage, aside, connection } = connection.prompt(prompt, attention);
         write(&masked.finish());
         self.connection = connection;
         let record = record.finish().and_then(|path| self.dispatch.record_name(&path));
         // What is said to it for the last time needs no answer.
         let end = match end {
             TurnEnd::Failed { fault: Fault::Empty, .. } if turn.purpose.is_delivery() => TurnEnd::Said(String::new()),
-            end => self.agent.understood(end),
+            end => self.understood(end, aside),
         };
         Conversed { end, usage, record }
+    }
+
+    /// What the end of a turn means. Some agents put what went wrong in a message of its own, behind the model's.
+    fn understood(&self, end: TurnEnd, aside: Option<String>) -> TurnEnd {
+        let aside = aside.filter(|_| matches!(end, TurnEnd::Said(_)));
+        match aside.map(|aside| self.agent.understood(TurnEnd::Said(aside))) {
+            None | Some(TurnEnd::Said(_)) => self.agent.understood(end),
+            Some(trouble) => trouble,
+        }
     }
 
     /// Lets the agent go.

@@ -23,6 +23,7 @@ use super::line::{Attention, Fault, Interference, Line};
 use super::opening::{Half, words};
 use super::talk::PROMPT;
 use crate::TurnEnd;
+use crate::trouble::without_warnings;
 
 /// How long it may take to give a turn up.
 const GRACE: Duration = Duration::from_secs(10);
@@ -39,6 +40,8 @@ pub struct Connection {
 pub struct Turned {
     pub end: TurnEnd,
     pub usage: Usage,
+    /// The last message by itself: it may say that the turn came to nothing.
+    pub aside: Option<String>,
     /// The connection, if it is good for another prompt.
     pub connection: Option<Connection>,
 }
@@ -82,11 +85,12 @@ impl Connection {
                 let (kind, usage) = (kind(&fault), self.line.talk.usage(&Value::Null));
                 let half = Half { line: self.line, logins: Vec::new() };
                 let end = half.fail(PROMPT, fault).map_or_else(|end| end, |why| TurnEnd::failed(kind, why));
-                return Turned { end: interfered(end), usage, connection: None };
+                return Turned { end: interfered(end), usage, aside: None, connection: None };
             }
         };
         self.line.live.leave_alone(&control);
-        Turned { end: interfered(end), usage, connection: Some(self) }
+        let aside = self.line.talk.take_aside();
+        Turned { end: interfered(end), usage, aside, connection: Some(self) }
     }
 
     /// Lets the agent go.
@@ -104,7 +108,7 @@ impl Connection {
             TurnEnd::failed(kind, format!("{why}{last}"))
         };
         match answer["stopReason"].as_str() {
-            Some("end_turn") if said.trim().is_empty() && self.line.talk.tools_used() == 0 => {
+            Some("end_turn") if without_warnings(&said).is_empty() && self.line.talk.tools_used() == 0 => {
                 failed(Kind::Empty, "the agent ended its turn without a word, and without having used a tool")
             }
             Some("end_turn") => TurnEnd::Said(said),

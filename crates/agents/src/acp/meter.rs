@@ -9,12 +9,19 @@ pub struct Meter {
     /// What the conversation had cost when the turn began, and what it has cost now, in dollars.
     before: f64,
     now: Option<f64>,
+    /// Tokens that were told on the way.
+    told: Usage,
 }
 
 impl Meter {
     pub fn begin_turn(&mut self) {
         self.before = self.now.unwrap_or(self.before);
-        self.now = None;
+        (self.now, self.told) = (None, Usage::default());
+    }
+
+    /// Heeds what comes with something that was said, as Qwen has it: the tokens of one question to the model.
+    pub fn heed_beside(&mut self, said: &Value) {
+        self.told = self.told.plus(tokens(&said["_meta"]));
     }
 
     /// Heeds an update about what was used so far.
@@ -28,7 +35,9 @@ impl Meter {
     pub fn turn(&self, answer: &Value) -> Usage {
         // An agent that was started anew may count from nothing again.
         let cost = self.now.map(|now| if now < self.before { now } else { now - self.before });
-        Usage { cost: cost.and_then(Cost::of_dollars), ..tokens(answer) }
+        let answered = tokens(answer);
+        let tokens = if answered.is_nothing() { self.told } else { answered };
+        Usage { cost: cost.and_then(Cost::of_dollars), ..tokens }
     }
 }
 
@@ -72,6 +81,13 @@ mod tests {
         check(among, (1200, 200, 34));
         check(json!({"_meta": {"quota": {"token_count": {"input_tokens": 5, "output_tokens": 6}}}}), (5, 0, 6));
         check(json!({"usage": {"totalTokens": "many"}}), (0, 0, 0));
+        let mut meter = Meter::default();
+        for _ in 0..2 {
+            meter.heed_beside(&json!({"_meta": {"usage": {"inputTokens": 5, "outputTokens": 6, "totalTokens": 11}}}));
+        }
+        assert_eq!(meter.turn(&json!({"stopReason": "end_turn"})).tokens(), 22);
+        meter.begin_turn();
+        assert!(meter.turn(&Value::Null).is_nothing());
     }
 
     #[test]

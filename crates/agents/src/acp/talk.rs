@@ -13,7 +13,7 @@ use windlass_engine::Usage;
 use super::breach::{Breach, beginning};
 use super::meter::Meter;
 use super::permissions::{Permission, Permissions};
-use super::speech::Speech;
+use super::speech::{Aside, Speech};
 use super::tools::{Change, Tool, Tools};
 use super::wire::{LINE, Lines, Message, NO_SUCH_METHOD, Refused};
 use super::wish::Wish;
@@ -58,6 +58,7 @@ pub struct Talk {
     conversation: Option<String>,
     cancelling: bool,
     speech: Speech,
+    aside: Aside,
     tools: Tools,
     meter: Meter,
     bytes: u64,
@@ -78,6 +79,7 @@ impl Talk {
             conversation: None,
             cancelling: false,
             speech: Speech::default(),
+            aside: Aside::default(),
             tools: Tools::default(),
             meter: Meter::default(),
             bytes: 0,
@@ -91,7 +93,7 @@ impl Talk {
     pub fn ask(&mut self, method: &str, params: Value) {
         self.asked += 1;
         (self.open, self.cancelling, self.bytes) = (Some(self.asked), false, 0);
-        self.speech = Speech::default();
+        (self.speech, self.aside) = (Speech::default(), Aside::default());
         self.tools.begin_turn();
         if method == PROMPT {
             self.meter.begin_turn();
@@ -126,6 +128,11 @@ impl Talk {
     /// The final message of the turn.
     pub fn take_speech(&mut self) -> String {
         std::mem::take(&mut self.speech).finish()
+    }
+
+    /// The last message, where the agent has told it apart from the one before it, and it is short.
+    pub fn take_aside(&mut self) -> Option<String> {
+        std::mem::take(&mut self.aside).finish()
     }
 
     /// How many tools were used in the turn.
@@ -230,8 +237,10 @@ impl Talk {
         }
         match kind {
             "agent_message_chunk" => {
+                self.meter.heed_beside(update);
                 let text = update["content"]["text"].as_str()?;
                 self.speech.say(text);
+                self.aside.say(update["messageId"].as_str(), text);
                 Some(Said::Text(text.to_owned()))
             }
             "tool_call" | "tool_call_update" => {
