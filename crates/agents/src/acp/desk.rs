@@ -96,7 +96,7 @@ impl Desk {
                 told.truncate(told.floor_char_boundary(TOLD));
                 self.permitted(ToolKind::Execute, told, |desk| desk.create(&wanted, roster))
             }
-            Wish::Output(name) => done(self.program(&name).map(|program| output(program))),
+            Wish::Output(name) => done(self.program(&name).map(output)),
             Wish::Kill(name) => done(self.program(&name).map(|program| {
                 program.end();
                 json!({})

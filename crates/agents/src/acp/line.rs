@@ -13,7 +13,7 @@ use windlass_process::{Attended, Control, Heard, Live, Roster};
 use super::breach::Breach;
 use super::desk::Desk;
 use super::talk::{Said, Talk};
-use super::telling::{aside, told};
+use super::telling::Telling;
 use super::wire::Refused;
 
 /// Who may interrupt a turn, and who watches it.
@@ -73,6 +73,7 @@ impl Line {
             Err(error) => return (Err(Fault::Other(format!("cannot listen to the agent: {error}"))), None),
         };
         attended.begin_waiting();
+        let mut telling = Telling::default();
         loop {
             attended.say(&self.talk.take_out());
             let (until, silence) = match interference {
@@ -86,7 +87,7 @@ impl Line {
             let why = match heard {
                 Next::Heard(Heard::Said(bytes)) => match self.talk.hear(&bytes) {
                     Err(breach) => return (Err(Fault::Breach(breach)), interference),
-                    Ok(said) => match heed(said, &mut self.talk, &mut self.desk, roster, tell) {
+                    Ok(said) => match heed(said, &mut self.talk, &mut self.desk, roster, (&mut telling, tell)) {
                         Some(answer) => return (answer.map_err(Fault::Refused), interference),
                         None => continue,
                     },
@@ -125,7 +126,8 @@ impl Line {
                 Heard::Said(bytes) => match self.talk.hear(&bytes) {
                     Err(_) => return false,
                     Ok(said) => {
-                        heed(said, &mut self.talk, &mut self.desk, roster, &mut |_| {});
+                        let nobody: (_, &mut dyn FnMut(&str)) = (&mut Telling::default(), &mut |_| {});
+                        heed(said, &mut self.talk, &mut self.desk, roster, nobody);
                         attended.say(&self.talk.take_out());
                     }
                 },
@@ -168,19 +170,17 @@ fn heed(
     talk: &mut Talk,
     desk: &mut Desk,
     roster: &Roster,
-    tell: &mut dyn FnMut(&str),
+    (telling, tell): (&mut Telling, &mut dyn FnMut(&str)),
 ) -> Option<Result<Value, Refused>> {
     let mut answer = None;
     for said in said {
-        if let Some(text) = told(&said) {
-            tell(&text);
-        }
+        telling.tell(&said, tell);
         match said {
             Said::Answer(outcome) => answer = Some(outcome),
             Said::Wish { id, wish } => {
                 let served = desk.serve(&id, wish, roster);
                 if let Some(told) = served.told {
-                    tell(&aside(&told));
+                    telling.aside(&told, tell);
                 }
                 if let Some(outcome) = served.answer {
                     talk.answer(id, outcome);

@@ -19,14 +19,19 @@ pub enum Choice {
     Impossible(String),
 }
 
+/// Models that are offered, under the name that each has in the protocol.
+struct Offer<'a> {
+    models: Vec<&'a Value>,
+    key: &'static str,
+    current: &'a Value,
+}
+
 /// How to choose a model in a conversation that was opened with this answer.
 pub fn choose(model: &str, conversation: &str, answer: &Value) -> Choice {
-    let options = list(&answer["configOptions"]);
     let is_model = |option: &&Value| option["category"] == "model" || option["id"] == "model";
-    if let Some(option) = options.iter().find(is_model) {
-        let offered = flattened(&option["options"]);
-        let found = find(model, &offered, "value");
-        return made_or(model, found, &option["currentValue"], &offered, "value", |value| Choice::Ask {
+    if let Some(option) = list(&answer["configOptions"]).iter().find(is_model) {
+        let offer = Offer { models: flattened(&option["options"]), key: "value", current: &option["currentValue"] };
+        return offer.choose(model, |value| Choice::Ask {
             method: "session/set_config_option",
             params: json!({"sessionId": conversation, "configId": option["id"], "value": value}),
         });
@@ -38,55 +43,43 @@ pub fn choose(model: &str, conversation: &str, answer: &Value) -> Choice {
             "the model `{model}` cannot be chosen: the agent offers no choice of models here; choose it in the agent's own settings"
         ));
     }
-    let found = find(model, &offered, "modelId");
-    made_or(model, found, &models["currentModelId"], &offered, "modelId", |value| Choice::Ask {
+    Offer { models: offered, key: "modelId", current: &models["currentModelId"] }.choose(model, |value| Choice::Ask {
         method: "session/set_model",
         params: json!({"sessionId": conversation, "modelId": value}),
     })
 }
 
-fn made_or(
-    model: &str,
-    found: Option<&str>,
-    current: &Value,
-    offered: &[&Value],
-    key: &str,
-    ask: impl FnOnce(&str) -> Choice,
-) -> Choice {
-    match found {
-        Some(found) if current == found => Choice::Made,
-        Some(found) => ask(found),
-        None if current == model => Choice::Made,
-        None => {
-            let names: Vec<String> = offered
-                .iter()
-                .take(NAMED)
-                .filter_map(|one| one[key].as_str())
-                .map(|name| format!("`{name}`"))
-                .collect();
-            let more = if offered.len() > NAMED { " and others" } else { "" };
-            Choice::Impossible(format!("the agent has no model `{model}`: it offers {}{more}", names.join(", ")))
+impl Offer<'_> {
+    fn choose(&self, model: &str, ask: impl FnOnce(&str) -> Choice) -> Choice {
+        match self.find(model) {
+            Some(found) if self.current == found => Choice::Made,
+            Some(found) => ask(found),
+            None if self.current == model => Choice::Made,
+            None => {
+                let names = self.models.iter().take(NAMED).filter_map(|one| one[self.key].as_str());
+                let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+                let more = if self.models.len() > NAMED { " and others" } else { "" };
+                Choice::Impossible(format!("the agent has no model `{model}`: it offers {}{more}", names.join(", ")))
+            }
         }
     }
-}
 
-/// By what it is called in the protocol, else by what people call it.
-fn find<'a>(model: &str, offered: &[&'a Value], key: &str) -> Option<&'a str> {
-    let by = |wanted: &str| offered.iter().find(|one| one[wanted] == model);
-    by(key).or_else(|| by("name")).and_then(|one| one[key].as_str())
+    /// By what it is called in the protocol, else by what people call it.
+    fn find(&self, model: &str) -> Option<&str> {
+        let by = |wanted: &str| self.models.iter().find(|one| one[wanted] == model);
+        by(self.key).or_else(|| by("name")).and_then(|one| one[self.key].as_str())
+    }
 }
 
 /// The choices of an option, in groups or not.
 fn flattened(options: &Value) -> Vec<&Value> {
-    let one = |option| match &list(option_group(option)) {
-        [] => vec![option],
-        group => group.iter().collect(),
-    };
+    fn one(option: &Value) -> Vec<&Value> {
+        match list(&option["options"]) {
+            [] => vec![option],
+            group => group.iter().collect(),
+        }
+    }
     list(options).iter().flat_map(one).collect()
-}
-
-fn option_group(option: &Value) -> &Value {
-    &option["options"]
 }
 
 fn list(value: &Value) -> &[Value] {

@@ -78,7 +78,7 @@ impl Connection {
         let mut params = half.params(start);
         params["sessionId"] = before.into();
         match half.ask(method, params, start, &mut wait) {
-            Ok(answer) => half.connect(before, &answer, start, &mut wait, None),
+            Ok(answer) => half.connect(before, &answer, start, &mut wait),
             Err(Fault::Refused(refused)) => {
                 let why = format!("the agent would not take the one before up: {}", words(&refused));
                 half.begin(start, &mut wait, Some(why))
@@ -146,7 +146,7 @@ impl Half {
         };
         let fits = |name: &&str| !name.trim().is_empty() && name.len() <= NAME && !name.contains(char::is_control);
         match answer["sessionId"].as_str().filter(fits) {
-            Some(name) => self.connect(name, &answer, start, wait, anew),
+            Some(name) => self.connect(name, &answer, start, wait).map(|opened| Opened { anew, ..opened }),
             None => {
                 self.line.live.end();
                 Err(TurnEnd::Broken("the agent gave its conversation no name that could be used".to_owned()))
@@ -161,7 +161,6 @@ impl Half {
         answer: &Value,
         start: &Start<'_>,
         wait: &mut Wait<'_>,
-        anew: Option<String>,
     ) -> Result<Opened, TurnEnd> {
         let mut notices = Vec::new();
         match start.model.map(|model| (model, choose(model, conversation, answer))) {
@@ -176,7 +175,7 @@ impl Half {
             },
         }
         self.line.talk.listen_to(conversation);
-        Ok(Opened { connection: Connection::new(self.line, conversation.to_owned()), anew, notices })
+        Ok(Opened { connection: Connection::new(self.line, conversation.to_owned()), anew: None, notices })
     }
 
     fn ask(&mut self, method: &str, params: Value, start: &Start<'_>, wait: &mut Wait<'_>) -> Result<Value, Fault> {

@@ -4,14 +4,43 @@ use super::permissions::{Permission, ToolKind};
 use super::talk::Said;
 use super::tools::{Change, Status, Tool};
 
-/// How something that was said is told. An answer is for nobody else, and a wish is told when it is served.
-pub fn told(said: &Said) -> Option<String> {
+/// Where the last line of what was told is.
+#[derive(Debug, Default)]
+pub struct Telling {
+    within: bool,
+}
+
+impl Telling {
+    /// Tells something that was said.
+    pub fn tell(&mut self, said: &Said, tell: &mut dyn FnMut(&str)) {
+        match said {
+            Said::Text(text) if text.is_empty() => {}
+            Said::Text(text) => {
+                tell(text);
+                self.within = !text.ends_with('\n');
+            }
+            said => {
+                if let Some(text) = told(said) {
+                    self.aside(&text, tell);
+                }
+            }
+        }
+    }
+
+    /// On a line of its own, and not to be taken for what the agent says.
+    pub fn aside(&mut self, text: &str, tell: &mut dyn FnMut(&str)) {
+        let before = if std::mem::take(&mut self.within) { "\n" } else { "" };
+        tell(&format!("{before}[{text}]\n"));
+    }
+}
+
+/// How something that was done is told. An answer is for nobody else, and a wish is told when it is served.
+fn told(said: &Said) -> Option<String> {
     Some(match said {
-        Said::Text(text) => text.clone(),
-        Said::Tool(Change::Began(tool)) => aside(&named(tool)),
+        Said::Tool(Change::Began(tool)) => named(tool),
         Said::Tool(Change::Ended(tool)) => {
             let end = if tool.status == Status::Failed { "failed" } else { "completed" };
-            aside(&format!("{}: {end}", named(tool)))
+            format!("{}: {end}", named(tool))
         }
         Said::Asked { tool, permission, answer } => {
             let answer = match (answer, permission) {
@@ -19,20 +48,15 @@ pub fn told(said: &Said) -> Option<String> {
                 (Some(option), Permission::Deny) => format!("denied ({option})"),
                 (None, _) => "cancelled".to_owned(),
             };
-            aside(&format!("asks for permission, {}: {answer}", named(tool)))
+            format!("asks for permission, {}: {answer}", named(tool))
         }
         Said::Plan(steps) => {
             let lines: String = steps.iter().map(|(step, status)| format!("\n  {status}: {step}")).collect();
-            aside(&format!("plan{lines}"))
+            format!("plan{lines}")
         }
-        Said::Notice(title) => aside(&format!("notice: {title}")),
-        Said::Answer(_) | Said::Wish { .. } => return None,
+        Said::Notice(title) => format!("notice: {title}"),
+        Said::Text(_) | Said::Answer(_) | Said::Wish { .. } => return None,
     })
-}
-
-/// On a line of its own, and not to be taken for what the agent says.
-pub fn aside(text: &str) -> String {
-    format!("\n[{text}]\n")
 }
 
 fn named(tool: &Tool) -> String {
