@@ -208,10 +208,36 @@ fn failing_turns_are_bounded_and_keep_the_feedback() {
 #[test]
 fn an_agent_that_cannot_be_started_ends_the_session_at_once() {
     let world = World::empty();
-    let ran = world.run(&["run", "x", "--agent", "command:no-such-agent --fast"]);
+    // Only a shell knows what this means.
+    let ran = world.run(&["run", "x", "--agent", "command:no-such-agent '--fast'"]);
     assert_eq!(ran.code, 1, "{ran}");
     assert!(ran.stdout.contains("failed after one iteration: the program cannot be started: "), "{ran}");
     assert!(ran.stdout.contains("no-such-agent"), "{ran}");
+}
+
+#[test]
+fn a_typing_mistake_in_the_agent_leaves_nothing_behind() {
+    let world = World::empty();
+    world.write("not-executable", "");
+    world.write("bad.yaml", "turns: [{do: [{sing: a song}]}]");
+    let cases = [
+        ("command:no-such-agent --fast", "caused by: cannot find the program no-such-agent\n"),
+        ("acp:no-such-agent acp", "caused by: cannot find the program no-such-agent\n"),
+        ("command:./no-such-agent", "no-such-agent\n"),
+        ("command:./not-executable", "it is there, but is not an executable file"),
+        ("scripted:no-such.yaml", "no-such.yaml`\n"),
+        ("scripted:bad.yaml", "bad.yaml` is no script\n"),
+    ];
+    for (agent, expected) in cases {
+        let ran = world.run(&["run", "x", "--agent", agent]);
+        assert!(ran.code == 64 && ran.stdout.is_empty() && ran.stderr.contains(expected), "{agent}\n{ran}");
+        assert!(!world.path(".windlass").exists(), "{agent}");
+    }
+    world.ok(&["init"]);
+    for (agent, _) in cases {
+        assert_eq!(world.run(&["run", "x", "--agent", agent]).code, 64, "{agent}");
+    }
+    assert_eq!(world.lines(&["events"]).len(), 0);
 }
 
 #[test]
@@ -268,12 +294,18 @@ fn what_cannot_be_run_is_refused_by_name() {
     ");
     assert_snapshot!(world.fails(&["run", "x"]), @r"
     error: no agent is named
-    hint: --agent acp:CMD names one that speaks the Agent Client Protocol, --agent command:CMD any other program
+    hint: --agent NAME takes claude, codex, opencode, gemini, goose, qwen, copilot, kimi, aider, or one of `agents:`; `acp:CMD` speaks the Agent Client Protocol, `command:CMD` is any other program
+    [64 usage]
+    ");
+    assert_snapshot!(world.fails(&["run", "x", "--agent", "clod"]), @r"
+    error: `clod` is no agent that this version can drive
+    hint: --agent NAME takes claude, codex, opencode, gemini, goose, qwen, copilot, kimi, aider, or one of `agents:`; `acp:CMD` speaks the Agent Client Protocol, `command:CMD` is any other program
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["run", "x", "--agent", "claude"]), @r"
-    error: `claude` is no agent that this version can drive
-    hint: this version drives `acp:CMD`, which speaks the Agent Client Protocol; `command:CMD`, which reads a prompt and prints its answer; and `scripted:FILE`
+    error: the agent `claude` cannot be started
+    caused by: cannot find the program claude
+    hint: look for a typing mistake, or install it; nothing was begun
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["run", "x", "--agent", "command:x", "--session", "no/name"]), @r"

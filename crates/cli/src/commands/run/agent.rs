@@ -1,0 +1,50 @@
+//! Which agent works, and whether it is there at all: a typing mistake leaves no session behind.
+
+use std::path::Path;
+
+use windlass_agents::{Agent, Driver};
+use windlass_process::missing;
+
+use super::choice::Choice;
+use crate::agents;
+use crate::commands::agent;
+use crate::config::Config;
+use crate::environment;
+use crate::failure::{Code, Failure};
+
+/// The agent that is named, else the one that the session was started with, else the configuration's. What only the
+/// project's own store says is not believed: somebody else may have put it there.
+pub fn chosen(named: Option<&str>, choice: &Choice, config: &Config, trusted: bool) -> Result<Agent, Failure> {
+    let configured = config.settings.agent.as_ref().map(|agent| agent.as_str());
+    let name = match (named, choice) {
+        (Some(name), _) => name,
+        (None, Choice::Resume(session)) if trusted || configured == Some(session.agent.as_str()) => &session.agent,
+        (None, Choice::Resume(session)) => {
+            return Err(Failure::new(Code::Trust, "no agent is named")
+                .caused_by(format!("session `{}` works with `{}`", session.name, session.agent))
+                .hint("name it again with --agent, or say --trust if that is what you want to run"));
+        }
+        (None, Choice::New(_)) => configured.ok_or_else(none_named)?,
+    };
+    agents::resolve(name, &config.settings)
+}
+
+pub fn none_named() -> Failure {
+    Failure::new(Code::Usage, "no agent is named").hint(agents::how_to_name())
+}
+
+/// Says why an agent cannot be started in this directory, as far as that is seen without starting it. What only a shell
+/// understands is left to the shell.
+pub fn check(agent: &Agent, directory: &Path) -> Result<(), Failure> {
+    let command = match &agent.driver {
+        Driver::Scripted(file) => return agent::read(&directory.join(file)).map(drop),
+        Driver::Command(command) | Driver::Acp(command) => command,
+        Driver::Headless(dialect) => agent.program(*dialect),
+    };
+    match missing(command.as_ref(), directory, &agent.environment(&environment::whole())) {
+        None => Ok(()),
+        Some(error) => Err(Failure::new(Code::Usage, format!("the agent `{agent}` cannot be started"))
+            .caused_by(error)
+            .hint("look for a typing mistake, or install it; nothing was begun")),
+    }
+}
