@@ -2,13 +2,14 @@
 //!
 //! [`history`] makes random sequences of commands, [`project`] carries them out in memory, [`model`] says what should
 //! have come of them, and [`invariants`] what may never come of any. A test of another view runs the same history
-//! against it and compares.
+//! against it and compares. [`provider`] is the model that real agents are given.
 
 pub mod debts;
 pub mod history;
 pub mod invariants;
 pub mod model;
 pub mod project;
+pub mod provider;
 pub mod rules;
 pub mod sessions;
 pub mod wishes;

@@ -1,0 +1,28 @@
+//! Plays a script as a model provider, for trying agents by hand.
+//!
+//! `provider SCRIPT.yaml [RECORD.jsonl]` prints its address, and writes down what the model is asked.
+
+use std::env;
+use std::error::Error;
+use std::fs::{self, File};
+use std::io::Write;
+
+use serde_json::json;
+use windlass_testkit::provider::Provider;
+
+#[expect(clippy::print_stdout, reason = "the address is what it is for")]
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut paths = env::args_os().skip(1);
+    let script = paths.next().ok_or("which script? usage: provider SCRIPT.yaml [RECORD.jsonl]")?;
+    let provider = Provider::start(serde_saphyr::from_str(&fs::read_to_string(script)?)?)?;
+    let mut record = paths.next().map(File::create).transpose()?;
+    println!("{}", provider.url());
+    for seen in 0.. {
+        let request = provider.request(seen);
+        if let Some(record) = &mut record {
+            let line = json!({"path": request.path, "body": request.body}).to_string() + "\n";
+            record.write_all(line.as_bytes())?;
+        }
+    }
+    Ok(())
+}

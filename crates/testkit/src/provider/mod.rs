@@ -1,0 +1,241 @@
+//! A model provider that follows a script, on a free port of this machine, so that real agents can be run without one.
+//!
+//! ```text
+//! request ─► api (by its path) ─► Question ─► Play::next(answers so far) ─► Reply ─► body, or events
+//! ```
+//!
+//! It speaks OpenAI's chat completions and responses, Anthropic's messages and Google's generateContent. A question without
+//! tools is about a title or a summary: it gets a short text, or the least that the schema in it allows, and the script stays
+//! where it is.
+
+mod chat;
+mod dialect;
+mod gemini;
+mod http;
+mod messages;
+mod responses;
+mod script;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use serde_json::{Value, json};
+
+pub use dialect::{CACHED, FRESH, TITLE, WRITTEN};
+pub use http::Request;
+pub use script::{CUT, Failure, Mishap, NOTHING_LEFT, REFUSED, Step, Use};
+
+use dialect::{Call, Dialect, End, Question, Reply, Trouble};
+use http::Response;
+use script::Play;
+
+/// A server that plays until it is dropped.
+pub struct Provider {
+    address: SocketAddr,
+    stage: Arc<Stage>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Stage {
+    scene: Mutex<Scene>,
+    asked: Condvar,
+}
+
+struct Scene {
+    play: Play,
+    requests: Vec<Request>,
+    /// Who is kept waiting.
+    stalled: Vec<TcpStream>,
+    is_over: bool,
+}
+
+impl Provider {
+    pub fn start(steps: Vec<Step>) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = listener.local_addr()?;
+        let scene = Scene { play: Play::new(steps), requests: Vec::new(), stalled: Vec::new(), is_over: false };
+        let stage = Arc::new(Stage { scene: Mutex::new(scene), asked: Condvar::new() });
+        let thread = thread::spawn({
+            let stage = Arc::clone(&stage);
+            move || serve(&listener, &stage)
+        });
+        Ok(Self { address, stage, thread: Some(thread) })
+    }
+
+    /// Without a path: agents add theirs.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// What the model was asked so far, titles and all.
+    pub fn requests(&self) -> Vec<Request> {
+        self.stage.scene().requests.clone()
+    }
+
+    /// The request of this number, once it has come.
+    pub fn request(&self, number: usize) -> Request {
+        let is_missing = |scene: &mut Scene| scene.requests.len() <= number;
+        let scene = self.stage.asked.wait_while(self.stage.scene(), is_missing);
+        scene.unwrap_or_else(PoisonError::into_inner).requests[number].clone()
+    }
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        self.stage.scene().is_over = true;
+        // Whoever waits for a connection gets one.
+        drop(TcpStream::connect(self.address));
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        for stream in self.stage.scene().stalled.drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+impl Stage {
+    fn scene(&self) -> MutexGuard<'_, Scene> {
+        self.scene.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Until the provider is dropped, or the other side hangs up.
+    fn keep_waiting(&self, stream: &TcpStream) {
+        let mut scene = self.scene();
+        if scene.is_over {
+            let _ = stream.shutdown(Shutdown::Both);
+        } else {
+            scene.stalled.extend(stream.try_clone());
+        }
+    }
+}
+
+fn serve(listener: &TcpListener, stage: &Arc<Stage>) {
+    for stream in listener.incoming() {
+        let Ok(stream) = stream else { continue };
+        if stage.scene().is_over {
+            return;
+        }
+        let stage = Arc::clone(stage);
+        // Whoever stalls must not keep the others waiting.
+        thread::spawn(move || answer(stream, &stage));
+    }
+}
+
+/// The other side may hang up at any time.
+fn answer(mut stream: TcpStream, stage: &Stage) {
+    let Ok(request) = Request::read(&stream) else { return };
+    let response = match dialect_of(&request) {
+        Some(dialect) => stage.response(dialect, request),
+        None => Some(probe(&request)),
+    };
+    match response {
+        Some(response) => drop(response.write(&mut stream)),
+        None => stage.keep_waiting(&stream),
+    }
+    http::drain(&stream);
+}
+
+/// The API that a request is made in, unless it asks for something beside the conversation.
+fn dialect_of(request: &Request) -> Option<&'static dyn Dialect> {
+    let path = request.path.split('?').next().unwrap_or_default();
+    match path {
+        _ if request.method != "POST" => None,
+        _ if path.ends_with("/chat/completions") => Some(&chat::Chat),
+        _ if path.ends_with("/responses") => Some(&responses::Responses),
+        _ if path.ends_with("/messages") => Some(&messages::Messages),
+        _ if path.ends_with(":generateContent") || path.ends_with(":streamGenerateContent") => Some(&gemini::Gemini),
+        _ => None,
+    }
+}
+
+/// What agents want to know beside.
+fn probe(request: &Request) -> Response {
+    let path = request.path.split('?').next().unwrap_or_default();
+    if path.ends_with("/models") {
+        let model = json!({"id": "stub", "object": "model", "created": 0, "owned_by": "script"});
+        return Response::json(200, &json!({"object": "list", "data": [model], "models": []}));
+    }
+    if path.ends_with("/count_tokens") {
+        return Response::json(200, &json!({"input_tokens": FRESH}));
+    }
+    if path.ends_with(":countTokens") {
+        return Response::json(200, &json!({"totalTokens": FRESH}));
+    }
+    if path == "/" {
+        return Response::json(200, &json!({}));
+    }
+    Response::json(404, &json!({"error": {"message": "there is nothing here"}}))
+}
+
+impl Stage {
+    /// None: the model does not answer.
+    fn response(&self, dialect: &dyn Dialect, request: Request) -> Option<Response> {
+        let mut question = dialect.question(&request.body);
+        if let Some((_, name)) = request.path.split_once("/models/") {
+            question.model = name.split(':').next().unwrap_or_default().to_owned();
+        }
+        let streams = request.body["stream"] == Value::Bool(true) || request.path.contains(":stream");
+        let mut scene = self.scene();
+        scene.requests.push(request);
+        self.asked.notify_all();
+        let number = scene.requests.len();
+        let step = question.aside().map(Step::Say).or_else(|| scene.play.next(question.answers));
+        drop(scene);
+        match played(&question, step.unwrap_or_else(|| Step::say(NOTHING_LEFT))) {
+            Turn::Says(text, call, end) => {
+                let reply = Reply { model: question.model, number, text, call, end };
+                Some(if streams {
+                    Response::events(&dialect.stream(&reply))
+                } else {
+                    Response::json(200, &dialect.whole(&reply))
+                })
+            }
+            Turn::Fails(trouble) => {
+                let mut response = Response::json(trouble.status, &dialect.failure(&trouble));
+                response.headers.extend(trouble.retry_after.map(|seconds| ("Retry-After", seconds.to_string())));
+                Some(response)
+            }
+            Turn::Stalls => None,
+        }
+    }
+}
+
+enum Turn {
+    Says(String, Option<Call>, End),
+    Fails(Trouble),
+    Stalls,
+}
+
+/// What a step comes to, with the tools that the agent has.
+fn played(question: &Question, step: Step) -> Turn {
+    let calls = |call: Option<Call>| match call {
+        Some(call) => Turn::Says(String::new(), Some(call), End::Done),
+        None => Turn::Fails(Trouble { status: 400, retry_after: None, message: "no tool for this step is offered" }),
+    };
+    match step {
+        Step::Say(text) => Turn::Says(text, None, End::Done),
+        Step::Run(command) => calls(question.running(&command)),
+        Step::Call(Use { tool, input }) => calls(question.using(&tool, &input)),
+        Step::Cut(_) => Turn::Says(CUT.to_owned(), None, End::Cut),
+        Step::Refuse(_) => Turn::Says(REFUSED.to_owned(), None, End::Refused),
+        Step::Empty(_) => Turn::Says(String::new(), None, End::Done),
+        Step::Stall(_) => Turn::Stalls,
+        Step::Fail(Failure { status, retry_after, .. }) => {
+            Turn::Fails(Trouble { status, retry_after, message: message(status) })
+        }
+    }
+}
+
+/// Worded as the real ones do.
+fn message(status: u16) -> &'static str {
+    match status {
+        401 => "Incorrect API key provided: dummy.",
+        429 => "Rate limit reached for requests. Please try again later.",
+        _ => "The server had an error while processing your request.",
+    }
+}

@@ -1,0 +1,192 @@
+//! What a client hears, spoken over the wire.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use serde_json::{Value, json};
+
+use super::*;
+
+/// Head and body of the answer, and nothing if there is none.
+fn ask(provider: &Provider, path: &str, body: &Value) -> String {
+    let mut stream = begin(provider, path, body);
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer);
+    answer
+}
+
+fn begin(provider: &Provider, path: &str, body: &Value) -> TcpStream {
+    let mut stream = TcpStream::connect(provider.address).unwrap();
+    let body = body.to_string();
+    write!(stream, "POST {path} HTTP/1.1\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+    stream
+}
+
+fn body(answer: &str) -> Value {
+    let (_, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    serde_json::from_str(body).expect("JSON")
+}
+
+fn started(steps: &[Step]) -> Provider {
+    Provider::start(steps.to_vec()).unwrap()
+}
+
+/// A question in each API, with a shell that is offered as an agent does, after so many answers.
+fn questions(answers: usize) -> [(&'static str, Value); 4] {
+    let schema = |name: &str, kind: &str| json!({"type": "object", "properties": {name: {"type": kind}}});
+    let said = |item: Value| Value::Array(vec![item; answers]);
+    [
+        (
+            "/v1/chat/completions",
+            json!({
+                "model": "stub", "messages": said(json!({"role": "assistant", "content": "Well."})),
+                "tools": [{"function": {"name": "developer__shell", "parameters": schema("command", "string")}}],
+            }),
+        ),
+        (
+            "/v1/responses",
+            json!({
+                "model": "stub", "input": said(json!({"type": "function_call", "name": "exec_command"})),
+                "tools": [{"type": "function", "name": "exec_command", "parameters": schema("cmd", "string")}],
+            }),
+        ),
+        (
+            "/v1/messages?beta=true",
+            json!({
+                "model": "stub", "messages": said(json!({"role": "assistant", "content": [{"text": "Well."}]})),
+                "tools": [{"name": "Bash", "input_schema": schema("command", "string")}],
+            }),
+        ),
+        (
+            "/v1beta/models/stub:generateContent",
+            json!({
+                "contents": said(json!({"role": "model", "parts": [{"functionCall": {}}]})),
+                "tools": [{"functionDeclarations": [{"name": "run_shell_command", "parameters": schema("command", "STRING")}]}],
+            }),
+        ),
+    ]
+}
+
+#[test]
+fn every_api_calls_the_shell_that_is_offered() {
+    let provider = started(&[Step::run("ls -l")]);
+    let calls = questions(0).map(|(path, question)| {
+        let answer = body(&ask(&provider, path, &question));
+        let places = [
+            "/choices/0/message/tool_calls/0/function",
+            "/output/0",
+            "/content/0",
+            "/candidates/0/content/parts/0/functionCall",
+        ];
+        let call = places.iter().find_map(|place| answer.pointer(place)).expect("a call").clone();
+        let input = ["arguments", "input", "args"].iter().find_map(|name| call.get(name)).expect("arguments").clone();
+        let input = input.as_str().map_or(input.clone(), |text| serde_json::from_str(text).unwrap());
+        (call["name"].as_str().unwrap().to_owned(), input)
+    });
+    assert_eq!(
+        calls.map(|(name, input)| format!("{name} {input}")),
+        [
+            r#"developer__shell {"command":"ls -l"}"#,
+            r#"exec_command {"cmd":"ls -l"}"#,
+            r#"Bash {"command":"ls -l"}"#,
+            r#"run_shell_command {"command":"ls -l"}"#,
+        ]
+    );
+}
+
+#[test]
+fn every_api_streams() {
+    let provider = started(&[Step::run("ls"), Step::say("All done.")]);
+    for (path, mut question) in questions(1) {
+        question["stream"] = json!(true);
+        let path = path.replace(":generateContent", ":streamGenerateContent?alt=sse");
+        let answer = ask(&provider, &path, &question);
+        assert!(answer.contains("Content-Type: text/event-stream"), "{answer}");
+        assert!(answer.contains(r#""All ""#) && answer.contains(r#""done.""#), "{path}: {answer}");
+        assert!(answer.contains("34"), "{path} tells its usage: {answer}");
+    }
+}
+
+#[test]
+fn every_api_says_why_it_stops() {
+    let provider = started(&[Step::Cut(Mishap { times: Some(4) }), Step::Refuse(Mishap { times: Some(4) })]);
+    let mut said = String::new();
+    for (path, question) in questions(0).into_iter().chain(questions(0)) {
+        said += &ask(&provider, path, &question);
+    }
+    for reason in ["length", "max_output_tokens", "max_tokens", "MAX_TOKENS", "content_filter", "refusal", "SAFETY"] {
+        assert!(said.contains(&format!(r#""{reason}""#)), "{reason}: {said}");
+    }
+}
+
+#[test]
+fn failures_are_worded_as_the_api_does() {
+    let limited = Failure { status: 429, times: None, retry_after: Some(60) };
+    let provider = started(&[Step::Fail(limited)]);
+    let kinds = ["rate_limit_exceeded", "rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED"];
+    for ((path, question), kind) in questions(0).into_iter().zip(kinds) {
+        let answer = ask(&provider, path, &question);
+        assert!(answer.starts_with("HTTP/1.1 429 Too Many Requests\r\n"), "{answer}");
+        assert!(answer.contains("Retry-After: 60\r\n") && answer.contains(kind), "{answer}");
+    }
+}
+
+#[test]
+fn titles_and_repetitions_do_not_move_the_script() {
+    let provider = started(&[Step::fail(500), Step::say("never")]);
+    let title = json!({"model": "stub", "messages": [{"role": "user", "content": "Name this."}]});
+    let [(path, question), ..] = questions(0);
+    for _ in 0..2 {
+        assert!(ask(&provider, path, &question).starts_with("HTTP/1.1 500 "));
+        assert_eq!(body(&ask(&provider, path, &title))["choices"][0]["message"]["content"], TITLE);
+    }
+    let asked: Vec<_> = provider.requests().into_iter().map(|request| request.body).collect();
+    assert_eq!(asked, [&question, &title, &question, &title].map(Value::clone));
+}
+
+#[test]
+fn a_question_with_a_schema_gets_what_fits_it() {
+    let provider = started(&[]);
+    let schema = json!({
+        "type": "OBJECT", "required": ["choice", "sure"],
+        "properties": {"choice": {"type": "STRING", "enum": ["small", "large"]}, "sure": {"type": "BOOLEAN"}},
+    });
+    let question = json!({"contents": [], "generationConfig": {"responseJsonSchema": schema}});
+    let answer = body(&ask(&provider, "/v1beta/models/stub:generateContent", &question));
+    assert_eq!(answer["candidates"][0]["content"]["parts"][0]["text"], r#"{"choice":"small","sure":false}"#);
+}
+
+#[test]
+fn a_tool_that_is_not_offered_is_an_error() {
+    let provider = started(&[Step::Call(Use { tool: "task_list".to_owned(), input: Value::Null })]);
+    let [(path, mut question), ..] = questions(0);
+    assert!(ask(&provider, path, &question).starts_with("HTTP/1.1 400 "));
+    question["tools"] = json!([{"function": {"name": "windlass__task_list"}}]);
+    let answer = body(&ask(&provider, path, &question));
+    assert_eq!(answer["choices"][0]["message"]["tool_calls"][0]["function"]["name"], "windlass__task_list");
+}
+
+#[test]
+fn whoever_is_kept_waiting_is_let_go_at_the_end() {
+    let provider = started(&[Step::Stall(Mishap::default())]);
+    let [(path, question), ..] = questions(0);
+    let mut stream = begin(&provider, path, &question);
+    assert_eq!(provider.request(0).body, question);
+    drop(provider);
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer);
+    assert_eq!(answer, "");
+}
+
+#[test]
+fn what_agents_ask_beside_is_answered_and_not_counted() {
+    let provider = started(&[]);
+    let mut stream = TcpStream::connect(provider.address).unwrap();
+    stream.write_all(b"GET /v1/models HTTP/1.1\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert_eq!(body(&answer)["data"][0]["id"], "stub");
+    assert!(ask(&provider, "/v1/messages/count_tokens", &json!({})).contains("input_tokens"));
+    assert!(ask(&provider, "/elsewhere", &json!({})).starts_with("HTTP/1.1 404 "));
+    assert!(provider.requests().is_empty());
+}
