@@ -18,6 +18,7 @@ use std::time::Duration;
 use windlass_process::{Capture, Environment, Invocation, Spec};
 
 pub use connection::{Attention, Connection, Opened, Start};
+pub(crate) use speech::Text;
 pub use talk::Permission;
 pub(crate) use wire::{LINE, Lines, Message, NO_SUCH_METHOD, Refused};
 
