@@ -204,7 +204,7 @@ hooks: {stop: [{command: exit 2}]}
 fn what_cannot_be_spoken_with_is_said() {
     let answers = |answer: &str| format!("sh -c 'read line; echo \"{}\"; cat'", answer.replace('"', "\\\""));
     let cases = [
-        ("no-such-agent acp".to_owned(), "not found"),
+        ("no-such-agent 'acp'".to_owned(), "not found"),
         ("true".to_owned(), "the agent ended before it answered `initialize` (exit 0)"),
         ("echo Hello; echo no key >&2; exit 4".to_owned(), "(exit 4): no key; it wrote `Hello`"),
         ("cat".to_owned(), "the agent refused `initialize`: `initialize` is not served here (error -32601)"),
@@ -229,7 +229,10 @@ fn a_script_that_is_none_is_said() {
     let world = World::empty();
     world.write("bad.yaml", "turns: [{do: [{sing: a song}]}]");
     let ran = world.run(&["run", "Mend the pump", "--agent", "scripted:bad.yaml"]);
-    assert!(ran.code == 1 && ran.stdout.contains("the agent ended before it answered `initialize` (exit 64)"), "{ran}");
+    assert!(
+        ran.code == 64 && ran.stderr.contains("bad.yaml` is no script\ncaused by: cannot read the script: "),
+        "{ran}"
+    );
     assert_eq!(world.run(&["agent", "bad.yaml"]).code, 64);
     assert_eq!(world.run(&["agent", "none.yaml"]).code, 64);
     assert_eq!(world.run(&["--json", "agent", "bad.yaml"]).code, 64);

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 use serde_json::Value;
 
@@ -207,6 +207,18 @@ fn what_is_said_with_an_answer_does_not_undo_it() {
 }
 
 #[test]
+fn work_that_is_rejected_has_failed() {
+    let world = asking();
+    let failed = world.ok(&["answer", NAME, "reject", "we do not want it"]);
+    assert!(failed.starts_with("T1  failed"), "{failed}");
+    assert_eq!(world.json(&["task", "show", "T1"])["reason"], "we do not want it");
+    let ran = world.run(RUN);
+    let ended = "cancelled after no iteration: a person has rejected T1: we do not want it";
+    assert!(ran.code == 3 && ran.stdout.contains(ended), "{ran}");
+    assert!(ran.stdout.contains("next: windlass why T1"), "{ran}");
+}
+
+#[test]
 fn a_session_that_lost_its_task_asks_nobody() {
     let world = asking();
     world.ok(&["task", "complete", "T1", "--force"]);
@@ -215,6 +227,7 @@ fn a_session_that_lost_its_task_asks_nobody() {
     let ran = world.run(RUN);
     assert!(ran.stdout.contains("T1 is completed now, and not by this session"), "{ran}");
     assert!(![0, 4].contains(&ran.code) && turns(&world) == "2", "only what the gate said is told: {ran}");
+    assert!(ran.stdout.contains("next: windlass why T1"), "{ran}");
 }
 
 /// A question would hold up what has nothing to do with it.
@@ -289,15 +302,20 @@ fn a_rate_limit_is_waited_out_and_costs_no_iteration() {
     assert!(prompt(&world, 3).contains("before 3") && !prompt(&world, 3).contains("before 2"), "{}", prompt(&world, 3));
 }
 
-/// A run that is ended with a signal as soon as it has said something.
-fn ended_after(world: &World, said: &str, signal: rustix::process::Signal) -> i32 {
+/// A run that something is done to as soon as it has said something. The answer is its exit code.
+fn ended_by(world: &World, said: &str, act: impl FnOnce(&Child)) -> i32 {
     let mut child = world.command(RUN).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut lines = lines.map(Result::unwrap).skip_while(|line| !line.contains(said));
     assert!(lines.next().is_some(), "it did not say {said}");
-    rustix::process::kill_process(rustix::process::Pid::from_child(&child), signal).unwrap();
+    act(&child);
     lines.for_each(drop);
     child.wait().unwrap().code().unwrap_or(-1)
+}
+
+fn ended_after(world: &World, said: &str, signal: rustix::process::Signal) -> i32 {
+    let kill = |child: &Child| rustix::process::kill_process(rustix::process::Pid::from_child(child), signal).unwrap();
+    ended_by(world, said, kill)
 }
 
 #[test]
@@ -308,6 +326,18 @@ fn a_wait_survives_a_kill_and_ends_with_a_word() {
     assert_eq!(ended_after(&world, "taken up again", rustix::process::Signal::INT), 130);
     assert_eq!(turns(&world), "1", "the agent was left alone");
     assert!(world.has("ended"));
+}
+
+/// For three hours nothing happens, unless somebody elsewhere has another wish.
+#[test]
+fn a_wait_ends_with_what_others_do() {
+    for words in
+        [&["session", "cancel", NAME][..], &["task", "complete", "T1", "--force"], &["task", "delete", "T1", "--force"]]
+    {
+        let world = world("", "echo 'You have hit your usage limit. Try again in 3 hours 12 minutes.' >&2; exit 1");
+        let code = ended_by(&world, "rate limited: ", |_| drop(world.ok(words)));
+        assert_eq!((code, turns(&world).as_str()), (3, "1"), "{words:?}");
+    }
 }
 
 #[test]

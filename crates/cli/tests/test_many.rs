@@ -88,3 +88,42 @@ fn eight_label_one_task() {
     let labels = world.json(&["task", "show", "T1"])["labels"].as_array().unwrap().len();
     assert_eq!(labels, PROCESSES, "no label is lost");
 }
+
+/// An agent that does nothing and says that it is done.
+const DONE: &str = "command:echo '<promise>COMPLETE</promise>'";
+
+#[test]
+fn eight_runs_share_the_tasks() {
+    let goals: Vec<String> = (0..PROCESSES).map(|number| format!("Task {number}")).collect();
+    let world = World::with_tasks(&goals.iter().map(String::as_str).collect::<Vec<_>>());
+    let ran = at_once(|_| vec![world.run(&["run", "--agent", DONE])]);
+    for ran in &ran {
+        assert!(ran.code == 0 && ran.stderr.is_empty(), "{ran}");
+    }
+    let events = world.lines(&["events"]);
+    let (completed, sessions) = (of_type(&events, "task_completed"), of_type(&events, "session_started"));
+    let tasks: BTreeSet<_> = completed.iter().map(|event| event["nodeId"].to_string()).collect();
+    assert_eq!((completed.len(), tasks.len()), (PROCESSES, PROCESSES), "each is completed once");
+    let names: BTreeSet<_> = sessions.iter().map(|event| event["session"].to_string()).collect();
+    assert_eq!(names.len(), sessions.len(), "each session has a name of its own");
+    world.ok(&["doctor"]);
+}
+
+#[test]
+fn eight_want_the_same_goal() {
+    let world = World::new();
+    // The one that begins waits until the others have been told so.
+    let agent =
+        format!("command:mkdir began && until test $(ls told | wc -l) = {}; do sleep 0.01; done; {}", 7, &DONE[8..]);
+    std::fs::create_dir(world.path("told")).unwrap();
+    let ran = at_once(|process| {
+        let ran = world.run(&["run", "Mend the pump", "--agent", &agent]);
+        world.write(&format!("told/{process}"), "");
+        vec![ran]
+    });
+    let (well, told): (Vec<_>, Vec<_>) = ran.iter().partition(|ran| ran.code == 0);
+    assert_eq!(well.len(), 1, "one of them works on it");
+    for ran in told {
+        assert!(ran.stderr.starts_with("error: session `mend-the-pump-") && ran.stderr.contains("is running"), "{ran}");
+    }
+}

@@ -208,10 +208,36 @@ fn failing_turns_are_bounded_and_keep_the_feedback() {
 #[test]
 fn an_agent_that_cannot_be_started_ends_the_session_at_once() {
     let world = World::empty();
-    let ran = world.run(&["run", "x", "--agent", "command:no-such-agent --fast"]);
+    // Only a shell knows what this means.
+    let ran = world.run(&["run", "x", "--agent", "command:no-such-agent '--fast'"]);
     assert_eq!(ran.code, 1, "{ran}");
     assert!(ran.stdout.contains("failed after one iteration: the program cannot be started: "), "{ran}");
     assert!(ran.stdout.contains("no-such-agent"), "{ran}");
+}
+
+#[test]
+fn a_typing_mistake_in_the_agent_leaves_nothing_behind() {
+    let world = World::empty();
+    world.write("not-executable", "");
+    world.write("bad.yaml", "turns: [{do: [{sing: a song}]}]");
+    let cases = [
+        ("command:no-such-agent --fast", "caused by: cannot find the program no-such-agent\n"),
+        ("acp:no-such-agent acp", "caused by: cannot find the program no-such-agent\n"),
+        ("command:./no-such-agent", "no-such-agent\n"),
+        ("command:./not-executable", "it is there, but is not an executable file"),
+        ("scripted:no-such.yaml", "no-such.yaml`\n"),
+        ("scripted:bad.yaml", "bad.yaml` is no script\n"),
+    ];
+    for (agent, expected) in cases {
+        let ran = world.run(&["run", "x", "--agent", agent]);
+        assert!(ran.code == 64 && ran.stdout.is_empty() && ran.stderr.contains(expected), "{agent}\n{ran}");
+        assert!(!world.path(".windlass").exists(), "{agent}");
+    }
+    world.ok(&["init"]);
+    for (agent, _) in cases {
+        assert_eq!(world.run(&["run", "x", "--agent", agent]).code, 64, "{agent}");
+    }
+    assert_eq!(world.lines(&["events"]).len(), 0);
 }
 
 #[test]

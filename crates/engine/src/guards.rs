@@ -17,8 +17,7 @@ use crate::promise::Promise;
 use crate::session::{
     Blocker, Closing, Decision, Ending, GateAnswer, Next, OnRetryLimit, Phase, Purpose, Session, Step, Verdict, Work,
 };
-use crate::time::Timestamp;
-use crate::watch::in_words;
+use crate::time::{Timestamp, in_words};
 
 fn close(ending: Ending, reason: impl Into<String>) -> Decision {
     Decision::Next(Next::Close(Closing { ending, reason: Some(reason.into()) }))
@@ -216,7 +215,8 @@ impl Session {
             return end(Ending::Limit, why);
         }
         let max_iterations = self.terms.max_iterations;
-        if self.iteration - self.interrupted >= max_iterations {
+        // Whoever says something in the last iteration is heard in one more, and so is the agent.
+        if self.iteration - self.interrupted >= max_iterations && !self.is_unheard() {
             let reason = match (max_iterations, self.interrupted) {
                 (1, 0) => "one iteration is the limit".to_owned(),
                 (most, 0) => format!("{most} iterations are the limit"),

@@ -33,6 +33,7 @@ mod matcher;
 mod memory;
 mod moves;
 mod naming;
+mod negation;
 mod note;
 mod promise;
 mod prompt;
@@ -84,7 +85,7 @@ pub use session::{
 };
 pub use situation::Situation;
 pub use task::{Blocked, Claim, Edge, EdgeKind, Lease, Priority, State, Task};
-pub use time::Timestamp;
+pub use time::{Timestamp, in_words};
 pub use usage::{Cost, Usage};
 pub use view::{Change, Direction, Looked, Scope, View, ViewError};
 pub use voice::Voice;

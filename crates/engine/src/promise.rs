@@ -7,17 +7,19 @@
 //! | fenced and indented code, backticks, quotes, tables, diffs, what a search printed | it is shown, not said |
 //! | a line that stands in the prompt beside the same neighbour | it is an echo of the prompt |
 //! | the same about what the prompt quotes, where a line announces it ("I said:") | it is a replay of what was said before |
-//! | `not`, `will`, `until`, … in the same sentence as COMPLETE | it is a negation, or a plan |
+//! | `not`, `will`, `until`, … in the same sentence as COMPLETE, be it broken over two lines | it is a negation, or a plan |
+//! | COMPLETE before BLOCKED, ESCALATE or a second thought ("Wait, …", "I was wrong") | it is taken back |
 //!
 //! Marks around the tag (emphasis, bullets, headings, punctuation) change nothing. That the agent is stuck is believed even
 //! where it says so with a `not`.
 //!
-//! Not here: which lines are shown and which are said (`speech`).
+//! Not here: which lines are shown and which are said (`speech`), which words deny something (`negation`).
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::negation::{self, words};
 use crate::speech::{self, Line};
 
 /// A claim. It is never believed without the gates; that the agent is stuck is always believed.
@@ -38,45 +40,44 @@ const CLOSE: &str = "</promise>";
 /// What stands for an open tag where others are quoted.
 const TAKEN_APART: &str = "[promise]";
 
-/// Words before or after the tag, in the same sentence, with which it is no claim that the work is done.
-const NEGATIONS: [&str; 12] = [
-    "not",
-    "never",
-    "cannot",
-    "cant",
-    "without",
-    "unable",
-    "neither",
-    "nor",
-    "unfinished",
-    "incomplete",
-    "premature",
-    "yet",
-];
-const PLANS: [&str; 7] = ["will", "would", "should", "shall", "must", "until", "unless"];
-/// Words that make a plan of the sentence that they begin.
-const CONDITIONS: [&str; 2] = ["if", "once"];
 /// Words that begin a sentence about the tag, where they follow it.
 const ABOUT_IT: [&str; 18] = [
     "is", "was", "will", "would", "should", "must", "can", "may", "comes", "goes", "means", "only", "when", "once",
     "if", "until", "unless", "tag",
 ];
 
-/// The claim in a message that answers this prompt: COMPLETE before ESCALATE before BLOCKED.
+/// The claim in a message that answers this prompt: COMPLETE before ESCALATE before BLOCKED, unless it is taken back.
 pub fn detect(message: &str, prompt: &str) -> Option<Promise> {
-    let message = joined(&plain(message));
+    let message = joined(&plain(message)).to_lowercase();
     let lines = speech::own_lines(&message);
     let echoes = Echoes::of(prompt);
-    let said = |at: &usize| lines[*at].is_said.then(|| claim(lines[*at].text)).flatten().map(|promise| (*at, promise));
-    let own = |(at, _): &(usize, Promise)| !echoes.has(&lines, *at);
-    let claims: Vec<Promise> =
-        (0..lines.len()).filter_map(|at| said(&at)).filter(own).map(|(_, claim)| claim).collect();
-    PROMISES.iter().map(|(promise, _)| *promise).find(|promise| claims.contains(promise))
+    let said = |at: usize| lines[at].is_said.then(|| claim(lines[at].text, above(&lines, at))).flatten();
+    let own = |at: usize| said(at).filter(|_| !echoes.has(&lines, at)).map(|claim| (at, claim));
+    let claims: Vec<(usize, Claim<'_>)> = (0..lines.len()).filter_map(own).collect();
+    let is_stuck = |claim: &Claim<'_>| claim.promise != Promise::Complete;
+    let stands = |(at, found): &&(usize, Claim<'_>)| {
+        let stuck = claims.iter().any(|(later, other)| later > at && is_stuck(other));
+        let second_thought = lines[at + 1..].iter().any(|line| line.is_said && negation::takes_back(line.text));
+        is_stuck(found) || !(stuck || second_thought || negation::takes_back(found.after))
+    };
+    let standing: Vec<Promise> = claims.iter().filter(stands).map(|(_, claim)| claim.promise).collect();
+    PROMISES.iter().map(|(promise, _)| *promise).find(|promise| standing.contains(promise))
 }
 
-/// What a line claims, if it is said and not only mentioned.
-fn claim(line: &str) -> Option<Promise> {
-    let line = line.to_lowercase();
+/// What is said right above a line, if anything.
+fn above<'m>(lines: &[Line<'m>], at: usize) -> &'m str {
+    let before = lines[..at].iter().rev().find(|line| !line.text.is_empty());
+    before.filter(|line| line.is_said).map_or("", |line| line.text)
+}
+
+/// A claim, and what follows it on its line.
+struct Claim<'m> {
+    promise: Promise,
+    after: &'m str,
+}
+
+/// What a line claims, if it is said and not only mentioned. The line above may have begun its sentence.
+fn claim<'m>(line: &'m str, above: &str) -> Option<Claim<'m>> {
     let line = line.trim();
     let mut from = 0;
     while let Some(place) = line[from..].find(OPEN).map(|place| from + place) {
@@ -87,8 +88,10 @@ fn claim(line: &str) -> Option<Promise> {
         let (before, after) = (&line[..place], &line[end + CLOSE.len()..]);
         let starts = is_ornament_before(before);
         let ends = is_ornament_after(after) && is_text_before(before);
-        if (starts && !is_about(after, *promise)) || (ends && !is_negated(before, *promise)) {
-            return Some(*promise);
+        let broken = starts && negation::is_unfinished(above) && is_negated(above, *promise);
+        if (starts && !broken && !is_about(after, *promise)) || (ends && !broken && !is_negated(before, *promise)) {
+            // Of several the last one counts, as over several lines.
+            return claim(after, "").or(Some(Claim { promise: *promise, after }));
         }
     }
     None
@@ -160,20 +163,22 @@ fn is_found_by_a_search(before: &str) -> bool {
 
 /// Whether a sentence that ends with the tag says that it does not hold, or not yet.
 fn is_negated(before: &str, promise: Promise) -> bool {
-    let sentence = before.rsplit(['.', '!', '?']).next().unwrap_or_default();
-    let clauses: Vec<&str> = sentence.split([':', ';', '—', '–']).collect();
-    let (near, far) = clauses.split_last().map_or(("", &[][..]), |(near, far)| (*near, far));
+    let sentence = before.rsplit(['.', '!', '?', '。', '！', '？']).next().unwrap_or_default();
+    let near = last_clause(sentence);
     if promise != Promise::Complete {
         // Whoever is stuck says so with many a `not`.
-        return words(near).last().is_some_and(|word| matches!(word.as_str(), "not" | "no"));
+        return negation::denies_the_next(near);
     }
-    let conditional = words(sentence).first().is_some_and(|word| CONDITIONS.contains(&word.as_str()));
-    let planned = |clause: &&str| words(clause).iter().any(|word| is_plan(word));
-    let near_words = words(near);
-    near_words.iter().any(|word| is_negation(word) || is_plan(word))
-        || near_words.last().is_some_and(|word| word == "no")
-        || far.iter().any(planned)
-        || conditional
+    negation::denies_what_follows(near) || negation::plans(sentence) || negation::is_conditional(sentence)
+}
+
+/// The last clause of a sentence. A comma ends one only where nothing follows it.
+fn last_clause(sentence: &str) -> &str {
+    let ends = |place: &usize| !negation::is_unfinished(&sentence[..*place]);
+    let marks = [':', ';', '—', '–', '：', '；'];
+    let place = sentence.match_indices(marks).map(|(place, mark)| place + mark.len()).filter(ends).last();
+    let clause = &sentence[place.unwrap_or(0)..];
+    if clause.trim_end().ends_with([',', '，', '、']) { "" } else { clause }
 }
 
 /// Whether what follows a tag that begins its line makes it a sentence about the tag.
@@ -186,22 +191,8 @@ fn is_about(after: &str, promise: Promise) -> bool {
         return false;
     }
     let sentence = after.split(['.', '!', '?', ';', ':']).next().unwrap_or_default();
-    let words = words(sentence);
-    let about = words.first().is_some_and(|word| ABOUT_IT.contains(&word.as_str()));
-    about || (promise == Promise::Complete && words.iter().any(|word| is_negation(word)))
-}
-
-fn is_negation(word: &str) -> bool {
-    NEGATIONS.contains(&word) || word.ends_with("n't") || word.ends_with("n’t")
-}
-
-fn is_plan(word: &str) -> bool {
-    PLANS.contains(&word) || word.ends_with("'ll") || word.ends_with("’ll")
-}
-
-fn words(text: &str) -> Vec<String> {
-    let inside = |letter: char| letter.is_alphanumeric() || matches!(letter, '\'' | '’');
-    text.split(|letter| !inside(letter)).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    let about = words(sentence).first().is_some_and(|word| ABOUT_IT.contains(word));
+    about || (promise == Promise::Complete && negation::denies_what_was(sentence))
 }
 
 /// The lines of a prompt beside which a tag is no claim.

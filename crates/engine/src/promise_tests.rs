@@ -76,6 +76,16 @@ fn real_claims_are_never_missed() {
             "No more failures: <promise>COMPLETE</promise>",
             "It did not run before. It does now. <promise>COMPLETE</promise>",
             "I could not find any other leak.\n<promise>COMPLETE</promise>",
+            "I could not find any other leak\n<promise>COMPLETE</promise>",
+            "- The docs are not touched\n- No test fails\n\n<promise>COMPLETE</promise>",
+            "The tests do not fail any more, <promise>COMPLETE</promise>",
+            "The tests do not fail any more:\n<promise>COMPLETE</promise>",
+            "The login should work now.\n\n<promise>COMPLETE</promise>",
+            "The login should work now:\n<promise>COMPLETE</promise>",
+            "Here is the line that you asked for:\n<promise>COMPLETE</promise>",
+            "<promise>COMPLETE</promise> - the tests do not fail any more",
+            "<promise>COMPLETE</promise> no failures left",
+            "No non-trivial case is left, <promise>COMPLETE</promise>",
             "Checked once more, all nine tests pass. <promise>COMPLETE</promise>",
             "```sh\ncargo test\n```\n<promise>COMPLETE</promise>",
             "~~~\ncargo test\n~~~\n<promise>COMPLETE</promise>",
@@ -91,6 +101,12 @@ fn real_claims_are_never_missed() {
             "I will write `<promise>COMPLETE</promise>` when it works. It works:\n<promise>COMPLETE</promise>",
             "<promise>BLOCKED</promise>\n<promise>COMPLETE</promise>",
             "<promise>ESCALATE</promise>\n<promise>COMPLETE</promise>",
+            // Taken back, mended, and said again.
+            "<promise>COMPLETE</promise>\nWait, a test fails. Mended.\n<promise>COMPLETE</promise>",
+            "Wait, that is wrong. Now it is right.\n<promise>COMPLETE</promise>",
+            "<promise>COMPLETE</promise>\nWait times are short now. No test waits any more.",
+            "<promise>COMPLETE</promise>\n\nNot done, on purpose: the old format.",
+            "<promise>COMPLETE</promise>\n```\nwait, this is output\n```",
             // The same words as in the last turn, and meant again.
             "Half of it is there.\n<promise>COMPLETE</promise>",
             "Half of it is there.\n<promise>COMPLETE</promise>\n3 files changed, 2 minutes",
@@ -170,8 +186,86 @@ fn negations_and_plans_are_no_claims() {
             "<promise>COMPLETE</promise> - not yet",
             "<promise>COMPLETE</promise>? No, the seal leaks.",
             "<promise>COMPLETE</promise> cannot be said: the seal leaks.",
+            "I cannot honestly say: <promise>COMPLETE</promise>",
+            // A sentence that is broken over a line.
+            "Not ready for\n<promise>COMPLETE</promise>",
+            "The seal leaks, so I won't end with\n\n**<promise>COMPLETE</promise>**",
+            "When it works I will say:\n<promise>COMPLETE</promise>",
         ],
     );
+}
+
+#[test]
+fn negations_in_other_languages_are_no_claims() {
+    check(
+        None,
+        &[
+            "Das ist noch nicht <promise>COMPLETE</promise>",
+            "Ich bin noch nicht bereit für <promise>COMPLETE</promise>.",
+            "Also noch kein <promise>COMPLETE</promise>",
+            "<promise>COMPLETE</promise> ist noch nicht möglich",
+            "Ce n'est pas encore <promise>COMPLETE</promise>",
+            "Je ne peux pas dire <promise>COMPLETE</promise>",
+            "Todavía no <promise>COMPLETE</promise>",
+            "No puedo decir <promise>COMPLETE</promise>",
+            "<promise>COMPLETE</promise> todavía no",
+            "Ainda não <promise>COMPLETE</promise>",
+            "Ainda não posso dizer <promise>COMPLETE</promise>",
+            "Ancora non <promise>COMPLETE</promise>",
+            "Это ещё не <promise>COMPLETE</promise>",
+            "Пока нельзя сказать <promise>COMPLETE</promise>",
+            "还没有 <promise>COMPLETE</promise>",
+            "现在还不能说 <promise>COMPLETE</promise>",
+            "尚未 <promise>COMPLETE</promise>",
+            "<promise>COMPLETE</promise> 还不能说",
+            "まだ <promise>COMPLETE</promise>",
+            "<promise>COMPLETE</promise> ではありません",
+        ],
+    );
+    check(
+        COMPLETE,
+        &[
+            "Die Tests schlagen nicht mehr fehl. <promise>COMPLETE</promise>",
+            "Die Tests schlagen nicht mehr fehl, <promise>COMPLETE</promise>",
+            "Kein Test schlägt mehr fehl\n<promise>COMPLETE</promise>",
+            "Les tests ne cassent pas : <promise>COMPLETE</promise>",
+            "Ningún test falla: <promise>COMPLETE</promise>",
+            "Nenhum teste falha mais agora. <promise>COMPLETE</promise>",
+            "Тесты не падают, <promise>COMPLETE</promise>",
+            "测试没有失败 <promise>COMPLETE</promise>",
+            "没有问题了。<promise>COMPLETE</promise>",
+            "テストに問題はありません。 <promise>COMPLETE</promise>",
+            "<promise>COMPLETE</promise> 問題はありません",
+        ],
+    );
+}
+
+#[test]
+fn what_is_taken_back_is_no_claim() {
+    check(
+        None,
+        &[
+            "<promise>COMPLETE</promise>\nWait, I was wrong",
+            "<promise>COMPLETE</promise>\n\nWait — the seal leaks.",
+            "<promise>COMPLETE</promise>\nWait. The seal leaks.",
+            "<promise>COMPLETE</promise> Wait, the seal leaks.",
+            "<promise>COMPLETE</promise>. No, wait.",
+            "<promise>COMPLETE</promise>\nNo, the seal leaks.",
+            "<promise>COMPLETE</promise>\n**Actually**, one test fails.",
+            "<promise>COMPLETE</promise>\nHold on, one test fails.",
+            "<promise>COMPLETE</promise>\nI looked again. I spoke too soon.",
+            "All green.\n<promise>COMPLETE</promise>\nScratch that.",
+        ],
+    );
+    check(
+        Some(Promise::Blocked),
+        &[
+            "<promise>COMPLETE</promise>\n<promise>BLOCKED</promise>",
+            "<promise>COMPLETE</promise>\nBut there is no key.\n<promise>BLOCKED</promise>",
+            "<promise>COMPLETE</promise> <promise>BLOCKED</promise>",
+        ],
+    );
+    check(Some(Promise::Escalate), &["<promise>COMPLETE</promise>\n<promise>ESCALATE</promise>"]);
 }
 
 #[test]

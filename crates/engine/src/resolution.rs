@@ -18,7 +18,7 @@ pub enum Resolution {
     Approve,
     /// It has failed.
     Reject,
-    /// It goes on, and the hooks that blocked it are not counted once.
+    /// It goes on, and the hooks that blocked it are not counted until the agent next says that it is done.
     IgnoreHook,
 }
 

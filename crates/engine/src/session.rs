@@ -367,7 +367,7 @@ pub struct Session {
     /// The stop hooks that block this turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocking: Vec<Blocker>,
-    /// Stop hooks that a person wants not to be counted at the next gate.
+    /// Stop hooks that a person wants not to be counted, until the work is next judged as done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignores: Vec<String>,
     /// Feedback that no turn carries yet, first in first out.

@@ -1,5 +1,6 @@
-//! Moments, as the outside tells them. They are shown and compared with leases; they never order events.
+//! Moments, as the outside tells them, and lengths of time in words. Moments are shown and compared with leases; they never order events.
 
+use core::time::Duration;
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
@@ -67,6 +68,18 @@ impl FromStr for Timestamp {
 
 as_text!(Timestamp);
 
+/// A length of time as people say it: `45 s`, `1.5 s`, `90 min`, `2 h`.
+pub fn in_words(time: Duration) -> String {
+    let (seconds, rest) = (time.as_secs(), time.subsec_millis());
+    match (seconds, rest) {
+        (0, millis) => format!("{millis} ms"),
+        (_, 1..) => format!("{} s", time.as_millis() as f64 / 1000.0),
+        (seconds, 0) if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
+        (seconds, 0) if seconds % 60 == 0 => format!("{} min", seconds / 60),
+        (seconds, 0) => format!("{seconds} s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,6 +92,22 @@ mod tests {
         for edge in [i64::MIN, i64::MAX, 0] {
             let moment = Timestamp::from_millis(edge);
             assert_eq!(moment.to_string().parse::<Timestamp>().unwrap(), moment);
+        }
+    }
+
+    #[test]
+    fn times_are_told_as_people_tell_them() {
+        for (millis, expected) in [
+            (1, "1 ms"),
+            (500, "500 ms"),
+            (1500, "1.5 s"),
+            (30_000, "30 s"),
+            (90_000, "90 s"),
+            (60_000, "1 min"),
+            (600_000, "10 min"),
+            (7_200_000, "2 h"),
+        ] {
+            assert_eq!(in_words(Duration::from_millis(millis)), expected);
         }
     }
 }

@@ -75,7 +75,7 @@ pub struct Watch {
     /// What stop hooks have found in it, numbers left out: times and addresses differ in what is otherwise the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub findings: Option<Digest>,
-    /// What the agent said, in the same way.
+    /// What the agent said, to the letter: whoever counts what is done so far gets on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub words: Option<Digest>,
     /// What has changed in the directory of the work, where that is known.
@@ -107,7 +107,7 @@ impl Watch {
     /// A turn has ended, and is judged from now on.
     pub(crate) fn begin_judging(&mut self, output: &str, tree: Option<Digest>) {
         (self.besides, self.block, self.findings) = (Verdict::Pass, None, None);
-        (self.words, self.tree) = (Some(Digest::of(loose(output).as_bytes())), tree);
+        (self.words, self.tree) = (Some(Digest::of(output.trim().as_bytes())), tree);
         self.postponed = 0;
     }
 
@@ -186,16 +186,6 @@ fn loose(text: &str) -> String {
     loose
 }
 
-/// A length of time as people say it: `45 s`, `90 min`, `2 h`.
-pub(crate) fn in_words(time: Duration) -> String {
-    match time.as_secs() {
-        0 => format!("{} ms", time.as_millis()),
-        seconds if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
-        seconds if seconds % 60 == 0 => format!("{} min", seconds / 60),
-        seconds => format!("{seconds} s"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,7 +228,9 @@ mod tests {
         assert_eq!(turn(&mut watch, Some(("lint", "1 failed in 0.71s")), "", Some("b")), (2, 1), "another change");
         assert_eq!(turn(&mut watch, None, "thinking", Some("b")), (0, 1));
         assert_eq!(turn(&mut watch, None, "thinking", Some("b")), (0, 2), "the same words, and no change");
-        assert_eq!(turn(&mut watch, None, "thought", Some("b")), (0, 1));
+        assert_eq!(turn(&mut watch, None, "thinking", Some("c")), (0, 1), "the same words about another change");
+        assert_eq!(turn(&mut watch, None, "read 1 of 9", Some("c")), (0, 1));
+        assert_eq!(turn(&mut watch, None, "read 2 of 9", Some("c")), (0, 1), "it gets on");
         assert_eq!(turn(&mut watch, red, "", None), (1, 0), "nobody knows what has changed");
         watch.begin_anew();
         assert_eq!(turn(&mut watch, red, "", None), (1, 0));

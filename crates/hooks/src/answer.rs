@@ -28,10 +28,8 @@
 //! - Actions are taken from an answer with exit 0 only.
 //! - What leaves here is clean and within the engine's bounds.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
-use windlass_engine::{HookOutcome, HookReport, Limits, Template};
+use windlass_engine::{HookOutcome, HookReport, Limits, Template, in_words};
 use windlass_process::{Captured, Exit, Finished, NotStarted};
 
 use crate::meaning::{self, Stance};
@@ -295,18 +293,6 @@ fn worded(hook: &Hook, template: &Template, values: &Value, read: &mut Read) -> 
             read.notes.push(format!("its feedback template does not work: {fault}"));
             None
         }
-    }
-}
-
-/// A time as people say it: `500 ms`, `30 s`, `1.5 s`, `10 min`, `2 h`.
-pub fn in_words(time: Duration) -> String {
-    let (seconds, rest) = (time.as_secs(), time.subsec_millis());
-    match (seconds, rest) {
-        (0, millis) => format!("{millis} ms"),
-        (_, 1..) => format!("{} s", time.as_millis() as f64 / 1000.0),
-        (seconds, 0) if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
-        (seconds, 0) if seconds % 60 == 0 => format!("{} min", seconds / 60),
-        (seconds, 0) => format!("{seconds} s"),
     }
 }
 

@@ -1,5 +1,7 @@
 //! What the ends of hooks mean, as tables.
 
+use std::time::Duration;
+
 use windlass_engine::ActionRequest;
 use windlass_process::Captured;
 
@@ -286,22 +288,6 @@ fn what_was_never_started_or_left_something_is_told() {
     let message = |exit| answer(&hook(false), Stop, &leaky(exit)).message;
     assert_eq!(message(Exit::Code(0)).as_deref(), Some("it left processes behind, which were ended"));
     assert_eq!(message(Exit::Code(1)).as_deref(), Some("exit 1; it left processes behind, which were ended"));
-}
-
-#[test]
-fn times_are_told_as_people_tell_them() {
-    for (millis, expected) in [
-        (1, "1 ms"),
-        (500, "500 ms"),
-        (1500, "1.5 s"),
-        (30_000, "30 s"),
-        (90_000, "90 s"),
-        (60_000, "1 min"),
-        (600_000, "10 min"),
-        (7_200_000, "2 h"),
-    ] {
-        assert_eq!(in_words(Duration::from_millis(millis)), expected);
-    }
 }
 
 #[test]

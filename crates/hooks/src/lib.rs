@@ -33,7 +33,7 @@ use std::time::Duration;
 
 use windlass_engine::{Rule, Template};
 
-pub use answer::{Parts, answer, fitting, gist, in_words};
+pub use answer::{Parts, answer, fitting, gist};
 pub use call::Call;
 pub use mask::Mask;
 pub use papers::{Carried, Papers};

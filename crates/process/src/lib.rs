@@ -49,6 +49,7 @@ pub use environment::{Environment, overlay};
 pub use live::{Attended, Heard, Left, Live};
 pub use not_started::NotStarted;
 pub use nudge::{is_below, nudge};
+pub use program::missing;
 pub use roster::{Roster, Swept, is_alive, sweep};
 pub use run::run;
 pub use spec::{Capture, Exit, Finished, Invocation, Spec, Spill, Stream};

@@ -34,7 +34,9 @@ impl Program {
                 Some(found) => found,
                 None => (PathBuf::from("/bin/sh"), vec!["sh".into(), "-c".into(), script.clone()]),
             },
-            Invocation::Argv(arguments) => (look_up(spec, arguments.first())?, arguments.clone()),
+            Invocation::Argv(arguments) => {
+                (look_up(&spec.directory, &spec.environment, arguments.first())?, arguments.clone())
+            }
         };
         let bad = |source| NotStarted::other(&path, source);
         let directory = std::path::absolute(&spec.directory).map_err(bad)?;
@@ -70,26 +72,45 @@ pub(crate) fn variable(name: &OsStr, value: &OsStr) -> io::Result<CString> {
     c_string(text)
 }
 
+/// Why a script cannot be run, where that is known without a shell: it names a program that is not there.
+pub fn missing(script: &OsStr, directory: &Path, environment: &[(OsString, OsString)]) -> Option<NotStarted> {
+    let words = plain::words(script)?;
+    let found = look_up(directory, environment, words.first());
+    let file = found.map(|path| directory.join(path));
+    match file {
+        Err(error) => Some(error),
+        Ok(file) if !file.exists() => Some(NotStarted::NotFound { program: file }),
+        Ok(file) if !file.is_file() || access(&file, Access::EXEC_OK).is_err() => {
+            Some(NotStarted::NotExecutable { program: file })
+        }
+        Ok(_) => None,
+    }
+}
+
 /// The program of a script that needs no shell, and its arguments.
 fn without_shell(spec: &Spec, script: &OsStr) -> Option<(PathBuf, Vec<OsString>)> {
     let words = plain::words(script)?;
-    let path = look_up(spec, words.first()).ok()?;
+    let path = look_up(&spec.directory, &spec.environment, words.first()).ok()?;
     let file = spec.directory.join(&path);
     let can_start = file.is_file() && access(&file, Access::EXEC_OK).is_ok() && plain::is_program(&file);
     can_start.then_some((path, words))
 }
 
-fn look_up(spec: &Spec, name: Option<&OsString>) -> Result<PathBuf, NotStarted> {
+fn look_up(
+    directory: &Path,
+    environment: &[(OsString, OsString)],
+    name: Option<&OsString>,
+) -> Result<PathBuf, NotStarted> {
     let Some(name) = name.filter(|name| !name.is_empty()) else {
         return Err(NotStarted::NotFound { program: PathBuf::new() });
     };
     if name.as_bytes().contains(&b'/') {
         return Ok(PathBuf::from(name));
     }
-    let path = spec.environment.iter().rfind(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+    let path = environment.iter().rfind(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
     let mut unusable = None;
     for place in std::env::split_paths(path.unwrap_or(OsStr::new(DEFAULT_PATH))) {
-        let candidate = spec.directory.join(place).join(name);
+        let candidate = directory.join(place).join(name);
         if candidate.is_file() {
             if access(&candidate, Access::EXEC_OK).is_ok() {
                 return std::path::absolute(&candidate).map_err(|source| NotStarted::other(&candidate, source));
@@ -98,8 +119,8 @@ fn look_up(spec: &Spec, name: Option<&OsString>) -> Result<PathBuf, NotStarted> 
         }
     }
     // With its directory gone nothing relative can be found, and the directory is the better answer.
-    if !spec.directory.is_dir() {
-        return Err(NotStarted::NoDirectory { program: name.into(), directory: spec.directory.clone() });
+    if !directory.is_dir() {
+        return Err(NotStarted::NoDirectory { program: name.into(), directory: directory.to_owned() });
     }
     Err(match unusable {
         Some(program) => NotStarted::NotExecutable { program },

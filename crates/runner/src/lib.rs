@@ -1,10 +1,12 @@
 //! The loop: does the work that a session wants, and reports what came of it as the next command.
 //!
 //! ```text
-//!            ┌──────────── engine: decides what is wanted next ◄───────────┐
-//!            ▼                                                             │ command
-//!   Wanted::Hook ─► hooks + process ─► FinishEffect                        │
-//!   Wanted::Turn ─► prompt ─► agents + process ─► FinishTurn, FailTurn ────┘
+//!            ┌──────────── engine: decides what is wanted next ◄────────────────────────────────────────────┐
+//!            ▼                                                                                              │ command
+//!   Wanted::Hook ─► hooks + process ─► FinishEffect ────────────────────────────────────────────────────────┤
+//!   Wanted::Turn ─► ready ─► OpenConversation ─► prompt ─► agents + process ─► FinishTurn, FailTurn, ───────┤
+//!                   (agents that stay)                                         PostponeTurn, InterruptTurn  │
+//!   Wanted::Moment ─► wait ─► AdvanceSession          Wanted::Decision ─► AdvanceSession ───────────────────┘
 //! ```
 //!
 //! Invariants:
@@ -28,7 +30,7 @@ mod prompt;
 mod protected;
 mod turn;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use windlass_agents::{Agent, acp};
 use windlass_engine::{
@@ -48,6 +50,8 @@ use dispatch::Resolve;
 
 /// The longest time that is waited for at once.
 const A_WHILE: Duration = Duration::from_secs(30);
+/// How long somebody elsewhere may wait to be heard meanwhile.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// The loop of one session.
 pub struct Runner<'a> {
@@ -156,14 +160,21 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Lets time pass, a while at a time: a machine that sleeps meanwhile counts no seconds.
+    /// Lets time pass, a while at a time: a machine that sleeps meanwhile counts no seconds. What others do may make an end
+    /// of it: the session is cancelled, or its task is taken away.
     fn wait(&mut self, name: &SessionName, until: Timestamp) -> Result<(), RunError> {
         let left = until.millis().saturating_sub((self.dispatch.outside.now)().millis());
         match u64::try_from(left) {
             Ok(left @ 1..) => {
                 let left = Duration::from_millis(left);
                 (self.dispatch.outside.tell)(Told::Waiting(left));
-                self.dispatch.control.wait(left.min(A_WHILE));
+                let until_then = Instant::now() + left.min(A_WHILE);
+                while self.session(name)?.wanted() == Wanted::Moment(until) {
+                    let left = until_then.saturating_duration_since(Instant::now());
+                    if left.is_zero() || !self.dispatch.control.wait(left.min(LOOK)) {
+                        break;
+                    }
+                }
                 Ok(())
             }
             _ => self.give(&Command::AdvanceSession { name: name.clone() }).map(drop),

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use windlass_agents::{Driver, TurnEnd};
 use windlass_engine::{
     Answer, Command, DebtId, Digest, Ending, EventType, Failing, Fault, Limits, Promise, Purpose, Session, Timestamp,
-    Turn, Usage, detect,
+    Turn, Usage, detect, in_words,
 };
-use windlass_hooks::{Retry, clean, cut, in_words};
+use windlass_hooks::{Retry, clean, cut};
 use windlass_process::{Environment, Spec, overlay};
 
 use crate::dispatch::Resolve;

@@ -442,12 +442,14 @@ fn about_edges() -> impl Strategy<Value = Ask> {
 
 fn terms() -> impl Strategy<Value = Terms> {
     let completion = prop_oneof![3 => Just(Completion::Promise), 1 => Just(Completion::Gate)];
-    let on_retry_limit = select(vec![OnRetryLimit::Escalate, OnRetryLimit::Complete, OnRetryLimit::Ask, OnRetryLimit::Ask]);
+    let on_retry_limit =
+        select(vec![OnRetryLimit::Escalate, OnRetryLimit::Complete, OnRetryLimit::Ask, OnRetryLimit::Ask]);
+    let max_hook_retries = prop_oneof![1 => Just(0_u32), 1 => 1..4_u32];
     let max_failures = prop_oneof![1 => 0..2_u32, 2 => 2..5_u32];
     let wall_time = option::weighted(0.2, (0..800_u64).prop_map(Duration::from_millis));
     let tokens = option::weighted(0.1, 0..200_u64);
     let budgets = (wall_time, option::weighted(0.2, (0..800_u64).prop_map(Cost)), tokens, 0..5_u32);
-    (1..5_u32, 0..4_u32, max_failures, completion, any::<bool>(), on_retry_limit, budgets).prop_map(
+    (1..5_u32, max_hook_retries, max_failures, completion, any::<bool>(), on_retry_limit, budgets).prop_map(
         |(max_iterations, max_hook_retries, max_failures, completion, strict, on_retry_limit, budgets)| {
             let (wall_time, cost, tokens, thrashing) = budgets;
             Terms {
@@ -499,7 +501,7 @@ fn start_session() -> impl Strategy<Value = Ask> {
 fn answer() -> impl Strategy<Value = Reply> {
     use HookOutcome as O;
     let fails = select(vec![O::Skip, O::Failure, O::TimedOut, O::Cancelled, O::Continue, O::Escalate]);
-    let outcome = prop_oneof![5 => Just(O::Success), 2 => Just(O::Block), 1 => fails];
+    let outcome = prop_oneof![4 => Just(O::Success), 3 => Just(O::Block), 1 => fails];
     let feedback = select(vec!["mend it", "and this"]).prop_map(str::to_owned);
     (outcome, option::weighted(0.5, feedback), promise(), prop::bool::weighted(0.35), actions(), gate_answer())
         .prop_map(|(outcome, feedback, promise, fails, actions, to_the_gate)| Reply {
@@ -539,7 +541,7 @@ fn about_sessions() -> impl Strategy<Value = Ask> {
         1 => (turn(), 0..2_u8, any::<bool>()).prop_map(|(turn, number, anew)| Ask::OpenConversation(turn, number, anew)),
         3 => (turn(), promise()).prop_map(|(turn, promise)| Ask::FinishTurn(turn, promise)),
         2 => session().prop_map(Ask::SayDone),
-        2 => turn().prop_map(Ask::FailTurn),
+        3 => turn().prop_map(Ask::FailTurn),
         2 => (turn(), option::weighted(0.8, -50..400_i64)).prop_map(|(turn, wait)| Ask::PostponeTurn(turn, wait)),
         1 => session().prop_map(|name| Ask::Plain(Command::AdvanceSession { name })),
         1 => (session(), gate_answer())

@@ -320,7 +320,8 @@ impl Told {
                     Hold::Never => self.work == Work::Given,
                     Hold::Left => false,
                 };
-                let left = self.iteration == 0 || counted < self.terms.max_iterations;
+                // One more for whoever says something in the last one.
+                let left = self.iteration == 0 || counted < self.terms.max_iterations || self.is_unheard();
                 next && awake && at_work && self.turn.is_none() && left
             }
             Event::TurnStarted(started) => {

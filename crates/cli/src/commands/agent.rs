@@ -43,7 +43,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     }
 }
 
-fn read(file: &Path) -> Result<Script, Failure> {
+pub fn read(file: &Path) -> Result<Script, Failure> {
     let bytes = small_file::read(file, LONGEST).map_err(|error| {
         Failure::new(Code::Usage, format!("cannot read the script `{}`", file.display())).caused_by(error)
     })?;

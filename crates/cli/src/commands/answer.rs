@@ -18,10 +18,10 @@ use crate::{remedy, text, usage};
   windlass answer T3 retry                              go on, with every count started again
   windlass answer T3 approve \"looked at by hand\"         it is completed, whatever the gates say
   windlass answer T3 reject \"we do not want it\"          it has failed
-  windlass answer T3 ignore-hook                        go on; the hook that blocked does not count once
+  windlass answer T3 ignore-hook                        go on; the hook that blocked does not count this time
 
-A session stands for its task. One that asks at the limit of its stop hooks (`on_retry_limit: ask`) takes `continue`,
-`ignore-hook` or `reject`, and goes on at once. `windlass status` shows what waits for an answer.")]
+A session stands for its task. One that asks at the limit of its stop hooks (`on_retry_limit: ask`) takes `continue` and
+`ignore-hook`, and goes on at once; `reject` ends it. `windlass status` shows what waits for an answer.")]
 pub struct Args {
     /// A task, such as T3, or the session that has left it
     #[arg(value_name = "TASK|SESSION")]
@@ -46,7 +46,11 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         text => text,
     };
     let id = match subject {
-        Subject::Asking(session) => return answer_gate(&mut opened, &session, args.answer, text, out),
+        // Who rejects the work speaks of the task, which has failed then.
+        Subject::Asking(session) => match session.task.filter(|_| args.answer == Resolution::Reject) {
+            Some(id) => id,
+            None => return answer_gate(&mut opened, &session, args.answer, text, out),
+        },
         Subject::Task(id) => id,
     };
     let ignores = match args.answer {

@@ -227,7 +227,10 @@ impl Fold<'_> {
     /// What only says how it ends is told by its end.
     fn answered(&self, answered: &payload::TaskAnswered) -> Changes {
         let task = self.own_task()?;
-        if !answered.answer.answers(task.state) {
+        // A session may have asked about the task that it holds.
+        let held = task.lease.as_ref().is_some_and(|lease| lease.session.is_some());
+        let rejected = held && task.state == State::Active && answered.answer == Resolution::Reject;
+        if !rejected && !answered.answer.answers(task.state) {
             return Err(self.unfit(format!("{} is {}", task.id, task.state)));
         }
         self.touched(|task| {

@@ -8,7 +8,8 @@ use crate::event::{Event, payload};
 use crate::id::{DebtId, RunId, SessionName};
 use crate::promise::{Promise, last_words};
 use crate::session::{
-    Closing, Decision, Ending, GateAnswer, Hold, Next, Opening, Phase, Piece, Purpose, Session, Turn, Verdict,
+    Closing, Completion, Decision, Ending, GateAnswer, Hold, Next, Opening, Phase, Piece, Purpose, Session, Turn,
+    Verdict,
 };
 use crate::task::{Claim, Task};
 use crate::usage::Usage;
@@ -238,7 +239,11 @@ impl Fold<'_> {
             }
             session.watch.end_judging();
             session.retries = decided.retries;
-            session.ignores.clear();
+            // What a person wants to be ignored is so until the work is judged as done.
+            let done = claim == Some(Promise::Complete) || session.terms.completion == Completion::Gate;
+            if done && !session.is_unheard() {
+                session.ignores.clear();
+            }
             if decided.decision == Decision::SendBack {
                 for blocker in std::mem::take(&mut session.blocking) {
                     *session.sent_back.entry(blocker.hook).or_default() += 1;

@@ -13,7 +13,7 @@ use crate::limits::{Limits, check_bytes, check_list, check_text};
 use crate::refusal::Refusal;
 use crate::resolution::Resolution;
 use crate::session::{Ending, GateAnswer, Hold, Phase, Session};
-use crate::task::State;
+use crate::task::{State, Task};
 use crate::view::View;
 use crate::voice::Voice;
 
@@ -80,6 +80,11 @@ impl Deciding<'_, '_> {
         }
         check_list("a hook", ignores, Limits::LABELS, Limits::LABEL)?;
         let task = self.task(id)?;
+        if answer == Resolution::Reject
+            && let Some(session) = self.asking_about(&task)?
+        {
+            return self.reject(&session, id, text);
+        }
         if !answer.answers(task.state) {
             return Err(Refusal::NotAsking { id, answer, state: task.state });
         }
@@ -96,6 +101,27 @@ impl Deciding<'_, '_> {
             (_, State::Failed) => self.reopen(id, &why()),
             _ => self.settle(id),
         }
+    }
+
+    /// The session that holds a task and asks a person about it.
+    fn asking_about(&self, task: &Task) -> Result<Option<Session>, Refusal> {
+        let Some(name) = task.lease.as_ref().and_then(|lease| lease.session.as_ref()) else { return Ok(None) };
+        let asks = |session: &Session| matches!(session.phase, Phase::Asking(_, _, None)) && session.stopping.is_none();
+        Ok(self.draft.session(name)?.filter(asks))
+    }
+
+    /// Fails the task that a session asks about. The session has nothing to do any more: whoever runs it ends it.
+    fn reject(&mut self, session: &Session, id: TaskId, text: Option<&str>) -> Result<(), Refusal> {
+        let reason = text.map_or_else(|| format!("a person says {}", Resolution::Reject), str::to_owned);
+        let answered =
+            payload::TaskAnswered { answer: Resolution::Reject, text: text.map(str::to_owned), ignores: vec![] };
+        self.emit(Node::Task(id), answered)?;
+        self.cause = Some(Causing::Entry(self.entries.len() - 1));
+        let ended = format!("a person has rejected {id}: {reason}");
+        let ended = ended[..ended.floor_char_boundary(Limits::REASON)].to_owned();
+        self.emit_session(session, payload::SessionStopping { ending: Ending::Cancelled, reason: Some(ended) })?;
+        self.emit(Node::Task(id), payload::TaskFailed { reason })?;
+        self.block_waiters(id, &format!("its dependency {id} failed"))
     }
 
     /// Who gives the command. Whoever is inside a run is no person, whatever it calls itself.

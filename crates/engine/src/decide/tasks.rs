@@ -367,7 +367,7 @@ impl Deciding<'_, '_> {
         Ok(false)
     }
 
-    fn block_waiters(&mut self, id: TaskId, reason: &str) -> Result<(), Refusal> {
+    pub(super) fn block_waiters(&mut self, id: TaskId, reason: &str) -> Result<(), Refusal> {
         for waiter in waiters(&self.draft, id)? {
             let state = self.task(waiter)?.state;
             if state == State::Created || state.is_claimable() {

@@ -32,6 +32,16 @@ impl Choice {
         }
     }
 
+    /// Whether somebody else has begun or taken up the session since it was chosen.
+    pub fn is_stale(&self, store: &Sqlite) -> Result<bool, Failure> {
+        let session = store.snapshot().map_err(remedy::store)?.session(self.name()).map_err(remedy::view)?;
+        Ok(match (self, session) {
+            (Self::New(_), session) => session.is_some(),
+            (Self::Resume(chosen), Some(session)) => session.owner != chosen.owner || session.is_over(),
+            (Self::Resume(_), None) => false,
+        })
+    }
+
     /// Where the session has its work from.
     pub fn work(&self, wish: Wish<'_>) -> Work {
         match self {

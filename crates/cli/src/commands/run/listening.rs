@@ -15,21 +15,28 @@ use crate::text;
 /// Nobody is heard after it is dropped.
 pub struct Listening {
     received: Received,
-    _nudges: Nudges,
+    nudges: Option<Nudges>,
 }
 
 impl Listening {
-    /// From now on, signals and those who cancel the session drive the control.
-    pub fn start(
+    /// From now on, signals drive the control.
+    pub fn start(control: &Control, view: Option<&View>) -> Result<Self, Failure> {
+        let heard = view.cloned();
+        let received = signals::install(control, move |signalled| hear(signalled, heard.as_ref()))
+            .map_err(|error| system("cannot listen to signals", error))?;
+        Ok(Self { received, nudges: None })
+    }
+
+    /// From now on, those who cancel this session do so too.
+    pub fn follow(
+        &mut self,
         project: &Project,
         control: &Control,
         name: &SessionName,
         view: Option<&View>,
-    ) -> Result<Self, Failure> {
-        let heard = view.cloned();
-        let received = signals::install(control, move |signalled| hear(signalled, heard.as_ref()))
-            .map_err(|error| system("cannot listen to signals", error))?;
-        Ok(Self { received, _nudges: heed_nudges(project, control, name, view.cloned())? })
+    ) -> Result<(), Failure> {
+        self.nudges = Some(heed_nudges(project, control, name, view.cloned())?);
+        Ok(())
     }
 
     /// The first signal that asked this process to end.

@@ -4,6 +4,7 @@
 //! project, configuration, trust ─► which session: a new one, or one that was left ─► runner ─► exit code
 //! ```
 
+mod agent;
 mod asking;
 mod changed;
 mod choice;
@@ -20,7 +21,7 @@ mod wish;
 use std::io;
 use std::sync::Arc;
 
-use windlass_agents::{Agent, ParseAgentError};
+use windlass_agents::Agent;
 use windlass_engine::{Authority, Command, Ending, NewSession, Origin, OwnerName, SessionName, TaskId, Trusted};
 use windlass_process::{Control, Launcher};
 use windlass_runner::{Dispatch, Outside, RunError, Runner, Settings};
@@ -84,70 +85,123 @@ pub struct Args {
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> {
     let wish = Wish::of(&args)?;
-    let named = args.agent.as_deref().map(parse_agent).transpose()?;
+    let named = args.agent.as_deref().map(agent::parse).transpose()?;
     let project = match wish {
-        Wish::Goal(_) => found_or_made(context, named.is_some())?,
+        Wish::Goal(_) => found_or_made(context, named.as_ref())?,
         Wish::Task(_) | Wish::Graph => context.project()?,
     };
     project.keep_out_of_git();
     let store = Sqlite::create(&project.store_file(), Lifetime::Service).map_err(remedy::store)?;
     let mut opened = Opened { project, store, trust: context.trust };
-    let choice = choice::choose(&opened.store, &args, wish, &opened.project.owners())?;
-    if let (Choice::New(_), Wish::Graph) = (&choice, wish)
-        && !choice::is_anything_ready(&opened.store)?
-    {
-        let left = Left::look(&opened.store)?;
-        left.show_nothing_ready(out)?;
-        return Ok(left.exit());
+    let mut stage = None;
+    loop {
+        let choice = choice::choose(&opened.store, &args, wish, &opened.project.owners())?;
+        if let (Choice::New(_), Wish::Graph) = (&choice, wish)
+            && !choice::is_anything_ready(&opened.store)?
+        {
+            let left = Left::look(&opened.store)?;
+            left.show_nothing_ready(out)?;
+            return Ok(left.exit());
+        }
+        let inside = Inside::look(&opened)?;
+        let outline = Arc::new(Outline::from(configuration(&opened, &inside, &choice)?));
+        let config = outline.frame();
+        check_trust(&opened.project, config, &choice, context.trust || inside.config.is_some())?;
+        plan::check_gates(config)?;
+        let agent = named.clone().map_or_else(|| agent::unnamed(&choice, config, context.trust), Ok)?;
+        agent::check(&agent, &opened.project.root)?;
+        if stage.is_none() {
+            stage = Some(Stage::set(out)?);
+        }
+        let stage = stage.as_mut().expect("it was just set");
+        let session = Run { context, args: &args, wish, choice, inside, outline, agent };
+        if let Some(code) = session.to_its_end(&mut opened, stage, out)? {
+            return Ok(code);
+        }
+        // Somebody was quicker, and has begun the session that was meant: this is about another one.
     }
-    let inside = Inside::look(&opened)?;
-    let outline = Arc::new(Outline::from(configuration(&opened, &inside, &choice)?));
-    let config = outline.frame();
-    check_trust(&opened.project, config, &choice, context.trust || inside.config.is_some())?;
-    plan::check_gates(config)?;
-    let agent = named.map_or_else(|| unnamed_agent(&choice, config, context.trust), Ok)?;
-    let control = Control::new();
-    let live = watched(out)?;
-    let view = live.as_ref().map(Live::view);
-    let listening = Listening::start(&opened.project, &control, choice.name(), view)?;
-    // After the choice, because whoever was just killed has to be seen to be dead.
-    settle(&mut opened, &control, choice.name())?;
+}
 
-    let roster = dispatch::enlist(&opened.project)?;
-    let owner: OwnerName = roster.name().parse().expect("digits and dashes make a name");
-    let job = Job { project: &opened.project, config, agent: &agent, owner: &owner };
-    let left = choice::left_task(&opened.store, &args, wish)?;
-    let begin = job.begin(&choice, wish, left, &args)?;
-    let settings = settings(&opened.project, &outline, &owner, choice.name())?;
-    let tally = tally(&opened, &choice, config, &settings, view)?;
-    let person = (asking::has_terminal() && !out.is_json()).then_some(Person { view });
-    let work = choice.work(wish);
-    let mut progress = Progress::new(out, view, shown_directory(context, &opened.project), tally, work);
-    let outside = Outside {
-        now: &environment::now,
-        random: &dispatch::random_bytes,
-        tell: &mut |told| progress.tell(told),
-        shows_output: view.is_some(),
-    };
-    let dispatch =
-        Dispatch::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(remedy::run)?;
-    let allowance = plan::allowance(config, &agent);
-    let mut runner = Runner::new(dispatch, agent, allowance);
-    let (by, at) = (owner.to_string(), environment::now());
-    let origin = Origin { by, at, authority: Authority::Person, run: None, via: inside.via };
-    runner.begin(&origin, &begin).map_err(remedy::run)?;
-    let ending = turn_on(&mut runner, choice.name(), &control, person)?;
-    drop(runner);
-    let tally = progress.tally;
-    // The rows below go before anything else is written.
-    drop(live);
-    let (name, agent, killed) = (choice.name(), args.agent.as_deref(), ending.is_none());
-    let over = Over { opened: &opened, name, tally, roster: &roster, control: &control, agent, killed };
-    if over.show(out).and_then(|()| out.flush()).is_err() {
-        // What is done counts, not who sees it.
-        out.give_up();
+/// Who watches, and who is listened to.
+struct Stage {
+    control: Control,
+    live: Option<Live>,
+    listening: Listening,
+}
+
+impl Stage {
+    fn set(out: &mut Output) -> Result<Self, Stop> {
+        let control = Control::new();
+        let live = watched(out)?;
+        let listening = Listening::start(&control, live.as_ref().map(Live::view))?;
+        Ok(Self { control, live, listening })
     }
-    Ok(exit_code(ending.unwrap_or(Ending::Cancelled), listening.first()))
+}
+
+/// A session that can be run.
+struct Run<'a> {
+    context: &'a Context,
+    args: &'a Args,
+    wish: Wish<'a>,
+    choice: Choice,
+    inside: Inside,
+    outline: Arc<Outline>,
+    agent: Agent,
+}
+
+impl Run<'_> {
+    /// The answer is the exit code, or nothing where somebody else has begun the session at this very moment.
+    fn to_its_end(self, opened: &mut Opened, stage: &mut Stage, out: &mut Output) -> Result<Option<u8>, Stop> {
+        let Self { context, args, wish, choice, inside, outline, agent } = self;
+        let (config, control) = (outline.frame(), &stage.control);
+        let view = stage.live.as_ref().map(Live::view);
+        stage.listening.follow(&opened.project, control, choice.name(), view)?;
+        // After the choice, because whoever was just killed has to be seen to be dead.
+        settle(opened, control, choice.name())?;
+
+        let roster = dispatch::enlist(&opened.project)?;
+        let owner: OwnerName = roster.name().parse().expect("digits and dashes make a name");
+        let job = Job { project: &opened.project, config, agent: &agent, owner: &owner };
+        let left = choice::left_task(&opened.store, args, wish)?;
+        let begin = job.begin(&choice, wish, left, args)?;
+        let settings = settings(&opened.project, &outline, &owner, choice.name())?;
+        let tally = tally(opened, &choice, config, view)?;
+        let person = (asking::has_terminal() && !out.is_json()).then_some(Person { view });
+        let work = choice.work(wish);
+        let mut progress = Progress::new(out, view, shown_directory(context, &opened.project), tally, work);
+        let outside = Outside {
+            now: &environment::now,
+            random: &dispatch::random_bytes,
+            tell: &mut |told| progress.tell(told),
+            shows_output: view.is_some(),
+        };
+        let (project, records) = (opened.project.clone(), settings.records.clone());
+        let dispatch =
+            Dispatch::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(remedy::run)?;
+        let allowance = plan::allowance(config, &agent);
+        let mut runner = Runner::new(dispatch, agent, allowance);
+        let (by, at) = (owner.to_string(), environment::now());
+        let origin = Origin { by, at, authority: Authority::Person, run: None, via: inside.via };
+        if let Err(error) = runner.begin(&origin, &begin) {
+            drop(runner);
+            return if choice.is_stale(&opened.store)? { Ok(None) } else { Err(remedy::run(error).into()) };
+        }
+        if let Choice::New(_) = choice {
+            changed::remember(&project, &records);
+        }
+        let ending = turn_on(&mut runner, choice.name(), control, person)?;
+        drop(runner);
+        let tally = progress.tally;
+        // The rows below go before anything else is written.
+        drop(stage.live.take());
+        let (name, agent, killed) = (choice.name(), args.agent.as_deref(), ending.is_none());
+        let over = Over { opened, name, tally, roster: &roster, control: &stage.control, agent, killed };
+        if over.show(out).and_then(|()| out.flush()).is_err() {
+            // What is done counts, not who sees it.
+            out.give_up();
+        }
+        Ok(Some(exit_code(ending.unwrap_or(Ending::Cancelled), stage.listening.first())))
+    }
 }
 
 /// Takes over the hooks that other commands have left behind when they died.
@@ -181,18 +235,9 @@ fn watched(out: &mut Output) -> Result<Option<Live>, Stop> {
 }
 
 /// What the session has come to so far. Its clock in the live view goes on from there.
-fn tally(
-    opened: &Opened,
-    choice: &Choice,
-    config: &Config,
-    settings: &Settings,
-    view: Option<&View>,
-) -> Result<Tally, Failure> {
+fn tally(opened: &Opened, choice: &Choice, config: &Config, view: Option<&View>) -> Result<Tally, Failure> {
     let tally = match choice {
-        Choice::New(_) => {
-            changed::remember(&opened.project, &settings.records);
-            Tally::default()
-        }
+        Choice::New(_) => Tally::default(),
         Choice::Resume(session) => choice::earlier(&opened.store, session)?,
     };
     if let Some(view) = view {
@@ -236,8 +281,8 @@ fn system(what: &str, error: io::Error) -> Failure {
     Failure::new(Code::System, what).caused_by(error)
 }
 
-/// The project around, or one without a configuration, made here for an agent that is named.
-fn found_or_made(context: &Context, has_agent: bool) -> Result<Project, Failure> {
+/// The project around, or one without a configuration, made here for an agent that is named and can be started.
+fn found_or_made(context: &Context, agent: Option<&Agent>) -> Result<Project, Failure> {
     let (place, found) = match (&context.project, environment::project()) {
         (Some(named), _) => {
             let place = context.directory.join(named);
@@ -250,9 +295,14 @@ fn found_or_made(context: &Context, has_agent: bool) -> Result<Project, Failure>
     };
     match found {
         Some(project) => Ok(project),
-        None if has_agent && place.is_dir() => init::prepare_bare(&place),
-        None if context.project.is_some() => context.project(),
-        None => Err(no_agent()),
+        None => match agent.filter(|_| place.is_dir()) {
+            Some(agent) => {
+                agent::check(agent, &place)?;
+                init::prepare_bare(&place)
+            }
+            None if context.project.is_some() => context.project(),
+            None => Err(agent::none_named()),
+        },
     }
 }
 
@@ -283,36 +333,6 @@ fn check_trust(project: &Project, config: &Config, choice: &Choice, given: bool)
             .hint("--trust goes on with that one, for this command alone; --fresh starts anew with the present one"),
         (_, Trust::Changed) => failure.caused_by("it has changed since it was trusted").hint(remedy::HOW_TO_TRUST),
         _ => failure.caused_by("nobody has trusted it yet").hint(remedy::HOW_TO_TRUST),
-    })
-}
-
-/// The agent that a session was started with, else the configuration's. What only the project's own store says is not
-/// believed: somebody else may have put it there.
-fn unnamed_agent(choice: &Choice, config: &Config, trusted: bool) -> Result<Agent, Failure> {
-    let configured = config.settings.agent.as_ref().map(|agent| agent.as_str());
-    match (choice, &config.settings.agent) {
-        (Choice::Resume(session), _) if trusted || configured == Some(session.agent.as_str()) => {
-            parse_agent(&session.agent)
-        }
-        (Choice::Resume(session), _) => Err(Failure::new(Code::Trust, "no agent is named")
-            .caused_by(format!("session `{}` works with `{}`", session.name, session.agent))
-            .hint("name it again with --agent, or say --trust if that is what you want to run")),
-        (Choice::New(_), Some(agent)) => parse_agent(agent),
-        (Choice::New(_), None) => Err(no_agent()),
-    }
-}
-
-fn no_agent() -> Failure {
-    Failure::new(Code::Usage, "no agent is named")
-        .hint("--agent acp:CMD names one that speaks the Agent Client Protocol, --agent command:CMD any other program")
-}
-
-fn parse_agent(name: &str) -> Result<Agent, Failure> {
-    name.parse().map_err(|error: ParseAgentError| {
-        Failure::from_error(Code::Usage, &error).hint(
-            "this version drives `acp:CMD`, which speaks the Agent Client Protocol; `command:CMD`, which reads a \
-                 prompt and prints its answer; and `scripted:FILE`",
-        )
     })
 }
 

@@ -53,7 +53,10 @@ impl Over<'_> {
         if out.is_json() {
             return Ok(());
         }
-        let next = |session: &Session, stuck| next(session, stuck, self.agent, self.killed);
+        let next = |session: &Session, stuck| match self.taken_away(session) {
+            Some(task) => vec![format!("windlass why {task}")],
+            None => next(session, stuck, self.agent, self.killed),
+        };
         if self.killed {
             let session = self.opened.session(self.name)?;
             return next(&session, None).iter().try_for_each(|line| short("next:", line, out));
@@ -64,6 +67,13 @@ impl Over<'_> {
             Some(columns) => summary.table(&next, columns, out),
             None => summary.lines(&next, out),
         }
+    }
+
+    /// The task that was taken away from a session, and that it could not go on with.
+    fn taken_away(&self, session: &Session) -> Option<TaskId> {
+        let given = session.work == Work::Given && session.ended() == Some(Ending::Cancelled);
+        let task = self.opened.task(session.task.filter(|_| given)?).ok()?;
+        (!task.state.is_claimable()).then_some(task.id)
     }
 
     fn summary(&self) -> Result<Summary, Failure> {

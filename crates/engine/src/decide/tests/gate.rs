@@ -103,6 +103,33 @@ fn a_person_can_end_it_or_let_it_pass() {
     );
 }
 
+/// Whoever rejects the work wants no more of it: the task has failed, and whoever runs the session ends it.
+#[test]
+fn a_person_can_reject_what_is_asked_about() {
+    let asked = "add one
+         add two after=T1
+         session a task=T1 retries=0 limit=ask
+         turn-done a.1 says=complete
+         hook check out=block
+         crash";
+    let mut project = Script::after(hooks(&["check"]), asked);
+    assert_eq!(project.run("run=a.1 answer T1 reject no"), ["! only a person can answer"]);
+    assert_eq!(
+        project.run("answer T1 reject we-do-not-want-it"),
+        [
+            "T1 task_answered reject we-do-not-want-it",
+            "T1 session_stopping Cancelled, a person has rejected T1: we-do-not-want-it",
+            "T1 task_failed",
+            "T2 task_blocked by T1",
+        ]
+    );
+    assert_eq!(project.session("a").wanted(), Wanted::Decision);
+    assert_eq!(
+        project.run("crash\nadvance a"),
+        ["T1 iteration_interrupted a.1", "T1 session_ended Cancelled, a person has rejected T1: we-do-not-want-it",]
+    );
+}
+
 /// What is said with an answer is the same commit, and does not undo the answer.
 #[test]
 fn more_can_be_said_with_an_answer() {

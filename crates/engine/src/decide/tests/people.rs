@@ -62,6 +62,21 @@ fn a_claim_of_an_agent_that_has_not_heard_a_person_ends_nothing() {
     }
 }
 
+/// Nobody is told "the limit" who has just said something, and no work is thrown away for it.
+#[test]
+fn a_message_in_the_last_iteration_is_heard_in_one_more() {
+    let mut project = Script::new(default_rules());
+    let answered = project.run("session a max=1\nsay a use-tabs\nturn-done a.1 says=complete");
+    assert!(answered.contains(&"system turn_started a.2 to work use-tabs".to_owned()), "{answered:?}");
+    let answered = project.run("turn-done a.2 says=complete");
+    assert!(answered.contains(&"system session_ended Completed".to_owned()), "{answered:?}");
+
+    let mut project = Script::new(default_rules());
+    let answered = project.run("session a max=1\nsay a use-tabs\nturn-done a.1\n--\nturn-done a.2");
+    let limit = "system session_ended Limit, one iteration is the limit";
+    assert!(answered.iter().any(|line| line.starts_with(limit)), "there is one more, and no second: {answered:?}");
+}
+
 #[test]
 fn a_message_starts_the_count_of_send_backs_again_and_an_agents_words_do_not() {
     let script = "session a retries=1
@@ -292,10 +307,8 @@ fn the_next_session_begins_with_the_answer() {
     assert!(Script::after(default_rules(), script).task("T1").answer.is_some(), "whoever works by hand reads it");
 }
 
-/// It counts again at the gate after that.
-#[test]
-fn a_hook_that_is_to_be_ignored_is_not_counted_once() {
-    let script = "add one
+/// A session of a task whose hook `check` a person wants to be ignored, up to its first turn.
+const IGNORING: &str = "add one
          session a task=T1 retries=0
          hook ready
          turn-done a.1 says=complete
@@ -303,17 +316,38 @@ fn a_hook_that_is_to_be_ignored_is_not_counted_once() {
          hook bye
          answer T1 ignore-hook ignores=check
          session b task=T1 retries=0
-         hook ready
-         turn-done b.1 says=complete";
-    let mut project = Script::after(gated(), script);
+         hook ready";
+
+#[test]
+fn a_hook_that_is_to_be_ignored_is_not_counted_where_the_work_is_done() {
+    let mut project = Script::after(gated(), &format!("{IGNORING}\nturn-done b.1 says=complete"));
     assert_eq!(project.session("b").ignores, ["check"]);
     let answered = project.run("hook check out=block tells=red");
     assert!(answered.contains(&"T1 gate_decided Pass: Completed".to_owned()), "{answered:?}");
     assert!(!answered.iter().any(|line| line.contains("feedback_queued")), "{answered:?}");
+}
 
-    let script = script.replace(
-        "turn-done b.1 says=complete",
-        "turn-done b.1\nhook check out=block\nhook ready\nturn-done b.2 says=complete",
+#[test]
+fn a_turn_that_claims_nothing_or_has_not_heard_a_person_leaves_what_is_to_be_ignored() {
+    for turn in ["turn-done b.1", "say b use-tabs\nturn-done b.1 says=complete"] {
+        let script = format!("{IGNORING}\n{turn}\nhook check out=block\nhook ready");
+        let mut project = Script::after(gated(), &script);
+        assert_eq!(project.session("b").ignores, ["check"], "{turn}");
+        project.run("turn-done b.2 says=complete");
+        let answered = project.run("hook check out=block");
+        assert!(answered.contains(&"T1 gate_decided Pass: Completed".to_owned()), "{turn}: {answered:?}");
+    }
+}
+
+/// It counts again at the gate after the one at which the work was said to be done.
+#[test]
+fn what_was_ignored_once_counts_again() {
+    let script = format!(
+        "{IGNORING}
+         turn-done b.1 says=complete
+         hook check out=continue
+         hook ready
+         turn-done b.2 says=complete"
     );
     let mut project = Script::after(gated(), &script);
     assert_eq!(project.session("b").ignores, [""; 0]);
@@ -324,16 +358,6 @@ fn a_hook_that_is_to_be_ignored_is_not_counted_once() {
 /// Nobody was asked about anything but the block.
 #[test]
 fn ignoring_a_hook_ignores_that_it_blocks_and_not_that_it_asks_for_a_person() {
-    let script = "add one
-         session a task=T1 retries=0
-         hook ready
-         turn-done a.1 says=complete
-         hook check out=block
-         hook bye
-         answer T1 ignore-hook ignores=check
-         session b task=T1 retries=0
-         hook ready
-         turn-done b.1 says=complete";
     for (outcome, expected) in [
         ("block", "Pass: Completed"),
         ("failure", "Pass: Completed"),
@@ -342,7 +366,7 @@ fn ignoring_a_hook_ignores_that_it_blocks_and_not_that_it_asks_for_a_person() {
         ("continue", "Continue: Continue"),
         ("escalate", "Escalate: Escalated, `check` asks for a person: protected"),
     ] {
-        let mut project = Script::after(gated(), script);
+        let mut project = Script::after(gated(), &format!("{IGNORING}\nturn-done b.1 says=complete"));
         let answered = project.run(&format!("hook check out={outcome} message=protected"));
         assert!(answered.contains(&format!("T1 gate_decided {expected}")), "{outcome}: {answered:?}");
     }
