@@ -1,5 +1,6 @@
 //! The binary `windlass`: arguments, configuration, printing, exit codes. The rules are in `engine`.
 
+mod agents;
 mod args;
 mod commands;
 mod config;

@@ -48,18 +48,20 @@ fn an_event_is_damaged() {
     let json = world.run(&["events", "--json"]);
     assert_eq!((json.code, json.stdout.lines().count(), json.stderr.as_str()), (1, 3, ""));
     assert!(json.stdout.lines().last().unwrap().starts_with(r#"{"error":"#), "{json}");
-    assert_snapshot!(world.run(&["doctor"]), @"
+    assert_snapshot!(world.run(&["doctor"]), @r"
     ok     configuration  0 hooks that run something; trust: trusted
     wrong  store          6 events
            event 3: does not match its digest
            hint: `windlass doctor --export sound.jsonl` saves every sound event, --restore puts them into a new store
+    ok     agents         none found
     [exit 1]
     ");
-    assert_snapshot!(world.run(&["doctor", "--rebuild"]), @"
+    assert_snapshot!(world.run(&["doctor", "--rebuild"]), @r"
     ok     configuration  0 hooks that run something; trust: trusted
     wrong  store          $WORK/.windlass/windlass.db
            event 3 of $WORK/.windlass/windlass.db does not match its digest
            hint: `windlass doctor --export sound.jsonl` saves every sound event; `windlass doctor` says what is damaged
+    ok     agents         none found
     [exit 1]
     ");
     assert_snapshot!(world.run(&["doctor", "--export", "sound.jsonl"]), @"
@@ -103,16 +105,18 @@ fn nothing_can_be_saved() {
 fn a_row_is_damaged() {
     let world = settled(&["One", "Two"]);
     flip(&world, r#""id":"T2","goal":"Tw"#);
-    assert_snapshot!(world.run(&["doctor"]), @"
+    assert_snapshot!(world.run(&["doctor"]), @r"
     ok     configuration  0 hooks that run something; trust: trusted
     wrong  store          4 events
            tasks 2 differs from the log
            hint: the log is sound: `windlass doctor --rebuild` folds the rows anew
+    ok     agents         none found
     [exit 1]
     ");
-    assert_snapshot!(world.run(&["doctor", "--rebuild"]), @"
+    assert_snapshot!(world.run(&["doctor", "--rebuild"]), @r"
     ok     configuration  0 hooks that run something; trust: trusted
     ok     store          4 events
+    ok     agents         none found
     ");
     assert_snapshot!(world.run(&["task", "list"]), @"
     T1  ready  P2  One
@@ -130,16 +134,18 @@ fn a_row_that_cannot_be_read() {
     hint: if the log is sound, `windlass doctor --rebuild` folds the rows anew
     [1 store]
     ");
-    assert_snapshot!(world.run(&["doctor"]), @"
+    assert_snapshot!(world.run(&["doctor"]), @r"
     ok     configuration  0 hooks that run something; trust: trusted
     wrong  store          4 events
            tasks 2 differs from the log
            hint: the log is sound: `windlass doctor --rebuild` folds the rows anew
+    ok     agents         none found
     [exit 1]
     ");
-    assert_snapshot!(world.run(&["doctor", "--rebuild"]), @"
+    assert_snapshot!(world.run(&["doctor", "--rebuild"]), @r"
     ok     configuration  0 hooks that run something; trust: trusted
     ok     store          4 events
+    ok     agents         none found
     ");
 }
 
@@ -158,11 +164,12 @@ fn it_is_no_store_at_all() {
     hint: move $WORK/.windlass/windlass.db away and restore a backup, or run `windlass init` for an empty store
     [1 store]
     ");
-    assert_snapshot!(world.run(&["doctor"]), @"
+    assert_snapshot!(world.run(&["doctor"]), @r"
     ok     configuration  0 hooks that run something; trust: trusted
     wrong  store          $WORK/.windlass/windlass.db
            $WORK/.windlass/windlass.db is not a store of Windlass
            hint: move $WORK/.windlass/windlass.db away and restore a backup, or run `windlass init` for an empty store
+    ok     agents         none found
     [exit 1]
     ");
     assert_snapshot!(world.fails(&["doctor", "--export", "x.jsonl"]), @"
@@ -213,11 +220,12 @@ fn the_newest_commits_are_damaged() {
         assert_eq!(refused.code, 1, "{refused}");
         assert!(refused.stderr.contains("commits after event 2 cannot be read"), "{refused}");
     }
-    assert_snapshot!(world.run(&["doctor"]), @"
+    assert_snapshot!(world.run(&["doctor"]), @r"
     ok     configuration  0 hooks that run something; trust: trusted
     wrong  store          $WORK/.windlass/windlass.db
            the write-ahead log of $WORK/.windlass/windlass.db is damaged: commits after event 2 cannot be read
            hint: `windlass doctor --export sound.jsonl` saves every sound event; `windlass doctor` says what is damaged
+    ok     agents         none found
     [exit 1]
     ");
     world.ok(&["doctor", "--export", "sound.jsonl"]);

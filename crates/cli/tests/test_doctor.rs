@@ -1,6 +1,7 @@
 //! `windlass doctor` and `backup`, on a store that is sound
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use insta::assert_snapshot;
 
@@ -26,14 +27,54 @@ fn history() -> World {
 #[test]
 fn a_sound_project() {
     let world = World::with_tasks(&["One"]);
-    assert_snapshot!(world.run(&["doctor"]), @"
+    assert_snapshot!(world.run(&["doctor"]), @r"
     ok     configuration  0 hooks that run something; trust: trusted
     ok     store          2 events
+    ok     agents         none found
     ");
-    assert_snapshot!(world.run(&["doctor", "--json"]), @r#"{"checks":[{"check":"configuration","hint":null,"note":"0 hooks that run something; trust: trusted","ok":true,"problems":[]},{"check":"store","hint":null,"note":"2 events","ok":true,"problems":[]}],"ok":true}"#);
-    assert_snapshot!(world.run(&["doctor", "--rebuild"]), @"
+    assert_snapshot!(world.run(&["doctor", "--json"]), @r#"{"checks":[{"check":"configuration","hint":null,"note":"0 hooks that run something; trust: trusted","ok":true,"problems":[]},{"check":"store","hint":null,"note":"2 events","ok":true,"problems":[]},{"check":"agents","hint":null,"note":"none found","ok":true,"problems":[]}],"ok":true}"#);
+    assert_snapshot!(world.run(&["doctor", "--rebuild"]), @r"
     ok     configuration  0 hooks that run something; trust: trusted
     ok     store          2 events
+    ok     agents         none found
+    ");
+}
+
+#[test]
+fn agents_are_looked_for_and_asked_their_version() {
+    let world = World::empty();
+    for (name, script) in [("claude", "echo '2.1.325 (Claude Code)'"), ("gemini", "echo too old >&2; exit 1")] {
+        let program = world.programs().join(name);
+        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    world.ok(&["init"]);
+    assert_snapshot!(world.run(&["doctor"]), @r"
+    ok     configuration  0 hooks that run something; trust: trusted
+    ok     store          0 events
+    ok     agents         claude 2.1.325, gemini (does not start)
+    ");
+    world.write(
+        ".windlass/config.yaml",
+        "agent: gemini\nagents:\n  mine: {driver: acp, command: nowhere --acp}\n  other: {driver: claude}\n",
+    );
+    assert_snapshot!(world.run(&["doctor"]), @r"
+    ok     configuration  0 hooks that run something; trust: changed
+    ok     store          0 events
+    wrong  agents         gemini, other, claude
+           mine: cannot find the program nowhere
+           hint: install it, or name another one with `agent:` or --agent
+    [exit 1]
+    ");
+    world.ok(&["trust", "--yes"]);
+    assert_snapshot!(world.run(&["doctor"]), @r"
+    ok     configuration  0 hooks that run something; trust: trusted
+    ok     store          0 events
+    wrong  agents         other 2.1.325, claude 2.1.325
+           gemini: `gemini --version` fails: too old
+           mine: cannot find the program nowhere
+           hint: install it, or name another one with `agent:` or --agent
+    [exit 1]
     ");
 }
 

@@ -294,12 +294,18 @@ fn what_cannot_be_run_is_refused_by_name() {
     ");
     assert_snapshot!(world.fails(&["run", "x"]), @r"
     error: no agent is named
-    hint: --agent acp:CMD names one that speaks the Agent Client Protocol, --agent command:CMD any other program
+    hint: --agent NAME takes claude, codex, opencode, gemini, goose, qwen, copilot, kimi, aider, or one of `agents:`; `acp:CMD` speaks the Agent Client Protocol, `command:CMD` is any other program
+    [64 usage]
+    ");
+    assert_snapshot!(world.fails(&["run", "x", "--agent", "clod"]), @r"
+    error: `clod` is no agent that this version can drive
+    hint: --agent NAME takes claude, codex, opencode, gemini, goose, qwen, copilot, kimi, aider, or one of `agents:`; `acp:CMD` speaks the Agent Client Protocol, `command:CMD` is any other program
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["run", "x", "--agent", "claude"]), @r"
-    error: `claude` is no agent that this version can drive
-    hint: this version drives `acp:CMD`, which speaks the Agent Client Protocol; `command:CMD`, which reads a prompt and prints its answer; and `scripted:FILE`
+    error: the agent `claude` cannot be started
+    caused by: cannot find the program claude
+    hint: look for a typing mistake, or install it; nothing was begun
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["run", "x", "--agent", "command:x", "--session", "no/name"]), @r"
@@ -354,7 +360,8 @@ impl Waiting {
     }
 }
 
-const PIPED: &str = "
+/// Something is pending when it ends, and the end leaves a mark.
+pub const PIPED: &str = "
 hooks:
   session_start: [{command: echo remember, pipe_output: true}]
   session_end: [{command: echo end >> ended}]
@@ -446,7 +453,7 @@ fn a_goal_finds_its_session_whatever_it_is_called() {
     let named = [RUN, &["--session", "mine"]].concat();
     // The second turn of the script is done at once, whichever session asks.
     assert_eq!(waiting.world.run(&named).code, 0);
-    assert!(waiting.world.ok(&["status"]).contains("left; the same command goes on with it"));
+    assert!(waiting.world.ok(&["status"]).contains("left: whoever ran it is dead; the same command goes on with it"));
     let ran = waiting.world.run(RUN);
     assert!(ran.stdout.starts_with("session mend-the-pump-e01275de, taken up again\n"), "{ran}");
     assert!(waiting.world.ok(RUN).starts_with("session mend-the-pump-e01275de-2\n"));

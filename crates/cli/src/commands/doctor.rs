@@ -1,5 +1,6 @@
 //! `windlass doctor`
 
+mod agents;
 mod salvage;
 
 use std::io::IsTerminal;
@@ -19,7 +20,7 @@ use crate::{dispatch, remedy, text};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass doctor                              verify the configuration, every event and every row
+  windlass doctor                              verify the configuration, the agents, every event and every row
   windlass doctor --rebuild                    fold the rows anew from the log
   windlass doctor --settle                     run the hooks that commands which died have left
   windlass doctor --export sound.jsonl         save every sound event of a damaged store
@@ -66,6 +67,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         Messages::new().note("looking over every event and every row");
     }
     let mut checks = vec![check_config(&project), check_store(context, &project, args.rebuild)?];
+    checks.extend(agents::check(&project));
     checks.extend(check_left(context));
     checks.extend(check_cancelled(context));
     let sound = checks.iter().all(|check| check.problems.is_empty());

@@ -3,17 +3,8 @@
 use super::error::{Problem, quoted};
 use super::file::{Driver, Settings};
 use super::reader::Located;
+use windlass_agents::{KNOWN, Known};
 use windlass_runner::Protected;
-
-/// Programs that are known as agents without a word of configuration, best known first.
-pub const AGENTS: &[&str] = &["claude", "codex", "opencode", "gemini", "goose", "qwen", "copilot", "kimi", "aider"];
-
-/// The agent that Windlass brings along.
-const SCRIPTED: &str = "scripted";
-
-fn known_agents<'a>() -> impl Iterator<Item = &'a str> {
-    AGENTS.iter().copied().chain([SCRIPTED])
-}
 
 pub fn check(settings: &Settings) -> Result<(), Problem> {
     settings.version.as_ref().map_or(Ok(()), version)?;
@@ -36,7 +27,7 @@ fn version(version: &Located<u64>) -> Result<(), Problem> {
 
 fn default_agent(agent: &Located<String>, settings: &Settings) -> Result<(), Problem> {
     let command = ["command:", "acp:", "scripted:"].iter().find_map(|prefix| agent.strip_prefix(prefix));
-    let known: Vec<_> = settings.agents.keys().map(String::as_str).chain(known_agents()).collect();
+    let known: Vec<_> = settings.agents.keys().map(String::as_str).chain(KNOWN.iter().map(|(name, _)| *name)).collect();
     match command {
         Some(command) if !command.trim().is_empty() => Ok(()),
         None if known.contains(&agent.as_str()) => Ok(()),
@@ -47,12 +38,23 @@ fn default_agent(agent: &Located<String>, settings: &Settings) -> Result<(), Pro
 fn agents(settings: &Settings) -> Result<(), Problem> {
     for (name, agent) in &settings.agents {
         let has_command = agent.command.as_ref().is_some_and(|command| !command.trim().is_empty());
+        let known = Known::find(name);
+        let is_command = match agent.driver {
+            Some(driver) => driver == Driver::Command,
+            None => matches!(known, None | Some(Known::Command(_))),
+        };
         let wrong = match agent.driver {
             Some(Driver::Command | Driver::Acp) if !has_command => "has a driver that needs a `command`",
-            None if !has_command && !known_agents().any(|known| known == name) => "has neither `driver` nor `command`",
+            Some(Driver::Scripted) if !has_command => "plays a script: its `command` is the script's file",
+            None if !has_command && known.is_none() => "has neither `driver` nor `command`",
+            _ if is_command && agent.model.is_some() => "has a `model`, and its driver has no way to say so",
             _ => continue,
         };
-        return Err(Problem::new(format!("the agent {} {wrong}", quoted(name))).at(agent.at.clone()));
+        let problem = Problem::new(format!("the agent {} {wrong}", quoted(name))).at(agent.at.clone());
+        return Err(match is_command && agent.model.is_some() {
+            true => problem.suggest("put it into `command` or `args`, as the program wants it".to_owned()),
+            false => problem,
+        });
     }
     Ok(())
 }

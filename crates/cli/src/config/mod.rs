@@ -46,11 +46,10 @@ use windlass_engine::{ConfigText, Digest, Names, Template};
 use windlass_runner::Protected;
 
 pub use self::builtin::Builtin;
-pub use self::check::AGENTS;
 pub use self::content::Workflow;
 pub use self::entry::OnFailure;
 pub use self::error::ConfigError;
-pub use self::file::{Completion, OnRetryLimit, Roles, Settings};
+pub use self::file::{Agent, Completion, Driver, OnRetryLimit, Roles, Settings};
 pub use self::hooks::{Hook, Kind, Scope};
 pub use self::index::Index;
 pub use self::point::Point;

@@ -2,13 +2,11 @@
 //!
 //! Nothing is started, and files are read only as far as they are small and plain.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::config::AGENTS;
+use crate::agents;
 use crate::small_file;
 
 /// Larger build files are not read.
@@ -34,7 +32,7 @@ pub struct Git {
 
 /// Looks at a project, and for agents in the directories of programs.
 pub fn look(root: &Path, programs: &[PathBuf]) -> Found {
-    Found { tests: tests(root), agents: agents(programs), git: git(root) }
+    Found { tests: tests(root), agents: agents::installed(programs), git: git(root) }
 }
 
 fn tests(root: &Path) -> Option<&'static str> {
@@ -72,13 +70,6 @@ fn package_tests(root: &Path) -> Option<&'static str> {
     Some(managed.map_or("npm test", |(_, command)| command))
 }
 
-fn agents(programs: &[PathBuf]) -> Vec<&'static str> {
-    let runs =
-        |file: PathBuf| fs::metadata(file).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
-    let installed = |name: &&&str| programs.iter().any(|directory| runs(directory.join(name)));
-    AGENTS.iter().filter(installed).copied().collect()
-}
-
 fn git(root: &Path) -> Option<Git> {
     let git = root.ancestors().map(|directory| directory.join(".git")).find(|git| git.symlink_metadata().is_ok())?;
     let named = |file: &str, prefix: &str| Some(read(&git.join(file))?.trim().strip_prefix(prefix)?.to_owned());
@@ -97,6 +88,8 @@ fn read(file: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn check(files: &[(&str, &str)], tests: Option<&str>) {
@@ -138,15 +131,5 @@ mod tests {
         fs::create_dir_all(root.path().join(".git/refs/remotes/origin")).unwrap();
         fs::write(root.path().join(".git/refs/remotes/origin/HEAD"), "ref: refs/remotes/origin/trunk\n").unwrap();
         assert_eq!(branch("ref: refs/heads/feature/x\n"), Some("trunk".into()));
-    }
-
-    #[test]
-    fn only_programs_are_agents() {
-        let bin = tempfile::tempdir().unwrap();
-        fs::write(bin.path().join("codex"), "").unwrap();
-        fs::write(bin.path().join("claude"), "").unwrap();
-        fs::set_permissions(bin.path().join("claude"), fs::Permissions::from_mode(0o755)).unwrap();
-        fs::create_dir(bin.path().join("goose")).unwrap();
-        assert_eq!(agents(&[bin.path().to_owned()]), ["claude"]);
     }
 }

@@ -14,6 +14,7 @@ mod listening;
 mod live;
 mod notices;
 mod progress;
+mod standstill;
 mod summary;
 mod tally;
 mod wish;
@@ -32,13 +33,14 @@ use self::choice::Choice;
 use self::left::Left;
 use self::listening::Listening;
 use self::live::{Live, View};
-use self::progress::Progress;
+use self::progress::{Progress, Watching};
+use self::standstill::Standstill;
 use self::summary::Over;
 use self::tally::Tally;
 use self::wish::Wish;
 use super::init;
 use crate::SUPERVISE;
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::context::{Context, Opened};
 use crate::dispatch::{Inside, Reach};
 use crate::failure::{Code, Failure};
@@ -46,10 +48,11 @@ use crate::outline::Outline;
 use crate::output::{Messages, Output, Stop};
 use crate::project::{self, Project};
 use crate::trust::{self, Trust};
-use crate::{dispatch, environment, plan, remedy};
+use crate::{agents, dispatch, environment, plan, remedy};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  windlass run \"Fix the login\" --agent claude                  a known agent
   windlass run \"Fix the login\" --agent \"acp:goose acp\"         one that speaks the Agent Client Protocol
   windlass run \"Fix the login\" --agent \"command:claude -p\"     prompt on stdin, answer on stdout
   windlass run \"Fix the login\" --max-iterations 5              with the configuration's agent
@@ -69,7 +72,8 @@ pub struct Args {
     /// Work on this task
     #[arg(long, value_name = "ID", conflicts_with = "goal")]
     task: Option<TaskId>,
-    /// Who does it: `acp:CMD`, `command:CMD` or `scripted:FILE` [default: the configuration's `agent`]
+    /// Who does it: a known agent such as `claude`, a name of `agents:`, `acp:CMD`, `command:CMD` or `scripted:FILE`
+    /// [default: the configuration's `agent`]
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
     /// How many iterations there may be [default: the configuration's, else 25]
@@ -85,9 +89,9 @@ pub struct Args {
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> {
     let wish = Wish::of(&args)?;
-    let named = args.agent.as_deref().map(agent::parse).transpose()?;
+    let named = args.agent.as_deref();
     let project = match wish {
-        Wish::Goal(_) => found_or_made(context, named.as_ref())?,
+        Wish::Goal(_) => found_or_made(context, named)?,
         Wish::Task(_) | Wish::Graph => context.project()?,
     };
     project.keep_out_of_git();
@@ -108,7 +112,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         let config = outline.frame();
         check_trust(&opened.project, config, &choice, context.trust || inside.config.is_some())?;
         plan::check_gates(config)?;
-        let agent = named.clone().map_or_else(|| agent::unnamed(&choice, config, context.trust), Ok)?;
+        let agent = agent::chosen(named, &choice, config, context.trust)?;
         agent::check(&agent, &opened.project.root)?;
         if stage.is_none() {
             stage = Some(Stage::set(out)?);
@@ -126,6 +130,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
 struct Stage {
     control: Control,
     live: Option<Live>,
+    still: Standstill,
     listening: Listening,
 }
 
@@ -133,8 +138,9 @@ impl Stage {
     fn set(out: &mut Output) -> Result<Self, Stop> {
         let control = Control::new();
         let live = watched(out)?;
-        let listening = Listening::start(&control, live.as_ref().map(Live::view))?;
-        Ok(Self { control, live, listening })
+        let still = Standstill::default();
+        let listening = Listening::start(&control, live.as_ref().map(Live::view), &still)?;
+        Ok(Self { control, live, still, listening })
     }
 }
 
@@ -153,7 +159,7 @@ impl Run<'_> {
     /// The answer is the exit code, or nothing where somebody else has begun the session at this very moment.
     fn to_its_end(self, opened: &mut Opened, stage: &mut Stage, out: &mut Output) -> Result<Option<u8>, Stop> {
         let Self { context, args, wish, choice, inside, outline, agent } = self;
-        let (config, control) = (outline.frame(), &stage.control);
+        let (config, control, still) = (outline.frame(), &stage.control, &stage.still);
         let view = stage.live.as_ref().map(Live::view);
         stage.listening.follow(&opened.project, control, choice.name(), view)?;
         // After the choice, because whoever was just killed has to be seen to be dead.
@@ -166,9 +172,10 @@ impl Run<'_> {
         let begin = job.begin(&choice, wish, left, args)?;
         let settings = settings(&opened.project, &outline, &owner, choice.name())?;
         let tally = tally(opened, &choice, config, view)?;
-        let person = (asking::has_terminal() && !out.is_json()).then_some(Person { view });
+        let person = (asking::has_terminal() && !out.is_json()).then_some(Person { view, still });
         let work = choice.work(wish);
-        let mut progress = Progress::new(out, view, shown_directory(context, &opened.project), tally, work);
+        let mut progress = Progress::new(out, Watching { view, still }, tally, work);
+        progress.directory = shown_directory(context, &opened.project);
         let outside = Outside {
             now: &environment::now,
             random: &dispatch::random_bytes,
@@ -242,7 +249,9 @@ fn tally(opened: &Opened, choice: &Choice, config: &Config, view: Option<&View>)
     };
     if let Some(view) = view {
         view.change(|area| {
-            area.taken_up(tally.elapsed(environment::now()));
+            if let Choice::Resume(session) = choice {
+                area.taken_up(session.watch.lasted);
+            }
             area.time = config.settings.limits.wall_time.as_ref().map(|time| time.duration());
         });
     }
@@ -282,7 +291,7 @@ fn system(what: &str, error: io::Error) -> Failure {
 }
 
 /// The project around, or one without a configuration, made here for an agent that is named and can be started.
-fn found_or_made(context: &Context, agent: Option<&Agent>) -> Result<Project, Failure> {
+fn found_or_made(context: &Context, agent: Option<&str>) -> Result<Project, Failure> {
     let (place, found) = match (&context.project, environment::project()) {
         (Some(named), _) => {
             let place = context.directory.join(named);
@@ -297,7 +306,7 @@ fn found_or_made(context: &Context, agent: Option<&Agent>) -> Result<Project, Fa
         Some(project) => Ok(project),
         None => match agent.filter(|_| place.is_dir()) {
             Some(agent) => {
-                agent::check(agent, &place)?;
+                agent::check(&agents::resolve(agent, &config::Settings::default())?, &place)?;
                 init::prepare_bare(&place)
             }
             None if context.project.is_some() => context.project(),
@@ -318,7 +327,9 @@ fn configuration(opened: &Opened, inside: &Inside, choice: &Choice) -> Result<Co
 
 /// A configuration that would run something needs a person's trust.
 fn check_trust(project: &Project, config: &Config, choice: &Choice, given: bool) -> Result<(), Failure> {
-    if given || config.effectful_hooks().is_empty() && config.settings.agent.is_none() {
+    if given
+        || config.effectful_hooks().is_empty() && config.settings.agent.is_none() && config.settings.agents.is_empty()
+    {
         return Ok(());
     }
     let state = trust::state(project, config)?;

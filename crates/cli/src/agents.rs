@@ -1,0 +1,144 @@
+//! Agents by name: those of the configuration, those that are known, and those that are installed.
+//!
+//! Not here: speaking with them (`agents`), which one a session works with (`commands/run`).
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use windlass_agents::headless::Dialect;
+use windlass_agents::{Agent, Driver, KNOWN, Known, Setup};
+
+use crate::config::{self, Settings};
+use crate::failure::{Code, Failure};
+
+/// The agent of that name: as the configuration sets it up, else as it is known.
+pub fn resolve(name: &str, settings: &Settings) -> Result<Agent, Failure> {
+    let Some(written) = settings.agents.get(name) else { return parse(name, settings) };
+    let setup = Setup {
+        command: written.command.clone(),
+        args: written.args.clone(),
+        model: written.model.clone(),
+        environment: written.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+    };
+    Ok(Agent { name: name.to_owned(), driver: driver(name, written), setup })
+}
+
+/// Whether the configuration says how that agent is started.
+pub fn is_configured(name: &str, settings: &Settings) -> bool {
+    settings.agents.contains_key(name)
+}
+
+/// How an agent of the configuration is driven. That it can be was checked when it was read.
+fn driver(name: &str, written: &config::Agent) -> Driver {
+    let command = || written.command.clone().unwrap_or_default();
+    match (written.driver, Known::find(name)) {
+        (Some(config::Driver::Command), _) => Driver::Command(command()),
+        (Some(config::Driver::Acp), _) => Driver::Acp(command()),
+        (Some(config::Driver::Scripted), _) => Driver::Scripted(command()),
+        (Some(config::Driver::Claude), _) => Driver::Headless(Dialect::Claude),
+        (Some(config::Driver::Codex), _) => Driver::Headless(Dialect::Codex),
+        (Some(config::Driver::Opencode), _) => Driver::Headless(Dialect::Opencode),
+        (Some(config::Driver::Gemini), _) => Driver::Headless(Dialect::Gemini),
+        (Some(config::Driver::Goose), _) => Driver::Headless(Dialect::Goose),
+        (None, Some(Known::Headless(dialect))) => Driver::Headless(dialect),
+        (None, Some(Known::Acp(usual))) => Driver::Acp(written.command.clone().unwrap_or_else(|| usual.to_owned())),
+        (None, Some(Known::Command(usual))) => {
+            Driver::Command(written.command.clone().unwrap_or_else(|| usual.to_owned()))
+        }
+        (None, None) => Driver::Command(command()),
+    }
+}
+
+fn parse(name: &str, settings: &Settings) -> Result<Agent, Failure> {
+    name.parse().map_err(|error| {
+        let names: Vec<&str> =
+            settings.agents.keys().map(String::as_str).chain(KNOWN.iter().map(|(name, _)| *name)).collect();
+        let hint = match windlass_engine::nearest(name, &names) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => how_to_name(),
+        };
+        Failure::from_error(Code::Usage, &error).hint(hint)
+    })
+}
+
+/// How agents are named, for whoever has named none, or one that is not known.
+pub fn how_to_name() -> String {
+    let installed = installed(&crate::environment::program_directories());
+    let others = "`acp:CMD` speaks the Agent Client Protocol, `command:CMD` is any other program";
+    match installed.as_slice() {
+        [] => {
+            let known: Vec<&str> = KNOWN.iter().map(|(name, _)| *name).collect();
+            format!("--agent NAME takes {}, or one of `agents:`; {others}", known.join(", "))
+        }
+        [first, ..] => format!("installed here: {}; so for example `--agent {first}`. {others}", installed.join(", ")),
+    }
+}
+
+/// Known agents that are in one of these directories.
+pub fn installed(directories: &[PathBuf]) -> Vec<&'static str> {
+    let runs =
+        |file: PathBuf| fs::metadata(file).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
+    let found = |name: &&str| directories.iter().any(|directory| runs(directory.join(name)));
+    KNOWN.iter().map(|(name, _)| *name).filter(found).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(yaml: &str) -> Settings {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("config.yaml");
+        fs::write(&file, yaml).unwrap();
+        config::Config::read(&file).map_err(Failure::from).unwrap().settings
+    }
+
+    #[track_caller]
+    fn check(yaml: &str, name: &str, driver: &Driver) {
+        let agent = resolve(name, &settings(yaml)).unwrap();
+        assert_eq!((agent.name.as_str(), &agent.driver), (name, driver));
+    }
+
+    #[test]
+    fn a_name_means_what_the_configuration_says_before_what_is_known() {
+        check("", "codex", &Driver::Headless(Dialect::Codex));
+        check("", "kimi", &Driver::Acp("kimi acp".to_owned()));
+        check("", "acp:x", &Driver::Acp("x".to_owned()));
+        check("agents: {claude: {model: big}}", "claude", &Driver::Headless(Dialect::Claude));
+        check(
+            "agents: {claude: {driver: acp, command: claude-agent-acp}}",
+            "claude",
+            &Driver::Acp("claude-agent-acp".into()),
+        );
+        check("agents: {qwen: {command: npx qwen --acp}}", "qwen", &Driver::Acp("npx qwen --acp".into()));
+        check("agents: {mine: {command: ./a.sh}}", "mine", &Driver::Command("./a.sh".into()));
+        check("agents: {mine: {driver: goose}}", "mine", &Driver::Headless(Dialect::Goose));
+        check("agents: {tape: {driver: scripted, command: a.yaml}}", "tape", &Driver::Scripted("a.yaml".into()));
+    }
+
+    #[test]
+    fn what_is_set_up_reaches_the_agent() {
+        let yaml = "agents: {codex: {command: npx codex, args: [-c, x=1], model: m, env: {A: 1}}}";
+        let settings = settings(yaml);
+        let setup = Setup {
+            command: Some("npx codex".to_owned()),
+            args: vec!["-c".to_owned(), "x=1".to_owned()],
+            model: Some("m".to_owned()),
+            environment: vec![("A".to_owned(), "1".to_owned())],
+        };
+        assert_eq!(resolve("codex", &settings).unwrap().setup, setup);
+        let failure = resolve("codx", &settings).unwrap_err();
+        assert_eq!(failure.hint.as_deref(), Some("did you mean `codex`?"));
+    }
+
+    #[test]
+    fn only_programs_are_agents() {
+        let bin = tempfile::tempdir().unwrap();
+        fs::write(bin.path().join("codex"), "").unwrap();
+        fs::write(bin.path().join("claude"), "").unwrap();
+        fs::set_permissions(bin.path().join("claude"), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::create_dir(bin.path().join("goose")).unwrap();
+        assert_eq!(installed(&[bin.path().to_owned()]), ["claude"]);
+    }
+}

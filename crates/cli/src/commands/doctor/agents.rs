@@ -1,0 +1,121 @@
+//! Whether the agents that are meant to work are there, and start.
+//!
+//! An agent is started only to say its version, and only in a project that a person trusts: elsewhere it is only looked for.
+
+use std::path::Path;
+use std::time::Duration;
+
+use windlass_agents::{Agent, Driver};
+use windlass_process::{Capture, Control, Exit, Invocation, Roster, Spec, missing, run};
+
+use super::Check;
+use crate::commands::agent;
+use crate::config::{Config, Settings};
+use crate::project::Project;
+use crate::trust::{self, Trust};
+use crate::{agents, dispatch, environment};
+
+/// How long an agent may take to say its version.
+const PATIENCE: Duration = Duration::from_secs(20);
+const GRACE: Duration = Duration::from_secs(1);
+/// What is read of it.
+const WORDS: usize = 4096;
+
+/// The default agent, those of the configuration, and what else is installed.
+pub fn check(project: &Project) -> Option<Check> {
+    let config = Config::load(project).ok()?;
+    let settings = &config.settings;
+    let trusted = trust::state(project, &config).is_ok_and(|state| state == Trust::Trusted);
+    let roster = dispatch::enlist(project).ok()?;
+    let default = settings.agent.as_ref().map(|agent| agent.value.as_str());
+    let mut names: Vec<&str> = default.into_iter().chain(settings.agents.keys().map(String::as_str)).collect();
+    names.extend(agents::installed(&environment::program_directories()));
+    let (mut found, mut problems, mut seen) = (Vec::new(), Vec::new(), Vec::new());
+    for name in names {
+        if seen.contains(&name) {
+            continue;
+        }
+        seen.push(name);
+        match look(name, settings, &project.root, trusted.then_some(&roster)) {
+            Ok(version) => found.push([name.to_owned(), version].join(" ").trim_end().to_owned()),
+            Err(problem) if default == Some(name) || agents::is_configured(name, settings) => {
+                problems.push(format!("{name}: {problem}"));
+            }
+            // Nobody wants it here.
+            Err(_) => found.push(format!("{name} (does not start)")),
+        }
+    }
+    let note = match found.as_slice() {
+        [] => "none found".to_owned(),
+        found => found.join(", "),
+    };
+    let hint = (!problems.is_empty()).then(|| "install it, or name another one with `agent:` or --agent".to_owned());
+    Some(Check { what: "agents", problems, note, hint })
+}
+
+/// Its version, where it can be asked for it.
+fn look(name: &str, settings: &Settings, root: &Path, roster: Option<&Roster>) -> Result<String, String> {
+    let agent = agents::resolve(name, settings).map_err(|failure| failure.message)?;
+    let script = match &agent.driver {
+        Driver::Scripted(file) => {
+            return agent::read(&root.join(file)).map(|_| String::new()).map_err(|failure| failure.message);
+        }
+        Driver::Command(command) | Driver::Acp(command) => command.as_str(),
+        Driver::Headless(dialect) => agent.program(*dialect),
+    };
+    let environment = agent.environment(&environment::whole());
+    if let Some(error) = missing(script.as_ref(), root, &environment) {
+        return Err(error.to_string());
+    }
+    match (roster, plain_program(&agent, script)) {
+        (Some(roster), Some(program)) => version(program, root, environment, roster),
+        _ => Ok(String::new()),
+    }
+}
+
+/// The program of an agent that knows `--version`: any other command is somebody's own.
+fn plain_program<'a>(agent: &Agent, script: &'a str) -> Option<&'a str> {
+    let known = matches!(agent.driver, Driver::Headless(_)) || windlass_agents::Known::find(&agent.name).is_some();
+    let program = script.split(' ').next()?;
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./".contains(letter);
+    (known && program.chars().all(plain)).then_some(program)
+}
+
+fn version(
+    program: &str,
+    root: &Path,
+    environment: windlass_process::Environment,
+    roster: &Roster,
+) -> Result<String, String> {
+    let spec = Spec {
+        invocation: Invocation::Argv(vec![program.into(), "--version".into()]),
+        directory: root.to_owned(),
+        environment,
+        stdin: Vec::new(),
+        timeout: Some(PATIENCE),
+        silence: None,
+        grace: GRACE,
+        capture: Capture { head: WORDS, tail: WORDS, spill: None },
+    };
+    let ran = run(&spec, roster, &Control::new(), &mut |_, _| {}).map_err(|error| error.to_string())?;
+    let said = ran.stdout.text();
+    let line = said.lines().find(|line| line.contains(|letter: char| letter.is_ascii_digit()));
+    match (ran.exit, line) {
+        (Exit::Code(0), line) => Ok(line.map(number).unwrap_or_default().to_owned()),
+        (Exit::TimedOut | Exit::Silent, _) => {
+            Err(format!("`{program} --version` took longer than {} s", PATIENCE.as_secs()))
+        }
+        _ => {
+            let stderr = ran.stderr.text();
+            let last =
+                stderr.lines().chain(said.lines()).find(|line| !line.trim().is_empty()).unwrap_or("no reason told");
+            Err(format!("`{program} --version` fails: {}", last.trim()))
+        }
+    }
+}
+
+/// The version among the words of a line: `codex-cli 0.166.0`.
+fn number(line: &str) -> &str {
+    let starts = |word: &&str| word.trim_start_matches('v').starts_with(|letter: char| letter.is_ascii_digit());
+    line.split_whitespace().find(starts).unwrap_or(line.trim()).trim_start_matches('v')
+}
