@@ -194,9 +194,7 @@ pub fn of_task(record: &Record) -> Option<(Tone, String)> {
         Event::TaskClaimed(_) => (Tone::Plain, format!("takes {id} up")),
         Event::TaskCompleted(_) => (Tone::Good, format!("{id} is completed")),
         Event::TaskBlocked(blocked) => (Tone::Warning, format!("{id} is blocked: {}", blocked.reason)),
-        Event::TaskNeedsContinuation(left) => {
-            (Tone::Warning, format!("{id} is to be taken up again: {}", left.reason))
-        }
+        Event::TaskNeedsContinuation(left) => (Tone::Warning, format!("{id} is to be taken up again: {}", left.reason)),
         _ => return None,
     })
 }

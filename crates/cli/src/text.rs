@@ -148,7 +148,8 @@ mod tests {
 
     #[test]
     fn long_text_is_broken_between_words() {
-        let check = |text: &str, first, rest, expected: &[&str]| assert_eq!(wrap(text, first, rest), expected, "{text}");
+        let check =
+            |text: &str, first, rest, expected: &[&str]| assert_eq!(wrap(text, first, rest), expected, "{text}");
         check("", 10, 8, &[""]);
         check("a few words", 11, 8, &["a few words"]);
         check("a few words of it", 11, 8, &["a few words", "of it"]);
@@ -162,7 +163,11 @@ mod tests {
         let long = "some words and averyveryverylongone ".repeat(20);
         for width in 2..50 {
             let rows = wrap(&long, width, width - 1);
-            assert!(rows.iter().enumerate().all(|(at, row)| self::width(row) <= if at == 0 { width } else { (width - 1).max(2) }));
+            assert!(
+                rows.iter()
+                    .enumerate()
+                    .all(|(at, row)| self::width(row) <= if at == 0 { width } else { (width - 1).max(2) })
+            );
             assert_eq!(rows.concat().replace(' ', ""), long.replace(' ', ""));
         }
     }

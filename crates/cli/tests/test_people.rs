@@ -532,7 +532,12 @@ fn a_wait_and_a_dead_runner_are_shown() {
     assert!(shown.contains("iteration 1, running\n"), "{shown}");
     assert!(shown.contains("\n  waits for the agent's rate limit to end, at <time>\n"), "{shown}");
     let log = world.anonymous(&["session", "logs", NAME]);
-    assert!(log.ends_with("agent: rate limited, left alone until <time>: You have hit your usage limit. Try again in 3 hours."), "{log}");
+    assert!(
+        log.ends_with(
+            "agent: rate limited, left alone until <time>: You have hit your usage limit. Try again in 3 hours."
+        ),
+        "{log}"
+    );
     child.kill().unwrap();
     child.wait().unwrap();
     let shown = world.anonymous(&["status"]);

@@ -78,7 +78,10 @@ mod tests {
     fn a_question_is_no_end() {
         let event = json!({"type": "gate_decided", "data": {"decision": "ask", "reason": "2 tests failed"}});
         let payload = payload(&json!({"session": "pump", "goal": "Mend it", "event": event}), Path::new("/shop"));
-        assert_eq!((&payload["text"], &payload["ending"]), (&json!("A person is asked: Mend it (2 tests failed)"), &json!("")));
+        assert_eq!(
+            (&payload["text"], &payload["ending"]),
+            (&json!("A person is asked: Mend it (2 tests failed)"), &json!(""))
+        );
     }
 
     #[test]

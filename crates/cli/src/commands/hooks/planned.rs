@@ -154,9 +154,8 @@ pub fn at<'c>(config: &'c Config, registry: &Registry, who: &Who, point: Point) 
     let event = point.event();
     let (kind, agent) = (who.kind.as_deref(), who.agent.as_deref());
     let own = kind.is_some_and(|kind| config.overrides().any(|given| given == (kind, point)));
-    let meant = |hook: &&Hook| {
-        hook.points().any(|other| other == point) && plan::whose(hook).includes(kind, agent, own)
-    };
+    let meant =
+        |hook: &&Hook| hook.points().any(|other| other == point) && plan::whose(hook).includes(kind, agent, own);
     let mut rows: Vec<Row<'c>> = config.hooks.iter().filter(meant).map(Row::Written).collect();
     let configured = |name: &str| {
         let same = |hook: &Hook| matches!(hook.kind, Kind::Builtin(builtin) if builtin.name() == name);

@@ -116,7 +116,8 @@ mod tests {
 
     #[test]
     fn nobody_knows_when_the_dead_have_died() {
-        let resumed = payload::SessionResumed { owner: "run-2".parse().unwrap(), terms: windlass_engine::Terms::default() };
+        let resumed =
+            payload::SessionResumed { owner: "run-2".parse().unwrap(), terms: windlass_engine::Terms::default() };
         let tally = tally(vec![(0, started()), (5000, resumed.into()), (5000, interrupted())]);
         assert_eq!(tally.agent, Duration::ZERO);
     }

@@ -71,7 +71,9 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         let deserted = !is_alive(&opened, &session);
         if deserted && !was_deserted {
             Messages::new().note(&match session.wanted() {
-                Wanted::Answer => format!("it asks a person: `windlass answer {} continue|reject|ignore-hook`", args.name),
+                Wanted::Answer => {
+                    format!("it asks a person: `windlass answer {} continue|reject|ignore-hook`", args.name)
+                }
                 _ => format!("nobody runs it now: `windlass run --session {}` goes on with it", args.name),
             });
         }
@@ -100,11 +102,17 @@ fn show_entry(record: &Record, entry: &Entry, out: &mut Output) -> Done {
     let at = show::short_moment(record.envelope.timestamp, out);
     let colon = if entry.who.is_empty() || entry.what.is_empty() { "" } else { ": " };
     let said = format!("{}{colon}{}", entry.who, entry.what);
-    out.line(format_args!("{}  {}", out.paint(Tone::Faint, at), out.paint(entry.tone, text::line(&said))))?;
-    for line in entry.text.iter().flat_map(|text| text.trim_end().lines()) {
-        out.line(format_args!("  | {}", text::line(line)))?;
+    // In a pipe nothing is broken.
+    let room = |before: usize| out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(before).max(20));
+    let (beside, below) = (room(at.len() + 2), room(4));
+    for (number, row) in text::wrap(&said, beside, below).into_iter().enumerate() {
+        match number {
+            0 => out.line(format_args!("{}  {}", out.paint(Tone::Faint, &at), out.paint(entry.tone, row)))?,
+            _ => out.line(format_args!("    {}", out.paint(entry.tone, row)))?,
+        }
     }
-    Ok(())
+    let lines = entry.text.iter().flat_map(|text| text.trim_end().lines());
+    lines.flat_map(|line| text::wrap(line, below, below)).try_for_each(|row| out.line(format_args!("  | {row}")))
 }
 
 /// What an event has to tell, if it has.
@@ -138,7 +146,9 @@ fn entry(record: &Record, records: &Path) -> Option<Entry> {
             let by = &record.envelope.metadata.triggered_by;
             entry(by, Tone::Plain, format!("answers {}", show::answer(answered.answer)))
         }
-        Event::IterationPostponed(_) => entry("agent", Tone::Warning, format!("rate limited, left alone {}", summary())),
+        Event::IterationPostponed(_) => {
+            entry("agent", Tone::Warning, format!("rate limited, left alone {}", summary()))
+        }
         Event::HookStarted(started) => {
             let again = if started.attempt > 1 { format!(", attempt {}", started.attempt) } else { String::new() };
             entry(&started.hook, Tone::Faint, format!("runs{again}"))
