@@ -179,6 +179,9 @@ fn a_person_at_the_terminal_is_asked() {
     let passed = "after one iteration: `check` still blocks after sending the agent back once, and a person let";
     assert!(shown.contains(passed), "{shown}");
     let (world, shown, code) = asked("what?\nreject\n");
+    assert!(code == 3 && shown.contains("a person has rejected T1"), "{shown}");
+    assert_eq!(world.json(&["task", "show", "T1"])["state"], "failed");
+    let (world, shown, code) = asked("what?\nabort\n");
     assert!(code == 4 && shown.contains("and a person ended it"), "{shown}");
     assert_eq!(turns(&world), "3", "two turns, and the delivery of what the last block said");
     let (world, shown, _) = asked("continue\nabort\n");
