@@ -16,6 +16,8 @@ use windlass_engine::Timestamp;
 
 use crate::small_file;
 
+/// A list of users is a few kilobytes, or a few megabytes at a university.
+const USERS: u64 = 16 * 1024 * 1024;
 /// Time zones are a few kilobytes.
 const ZONE_FILE: u64 = 1024 * 1024;
 
@@ -100,9 +102,18 @@ pub fn can_redraw() -> bool {
     text("TERM").is_some_and(|name| name != "dumb") && variable("CI").is_none_or(|value| value == "false")
 }
 
-/// Who is to be named as the author of an event.
+/// Who is to be named as the author of an event: as the shell says, else as the system knows them.
 pub fn user() -> String {
-    text("USER").or_else(|| text("LOGNAME")).unwrap_or_else(|| "unknown".to_owned())
+    let uid = || rustix::process::getuid().as_raw();
+    let known = || named(&small_file::text(Path::new("/etc/passwd"), USERS)?, uid());
+    text("USER").or_else(|| text("LOGNAME")).or_else(known).unwrap_or_else(|| format!("uid-{}", uid()))
+}
+
+/// The name of a user, by a list such as `/etc/passwd`.
+fn named(list: &str, uid: u32) -> Option<String> {
+    let mut users = list.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let found = users.find(|user| user.get(2).is_some_and(|other| other.parse() == Ok(uid)))?;
+    Some(found[0].to_owned()).filter(|name| !name.is_empty())
 }
 
 /// Where this person's trust decisions are kept: outside every project.
@@ -158,4 +169,16 @@ pub fn random() -> Result<u128, getrandom::Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;
     Ok(u128::from_le_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_are_known_by_their_number() {
+        let list = "root:x:0:0:root:/root:/bin/sh\nbroken\nann:x:1000:1000::/home/ann:/bin/sh\n:x:7:7::/:\n";
+        let names = [0, 1000, 1001, 7].map(|uid| named(list, uid));
+        assert_eq!(names, [Some("root".to_owned()), Some("ann".to_owned()), None, None]);
+    }
 }

@@ -76,7 +76,7 @@ impl Outline {
     /// The events that have hooks which are owed.
     pub fn events(&self) -> Vec<EventType> {
         let owing = self.frame.hooks.iter().filter(|hook| plan::is_owing(hook));
-        let mut events: BTreeSet<_> = owing.flat_map(Hook::points).filter_map(Point::event).collect();
+        let mut events: BTreeSet<_> = owing.flat_map(Hook::points).flat_map(Point::events).collect();
         events.extend(self.index.iter().flat_map(|kept| kept.index.events()));
         events.into_iter().collect()
     }

@@ -34,7 +34,7 @@ fn expected(config: Config) -> (String, Vec<(EventType, String)>) {
     let mut owed: Vec<(EventType, i64, String)> = Vec::new();
     for hook in config.hooks.iter().filter(|hook| plan::is_owing(hook)) {
         for point in hook.points() {
-            owed.extend(point.event().map(|event| (event, plan::priority(hook), format!("{} {point}", hook.name))));
+            owed.extend(point.events().map(|event| (event, plan::priority(hook), format!("{} {point}", hook.name))));
         }
     }
     owed.sort_by_key(|(event, priority, _)| (*event, *priority));

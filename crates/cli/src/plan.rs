@@ -107,7 +107,8 @@ pub fn rules(outline: &Arc<Outline>, owner: &OwnerName, trust: Trusted) -> Resul
 
 /// Hooks in the order in which an event makes them owed.
 fn planned_at(event: EventType, hooks: &[Hook]) -> Vec<Planned> {
-    let points = |hook| Hook::points(hook).filter(|point| point.event() == Some(event)).map(move |point| (hook, point));
+    let meant = |point: &Point| point.events().any(|other| other == event);
+    let points = |hook| Hook::points(hook).filter(meant).map(move |point| (hook, point));
     let mut planned: Vec<(&Hook, Point)> = hooks.iter().flat_map(points).collect();
     // Equal ones stay in the order of definition.
     planned.sort_by_key(|(hook, _)| priority(hook));
@@ -131,12 +132,16 @@ fn name(kind: &str) -> TypeName {
 }
 
 fn planned(hook: &Hook, point: Point) -> Planned {
-    let whose = match &hook.scope {
+    Planned { hook: owed_hook(hook, point), whose: whose(hook), when: hook.when.clone() }
+}
+
+/// For whose work a hook is.
+pub fn whose(hook: &Hook) -> PlannedFor {
+    match &hook.scope {
         Scope::Project => PlannedFor::Everybody,
         Scope::TaskType(kind) => PlannedFor::TasksOf(name(kind)),
         Scope::Agent(name) => PlannedFor::Agent(name.clone()),
-    };
-    Planned { hook: owed_hook(hook, point), whose, when: hook.when.clone() }
+    }
 }
 
 fn owed_hook(hook: &Hook, point: Point) -> OwedHook {

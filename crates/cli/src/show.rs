@@ -10,6 +10,11 @@ use crate::environment;
 use crate::output::{Done, Messages, Output, Tone};
 use crate::text;
 
+/// So much of a text is shown, broken where the terminal ends.
+pub const LONG: usize = 1000;
+/// Fewer columns are no room for a text.
+const NARROW: usize = 30;
+
 /// The colour of a state.
 pub fn tone(state: State) -> Tone {
     match state {
@@ -179,6 +184,21 @@ pub fn ending_word(ending: Ending) -> (Tone, &'static str) {
     }
 }
 
+/// What a session says with an event about the task that it works on: that it takes it up, or how it leaves it.
+pub fn of_task(record: &Record) -> Option<(Tone, String)> {
+    let id = record.envelope.node;
+    if record.envelope.session.is_none() || record.envelope.metadata.depth > 0 {
+        return None;
+    }
+    Some(match &record.envelope.event {
+        Event::TaskClaimed(_) => (Tone::Plain, format!("takes {id} up")),
+        Event::TaskCompleted(_) => (Tone::Good, format!("{id} is completed")),
+        Event::TaskBlocked(blocked) => (Tone::Warning, format!("{id} is blocked: {}", blocked.reason)),
+        Event::TaskNeedsContinuation(left) => (Tone::Warning, format!("{id} is to be taken up again: {}", left.reason)),
+        _ => return None,
+    })
+}
+
 /// What an event says, in a few words.
 pub fn summary(record: &Record) -> String {
     let text = match &record.envelope.event {
@@ -271,8 +291,8 @@ fn session_summary(event: &Event) -> String {
 pub fn answer(answer: GateAnswer) -> &'static str {
     match answer {
         GateAnswer::Continue => "continue: the agent is sent back, and the count starts again",
-        GateAnswer::Abort => "abort: a person takes over",
-        GateAnswer::Ignore => "ignore: the block counts as passed, this time",
+        GateAnswer::Abort => "reject: a person takes over",
+        GateAnswer::Ignore => "ignore-hook: the block counts as passed, this time",
     }
 }
 
@@ -305,6 +325,28 @@ pub fn last_words(output: &str) -> Option<&str> {
 
 /// One event as one line.
 pub fn event(record: &Record, out: &mut Output) -> Done {
+    let (head, used) = event_head(record, out);
+    let room = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(used));
+    out.line(format!("{head}{}", text::fit(&summary(record), room)).trim_end())
+}
+
+/// One event, with all that it says: what has no room comes below, so far to the right.
+pub fn whole_event(record: &Record, indent: usize, out: &mut Output) -> Done {
+    let (head, used) = event_head(record, out);
+    let said = text::fit(&summary(record), if out.columns().is_some() { LONG } else { usize::MAX });
+    let columns = out.columns().unwrap_or(usize::MAX);
+    let below = columns.saturating_sub(indent).max(NARROW);
+    // A column of a few letters is hard to read.
+    let rows = match columns.saturating_sub(used) {
+        room @ ..NARROW if text::width(&said) > room => [vec![String::new()], text::wrap(&said, below, below)].concat(),
+        room => text::wrap(&said, room, below),
+    };
+    out.line(format!("{head}{}", rows[0]).trim_end())?;
+    rows[1..].iter().try_for_each(|row| out.line(format_args!("{}{row}", " ".repeat(indent))))
+}
+
+/// What an event's line begins with, and how wide that is.
+fn event_head(record: &Record, out: &Output) -> (String, usize) {
     let node = match record.envelope.node {
         Node::System => String::new(),
         Node::Task(id) => id.to_string(),
@@ -313,14 +355,12 @@ pub fn event(record: &Record, out: &mut Output) -> Done {
     let kind = format!("{}{}", "  ".repeat(depth.min(4)), record.kind());
     let at = short_moment(record.envelope.timestamp, out);
     let used = 6 + 2 + at.len() + 2 + 6 + 1 + text::width(&kind).max(24) + 2;
-    let room = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(used));
-    let said = text::fit(&summary(record), room);
-    let line = format!(
-        "{}  {}  {} {}  {said}",
+    let head = format!(
+        "{}  {}  {} {}  ",
         out.paint(Tone::Faint, format_args!("{:>6}", record.seq.0)),
         out.paint(Tone::Faint, &at),
         out.paint(Tone::Strong, text::pad(&node, 6)),
         out.paint(Tone::Name, text::pad(&kind, 24)),
     );
-    out.line(line.trim_end())
+    (head, used)
 }

@@ -78,6 +78,34 @@ pub fn fit(text: &str, width: usize) -> String {
     kept.chain(['…']).collect()
 }
 
+/// Text as rows: the first at most `first` columns wide, the others `rest`. Words stay whole where they can.
+pub fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
+    let text = line(text);
+    let mut rows = vec![String::new()];
+    let (mut room, rest) = (first.max(2), rest.max(2));
+    for word in text.split_inclusive(' ') {
+        // The blank behind a word may stand where no column is left.
+        let width = word.trim_end().width();
+        if width > room && width <= rest {
+            rows.push(String::new());
+            room = rest;
+        }
+        for letter in word.chars() {
+            let wide = letter.width().unwrap_or(0);
+            if letter == ' ' && room == 0 {
+                continue;
+            }
+            if wide > room {
+                rows.push(String::new());
+                room = rest;
+            }
+            rows.last_mut().expect("there is a first one").push(letter);
+            room = room.saturating_sub(wide);
+        }
+    }
+    rows.iter().map(|row| row.trim_end().to_owned()).collect()
+}
+
 /// How many columns a text takes on a terminal.
 pub fn width(text: &str) -> usize {
     text.width()
@@ -116,5 +144,31 @@ mod tests {
         assert_eq!(fit("abcdefg", 6), "abcde…");
         assert_eq!(fit("漢字漢字", 5), "漢字…");
         assert_eq!((fit("abc", 1), fit("abc", 0)), ("…".to_owned(), String::new()));
+    }
+
+    #[test]
+    fn long_text_is_broken_between_words() {
+        let check =
+            |text: &str, first, rest, expected: &[&str]| assert_eq!(wrap(text, first, rest), expected, "{text}");
+        check("", 10, 8, &[""]);
+        check("a few words", 11, 8, &["a few words"]);
+        check("a few words of it", 11, 8, &["a few words", "of it"]);
+        check("a few words of it", 10, 8, &["a few", "words of", "it"]);
+        check("T1  two blanks", 6, 6, &["T1", "two", "blanks"]);
+        check("a-word-without-end so", 8, 6, &["a-word-w", "ithout", "-end", "so"]);
+        check("x a-word-without-end", 4, 6, &["x a-", "word-w", "ithout", "-end"]);
+        check("漢字漢字 漢", 5, 4, &["漢字", "漢字", "漢"]);
+        check("two\nlines\u{1b}[2J", 20, 20, &["two⏎lines\\u{1b}[2J"]);
+        check("abc", 0, 0, &["ab", "c"]);
+        let long = "some words and averyveryverylongone ".repeat(20);
+        for width in 2..50 {
+            let rows = wrap(&long, width, width - 1);
+            assert!(
+                rows.iter()
+                    .enumerate()
+                    .all(|(at, row)| self::width(row) <= if at == 0 { width } else { (width - 1).max(2) })
+            );
+            assert_eq!(rows.concat().replace(' ', ""), long.replace(' ', ""));
+        }
     }
 }

@@ -203,7 +203,7 @@ hooks: {stop: [{command: exit 2}]}
     let world = played(config, "");
     world.write("agent.sh", format!("pause=0\n{SPOKEN}"));
     let ran = world.run(SPEAK);
-    assert!(ran.code == 4 && ran.stderr.contains("a person is asked"), "{ran}");
+    assert!(ran.code == 4 && ran.stdout.contains("a person is asked"), "{ran}");
     assert!(world.path("goodbye").exists(), "{ran}");
 }
 

@@ -55,6 +55,8 @@ fn it_shows_the_loop_and_leaves_nothing() {
         rest = &rest[found.unwrap_or_else(|| panic!("{expected:?} is not in\n{rest}"))..][expected.len()..];
     }
     assert!(!ran.stdout.contains("error"), "{ran}");
+    let wide = rest.lines().find(|line| line.chars().count() > 80);
+    assert_eq!(wide, None, "what comes next fits on any terminal");
     assert!(is_empty(&temporary), "{:?}", fs::read_dir(&temporary).unwrap().collect::<Vec<_>>());
     assert_eq!(world.run(&["demo", "--json"]).code, 64);
 }

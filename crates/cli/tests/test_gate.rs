@@ -126,8 +126,9 @@ fn at_the_limit_a_warning_says_what_happens_next() {
         let ran = world.run(RUN);
         assert_eq!(ran.code, code, "{limit}\n{ran}");
         assert!(ran.stdout.contains(warning), "{limit}\n{ran}");
-        let how = "answers from anywhere";
-        assert_eq!(ran.stderr.contains(how), limit == "ask", "{limit}\n{ran}");
+        let asked = "a person is asked in iteration 1: check still blocks, and has sent the agent back 2 times\n";
+        let how = format!("  next: windlass answer {NAME} continue  # or ignore-hook, reject\n");
+        assert_eq!((ran.stdout.contains(asked), ran.stdout.contains(&how)), (limit == "ask", limit == "ask"), "{ran}");
     }
     let world = world(&format!("limits: {{max_hook_retries: 0}}\n{NEVER}"), DONE);
     let ran = world.run(RUN);
@@ -174,7 +175,12 @@ fn a_person_at_the_terminal_is_asked() {
     let (world, shown, code) = asked("ignore\n");
     assert_eq!(code, 0, "{shown}");
     assert_eq!(world.data_of("gate_answered")[0]["answer"], "ignore");
-    assert!(shown.contains("after one iteration") && !shown.contains("Warning"), "{shown}");
+    assert!(shown.contains("ann answers ignore-hook: ") && !shown.contains("Warning"), "{shown}");
+    let passed = "after one iteration: `check` still blocks after sending the agent back once, and a person let";
+    assert!(shown.contains(passed), "{shown}");
+    let (world, shown, code) = asked("what?\nreject\n");
+    assert!(code == 3 && shown.contains("a person has rejected T1"), "{shown}");
+    assert_eq!(world.json(&["task", "show", "T1"])["state"], "failed");
     let (world, shown, code) = asked("what?\nabort\n");
     assert!(code == 4 && shown.contains("and a person ended it"), "{shown}");
     assert_eq!(turns(&world), "3", "two turns, and the delivery of what the last block said");
@@ -189,16 +195,16 @@ const NAME: &str = "mend-the-pump-e01275de";
 fn asking() -> World {
     let world = world(&format!("limits: {{max_hook_retries: 0}}\non_retry_limit: ask\n{NEVER}"), DONE);
     let ran = world.run(RUN);
-    assert!(ran.code == 4 && ran.stderr.contains("answers from anywhere"), "{ran}");
+    assert!(ran.code == 4 && ran.stdout.contains("a person is asked in iteration 1"), "{ran}");
     world
 }
 
 #[test]
 fn what_is_said_with_an_answer_does_not_undo_it() {
     let world = asking();
-    world.ok(&["answer", NAME, "ignore-hook", "mind the step"]);
+    world.ok(&["answer", NAME, "ignore", "mind the step"]);
     let ran = world.run(RUN);
-    assert!(ran.code == 0 && ran.stdout.contains("after one iteration"), "{ran}");
+    assert!(ran.code == 0 && ran.stdout.contains("and a person let it pass"), "{ran}");
     assert_eq!(turns(&world), "2", "the one that was asked about, and the last delivery");
     assert!(prompt(&world, 2).contains("mind the step"), "{}", prompt(&world, 2));
     let ends =
@@ -213,7 +219,7 @@ fn work_that_is_rejected_has_failed() {
     assert!(failed.starts_with("T1  failed"), "{failed}");
     assert_eq!(world.json(&["task", "show", "T1"])["reason"], "we do not want it");
     let ran = world.run(RUN);
-    let ended = "cancelled after no iteration: a person has rejected T1: we do not want it";
+    let ended = "cancelled after one iteration: a person has rejected T1: we do not want it";
     assert!(ran.code == 3 && ran.stdout.contains(ended), "{ran}");
     assert!(ran.stdout.contains("next: windlass why T1"), "{ran}");
 }
@@ -349,6 +355,7 @@ fn whoever_is_not_let_in_ends_the_session_at_once_with_the_remedy() {
     let why = "failed after one iteration: `command:sh agent.sh` is not let in: API Error: 401 authentication_error: \
                invalid x-api-key; log the agent in, or set its API key";
     assert!(ran.stdout.contains(why), "{ran}");
+    assert!(ran.stdout.matches("is not let in").count() == 1 && !ran.stdout.contains("interrupted"), "{ran}");
     assert!(turns(&world) == "1" && world.has("ended"), "{ran}");
 }
 
@@ -360,6 +367,18 @@ fn the_recovery_prompt_carries_the_error_itself() {
     let recovery = prompt(&world, 2);
     assert!(recovery.contains("It ended with:\n````text\nexit 7: no route to ```host\n````\n"), "{recovery}");
     assert!(recovery.contains("look at the log"), "{recovery}");
+}
+
+/// An agent that remembers nothing has to know what it did about the error.
+#[test]
+fn what_was_said_in_a_recovery_is_what_was_said_last() {
+    let config = "hooks: {on_error: [{command: echo look at the log, pipe_output: true}]}";
+    let agent = "case $turn in 1) echo I began;; 2) exit 7;; 3) echo I have set the route;; *) echo \"$done\";; esac";
+    let world = world(config, &format!("done='<promise>COMPLETE</promise>'\n{agent}"));
+    assert_eq!(world.run(RUN).code, 0);
+    let last = prompt(&world, 4);
+    assert!(last.contains("at the end of your last turn:\n```text\nI have set the route\n```\n"), "{last}");
+    assert!(last.contains("I began"), "what was before is told in short: {last}");
 }
 
 #[test]

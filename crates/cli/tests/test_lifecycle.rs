@@ -40,9 +40,21 @@ fn lived(config: &str, more: &[&str], agent: &str) -> (World, i32, String) {
     world.ok(&["task", "add", "Paint it"]);
     let _ = fs::remove_file(world.path("story"));
     let ran = world.run(&[RUN, more].concat());
-    let story = fs::read_to_string(world.path("story")).unwrap();
+    let story = story(&world);
     (world, ran.code, story)
 }
+
+/// What happened between how every session begins and how every session ends.
+#[track_caller]
+fn story(world: &World) -> String {
+    let story = fs::read_to_string(world.path("story")).unwrap();
+    let begun = "start\npre 1\nagent 1: from start,from pre 1,Mend the pump,how to end\n";
+    let between = story.strip_prefix(begun).and_then(|rest| rest.strip_suffix("end mend-the-pump-e01275de\n"));
+    between.unwrap_or_else(|| panic!("it begins or ends otherwise:\n{story}")).to_owned()
+}
+
+/// What is left of a turn that was given up.
+const GIVEN_UP: &str = "agent 2: last words,Mend the pump,from start,from pre 1\n";
 
 #[test]
 fn complete() {
@@ -50,9 +62,6 @@ fn complete() {
     let (_, code, story) = lived("", &[], agent);
     assert_eq!(code, 0, "{story}");
     insta::assert_snapshot!(story, @r"
-    start
-    pre 1
-    agent 1: from start,from pre 1,Mend the pump,how to end
     gate
     post 1
     pre 2
@@ -61,7 +70,6 @@ fn complete() {
     post 2
     task T2
     agent 3: last words,Mend the pump,from post 2,from task T2 Mend the pump
-    end mend-the-pump-e01275de
     ");
 }
 
@@ -70,13 +78,9 @@ fn at_the_limit_of_iterations() {
     let (_, code, story) = lived("", &["--max-iterations", "1"], "echo working");
     assert_eq!(code, 3, "{story}");
     insta::assert_snapshot!(story, @r"
-    start
-    pre 1
-    agent 1: from start,from pre 1,Mend the pump,how to end
     gate
     post 1
     agent 2: last words,Mend the pump,from post 1
-    end mend-the-pump-e01275de
     ");
 }
 
@@ -85,15 +89,8 @@ fn at_the_limit_of_iterations() {
 fn out_of_budget() {
     let agent = "if test $turn = 1; then sleep 60; fi";
     let (world, code, story) = lived("limits: {wall_time: 2s}\n", &[], agent);
-    assert_eq!(code, 3, "{story}");
+    assert_eq!((code, story.as_str()), (3, GIVEN_UP));
     assert_eq!(world.data_of("session_ended")[0]["reason"], "the wall time of 2 s is used up");
-    insta::assert_snapshot!(story, @r"
-    start
-    pre 1
-    agent 1: from start,from pre 1,Mend the pump,how to end
-    agent 2: last words,Mend the pump,from start,from pre 1
-    end mend-the-pump-e01275de
-    ");
 }
 
 #[test]
@@ -105,28 +102,14 @@ fn cancelled() {
     let mut command = world.program("sh");
     command.args(["-c", script, "sh", crate::support::WINDLASS]).args(RUN);
     let ran = world.finish(&mut command);
-    let story = fs::read_to_string(world.path("story")).unwrap();
-    assert_eq!(ran.code, 130, "{ran}{story}");
-    insta::assert_snapshot!(story, @r"
-    start
-    pre 1
-    agent 1: from start,from pre 1,Mend the pump,how to end
-    agent 2: last words,Mend the pump,from start,from pre 1
-    end mend-the-pump-e01275de
-    ");
+    assert_eq!((ran.code, story(&world).as_str()), (130, GIVEN_UP), "{ran}");
 }
 
 /// An agent that cannot work cannot listen: there is no final delivery.
 #[test]
 fn failed() {
     let (_, code, story) = lived("", &[], "echo 'Not logged in' >&2; exit 1");
-    assert_eq!(code, 1, "{story}");
-    insta::assert_snapshot!(story, @r"
-    start
-    pre 1
-    agent 1: from start,from pre 1,Mend the pump,how to end
-    end mend-the-pump-e01275de
-    ");
+    assert_eq!((code, story.as_str()), (1, ""));
 }
 
 /// An iteration that fails is recovered from at once, and the next one goes on.
@@ -136,9 +119,6 @@ fn recovered() {
     let (_, code, story) = lived("", &[], agent);
     assert_eq!(code, 0, "{story}");
     insta::assert_snapshot!(story, @r"
-    start
-    pre 1
-    agent 1: from start,from pre 1,Mend the pump,how to end
     error 1
     agent 2: recovery,exit 7,Mend the pump,from start,from pre 1,from error exit 7: no route
     pre 2
@@ -147,7 +127,6 @@ fn recovered() {
     post 2
     task T2
     agent 4: last words,Mend the pump,from post 2,from task T2 Mend the pump
-    end mend-the-pump-e01275de
     ");
 }
 
@@ -166,10 +145,7 @@ fn a_task_that_completes_meanwhile() {
     world.ok(&["task", "add", "Paint it"]);
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    insta::assert_snapshot!(fs::read_to_string(world.path("story")).unwrap(), @r"
-    start
-    pre 1
-    agent 1: from start,from pre 1,Mend the pump,how to end
+    insta::assert_snapshot!(story(&world), @r"
     gate
     post 1
     task T1
@@ -179,6 +155,5 @@ fn a_task_that_completes_meanwhile() {
     post 2
     task T2
     agent 3: last words,Mend the pump,from post 2,from task T2 Mend the pump
-    end mend-the-pump-e01275de
     ");
 }

@@ -124,6 +124,26 @@ fn only_on_its_occasions() {
     check(", on: []", COMPLETE, false);
 }
 
+/// A question that nobody sees would never be answered. Asked again, nobody is told again.
+#[test]
+fn a_question_is_told() {
+    let gate = "limits: {max_hook_retries: 0}\non_retry_limit: ask\nhooks: {stop: [{command: 'echo red >&2; exit 2'}]}";
+    let notices = "notify: [{command: jq -r .text >> told}, {command: touch ended, on: [completed]}]";
+    let world = world(&format!("{gate}\n{notices}"), COMPLETE);
+    let ran = world.run(RUN);
+    assert_eq!((ran.code, read(&world, "told")), (4, "A person is asked: Mend the pump (red)\n".to_owned()), "{ran}");
+    assert_eq!(world.run(RUN).code, 4);
+    world.ok(&["answer", "pump", "ignore", "--trust"]);
+    assert!(!world.path("ended").exists());
+    assert_eq!(world.run(RUN).code, 0);
+    let passed = "`stop[0]` blocks, and may not send the agent back, and a person let it pass";
+    assert_eq!(
+        read(&world, "told"),
+        format!("A person is asked: Mend the pump (red)\nDone: Mend the pump ({passed})\n")
+    );
+    assert!(world.path("ended").exists());
+}
+
 /// Whoever cancels a session knows that it was cancelled.
 #[test]
 fn a_cancelled_session_tells_only_who_asked_for_that() {

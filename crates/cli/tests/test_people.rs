@@ -8,7 +8,7 @@ use insta::assert_snapshot;
 use rustix::process::Signal;
 
 use crate::support::{WINDLASS, World, timeless};
-use crate::test_run::{RUN, Waiting, world};
+use crate::test_run::{PIPED, RUN, Waiting, world};
 
 const NAME: &str = "mend-the-pump-e01275de";
 
@@ -169,12 +169,7 @@ fn a_session_that_was_left_hears_it_when_it_is_taken_up() {
 
 #[test]
 fn a_cancelled_session_is_ended_by_its_runner_at_once() {
-    let config = "
-hooks:
-  session_start: [{command: echo remember, pipe_output: true}]
-  session_end: [{command: echo end >> ended}]
-";
-    let mut waiting = Waiting::new(config);
+    let mut waiting = Waiting::new(PIPED);
     let said = waiting.world.ok(&["session", "cancel", NAME, "--reason", "wrong branch"]);
     assert_eq!(said, format!("{NAME} is being ended\n"));
     let (code, said) = waiting.end();
@@ -226,12 +221,7 @@ fn a_hook_that_runs_is_cancelled_too() {
 #[test]
 fn a_cancelled_session_of_the_dead_is_ended_by_whoever_comes_next() {
     for settled_by in ["doctor", "run"] {
-        let config = "
-hooks:
-  session_start: [{command: echo remember, pipe_output: true}]
-  session_end: [{command: echo end >> ended}]
-";
-        let mut waiting = Waiting::new(config);
+        let mut waiting = Waiting::new(PIPED);
         waiting.signal(Signal::KILL);
         waiting.end();
         let world = &waiting.world;
@@ -477,6 +467,7 @@ fn logs_tell_what_was_said_and_follow_until_the_end() {
       | line two
       | <promise>COMPLETE</promise>
     <time>  agent: claims COMPLETE
+    <time>  stop[0]: runs
     <time>  stop[0]: blocks, red
     <time>  stop[0]: tells the agent
       | red
@@ -487,10 +478,70 @@ fn logs_tell_what_was_said_and_follow_until_the_end() {
       | line two
       | <promise>COMPLETE</promise>
     <time>  agent: claims COMPLETE
+    <time>  stop[0]: runs
     <time>  stop[0]: ok
     <time>  gate: complete
     <time>  session: ended, complete
     ");
+}
+
+const ASKS: &str = "
+limits: {max_hook_retries: 0}
+on_retry_limit: ask
+hooks: {stop: [{name: tests, command: 'echo red >&2; exit 2'}]}
+";
+
+/// Whoever follows sees a question and its answer, although nobody runs the session.
+#[test]
+fn a_question_can_be_followed_and_answered() {
+    let world = world(ASKS, "echo '<promise>COMPLETE</promise>'");
+    assert_eq!(world.run(RUN).code, 4);
+    let shown = world.anonymous(&["status"]);
+    let (shown, _) = shown.split_once("\n\nat work").unwrap();
+    assert_snapshot!(shown, @r#"
+    project  $WORK
+    tasks    1 active
+
+    sessions
+    mend-the-pump-e01275de  iteration 1, asks a person
+      Mend the pump
+      waits for a person: stop hooks block, and may not send the agent back again
+      windlass answer mend-the-pump-e01275de continue "…"
+    "#);
+    let mut follow = world.command(&["session", "logs", NAME, "--follow"]);
+    let mut follower = follow.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(follower.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(told.any(|line| line.ends_with("gate: a person is asked")));
+    world.ok(&["answer", NAME, "ignore-hook"]);
+    let answered = "ann: answers ignore-hook: the block counts as passed, this time";
+    assert!(told.any(|line| line.ends_with(answered)));
+    assert_eq!(world.run(RUN).code, 0);
+    assert!(told.last().unwrap().contains("and a person let it pass"));
+    let output = follower.wait_with_output().unwrap();
+    let note = format!("note: it asks a person: `windlass answer {NAME} continue|reject|ignore-hook`\n");
+    assert!(String::from_utf8(output.stderr).unwrap().starts_with(&note));
+}
+
+#[test]
+fn a_wait_and_a_dead_runner_are_shown() {
+    let world = world("", "echo 'You have hit your usage limit. Try again in 3 hours.' >&2; exit 1");
+    let mut child = world.command(RUN).stdout(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(told.any(|line| line.contains("rate limited: ")));
+    let shown = world.anonymous(&["status"]);
+    assert!(shown.contains("iteration 1, running\n"), "{shown}");
+    assert!(shown.contains("\n  waits for the agent's rate limit to end, at <time>\n"), "{shown}");
+    let log = world.anonymous(&["session", "logs", NAME]);
+    assert!(
+        log.ends_with(
+            "agent: rate limited, left alone until <time>: You have hit your usage limit. Try again in 3 hours."
+        ),
+        "{log}"
+    );
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let shown = world.anonymous(&["status"]);
+    assert!(shown.contains("iteration 1, left: whoever ran it is dead; the same command goes on with it\n"), "{shown}");
 }
 
 /// What was too long for the log is in a record, and only there is it looked for.

@@ -360,7 +360,8 @@ impl Waiting {
     }
 }
 
-const PIPED: &str = "
+/// Something is pending when it ends, and the end leaves a mark.
+pub const PIPED: &str = "
 hooks:
   session_start: [{command: echo remember, pipe_output: true}]
   session_end: [{command: echo end >> ended}]
@@ -452,7 +453,7 @@ fn a_goal_finds_its_session_whatever_it_is_called() {
     let named = [RUN, &["--session", "mine"]].concat();
     // The second turn of the script is done at once, whichever session asks.
     assert_eq!(waiting.world.run(&named).code, 0);
-    assert!(waiting.world.ok(&["status"]).contains("left; the same command goes on with it"));
+    assert!(waiting.world.ok(&["status"]).contains("left: whoever ran it is dead; the same command goes on with it"));
     let ran = waiting.world.run(RUN);
     assert!(ran.stdout.starts_with("session mend-the-pump-e01275de, taken up again\n"), "{ran}");
     assert!(waiting.world.ok(RUN).starts_with("session mend-the-pump-e01275de-2\n"));

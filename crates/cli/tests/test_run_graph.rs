@@ -34,6 +34,14 @@ fn run(world: &World, words: &[&str]) -> Ran {
     world.run(&[&["run"], words, AGENT].concat())
 }
 
+/// What a run tells that ends so.
+#[track_caller]
+fn told(world: &World, words: &[&str], code: i32) -> String {
+    let ran = run(world, words);
+    assert_eq!(ran.code, code, "{ran}");
+    timeless(&ran.stdout)
+}
+
 fn worked(world: &World) -> String {
     std::fs::read_to_string(world.path("worked")).unwrap_or_default().replace('\n', " ")
 }
@@ -42,9 +50,7 @@ fn worked(world: &World) -> String {
 fn everything_that_is_ready_and_becomes_so_is_worked_on_by_priority() {
     let tasks: &[&[&str]] = &[&["Parse"], &["Test it", "--depends", "T1", "--priority", "0"], &["Print", "-p", "1"]];
     let world = planned("", tasks, "");
-    let ran = run(&world, &[]);
-    assert_eq!(ran.code, 0, "{ran}");
-    assert_snapshot!(timeless(&ran.stdout), @r"
+    assert_snapshot!(told(&world, &[], 0), @r"
     session tasks
       command:sh agent.sh, at most 25 iterations
     task T3  Print
@@ -77,9 +83,7 @@ fn everything_that_is_ready_and_becomes_so_is_worked_on_by_priority() {
 fn what_needs_a_person_is_blocked_and_the_rest_goes_on() {
     let tasks: &[&[&str]] = &[&["Write the guide"], &["Publish it", "--depends", "T1"], &["Paint the door"]];
     let world = planned("", tasks, "T1 blocked\n");
-    let ran = run(&world, &[]);
-    assert_eq!(ran.code, 4, "{ran}");
-    assert_snapshot!(timeless(&ran.stdout), @r"
+    assert_snapshot!(told(&world, &[], 4), @r"
     session tasks
       command:sh agent.sh, at most 25 iterations
     task T1  Write the guide
@@ -136,9 +140,7 @@ fn what_needs_a_person_is_blocked_and_the_rest_goes_on() {
 #[test]
 fn a_limit_leaves_a_task_that_is_taken_up_again() {
     let world = planned("", &[&["Write the guide"], &["Publish it"]], "T1 never\n");
-    let ran = run(&world, &["--max-iterations", "2"]);
-    assert_eq!(ran.code, 3, "{ran}");
-    assert_snapshot!(timeless(&ran.stdout), @r"
+    assert_snapshot!(told(&world, &["--max-iterations", "2"], 3), @r"
     session tasks
       command:sh agent.sh, at most 2 iterations
     task T1  Write the guide
@@ -175,9 +177,7 @@ fn an_agent_that_fails_and_fails_ends_it() {
 #[test]
 fn one_task_is_worked_on_by_name() {
     let world = planned("", &[&["Parse"], &["Test it", "--depends", "T1"]], "");
-    let ran = run(&world, &["--task", "T1"]);
-    assert_eq!(ran.code, 0, "{ran}");
-    assert_snapshot!(timeless(&ran.stdout), @r"
+    assert_snapshot!(told(&world, &["--task", "T1"], 0), @r"
     session t1-parse
       command:sh agent.sh, at most 25 iterations
     iteration 1

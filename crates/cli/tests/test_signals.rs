@@ -11,19 +11,12 @@ use rustix::process::Signal;
 use crate::support::World;
 use crate::support::hooked::await_end;
 use crate::support::terminal::Terminal;
-use crate::test_run::{RUN, Waiting, world};
+use crate::test_run::{PIPED, RUN, Waiting, world};
 
 const NAME: &str = "mend-the-pump-e01275de";
 
 const CTRL_C: &str = "\u{3}";
 const CTRL_Z: &str = "\u{1a}";
-
-/// Something is pending when it ends, and the end leaves a mark.
-const PIPED: &str = "
-hooks:
-  session_start: [{command: echo remember, pipe_output: true}]
-  session_end: [{command: echo end >> ended}]
-";
 
 /// An agent that waits in its first turn, and in the one that hears what is left if there is a file `deaf`.
 const AGENT: &str = "echo $$ > agent.$turn; test $turn -gt 1 || { echo > started; cat go; }

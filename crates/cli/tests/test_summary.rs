@@ -146,6 +146,24 @@ fn what_is_left_and_what_to_type() {
     ");
 }
 
+/// The hooks of the end are a part of it, and what it was waited for before the agent was asked again is none of its time.
+#[test]
+fn times_add_up() {
+    let config = "limits: {max_failures: 2}\nhooks: {session_end: [{command: sleep 0.3}]}";
+    let world = repository(config, "exit 3");
+    let said = world.run(RUN).stdout;
+    let line = said.lines().find(|line| line.starts_with("  took ")).unwrap();
+    let words: Vec<&str> = line.split([' ', ',']).filter(|word| !word.is_empty()).collect();
+    let after = |label: &str| {
+        let place = words.iter().position(|word| *word == label).unwrap();
+        let factor = if words[place + 2] == "s" { 1000.0 } else { 1.0 };
+        words[place + 1].parse::<f64>().unwrap() * factor
+    };
+    let (took, agent, hooks) = (after("took"), after("agent"), after("hooks"));
+    // Between two failures there is a pause.
+    assert!(hooks >= 300.0 && took >= hooks + agent + 100.0, "{line}");
+}
+
 /// A session that takes the tasks that are ready says what it has left, and what a person has to do about it.
 #[test]
 fn what_is_left_of_the_graph() {

@@ -130,6 +130,44 @@ fn the_terminal_changes_its_size() {
     assert!(!watched.screen().contains("the agent works"), "{}", watched.screen());
 }
 
+/// What stays is broken where the terminal ends; nothing of it is lost.
+#[test]
+fn lines_that_stay_are_not_cut() {
+    let world = waiting("It needs the staging key, which nobody but Ann has; ask her for it before it is too late\\n");
+    let mut watched = world.watch((30, 40), RUN, &[]);
+    watched.until(|screen| screen.contains("  │ It needs"));
+    go(&world);
+    let (watched, code) = watched.end();
+    assert_eq!(code, 0);
+    check_clean(
+        &watched,
+        "session mend-the-pump-e01275de
+  command:sh agent.sh, at most 25
+    iterations
+iteration 1
+  agent: It needs the staging key, which
+    nobody but Ann has; ask her for it
+    before it is too late
+  the agent says that it is done
+complete after one iteration",
+    );
+}
+
+/// Whoever asks for the end sees what that takes, and how to have it sooner.
+#[test]
+fn what_is_being_ended_does_not_work() {
+    let world = waiting("");
+    world.write("agent.sh", "cat >/dev/null\ntrap 'cat go; exit 1' TERM\necho one\ncat go\n");
+    let mut watched = world.watch((30, 100), RUN, &[]);
+    watched.until(|screen| screen.contains("│ one"));
+    watched.types("\x03");
+    let screen = watched.until(|screen| screen.contains("the agent is being ended 0:0"));
+    assert!(screen.contains("── ending · iteration 1/25 · ") && !screen.contains("the agent works"), "{screen}");
+    assert!(screen.contains("\n  Ctrl-C once more ends everything now"), "{screen}");
+    go(&world);
+    assert_eq!(watched.end().1, 130);
+}
+
 #[test]
 fn ctrl_c_leaves_the_terminal_clean() {
     let world = waiting("one\\n");

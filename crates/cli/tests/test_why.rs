@@ -279,3 +279,17 @@ fn what_there_is_not() {
     [1 not_found]
     ");
 }
+
+/// On a terminal nothing is cut and nothing is wider than it; in a pipe lines stay lines.
+#[test]
+fn nothing_is_wider_than_the_terminal() {
+    let world = World::with_tasks(&["Mend the pump"]);
+    let reason = "the pump is in the cellar, the cellar is locked, and nobody knows who has the key; ask Ann about it";
+    world.ok(&["task", "block", "T1", "--reason", reason]);
+    let (shown, code) = crate::support::terminal::watch(world.command(&["why", "T1"]).env("NO_COLOR", "1"), 80);
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(words.matches(reason).count(), 3, "once as it stands, and in its cause and its history: {shown}");
+    assert_eq!(world.ok(&["why", "T1"]).lines().filter(|line| line.contains(reason)).count(), 3);
+}

@@ -55,7 +55,14 @@ impl Session {
             GateAnswer::Continue => Decision::SendBack,
             GateAnswer::Abort => close(Ending::Escalated, format!("{}, and a person ended it", self.still_blocked())),
             // Whoever lets the work pass speaks of the work as it was claimed to be, whatever else they say with it.
-            GateAnswer::Ignore => Self { verdict: self.watch.besides, ..self.clone() }.judge_heard(claim, false),
+            GateAnswer::Ignore => {
+                match (Self { verdict: self.watch.besides, ..self.clone() }).judge_heard(claim, false) {
+                    Decision::Next(Next::Close(Closing { ending: Ending::Completed, reason: None })) => {
+                        close(Ending::Completed, format!("{}, and a person let it pass", self.still_blocked()))
+                    }
+                    decision => decision,
+                }
+            }
         }
     }
 

@@ -1,6 +1,6 @@
-//! What is said to somebody about the end of a session.
+//! What is said to somebody about the end of a session, or about its question to a person.
 //!
-//! Invariant: it says how it ended and nothing of what the agent wrote. It may leave this machine.
+//! Invariant: it says how it stands and nothing of what the agent wrote. It may leave this machine.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ pub const NOTIFY: &str = "notify";
 /// So much of a goal or a reason is said in a line.
 const SAID: usize = 200;
 
-/// How a session ended, in a few words.
+/// How a session ended, or that it has not, in a few words.
 pub fn title(values: &Value) -> &'static str {
     match text(values, "/event/data/ending") {
         "completed" => "Done",
@@ -19,6 +19,7 @@ pub fn title(values: &Value) -> &'static str {
         "limit" => "Ended without completion",
         "error" => "Failed",
         "cancelled" => "Cancelled",
+        _ if text(values, "/event/type") == "gate_decided" => "A person is asked",
         _ => "A notice",
     }
 }
@@ -71,6 +72,16 @@ mod tests {
         let payload = payload(&values, Path::new("/shop"));
         assert_eq!(payload["text"], expected);
         assert!(!payload.to_string().contains("a secret"));
+    }
+
+    #[test]
+    fn a_question_is_no_end() {
+        let event = json!({"type": "gate_decided", "data": {"decision": "ask", "reason": "2 tests failed"}});
+        let payload = payload(&json!({"session": "pump", "goal": "Mend it", "event": event}), Path::new("/shop"));
+        assert_eq!(
+            (&payload["text"], &payload["ending"]),
+            (&json!("A person is asked: Mend it (2 tests failed)"), &json!(""))
+        );
     }
 
     #[test]

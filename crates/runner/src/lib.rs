@@ -91,7 +91,7 @@ impl<'a> Runner<'a> {
         self.dispatch.give(command)
     }
 
-    /// Carries out the command that begins the session, perhaps from inside another run.
+    /// Carries out somebody's command: the one that begins the session, perhaps from inside another run, or an answer.
     pub fn begin(&mut self, origin: &Origin, command: &Command) -> Result<(), RunError> {
         let records = self.dispatch.give_for(origin, command)?;
         self.dispatch.tell(&records);

@@ -1,6 +1,6 @@
 //! `windlass answer`: says how a task goes on that waits for a person.
 
-use clap::builder::TypedValueParser;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use windlass_engine::{
     Authority, Command, GateAnswer, Phase, Resolution, Session, SessionName, State, TaskId, View, Wanted,
 };
@@ -10,7 +10,7 @@ use crate::context::{Context, Opened};
 use crate::dispatch::{self, Inside};
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
-use crate::{remedy, text, usage};
+use crate::{remedy, text};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -35,7 +35,30 @@ pub struct Args {
 }
 
 fn resolution() -> impl TypedValueParser<Value = Resolution> {
-    usage::one_of(Resolution::ALL.map(Resolution::name))
+    let value = |answer: Resolution| {
+        let others = OTHERS.iter().filter(move |(_, meant)| *meant == answer).map(|(word, _)| *word);
+        PossibleValue::new(answer.name()).aliases(others)
+    };
+    PossibleValuesParser::new(Resolution::ALL.map(value)).map(|word| read(&word).expect("each value is an answer"))
+}
+
+/// Other words for the same.
+const OTHERS: [(&str, Resolution); 1] = [("ignore", Resolution::IgnoreHook)];
+
+/// What somebody means by a word.
+pub fn read(word: &str) -> Option<Resolution> {
+    let other = || OTHERS.iter().find(|(other, _)| *other == word).map(|(_, answer)| *answer);
+    word.parse().ok().or_else(other)
+}
+
+/// What it means to a session that asks at its gate, if it answers that.
+pub fn to_gate(answer: Resolution) -> Option<GateAnswer> {
+    match answer {
+        Resolution::Continue | Resolution::Retry => Some(GateAnswer::Continue),
+        Resolution::IgnoreHook => Some(GateAnswer::Ignore),
+        Resolution::Reject => Some(GateAnswer::Abort),
+        Resolution::Approve => None,
+    }
 }
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
@@ -124,16 +147,10 @@ fn answer_gate(
     out: &mut Output,
 ) -> Done {
     let name = session.name.clone();
-    let gate = match answer {
-        Resolution::Continue | Resolution::Retry => GateAnswer::Continue,
-        Resolution::IgnoreHook => GateAnswer::Ignore,
-        Resolution::Reject => GateAnswer::Abort,
-        Resolution::Approve => {
-            return Err(Failure::new(Code::Refused, format!("session `{name}` has not ended"))
-                .hint("`ignore-hook` lets its work pass this time; `reject` ends it, and then `approve` completes the task")
-                .into());
-        }
-    };
+    let gate = to_gate(answer).ok_or_else(|| {
+        Failure::new(Code::Refused, format!("session `{name}` has not ended"))
+            .hint("`ignore-hook` lets its work pass this time; `reject` ends it, and then `approve` completes the task")
+    })?;
     let command = Command::AnswerGate { session: name.clone(), answer: gate, text };
     let inside = Inside::look_above(opened)?;
     dispatch::execute_inside(opened, inside, &command, Authority::Person)?;

@@ -1,11 +1,12 @@
 //! `windlass status`
 
 use serde_json::json;
-use windlass_engine::{Ending, Session, State, Task};
+use windlass_engine::{Ending, Session, State, Task, Wanted};
 use windlass_store::TaskFilter;
 
 use super::session::{Seen, answer};
 use crate::context::Context;
+use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
 use crate::trust::{Standing, Trust};
 use crate::{environment, remedy, show, text};
@@ -41,6 +42,8 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     let debts = snapshot.debts().map_err(remedy::store)?;
     let sessions = snapshot.sessions().map_err(remedy::store)?;
     let sessions: Vec<Seen> = open_sessions(sessions).map(|session| Seen::of(&opened, session)).collect();
+    let waits: Vec<Option<String>> =
+        sessions.iter().map(|seen| seen.waits_for(&snapshot)).collect::<Result<_, Failure>>()?;
     let events = opened.store.head().map_err(remedy::store)?;
     if out.is_json() {
         let tasks: serde_json::Map<_, _> =
@@ -52,7 +55,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
             "ready": ready,
             "active": active,
             "stuck": stuck,
-            "sessions": sessions.iter().map(session_json).collect::<Vec<_>>(),
+            "sessions": sessions.iter().zip(&waits).map(session_json).collect::<Vec<_>>(),
             "owed": debts.len(),
             "events": events,
         }));
@@ -70,7 +73,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     let line =
         if line.is_empty() { "none yet; `windlass task add GOAL` makes one".to_owned() } else { line.join(", ") };
     out.line(format_args!("{}    {line}", out.paint(Tone::Strong, "tasks")))?;
-    unfinished(&sessions, out)?;
+    unfinished(&sessions, &waits, out)?;
     section("at work", &active, out)?;
     section("needs a person", &stuck, out)?;
     section("next", &ready, out)?;
@@ -87,7 +90,7 @@ fn open_sessions(sessions: Vec<Session>) -> impl Iterator<Item = Session> {
     sessions.into_iter().filter(move |session| !session.is_over() || asks(session))
 }
 
-fn session_json(seen: &Seen) -> serde_json::Value {
+fn session_json((seen, waits_for): (&Seen, &Option<String>)) -> serde_json::Value {
     let session = &seen.session;
     json!({
         "name": session.name,
@@ -96,22 +99,24 @@ fn session_json(seen: &Seen) -> serde_json::Value {
         "iteration": session.iteration,
         "running": seen.alive,
         "ended": session.ended(),
+        "waitsFor": waits_for,
         "next": seen.next().first().map(|next| &next.command),
     })
 }
 
-fn unfinished(sessions: &[Seen], out: &mut Output) -> Done {
+fn unfinished(sessions: &[Seen], waits: &[Option<String>], out: &mut Output) -> Done {
     if sessions.is_empty() {
         return Ok(());
     }
     out.line(format_args!("\n{}", out.paint(Tone::Strong, "sessions")))?;
-    for seen in sessions {
+    for (seen, waits_for) in sessions.iter().zip(waits) {
         let session = &seen.session;
         let (tone, word) = match (seen.alive, session.ended(), &session.stopping) {
+            _ if session.wanted() == Wanted::Answer => (Tone::Warning, "asks a person"),
             (true, _, None) => (Tone::Name, "running"),
             (true, _, Some(_)) => (Tone::Name, "ending"),
             (false, Some(_), _) if session.is_over() => (Tone::Warning, "ended; a person is needed"),
-            (false, None, None) => (Tone::Warning, "left; the same command goes on with it"),
+            (false, None, None) => (Tone::Warning, "left: whoever ran it is dead; the same command goes on with it"),
             _ => (Tone::Warning, "left before its end; `windlass doctor --settle` ends it"),
         };
         let name = out.paint(Tone::Strong, &session.name);
@@ -120,8 +125,12 @@ fn unfinished(sessions: &[Seen], out: &mut Output) -> Done {
         let goal = session.goal.as_deref().unwrap_or(&task);
         let room = out.columns().unwrap_or(usize::MAX).saturating_sub(2);
         out.line(format_args!("  {}", out.paint(Tone::Faint, text::fit(goal, room))))?;
+        if let Some(waits_for) = waits_for {
+            let rows = text::wrap(&format!("waits for {waits_for}"), room, room.saturating_sub(2));
+            out.line(format_args!("  {}", rows.join("\n    ")))?;
+        }
         if let Some(next) = seen.next().first() {
-            out.line(format_args!("  {}", out.paint(Tone::Name, text::fit(&next.command, room))))?;
+            out.line(format_args!("  {}", out.paint(Tone::Name, text::line(&next.command))))?;
         }
     }
     Ok(())

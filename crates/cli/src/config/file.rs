@@ -235,7 +235,7 @@ pub enum OnRetryLimit {
     Escalate,
     /// The work counts as complete, with a warning.
     Complete,
-    /// A person chooses: continue, abort, ignore the hook.
+    /// A person chooses: continue, reject, ignore the hook.
     Ask,
 }
 

@@ -78,7 +78,7 @@ impl Hook {
 
     /// Whether some point of its comes with this event.
     pub fn is_at(&self, event: EventType) -> bool {
-        self.points().any(|point| point.event() == Some(event))
+        self.points().any(|point| point.events().any(|other| other == event))
     }
 
     /// Whose it is and where it runs, in words.

@@ -1,9 +1,9 @@
-//! Notices: whom to tell when a session ends. Each is a hook of the end that runs after all others, so that it is owed,
-//! run once, recorded and taken up after a crash like any other.
+//! Notices: whom to tell when a session ends, or asks a person. Each is a hook that runs after all others, so that it is
+//! owed, run once, recorded and taken up after a crash like any other.
 
 use std::time::Duration;
 
-use windlass_engine::{Condition, Names};
+use windlass_engine::{Condition, EventType, Names};
 
 use super::entry::{Entry, Retry};
 use super::error::Problem;
@@ -79,10 +79,13 @@ fn kind(written: &Located<Notice>, source: &str) -> Result<Kind, Problem> {
     }
 }
 
-/// Whether a session ended so that somebody is to be told. A person who cancels it knows that already. A trial has no end.
+/// Whether a session ended so that somebody is to be told, or waits for a person. One who cancels it knows that already. A
+/// trial has no end.
 fn occasions(on: Option<&[Occasion]>) -> Condition {
     let usual = [Occasion::Escalated, Occasion::Completed, Occasion::Ended, Occasion::Failed];
-    let endings = on.unwrap_or(&usual).iter().map(|occasion| match occasion {
+    let on = on.unwrap_or(&usual);
+    let asked = on.contains(&Occasion::Escalated);
+    let endings = on.iter().map(|occasion| match occasion {
         Occasion::Escalated => "escalated",
         Occasion::Completed => "completed",
         Occasion::Ended => "limit",
@@ -90,6 +93,8 @@ fn occasions(on: Option<&[Occasion]>) -> Condition {
         Occasion::Cancelled => "cancelled",
     });
     let endings: Vec<String> = endings.map(|ending| format!("'{ending}'")).collect();
-    let text = format!("(event.data.ending | default('')) in ['', {}]", endings.join(", "));
+    let ends = format!("(event.data.ending | default('')) in ['', {}]", endings.join(", "));
+    let asks = format!("{asked} and event.data.decision == 'ask'");
+    let text = format!("({asks}) if event.type == '{}' else ({ends})", EventType::GateDecided);
     Condition::parse(&text, &Names::hook()).expect("it names what every event of an end has")
 }

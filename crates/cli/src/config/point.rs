@@ -38,6 +38,8 @@ const COMES_WITH: &[(&str, EventType)] = &[
     ("after_submit", EventType::TaskSubmitted),
     ("session_end", EventType::SessionEnded),
     (notice::NOTIFY, EventType::SessionEnded),
+    // Where a person is asked: nobody else looks at it before one does.
+    (notice::NOTIFY, EventType::GateDecided),
 ];
 
 /// Event types that this version's log does not hold yet; a configuration may name them already.
@@ -71,7 +73,7 @@ const ALIASES: &[(&str, &str)] = &[
 pub struct Point(&'static str);
 
 impl Point {
-    /// After everything else at the end of a session. It has a section of its own in the file.
+    /// After everything else at the end of a session, and where it asks a person. It has a section of its own in the file.
     pub const NOTIFY: Self = Self(notice::NOTIFY);
 
     /// The point of that name, in any agent's spelling: `stop`, `Stop`, `PreToolUse`, `pre-tool-use`.
@@ -85,10 +87,16 @@ impl Point {
         self.0
     }
 
-    /// The event that it comes with, if this version has one.
+    /// The event that it comes with, if this version has one: the first, if there are several.
     pub fn event(self) -> Option<EventType> {
-        let moment = COMES_WITH.iter().find(|(name, _)| *name == self.0).map(|(_, event)| *event);
-        moment.or_else(|| self.0.parse().ok())
+        self.events().next()
+    }
+
+    /// The events that it comes with.
+    pub fn events(self) -> impl Iterator<Item = EventType> {
+        let moments = COMES_WITH.iter().filter(move |(name, _)| *name == self.0).map(|(_, event)| *event);
+        // No event has the name of a moment.
+        moments.chain(self.0.parse().ok())
     }
 
     fn names() -> impl Iterator<Item = &'static str> {

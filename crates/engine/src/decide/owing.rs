@@ -53,6 +53,17 @@ pub enum PlannedFor {
     Agent(String),
 }
 
+impl PlannedFor {
+    /// Whether such work is meant: a type's own list takes the place of the project's, an agent's comes in addition.
+    pub fn includes(&self, kind: Option<&str>, agent: Option<&str>, has_own_list: bool) -> bool {
+        match self {
+            Self::Everybody => !has_own_list,
+            Self::TasksOf(wanted) => kind == Some(wanted.as_str()),
+            Self::Agent(name) => agent == Some(name),
+        }
+    }
+}
+
 /// An effectful hook where it stands.
 #[derive(Debug, Clone)]
 pub struct Planned {
@@ -85,13 +96,8 @@ impl Effects {
     /// Whether a hook is for such a task and such an agent.
     fn is_for(&self, planned: &Planned, task: Option<&Task>, agent: Option<&str>) -> bool {
         let kind = task.and_then(|task| task.kind.as_ref());
-        match &planned.whose {
-            PlannedFor::Everybody => {
-                kind.is_none_or(|kind| !self.overrides.contains(&(kind.clone(), planned.hook.point.clone())))
-            }
-            PlannedFor::TasksOf(wanted) => kind == Some(wanted),
-            PlannedFor::Agent(name) => agent == Some(name),
-        }
+        let own = kind.is_some_and(|kind| self.overrides.contains(&(kind.clone(), planned.hook.point.clone())));
+        planned.whose.includes(kind.map(TypeName::as_str), agent, own)
     }
 }
 

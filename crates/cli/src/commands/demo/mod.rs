@@ -8,12 +8,14 @@ mod tour;
 use std::io;
 use std::time::Duration;
 
+use windlass_hooks::clean;
 use windlass_process::{Control, Exit, signals};
 
 use self::stage::Stage;
 use self::tour::{FILES, NEXT, PROJECT, REPOSITORY, Step, TOUR};
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Messages, Output, Stop, Tone};
+use crate::text;
 
 /// Time to read a sentence, where somebody watches.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -119,7 +121,9 @@ impl Tour<'_> {
             rest.extend_from_slice(bytes);
             while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = rest.drain(..=end).collect();
-                let shown = out.line(String::from_utf8_lossy(&line[..end])).and_then(|()| out.flush());
+                let line = String::from_utf8_lossy(&line[..end]);
+                let rows = out.columns().map_or_else(|| vec![line.to_string()], |columns| broken(&line, columns));
+                let shown = rows.iter().try_for_each(|row| out.line(row)).and_then(|()| out.flush());
                 done = std::mem::replace(&mut done, Ok(())).and(shown);
             }
         })?;
@@ -128,5 +132,38 @@ impl Tour<'_> {
             Exit::Signal(9) if !self.control.is_cancelled() => self.out.line("Killed"),
             _ => Ok(()),
         }
+    }
+}
+
+/// A line, which may have colours, as rows that a terminal does not break by itself. A word that is wider than the terminal
+/// stays whole.
+fn broken(line: &str, columns: usize) -> Vec<String> {
+    let width = |text: &str| text::width(clean(text).trim_end());
+    let plain = clean(line);
+    let indent = plain.len() - plain.trim_start_matches(' ').len() + 2;
+    let mut rows = vec![String::new()];
+    for word in line.split_inclusive(' ') {
+        let row = rows.last_mut().expect("there is a first one");
+        if row.trim().is_empty() || width(&format!("{row}{word}")) <= columns {
+            row.push_str(word);
+        } else {
+            rows.push(format!("{}{word}", " ".repeat(indent)));
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_broken_and_colours_take_no_room() {
+        let check = |line: &str, expected: &[&str]| assert_eq!(broken(line, 12), expected, "{line}");
+        check("", &[""]);
+        check("twelve wide!", &["twelve wide!"]);
+        check("  more than twelve", &["  more than ", "    twelve"]);
+        check("\x1b[31m  more\x1b[0m than 12", &["\x1b[31m  more\x1b[0m than ", "    12"]);
+        check("  averyveryverylongone", &["  averyveryverylongone"]);
     }
 }

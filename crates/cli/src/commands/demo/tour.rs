@@ -55,7 +55,7 @@ pub const TOUR: &[Stop] = &[
     (
         "The log tells what happened, and all of it can be verified.",
         &[
-            Step::Shell("windlass events --type conversation_opened --type iteration_interrupted --type session_ended"),
+            Step::Shell("windlass events --type conversation_opened --type session_ended"),
             Step::Shell("windlass doctor"),
         ],
     ),
@@ -63,7 +63,8 @@ pub const TOUR: &[Stop] = &[
 
 /// What comes after it.
 pub const NEXT: &[&str] = &[
-    "windlass run \"what you want done\" --agent \"acp:goose acp\"      or: --agent \"command:claude -p\"",
-    "windlass init                                                  hooks, agents and limits in a commented file",
-    "windlass --help",
+    "windlass run \"what you want done\" --agent \"acp:goose acp\"",
+    "windlass run \"what you want done\" --agent \"command:claude -p\"",
+    "windlass init     hooks, agents and limits in a commented file",
+    "windlass --help   everything else",
 ];

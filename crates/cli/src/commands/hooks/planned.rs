@@ -152,7 +152,10 @@ pub fn planned<'c>(config: &'c Config, who: &Who) -> Result<Vec<Planned<'c>>, Fa
 /// What would run at a point.
 pub fn at<'c>(config: &'c Config, registry: &Registry, who: &Who, point: Point) -> Planned<'c> {
     let event = point.event();
-    let meant = |hook: &&Hook| hook.points().any(|other| other == point) && is_for(config, hook, who, point);
+    let (kind, agent) = (who.kind.as_deref(), who.agent.as_deref());
+    let own = kind.is_some_and(|kind| config.overrides().any(|given| given == (kind, point)));
+    let meant =
+        |hook: &&Hook| hook.points().any(|other| other == point) && plan::whose(hook).includes(kind, agent, own);
     let mut rows: Vec<Row<'c>> = config.hooks.iter().filter(meant).map(Row::Written).collect();
     let configured = |name: &str| {
         let same = |hook: &Hook| matches!(hook.kind, Kind::Builtin(builtin) if builtin.name() == name);
@@ -173,14 +176,4 @@ pub fn at<'c>(config: &'c Config, registry: &Registry, who: &Who, point: Point) 
     }
     rows.sort_by_key(|row| (!row.is_pure(), row.priority()));
     Planned { point, event, rows }
-}
-
-/// Whether a hook is for such work: a type's own list takes the place of the project's, an agent's comes in addition.
-fn is_for(config: &Config, hook: &Hook, who: &Who, point: Point) -> bool {
-    match (&hook.scope, &who.kind) {
-        (Scope::Project, Some(kind)) => !config.overrides().any(|given| given == (kind.as_str(), point)),
-        (Scope::Project, None) => true,
-        (Scope::TaskType(name), kind) => kind.as_ref() == Some(name),
-        (Scope::Agent(name), _) => who.agent.as_ref() == Some(name),
-    }
 }

@@ -4,17 +4,19 @@
 //! here; the session waits as it is, and whoever finds it can answer.
 
 use std::io::{self, BufRead, IsTerminal};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use windlass_engine::{Command, GateAnswer, Session, SessionName, Wanted};
+use windlass_engine::{Authority, Command, GateAnswer, Origin, Resolution, Session, SessionName, Wanted};
 use windlass_process::Control;
 use windlass_runner::Runner;
 
 use super::live::View;
+use super::standstill::Standstill;
+use crate::commands::answer::{read, to_gate};
 use crate::failure::Failure;
 use crate::output::Messages;
-use crate::remedy;
+use crate::{environment, remedy};
 
 /// How long somebody elsewhere may wait to be heard.
 const LOOK: Duration = Duration::from_millis(500);
@@ -23,6 +25,7 @@ const LOOK: Duration = Duration::from_millis(500);
 #[derive(Clone, Copy)]
 pub struct Person<'v> {
     pub view: Option<&'v View>,
+    pub still: &'v Standstill,
 }
 
 /// What became of a question.
@@ -49,17 +52,18 @@ pub fn ask(
     if session.wanted() != Wanted::Answer {
         return Ok(None);
     }
-    let Some(Person { view }) = person else {
-        Messages::new().warning(&format!(
-            "a person is asked what is to happen: the same command on a terminal asks again, and \
-             `windlass answer {name} continue|ignore-hook|reject` answers from anywhere"
-        ));
-        return Ok(Some(Asked::Nobody));
-    };
+    let Some(Person { view, still }) = person else { return Ok(Some(Asked::Nobody)) };
     // The question stands where the view was.
     view.inspect(|view| view.hold());
+    let (before, began) = (still.total(), Instant::now());
     let asked = listen(runner, &session, control);
-    view.inspect(|view| view.release());
+    // Whoever thinks about an answer takes no time from the work, and what stood still meanwhile was that anyway.
+    let thought = began.elapsed().saturating_sub(still.total().saturating_sub(before));
+    still.forget_since(before);
+    if let Some(view) = view {
+        view.change(|area| area.stood_still(thought));
+        view.release();
+    }
     asked.map(Some)
 }
 
@@ -73,9 +77,11 @@ fn listen(runner: &mut Runner<'_>, session: &Session, control: &Control) -> Resu
             Typed::Line(line) => match answer(&line) {
                 Some(answer) => {
                     // Somebody elsewhere may have been quicker.
-                    drop(runner.give(&Command::AnswerGate { session: name.clone(), answer, text: None }));
+                    let (by, at) = (environment::user(), environment::now());
+                    let origin = Origin { by, at, authority: Authority::Person, run: None, via: None };
+                    drop(runner.begin(&origin, &answer.command(session)));
                 }
-                None => Messages::new().note("continue, abort or ignore?"),
+                None => Messages::new().note("continue, ignore-hook, abort or reject?"),
             },
         }
     }
@@ -83,19 +89,24 @@ fn listen(runner: &mut Runner<'_>, session: &Session, control: &Control) -> Resu
 }
 
 fn question(session: &Session) {
-    let hooks: Vec<&str> = session.blocking.iter().map(|blocker| blocker.hook.as_str()).collect();
-    Messages::new().question(&format!("{}. What now?", situation(&hooks, session.retries)));
+    Messages::new().question(&format!("{}. What now?", situation(session)));
     for choice in [
-        "  continue  send it back, and count anew",
-        "  abort     leave the task to a person; the session ends",
-        "  ignore    let it pass, this time",
+        "  continue     send it back, and count anew",
+        "  ignore-hook  let it pass, this time",
+        "  abort        end the session, and leave the task to a person",
+        "  reject       end the session; the task has failed",
     ] {
         Messages::new().plain(choice);
     }
 }
 
 /// Who blocks, and how often they have sent the agent back.
-fn situation(hooks: &[&str], retries: u32) -> String {
+pub fn situation(session: &Session) -> String {
+    let hooks: Vec<&str> = session.blocking.iter().map(|blocker| blocker.hook.as_str()).collect();
+    in_words(&hooks, session.retries)
+}
+
+fn in_words(hooks: &[&str], retries: u32) -> String {
     let (block, have) = if hooks.len() == 1 { ("blocks", "has") } else { ("block", "have") };
     let hooks = hooks.join(" and ");
     match retries {
@@ -127,18 +138,56 @@ fn typed() -> Result<Typed, Failure> {
     }
 }
 
-fn answer(line: &str) -> Option<GateAnswer> {
-    match line.trim().to_lowercase().as_str() {
-        "c" | "continue" => Some(GateAnswer::Continue),
-        "a" | "abort" => Some(GateAnswer::Abort),
-        "i" | "ignore" | "ignore-hook" => Some(GateAnswer::Ignore),
-        _ => None,
+/// What somebody answers on the terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    Gate(GateAnswer),
+    /// It is about the task, and not only about the session.
+    Reject,
+}
+
+impl Answer {
+    fn command(self, session: &Session) -> Command {
+        let answer = match (self, session.task) {
+            (Self::Reject, Some(id)) => {
+                return Command::AnswerTask { id, answer: Resolution::Reject, text: None, ignores: vec![] };
+            }
+            (Self::Reject, None) => GateAnswer::Abort,
+            (Self::Gate(answer), _) => answer,
+        };
+        Command::AnswerGate { session: session.name.clone(), answer, text: None }
     }
+}
+
+fn answer(line: &str) -> Option<Answer> {
+    let gate = match line.trim().to_lowercase().as_str() {
+        "c" => GateAnswer::Continue,
+        "a" | "abort" => GateAnswer::Abort,
+        "i" => GateAnswer::Ignore,
+        "r" | "reject" => return Some(Answer::Reject),
+        word => to_gate(read(word)?)?,
+    };
+    Some(Answer::Gate(gate))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_word_is_as_good_as_another() {
+        let table = [
+            ("continue", "c", "retry"),
+            ("abort", " Abort ", "a"),
+            ("reject", "R", "r\n"),
+            ("ignore-hook", "ignore", "I\n"),
+        ];
+        for (shown, other, another) in table {
+            assert!(answer(shown).is_some(), "{shown}");
+            assert_eq!((answer(shown), answer(shown)), (answer(other), answer(another)), "{shown}");
+        }
+        assert_eq!((answer("approve"), answer("what?"), answer("")), (None, None, None));
+    }
 
     #[test]
     fn the_question_says_who_blocks_and_how_often() {
@@ -149,7 +198,7 @@ mod tests {
             (&["check", "lint"], 3, "check and lint still block, and have sent the agent back 3 times"),
         ];
         for (hooks, retries, expected) in table {
-            assert_eq!(situation(hooks, retries), expected);
+            assert_eq!(in_words(hooks, retries), expected);
         }
     }
 }

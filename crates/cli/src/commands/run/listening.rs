@@ -1,11 +1,14 @@
 //! Signals, and people elsewhere, while a session runs: what they mean, and who is told.
 
+use std::time::Instant;
+
 use windlass_engine::{Closing, Ending, SessionName, View as _};
 use windlass_process::Control;
 use windlass_process::signals::{self, Nudges, Received, Signalled};
 use windlass_store::{Lifetime, Sqlite};
 
 use super::live::View;
+use super::standstill::Standstill;
 use super::system;
 use crate::failure::Failure;
 use crate::output::Messages;
@@ -20,9 +23,9 @@ pub struct Listening {
 
 impl Listening {
     /// From now on, signals drive the control.
-    pub fn start(control: &Control, view: Option<&View>) -> Result<Self, Failure> {
-        let heard = view.cloned();
-        let received = signals::install(control, move |signalled| hear(signalled, heard.as_ref()))
+    pub fn start(control: &Control, view: Option<&View>, still: &Standstill) -> Result<Self, Failure> {
+        let (heard, still) = (view.cloned(), still.clone());
+        let received = signals::install(control, move |signalled| hear(signalled, heard.as_ref(), &still))
             .map_err(|error| system("cannot listen to signals", error))?;
         Ok(Self { received, nudges: None })
     }
@@ -65,6 +68,9 @@ fn heed_nudges(
         {
             control.cancel();
             let why = closing.reason.map(|why| format!(" ({})", text::line(&why))).unwrap_or_default();
+            if let Some(view) = &view {
+                view.change(|area| area.end(Instant::now(), "Ctrl-C twice ends everything now"));
+            }
             note(&format!("ending: somebody has cancelled the session{why}"), view.as_ref());
         }
     };
@@ -72,13 +78,21 @@ fn heed_nudges(
 }
 
 /// What a signal means to whoever sees it.
-fn hear(signalled: Signalled, view: Option<&View>) {
-    match (signalled, view) {
-        (Signalled::End(times), _) => asked_to_end(times, view),
-        (Signalled::Stopping, Some(view)) => view.hold(),
-        (Signalled::Continued, Some(view)) => view.release(),
-        (Signalled::Resized, Some(view)) => view.resized(),
-        (_, None) => {}
+fn hear(signalled: Signalled, view: Option<&View>, still: &Standstill) {
+    match signalled {
+        Signalled::End(times) => asked_to_end(times, view),
+        Signalled::Stopping => {
+            view.inspect(|view| view.hold());
+            still.begin();
+        }
+        Signalled::Continued => {
+            let time = still.end();
+            if let Some(view) = view {
+                view.change(|area| area.stood_still(time));
+                view.release();
+            }
+        }
+        Signalled::Resized => drop(view.inspect(|view| view.resized())),
     }
 }
 
@@ -86,7 +100,11 @@ fn hear(signalled: Signalled, view: Option<&View>) {
 fn asked_to_end(times: u32, view: Option<&View>) {
     const UNDERSTOOD: &str = "ending: the turn is given up, and what is pending is said; once more ends everything now";
     match (times, view) {
-        (1, view) => note(UNDERSTOOD, view),
+        (1, None) => note(UNDERSTOOD, None),
+        (1, Some(view)) => {
+            view.change(|area| area.end(Instant::now(), "Ctrl-C once more ends everything now, unsaid"));
+            note(UNDERSTOOD, Some(view));
+        }
         (2, _) => {}
         (_, view) => {
             if let Some(view) = view {
@@ -100,9 +118,13 @@ fn asked_to_end(times: u32, view: Option<&View>) {
 }
 
 /// Says something beside the log, above the live view where there is one.
-fn note(text: &str, view: Option<&View>) {
+fn note(words: &str, view: Option<&View>) {
     match view {
-        Some(view) => view.line(format!("note: {text}")),
-        None => Messages::new().note(text),
+        Some(view) => {
+            let columns = view.columns();
+            let rows = text::wrap(&format!("note: {words}"), columns, columns.saturating_sub(2));
+            view.line(rows.join("\n  "));
+        }
+        None => Messages::new().note(words),
     }
 }

@@ -14,6 +14,7 @@ mod listening;
 mod live;
 mod notices;
 mod progress;
+mod standstill;
 mod summary;
 mod tally;
 mod wish;
@@ -32,7 +33,8 @@ use self::choice::Choice;
 use self::left::Left;
 use self::listening::Listening;
 use self::live::{Live, View};
-use self::progress::Progress;
+use self::progress::{Progress, Watching};
+use self::standstill::Standstill;
 use self::summary::Over;
 use self::tally::Tally;
 use self::wish::Wish;
@@ -117,7 +119,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         }
         let stage = stage.as_mut().expect("it was just set");
         let session = Run { context, args: &args, wish, choice, inside, outline, agent };
-        if let Some(code) = session.to_its_end(&mut opened, stage, out)? {
+        if let Some(code) = session.finish(&mut opened, stage, out)? {
             return Ok(code);
         }
         // Somebody was quicker, and has begun the session that was meant: this is about another one.
@@ -128,6 +130,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
 struct Stage {
     control: Control,
     live: Option<Live>,
+    still: Standstill,
     listening: Listening,
 }
 
@@ -135,8 +138,9 @@ impl Stage {
     fn set(out: &mut Output) -> Result<Self, Stop> {
         let control = Control::new();
         let live = watched(out)?;
-        let listening = Listening::start(&control, live.as_ref().map(Live::view))?;
-        Ok(Self { control, live, listening })
+        let still = Standstill::default();
+        let listening = Listening::start(&control, live.as_ref().map(Live::view), &still)?;
+        Ok(Self { control, live, still, listening })
     }
 }
 
@@ -153,9 +157,9 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// The answer is the exit code, or nothing where somebody else has begun the session at this very moment.
-    fn to_its_end(self, opened: &mut Opened, stage: &mut Stage, out: &mut Output) -> Result<Option<u8>, Stop> {
+    fn finish(self, opened: &mut Opened, stage: &mut Stage, out: &mut Output) -> Result<Option<u8>, Stop> {
         let Self { context, args, wish, choice, inside, outline, agent } = self;
-        let (config, control) = (outline.frame(), &stage.control);
+        let (config, control, still) = (outline.frame(), &stage.control, &stage.still);
         let view = stage.live.as_ref().map(Live::view);
         stage.listening.follow(&opened.project, control, choice.name(), view)?;
         // After the choice, because whoever was just killed has to be seen to be dead.
@@ -168,9 +172,10 @@ impl Run<'_> {
         let begin = job.begin(&choice, wish, left, args)?;
         let settings = settings(&opened.project, &outline, &owner, choice.name())?;
         let tally = tally(opened, &choice, config, view)?;
-        let person = (asking::has_terminal() && !out.is_json()).then_some(Person { view });
+        let person = (asking::has_terminal() && !out.is_json()).then_some(Person { view, still });
         let work = choice.work(wish);
-        let mut progress = Progress::new(out, view, shown_directory(context, &opened.project), tally, work);
+        let mut progress = Progress::new(out, Watching { view, still }, tally, work);
+        progress.directory = shown_directory(context, &opened.project);
         let outside = Outside {
             now: &environment::now,
             random: &dispatch::random_bytes,
@@ -244,7 +249,9 @@ fn tally(opened: &Opened, choice: &Choice, config: &Config, view: Option<&View>)
     };
     if let Some(view) = view {
         view.change(|area| {
-            area.taken_up(tally.elapsed(environment::now()));
+            if let Choice::Resume(session) = choice {
+                area.taken_up(session.watch.lasted);
+            }
             area.time = config.settings.limits.wall_time.as_ref().map(|time| time.duration());
         });
     }

@@ -1,19 +1,20 @@
 //! What a person is told about the stop gate and about waiting, while it happens.
 
-use windlass_engine::{Decision, Ending, Next, Timestamp, Verdict, payload};
+use windlass_engine::{Decision, Ending, Next, OnRetryLimit, Timestamp, Verdict, payload};
 
 use crate::show;
 
 /// `[Hook retry 2/5: 1 test failed]`, or what happens where there is no other retry.
-pub fn of_gate(decided: &payload::GateDecided) -> Option<String> {
-    let reason = decided.reason.as_deref().unwrap_or("the work is not done");
+pub fn of_gate(decided: &payload::GateDecided, at_limit: OnRetryLimit) -> Option<String> {
+    let reason = decided.reason.as_deref().unwrap_or("the work is not done").trim_end_matches('.');
     let most = decided.max_retries.unwrap_or(decided.retries);
     match &decided.decision {
         Decision::SendBack => Some(format!("[Hook retry {}/{most}: {reason}]", decided.retries)),
         Decision::Ask => Some(format!("[Warning: {}. A person is asked.]", limit(decided, reason))),
-        // Where a person has let it pass there is no other reason.
         Decision::Next(Next::Close(closing)) if decided.verdict == Verdict::Block && closing.reason.is_some() => {
             let then = match closing.ending {
+                // A person has let it pass, and need not be warned.
+                Ending::Completed if at_limit != OnRetryLimit::Complete => return None,
                 Ending::Completed => "It counts as complete all the same.",
                 Ending::Limit => "The session ends at its limit.",
                 Ending::Escalated | Ending::Cancelled | Ending::Error => "A person is needed.",

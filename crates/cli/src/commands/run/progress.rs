@@ -4,46 +4,54 @@ use std::time::Instant;
 
 use super::live::{Area, View};
 use super::notices;
+use super::standstill::Standstill;
 use super::tally::Tally;
 use crate::output::{Done, Output, Stop, Tone};
-use crate::{show, text};
-use windlass_engine::{Event, HookOutcome, Promise, Purpose, Record, Work, payload};
+use crate::{environment, show, text};
+use windlass_engine::{Ending, Event, HookOutcome, OnRetryLimit, Promise, Purpose, Record, Work, payload};
 use windlass_hooks::notice;
 use windlass_runner::Told;
-
-/// The longest line in a pipe.
-const LINE: usize = 200;
 
 /// Shows what happens as it happens.
 pub struct Progress<'o> {
     out: &'o mut Output,
     /// A person watches.
     view: Option<&'o View>,
+    still: &'o Standstill,
     /// Nobody reads any more. The work goes on all the same.
     closed: bool,
     /// Where the work is done, if that has to be said.
-    directory: Option<String>,
+    pub directory: Option<String>,
     pub tally: Tally,
     work: Work,
+    /// Its end was asked for.
+    stopping: bool,
+    /// What happens where stop hooks may not send the agent back again.
+    at_limit: OnRetryLimit,
+}
+
+/// Who sees it, and when nobody could do anything.
+pub struct Watching<'o> {
+    pub view: Option<&'o View>,
+    pub still: &'o Standstill,
 }
 
 impl<'o> Progress<'o> {
-    pub fn new(
-        out: &'o mut Output,
-        view: Option<&'o View>,
-        directory: Option<String>,
-        tally: Tally,
-        work: Work,
-    ) -> Self {
-        Self { out, view, closed: false, directory, tally, work }
+    pub fn new(out: &'o mut Output, Watching { view, still }: Watching<'o>, tally: Tally, work: Work) -> Self {
+        let (directory, at_limit) = (None, OnRetryLimit::default());
+        Self { out, view, still, closed: false, directory, tally, work, stopping: false, at_limit }
     }
 
     pub fn tell(&mut self, told: Told<'_>) {
         if let Some(view) = self.view {
             watched(view, told);
         }
-        if let Told::Event(record) = told {
-            self.tally.count(record);
+        self.tally.still = self.still.total();
+        match told {
+            Told::Event(record) => self.tally.count(record),
+            Told::Waiting(_) => self.tally.wait(),
+            Told::Asking => self.tally.ask(environment::now()),
+            Told::TakesUp(_) | Told::Output(..) | Told::Notice(_) => {}
         }
         if self.closed {
             return;
@@ -65,6 +73,7 @@ impl<'o> Progress<'o> {
     fn show(&mut self, record: &Record) -> Done {
         match &record.envelope.event {
             Event::SessionStarted(started) => {
+                self.at_limit = started.terms.on_retry_limit;
                 let name = record.envelope.session.as_ref().map(ToString::to_string).unwrap_or_default();
                 let agent = text::line(&started.agent).into_owned();
                 let most = match started.terms.max_iterations {
@@ -75,7 +84,8 @@ impl<'o> Progress<'o> {
                 self.detail(Tone::Faint, &format!("{agent}, at most {most}"))?;
                 self.place()
             }
-            Event::SessionResumed(_) => {
+            Event::SessionResumed(resumed) => {
+                self.at_limit = resumed.terms.on_retry_limit;
                 let name = record.envelope.session.as_ref().map(ToString::to_string).unwrap_or_default();
                 self.heading("session", &format!("{name}, taken up again"))?;
                 self.place()
@@ -112,11 +122,14 @@ impl<'o> Progress<'o> {
             Event::ActionError(failed) => {
                 self.detail(Tone::Bad, &format!("cannot carry out `{}`: {}", failed.action_type, failed.error))
             }
-            Event::GateDecided(decided) => match notices::of_gate(decided) {
+            Event::GateDecided(decided) => match notices::of_gate(decided, self.at_limit) {
                 Some(notice) => self.detail(Tone::Warning, &notice),
                 None => Ok(()),
             },
-            Event::GateAnswered(answered) => self.detail(Tone::Plain, show::answer(answered.answer)),
+            Event::GateAnswered(answered) => {
+                let by = &record.envelope.metadata.triggered_by;
+                self.detail(Tone::Plain, &format!("{by} answers {}", show::answer(answered.answer)))
+            }
             Event::IterationPostponed(postponed) => {
                 let notice = notices::of_wait(postponed, record.envelope.timestamp);
                 self.detail(Tone::Warning, &notice)
@@ -125,35 +138,27 @@ impl<'o> Progress<'o> {
             | Event::DeliveryFailed(payload::DeliveryFailed { error, .. }) => {
                 self.detail(Tone::Bad, &format!("failed: {error}"))
             }
-            event if self.work == Work::Graph && self.is_end_of_task(record) => {
-                let id = record.envelope.node;
-                match event {
-                    Event::TaskBlocked(blocked) => {
-                        self.detail(Tone::Warning, &format!("{id} is blocked: {}", blocked.reason))
-                    }
-                    Event::TaskNeedsContinuation(left) => {
-                        self.detail(Tone::Warning, &format!("{id} is to be taken up again: {}", left.reason))
-                    }
-                    _ => self.detail(Tone::Good, &format!("{id} is completed")),
+            Event::SessionStopping(stopping) => {
+                self.stopping = true;
+                let why = stopping.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+                match stopping.ending {
+                    // Nothing is said to an agent that cannot work: the end says why, in a moment.
+                    Ending::Error => Ok(()),
+                    _ => self.detail(Tone::Warning, &format!("it is to end{why}")),
                 }
             }
-            Event::SessionStopping(stopping) => {
-                let why = stopping.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-                self.detail(Tone::Warning, &format!("it is to end{why}"))
-            }
+            // What is given up for the end has been said to be.
+            Event::IterationInterrupted(_) if self.stopping => Ok(()),
             Event::IterationInterrupted(_) | Event::DeliveryInterrupted(_) => self.detail(Tone::Warning, "interrupted"),
             Event::SessionEnded(ended) => self.ended(record, ended),
+            // The task itself is told with its goal when it is taken up.
+            Event::TaskClaimed(_) => Ok(()),
+            _ if self.work == Work::Graph => match show::of_task(record) {
+                Some((tone, what)) => self.detail(tone, &what),
+                None => Ok(()),
+            },
             _ => Ok(()),
         }
-    }
-
-    /// Whether a session says with this what became of its task.
-    fn is_end_of_task(&self, record: &Record) -> bool {
-        let ends = matches!(
-            record.envelope.event,
-            Event::TaskCompleted(_) | Event::TaskBlocked(_) | Event::TaskNeedsContinuation(_)
-        );
-        ends && record.envelope.session.is_some() && record.envelope.metadata.depth == 0
     }
 
     fn said(&mut self, output: &str) -> Done {
@@ -191,8 +196,8 @@ impl<'o> Progress<'o> {
             1 => "after one iteration".to_owned(),
             many => format!("after {many} iterations"),
         };
-        let why = ended.reason.as_ref().map(|reason| format!(": {}", text::line(reason))).unwrap_or_default();
-        self.line(format!("{} {turns}{why}", self.out.paint(tone, word)))
+        let why = ended.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        self.labelled((tone, word), &format!("{turns}{why}"))
     }
 
     fn place(&mut self) -> Done {
@@ -203,14 +208,38 @@ impl<'o> Progress<'o> {
     }
 
     fn heading(&mut self, label: &str, what: &str) -> Done {
-        self.line(format!("{} {}", self.out.paint(Tone::Strong, label), text::line(what)))
+        self.labelled((Tone::Strong, label), what)
+    }
+
+    fn labelled(&mut self, (tone, label): (Tone, &str), what: &str) -> Done {
+        let rows = self.rows(what, text::width(label) + 1, 2);
+        for (number, row) in rows.iter().enumerate() {
+            match number {
+                0 => self.line(format!("{} {row}", self.out.paint(tone, label)))?,
+                _ => self.line(format!("  {row}"))?,
+            }
+        }
+        Ok(())
     }
 
     fn detail(&mut self, tone: Tone, what: &str) -> Done {
-        let columns = self.view.map(View::columns).or(self.out.columns());
-        let room = columns.map_or(LINE, |columns| columns.saturating_sub(2).max(8));
-        let fitted = text::fit(what, room);
-        self.line(format!("  {}", self.out.paint(tone, fitted)))
+        let rows = self.rows(what, 2, 4);
+        rows.iter().enumerate().try_for_each(|(number, row)| {
+            let indent = if number == 0 { "  " } else { "    " };
+            self.line(format!("{indent}{}", self.out.paint(tone, row)))
+        })
+    }
+
+    /// What stays is broken where the terminal ends, not cut: the first row and the others have so much before them.
+    fn rows(&self, what: &str, before: usize, before_others: usize) -> Vec<String> {
+        let what = text::fit(what, show::LONG);
+        match self.view.map(View::columns).or(self.out.columns()) {
+            None => vec![what],
+            Some(columns) => {
+                let room = |before: usize| columns.saturating_sub(before).max(8);
+                text::wrap(&what, room(before), room(before_others))
+            }
+        }
     }
 
     fn line(&mut self, line: String) -> Done {
@@ -235,13 +264,13 @@ fn watched(view: &View, told: Told<'_>) {
         Told::Output(stream, bytes) => view.change(|area| area.hear(stream, bytes)),
         Told::Waiting(time) => view.change(|area| area.begin_waiting(at, time)),
         Told::Notice(words) => view.notify(words),
-        Told::Asking => view.change(|area| area.begin(at, WORKS.to_owned())),
+        Told::Asking => view.change(|area| area.begin(at, AGENT, "works")),
         Told::TakesUp(task) => view.change(|area| area.task = Some(task.id.to_string())),
         Told::Event(record) => view.change(|area| follow(area, at, record)),
     }
 }
 
-const WORKS: &str = "the agent works";
+const AGENT: &str = "the agent";
 
 fn follow(area: &mut Area, at: Instant, record: &Record) {
     match &record.envelope.event {
@@ -256,11 +285,11 @@ fn follow(area: &mut Area, at: Instant, record: &Record) {
             area.task = record.envelope.node.task().map(|task| task.to_string());
             area.sent_back.0 = 0;
         }
-        Event::TurnStarted(started) => area.begin(at, turn(started)),
+        Event::TurnStarted(started) => area.begin(at, AGENT, &turn(started)),
         Event::GateDecided(decided) => area.sent_back.0 = decided.retries,
         Event::HookStarted(started) => {
             let again = if started.attempt > 1 { format!(", attempt {}", started.attempt) } else { String::new() };
-            area.begin(at, format!("{} runs{again}", started.hook));
+            area.begin(at, &started.hook, &format!("runs{again}"));
         }
         Event::TurnFinished(_)
         | Event::HookFinished(_)
@@ -276,9 +305,9 @@ fn follow(area: &mut Area, at: Instant, record: &Record) {
 /// What the agent is doing, in words.
 fn turn(started: &payload::TurnStarted) -> String {
     let what = match started.purpose {
-        Purpose::Work | Purpose::SendBack => WORKS,
-        Purpose::Recovery => "the agent recovers",
-        Purpose::Delivery(_) => "the agent listens",
+        Purpose::Work | Purpose::SendBack => "works",
+        Purpose::Recovery => "recovers",
+        Purpose::Delivery(_) => "listens",
     };
     match started.feedback {
         0 => what.to_owned(),

@@ -8,13 +8,14 @@ use std::time::Duration;
 use windlass_engine::{Ending, Session, SessionName, TaskId, Wanted, Work};
 use windlass_process::{Control, Roster};
 
+use super::asking::situation;
 use super::changed::{BASE, Changed, Git};
 use super::left::Left;
 use super::tally::Tally;
 use crate::context::Opened;
 use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
-use crate::{environment, show, text};
+use crate::{show, text};
 
 /// So many files, hooks and tasks are named.
 const NAMED: usize = 8;
@@ -62,6 +63,12 @@ impl Over<'_> {
             return next(&session, None).iter().try_for_each(|line| short("next:", line, out));
         }
         let summary = self.summary()?;
+        if summary.session.wanted() == Wanted::Answer {
+            let asked = out.paint(Tone::Warning, "a person is asked").to_string();
+            let iteration = summary.session.iteration;
+            let why = situation(&summary.session);
+            out.line(format_args!("{asked} in iteration {iteration}: {}", text::line(&why)))?;
+        }
         let next = next(&summary.session, summary.left.as_ref().and_then(Left::stuck));
         match out.columns().filter(|columns| *columns >= WIDE) {
             Some(columns) => summary.table(&next, columns, out),
@@ -129,7 +136,6 @@ impl Summary {
     }
 
     fn time(&self) -> String {
-        let end = self.tally.ended.unwrap_or_else(environment::now);
         let took = |time: Duration| show::millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         let hooks = match self.tally.hook_runs {
             0 => String::new(),
@@ -139,7 +145,11 @@ impl Summary {
             1 => "one turn".to_owned(),
             many => format!("{many} turns"),
         };
-        format!("{}, agent {}{hooks}, {turns}", took(self.tally.elapsed(end)), took(self.tally.agent))
+        format!(
+            "{}, agent {}{hooks}, {turns}",
+            took(self.session.watch.lasted.saturating_sub(self.tally.still)),
+            took(self.tally.agent)
+        )
     }
 
     fn blocked(&self) -> Vec<String> {
@@ -214,7 +224,9 @@ fn next(session: &Session, stuck: Option<TaskId>, agent: Option<&str>, killed: b
         Some(Ending::Limit) if counted >= session.terms.max_iterations => {
             vec![format!("{again} --max-iterations {}", session.terms.max_iterations.saturating_mul(2)), why]
         }
-        None if session.wanted() == Wanted::Answer => vec![format!("windlass answer {} continue", session.name), why],
+        None if session.wanted() == Wanted::Answer => {
+            vec![format!("windlass answer {} continue  # or ignore-hook, reject", session.name), why]
+        }
         // Of the graph the last task need not be the one that waits.
         Some(Ending::Escalated) => match session.task.filter(|_| session.work == Work::Given).or(stuck) {
             Some(task) => vec![format!("windlass answer {task} continue"), why],

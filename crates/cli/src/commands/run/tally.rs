@@ -1,6 +1,9 @@
 //! What a session has come to, counted as it happens.
 //!
-//! Invariant: counting the events of a log one by one gives what watching them gave.
+//! Counting the events of a log one by one gives what watching them gave, but for what only whoever watches knows: when
+//! the process stood still, and when it waited before it asked the agent.
+//!
+//! Not here: how long the session was run, which its row knows.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,14 +12,14 @@ use windlass_engine::{Event, HookOutcome, Record, Timestamp};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
-    pub started: Option<Timestamp>,
-    pub ended: Option<Timestamp>,
     pub turns: u32,
     /// How long the agent had the word, and how long hooks ran.
     pub agent: Duration,
     pub hooks: Duration,
-    /// When the agent got the word that it has now.
-    asked: Option<Timestamp>,
+    /// For how long the process has stood still.
+    pub still: Duration,
+    /// When the agent got the word that it has now, and for how long it had been still until then.
+    asked: Option<(Timestamp, Duration)>,
     pub hook_runs: u32,
     /// How often each hook has sent the agent back, or asked for a person.
     pub blocked: BTreeMap<String, u32>,
@@ -28,20 +31,23 @@ impl Tally {
     pub fn count(&mut self, record: &Record) {
         let at = record.envelope.timestamp;
         match &record.envelope.event {
-            Event::SessionStarted(_) => self.started = Some(at),
-            Event::SessionEnded(_) => self.ended = Some(at),
+            // Nobody knows for how long the agent worked if whoever had asked it is dead.
+            Event::SessionResumed(_) => self.asked = None,
             Event::TurnStarted(_) => {
                 self.turns += 1;
-                self.asked = Some(at);
+                self.ask(at);
             }
             Event::TurnFinished(_)
             | Event::DeliveryFinished(_)
             | Event::IterationFailed(_)
-            | Event::DeliveryFailed(_) => {
-                self.agent += self.asked.take().map_or(Duration::ZERO, |asked| between(asked, at));
+            | Event::DeliveryFailed(_)
+            | Event::IterationPostponed(_)
+            | Event::IterationInterrupted(_)
+            | Event::DeliveryInterrupted(_) => {
+                if let Some((asked, still)) = self.asked.take() {
+                    self.agent += between(asked, at).saturating_sub(self.still.saturating_sub(still));
+                }
             }
-            // Nobody knows for how long it worked if whoever had asked it is dead.
-            Event::IterationInterrupted(_) | Event::DeliveryInterrupted(_) => self.asked = None,
             Event::HookFinished(finished) => {
                 self.hook_runs += 1;
                 self.hooks += Duration::from_millis(finished.duration_ms.unwrap_or(0));
@@ -54,13 +60,79 @@ impl Tally {
         }
     }
 
-    /// How long the session has been going on.
-    pub fn elapsed(&self, now: Timestamp) -> Duration {
-        self.started.map_or(Duration::ZERO, |started| between(started, now))
+    /// The agent is asked only now.
+    pub fn ask(&mut self, at: Timestamp) {
+        self.asked = Some((at, self.still));
+    }
+
+    /// It is waited before the agent is asked.
+    pub fn wait(&mut self) {
+        self.asked = None;
     }
 }
 
 /// How long it took; nothing if a clock went backwards.
 fn between(from: Timestamp, to: Timestamp) -> Duration {
     Duration::from_millis(u64::try_from(to.millis().saturating_sub(from.millis())).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_engine::{Envelope, Metadata, Node, Purpose, Seq, payload};
+
+    use super::*;
+
+    /// What these events of a session come to, each at its second.
+    fn tally(events: Vec<(i64, Event)>) -> Tally {
+        let mut tally = Tally::default();
+        for (second, event) in events {
+            tally.count(&record(second, event));
+        }
+        tally
+    }
+
+    fn record(second: i64, event: Event) -> Record {
+        let triggered_by = "run-1".to_owned();
+        let metadata = Metadata { triggered_by, cause: None, depth: 0, via: None, forced: false, owes: None };
+        let timestamp = Timestamp::from_millis(second * 1000);
+        let envelope = Envelope { timestamp, node: Node::System, session: None, iteration: None, event, metadata };
+        Record { seq: Seq(1), envelope }
+    }
+
+    fn started() -> Event {
+        let owner = "run-1".parse().unwrap();
+        payload::TurnStarted { run: "pump.1.7".parse().unwrap(), owner, purpose: Purpose::Work, feedback: 0 }.into()
+    }
+
+    fn interrupted() -> Event {
+        payload::IterationInterrupted { run: "pump.1.7".parse().unwrap() }.into()
+    }
+
+    #[test]
+    fn a_turn_that_was_given_up_has_taken_its_time() {
+        let tally = tally(vec![(0, started()), (7, interrupted()), (8, started()), (9, interrupted())]);
+        assert_eq!((tally.turns, tally.agent), (2, Duration::from_secs(8)));
+    }
+
+    #[test]
+    fn nobody_knows_when_the_dead_have_died() {
+        let resumed =
+            payload::SessionResumed { owner: "run-2".parse().unwrap(), terms: windlass_engine::Terms::default() };
+        let tally = tally(vec![(0, started()), (5000, resumed.into()), (5000, interrupted())]);
+        assert_eq!(tally.agent, Duration::ZERO);
+    }
+
+    #[test]
+    fn standing_still_and_waiting_is_no_work() {
+        let mut tally = tally(vec![(0, started())]);
+        tally.wait();
+        tally.ask(Timestamp::from_millis(30_000));
+        tally.still = Duration::from_secs(100);
+        tally.count(&record(135, interrupted()));
+        assert_eq!(tally.agent, Duration::from_secs(5));
+        tally.ask(Timestamp::from_millis(140_000));
+        tally.wait();
+        tally.count(&record(150, interrupted()));
+        assert_eq!(tally.agent, Duration::from_secs(5), "it was never asked");
+    }
 }

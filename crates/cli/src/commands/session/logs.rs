@@ -6,12 +6,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
-use windlass_engine::{Event, Record, Seq, SessionName, Voice};
+use windlass_engine::{Event, Record, Seq, SessionName, Voice, Wanted, Work};
 use windlass_hooks::clean;
 use windlass_store::{Filter, Store};
 
+use super::is_alive;
 use crate::context::Context;
-use crate::output::{Done, Output, Stop, Tone};
+use crate::output::{Done, Messages, Output, Stop, Tone};
 use crate::{remedy, show, small_file, text};
 
 /// Events are told at once; that the reader went away has to be looked for.
@@ -49,15 +50,17 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let opened = context.open()?;
     opened.session(&args.name)?;
     let filter = Filter { session: Some(args.name.clone()), ..Filter::default() };
-    let mut after = Seq::START;
+    let (mut after, mut was_deserted) = (Seq::START, false);
     loop {
         // Both taken before the look, so that nothing can slip in between.
         let head = opened.store.head().map_err(remedy::store)?;
-        let over = opened.session(&args.name)?.is_over();
+        let session = opened.session(&args.name)?;
+        let over = session.is_over();
         let page = opened.store.read(&filter, after, usize::MAX).map_err(remedy::store)?;
         for record in &page {
             after = record.seq;
-            if let Some(entry) = entry(record, &opened.project.records()) {
+            let entry = entry(record, &opened.project.records());
+            if let Some(entry) = entry.or_else(|| of_task(record).filter(|_| session.work == Work::Graph)) {
                 show_entry(record, &entry, out)?;
             }
         }
@@ -65,6 +68,16 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
             return Ok(());
         }
         out.flush()?;
+        let deserted = !is_alive(&opened, &session);
+        if deserted && !was_deserted {
+            Messages::new().note(&match session.wanted() {
+                Wanted::Answer => {
+                    format!("it asks a person: `windlass answer {} continue|reject|ignore-hook`", args.name)
+                }
+                _ => format!("nobody runs it now: `windlass run --session {}` goes on with it", args.name),
+            });
+        }
+        was_deserted = deserted;
         after = after.max(head);
         opened.store.wait(after, SECOND_LOOK).map_err(remedy::store)?;
         if out.is_closed() {
@@ -123,6 +136,17 @@ fn entry(record: &Record, records: &Path) -> Option<Entry> {
         }
         Event::PromiseDetected(_) => entry("agent", Tone::Plain, format!("claims {}", summary())),
         Event::GateDecided(_) => entry("gate", Tone::Plain, summary()),
+        Event::GateAnswered(answered) => {
+            let by = &record.envelope.metadata.triggered_by;
+            entry(by, Tone::Plain, format!("answers {}", show::answer(answered.answer)))
+        }
+        Event::IterationPostponed(_) => {
+            entry("agent", Tone::Warning, format!("rate limited, left alone {}", summary()))
+        }
+        Event::HookStarted(started) => {
+            let again = if started.attempt > 1 { format!(", attempt {}", started.attempt) } else { String::new() };
+            entry(&started.hook, Tone::Faint, format!("runs{again}"))
+        }
         Event::HookFinished(finished) => {
             let (tone, word) = show::outcome(finished.outcome);
             let why = finished.message.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
@@ -140,6 +164,12 @@ fn entry(record: &Record, records: &Path) -> Option<Entry> {
         Event::ActionError(error) => entry(&error.action_type, Tone::Bad, error.error.clone()),
         _ => return None,
     })
+}
+
+/// What becomes of its tasks, where it takes several.
+fn of_task(record: &Record) -> Option<Entry> {
+    let (tone, what) = show::of_task(record)?;
+    Some(Entry { who: "session".to_owned(), tone, what, text: None, record: None })
 }
 
 /// All of what was written, if its record is still there. What a log says about other places is not looked at.

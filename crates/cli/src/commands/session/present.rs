@@ -63,8 +63,9 @@ fn tell(shown: &Shown, out: &mut Output) -> Done {
     let words = text::fit(&format!("{words}{why}"), 200);
     out.line(format_args!("{title}  {}", out.paint(tone, words)))?;
     for (label, what) in shown.facts() {
-        let room = out.columns().map_or(200, |columns| columns.saturating_sub(16).max(20));
-        out.line(format_args!("  {}  {}", out.paint(Tone::Faint, text::pad(label, 12)), text::fit(&what, room)))?;
+        let room = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(16).max(20));
+        let rows = text::wrap(&text::fit(&what, show::LONG), room, room).join("\n                ");
+        out.line(format_args!("  {}  {rows}", out.paint(Tone::Faint, text::pad(label, 12))))?;
     }
     if !shown.pending.is_empty() {
         out.line(format_args!("\n{}", out.paint(Tone::Strong, "not yet heard by the agent")))?;

@@ -47,6 +47,7 @@ impl Seen {
                 let (tone, word) = show::ending_word(ending);
                 (tone, word.to_owned())
             }
+            _ if self.session.wanted() == Wanted::Answer => (Tone::Warning, "asks a person".to_owned()),
             (None, true, None) => (Tone::Name, "running".to_owned()),
             (None, true, Some(_)) => (Tone::Name, "ending".to_owned()),
             (None, false, None) => (Tone::Warning, "unfinished".to_owned()),

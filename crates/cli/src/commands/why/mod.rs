@@ -13,7 +13,7 @@ use super::hooks::runs::{Cause, Run, Took};
 use crate::context::{Context, Opened};
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
-use crate::{remedy, text};
+use crate::{remedy, show, text};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -74,18 +74,33 @@ fn subject(opened: &Opened, name: &str) -> Result<Subject, Failure> {
     Err(Failure::new(Code::NotFound, format!("`{shown}` is neither a task nor a session")).hint(hint))
 }
 
-/// A line below another, as long as there is room for.
+/// A line below another, broken where the terminal ends.
 fn detail(indent: usize, tone: Tone, what: &str, out: &mut Output) -> Done {
-    let room = out.columns().map_or(LINE, |columns| columns.saturating_sub(indent).max(20));
-    let fitted = text::fit(what, room);
-    out.line(format_args!("{}{}", " ".repeat(indent), out.paint(tone, fitted)))
+    for (number, row) in rows(what, indent, indent + 2, out).into_iter().enumerate() {
+        let indent = if number == 0 { indent } else { indent + 2 };
+        out.line(format_args!("{}{}", " ".repeat(indent), out.paint(tone, row)))?;
+    }
+    Ok(())
 }
 
 /// A labelled line, as `task show` has them.
 fn labelled(label: &str, what: &str, out: &mut Output) -> Done {
-    let room = out.columns().map_or(LINE, |columns| columns.saturating_sub(16).max(20));
-    let fitted = text::fit(what, room);
-    out.line(format_args!("  {}  {fitted}", out.paint(Tone::Faint, text::pad(label, 12))))
+    for (number, row) in rows(what, 16, 16, out).into_iter().enumerate() {
+        let label = if number == 0 { label } else { "" };
+        out.line(format_args!("  {}  {row}", out.paint(Tone::Faint, text::pad(label, 12))))?;
+    }
+    Ok(())
+}
+
+/// A text as rows that have so much before them, in a pipe as one.
+fn rows(what: &str, first: usize, others: usize, out: &Output) -> Vec<String> {
+    match out.columns() {
+        None => vec![text::fit(what, LINE)],
+        Some(columns) => {
+            let room = |before: usize| columns.saturating_sub(before).max(20);
+            text::wrap(&text::fit(what, show::LONG), room(first), room(others))
+        }
+    }
 }
 
 /// What a run of a hook speaks for: its outcome, what it said, what it asks for, and where the rest of it is.
@@ -145,7 +160,9 @@ impl Evidence<'_> {
 fn agency(record: &Record, cause: Option<&Record>) -> String {
     let metadata = &record.envelope.metadata;
     let forced = if metadata.forced { ", by force" } else { "" };
-    let by = &metadata.triggered_by;
+    // Whoever runs a session has a name that says nothing to a person, and the session is named anyway.
+    let by = Some(&metadata.triggered_by).filter(|by| !(by.starts_with("run-") && record.envelope.session.is_some()));
+    let for_whom = by.map(|by| format!(", for {by}")).unwrap_or_default();
     let place = match (&record.envelope.session, record.envelope.iteration) {
         (Some(session), Some(iteration)) => format!(", in iteration {iteration} of {session}"),
         (Some(session), None) => format!(", in {session}"),
@@ -159,9 +176,9 @@ fn agency(record: &Record, cause: Option<&Record>) -> String {
         (Some(_), depth @ 1..) if asked.is_some() => {
             format!("what the hook `{}` asked for, at depth {depth}{place}", asked.unwrap_or_default())
         }
-        (None, 0) => format!("a command of {by}{forced}{place}"),
-        (None, depth) => format!("a hook, at depth {depth}, for {by}{place}"),
-        (Some(cause), 0) => format!("follows from {cause}, for {by}{forced}{place}"),
-        (Some(cause), depth) => format!("a hook of {cause}, at depth {depth}, for {by}{place}"),
+        (None, 0) => format!("a command of {}{forced}{place}", by.map_or("its runner", String::as_str)),
+        (None, depth) => format!("a hook, at depth {depth}{for_whom}{place}"),
+        (Some(cause), 0) => format!("follows from {cause}{for_whom}{forced}{place}"),
+        (Some(cause), depth) => format!("a hook of {cause}, at depth {depth}{for_whom}{place}"),
     }
 }

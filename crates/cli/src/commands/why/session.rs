@@ -121,9 +121,11 @@ fn reason(answer: &Answer) -> Option<String> {
 fn head(answer: &Answer, out: &mut Output) -> Done {
     let session = &answer.session;
     let (tone, words) = standing(answer);
-    let words = text::fit(&words, super::LINE);
-    let title = out.paint(Tone::Strong, format!("session {}", session.name)).to_string();
-    out.line(format_args!("{title}  {}", out.paint(tone, words)))?;
+    let title = format!("session {}", session.name);
+    for (number, row) in super::rows(&words, text::width(&title) + 2, 2, out).into_iter().enumerate() {
+        let before = if number == 0 { out.paint(Tone::Strong, &title).to_string() } else { String::new() };
+        out.line(format_args!("{before}  {}", out.paint(tone, row)))?;
+    }
     if let Some(goal) = &session.goal {
         labelled("goal", goal, out)?;
     }

@@ -154,23 +154,14 @@ impl Story {
             }
             Event::SessionEnded(_) => self.begin(None, at),
             Event::NoteAdded(_) => self.step(record, Step::Note(record.seq, show::summary(record))),
-            event if self.of_graph => self.task(record, event),
+            // A session that takes what there is says what it takes, and what became of it.
+            _ if self.of_graph => {
+                if let Some((_, note)) = show::of_task(record) {
+                    self.step(record, Step::Note(record.seq, note));
+                }
+            }
             _ => {}
         }
-    }
-
-    /// A session that takes what there is says what it takes, and what became of it.
-    fn task(&mut self, record: &Record, event: &Event) {
-        let id = record.envelope.node;
-        let note = match event {
-            Event::TaskClaimed(claimed) if claimed.session.is_some() => format!("takes {id} up"),
-            _ if record.envelope.metadata.depth > 0 => return,
-            Event::TaskCompleted(_) => format!("{id} is completed"),
-            Event::TaskBlocked(blocked) => format!("{id} is blocked: {}", blocked.reason),
-            Event::TaskNeedsContinuation(left) => format!("{id} is to be taken up again: {}", left.reason),
-            _ => return,
-        };
-        self.step(record, Step::Note(record.seq, note));
     }
 
     fn begin(&mut self, iteration: Option<u32>, started: Timestamp) {

@@ -50,7 +50,7 @@ pub fn run(opened: &Opened, id: TaskId, out: &mut Output) -> Done {
     out.line(format_args!("\n{}", out.paint(Tone::Strong, "because")))?;
     let records = opened.project.records();
     for (link, before) in with_causes(&answer.links) {
-        show::event(&link.record, out)?;
+        show::whole_event(&link.record, 8, out)?;
         detail(8, Tone::Faint, &agency(&link.record, before), out)?;
         let cause = Cause::of(&link.record);
         for run in &link.runs {
@@ -70,7 +70,7 @@ fn history(answer: &Answer, out: &mut Output) -> Done {
         let id = answer.task.id;
         detail(8, Tone::Faint, &format!("{earlier} earlier events; `windlass events --task {id}` shows them"), out)?;
     }
-    answer.history[earlier..].iter().try_for_each(|record| show::event(record, out))
+    answer.history[earlier..].iter().try_for_each(|record| show::whole_event(record, 8, out))
 }
 
 fn answer(opened: &Opened, id: TaskId) -> Result<Answer, Failure> {
@@ -166,12 +166,12 @@ fn why_open(task: &Task) -> Option<String> {
     }
 }
 
-/// What somebody did although the rules said no.
 /// Each link with the event that led to it: the next one.
 fn with_causes(links: &[Link]) -> impl Iterator<Item = (&Link, Option<&Record>)> {
     links.iter().enumerate().map(|(place, link)| (link, links.get(place + 1).map(|before| &before.record)))
 }
 
+/// What somebody did although the rules said no.
 fn overrides(answer: &Answer) -> impl Iterator<Item = &Record> {
     let linked = answer.links.iter().map(|link| &link.record);
     let linked = linked.filter(|record| record.envelope.node.task() != Some(answer.task.id));

@@ -138,7 +138,7 @@ impl Index {
 fn by_event(config: &Config, meant: impl Fn(&Hook) -> bool) -> BTreeMap<EventType, Vec<&Hook>> {
     let mut by_event: BTreeMap<_, Vec<&Hook>> = BTreeMap::new();
     for hook in config.hooks.iter().filter(|hook| !is_framed(hook) && meant(hook)) {
-        let events: BTreeSet<EventType> = hook.points().filter_map(Point::event).collect();
+        let events: BTreeSet<EventType> = hook.points().flat_map(Point::events).collect();
         events.into_iter().for_each(|event| by_event.entry(event).or_default().push(hook));
     }
     by_event

@@ -99,7 +99,11 @@ fn a_person_can_end_it_or_let_it_pass() {
     );
     assert_eq!(
         answered("ignore"),
-        ["system gate_decided Block: Completed", "system iteration_completed", "system session_ended Completed"]
+        [
+            "system gate_decided Block: Completed, `check` blocks, and may not send the agent back, and a person let it pass",
+            "system iteration_completed",
+            "system session_ended Completed, `check` blocks, and may not send the agent back, and a person let it pass",
+        ]
     );
 }
 
@@ -151,7 +155,7 @@ fn more_can_be_said_with_an_answer() {
     assert_eq!(
         answered("ignore"),
         [
-            "system gate_decided Block: Completed",
+            "system gate_decided Block: Completed, `check` still blocks after sending the agent back once, and a person let it pass",
             "system iteration_completed",
             "system turn_started a.1 to listen mind-the-step",
         ]

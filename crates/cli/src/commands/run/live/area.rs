@@ -37,7 +37,8 @@ impl Row {
 /// What happens now, and since when.
 #[derive(Debug)]
 struct Now {
-    what: String,
+    who: String,
+    does: String,
     since: Duration,
     /// When it ends, if that is known.
     until: Option<Duration>,
@@ -57,6 +58,8 @@ pub struct Area {
     pub sent_back: (u32, u32),
     /// How long the session may take.
     pub time: Option<Duration>,
+    /// It is to end, and what somebody can do who has no time for that.
+    ending: Option<&'static str>,
     now: Option<Now>,
     tail: Tail,
 }
@@ -72,6 +75,7 @@ impl Area {
             most: 0,
             sent_back: (0, 0),
             time: None,
+            ending: None,
             now: None,
             tail: Tail::default(),
         }
@@ -83,15 +87,24 @@ impl Area {
     }
 
     /// Something begins. What was written before has nothing to do with it.
-    pub fn begin(&mut self, at: Instant, what: String) {
-        self.now = Some(Now { what, since: self.elapsed(at), until: None });
+    pub fn begin(&mut self, at: Instant, who: &str, does: &str) {
+        self.now = Some(Now { who: who.to_owned(), does: does.to_owned(), since: self.elapsed(at), until: None });
         self.tail = Tail::default();
     }
 
     pub fn begin_waiting(&mut self, at: Instant, time: Duration) {
-        self.begin(at, "waits before the next try".to_owned());
+        self.begin(at, "waits", "before the next try");
         if let Some(now) = &mut self.now {
             now.until = Some(now.since + time);
+        }
+    }
+
+    /// Somebody has asked for the end. What happens now is given up; the end itself takes a while.
+    pub fn end(&mut self, at: Instant, quicker: &'static str) {
+        self.ending = Some(quicker);
+        match self.now.take() {
+            Some(Now { who, until: None, .. }) => self.begin(at, &who, "is being ended"),
+            Some(_) | None => self.rest(),
         }
     }
 
@@ -103,6 +116,11 @@ impl Area {
 
     pub fn hear(&mut self, stream: Stream, bytes: &[u8]) {
         self.tail.hear(stream, bytes);
+    }
+
+    /// Nothing could happen for so long: no clock went on.
+    pub fn stood_still(&mut self, time: Duration) {
+        self.began += time;
     }
 
     fn elapsed(&self, at: Instant) -> Duration {
@@ -130,6 +148,11 @@ impl Area {
             return rows;
         }
         rows.extend(self.now.as_ref().map(|now| now.row(elapsed, width, palette)));
+        rows.extend(self.ending.map(|quicker| {
+            let indent = if width >= ROOMY { "  " } else { "" };
+            let quicker = text::fit(quicker, width - text::width(indent));
+            Row::new(palette, &[(Tone::Plain, indent), (Tone::Warning, &quicker)])
+        }));
         let lines = self.tail.lines(width.saturating_sub(4));
         rows.extend(lines.iter().map(|line| Row::new(palette, &[(Tone::Faint, "  │ "), (Tone::Faint, line)])));
         rows.truncate(height);
@@ -148,6 +171,7 @@ impl Area {
             number => format!("iteration {number}/{}", self.most),
         };
         let parts = [
+            self.ending.map(|_| "ending".to_owned()),
             Some(iteration),
             Some(clock(elapsed)),
             left,
@@ -181,7 +205,7 @@ impl Now {
         };
         let indent = if width >= ROOMY { "  " } else { "" };
         let room = width.saturating_sub(text::width(indent) + text::width(&time) + 1);
-        let what = text::fit(&self.what, room);
+        let what = text::fit(&format!("{} {}", self.who, self.does), room);
         let time = text::fit(&format!(" {time}"), width);
         Row::new(palette, &[(Tone::Plain, indent), (Tone::Name, &what), (Tone::Faint, &time)])
     }
@@ -212,7 +236,7 @@ mod tests {
         let mut area = Area::new(began);
         area.session = "fix-the-login-3757e17e".to_owned();
         (area.iteration, area.most, area.sent_back) = (2, 25, (1, 5));
-        area.begin(began + 70 * SECOND, "the agent works, with one piece of feedback".to_owned());
+        area.begin(began + 70 * SECOND, "the agent", "works, with one piece of feedback");
         area.hear(Stream::Stdout, "first\n漢字漢字漢字漢字漢字漢字 and more\n\x1b[31mred\u{202e}".as_bytes());
         (area, began)
     }
@@ -255,8 +279,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_being_ended_is_not_said_to_work() {
+        let (mut area, began) = area();
+        area.end(began + 80 * SECOND, "Ctrl-C ends everything now");
+        let shown = |area: &Area| {
+            let rows = area.rows(began + 83 * SECOND, (70, 30), Palette::NONE);
+            rows.into_iter().map(|row| row.text + "\n").collect::<String>()
+        };
+        assert_snapshot!(shown(&area), @r"
+        ── ending · iteration 2/25 · 1:23 · sent back 1/5 ───────────────────
+          the agent is being ended 0:03
+          Ctrl-C ends everything now
+        ");
+        area.begin(began + 81 * SECOND, "the agent", "listens");
+        assert!(shown(&area).contains("  the agent listens 0:02\n  Ctrl-C ends everything now\n"));
+        area.begin_waiting(began + 82 * SECOND, 60 * SECOND);
+        area.end(began + 82 * SECOND, "Ctrl-C ends everything now");
+        assert!(!shown(&area).contains("waits"));
+    }
+
+    #[test]
     fn no_row_is_too_wide() {
-        let (area, began) = area();
+        let (mut area, began) = area();
+        area.end(began, "once more ends everything now");
         for columns in 0..200 {
             for row in area.rows(began + 3_600_000 * SECOND, (columns, 30), Palette::NONE) {
                 assert!(row.width < columns, "{columns}: {row:?}");
@@ -267,10 +312,22 @@ mod tests {
     }
 
     #[test]
+    fn clocks_stand_still_with_the_process() {
+        let (mut area, began) = area();
+        let shown = |area: &Area, seconds| {
+            let rows = area.rows(began + seconds * SECOND, (80, 24), Palette::NONE);
+            rows.into_iter().map(|row| row.text).collect::<Vec<_>>()
+        };
+        let before = shown(&area, 83);
+        area.stood_still(100 * SECOND);
+        assert_eq!(shown(&area, 183), before);
+    }
+
+    #[test]
     fn clocks_change_together() {
         let (mut area, began) = area();
         area.taken_up(Duration::from_millis(300));
-        area.begin(began + Duration::from_millis(1500), "x".to_owned());
+        area.begin(began + Duration::from_millis(1500), "x", "runs");
         let at = began + Duration::from_millis(2600);
         let shown = |at| area.rows(at, (80, 24), Palette::NONE);
         let tick = area.next_tick(at);
