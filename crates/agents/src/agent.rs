@@ -136,10 +136,17 @@ impl Agent {
         script
     }
 
-    /// The environment of its program.
+    /// The environment of its program. What a driver needs stands behind what a person has said, here or around.
     pub fn environment(&self, around: &Environment) -> Environment {
+        let needed = match self.driver {
+            Driver::Headless(dialect) => dialect.environment(),
+            Driver::Command(_) | Driver::Acp(_) | Driver::Scripted(_) => &[],
+        };
+        let missing = |name: &str| around.iter().all(|(set, _)| set != name);
+        let needed = needed.iter().filter(|(name, _)| missing(name)).map(|(name, value)| (*name, value.into()));
+        let around = overlay(around, needed.collect());
         let added = self.setup.environment.iter().map(|(name, value)| (name.as_str(), value.into()));
-        overlay(around, added.collect())
+        overlay(&around, added.collect())
     }
 
     /// What the end of a conversation's turn means, where an agent says in words that it cannot work.

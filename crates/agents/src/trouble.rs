@@ -54,7 +54,7 @@ const UNPAID: [&str; 4] =
     ["credit balance is too low", "insufficient_quota", r"check your plan and billing", r"payment required"];
 
 /// Nobody let it in.
-const LOCKED: [&str; 17] = [
+const LOCKED: [&str; 18] = [
     r"invalid api key",
     r"incorrect api key",
     r"api key not valid",
@@ -70,6 +70,7 @@ const LOCKED: [&str; 17] = [
     r"no (valid )?(api key|credentials|authentication)",
     r"set an auth method",
     r"[A-Z_]+_API_KEY.{0,40}(not set|missing|required|environment variable)",
+    r"missing environment variable: `?[A-Z_]*(KEY|TOKEN)",
     r"could not resolve authentication|couldn't find .{0,30}credentials",
     r"permission_denied: .{0,40}api key",
 ];

@@ -6,7 +6,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use windlass_agents::acp::{Permission, Permissions};
 use windlass_agents::headless::Dialect;
 use windlass_agents::{Agent, Driver, KNOWN, Known, Setup};
 
@@ -21,17 +20,9 @@ pub fn resolve(name: &str, settings: &Settings) -> Result<Agent, Failure> {
         args: written.args.clone(),
         model: written.model.clone(),
         environment: written.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
-        permissions: permissions(written.permissions),
+        permissions: written.permissions.clone().unwrap_or_default(),
     };
     Ok(Agent { name: name.to_owned(), driver: driver(name, written), setup })
-}
-
-fn permissions(written: Option<config::Permissions>) -> Permissions {
-    match written {
-        None | Some(config::Permissions::Allow) => Permissions::all(Permission::Allow),
-        // There is nobody to ask while it works.
-        Some(config::Permissions::Ask | config::Permissions::Deny) => Permissions::all(Permission::Deny),
-    }
 }
 
 /// Whether the configuration says how that agent is started.
@@ -95,6 +86,8 @@ pub fn installed(directories: &[PathBuf]) -> Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use windlass_agents::acp::{Permissions, ToolKind};
+
     use super::*;
 
     fn settings(yaml: &str) -> Settings {
@@ -129,16 +122,21 @@ mod tests {
 
     #[test]
     fn what_is_set_up_reaches_the_agent() {
-        let yaml = "agents: {codex: {command: npx codex, args: [-c, x=1], model: m, env: {A: 1}, permissions: deny}}";
+        let yaml = "agents: {codex: {command: npx codex, args: [-c, x=1], model: m, env: {A: 1}}}";
         let settings = settings(yaml);
         let setup = Setup {
             command: Some("npx codex".to_owned()),
             args: vec!["-c".to_owned(), "x=1".to_owned()],
             model: Some("m".to_owned()),
             environment: vec![("A".to_owned(), "1".to_owned())],
-            permissions: Permissions::all(Permission::Deny),
+            permissions: Permissions::default(),
         };
         assert_eq!(resolve("codex", &settings).unwrap().setup, setup);
+        let settings = self::settings("agents: {kimi: {permissions: {execute: deny}}, qwen: {permissions: read-only}}");
+        let permissions = |name| resolve(name, &settings).unwrap().setup.permissions;
+        let allowed = |name| ToolKind::ALL.map(|(_, kind)| permissions(name).allow(kind));
+        assert_eq!(allowed("kimi"), ToolKind::ALL.map(|(_, kind)| kind != ToolKind::Execute));
+        assert_eq!(permissions("qwen"), Permissions::read_only());
         let failure = resolve("codx", &settings).unwrap_err();
         assert_eq!(failure.hint.as_deref(), Some("did you mean `codex`?"));
     }

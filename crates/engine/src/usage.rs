@@ -57,6 +57,22 @@ impl Usage {
         self.input.saturating_add(self.output)
     }
 
+    /// What has come to it, where this is a sum that held so much before. A smaller one is no such sum.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        let left = |now: u64, before: u64| now.checked_sub(before);
+        let cost = |now: Cost| left(now.0, before.cost.unwrap_or_default().0).map(Cost);
+        let rest = || {
+            Some(Self {
+                input: left(self.input, before.input)?,
+                cached: left(self.cached, before.cached)?,
+                output: left(self.output, before.output)?,
+                cost: self.cost.map(cost).map_or(Some(None), |cost| cost.map(Some))?,
+            })
+        };
+        rest().unwrap_or(self)
+    }
+
     /// Both together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
@@ -125,5 +141,18 @@ mod tests {
         assert_eq!(money.to_string(), "$0.50");
         assert_eq!(Usage { input: u64::MAX, ..tokens }.plus(tokens).tokens(), u64::MAX);
         assert!(Usage::default().is_nothing() && !tokens.is_nothing());
+    }
+
+    #[test]
+    fn a_sum_that_goes_on_is_counted_from_where_it_was() {
+        let used = |input, output, cost: Option<u64>| Usage { input, cached: 0, output, cost: cost.map(Cost) };
+        let check = |now: Usage, before: Usage, expected: Usage| assert_eq!(now.since(before), expected);
+        check(used(30, 9, None), used(10, 4, None), used(20, 5, None));
+        check(used(30, 9, Some(7)), used(10, 4, Some(2)), used(20, 5, Some(5)));
+        check(used(30, 9, Some(7)), used(10, 4, None), used(20, 5, Some(7)));
+        check(used(30, 9, None), used(10, 4, Some(2)), used(20, 5, None));
+        // One that begins anew is what it says.
+        check(used(30, 3, None), used(10, 4, None), used(30, 3, None));
+        check(used(30, 9, Some(1)), used(10, 4, Some(2)), used(30, 9, Some(1)));
     }
 }

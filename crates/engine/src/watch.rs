@@ -59,6 +59,9 @@ pub struct Watch {
     /// What its turns have used.
     #[serde(skip_serializing_if = "Usage::is_nothing")]
     pub used: Usage,
+    /// What those in the present conversation have: some agents tell only that.
+    #[serde(skip_serializing_if = "Usage::is_nothing")]
+    pub used_in_conversation: Usage,
     /// How often in a row the agent was asked too often.
     pub postponed: u32,
     /// The event that tells how the last iteration failed.

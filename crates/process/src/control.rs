@@ -8,6 +8,7 @@
 //! Not here: what a run does with the word (`course`), where it comes from (`signals`).
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -22,6 +23,8 @@ pub struct Control {
     shared: Arc<Shared>,
     /// Whether a cancel reaches runs that are started with this clone.
     resolute: bool,
+    /// Whether those that are started with this clone have been called off by themselves.
+    called_off: Option<Arc<AtomicBool>>,
 }
 
 #[derive(Default)]
@@ -91,12 +94,32 @@ impl Control {
 
     /// The same control for work that is done although the rest was cancelled: only `kill` ends it.
     pub fn resolute(&self) -> Self {
-        Self { shared: self.shared.clone(), resolute: true }
+        Self { resolute: true, ..self.clone() }
+    }
+
+    /// The same control for runs that can be called off by themselves.
+    pub fn apart(&self) -> Self {
+        Self { called_off: Some(Arc::default()), ..self.clone() }
+    }
+
+    /// As `cancel`, but only for runs that were started with this clone, or a clone of it. One that never was apart hears
+    /// nothing. An observer may call off its own run.
+    pub fn call_off(&self) {
+        if let Some(called_off) = &self.called_off {
+            called_off.store(true, Ordering::Relaxed);
+            self.change(|_| {});
+        }
     }
 
     /// What an order means here.
     fn heard(&self, order: Order) -> Order {
-        if self.resolute && order == Order::Cancel { Order::Continue } else { order }
+        let called_off = self.called_off.as_ref().is_some_and(|called_off| called_off.load(Ordering::Relaxed));
+        match order {
+            Order::Kill => order,
+            _ if called_off => Order::Cancel,
+            Order::Cancel if self.resolute => Order::Continue,
+            _ => order,
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

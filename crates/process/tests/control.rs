@@ -45,6 +45,19 @@ fn cancel_asks_first() {
     });
 }
 
+/// By whoever hears it, too. Others go on.
+#[test]
+fn a_run_can_be_called_off_by_itself() {
+    check(|scene| {
+        let apart = scene.control.resolute().apart();
+        let spec = scene.shell("echo ready; sleep 1000");
+        let finished = scene.observe_with(&spec, &apart, &mut |_, _| apart.call_off()).expect("it starts");
+        assert_eq!((finished.exit, finished.stdout.text().as_str()), (Exit::Cancelled, "ready\n"));
+        scene.control.call_off();
+        assert!(!scene.control.is_cancelled() && apart.is_cancelled());
+    });
+}
+
 #[test]
 fn kill_does_not_ask() {
     check(|scene| {

@@ -204,29 +204,41 @@ impl<'a> Dispatch<'a> {
     /// Runs a program to its end. Under the supervisor nothing of it survives us.
     pub(crate) fn start(&mut self, spec: &Spec, resolve: Resolve) -> Result<Result<Finished, NotStarted>, RunError> {
         let control = self.control_for(resolve);
-        let (tell, shows) = (&mut self.outside.tell, self.outside.shows_output);
         // Whoever watches sees no secret either, however the output is cut into pieces.
-        let (mut out, mut err) = (self.settings.mask.stream(), self.settings.mask.stream());
-        let mut observe = |stream, bytes: &[u8]| {
-            if !shows {
-                return;
+        let mask = self.settings.mask.clone();
+        let (mut out, mut err) = (mask.stream(), mask.stream());
+        let ran = self.start_watched(spec, &control, &mut |dispatch, stream, bytes| {
+            if dispatch.outside.shows_output {
+                let masked = if stream == Stream::Stdout { &mut out } else { &mut err };
+                (dispatch.outside.tell)(Told::Output(stream, &masked.push(bytes)));
             }
-            let masked = if stream == Stream::Stdout { &mut out } else { &mut err };
-            tell(Told::Output(stream, &masked.push(bytes)));
-        };
-        let ran = match (&self.settings.launcher, &mut self.supervisor) {
-            (None, _) => run(spec, self.roster, &control, &mut observe),
-            (Some(_), Some(supervisor)) => supervisor.run(spec, self.roster, &control, &mut observe),
-            (Some(launcher), none) => {
-                let supervisor = none.insert(Supervisor::start(launcher).map_err(RunError::Supervisor)?);
-                supervisor.run(spec, self.roster, &control, &mut observe)
-            }
-        };
+        })?;
         for (stream, rest) in [(Stream::Stdout, out.finish()), (Stream::Stderr, err.finish())] {
             if !rest.is_empty() {
-                tell(Told::Output(stream, &rest));
+                (self.outside.tell)(Told::Output(stream, &rest));
             }
         }
+        Ok(ran)
+    }
+
+    /// The same, with somebody who hears what it writes, and may give commands meanwhile.
+    pub(crate) fn start_watched(
+        &mut self,
+        spec: &Spec,
+        control: &Control,
+        watch: &mut dyn FnMut(&mut Self, Stream, &[u8]),
+    ) -> Result<Result<Finished, NotStarted>, RunError> {
+        let roster = self.roster;
+        let mut supervisor = match (self.supervisor.take(), &self.settings.launcher) {
+            (None, Some(launcher)) => Some(Supervisor::start(launcher).map_err(RunError::Supervisor)?),
+            (supervisor, _) => supervisor,
+        };
+        let mut observe = |stream, bytes: &[u8]| watch(self, stream, bytes);
+        let ran = match &mut supervisor {
+            None => run(spec, roster, control, &mut observe),
+            Some(supervisor) => supervisor.run(spec, roster, control, &mut observe),
+        };
+        self.supervisor = supervisor;
         Ok(ran)
     }
 }

@@ -22,6 +22,7 @@ mod closing;
 mod conversation;
 mod dispatch;
 mod error;
+mod headless;
 mod hook;
 mod known;
 mod outside;

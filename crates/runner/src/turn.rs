@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
-use windlass_agents::TurnEnd;
+use windlass_agents::{Driver, TurnEnd};
 use windlass_engine::{
     Answer, Command, DebtId, Digest, Ending, EventType, Failing, Fault, Limits, Promise, Purpose, Session, Timestamp,
     Turn, Usage, detect, in_words,
@@ -30,25 +30,25 @@ const GATED: EventType = EventType::TurnFinished;
 pub(crate) struct Patience {
     pub resolve: Resolve,
     /// How long it may take.
-    time: Option<Duration>,
+    pub time: Option<Duration>,
     /// A pause moves it.
     pub until: Option<Instant>,
 }
 
 /// What came of asking an agent.
-struct Asked {
-    end: TurnEnd,
+pub(crate) struct Asked {
+    pub end: TurnEnd,
     /// How long it was allowed to take.
-    time: Option<Duration>,
+    pub time: Option<Duration>,
     /// It left processes behind.
-    leaky: bool,
+    pub leaky: bool,
     /// The file that has all of what it wrote.
-    record: Option<String>,
-    usage: Usage,
+    pub record: Option<String>,
+    pub usage: Usage,
 }
 
 impl Asked {
-    fn ended(end: TurnEnd, time: Option<Duration>) -> Self {
+    pub fn ended(end: TurnEnd, time: Option<Duration>) -> Self {
         Self { end, time, leaky: false, record: None, usage: Usage::default() }
     }
 }
@@ -80,20 +80,34 @@ impl Runner<'_> {
         if patience.time == Some(Duration::ZERO) {
             return self.end_with(session, turn, Ending::Limit, session.out_of_time());
         }
+        if let Driver::Headless(dialect) = self.agent.driver {
+            return self.speak(dialect, session, turn, &patience);
+        }
         let remembers = match self.ready(session, turn, &mut patience)? {
             Ok(remembers) => remembers,
             Err(end) => return self.report(session, turn, Asked::ended(end, patience.time), ""),
         };
-        let prompt = match self.prompt(session, turn, remembers)? {
-            Ok(prompt) => prompt,
+        let Some(prompt) = self.worded(session, turn, remembers)? else { return Ok(()) };
+        let asked = self.ask(session, turn, &prompt, patience)?;
+        self.report(session, turn, asked, &prompt)
+    }
+
+    /// The prompt of a turn; without one the turn has failed.
+    pub(crate) fn worded(
+        &mut self,
+        session: &Session,
+        turn: &Turn,
+        remembers: bool,
+    ) -> Result<Option<String>, RunError> {
+        match self.prompt(session, turn, remembers)? {
+            Ok(prompt) => Ok(Some(prompt)),
             Err(fault) => {
                 let error = cut(&format!("cannot make the prompt: {fault}"), Limits::REASON);
                 let failing = Failing { fault: Fault::Prompt, ..Failing::of(error) };
-                return self.give(&Command::FailTurn { run: turn.run.clone(), failing }).map(drop);
+                self.give(&Command::FailTurn { run: turn.run.clone(), failing })?;
+                Ok(None)
             }
-        };
-        let asked = self.ask(session, turn, &prompt, patience)?;
-        self.report(session, turn, asked, &prompt)
+        }
     }
 
     /// Whoever watches hears what people have said to the agent, when it does.
@@ -109,7 +123,13 @@ impl Runner<'_> {
     }
 
     /// Tells the engine how a turn ended.
-    fn report(&mut self, session: &Session, turn: &Turn, asked: Asked, prompt: &str) -> Result<(), RunError> {
+    pub(crate) fn report(
+        &mut self,
+        session: &Session,
+        turn: &Turn,
+        asked: Asked,
+        prompt: &str,
+    ) -> Result<(), RunError> {
         let run = turn.run.clone();
         let mask = self.dispatch.settings.mask.clone();
         let fit = |error: &str| cut(&mask.text(&clean(error)), Limits::REASON);

@@ -38,6 +38,7 @@ pub use line::Attention;
 pub use opening::{Opened, Start};
 pub use permissions::{Permission, Permissions, ToolKind};
 pub use servers::McpServer;
+pub(crate) use speech::Text;
 pub(crate) use wire::{LINE, Lines, Message, NO_SUCH_METHOD, Refused};
 
 /// How long an agent may take to end once it is asked to.

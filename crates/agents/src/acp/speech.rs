@@ -63,19 +63,20 @@ impl Aside {
     }
 }
 
+/// A text of which the middle is left out where it is long.
 #[derive(Debug, Default)]
-struct Text {
+pub struct Text {
     head: String,
     tail: String,
     left_out: usize,
 }
 
 impl Text {
-    fn is_blank(&self) -> bool {
+    pub fn is_blank(&self) -> bool {
         self.head.trim().is_empty() && self.tail.trim().is_empty()
     }
 
-    fn push(&mut self, text: &str) {
+    pub fn push(&mut self, text: &str) {
         let room = if self.tail.is_empty() { HEAD - self.head.len() } else { 0 };
         let (first, rest) = text.split_at(text.floor_char_boundary(room));
         self.head.push_str(first);
@@ -91,7 +92,7 @@ impl Text {
         self.left_out += over;
     }
 
-    fn finish(mut self) -> String {
+    pub fn finish(mut self) -> String {
         self.cut();
         if self.left_out > 0 {
             self.head.push_str(&format!("\n[{} bytes left out]\n", self.left_out));

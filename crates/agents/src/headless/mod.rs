@@ -1,5 +1,45 @@
 //! Known agents by their own command lines: a new process for each prompt, in the conversation before, whose output is a
 //! stream of events.
+//!
+//! ```text
+//!   prompt ─► command line (claude, codex, …) ─► process ─► lines ─► hearing ─► reader of the dialect ─► account
+//!                                                                       └─► how the turn ended, what it used
+//! ```
+//!
+//! Invariants:
+//! - Neither an exit code nor a field that says "success" is believed by itself: a turn has ended well only where its
+//!   stream says how it ended, and says nothing else.
+//! - Only the agent's last message after its last tool call are its words: no tool's output, and no echo of a prompt.
+//! - Memory is bounded, whatever comes.
+//!
+//! Not here: starting programs (`process`), when a conversation is begun or taken up (`runner`).
+
+mod account;
+mod cause;
+mod claude;
+mod codex;
+mod gemini;
+mod goose;
+mod hearing;
+mod line;
+mod opencode;
+
+use std::path::Path;
+use std::time::Duration;
+
+use windlass_process::{Capture, Environment, Invocation, Spec, Spill};
+
+pub use hearing::{Ended, Heard, Hearing, Said};
+
+use crate::agent::quoted;
+use crate::{Agent, Setup};
+
+/// How long an agent may take to end once it is asked to.
+const GRACE: Duration = Duration::from_secs(10);
+/// The most that is kept of a stream in a file.
+const SPILLED: u64 = 256 * 1024 * 1024;
+/// The longest name of a conversation that is taken from an agent.
+const NAME: usize = 200;
 
 /// The agents whose command lines and streams are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,6 +49,28 @@ pub enum Dialect {
     Opencode,
     Gemini,
     Goose,
+}
+
+/// Where a prompt is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place<'a> {
+    /// In a new conversation, by the name that we give it where the agent lets us.
+    New(Option<&'a str>),
+    /// In the one before.
+    Before(&'a str),
+}
+
+/// A command line in parts: what a person adds stands between them.
+struct Words {
+    first: Vec<String>,
+    last: Vec<String>,
+}
+
+impl Words {
+    fn new(first: &[&str], last: &[&str]) -> Self {
+        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        Self { first: owned(first), last: owned(last) }
+    }
 }
 
 impl Dialect {
@@ -22,4 +84,84 @@ impl Dialect {
             Self::Goose => "goose",
         }
     }
+
+    /// The name of a new conversation, where we give it: from random bytes.
+    pub fn name(self, random: u128) -> Option<String> {
+        match self {
+            Self::Claude | Self::Gemini => Some(uuid(random)),
+            Self::Goose => Some(format!("windlass-{random:032x}")),
+            Self::Codex | Self::Opencode => None,
+        }
+    }
+
+    /// Whether its process stays for a while when its turn is over, with nothing more to do.
+    pub fn lingers(self) -> bool {
+        self == Self::Codex
+    }
+
+    /// Settings without which it would ask somebody, unless a person has made them.
+    pub fn environment(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Goose => &[("GOOSE_MODE", "auto")],
+            Self::Claude | Self::Codex | Self::Opencode | Self::Gemini => &[],
+        }
+    }
+
+    fn words(self, place: Place<'_>, setup: &Setup) -> Words {
+        match self {
+            Self::Claude => claude::words(place, setup),
+            Self::Codex => codex::words(place, setup),
+            Self::Opencode => opencode::words(place, setup),
+            Self::Gemini => gemini::words(place, setup),
+            Self::Goose => goose::words(place, setup),
+        }
+    }
 }
+
+/// The script that says a prompt, which comes on standard input, in a conversation.
+pub fn script(agent: &Agent, dialect: Dialect, place: Place<'_>) -> String {
+    let Words { first, last } = dialect.words(place, &agent.setup);
+    let mut script = agent.program(dialect).to_owned();
+    for word in first.iter().chain(&agent.setup.args).chain(&last) {
+        script.push(' ');
+        script.push_str(&quoted(word));
+    }
+    script
+}
+
+/// A run that says a prompt. All that it writes is kept in files beside `spill`.
+pub fn spec(script: String, prompt: &str, directory: &Path, environment: Environment, spill: &Path) -> Spec {
+    Spec {
+        invocation: Invocation::Shell(script.into()),
+        directory: directory.to_owned(),
+        environment,
+        stdin: prompt.as_bytes().to_vec(),
+        timeout: None,
+        silence: None,
+        grace: GRACE,
+        // Nothing in memory: it is heard as it comes.
+        capture: Capture { head: 0, tail: 0, spill: Some(Spill { path: spill.to_owned(), cap: SPILLED }) },
+    }
+}
+
+/// Whether a conversation can be named so on a command line: an agent says what it likes.
+pub fn is_name(name: &str) -> bool {
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_.:".contains(letter);
+    !name.is_empty() && name.len() <= NAME && !name.starts_with('-') && name.chars().all(fits)
+}
+
+/// Whether a person has given one of these options, alone or with a value after `=`.
+fn has_option(setup: &Setup, options: &[&str]) -> bool {
+    let name = |word: &str| word.split('=').next().unwrap_or_default().to_owned();
+    setup.args.iter().any(|word| options.contains(&name(word).as_str()))
+}
+
+/// Version 4, as programs expect it.
+fn uuid(random: u128) -> String {
+    let marked = random & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
+    let hex = format!("{marked:032x}");
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+}
+
+#[cfg(test)]
+mod tests;

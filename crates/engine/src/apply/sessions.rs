@@ -194,6 +194,9 @@ impl Fold<'_> {
             let runs = session.turn().is_some_and(|turn| turn.run == opened.run);
             let first = session.conversation.is_none();
             session.conversation = Some(opened.conversation.clone());
+            if opened.opening != Opening::Loaded {
+                session.watch.used_in_conversation = Usage::default();
+            }
             (runs && first == (opened.opening == Opening::New)).then_some(())
         })
     }
@@ -386,6 +389,7 @@ impl Fold<'_> {
             Phase::Turn(turn) if turn.run == *run => {
                 debt = Some(turn.debt);
                 session.watch.used = session.watch.used.plus(used);
+                session.watch.used_in_conversation = session.watch.used_in_conversation.plus(used);
                 change(session, turn).then_some(())
             }
             _ => None,

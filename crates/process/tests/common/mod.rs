@@ -56,9 +56,19 @@ impl Scene {
     }
 
     pub fn observe(&self, spec: &Spec, observe: &mut dyn FnMut(Stream, &[u8])) -> Result<Finished, NotStarted> {
+        self.observe_with(spec, &self.control, observe)
+    }
+
+    /// The same, under another control.
+    pub fn observe_with(
+        &self,
+        spec: &Spec,
+        control: &Control,
+        observe: &mut dyn FnMut(Stream, &[u8]),
+    ) -> Result<Finished, NotStarted> {
         match self.way {
-            Way::Direct => run(spec, &self.roster, &self.control, observe),
-            Way::Supervised => supervisor().run(spec, &self.roster, &self.control, observe),
+            Way::Direct => run(spec, &self.roster, control, observe),
+            Way::Supervised => supervisor().run(spec, &self.roster, control, observe),
         }
     }
 

@@ -1,0 +1,108 @@
+//! Why a turn failed: by what a service answered, else by what the agent says about it.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use regex_lite::Regex;
+use windlass_engine::Fault;
+
+use crate::TurnEnd;
+use crate::reset::Reset;
+use crate::trouble::{self, Trouble};
+
+/// What is told of an error.
+const TOLD: usize = 2000;
+
+/// What kept a turn from ending well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// It was asked too often, or is not let in.
+    Trouble(Trouble),
+    Fault(Fault, String),
+}
+
+/// Words by which faults are told apart, where nothing else tells. The first that fits counts.
+const FAULTS: [(Fault, &str); 5] = [
+    (Fault::Empty, r"empty response|no text or thoughts"),
+    (
+        Fault::Refused,
+        r"content[_ -]?filter|safeguards? flagged|blocked by .{0,40}(safety|policy|filter)|\brefus(ed|al)\b",
+    ),
+    (
+        Fault::OutOfTokens,
+        r"max_(output_)?tokens|output token (limit|maximum)|context[_ ](length|window)|(prompt|input|request) is too (long|large)|maximum context|too many tokens|token limit",
+    ),
+    (Fault::OutOfTurns, r"max(imum)?[_ ]?(number of )?turns|(maximum|too many) (steps|iterations)"),
+    (
+        Fault::Outage,
+        r"\b(error|status|code|http)\D{0,12}5\d\d\b|\b5\d\d (internal|bad gateway|service|server|gateway)|(server|internal)[_ ]error|overloaded|high demand|unavailable|stream disconnected|(connection|network|fetch|request) (error|failed|refused|reset|closed)|error sending request|econn(refused|reset)|enotfound|could not (resolve|connect)|timed out",
+    ),
+];
+
+static SIGNS: LazyLock<Vec<(Fault, Regex)>> = LazyLock::new(|| {
+    let sign = |(fault, text): &(Fault, &str)| (*fault, Regex::new(&format!("(?i){text}")).expect("a pattern"));
+    FAULTS.iter().map(sign).collect()
+});
+
+static GONE: LazyLock<Regex> = LazyLock::new(|| {
+    let text = r"(?i)no (previous )?(session|conversation|rollout|thread)s? found|no such (session|conversation|thread)|(session|conversation|thread)\b.{0,80}(not found|does not exist|no such)|error resuming session|cannot resume session|thread/resume failed";
+    Regex::new(text).expect("a pattern")
+});
+
+/// Whether an agent says that the conversation which it is to take up is not there.
+pub(super) fn is_gone(words: &str) -> bool {
+    GONE.is_match(words)
+}
+
+impl Cause {
+    /// By the agent's words.
+    pub fn of_words(words: &str) -> Self {
+        if let Some(trouble) = trouble::of_failure("", words) {
+            return Self::Trouble(trouble);
+        }
+        let fault = SIGNS.iter().find(|(_, sign)| sign.is_match(words)).map_or(Fault::Failed, |(fault, _)| *fault);
+        Self::fault(fault, words)
+    }
+
+    /// By what the model's service answered.
+    pub fn of_status(status: u64, words: &str, retry: Option<Duration>) -> Self {
+        let said = told(words);
+        let known = trouble::of_failure("", words);
+        match (status, known) {
+            // That nobody has paid is in the words only, and so is until when.
+            (429 | 529, Some(locked @ Trouble::Locked { .. })) => Self::Trouble(locked),
+            (429 | 529, known) => {
+                let read = match known {
+                    Some(Trouble::Limited { reset, .. }) => reset,
+                    _ => Reset::read(words),
+                };
+                Self::Trouble(Trouble::Limited { said, reset: retry.map(Reset::After).or(read) })
+            }
+            (401 | 403, known) => {
+                let paid = !matches!(known, Some(Trouble::Locked { paid: false, .. }));
+                Self::Trouble(Trouble::Locked { said, paid })
+            }
+            (402, _) => Self::Trouble(Trouble::Locked { said, paid: false }),
+            (408 | 500..=599, _) => Self::Fault(Fault::Outage, said),
+            (413, _) => Self::Fault(Fault::OutOfTokens, said),
+            _ => Self::of_words(words),
+        }
+    }
+
+    pub fn fault(fault: Fault, words: &str) -> Self {
+        Self::Fault(fault, told(words))
+    }
+
+    /// The end of the turn of an agent that is known by this name.
+    pub fn end(self, agent: &str) -> TurnEnd {
+        match self {
+            Self::Trouble(trouble) => trouble.end(agent),
+            Self::Fault(fault, why) => TurnEnd::failed(fault, why),
+        }
+    }
+}
+
+fn told(words: &str) -> String {
+    let words = words.trim();
+    words[..words.floor_char_boundary(TOLD)].to_owned()
+}

@@ -1,0 +1,138 @@
+//! Claude Code: `claude -p --output-format stream-json`.
+//!
+//! Its last line says `subtype: success` whatever happened: what counts are `is_error`, `terminal_reason` and the model's
+//! own `stop_reason`. Money is told for the whole conversation, and beside it for what came since the last result.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use windlass_engine::{Cost, Fault, Usage};
+
+use super::account::{Account, Close};
+use super::cause::Cause;
+use super::{Place, Words, has_option, line};
+use crate::Setup;
+use crate::reset::Reset;
+use crate::trouble::Trouble;
+
+/// What a person may have said about what it may do.
+const PERMISSIONS: [&str; 2] = ["--permission-mode", "--dangerously-skip-permissions"];
+
+pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
+    let mut words = Words::new(&["-p", "--output-format", "stream-json", "--verbose"], &[]);
+    let mut add = |more: &[&str]| words.first.extend(more.iter().map(|word| (*word).to_owned()));
+    if !has_option(setup, &PERMISSIONS) {
+        add(&["--permission-mode", "bypassPermissions"]);
+    }
+    match place {
+        Place::New(Some(name)) => add(&["--session-id", name]),
+        Place::New(None) => {}
+        Place::Before(name) => add(&["--resume", name]),
+    }
+    if let Some(model) = &setup.model {
+        add(&["--model", model]);
+    }
+    words
+}
+
+pub(super) fn read(account: &mut Account, event: &Value) -> bool {
+    let own = event["parent_tool_use_id"].is_null();
+    match event["type"].as_str() {
+        Some("system") => {
+            if event["subtype"] == "api_retry" && event["error_status"] == 429 {
+                account.retry = event["retry_delay_ms"].as_u64().map(Duration::from_millis);
+            }
+        }
+        Some("assistant") if own => message(account, event),
+        Some("rate_limit_event") => {
+            let told = &event["rate_limit_info"];
+            let reset = told["resetsAt"].as_i64().and_then(|second| jiff::Timestamp::from_second(second).ok());
+            if told["status"] == "rejected" {
+                account.reset = reset.map(Reset::At);
+            }
+        }
+        Some("result") => result(account, event),
+        Some("assistant" | "user" | "stream_event") => {}
+        _ => return false,
+    }
+    // The name of a conversation that is not there is only what was asked for.
+    if event["type"] != "result" {
+        account.name(event["session_id"].as_str());
+    }
+    true
+}
+
+fn message(account: &mut Account, event: &Value) {
+    let message = &event["message"];
+    // Its own words about what went wrong: the result says them again.
+    if message["model"] == "<synthetic>" || event["is_api_error_message"] == true {
+        return;
+    }
+    for part in message["content"].as_array().into_iter().flatten() {
+        match part["type"].as_str() {
+            Some("text") => account.say(message["id"].as_str(), part["text"].as_str().unwrap_or_default()),
+            Some("tool_use" | "server_tool_use") => {
+                account.call(&line::title(part["name"].as_str().unwrap_or("a tool"), &part["input"]));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn result(account: &mut Account, event: &Value) {
+    account.usage = account.usage.plus(usage(event));
+    let said = event["result"].as_str();
+    let errors = event["errors"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let errors: Vec<&str> = errors.collect();
+    let words = said.filter(|said| !said.is_empty()).map_or_else(|| errors.join("; "), str::to_owned);
+    let (subtype, reason) = (event["subtype"].as_str(), event["terminal_reason"].as_str());
+    let failed = event["is_error"] != false;
+    account.close = Some(match (event["stop_reason"].as_str(), event["api_error"].as_str()) {
+        _ if subtype == Some("error_max_turns") || reason == Some("max_turns") => {
+            Close::Failed(Cause::fault(Fault::OutOfTurns, &words))
+        }
+        (_, Some("max_output_tokens")) => Close::Failed(Cause::fault(Fault::OutOfTokens, &words)),
+        (Some("max_tokens" | "model_context_window_exceeded"), _) => {
+            Close::Failed(Cause::fault(Fault::OutOfTokens, "the model's answer was cut off at its limit of tokens"))
+        }
+        (Some("refusal"), _) => Close::Failed(Cause::fault(Fault::Refused, &words)),
+        _ if failed => Close::Failed(failure(account, event, &words)),
+        _ if subtype != Some("success") || reason.is_some_and(|reason| reason != "completed") => {
+            let why = reason.or(subtype).unwrap_or("it does not say why");
+            Close::Failed(Cause::fault(Fault::GaveUp, &format!("the agent ended its turn early: {why}")))
+        }
+        _ => Close::Done(said.map(str::to_owned)),
+    });
+}
+
+fn failure(account: &mut Account, event: &Value, words: &str) -> Cause {
+    let cause = match event["api_error_status"].as_u64() {
+        Some(status) => Cause::of_status(status, words, account.retry),
+        None => Cause::of_words(words),
+    };
+    match (cause, account.reset.take()) {
+        (Cause::Trouble(Trouble::Limited { said, .. }), Some(reset)) => {
+            Cause::Trouble(Trouble::Limited { said, reset: Some(reset) })
+        }
+        (cause, _) => cause,
+    }
+}
+
+/// What was used since the last result, by all models; older versions tell only the main one's.
+fn usage(event: &Value) -> Usage {
+    let number = |object: &Value, key: &str| object[key].as_u64().unwrap_or(0);
+    match event["model_usage_since_last_result"].as_object() {
+        Some(models) => models.values().fold(Usage::default(), |sum, model| {
+            let cached = number(model, "cacheReadInputTokens");
+            let fresh = number(model, "inputTokens").saturating_add(number(model, "cacheCreationInputTokens"));
+            let cost = model["costUSD"].as_f64().and_then(Cost::of_dollars);
+            sum.plus(Usage { input: fresh.saturating_add(cached), cached, output: number(model, "outputTokens"), cost })
+        }),
+        None => {
+            let told = &event["usage"];
+            let cached = number(told, "cache_read_input_tokens");
+            let fresh = number(told, "input_tokens").saturating_add(number(told, "cache_creation_input_tokens"));
+            Usage { input: fresh.saturating_add(cached), cached, output: number(told, "output_tokens"), cost: None }
+        }
+    }
+}

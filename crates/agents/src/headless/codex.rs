@@ -1,0 +1,82 @@
+//! Codex: `codex exec --json`.
+//!
+//! An item of type `error` is only a warning, and an `error` only a try that failed: `turn.completed` and `turn.failed` say
+//! how it ended. Its figures are those of the whole conversation. Its process stays for seconds after that.
+
+use serde_json::Value;
+use windlass_engine::Usage;
+
+use super::account::{Account, Close};
+use super::cause::Cause;
+use super::{Place, Words, has_option};
+use crate::Setup;
+
+/// What a person may have said about what it may do.
+const PERMISSIONS: [&str; 8] = [
+    "-s",
+    "--sandbox",
+    "-a",
+    "--ask-for-approval",
+    "--full-auto",
+    "--yolo",
+    "--dangerously-bypass-approvals-and-sandbox",
+    "--profile",
+];
+
+pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
+    let mut words = Words::new(&["exec", "--json", "--skip-git-repo-check"], &[]);
+    let sandboxed = setup.args.iter().any(|word| word.starts_with("sandbox_mode"));
+    if !sandboxed && !has_option(setup, &PERMISSIONS) {
+        words.first.push("--dangerously-bypass-approvals-and-sandbox".to_owned());
+    }
+    if let Some(model) = &setup.model {
+        words.first.extend(["-m".to_owned(), model.clone()]);
+    }
+    if let Place::Before(name) = place {
+        words.last.extend(["resume".to_owned(), name.to_owned()]);
+    }
+    words.last.push("-".to_owned());
+    words
+}
+
+pub(super) fn read(account: &mut Account, event: &Value) -> bool {
+    match event["type"].as_str() {
+        Some("thread.started") => account.name(event["thread_id"].as_str()),
+        Some("turn.started") => account.close = None,
+        Some("item.started") => item(account, &event["item"], false),
+        Some("item.completed") => item(account, &event["item"], true),
+        Some("item.updated") => {}
+        Some("error") => account.error = event["message"].as_str().map(str::to_owned),
+        Some("turn.completed") => {
+            let number = |key: &str| event["usage"][key].as_u64().unwrap_or(0);
+            let (input, cached) = (number("input_tokens"), number("cached_input_tokens"));
+            account.usage = Usage { input, cached, output: number("output_tokens"), cost: None };
+            account.of_conversation = true;
+            account.close = Some(Close::Done(None));
+        }
+        Some("turn.failed") => {
+            let words = event["error"]["message"].as_str().or(account.error.as_deref());
+            let cause = Cause::of_words(words.unwrap_or("it failed, and does not say why"));
+            account.fail(cause);
+        }
+        _ => return false,
+    }
+    true
+}
+
+fn item(account: &mut Account, item: &Value, is_over: bool) {
+    let text = |key: &str| item[key].as_str().unwrap_or_default();
+    match text("type") {
+        "agent_message" if is_over => account.say(Some(text("id")), text("text")),
+        "agent_message" | "reasoning" | "error" | "todo_list" | "" => {}
+        kind => {
+            let title = match kind {
+                "command_execution" => text("command").to_owned(),
+                "mcp_tool_call" => format!("{} {}", text("server"), text("tool")),
+                "web_search" => format!("{kind}: {}", text("query")),
+                kind => kind.to_owned(),
+            };
+            account.call_once(text("id"), &title);
+        }
+    }
+}

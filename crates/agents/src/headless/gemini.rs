@@ -1,0 +1,75 @@
+//! Gemini CLI: `gemini -o stream-json`.
+//!
+//! It echoes the whole prompt. An answer that was cut off, or refused by the model's service, looks as if all were well.
+
+use std::sync::LazyLock;
+
+use regex_lite::Regex;
+use serde_json::Value;
+use windlass_engine::Usage;
+
+use super::account::{Account, Close};
+use super::cause::Cause;
+use super::{Place, Words, has_option, line};
+use crate::Setup;
+
+/// What a person may have said about what it may do.
+const PERMISSIONS: [&str; 3] = ["-y", "--yolo", "--approval-mode"];
+
+static STATUS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r#""code": ?(\d{3})\b"#).expect("a pattern"));
+
+pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
+    let mut words = Words::new(&["--skip-trust", "-o", "stream-json"], &[]);
+    let mut add = |more: &[&str]| words.first.extend(more.iter().map(|word| (*word).to_owned()));
+    if !has_option(setup, &PERMISSIONS) {
+        add(&["-y"]);
+    }
+    match place {
+        Place::New(Some(name)) => add(&["--session-id", name]),
+        Place::New(None) => {}
+        Place::Before(name) => add(&["--resume", name]),
+    }
+    if let Some(model) = &setup.model {
+        add(&["-m", model]);
+    }
+    words
+}
+
+pub(super) fn read(account: &mut Account, event: &Value) -> bool {
+    match event["type"].as_str() {
+        Some("init") => account.name(event["session_id"].as_str()),
+        Some("message") => {
+            if event["role"] == "assistant" {
+                account.say(Some(""), event["content"].as_str().unwrap_or_default());
+            }
+        }
+        Some("tool_use") => {
+            account.call(&line::title(event["tool_name"].as_str().unwrap_or("a tool"), &event["parameters"]));
+        }
+        Some("tool_result") => {}
+        Some("error") => {
+            if event["severity"] != "warning" {
+                account.error = event["message"].as_str().map(str::to_owned);
+            }
+        }
+        Some("result") => {
+            let number = |key: &str| event["stats"][key].as_u64().unwrap_or(0);
+            let (input, cached) = (number("input_tokens"), number("cached"));
+            account.usage = Usage { input, cached, output: number("output_tokens"), cost: None };
+            account.close = Some(match event["status"] == "success" {
+                true => Close::Done(None),
+                false => {
+                    let words = event["error"]["message"].as_str().or(account.error.as_deref());
+                    Close::Failed(cause(words.unwrap_or("it failed, and does not say why")))
+                }
+            });
+        }
+        _ => return false,
+    }
+    true
+}
+
+fn cause(words: &str) -> Cause {
+    let status = STATUS.captures(words).and_then(|found| found[1].parse().ok());
+    status.map_or_else(|| Cause::of_words(words), |status| Cause::of_status(status, words, None))
+}

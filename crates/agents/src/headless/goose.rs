@@ -1,0 +1,91 @@
+//! goose: `goose run --output-format stream-json`.
+//!
+//! What the model says comes in many small messages of one id. When the model fails, goose says so in the same way, and ends
+//! as if all were well: only its own messages have no `inference`. Its figures are those of the whole conversation.
+
+use serde_json::Value;
+use windlass_engine::{Fault, Usage};
+
+use super::account::{Account, Close};
+use super::cause::Cause;
+use super::{Place, Words, line};
+use crate::Setup;
+
+/// How its own messages begin that stand in the place of the model's.
+const FAILED: &str = "Ran into this error:";
+const EMPTY: &str = "The model returned an empty response";
+
+pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
+    let mut words =
+        Words::new(&["run", "-q", "--with-builtin", "developer", "--output-format", "stream-json"], &["-i", "-"]);
+    let name: &[&str] = match place {
+        Place::New(Some(name)) => &["--name", name],
+        Place::New(None) => &[],
+        Place::Before(name) => &["--resume", "--name", name],
+    };
+    words.first.extend(name.iter().map(|word| (*word).to_owned()));
+    if let Some(model) = &setup.model {
+        words.first.extend(["--model".to_owned(), model.clone()]);
+    }
+    words
+}
+
+pub(super) fn read(account: &mut Account, event: &Value) -> bool {
+    match event["type"].as_str() {
+        Some("message") => message(account, &event["message"]),
+        Some("error") => {
+            let words = event["error"].as_str().unwrap_or("it failed, and does not say why");
+            if !matches!(account.close, Some(Close::Failed(Cause::Trouble(_)))) {
+                account.fail(Cause::of_words(words));
+            }
+        }
+        Some("complete") => {
+            let number = |key: &str| event[key].as_u64().unwrap_or(0);
+            let (input, cached) = (number("input_tokens"), number("cache_read_input_tokens"));
+            account.usage = Usage { input, cached, output: number("output_tokens"), cost: None };
+            account.of_conversation = true;
+            account.close.get_or_insert(Close::Done(None));
+        }
+        Some("notification" | "model_change") => {}
+        _ => return false,
+    }
+    true
+}
+
+fn message(account: &mut Account, message: &Value) {
+    if message["role"] != "assistant" {
+        return;
+    }
+    let (id, metadata) = (message["id"].as_str(), &message["metadata"]);
+    for part in message["content"].as_array().into_iter().flatten() {
+        match part["type"].as_str() {
+            Some("text") => {
+                let text = part["text"].as_str().unwrap_or_default();
+                if metadata["inference"].is_null() && text.starts_with(FAILED) {
+                    account.fail(Cause::of_words(text));
+                } else if metadata["inference"].is_null() && text.starts_with(EMPTY) {
+                    account.fail(Cause::fault(Fault::Empty, text));
+                } else {
+                    account.close = None;
+                    account.say(id, text);
+                }
+            }
+            Some("toolRequest") => {
+                account.close = None;
+                let call = &part["toolCall"]["value"];
+                account.call(&line::title(call["name"].as_str().unwrap_or("a tool"), &call["arguments"]));
+            }
+            Some("error") => {
+                let words = part["message"].as_str().unwrap_or_default();
+                account.fail(match part["kind"].as_str() {
+                    Some("authentication") => Cause::of_status(401, words, None),
+                    _ => Cause::of_words(words),
+                });
+            }
+            _ => {}
+        }
+    }
+    if metadata["outputTokenLimitReached"] == true {
+        account.fail(Cause::fault(Fault::OutOfTokens, "the model's answer was cut off at its limit of tokens"));
+    }
+}

@@ -1,0 +1,228 @@
+//! Listening to a stream of events, line by line, and what its end means.
+//!
+//! ```text
+//!   bytes ─► lines ─► events of the dialect ─► account
+//!              └─► what is none of them: noise, which programs make before they begin
+//! ```
+
+use windlass_engine::{Fault, Usage};
+use windlass_process::{Exit, Finished, NotStarted, Stream};
+
+use super::account::{Account, Close};
+use super::cause::{Cause, is_gone};
+use super::{Dialect, claude, codex, gemini, goose, line, opencode};
+use crate::acp::{LINE, Lines};
+use crate::{TurnEnd, trouble};
+
+/// What is kept of what an agent complains about, from the end.
+const COMPLAINTS: usize = 16 * 1024;
+/// What is shown of a line that is no event.
+const SHOWN: usize = 120;
+
+/// What is heard while a turn goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// For whoever watches: what the agent says, and the tools that it calls.
+    Text(String),
+    /// The conversation that it works in.
+    Conversation(String),
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    Turn(TurnEnd),
+    /// The conversation before could not be taken up: it is not there.
+    Gone(String),
+}
+
+/// What came of a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heard {
+    pub ended: Ended,
+    pub usage: Usage,
+    /// The usage is that of the whole conversation so far.
+    pub of_conversation: bool,
+}
+
+/// Hears an agent in one turn.
+#[derive(Debug)]
+pub struct Hearing {
+    dialect: Dialect,
+    lines: Lines,
+    account: Account,
+    /// It was told to go on in a conversation.
+    resumes: bool,
+    /// There was an event that the dialect knows.
+    known: bool,
+    /// The first line that was none.
+    noise: Option<String>,
+    complaints: Vec<u8>,
+    /// A line was too long: nothing more is heard.
+    flooded: bool,
+}
+
+impl Hearing {
+    pub fn new(dialect: Dialect, resumes: bool) -> Self {
+        Self {
+            dialect,
+            lines: Lines::new(LINE),
+            account: Account::default(),
+            resumes,
+            known: false,
+            noise: None,
+            complaints: Vec::new(),
+            flooded: false,
+        }
+    }
+
+    /// Takes what was written.
+    pub fn hear(&mut self, stream: Stream, bytes: &[u8]) -> Vec<Said> {
+        match stream {
+            Stream::Stdout if !self.flooded => {
+                self.lines.push(bytes);
+                self.read();
+            }
+            Stream::Stdout => {}
+            Stream::Stderr => {
+                self.complaints.extend_from_slice(bytes);
+                let over = self.complaints.len().saturating_sub(COMPLAINTS);
+                self.complaints.drain(..over);
+            }
+        }
+        std::mem::take(&mut self.account.said)
+    }
+
+    /// Whether nothing more is to be heard from it: its process may be ended.
+    pub fn is_enough(&self) -> bool {
+        self.flooded || self.dialect.lingers() && self.account.close.is_some()
+    }
+
+    fn read(&mut self) {
+        loop {
+            match self.lines.next() {
+                Ok(Some(line)) => self.take(&line),
+                Ok(None) => return,
+                Err(_) => {
+                    self.flooded = true;
+                    self.lines = Lines::new(LINE);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, line: &[u8]) {
+        let account = &mut self.account;
+        let known = line::event(line).is_some_and(|event| match self.dialect {
+            Dialect::Claude => claude::read(account, &event),
+            Dialect::Codex => codex::read(account, &event),
+            Dialect::Opencode => opencode::read(account, &event),
+            Dialect::Gemini => gemini::read(account, &event),
+            Dialect::Goose => goose::read(account, &event),
+        });
+        self.known |= known;
+        if !known && self.noise.is_none() && !line.trim_ascii().is_empty() {
+            let text = String::from_utf8_lossy(&line[..line.len().min(4 * SHOWN)]);
+            self.noise = Some(text.trim().chars().take(SHOWN).collect());
+        }
+    }
+
+    /// What the end of its process means.
+    pub fn end(mut self, ran: &Result<Finished, NotStarted>) -> Heard {
+        // The last line may have no end.
+        self.hear(Stream::Stdout, b"\n");
+        let ended = match ran {
+            Err(error) => Ended::Turn(TurnEnd::Broken(error.to_string())),
+            Ok(finished) => self.ended(finished.exit),
+        };
+        Heard { ended, usage: self.account.usage, of_conversation: self.account.of_conversation }
+    }
+
+    fn ended(&mut self, exit: Exit) -> Ended {
+        if self.flooded {
+            let why = format!("it wrote a line of more than {} MiB", LINE >> 20);
+            return Ended::Turn(TurnEnd::failed(Fault::Garbage, why));
+        }
+        match self.account.close.take() {
+            Some(Close::Failed(cause)) => self.failed(cause),
+            // What a stream has said to its end stands, whatever became of the process.
+            Some(Close::Done(words)) => Ended::Turn(self.done(words)),
+            None => self.broken_off(exit),
+        }
+    }
+
+    fn done(&mut self, words: Option<String>) -> TurnEnd {
+        if self.account.is_empty() && words.as_deref().is_none_or(|words| words.trim().is_empty()) {
+            return TurnEnd::failed(Fault::Empty, "the agent ended its turn without a word");
+        }
+        let said = words.unwrap_or_else(|| self.account.take_words());
+        let agent = self.dialect.program();
+        trouble::instead_of_an_answer(&said).map_or(TurnEnd::Said(said), |trouble| trouble.end(agent))
+    }
+
+    fn failed(&self, cause: Cause) -> Ended {
+        match cause {
+            Cause::Fault(_, why) if self.resumes && is_gone(&why) => Ended::Gone(why),
+            cause => Ended::Turn(cause.end(self.dialect.program())),
+        }
+    }
+
+    /// Its process is over, and its turn was not.
+    fn broken_off(&self, exit: Exit) -> Ended {
+        let turn = |fault, why: String| Ended::Turn(TurnEnd::failed(fault, why));
+        let end = match exit {
+            Exit::Cancelled => return Ended::Turn(TurnEnd::Cancelled),
+            Exit::TimedOut => return Ended::Turn(TurnEnd::TimedOut),
+            Exit::Silent => return turn(Fault::Silent, self.explained("it wrote nothing for too long")),
+            Exit::Lost => return turn(Fault::Crashed, "its supervisor died".to_owned()),
+            Exit::Code(code) => format!("exit {code}"),
+            Exit::Signal(signal) => format!("ended by signal {signal}"),
+        };
+        let complaints = String::from_utf8_lossy(&self.complaints);
+        if matches!(exit, Exit::Code(126 | 127)) && !self.known && self.noise.is_none() {
+            return Ended::Turn(TurnEnd::Broken(self.explained("the program cannot be started")));
+        }
+        let noise = self.noise.as_deref().unwrap_or_default();
+        let cause = self.account.error.as_deref().map(Cause::of_words);
+        let cause = cause.or_else(|| match exit {
+            Exit::Code(0) => None,
+            _ => trouble::of_failure(noise, &complaints).map(Cause::Trouble),
+        });
+        if let Some(cause) = cause {
+            return self.failed(cause);
+        }
+        if !self.known && self.resumes && exit != Exit::Code(0) && is_gone(&complaints) {
+            return Ended::Gone(self.last_complaint().unwrap_or(end));
+        }
+        match (self.known, &self.noise, exit) {
+            (true, _, _) => {
+                turn(Fault::Crashed, self.explained(&format!("it ended in the middle of its turn ({end})")))
+            }
+            (false, Some(noise), _) => turn(
+                Fault::Garbage,
+                format!("it wrote nothing that `{}` writes ({end}), but `{noise}`", self.dialect.program()),
+            ),
+            (false, None, Exit::Code(0)) => turn(Fault::Garbage, self.explained("it wrote nothing at all (exit 0)")),
+            (false, None, Exit::Signal(_)) => turn(Fault::Crashed, self.explained(&end)),
+            (false, None, _) => self.failed(Cause::of_words(&self.explained(&end))),
+        }
+    }
+
+    /// With what it complained about last.
+    fn explained(&self, end: &str) -> String {
+        match self.last_complaint() {
+            Some(complaint) => format!("{end}: {complaint}"),
+            None => end.to_owned(),
+        }
+    }
+
+    /// The last line that says what is wrong, else the last line.
+    fn last_complaint(&self) -> Option<String> {
+        let text = String::from_utf8_lossy(&self.complaints);
+        let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).rev();
+        let last = lines.clone().next()?;
+        let telling = lines.find(|line| line.to_lowercase().starts_with("error"));
+        Some(telling.unwrap_or(last).to_owned())
+    }
+}

@@ -1,0 +1,91 @@
+//! opencode: `opencode run --format json`.
+//!
+//! There is no closing line: the reason of the last step says how the turn ended. Figures are told for each step.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use windlass_engine::{Cost, Fault, Usage};
+
+use super::account::{Account, Close};
+use super::cause::Cause;
+use super::{Place, Words, has_option, line};
+use crate::Setup;
+
+pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
+    let mut words = Words::new(&["run", "--format", "json"], &[]);
+    let mut add = |more: &[&str]| words.first.extend(more.iter().map(|word| (*word).to_owned()));
+    if !has_option(setup, &["--auto"]) {
+        add(&["--auto"]);
+    }
+    if let Place::Before(name) = place {
+        add(&["-s", name]);
+    }
+    if let Some(model) = &setup.model {
+        add(&["-m", model]);
+    }
+    words
+}
+
+pub(super) fn read(account: &mut Account, event: &Value) -> bool {
+    let part = &event["part"];
+    match event["type"].as_str() {
+        Some("step_start") => account.close = None,
+        Some("text") => account.say(part["messageID"].as_str(), part["text"].as_str().unwrap_or_default()),
+        Some("tool_use") => {
+            account.call(&line::title(part["tool"].as_str().unwrap_or("a tool"), &part["state"]["input"]));
+        }
+        Some("step_finish") => {
+            account.usage = account.usage.plus(usage(part));
+            account.close = finished(part["reason"].as_str().unwrap_or_default());
+        }
+        Some("error") => account.fail(failure(&event["error"])),
+        Some("reasoning") => {}
+        _ => return false,
+    }
+    account.name(event["sessionID"].as_str());
+    true
+}
+
+/// Nothing where the turn goes on.
+fn finished(reason: &str) -> Option<Close> {
+    Some(match reason {
+        "tool-calls" | "" => return None,
+        "stop" | "unknown" => Close::Done(None),
+        "length" => {
+            Close::Failed(Cause::fault(Fault::OutOfTokens, "the model's answer was cut off at its limit of tokens"))
+        }
+        "content-filter" => {
+            Close::Failed(Cause::fault(Fault::Refused, "the model's service refused to let the answer through"))
+        }
+        other => Close::Failed(Cause::fault(Fault::Failed, &format!("the model's answer ended with `{other}`"))),
+    })
+}
+
+fn failure(error: &Value) -> Cause {
+    let (name, data) = (error["name"].as_str().unwrap_or("an error"), &error["data"]);
+    let words = data["message"].as_str().unwrap_or(name);
+    match (name, data["statusCode"].as_u64()) {
+        ("ContentFilterError", _) => Cause::fault(Fault::Refused, words),
+        ("MessageOutputLengthError" | "ContextOverflowError", _) => Cause::fault(Fault::OutOfTokens, words),
+        ("MessageAbortedError", _) => Cause::fault(Fault::GaveUp, words),
+        ("ProviderAuthError", _) => Cause::of_status(401, words, None),
+        (_, Some(status)) => {
+            let header = data["responseHeaders"]["retry-after"].as_str();
+            let retry = header.and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
+            Cause::of_status(status, words, retry)
+        }
+        (_, None) => Cause::of_words(words),
+    }
+}
+
+fn usage(part: &Value) -> Usage {
+    let tokens = &part["tokens"];
+    let number = |value: &Value| value.as_u64().unwrap_or(0);
+    let cached = number(&tokens["cache"]["read"]);
+    let fresh = number(&tokens["input"]).saturating_add(number(&tokens["cache"]["write"]));
+    // A model without a price costs nothing, as it says, but nobody knows.
+    let cost = part["cost"].as_f64().filter(|cost| *cost > 0.0).and_then(Cost::of_dollars);
+    let output = number(&tokens["output"]).saturating_add(number(&tokens["reasoning"]));
+    Usage { input: fresh.saturating_add(cached), cached, output, cost }
+}

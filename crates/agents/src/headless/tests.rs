@@ -1,0 +1,482 @@
+//! Streams of the known agents: recorded ones, and hostile ones.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use insta::assert_snapshot;
+use serde::Deserialize;
+use windlass_engine::Fault;
+use windlass_process::{Captured, Exit, Finished, Stream};
+
+use super::*;
+use crate::TurnEnd;
+
+const ALL: [Dialect; 5] = [Dialect::Claude, Dialect::Codex, Dialect::Opencode, Dialect::Gemini, Dialect::Goose];
+
+/// What `recordings/index.yaml` says of a recording, as far as it is used here.
+#[derive(Deserialize)]
+struct Recorded {
+    argv: Vec<String>,
+    exit: i32,
+}
+
+#[derive(Deserialize)]
+struct Recordings {
+    recordings: BTreeMap<String, Recorded>,
+}
+
+#[derive(Deserialize)]
+struct Index {
+    agents: BTreeMap<String, Recordings>,
+}
+
+fn recordings() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("recordings")
+}
+
+fn index() -> Index {
+    let text = fs::read_to_string(recordings().join("index.yaml")).expect("an index");
+    serde_saphyr::from_str(&text).expect("it is right")
+}
+
+fn recording(dialect: Dialect, scenario: &str, stream: &str) -> Vec<u8> {
+    fs::read(recordings().join(dialect.program()).join(format!("{scenario}.{stream}"))).unwrap_or_default()
+}
+
+fn exit(code: i32) -> Exit {
+    if code < 0 { Exit::Signal(-code) } else { Exit::Code(code) }
+}
+
+/// A stream as it is heard in pieces, and whether a conversation is gone on with.
+fn heard(dialect: Dialect, resumes: bool, stdout: &[u8], stderr: &[u8], exit: Exit) -> (Heard, Vec<Said>) {
+    let mut hearing = Hearing::new(dialect, resumes);
+    let mut said: Vec<Said> = hearing.hear(Stream::Stderr, stderr);
+    said.extend(stdout.chunks(4099).flat_map(|piece| hearing.hear(Stream::Stdout, piece)));
+    let none = Captured::default;
+    let ran = Ok(Finished { exit, stdout: none(), stderr: none(), leaky: false, took: Duration::ZERO });
+    (hearing.end(&ran), said)
+}
+
+fn conversation(said: &[Said]) -> Option<&str> {
+    said.iter().find_map(|said| match said {
+        Said::Conversation(name) => Some(name.as_str()),
+        Said::Text(_) => None,
+    })
+}
+
+fn told(said: &[Said]) -> String {
+    let text = |said: &Said| match said {
+        Said::Text(text) => text.clone(),
+        Said::Conversation(_) => String::new(),
+    };
+    said.iter().map(text).collect()
+}
+
+fn shown(ended: &Ended) -> String {
+    let line = |text: &str| text.replace('\u{1b}', "").split_whitespace().collect::<Vec<_>>().join(" ");
+    let short = |text: &str| line(text).chars().take(60).collect::<String>();
+    match ended {
+        Ended::Gone(why) => format!("gone: {}", short(why)),
+        Ended::Turn(TurnEnd::Said(text)) => format!("said: {text}"),
+        Ended::Turn(TurnEnd::Failed { fault, why }) => format!("{fault:?}: {}", short(why)),
+        Ended::Turn(TurnEnd::Limited { said, reset }) => format!("limited, {reset:?}: {}", short(said)),
+        Ended::Turn(TurnEnd::Locked { said, remedy }) => format!("locked: {}; {}", short(said), short(remedy)),
+        Ended::Turn(other) => format!("{other:?}"),
+    }
+}
+
+/// Every recording: how it ended, what it used (input, of it cached, output, money), whether that is of the whole
+/// conversation, and whether a conversation was named.
+#[test]
+fn recorded_streams_are_understood() {
+    let mut table = String::new();
+    for (agent, all) in index().agents {
+        let dialect = ALL.into_iter().find(|dialect| dialect.program() == agent).expect("a dialect");
+        for (scenario, recorded) in all.recordings {
+            let stdout = recording(dialect, &scenario, "jsonl");
+            let stderr = recording(dialect, &scenario, "stderr");
+            let resumes = ["resumed", "lost"].contains(&scenario.as_str());
+            let (heard, said) = heard(dialect, resumes, &stdout, &stderr, exit(recorded.exit));
+            let usage = heard.usage;
+            let cost = usage.cost.map(|cost| format!(" {cost}")).unwrap_or_default();
+            let used = match usage.is_nothing() {
+                true => "-".to_owned(),
+                false => format!("{}/{}/{}{cost}", usage.input, usage.cached, usage.output),
+            };
+            let whole = if heard.of_conversation { " of all" } else { "" };
+            let named = if conversation(&said).is_some() { "named" } else { "-" };
+            table += &format!("{agent} {scenario} | {used}{whole} | {named} | {}\n", shown(&heard.ended));
+        }
+    }
+    assert_snapshot!(table, @r#"
+    claude capped | 1200/200/34 $0.004720 | named | OutOfTurns: Reached maximum number of turns (1)
+    claude cut | 4800/800/136 $0.018880 | named | OutOfTokens: API Error: Claude's response exceeded the 128000 output toke
+    claude denied | 2400/400/68 $0.009440 | named | said: I have mended notes.txt. <promise>COMPLETE</promise>
+    claude empty | 2400/400/68 $0.009440 | named | Empty: the agent ended its turn without a word
+    claude keyless | - | named | locked: Not logged in · Please run /login; run `claude` and type /login, or set ANTHROPIC_API_KEY
+    claude limited | - | named | limited, Some(After(60s)): API Error: Request rejected (429) · Rate limit reached for r
+    claude lost | - | - | gone: No conversation found with session ID: 99999999-2222-4333-84
+    claude ok | 2400/400/68 $0.009440 | named | said: I have mended notes.txt. <promise>COMPLETE</promise>
+    claude outage | - | named | Outage: API Error: 500 The server had an error while processing your
+    claude refused | 2400/400/68 $0.009440 | named | Refused: API Error: Opus 5.5's safeguards flagged this message (https
+    claude resumed | 2400/400/68 $0.009440 | named | said: It is still mended. <promise>COMPLETE</promise>
+    claude retried | 2400/400/68 $0.009440 | named | said: I have mended notes.txt. <promise>COMPLETE</promise>
+    claude stalled | - | named | Crashed: it ended in the middle of its turn (exit 143)
+    claude unauthorized | - | named | locked: Failed to authenticate. API Error: 401 Incorrect API key pro; run `claude` and type /login, or set ANTHROPIC_API_KEY
+    codex cut | - | named | OutOfTokens: Incomplete response returned, reason: max_output_tokens
+    codex empty | 1200/200/34 of all | named | Empty: the agent ended its turn without a word
+    codex keyless | - | named | locked: Missing environment variable: `STUB_KEY`.; run `codex login`, or set OPENAI_API_KEY
+    codex limited | - | named | limited, None: exceeded retry limit, last status: 429 Too Many Requests
+    codex lost | - | - | gone: Error: thread/resume: thread/resume failed: no rollout found
+    codex ok | 2400/400/68 of all | named | said: I have mended notes.txt. <promise>COMPLETE</promise>
+    codex outage | - | named | Outage: We’re currently experiencing high demand, which may cause te
+    codex refused | - | named | Refused: stream disconnected before completion: Incomplete response r
+    codex resumed | 4800/800/136 of all | named | said: It is still mended. <promise>COMPLETE</promise>
+    codex retried | 2400/400/68 of all | named | said: I have mended notes.txt. <promise>COMPLETE</promise>
+    codex stalled | - | named | Crashed: it ended in the middle of its turn (ended by signal 15)
+    codex unauthorized | - | named | locked: unexpected status 401 Unauthorized: Incorrect API key provid; run `codex login`, or set OPENAI_API_KEY
+    gemini cut | 1200/200/34 | named | said: I begin with the first of the
+    gemini empty | 2400/400/68 | named | Empty: The model returned an empty response with no text or thought
+    gemini keyless | - | - | locked: When using Gemini API, you must specify the GEMINI_API_KEY e; run `gemini` once and choose how to log in, or set GEMINI_AP
+    gemini limited | - | named | limited, Some(After(60s)): [API Error: Rate limit reached for requests. Please try agai
+    gemini lost | - | - | gone: Error resuming session: No previous sessions found for this 
+    gemini ok | 2400/400/68 | named | said: I have mended notes.txt. <promise>COMPLETE</promise>
+    gemini outage | - | named | Outage: [API Error: {"error":{"code":500,"message":"The server had a
+    gemini refused | 1200/200/34 | named | said: I cannot help with that.
+    gemini resumed | 2400/400/68 | named | said: It is still mended. <promise>COMPLETE</promise>
+    gemini retried | 2400/400/68 | named | said: I have mended notes.txt. <promise>COMPLETE</promise>
+    gemini stalled | - | named | Crashed: it ended in the middle of its turn (ended by signal 9): Ripg
+    gemini unauthorized | - | named | locked: [API Error: {"error":{"code":401,"message":"Incorrect API ke; run `gemini` once and choose how to log in, or set GEMINI_AP
+    goose cut | 1200/200/34 of all | - | OutOfTokens: the model's answer was cut off at its limit of tokens
+    goose empty | 4800/800/136 of all | - | Empty: The model returned an empty response. Please resend your mes
+    goose limited | - of all | - | limited, None: Ran into this error: Rate limit exceeded: Rate limit reached
+    goose lost | - | - | gone: Error: No session found with name 'windlass-1'
+    goose ok | 2400/400/68 of all | - | said: I have mended notes.txt. <promise>COMPLETE</promise>
+    goose outage | - of all | - | Outage: Ran into this error: Server error: Server error (500 Interna
+    goose refused | 4800/800/136 of all | - | Empty: The model returned an empty response. Please resend your mes
+    goose resumed | 4800/800/136 of all | - | said: It is still mended. <promise>COMPLETE</promise>
+    goose retried | 2400/400/68 of all | - | said: I have mended notes.txt. <promise>COMPLETE</promise>
+    goose stalled | - | - | Crashed: ended by signal 15
+    goose unauthorized | - | - | locked: Ran into this error: Authentication error: Authentication fa; run `goose configure`
+    opencode cut | 1200/200/34 $0.001068 | named | OutOfTokens: the model's answer was cut off at its limit of tokens
+    opencode empty | 1200/200/34 $0.001068 | named | Empty: the agent ended its turn without a word
+    opencode limited | - | named | limited, Some(After(2s)): Rate limit reached for requests. Please try again later.
+    opencode lost | - | - | gone: [91m[1mError: [0mSession not found
+    opencode ok | 2400/400/68 $0.002136 | named | said: I have mended notes.txt. <promise>COMPLETE</promise>
+    opencode outage | - | named | Outage: The server had an error while processing your request.
+    opencode refused | 1200/200/34 $0.001068 | named | Refused: The response was blocked by the provider's content filter
+    opencode resumed | 2400/400/68 $0.002136 | named | said: It is still mended. <promise>COMPLETE</promise>
+    opencode retried | 2400/400/68 $0.002136 | named | said: I have mended notes.txt. <promise>COMPLETE</promise>
+    opencode stalled | - | - | Crashed: ended by signal 15
+    opencode unauthorized | - | named | locked: Incorrect API key provided: dummy.; run `opencode auth login`
+    "#);
+}
+
+/// What we say on the command line is what was seen to work, in whatever order.
+#[test]
+fn command_lines_are_those_that_were_recorded() {
+    let sorted = |mut words: Vec<String>| {
+        words.sort();
+        words
+    };
+    for (name, all) in index().agents {
+        let mut agent: Agent = name.parse().expect("a known one");
+        let crate::Driver::Headless(dialect) = agent.driver else { panic!("{name}") };
+        agent.setup.model = (name == "gemini").then(|| "gemini-2.5-pro".to_owned());
+        for (scenario, is_new) in [("ok", true), ("resumed", false)] {
+            let argv = &all.recordings[scenario].argv;
+            let is_id = |word: &&String| {
+                is_name(word) && (word.len() == 36 || word.starts_with("ses_") || *word == "windlass-1")
+            };
+            let id = argv.iter().find(is_id).map(String::as_str);
+            let place = if is_new { Place::New(id) } else { Place::Before(id.expect("an id")) };
+            let words = script(&agent, dialect, place).split(' ').map(str::to_owned).collect();
+            assert_eq!(sorted(words), sorted(argv.clone()), "{name} {scenario}");
+        }
+    }
+}
+
+#[test]
+fn what_a_person_says_about_a_command_line_holds() {
+    let check = |name: &str, args: &[&str], place: Place<'_>, expected: &str| {
+        let mut agent: Agent = name.parse().expect("a known one");
+        let crate::Driver::Headless(dialect) = agent.driver else { panic!("{name}") };
+        agent.setup.args = args.iter().map(|word| (*word).to_owned()).collect();
+        agent.setup.model = Some("m 1".to_owned());
+        assert_eq!(script(&agent, dialect, place), expected);
+    };
+    check(
+        "claude",
+        &["--permission-mode=acceptEdits"],
+        Place::Before("x"),
+        "claude -p --output-format stream-json --verbose --resume x --model 'm 1' --permission-mode=acceptEdits",
+    );
+    check(
+        "codex",
+        &["--sandbox", "read-only"],
+        Place::Before("x"),
+        "codex exec --json --skip-git-repo-check -m 'm 1' --sandbox read-only resume x -",
+    );
+    check(
+        "codex",
+        &["-c", "sandbox_mode=\"workspace-write\""],
+        Place::New(None),
+        "codex exec --json --skip-git-repo-check -m 'm 1' -c 'sandbox_mode=\"workspace-write\"' -",
+    );
+    check(
+        "gemini",
+        &["--approval-mode", "auto_edit"],
+        Place::New(Some("x")),
+        "gemini --skip-trust -o stream-json --session-id x -m 'm 1' --approval-mode auto_edit",
+    );
+    check(
+        "opencode",
+        &["--agent", "build"],
+        Place::New(None),
+        "opencode run --format json --auto -m 'm 1' --agent build",
+    );
+    let around = vec![("GOOSE_MODE".into(), "approve".into())];
+    let goose: Agent = "goose".parse().expect("a known one");
+    assert_eq!(goose.environment(&around), around);
+    assert_eq!(goose.environment(&Vec::new()), [("GOOSE_MODE".into(), "auto".into())]);
+}
+
+#[test]
+fn names_are_ours_where_agents_let_us_and_harmless_where_they_are_theirs() {
+    assert_eq!(Dialect::Claude.name(0).as_deref(), Some("00000000-0000-4000-8000-000000000000"));
+    assert_eq!(Dialect::Gemini.name(u128::MAX).as_deref(), Some("ffffffff-ffff-4fff-bfff-ffffffffffff"));
+    for dialect in ALL {
+        assert!(dialect.name(7).is_none_or(|name| is_name(&name)));
+    }
+    for name in ["", "-x", "--resume", "a b", "a'b", "é", "a\nb", "$(x)", &"x".repeat(201)] {
+        assert!(!is_name(name), "{name}");
+    }
+    let stream = br#"{"type":"thread.started","thread_id":"--oh"}"#;
+    let (_, said) = heard(Dialect::Codex, false, stream, b"", Exit::Code(0));
+    assert_eq!(conversation(&said), None);
+}
+
+/// What whoever watches sees is what the agent says and does, line by line.
+#[test]
+fn a_turn_is_shown_as_lines() {
+    for dialect in ALL {
+        let (_, said) = heard(dialect, false, &recording(dialect, "ok", "jsonl"), b"", Exit::Code(0));
+        let told = told(&said);
+        let lines: Vec<&str> = told.lines().collect();
+        assert!(lines[0].starts_with('[') && lines[0].contains("echo mended > notes.txt"), "{dialect:?} {lines:?}");
+        assert_eq!(lines[1..], ["I have mended notes.txt. <promise>COMPLETE</promise>"], "{dialect:?}");
+    }
+}
+
+/// Wherever a stream breaks off, its turn has not ended well, and what was said before is not its last word.
+#[test]
+fn a_stream_that_breaks_off_is_no_end() {
+    for dialect in ALL {
+        let whole = recording(dialect, "ok", "jsonl");
+        let last = whole.trim_ascii_end().iter().rposition(|byte| *byte == b'\n').expect("lines") + 1;
+        for cut in (0..last).step_by(97).chain([last, last + 5]) {
+            for exit in [Exit::Code(0), Exit::Code(1), Exit::Signal(9)] {
+                let (heard, _) = heard(dialect, false, &whole[..cut], b"", exit);
+                let fault = match &heard.ended {
+                    Ended::Turn(TurnEnd::Failed { fault, .. }) => *fault,
+                    other => panic!("{dialect:?} cut at {cut}: {other:?}"),
+                };
+                assert!(
+                    [Fault::Crashed, Fault::Garbage, Fault::Failed].contains(&fault),
+                    "{dialect:?} {cut} {fault:?}"
+                );
+            }
+        }
+        let (heard, _) = heard(dialect, false, whole.trim_ascii_end(), b"", Exit::Signal(9));
+        let said = TurnEnd::Said("I have mended notes.txt. <promise>COMPLETE</promise>".to_owned());
+        assert_eq!(heard.ended, Ended::Turn(said), "{dialect:?}: what was said to the end stands");
+    }
+}
+
+#[test]
+fn noise_is_passed_over_but_is_no_stream() {
+    let deep = "[".repeat(100_000);
+    let noise =
+        format!("starting up\n\n{{}}\n[1]\n3\n{{\"type\":7}}\n{{\"type\":\"hello\"}}\n{{\"a\":{deep}\n\u{1b}[31m\n");
+    for dialect in ALL {
+        let mut noisy = noise.clone().into_bytes();
+        for line in recording(dialect, "ok", "jsonl").split_inclusive(|byte| *byte == b'\n') {
+            noisy.extend_from_slice(line);
+            noisy.extend_from_slice(b"\xff\xfe noise\n");
+        }
+        let (good, _) = heard(dialect, false, &noisy, b"", Exit::Code(0));
+        assert!(matches!(good.ended, Ended::Turn(TurnEnd::Said(_))), "{dialect:?} {good:?}");
+        let (bad, _) = heard(dialect, true, noise.as_bytes(), b"", Exit::Code(0));
+        let Ended::Turn(TurnEnd::Failed { fault: Fault::Garbage, why }) = bad.ended else { panic!("{dialect:?}") };
+        assert!(why.contains("`starting up`"), "{why}");
+        let (none, _) = heard(dialect, false, b"", b"", Exit::Code(0));
+        assert_eq!(shown(&none.ended), "Garbage: it wrote nothing at all (exit 0)");
+    }
+}
+
+#[test]
+fn a_line_without_an_end_is_no_memory() {
+    let mut hearing = Hearing::new(Dialect::Claude, false);
+    let piece = vec![b'x'; 1 << 20];
+    let lasted = (0..100).take_while(|_| {
+        hearing.hear(Stream::Stdout, &piece);
+        !hearing.is_enough()
+    });
+    assert_eq!(lasted.count(), 16);
+    hearing.hear(Stream::Stdout, &recording(Dialect::Claude, "ok", "jsonl"));
+    let ran = Ok(Finished { exit: Exit::Cancelled, ..Finished::said(Vec::new()) });
+    assert_eq!(shown(&hearing.end(&ran).ended), "Garbage: it wrote a line of more than 16 MiB");
+}
+
+/// Every value of every event replaced by one of another type: nothing panics, and nothing is believed that is not said.
+#[test]
+fn wrong_types_are_no_harm() {
+    fn twisted(value: &serde_json::Value, with: &serde_json::Value, left: &mut i32) -> serde_json::Value {
+        *left -= 1;
+        if *left == 0 {
+            return with.clone();
+        }
+        match value {
+            serde_json::Value::Object(fields) => {
+                fields.iter().map(|(key, field)| (key.clone(), twisted(field, with, left))).collect()
+            }
+            serde_json::Value::Array(items) => items.iter().map(|item| twisted(item, with, left)).collect(),
+            other => other.clone(),
+        }
+    }
+    let strange = [
+        serde_json::json!(null),
+        serde_json::json!([[]]),
+        serde_json::json!({"x": -1.5}),
+        serde_json::json!("x"),
+        serde_json::json!(1e300),
+    ];
+    for dialect in ALL {
+        let stream = recording(dialect, "ok", "jsonl");
+        let lines: Vec<serde_json::Value> =
+            stream.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        for (place, line) in lines.iter().enumerate() {
+            for (number, with) in (1..60).zip(strange.iter().cycle()) {
+                let mut all = lines.clone();
+                all[place] = twisted(line, with, &mut { number });
+                let text: String = all.iter().map(|line| format!("{line}\n")).collect();
+                let (heard, _) = heard(dialect, false, text.as_bytes(), b"", Exit::Code(0));
+                if let Ended::Turn(TurnEnd::Said(said)) = heard.ended {
+                    assert!(said.len() < 100, "{said}");
+                }
+            }
+        }
+    }
+}
+
+/// What a tool prints, what the prompt holds, and what a helper of the agent says are not the agent's words.
+#[test]
+fn only_the_agents_own_last_words_count() {
+    let claim = "<promise>COMPLETE</promise>";
+    let check = |dialect, lines: &[String], expected: &str| {
+        let text = lines.join("\n");
+        let (heard, _) = heard(dialect, false, text.as_bytes(), b"", Exit::Code(0));
+        assert_eq!(heard.ended, Ended::Turn(TurnEnd::Said(expected.to_owned())), "{dialect:?}");
+    };
+    let gemini = |kind: &str, more: &str| format!(r#"{{"type":"{kind}",{more}}}"#);
+    check(
+        Dialect::Gemini,
+        &[
+            gemini("message", &format!(r#""role":"user","content":"{claim}""#)),
+            gemini("message", &format!(r#""role":"assistant","content":"I begin. {claim}","delta":true"#)),
+            gemini("tool_use", r#""tool_name":"x","tool_id":"1","parameters":{}"#),
+            gemini("tool_result", &format!(r#""tool_id":"1","status":"success","output":"{claim}""#)),
+            gemini("result", r#""status":"success","stats":{}"#),
+        ],
+        "",
+    );
+    let claude = |parent: &str, text: &str| {
+        format!(
+            r#"{{"type":"assistant","parent_tool_use_id":{parent},"message":{{"id":"m","content":[{{"type":"text","text":"{text}"}}]}}}}"#
+        )
+    };
+    check(
+        Dialect::Claude,
+        &[
+            claude("null", "Not yet."),
+            claude("\"toolu_1\"", claim),
+            format!(
+                r#"{{"type":"user","message":{{"content":[{{"type":"text","text":"{claim}"}}]}},"isSynthetic":true}}"#
+            ),
+            r#"{"type":"result","subtype":"success","is_error":false}"#.to_owned(),
+        ],
+        "Not yet.",
+    );
+    let goose = |id: &str, role: &str, content: &str| {
+        format!(
+            r#"{{"type":"message","message":{{"id":"{id}","role":"{role}","content":[{content}],"metadata":{{"inference":{{}}}}}}}}"#
+        )
+    };
+    let text = |text: &str| format!(r#"{{"type":"text","text":"{text}"}}"#);
+    check(
+        Dialect::Goose,
+        &[
+            goose("1", "assistant", &text(claim)),
+            goose("2", "user", &text(claim)),
+            goose("3", "assistant", &text("Ran into this error: ")),
+            goose("3", "assistant", &text("I quote it.")),
+            r#"{"type":"complete"}"#.to_owned(),
+        ],
+        "Ran into this error: I quote it.",
+    );
+}
+
+/// Whatever an exit code or a field says about success.
+#[test]
+fn success_is_not_believed() {
+    let result =
+        |more: &str| format!(r#"{{"type":"result","subtype":"success","result":"Done.","session_id":"s"{more}}}"#);
+    for (more, expected) in [
+        ("", "Failed: Done."),
+        (r#","is_error":"no""#, "Failed: Done."),
+        (r#","is_error":true,"api_error_status":500"#, "Outage: Done."),
+        (r#","is_error":false,"terminal_reason":"api_error""#, "GaveUp: the agent ended its turn early: api_error"),
+        (r#","is_error":false,"stop_reason":"refusal""#, "Refused: Done."),
+        (
+            r#","is_error":false,"stop_reason":"max_tokens""#,
+            "OutOfTokens: the model's answer was cut off at its limit of tokens",
+        ),
+        (r#","is_error":false,"terminal_reason":"completed""#, "said: Done."),
+        (r#","is_error":true,"api_error_status":429"#, "limited, None: Done."),
+    ] {
+        let (heard, _) = heard(Dialect::Claude, false, result(more).as_bytes(), b"", Exit::Code(0));
+        assert_eq!(shown(&heard.ended), expected, "{more}");
+    }
+    let limited = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1800000000}}"#;
+    let stream = format!("{limited}\n{}", result(r#","is_error":true,"api_error_status":429"#));
+    let (heard, _) = heard(Dialect::Claude, false, stream.as_bytes(), b"", Exit::Code(1));
+    assert_eq!(shown(&heard.ended), "limited, Some(At(2027-01-15T08:00:00Z)): Done.");
+}
+
+#[test]
+fn a_program_that_is_not_there_is_told_from_one_that_fails() {
+    let ended = |exit, stdout: &str, stderr: &str| {
+        shown(&heard(Dialect::Codex, true, stdout.as_bytes(), stderr.as_bytes(), exit).0.ended)
+    };
+    assert_eq!(
+        ended(Exit::Code(127), "", "sh: 1: codex: not found"),
+        "Broken(\"the program cannot be started: sh: 1: codex: not found\")"
+    );
+    assert_eq!(
+        ended(Exit::Code(1), "", "error: unexpected argument '--json'"),
+        "Failed: exit 1: error: unexpected argument '--json'"
+    );
+    assert_eq!(
+        ended(Exit::Code(1), "", "Not logged in"),
+        "locked: Not logged in; run `codex login`, or set OPENAI_API_KEY"
+    );
+    assert_eq!(
+        ended(Exit::Code(1), "Please log in first\n", ""),
+        "locked: Please log in first; run `codex login`, or set OPENAI_API_KEY"
+    );
+    assert_eq!(ended(Exit::Silent, "", ""), "Silent: it wrote nothing for too long");
+    assert_eq!(ended(Exit::TimedOut, "", ""), "TimedOut");
+    assert_eq!(ended(Exit::Cancelled, "", ""), "Cancelled");
+}

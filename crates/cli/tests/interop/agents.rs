@@ -1,0 +1,79 @@
+//! How each agent is brought to talk to our model, and to nobody else.
+
+/// An agent as it is installed.
+pub struct Real {
+    pub program: &'static str,
+    /// `@MODEL@` stands for the model's address.
+    pub environment: &'static [(&'static str, &'static str)],
+    /// Under its home.
+    pub files: &'static [(&'static str, &'static str)],
+}
+
+pub const GOOSE: Real = Real {
+    program: "goose",
+    environment: &[
+        ("GOOSE_PROVIDER", "openai"),
+        ("GOOSE_MODEL", "stub"),
+        ("OPENAI_HOST", "@MODEL@"),
+        ("OPENAI_BASE_PATH", "v1/chat/completions"),
+        ("OPENAI_API_KEY", "dummy"),
+        ("GOOSE_DISABLE_KEYRING", "1"),
+    ],
+    files: &[],
+};
+
+pub const CODEX: Real = Real {
+    program: "codex",
+    environment: &[("STUB_KEY", "dummy")],
+    files: &[(
+        ".codex/config.toml",
+        r#"model = "stub"
+model_provider = "stub"
+[model_providers.stub]
+name = "stub"
+base_url = "@MODEL@/v1"
+env_key = "STUB_KEY"
+wire_api = "responses"
+supports_websockets = false
+"#,
+    )],
+};
+
+pub const OPENCODE: Real = Real {
+    program: "opencode",
+    environment: &[("OPENCODE_DISABLE_MODELS_FETCH", "1")],
+    files: &[
+        // Else it waits for a minute for what it cannot reach.
+        (".npmrc", "fetch-retries=0\n"),
+        (
+            ".config/opencode/opencode.json",
+            r#"{"model": "stub/stub", "provider": {"stub": {"npm": "@ai-sdk/openai-compatible", "name": "stub",
+                "options": {"baseURL": "@MODEL@/v1", "apiKey": "dummy"}, "models": {"stub": {"name": "stub"}}}}}"#,
+        ),
+    ],
+};
+
+pub const CLAUDE: Real = Real {
+    program: "claude",
+    environment: &[
+        ("ANTHROPIC_BASE_URL", "@MODEL@"),
+        ("ANTHROPIC_API_KEY", "dummy"),
+        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+        // It is root in its own namespace.
+        ("IS_SANDBOX", "1"),
+    ],
+    files: &[],
+};
+
+pub const GEMINI: Real = Real {
+    program: "gemini",
+    environment: &[
+        ("GEMINI_API_KEY", "dummy"),
+        ("GOOGLE_GEMINI_BASE_URL", "@MODEL@"),
+        ("GEMINI_MODEL", "gemini-2.5-pro"),
+    ],
+    files: &[(
+        ".gemini/settings.json",
+        r#"{"security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": false}}"#,
+    )],
+};

@@ -1,0 +1,132 @@
+//! A home, a project and a model for one agent, in a network that ends at this machine.
+
+#![expect(clippy::disallowed_methods, reason = "these tests start the real binary, and are started as programs")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use windlass_testkit::provider::{Provider, Step};
+
+use crate::agents::Real;
+
+const WINDLASS: &str = env!("CARGO_BIN_EXE_windlass");
+/// Set for a test that is alone in its network.
+const INSIDE: &str = "WINDLASS_INTEROP_INSIDE";
+
+/// Where `scripts/agents` puts them.
+fn installed() -> PathBuf {
+    let usual = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/agents");
+    std::env::var_os("WINDLASS_AGENTS").map_or_else(usual, PathBuf::from).join("bin")
+}
+
+/// Whether this is the inside of a network of its own. Otherwise the test is run there, where that is possible, and is over.
+pub fn alone(test: &str, real: &Real) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    if !installed().join(real.program).exists() {
+        eprintln!("LEFT OUT: {test}: `{}` is not installed; `scripts/agents` installs it", real.program);
+        return false;
+    }
+    let apart = |words: &[&str]| {
+        let kind = if rustix::process::geteuid().is_root() { "-n" } else { "-rn" };
+        let mut command = Command::new("unshare");
+        command.args([kind, "sh", "-c", "ip link set lo up && exec \"$@\"", "sh"]).args(words);
+        command
+    };
+    let possible = apart(&["true"]).stderr(Stdio::null()).status();
+    if !possible.is_ok_and(|status| status.success()) {
+        eprintln!("LEFT OUT: {test}: no network of its own can be made here (`unshare -rn` and `ip link set lo up`)");
+        return false;
+    }
+    let own = std::env::current_exe().unwrap();
+    let ran = apart(&[own.to_str().unwrap(), "--exact", test, "--nocapture"]).env(INSIDE, "1").output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(ran.status.success(), "{}\n{}", text(&ran.stdout), text(&ran.stderr));
+    false
+}
+
+/// Where an agent works.
+pub struct Place {
+    root: tempfile::TempDir,
+    environment: Vec<(String, String)>,
+    model: Provider,
+}
+
+impl Place {
+    pub fn new(real: &Real, script: &str) -> Self {
+        let steps: Vec<Step> = serde_saphyr::from_str(script).unwrap();
+        let model = Provider::start(steps).unwrap();
+        let root = tempfile::tempdir().unwrap();
+        let url = model.url();
+        let mut environment: Vec<(String, String)> = vec![
+            ("PATH".to_owned(), format!("{}:/usr/local/bin:/usr/bin:/bin", installed().display())),
+            ("HOME".to_owned(), root.path().join("home").display().to_string()),
+            ("TMPDIR".to_owned(), root.path().join("tmp").display().to_string()),
+            ("WINDLASS_STATE_DIR".to_owned(), root.path().join("state").display().to_string()),
+            ("LANG".to_owned(), "C.UTF-8".to_owned()),
+            ("GIT_CONFIG_GLOBAL".to_owned(), "/dev/null".to_owned()),
+        ];
+        environment
+            .extend(real.environment.iter().map(|(name, value)| ((*name).to_owned(), value.replace("@MODEL@", &url))));
+        let place = Self { root, environment, model };
+        for directory in ["home", "tmp", "work"] {
+            fs::create_dir(place.root.path().join(directory)).unwrap();
+        }
+        for (name, content) in real.files {
+            place.write(&format!("../home/{name}"), &content.replace("@MODEL@", &url));
+        }
+        place.write("notes.txt", "broken\n");
+        let git = place.run("git", &["init", "-q", "-b", "main"]);
+        assert_eq!(git.0, 0, "{}", git.1);
+        place
+    }
+
+    fn work(&self) -> PathBuf {
+        self.root.path().canonicalize().unwrap().join("work")
+    }
+
+    pub fn write(&self, name: &str, content: &str) {
+        let path = self.work().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.work().join(name)).unwrap_or_default()
+    }
+
+    fn run(&self, program: &str, words: &[&str]) -> (i32, String) {
+        let mut command = Command::new(program);
+        command.args(words).env_clear().envs(self.environment.iter().cloned()).current_dir(self.work());
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code().unwrap_or(-1), text(&output.stdout) + &text(&output.stderr))
+    }
+
+    pub fn windlass(&self, words: &[&str]) -> (i32, String) {
+        self.run(WINDLASS, words)
+    }
+
+    /// The hooks that have run, in order.
+    pub fn hooks(&self) -> Vec<String> {
+        self.read("../home/hooks").lines().map(str::to_owned).collect()
+    }
+
+    /// What the log says of a type of event.
+    pub fn events(&self, kind: &str) -> Vec<Value> {
+        let (code, text) = self.windlass(&["--json", "events", "--type", kind]);
+        assert_eq!(code, 0, "{text}");
+        let event = |line: &str| serde_json::from_str::<Value>(line).unwrap()["data"].take();
+        text.lines().map(event).collect()
+    }
+
+    /// What the model was asked to go on with, without what was asked beside.
+    pub fn asked(&self) -> Vec<String> {
+        let is_work = |body: &Value| body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
+        let requests = self.model.requests();
+        requests.iter().map(|request| &request.body).filter(|body| is_work(body)).map(Value::to_string).collect()
+    }
+}

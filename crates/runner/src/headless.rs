@@ -1,0 +1,167 @@
+//! Agents with a new process for each prompt, which goes on in the conversation before.
+//!
+//! ```text
+//!   conversation before? ── yes ─► said in it ── it is gone ─┐
+//!            └── no ─────────────────────────────────────────┴─► begun anew, with all that was before
+//! ```
+//!
+//! Invariants:
+//! - A conversation is in the log before anything is said in it where its name is ours to give, else when it is first seen.
+//! - What an agent tells of a whole conversation is counted from where it was.
+//! - All that it writes is kept, however the turn ends.
+//!
+//! Not here: command lines and streams (`agents`), when the agent has the word (`turn`).
+
+use std::time::Instant;
+
+use windlass_agents::TurnEnd;
+use windlass_agents::headless::{self, Dialect, Ended, Heard, Hearing, Place, Said};
+use windlass_engine::{Command, Limits, Session, Turn, Usage};
+use windlass_hooks::{clean, cut};
+use windlass_process::{Finished, NotStarted, Spec, Stream};
+
+use crate::turn::{Asked, Patience};
+use crate::{RunError, Runner, Told};
+
+/// Why a conversation is another one although the one before was taken up.
+const RENAMED: &str = "the agent goes on under another name";
+
+/// What is said to an agent, and where.
+struct Saying<'a> {
+    dialect: Dialect,
+    session: &'a Session,
+    turn: &'a Turn,
+    place: Place<'a>,
+    prompt: &'a str,
+    /// Why it is not said in the conversation before.
+    anew: Option<String>,
+}
+
+/// What came of it.
+struct Answered {
+    ended: Ended,
+    leaky: bool,
+    record: Option<String>,
+    usage: Usage,
+}
+
+impl Answered {
+    /// The end of the turn, unless the conversation is gone.
+    fn asked(self, patience: &Patience) -> Result<Asked, String> {
+        let Self { ended, leaky, record, usage } = self;
+        match ended {
+            Ended::Turn(end) => Ok(Asked { end, time: patience.time, leaky, record, usage }),
+            Ended::Gone(why) => Err(why),
+        }
+    }
+}
+
+impl Runner<'_> {
+    /// Has the agent answer in the conversation of the session, or in a new one.
+    pub(crate) fn speak(
+        &mut self,
+        dialect: Dialect,
+        session: &Session,
+        turn: &Turn,
+        patience: &Patience,
+    ) -> Result<(), RunError> {
+        let mut anew = None;
+        if let Some(before) = session.conversation.as_deref().filter(|name| headless::is_name(name)) {
+            let Some(prompt) = self.worded(session, turn, true)? else { return Ok(()) };
+            let place = Place::Before(before);
+            let saying = Saying { dialect, session, turn, place, prompt: &prompt, anew: Some(RENAMED.to_owned()) };
+            match self.say(&saying, patience)?.asked(patience) {
+                Ok(asked) => return self.report(session, turn, asked, &prompt),
+                Err(gone) => anew = Some(cut(&self.dispatch.settings.mask.text(&clean(&gone)), Limits::REASON)),
+            }
+        }
+        let Some(prompt) = self.worded(session, turn, false)? else { return Ok(()) };
+        let random = (self.dispatch.outside.random)().map_err(RunError::Random)?;
+        let name = dialect.name(random);
+        if let Some(conversation) = name.clone() {
+            let (run, anew) = (turn.run.clone(), anew.clone());
+            self.give(&Command::OpenConversation { run, conversation, anew })?;
+        }
+        let saying = Saying { dialect, session, turn, place: Place::New(name.as_deref()), prompt: &prompt, anew };
+        let asked = self.say(&saying, patience)?.asked(patience);
+        let broken = |why| Asked::ended(TurnEnd::Broken(why), patience.time);
+        self.report(session, turn, asked.unwrap_or_else(broken), &prompt)
+    }
+
+    /// Has a process of the agent answer a prompt, to its end.
+    fn say(&mut self, saying: &Saying<'_>, patience: &Patience) -> Result<Answered, RunError> {
+        let Saying { dialect, session, turn, place, prompt, .. } = saying;
+        let settings = &self.dispatch.settings;
+        let records = settings.records.join(turn.debt.to_string());
+        let script = headless::script(&self.agent, *dialect, *place);
+        let mut spec = headless::spec(script, prompt, &settings.directory, self.variables(session, turn), &records);
+        spec.silence = self.allowance.silence;
+        spec.timeout = patience.until.map(|until| until.saturating_duration_since(Instant::now()));
+        let before = match place {
+            Place::Before(_) => session.watch.used_in_conversation,
+            Place::New(_) => Usage::default(),
+        };
+        let (heard, ran) = self.listen(saying, &spec, patience)?;
+        let (leaky, record) = match &ran {
+            Ok(finished) => {
+                self.dispatch.settings.mask.spilled(finished);
+                (finished.leaky, self.dispatch.record(finished))
+            }
+            Err(_) => (false, None),
+        };
+        let usage = if heard.of_conversation { heard.usage.since(before) } else { heard.usage };
+        Ok(Answered { ended: heard.ended, leaky, record, usage })
+    }
+
+    /// Hears the agent while it works: shows it to whoever watches, and records the conversation as soon as it has a name.
+    fn listen(
+        &mut self,
+        saying: &Saying<'_>,
+        spec: &Spec,
+        patience: &Patience,
+    ) -> Result<(Heard, Result<Finished, NotStarted>), RunError> {
+        let (resumes, mut known) = match saying.place {
+            Place::Before(name) => (true, Some(name.to_owned())),
+            Place::New(name) => (false, name.map(str::to_owned)),
+        };
+        let mut hearing = Hearing::new(saying.dialect, resumes);
+        let control = self.dispatch.control_for(patience.resolve).apart();
+        let mask = self.dispatch.settings.mask.clone();
+        let (mut out, mut err) = (mask.stream(), mask.stream());
+        let mut failure = None;
+        let ran = self.dispatch.start_watched(spec, &control, &mut |dispatch, stream, bytes| {
+            let shown = dispatch.outside.shows_output;
+            if stream == Stream::Stderr && shown {
+                (dispatch.outside.tell)(Told::Output(stream, &err.push(bytes)));
+            }
+            for said in hearing.hear(stream, bytes) {
+                match said {
+                    Said::Text(text) if shown => {
+                        (dispatch.outside.tell)(Told::Output(Stream::Stdout, &out.push(text.as_bytes())));
+                    }
+                    Said::Text(_) => {}
+                    Said::Conversation(name) if known.as_ref() == Some(&name) => {}
+                    Said::Conversation(name) => {
+                        let run = saying.turn.run.clone();
+                        let (conversation, anew) = (name.clone(), saying.anew.clone());
+                        let opened = dispatch.give(&Command::OpenConversation { run, conversation, anew });
+                        failure = failure.take().or(opened.err());
+                        known = Some(name);
+                    }
+                }
+            }
+            if hearing.is_enough() || failure.is_some() {
+                control.call_off();
+            }
+        })?;
+        if self.dispatch.outside.shows_output {
+            for (stream, rest) in [(Stream::Stdout, out.finish()), (Stream::Stderr, err.finish())] {
+                (self.dispatch.outside.tell)(Told::Output(stream, &rest));
+            }
+        }
+        match failure {
+            Some(error) => Err(error),
+            None => Ok((hearing.end(&ran), ran)),
+        }
+    }
+}
