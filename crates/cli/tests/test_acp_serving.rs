@@ -168,6 +168,17 @@ fn an_agent_that_falls_silent_or_says_nothing_has_failed() {
     fails("", "say: '  '", "empty", "the agent ended its turn without a word, and without having used a tool");
 }
 
+/// What it did up to then is kept.
+#[test]
+fn a_turn_that_fails_has_its_record_too() {
+    let script = "{remember: memory.json, turns: [{do: [{say: I look.}, {run: 'true'}, {crash: 3}]}, {do: [{promise: COMPLETE}]}]}";
+    let world = played("", script);
+    assert_eq!(world.run(RUN).code, 0);
+    assert!(data(&world, "iteration_failed")[0]["record"].is_string());
+    let logs = world.ok(&["session", "logs", SESSION]);
+    assert!(logs.contains("  | I look.\n  | [execute: true]\n  | [execute: true: completed]\n"), "{logs}");
+}
+
 /// What is run for an agent speaks for it.
 #[test]
 fn an_agent_is_not_silent_while_its_terminal_is_not() {

@@ -137,9 +137,13 @@ fn entry(record: &Record, records: &Path) -> Option<Entry> {
         Event::DeliveryFinished(finished) => {
             Entry { text: Some(finished.output.clone()), ..entry("agent", Tone::Name, "said".to_owned()) }
         }
-        Event::IterationFailed(_) | Event::DeliveryFailed(_) => {
-            entry("agent", Tone::Bad, format!("failed: {}", summary()))
+        Event::IterationFailed(failed) => {
+            // What it said up to then.
+            let text = whole(failed.record.as_deref(), records);
+            let what = entry("agent", Tone::Bad, format!("failed: {}", summary()));
+            Entry { text, record: failed.record.clone(), ..what }
         }
+        Event::DeliveryFailed(_) => entry("agent", Tone::Bad, format!("failed: {}", summary())),
         Event::PromiseDetected(_) => entry("agent", Tone::Plain, format!("claims {}", summary())),
         Event::GateDecided(_) => entry("gate", Tone::Plain, summary()),
         Event::GateAnswered(answered) => {
