@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use windlass_process::{Environment, Invocation, overlay};
 
+use crate::acp::Permissions;
 use crate::headless::Dialect;
 use crate::{CommandAgent, TurnEnd, trouble};
 
@@ -47,6 +48,8 @@ pub struct Setup {
     pub model: Option<String>,
     /// Added to the environment.
     pub environment: Vec<(String, String)>,
+    /// What it may do, where it asks or has it done here.
+    pub permissions: Permissions,
 }
 
 /// Agents that are known by name, best known first, and how each is driven unless somebody says otherwise.

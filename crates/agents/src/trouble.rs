@@ -1,4 +1,4 @@
-//! Why an agent did not work, read from what it printed: it was asked too often, or nobody let it in.
+//! Why an agent did not work, read from what it printed: it was asked too often, nobody let it in, its model is down.
 //!
 //! Agents say so in their own words, on either stream, and exit as they like. The tables here hold the words of the known
 //! ones. A message that is an answer is searched only where an agent that has nothing else to say would say so: a text about
@@ -13,6 +13,8 @@
 use std::sync::LazyLock;
 
 use regex_lite::{Regex, RegexBuilder};
+
+use windlass_engine::Fault;
 
 use crate::TurnEnd;
 use crate::reset::Reset;
@@ -32,6 +34,8 @@ pub enum Trouble {
     Limited { said: String, reset: Option<Reset> },
     /// It has no way in: no key, no login, no credit.
     Locked { said: String, paid: bool },
+    /// Its turn came to nothing, in a way that is known.
+    Failed { said: String, fault: Fault },
 }
 
 impl Trouble {
@@ -40,6 +44,7 @@ impl Trouble {
         match self {
             Self::Limited { said, reset } => TurnEnd::Limited { said, reset },
             Self::Locked { said, paid } => TurnEnd::Locked { said, remedy: remedy(command, paid) },
+            Self::Failed { said, fault } => TurnEnd::failed(fault, said),
         }
     }
 }
@@ -86,13 +91,36 @@ const LIMITED: [&str; 12] = [
     r"tokens per (min|minute|day)|requests per (min|minute|day)",
 ];
 
+/// Its model was cut short, would not answer, or had nothing to say.
+const CUT: [&str; 2] = [
+    r"max_output_tokens|output.token (maximum|limit)",
+    r"maximum context length|context.{0,20}exceeded|prompt is too long",
+];
+const REFUSED: [&str; 1] = [r"content.?filter"];
+const EMPTY: [&str; 1] = [r"model returned an empty response|stream ended with empty response"];
+
+/// Its model is out of reach, or out of order.
+const DOWN: [&str; 5] = [
+    r"(api error|status|http|code)\D{0,8}50[0234]\b|\b50[0234]\b.{0,20}(error|bad gateway|unavailable|time)",
+    r"internal server error|bad gateway|service unavailable|gateway time-?out",
+    r"\b(econnrefused|econnreset|enotfound|etimedout|eai_again)\b|connection (refused|reset by peer)|fetch failed",
+    r"experiencing high demand|stream disconnected before completion",
+    r"could not resolve host|name or service not known|error sending request",
+];
+
+/// What agents say in the place of an answer when something went wrong, whatever it was.
+const OWN_WORDS: &str = "ran into this error:";
+/// What some say before everything else, without having been asked.
+const WARNINGS: [&str; 2] = ["Warning: ", "Config warning: "];
+
 /// What an answer begins with that is none.
-const INSTEAD_OF_AN_ANSWER: &str = r"(?i)^\W{0,4}(error:? *)?(claude( ai| code)? usage limit reached|you.ve (hit|reached|exceeded) your|api error:? \(?(401|403|429|529)|(\d+-hour|daily|weekly|session) limit reached|invalid api key|not logged in|oauth token (has )?expired|credit balance is too low)";
+const INSTEAD_OF_AN_ANSWER: &str = r"(?i)^\W{0,4}(error:? *)?(ran into this error:|the model returned an empty response|incomplete response returned|stream disconnected before completion|we.re currently experiencing high demand|unexpected status \d|exceeded retry limit|claude( ai| code)? usage limit reached|you.ve (hit|reached|exceeded) your|api error:? \(?(401|403|429|5\d\d)|(\d+-hour|daily|weekly|session) limit reached|invalid api key|not logged in|oauth token (has )?expired|credit balance is too low)";
 
 struct Signs {
     unpaid: Vec<Regex>,
     locked: Vec<Regex>,
     limited: Vec<Regex>,
+    faults: [(Fault, Vec<Regex>); 4],
 }
 
 /// By itself: most answers are looked at with nothing else.
@@ -104,7 +132,13 @@ static SIGNS: LazyLock<Signs> = LazyLock::new(|| {
         let built: Result<Vec<Regex>, _> = patterns.iter().map(one).collect();
         built.expect("the tables hold patterns")
     };
-    Signs { unpaid: any(&UNPAID), locked: any(&LOCKED), limited: any(&LIMITED) }
+    let faults = [
+        (Fault::OutOfTokens, any(&CUT)),
+        (Fault::Refused, any(&REFUSED)),
+        (Fault::Empty, any(&EMPTY)),
+        (Fault::Outage, any(&DOWN)),
+    ];
+    Signs { unpaid: any(&UNPAID), locked: any(&LOCKED), limited: any(&LIMITED), faults }
 });
 
 /// What an agent that has failed says about it.
@@ -114,10 +148,27 @@ pub fn of_failure(stdout: &str, stderr: &str) -> Option<Trouble> {
 
 /// What an agent that pretends to have answered says instead.
 pub fn instead_of_an_answer(stdout: &str) -> Option<Trouble> {
-    let text = stdout.trim();
+    let text = without_warnings(stdout).trim();
     let lines = last_lines(text, LAST_STDOUT);
     let short = text.len() <= SHORT && lines.len() == text.lines().filter(|line| !line.trim().is_empty()).count();
-    (short && INSTEAD.is_match(text)).then(|| trouble(&lines)).flatten()
+    if !short || !INSTEAD.is_match(text) {
+        return None;
+    }
+    let unwell = || {
+        text.to_lowercase().starts_with(OWN_WORDS).then(|| Trouble::Failed { said: told(text), fault: Fault::Failed })
+    };
+    trouble(&lines).or_else(unwell)
+}
+
+/// What an agent has said after what it warns of in words of its own.
+pub fn without_warnings(said: &str) -> &str {
+    let mut rest = said.trim_start();
+    while let Some((_, after)) =
+        rest.split_once("\n\n").filter(|_| WARNINGS.iter().any(|warning| rest.starts_with(warning)))
+    {
+        rest = after.trim_start();
+    }
+    rest
 }
 
 fn last_lines(text: &str, most: usize) -> Vec<&str> {
@@ -130,7 +181,7 @@ fn last_lines(text: &str, most: usize) -> Vec<&str> {
 fn trouble(lines: &[&str]) -> Option<Trouble> {
     let is_any = |signs: &[Regex], line: &str| signs.iter().any(|sign| sign.is_match(line));
     lines.iter().rev().find_map(|line| {
-        let said: String = line.chars().take(TOLD).collect();
+        let said = told(line);
         if is_any(&SIGNS.unpaid, line) {
             Some(Trouble::Locked { said, paid: false })
         } else if is_any(&SIGNS.locked, line) {
@@ -139,9 +190,14 @@ fn trouble(lines: &[&str]) -> Option<Trouble> {
             let reset = Reset::read(line).or_else(|| Reset::read(&lines.join("\n")));
             Some(Trouble::Limited { said, reset })
         } else {
-            None
+            let found = SIGNS.faults.iter().find(|(_, signs)| is_any(signs, line));
+            found.map(|(fault, _)| Trouble::Failed { said, fault: *fault })
         }
     })
+}
+
+fn told(line: &str) -> String {
+    line.lines().next().unwrap_or_default().chars().take(TOLD).collect()
 }
 
 /// How the known agents are let in.

@@ -16,6 +16,7 @@ fn read(trouble: Option<Trouble>) -> String {
         None => "nothing".to_owned(),
         Some(Trouble::Locked { paid: true, .. }) => "locked".to_owned(),
         Some(Trouble::Locked { paid: false, .. }) => "unpaid".to_owned(),
+        Some(Trouble::Failed { fault, .. }) => format!("{fault:?}"),
         Some(Trouble::Limited { reset: None, .. }) => "limited".to_owned(),
         Some(Trouble::Limited { reset: Some(reset), .. }) => format!("limited until {}", reset.moment(now())),
     }
@@ -91,6 +92,31 @@ fn doors_that_are_shut() {
 }
 
 #[test]
+fn models_that_do_not_answer() {
+    for said in [
+        "API Error: 500 {\"type\":\"error\",\"error\":{\"type\":\"api_error\"}}",
+        "the agent failed: Internal error: {\"details\":\"500 The server had an error.\"} (error -32603)",
+        "{\"error\":{\"code\":503,\"message\":\"The model is not there.\",\"status\":\"UNAVAILABLE\"}} (error 503)",
+        "Server error (500 Internal Server Error) at URL: http://x",
+        "502 Bad Gateway",
+        "TypeError: fetch failed",
+        "connect ECONNREFUSED 127.0.0.1:9",
+        "We’re currently experiencing high demand, which may cause temporary errors.",
+        "stream disconnected before completion: error sending request for url (http://x)",
+    ] {
+        check(said, "Outage");
+    }
+}
+
+#[test]
+fn models_that_say_too_much_or_nothing() {
+    check("API Error: Claude's response exceeded the 128000 output token maximum. To configure this, …", "OutOfTokens");
+    check("This model's maximum context length is 8192 tokens.", "OutOfTokens");
+    check("Internal error: {\"details\":\"Model stream ended with empty response text.\"}", "Empty");
+    check("ContentFilterError: the answer was held back", "Refused");
+}
+
+#[test]
 fn other_failures_are_neither() {
     for said in [
         "no route to host",
@@ -99,6 +125,8 @@ fn other_failures_are_neither() {
         "thread 'main' overflowed its stack",
         "fatal: Authentication of the log was skipped",
         "error: 3 tests failed",
+        "error: 500 tests failed",
+        "I refused the connection to port 500",
     ] {
         check(said, "nothing");
     }
@@ -114,8 +142,22 @@ fn an_answer_is_an_answer() {
     assert_eq!(instead("Claude AI usage limit reached|1768651200\n"), "limited until 2026-01-17T12:00:00Z");
     assert_eq!(instead("API Error: 401 authentication_error · Please run /login"), "locked");
     assert_eq!(instead("You've hit your limit · resets 3pm (UTC)"), "limited until 2026-01-17T15:00:00Z");
+    let own = |error: &str| instead(&format!("Ran into this error: {error}\n\nPlease retry if you think this is so."));
+    assert_eq!(own("Rate limit exceeded: slow down."), "limited");
+    assert_eq!(own("Server error: Server error (500 Internal Server Error) at URL: http://x"), "Outage");
+    assert_eq!(own("Out of cheese."), "Failed");
+    let warned = |text: &str| instead(&format!("Warning: no metadata.\n\nConfig warning: no box.\n\n{text}\n\n"));
+    assert_eq!(warned("We’re currently experiencing high demand, which may cause temporary errors."), "Outage");
+    assert_eq!(
+        warned("stream disconnected before completion: Incomplete response returned, reason: content_filter"),
+        { "Refused" }
+    );
+    assert_eq!(warned("Incomplete response returned, reason: max_output_tokens"), "OutOfTokens");
+    assert_eq!(instead("The model returned an empty response. Please resend your message to continue."), "Empty");
+    assert_eq!(warned("I have mended it."), "nothing");
     for text in [
         "",
+        "Warning: ",
         "All nine tests pass.",
         "I mended the handling of 429 Too Many Requests.\n<promise>COMPLETE</promise>",
         "The rate limit is now read from the header.",

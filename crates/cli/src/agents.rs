@@ -20,6 +20,7 @@ pub fn resolve(name: &str, settings: &Settings) -> Result<Agent, Failure> {
         args: written.args.clone(),
         model: written.model.clone(),
         environment: written.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+        permissions: written.permissions.clone().unwrap_or_default(),
     };
     Ok(Agent { name: name.to_owned(), driver: driver(name, written), setup })
 }
@@ -85,6 +86,8 @@ pub fn installed(directories: &[PathBuf]) -> Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use windlass_agents::acp::{Permissions, ToolKind};
+
     use super::*;
 
     fn settings(yaml: &str) -> Settings {
@@ -126,8 +129,14 @@ mod tests {
             args: vec!["-c".to_owned(), "x=1".to_owned()],
             model: Some("m".to_owned()),
             environment: vec![("A".to_owned(), "1".to_owned())],
+            permissions: Permissions::default(),
         };
         assert_eq!(resolve("codex", &settings).unwrap().setup, setup);
+        let settings = self::settings("agents: {kimi: {permissions: {execute: deny}}, qwen: {permissions: read-only}}");
+        let permissions = |name| resolve(name, &settings).unwrap().setup.permissions;
+        let allowed = |name| ToolKind::ALL.map(|(_, kind)| permissions(name).allow(kind));
+        assert_eq!(allowed("kimi"), ToolKind::ALL.map(|(_, kind)| kind != ToolKind::Execute));
+        assert_eq!(permissions("qwen"), Permissions::read_only());
         let failure = resolve("codx", &settings).unwrap_err();
         assert_eq!(failure.hint.as_deref(), Some("did you mean `codex`?"));
     }

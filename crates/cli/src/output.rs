@@ -8,6 +8,7 @@
 
 use std::fmt::{self, Display};
 use std::io::{self, BufWriter, ErrorKind, StderrLock, StdoutLock, Write};
+use std::os::fd::AsFd;
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
@@ -101,6 +102,12 @@ impl Palette {
     }
 }
 
+/// How wide a terminal is.
+fn columns(terminal: impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(terminal).ok().filter(|size| size.ws_col > 0);
+    size.map(|size| usize::from(size.ws_col))
+}
+
 /// Standard output.
 pub struct Output {
     json: bool,
@@ -115,8 +122,7 @@ impl Output {
     pub fn new(json: bool) -> Self {
         let stdout = io::stdout();
         let color = AutoStream::choice(&stdout) != ColorChoice::Never;
-        let size = rustix::termios::tcgetwinsize(&stdout).ok().filter(|size| size.ws_col > 0);
-        let columns = size.map(|size| usize::from(size.ws_col));
+        let columns = columns(&stdout);
         Self { json, palette: Palette { color }, columns, given_up: false, to: BufWriter::new(stdout.lock()) }
     }
 
@@ -184,6 +190,7 @@ impl Output {
 /// Standard error: failures and warnings.
 pub struct Messages {
     color: bool,
+    columns: Option<usize>,
     to: StderrLock<'static>,
 }
 
@@ -191,7 +198,7 @@ impl Messages {
     pub fn new() -> Self {
         let stderr = io::stderr();
         let color = AutoStream::choice(&stderr) != ColorChoice::Never;
-        Self { color, to: stderr.lock() }
+        Self { color, columns: columns(&stderr), to: stderr.lock() }
     }
 
     /// A question to a person, and what it takes for an answer.
@@ -205,9 +212,16 @@ impl Messages {
     }
 
     fn say(&mut self, tone: Tone, label: &str, message: &str) {
+        let rows = match self.columns {
+            None => text::line(message).into_owned(),
+            Some(columns) => {
+                let room = |before: usize| columns.saturating_sub(before).max(20);
+                text::wrap(message, room(label.len() + 2), room(2)).join("\n  ")
+            }
+        };
         let label = Painted { text: label, tone: self.color.then_some(tone) };
         // There is nobody left to tell if standard error is closed.
-        let _ = writeln!(self.to, "{label}: {}", text::line(message));
+        let _ = writeln!(self.to, "{label}: {rows}");
     }
 
     pub fn warning(&mut self, message: &str) {

@@ -88,7 +88,7 @@ turns:
 }
 
 /// What an agent does in its first turn, and how the log tells it. The next turn finds an agent that works.
-fn fails(config: &str, steps: &str, expected: &str) {
+fn fails(config: &str, steps: &str, fault: &str, expected: &str) {
     let script = format!(
         "remember: memory.json
 turns:
@@ -102,44 +102,52 @@ turns:
     let failed = world.data("iteration_failed");
     assert_eq!(failed.len(), 1, "{steps}\n{ran}");
     assert_eq!(failed[0]["error"], expected, "{steps}");
+    assert_eq!(failed[0]["fault"].as_str().unwrap_or_default(), fault, "{steps}");
 }
 
 #[test]
 fn what_goes_wrong_in_a_turn_is_told_apart() {
     let ended = "the agent ended before it answered `session/prompt`";
     let broke = "the agent broke the protocol: ";
-    for (steps, expected) in [
-        ("crash: 3", format!("{ended} (exit 3)")),
-        ("say: wait, run: kill -9 $PPID", format!("{ended} (signal 9)")),
+    for (steps, fault, expected) in [
+        ("crash: 3", "crashed", format!("{ended} (exit 3)")),
+        ("say: wait, run: kill -9 $PPID", "crashed", format!("{ended} (signal 9)")),
         (
             "print: '{\"jsonrpc\": oops'",
+            "garbage",
             format!("{broke}it sent a line that is not JSON (expected value): `{{\"jsonrpc\": oops`"),
         ),
-        ("print: '{\"x\": 1}'", format!("{broke}it sent a line that is no message of JSON-RPC: `{{\"x\": 1}}`")),
-        ("stray: 77", format!("{broke}it answered a question that nobody asked (id 77)")),
-        ("long_line: 17000000", format!("{broke}it sent a line of more than 16 MiB")),
-        ("fail: no model", "the agent failed: no model (error -32603)".to_owned()),
-        ("stop: max_tokens", "the agent ran out of tokens (max_tokens)".to_owned()),
+        (
+            "print: '{\"x\": 1}'",
+            "breach",
+            format!("{broke}it sent a line that is no message of JSON-RPC: `{{\"x\": 1}}`"),
+        ),
+        ("stray: 77", "breach", format!("{broke}it answered a question that nobody asked (id 77)")),
+        ("long_line: 17000000", "breach", format!("{broke}it sent a line of more than 16 MiB")),
+        ("fail: no model", "", "the agent failed: no model (error -32603)".to_owned()),
+        ("stop: max_tokens", "out_of_tokens", "the agent ran out of tokens (max_tokens)".to_owned()),
         (
             "say: I must go., stop: max_turn_requests",
+            "out_of_turns",
             "the agent ran out of requests (max_turn_requests): I must go.".to_owned(),
         ),
-        ("say: I will not., stop: refusal", "the agent refused to go on (refusal): I will not.".to_owned()),
-        ("stop: cancelled", "the agent gave its turn up by itself (cancelled)".to_owned()),
-        ("stop: whim", "the agent ended its turn for a reason that is not known here (`whim`)".to_owned()),
+        ("say: I will not., stop: refusal", "refused", "the agent refused to go on (refusal): I will not.".to_owned()),
+        ("stop: cancelled", "gave_up", "the agent gave its turn up by itself (cancelled)".to_owned()),
+        ("stop: whim", "breach", "the agent ended its turn for a reason that is not known here (`whim`)".to_owned()),
         (
             "replace: {path: nowhere, old: a, new: b}",
+            "",
             "the agent failed: cannot change `nowhere`: No such file or directory (os error 2) (error -32603)"
                 .to_owned(),
         ),
     ] {
-        fails("", steps, &expected);
+        fails("", steps, fault, &expected);
     }
 }
 
 #[test]
 fn a_turn_has_its_time() {
-    fails("limits: {turn_time: 200ms}", "say: I think., wait: 60s", "timed out after 200 ms");
+    fails("limits: {turn_time: 200ms}", "say: I think., wait: 60s", "timed_out", "timed out after 200 ms");
 }
 
 /// The session ends at its limit, whatever the agent was at: nothing has failed.

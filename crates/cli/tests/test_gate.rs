@@ -179,6 +179,9 @@ fn a_person_at_the_terminal_is_asked() {
     let passed = "after one iteration: `check` still blocks after sending the agent back once, and a person let";
     assert!(shown.contains(passed), "{shown}");
     let (world, shown, code) = asked("what?\nreject\n");
+    assert!(code == 3 && shown.contains("a person has rejected T1"), "{shown}");
+    assert_eq!(world.json(&["task", "show", "T1"])["state"], "failed");
+    let (world, shown, code) = asked("what?\nabort\n");
     assert!(code == 4 && shown.contains("and a person ended it"), "{shown}");
     assert_eq!(turns(&world), "3", "two turns, and the delivery of what the last block said");
     let (world, shown, _) = asked("continue\nabort\n");
@@ -216,7 +219,7 @@ fn work_that_is_rejected_has_failed() {
     assert!(failed.starts_with("T1  failed"), "{failed}");
     assert_eq!(world.json(&["task", "show", "T1"])["reason"], "we do not want it");
     let ran = world.run(RUN);
-    let ended = "cancelled after no iteration: a person has rejected T1: we do not want it";
+    let ended = "cancelled after one iteration: a person has rejected T1: we do not want it";
     assert!(ran.code == 3 && ran.stdout.contains(ended), "{ran}");
     assert!(ran.stdout.contains("next: windlass why T1"), "{ran}");
 }
@@ -364,6 +367,18 @@ fn the_recovery_prompt_carries_the_error_itself() {
     let recovery = prompt(&world, 2);
     assert!(recovery.contains("It ended with:\n````text\nexit 7: no route to ```host\n````\n"), "{recovery}");
     assert!(recovery.contains("look at the log"), "{recovery}");
+}
+
+/// An agent that remembers nothing has to know what it did about the error.
+#[test]
+fn what_was_said_in_a_recovery_is_what_was_said_last() {
+    let config = "hooks: {on_error: [{command: echo look at the log, pipe_output: true}]}";
+    let agent = "case $turn in 1) echo I began;; 2) exit 7;; 3) echo I have set the route;; *) echo \"$done\";; esac";
+    let world = world(config, &format!("done='<promise>COMPLETE</promise>'\n{agent}"));
+    assert_eq!(world.run(RUN).code, 0);
+    let last = prompt(&world, 4);
+    assert!(last.contains("at the end of your last turn:\n```text\nI have set the route\n```\n"), "{last}");
+    assert!(last.contains("I began"), "what was before is told in short: {last}");
 }
 
 #[test]

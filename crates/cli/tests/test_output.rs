@@ -115,3 +115,12 @@ fn completions_for_every_shell() {
         assert_eq!(world.json(&["completions", shell])["shell"], shell);
     }
 }
+
+/// Whoever has a narrow terminal reads whole words.
+#[test]
+fn messages_are_broken_between_words() {
+    let world = World::new();
+    let (shown, _) = watch(world.command(&["why", "nothing"]).env("NO_COLOR", "1"), 44);
+    assert!(shown.starts_with("error: `nothing` is neither a task nor a\n  session\nhint: "), "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 44), "{shown}");
+}

@@ -82,8 +82,9 @@ const DENIES_WHAT_WAS: [&str; 15] = [
 ];
 
 /// What begins a sentence that takes back what was said before it.
-const SECOND_THOUGHTS: [&str; 9] = [
+const SECOND_THOUGHTS: [&str; 10] = [
     "actually",
+    "no wait",
     "oops",
     "whoops",
     "correction",
@@ -170,24 +171,23 @@ pub fn is_unfinished(text: &str) -> bool {
 pub fn takes_back(text: &str) -> bool {
     text.split(['.', '!', '?', ';']).any(|sentence| {
         let words = words(sentence).join(" ").replace('’', "'");
-        let begins = |beginning: &&str| {
-            words.strip_prefix(*beginning).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+        let begins = |beginning: &str| {
+            words.strip_prefix(beginning).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
         };
-        SECOND_THOUGHTS.iter().any(|thought| begins(&thought))
+        SECOND_THOUGHTS.iter().any(|thought| begins(thought))
             || TAKEN_BACK.iter().any(|phrase| words.contains(phrase))
-            || is_an_interjection(sentence, "wait", &AFTER_A_WAIT)
-            || is_an_interjection(sentence, "no", &["wait"])
+            || is_a_wait(sentence)
     })
 }
 
-/// Whether a sentence begins with a word that stands alone, or before one of these.
-fn is_an_interjection(sentence: &str, word: &str, before: &[&str]) -> bool {
+/// Whether a sentence begins with a `wait` that stands alone, or before a word that shows that it is meant so.
+fn is_a_wait(sentence: &str) -> bool {
     let sentence = sentence.trim_start_matches(|letter: char| !letter.is_alphanumeric());
-    let Some(rest) = sentence.strip_prefix(word) else { return false };
+    let Some(rest) = sentence.strip_prefix("wait") else { return false };
     match rest.trim_start().chars().next() {
-        None => word == "wait",
+        None => true,
         Some(letter) if letter.is_alphanumeric() => {
-            rest.starts_with(' ') && words(rest).first().is_some_and(|next| before.contains(next))
+            rest.starts_with(' ') && words(rest).first().is_some_and(|next| AFTER_A_WAIT.contains(next))
         }
         Some(letter) => matches!(letter, ',' | '—' | '–' | '…' | ':') || rest.starts_with(" - "),
     }

@@ -55,10 +55,12 @@ pub fn detect(message: &str, prompt: &str) -> Option<Promise> {
     let own = |at: usize| said(at).filter(|_| !echoes.has(&lines, at)).map(|claim| (at, claim));
     let claims: Vec<(usize, Claim<'_>)> = (0..lines.len()).filter_map(own).collect();
     let is_stuck = |claim: &Claim<'_>| claim.promise != Promise::Complete;
-    let stands = |(at, found): &&(usize, Claim<'_>)| {
-        let stuck = claims.iter().any(|(later, other)| later > at && is_stuck(other));
-        let second_thought = lines[at + 1..].iter().any(|line| line.is_said && negation::takes_back(line.text));
-        is_stuck(found) || !(stuck || second_thought || negation::takes_back(found.after))
+    let stuck = claims.iter().rfind(|(_, claim)| is_stuck(claim)).map(|(at, _)| *at);
+    let second_thought = lines.iter().rposition(|line| line.is_said && negation::takes_back(line.text));
+    // Whatever takes a claim back stands below it.
+    let taken_back = stuck.max(second_thought);
+    let stands = |(at, claim): &&(usize, Claim<'_>)| {
+        is_stuck(claim) || (taken_back.is_none_or(|below| below <= *at) && !negation::takes_back(claim.after))
     };
     let standing: Vec<Promise> = claims.iter().filter(stands).map(|(_, claim)| claim.promise).collect();
     PROMISES.iter().map(|(promise, _)| *promise).find(|promise| standing.contains(promise))
@@ -176,7 +178,7 @@ fn is_negated(before: &str, promise: Promise) -> bool {
 fn last_clause(sentence: &str) -> &str {
     let ends = |place: &usize| !negation::is_unfinished(&sentence[..*place]);
     let marks = [':', ';', '—', '–', '：', '；'];
-    let place = sentence.match_indices(marks).map(|(place, mark)| place + mark.len()).filter(ends).last();
+    let place = sentence.match_indices(marks).map(|(place, mark)| place + mark.len()).rfind(ends);
     let clause = &sentence[place.unwrap_or(0)..];
     if clause.trim_end().ends_with([',', '，', '、']) { "" } else { clause }
 }

@@ -105,6 +105,7 @@ fn real_claims_are_never_missed() {
             "<promise>COMPLETE</promise>\nWait, a test fails. Mended.\n<promise>COMPLETE</promise>",
             "Wait, that is wrong. Now it is right.\n<promise>COMPLETE</promise>",
             "<promise>COMPLETE</promise>\nWait times are short now. No test waits any more.",
+            "<promise>COMPLETE</promise>\nNo, I have not touched the docs.",
             "<promise>COMPLETE</promise>\n\nNot done, on purpose: the old format.",
             "<promise>COMPLETE</promise>\n```\nwait, this is output\n```",
             // The same words as in the last turn, and meant again.
@@ -250,7 +251,7 @@ fn what_is_taken_back_is_no_claim() {
             "<promise>COMPLETE</promise>\nWait. The seal leaks.",
             "<promise>COMPLETE</promise> Wait, the seal leaks.",
             "<promise>COMPLETE</promise>. No, wait.",
-            "<promise>COMPLETE</promise>\nNo, the seal leaks.",
+            "<promise>COMPLETE</promise>\nNo, wait, the seal leaks.",
             "<promise>COMPLETE</promise>\n**Actually**, one test fails.",
             "<promise>COMPLETE</promise>\nHold on, one test fails.",
             "<promise>COMPLETE</promise>\nI looked again. I spoke too soon.",

@@ -166,8 +166,8 @@ impl Overflow {
     }
 }
 
-/// Makes a new file, under another name if its own is taken.
-fn create(planned: &Path) -> io::Result<(File, PathBuf)> {
+/// Makes a new file that only we may read, under another name if its own is taken.
+pub fn create(planned: &Path) -> io::Result<(File, PathBuf)> {
     let mut options = File::options();
     options.write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
     let mut path = planned.to_owned();

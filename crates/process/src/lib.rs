@@ -21,11 +21,13 @@
 //!
 //! Not here: what is run and why, what its output means, where the environment comes from.
 
+mod beside;
 mod captured;
 mod control;
 mod course;
 mod environment;
 mod live;
+mod minder;
 mod not_started;
 mod nudge;
 mod os;
@@ -43,7 +45,8 @@ pub mod supervisor;
 mod watch;
 mod wire;
 
-pub use captured::{Captured, Spilled};
+pub use beside::Beside;
+pub use captured::{Captured, Spilled, create as create_record};
 pub use control::Control;
 pub use environment::{Environment, overlay};
 pub use live::{Attended, Heard, Left, Live};

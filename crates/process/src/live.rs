@@ -9,10 +9,11 @@
 //! - Memory does not grow with what it says: a caller gets each piece once, and of its standard error a start and an end
 //!   are kept.
 //! - Input is written and output drained at the same time, so that neither can block the other.
-//! - While somebody attends to it, it hears the control: a pause stops its tree, and no deadline comes nearer meanwhile.
-//!   Between two times nobody drains it, and one that talks then is blocked until somebody listens.
+//! - It hears the control, whether somebody attends to it or not: a pause stops its tree, and no deadline comes nearer
+//!   meanwhile. Between two times nobody drains it, and one that talks then is blocked until somebody listens.
+//! - What runs beside it is looked after by whoever attends to it, at the same time.
 //!
-//! Not here: what is said (`agents`).
+//! Not here: what is said (`agents`), what runs beside it (`beside`).
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,13 +27,14 @@ use rustix::process::Pid;
 
 use crate::captured::Keeper;
 use crate::control::{Listener, Order};
+use crate::minder::{Minder, wait_for_more};
 use crate::os::{self, Status};
 use crate::program::Program;
-use crate::ready::ready;
+use crate::ready::ready_of;
 use crate::supervised::{Link, Supervised};
 use crate::watch::Tree;
 use crate::wire::{self, Report};
-use crate::{Captured, Control, Exit, Launcher, NotStarted, Roster, Spec, Stream};
+use crate::{Beside, Captured, Control, Exit, Launcher, NotStarted, Roster, Spec, Stream};
 
 /// What a read takes at most; a pipe holds as much.
 const PIECE: usize = 64 * 1024;
@@ -41,12 +43,35 @@ const LEAVE: Duration = Duration::from_secs(2);
 
 /// A program that is under way.
 pub struct Live {
-    tree: Supervised<Link>,
+    held: Held,
     input: Input,
     stdout: Option<OwnedFd>,
     stderr: Option<OwnedFd>,
     keeper: Keeper,
     gone: bool,
+    /// When it, or what runs beside it, last wrote anything. A pause moves it.
+    moved: Instant,
+}
+
+/// Who has the processes in hand.
+enum Held {
+    Here(Supervised<Link>),
+    /// Nobody attends to it.
+    Minded(Minder),
+    /// On its way from one to the other.
+    Nowhere,
+}
+
+impl Held {
+    /// The processes, taken back from whoever minds them.
+    fn tree(&mut self) -> &mut Supervised<Link> {
+        *self = match std::mem::replace(self, Self::Nowhere) {
+            Self::Minded(minder) => Self::Here(minder.take_back()),
+            held => held,
+        };
+        let Self::Here(tree) = self else { unreachable!("it is taken back before anything else is done") };
+        tree
+    }
 }
 
 /// What it has yet to be given.
@@ -65,6 +90,8 @@ pub enum Heard {
     Over,
     /// The time is up, whatever it goes on to say, or nothing is there.
     Late,
+    /// Something that runs beside it has ended.
+    Beside,
     /// The control says that the work is to end. Told once.
     Cancelled,
     /// The control says that everything is to end now.
@@ -82,39 +109,37 @@ impl Live {
     /// Starts a program under a supervisor of its own. Its input stays open: what the spec says of input and timeout does
     /// not count. Of its output only standard error is kept.
     pub fn start(launcher: &Launcher, spec: &Spec, roster: &Roster) -> Result<Self, NotStarted> {
-        let tag = roster.next_tag();
-        let program = Program::of(spec, &tag)?;
-        let other = |source| NotStarted::other(program.path(), source);
-        let (stdin, ours) = io::pipe().map_err(other)?;
-        let (stdout, child_stdout) = io::pipe().map_err(other)?;
-        let (stderr, child_stderr) = io::pipe().map_err(other)?;
+        let bare = |source| NotStarted::other(&spec.directory, source);
+        let (stdin, ours) = io::pipe().map_err(bare)?;
+        let (stdout, child_stdout) = io::pipe().map_err(bare)?;
+        let (stderr, child_stderr) = io::pipe().map_err(bare)?;
         for ours in [ours.as_fd(), stdout.as_fd(), stderr.as_fd()] {
-            rustix::io::ioctl_fionbio(ours, true).map_err(|error| other(error.into()))?;
+            rustix::io::ioctl_fionbio(ours, true).map_err(|error| bare(error.into()))?;
         }
-        let before = os::ticks();
-        let link = Link::new(launcher).map_err(|source| NotStarted::other(&launcher.program, source))?;
-        let pid = match begin(&link, &program, [stdin.as_fd(), child_stdout.as_fd(), child_stderr.as_fd()]) {
-            Ok(Ok(pid)) => pid,
-            Ok(Err(refused)) => return Err(NotStarted::explain(program.path(), &spec.directory, refused)),
-            Err(lost) => {
-                link.kill();
-                return Err(NotStarted::other(&launcher.program, lost));
-            }
-        };
-        roster.note(pid, before);
+        let descriptors = [stdin.as_fd(), child_stdout.as_fd(), child_stderr.as_fd()];
         Ok(Self {
-            tree: Supervised::new(link, Some(pid), tag),
+            held: Held::Here(launch(launcher, spec, roster, descriptors)?),
             input: Input { pipe: Some(ours.into()), rest: VecDeque::new() },
             stdout: Some(stdout.into()),
             stderr: Some(stderr.into()),
             keeper: Keeper::new(&spec.capture, Stream::Stderr),
             gone: false,
+            moved: Instant::now(),
         })
+    }
+
+    /// Has it hear the control while nobody attends to it.
+    pub fn leave_alone(&mut self, control: &Control) {
+        self.held = match std::mem::replace(&mut self.held, Held::Nowhere) {
+            Held::Here(tree) => Minder::new(tree, control).map_or_else(Held::Here, Held::Minded),
+            held => held,
+        };
     }
 
     /// Listens to it, and to the control, for as long as the answer lives.
     pub fn attend(&mut self, control: &Control) -> io::Result<Attended<'_>> {
         let listener = control.listen()?;
+        self.held.tree();
         Ok(Attended { live: self, listener, told: Order::Continue })
     }
 
@@ -124,7 +149,7 @@ impl Live {
         let until = Instant::now() + LEAVE;
         while !self.gone && Instant::now() < until {
             let mut piece = Vec::new();
-            self.wait(None, Some(until), &mut piece);
+            self.wait(None, Some(until), &mut piece, &mut []);
         }
         self.finish()
     }
@@ -135,7 +160,7 @@ impl Live {
     }
 
     fn finish(mut self) -> Left {
-        let (status, _) = self.tree.end();
+        let (status, _) = self.held.tree().end();
         // What it wrote before its end is in the pipe.
         let mut piece = Vec::new();
         while self.stderr.is_some() && self.read(Stream::Stderr, &mut piece) > 0 {}
@@ -147,31 +172,45 @@ impl Live {
         Left { exit, stderr: self.keeper.finish() }
     }
 
-    /// Waits for anything and moves the bytes that can be moved; `piece` gets what came on standard output. Answers whether
-    /// there is a word of the control.
-    fn wait(&mut self, word: Option<BorrowedFd<'_>>, until: Option<Instant>, piece: &mut Vec<u8>) -> bool {
+    /// Waits for anything and moves the bytes that can be moved; `piece` gets what came on standard output.
+    fn wait(
+        &mut self,
+        word: Option<BorrowedFd<'_>>,
+        until: Option<Instant>,
+        piece: &mut Vec<u8>,
+        beside: &mut [Beside],
+    ) -> News {
         let timeout = until.map(|until| timespec(until.saturating_duration_since(Instant::now())));
+        let gone = self.gone;
+        let leader = (!gone).then(|| self.held.tree());
         let input = self.input.pipe.as_ref().filter(|_| !self.input.rest.is_empty());
         // In the order in which they are looked at below.
-        let all = [
+        let mut all = vec![
             self.stdout.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::IN)),
             self.stderr.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::IN)),
             input.map(|pipe| (pipe.as_fd(), PollFlags::OUT)),
-            (!self.gone).then(|| (self.tree.descriptor(), PollFlags::IN)),
+            leader.as_ref().map(|tree| (tree.descriptor(), PollFlags::IN)),
             word.map(|word| (word, PollFlags::IN)),
         ];
-        let [out, err, input, leader, word] = ready(&all, timeout.as_ref());
-        if err {
-            self.read(Stream::Stderr, &mut Vec::new());
-        }
-        if out {
-            self.read(Stream::Stdout, piece);
-        }
+        all.extend(beside.iter().flat_map(Beside::awaited));
+        let found = ready_of(&all, timeout.as_ref());
+        let (own, others) = found.split_at(found.len() - 2 * beside.len());
+        let &[out, err, input, leader, word] = own else { unreachable!("there are five of our own") };
+        let err = err && self.read(Stream::Stderr, &mut Vec::new()) > 0;
+        let out = out && self.read(Stream::Stdout, piece) > 0;
         if input {
             self.input.write();
         }
-        self.gone = self.gone || (leader && self.tree.is_gone());
-        word
+        self.gone = gone || (leader && self.held.tree().is_gone());
+        let (mut moved, mut ended) = (out || err, false);
+        for (beside, ready) in beside.iter_mut().zip(others.chunks_exact(2)) {
+            let (its_moved, its_ended) = beside.look(ready[0], ready[1]);
+            (moved, ended) = (moved | its_moved, ended | its_ended);
+        }
+        if moved {
+            self.moved = Instant::now();
+        }
+        News { word, ended }
     }
 
     /// Reads once. How many bytes there were.
@@ -194,6 +233,37 @@ impl Live {
             }
         }
     }
+}
+
+/// What a wait brought, beside bytes.
+struct News {
+    /// There is a word of the control.
+    word: bool,
+    /// Something beside it has ended.
+    ended: bool,
+}
+
+/// Starts a program under a supervisor of its own.
+pub(crate) fn launch(
+    launcher: &Launcher,
+    spec: &Spec,
+    roster: &Roster,
+    descriptors: [BorrowedFd<'_>; 3],
+) -> Result<Supervised<Link>, NotStarted> {
+    let tag = roster.next_tag();
+    let program = Program::of(spec, &tag)?;
+    let before = os::ticks();
+    let link = Link::new(launcher).map_err(|source| NotStarted::other(&launcher.program, source))?;
+    let pid = match begin(&link, &program, descriptors) {
+        Ok(Ok(pid)) => pid,
+        Ok(Err(refused)) => return Err(NotStarted::explain(program.path(), &spec.directory, refused)),
+        Err(lost) => {
+            link.kill();
+            return Err(NotStarted::other(&launcher.program, lost));
+        }
+    };
+    roster.note(pid, before);
+    Ok(Supervised::new(link, Some(pid), tag))
 }
 
 /// Has the supervisor start the program. The outer error means that it is good for nothing.
@@ -241,17 +311,32 @@ impl Attended<'_> {
         }
     }
 
+    /// When it, or what runs beside it, last wrote anything. Time that passes in a pause is not counted.
+    pub fn last_moved(&self) -> Instant {
+        self.live.moved
+    }
+
+    /// It begins to be waited for now, whatever it wrote before.
+    pub fn begin_waiting(&mut self) {
+        self.live.moved = Instant::now();
+    }
+
     /// What comes next, at most until then. Time that passes in a pause is not counted, and moves the deadline.
     pub fn hear(&mut self, until: &mut Option<Instant>) -> Heard {
+        self.hear_beside(until, &mut [])
+    }
+
+    /// The same, while others run beside it.
+    pub fn hear_beside(&mut self, until: &mut Option<Instant>, beside: &mut [Beside]) -> Heard {
         loop {
-            if let Some(ordered) = self.order(until) {
+            if let Some(ordered) = self.order(until, beside) {
                 return ordered;
             }
             // First: one that never falls silent has no more time than any other.
             if until.is_some_and(|until| Instant::now() >= until) {
                 return Heard::Late;
             }
-            if let Some(heard) = self.look(*until) {
+            if let Some(heard) = self.look(*until, beside) {
                 return heard;
             }
         }
@@ -259,12 +344,12 @@ impl Attended<'_> {
 
     /// What is there already.
     pub fn hear_now(&mut self) -> Heard {
-        let ordered = self.order(&mut None);
-        ordered.or_else(|| self.look(Some(Instant::now()))).unwrap_or(Heard::Late)
+        let ordered = self.order(&mut None, &mut []);
+        ordered.or_else(|| self.look(Some(Instant::now()), &mut [])).unwrap_or(Heard::Late)
     }
 
     /// What the control wants and was not told yet. Stands still for as long as it wants that.
-    fn order(&mut self, until: &mut Option<Instant>) -> Option<Heard> {
+    fn order(&mut self, until: &mut Option<Instant>, beside: &mut [Beside]) -> Option<Heard> {
         loop {
             let (order, paused) = self.listener.word();
             if order > self.told {
@@ -274,37 +359,42 @@ impl Attended<'_> {
             if !paused {
                 return None;
             }
-            self.stand_still(until);
+            self.stand_still(until, beside);
         }
     }
 
     /// Waits once.
-    fn look(&mut self, until: Option<Instant>) -> Option<Heard> {
+    fn look(&mut self, until: Option<Instant>, beside: &mut [Beside]) -> Option<Heard> {
         if self.live.stdout.is_none() {
             return Some(Heard::Over);
         }
         let mut piece = Vec::new();
-        if self.live.wait(Some(self.listener.as_fd()), until, &mut piece) {
+        let news = self.live.wait(Some(self.listener.as_fd()), until, &mut piece, beside);
+        if news.word {
             self.listener.clear();
         }
         if !piece.is_empty() {
             return Some(Heard::Said(piece));
         }
+        if news.ended {
+            return Some(Heard::Beside);
+        }
         // Its output may be held open by what it left; whatever it wrote itself was in the pipe.
         (self.live.gone && self.live.waiting() == 0).then_some(Heard::Over)
     }
 
-    fn stand_still(&mut self, until: &mut Option<Instant>) {
+    fn stand_still(&mut self, until: &mut Option<Instant>, beside: &mut [Beside]) {
         let since = Instant::now();
-        self.live.tree.stop();
+        self.live.held.tree().stop();
+        beside.iter_mut().for_each(Beside::stop);
         self.listener.set_still(true);
-        while self.listener.word().1 {
-            ready(&[Some((self.listener.as_fd(), PollFlags::IN))], None);
-            self.listener.clear();
-        }
-        self.live.tree.resume();
+        wait_for_more(&self.listener);
+        beside.iter_mut().for_each(Beside::resume);
+        self.live.held.tree().resume();
         self.listener.set_still(false);
-        *until = until.and_then(|until| until.checked_add(since.elapsed()));
+        let later = |moment: Instant| moment.checked_add(since.elapsed());
+        *until = until.and_then(later);
+        self.live.moved = later(self.live.moved).unwrap_or(since);
     }
 }
 

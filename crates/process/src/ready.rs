@@ -9,8 +9,17 @@ use rustix::io::Errno;
 /// How long to rest when the system refuses to say what there is, for want of memory for example.
 const REST: Duration = Duration::from_millis(10);
 
-/// Waits until one of them is ready, and says which are, in their order. What is `None` never is.
-pub fn ready<const N: usize>(all: &[Option<(BorrowedFd<'_>, PollFlags)>; N], timeout: Option<&Timespec>) -> [bool; N] {
+/// A descriptor and what is wanted of it. What is `None` is never ready.
+pub type Awaited<'a> = Option<(BorrowedFd<'a>, PollFlags)>;
+
+/// Waits until one of them is ready, and says which are, in their order.
+pub fn ready<const N: usize>(all: &[Awaited<'_>; N], timeout: Option<&Timespec>) -> [bool; N] {
+    let found = ready_of(all, timeout);
+    std::array::from_fn(|index| found[index])
+}
+
+/// The same for as many as there are.
+pub fn ready_of(all: &[Awaited<'_>], timeout: Option<&Timespec>) -> Vec<bool> {
     let mut descriptors: Vec<PollFd<'_>> =
         all.iter().flatten().map(|(descriptor, flags)| PollFd::from_borrowed_fd(*descriptor, *flags)).collect();
     let found = poll(&mut descriptors, timeout).unwrap_or_else(|error| {
@@ -21,5 +30,5 @@ pub fn ready<const N: usize>(all: &[Option<(BorrowedFd<'_>, PollFlags)>; N], tim
         0
     });
     let mut results = descriptors.iter().map(|descriptor| found > 0 && !descriptor.revents().is_empty());
-    all.each_ref().map(|place| place.is_some() && results.next().unwrap_or(false))
+    all.iter().map(|place| place.is_some() && results.next().unwrap_or(false)).collect()
 }

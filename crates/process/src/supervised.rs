@@ -216,6 +216,11 @@ impl<L: Borrow<Link>> Supervised<L> {
         Self { link, pid, tag, exited: None, lost: pid.is_none(), ended: None }
     }
 
+    /// How the leader ended, if it has.
+    pub fn status(&self) -> Option<Status> {
+        self.exited.map(|(status, _)| status)
+    }
+
     /// Sends an order, to one that can hear it. Says whether it was sent.
     fn order(&self, send: impl Fn(&UnixStream) -> io::Result<()>) -> bool {
         self.link.borrow().process.wake();

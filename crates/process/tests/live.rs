@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use windlass_process::{Exit, Heard, Launcher, Live};
+use windlass_process::{Beside, Exit, Heard, Launcher, Live};
 
 use crate::common::{Scene, Way, is_gone, probe, stands_still, until};
 
@@ -114,5 +114,82 @@ fn it_hears_the_control() {
         assert_eq!(heard.recv(), Ok(Heard::Cancelled));
         control.kill();
         assert_eq!(heard.recv(), Ok(Heard::Killed));
+    });
+}
+
+#[test]
+fn it_hears_the_control_while_nobody_attends_to_it() {
+    let scene = Scene::new(Way::Supervised);
+    let mut live = start(&scene, "echo $$ > leader; while read line; do echo \"got $line\"; done");
+    let pid = scene.number_in("leader");
+    for number in 0..3 {
+        live.leave_alone(&scene.control);
+        scene.control.pause();
+        until("it stands still", || stands_still(pid));
+        scene.control.resume();
+        assert_eq!(answer(&mut live, &scene, format!("{number}\n").as_bytes()), format!("got {number}\n"));
+    }
+    live.leave_alone(&scene.control);
+    assert_eq!(live.end().exit, Exit::Code(0));
+}
+
+fn beside(scene: &Scene, script: &str, most: usize) -> Beside {
+    let launcher = Launcher { program: probe().into(), arguments: vec!["supervise".into()], environment: Vec::new() };
+    Beside::start(&launcher, &scene.shell(script), &scene.roster, most).expect("it starts")
+}
+
+/// Waits until one of them has ended.
+fn await_end(live: &mut Live, scene: &Scene, beside: &mut [Beside]) {
+    let mut attended = live.attend(&scene.control).expect("a listener");
+    assert_eq!(attended.hear_beside(&mut far(), beside), Heard::Beside);
+}
+
+#[test]
+fn what_runs_beside_it_is_looked_after_at_the_same_time() {
+    let scene = Scene::new(Way::Supervised);
+    let mut live = start(&scene, "while read line; do echo \"got $line\"; done");
+    let mut all =
+        [beside(&scene, "echo out; echo err >&2; exit 3", 100), beside(&scene, "echo $$ > leader; exec sleep 60", 100)];
+    await_end(&mut live, &scene, &mut all);
+    assert_eq!((all[0].exit(), all[0].output()), (Some(Exit::Code(3)), (b"out\nerr\n".to_vec(), false)));
+    assert_eq!(all[1].exit(), None);
+    assert_eq!(answer(&mut live, &scene, b"me\n"), "got me\n");
+    let pid = scene.number_in("leader");
+    all[1].end();
+    assert_eq!(all[1].exit(), Some(Exit::Signal(9)));
+    assert!(is_gone(pid));
+}
+
+#[test]
+fn the_last_of_a_flood_is_kept() {
+    let scene = Scene::new(Way::Supervised);
+    let mut live = start(&scene, "cat");
+    let mut all = [beside(&scene, "seq 300000; sleep 60 & exit 0", 20)];
+    await_end(&mut live, &scene, &mut all);
+    assert_eq!(all[0].output(), (b"99998\n299999\n300000\n".to_vec(), true));
+}
+
+#[test]
+fn a_pause_stops_what_runs_beside_it_and_moves_the_silence() {
+    let scene = Scene::new(Way::Supervised);
+    let mut live = start(&scene, "exec sleep 60");
+    let mut all = [beside(&scene, "echo $$ > leader; exec sleep 60", 20)];
+    let pid = scene.number_in("leader");
+    std::thread::scope(|scope| {
+        let (control, live, all) = (&scene.control, &mut live, &mut all);
+        let listening = scope.spawn(move || {
+            let mut attended = live.attend(control).expect("a listener");
+            let before = attended.last_moved();
+            let heard = attended.hear_beside(&mut far(), all);
+            (heard, attended.last_moved() > before)
+        });
+        until("it stands still", || {
+            control.pause();
+            stands_still(pid)
+        });
+        control.resume();
+        until("it goes on", || !stands_still(pid));
+        control.kill();
+        assert_eq!(listening.join().expect("no panic"), (Heard::Killed, true));
     });
 }

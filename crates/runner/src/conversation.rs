@@ -8,12 +8,21 @@
 //! Not here: the protocol (`agents`), when the agent has the word (`turn`).
 
 use windlass_agents::{TurnEnd, acp};
-use windlass_engine::{Command, Limits, Session, Turn};
+use windlass_engine::{Command, Fault, Limits, Session, Turn, Usage};
 use windlass_hooks::{clean, cut};
 use windlass_process::Stream;
 
+use crate::record::TurnRecord;
 use crate::turn::Patience;
 use crate::{RunError, Runner, Told};
+
+/// What came of a turn.
+pub(crate) struct Conversed {
+    pub end: TurnEnd,
+    pub usage: Usage,
+    /// The file that has what the agent said and did.
+    pub record: Option<String>,
+}
 
 impl Runner<'_> {
     /// Has the agent ready for a turn. Answers whether it remembers what was before, or why it cannot work.
@@ -32,7 +41,7 @@ impl Runner<'_> {
             // Another task: the agent begins anew, in an environment that says so.
             self.part();
         }
-        if self.connection.as_mut().is_some_and(|connection| connection.is_ready(&control)) {
+        if self.connection.as_mut().is_some_and(|connection| connection.is_ready(&control, self.dispatch.roster)) {
             return Ok(Ok(true));
         }
         self.connection = None;
@@ -45,16 +54,23 @@ impl Runner<'_> {
             launcher,
             roster: self.dispatch.roster,
             spec: &spec,
-            permission: acp::Permission::default(),
+            permissions: &self.agent.setup.permissions,
+            servers: &self.servers,
+            model: self.agent.setup.model.as_deref(),
             before: session.conversation.as_deref(),
         };
-        let acp::Opened { connection, anew } = match acp::Connection::open(&start, &control, &mut patience.until) {
-            Ok(opened) => opened,
-            Err(end) => return Ok(Err(self.agent.understood(end))),
-        };
+        let acp::Opened { connection, anew, notices } =
+            match acp::Connection::open(&start, &control, &mut patience.until) {
+                Ok(opened) => opened,
+                Err(end) => return Ok(Err(self.agent.understood(end))),
+            };
         let remembers = session.conversation.is_some() && anew.is_none();
         let mask = &self.dispatch.settings.mask;
-        let anew = anew.map(|why| cut(&mask.text(&clean(&why)), Limits::REASON));
+        let shown = |why: &str| cut(&mask.text(&clean(why)), Limits::REASON);
+        let anew = anew.map(|why| shown(&why));
+        for notice in &notices {
+            (self.dispatch.outside.tell)(Told::Notice(&shown(notice)));
+        }
         let (run, conversation) = (turn.run.clone(), connection.conversation().to_owned());
         self.connection = Some(connection);
         self.give(&Command::OpenConversation { run, conversation, anew })?;
@@ -62,23 +78,44 @@ impl Runner<'_> {
     }
 
     /// Has an agent that is ready answer a prompt.
-    pub(crate) fn converse(&mut self, prompt: &str, patience: &mut Patience) -> TurnEnd {
+    pub(crate) fn converse(&mut self, turn: &Turn, prompt: &str, patience: &mut Patience) -> Conversed {
         let control = self.dispatch.control_for(patience.resolve);
         let connection = self.connection.take().expect("it is ready");
         let (tell, shown) = (&mut self.dispatch.outside.tell, self.dispatch.outside.shows_output);
         let mut masked = self.dispatch.settings.mask.stream();
-        let mut observe = |text: &str| {
+        let mut record = TurnRecord::new(self.dispatch.settings.records.join(format!("{}.turn", turn.debt)));
+        let mut write = |bytes: &[u8]| {
+            record.write(bytes);
             if shown {
-                tell(Told::Output(Stream::Stdout, &masked.push(text.as_bytes())));
+                tell(Told::Output(Stream::Stdout, bytes));
             }
         };
-        let attention = acp::Attention { control: &control, until: &mut patience.until, tell: &mut observe };
-        let (end, connection) = connection.prompt(prompt, attention);
-        if shown {
-            tell(Told::Output(Stream::Stdout, &masked.finish()));
-        }
+        let attention = acp::Attention {
+            control: &control,
+            roster: self.dispatch.roster,
+            until: &mut patience.until,
+            silence: self.allowance.silence,
+            tell: &mut |text| write(&masked.push(text.as_bytes())),
+        };
+        let acp::Turned { end, usage, aside, connection } = connection.prompt(prompt, attention);
+        write(&masked.finish());
         self.connection = connection;
-        self.agent.understood(end)
+        let record = record.finish().and_then(|path| self.dispatch.record_name(&path));
+        // What is said to it for the last time needs no answer.
+        let end = match end {
+            TurnEnd::Failed { fault: Fault::Empty, .. } if turn.purpose.is_delivery() => TurnEnd::Said(String::new()),
+            end => self.understood(end, aside),
+        };
+        Conversed { end, usage, record }
+    }
+
+    /// What the end of a turn means. Some agents put what went wrong in a message of its own, behind the model's.
+    fn understood(&self, end: TurnEnd, aside: Option<String>) -> TurnEnd {
+        let aside = aside.filter(|_| matches!(end, TurnEnd::Said(_)));
+        match aside.map(|aside| self.agent.understood(TurnEnd::Said(aside))) {
+            None | Some(TurnEnd::Said(_)) => self.agent.understood(end),
+            Some(trouble) => trouble,
+        }
     }
 
     /// Lets the agent go.

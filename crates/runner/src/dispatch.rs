@@ -8,7 +8,7 @@
 //! - Nothing is run before the log says that it is about to be, and no lock is held while it runs.
 //! - Only what is ours is run. What the dead have left is ours once the log says so.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use windlass_engine::{
@@ -176,7 +176,12 @@ impl<'a> Dispatch<'a> {
     /// The file that has all of what a run wrote, if memory could not hold it: relative to the records of all sessions.
     pub(crate) fn record(&self, finished: &Finished) -> Option<String> {
         let spilled = finished.stdout.spilled.as_ref().or(finished.stderr.spilled.as_ref())?;
-        let shown = spilled.path.strip_prefix(self.settings.records.parent()?).ok()?;
+        self.record_name(&spilled.path)
+    }
+
+    /// How a record is called in the log.
+    pub(crate) fn record_name(&self, path: &Path) -> Option<String> {
+        let shown = path.strip_prefix(self.settings.records.parent()?).ok()?;
         Some(shown.to_string_lossy().into_owned())
     }
 

@@ -226,6 +226,7 @@ impl Dispatch<'_> {
         let Some(at) = session.last_turn else { return Ok(None) };
         match self.event(at)?.envelope.event {
             Event::TurnFinished(finished) => Ok(Some(finished.output)),
+            Event::DeliveryFinished(finished) => Ok(Some(finished.output)),
             _ => Err(RunError::MissingEvent(at)),
         }
     }

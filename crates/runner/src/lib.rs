@@ -28,6 +28,7 @@ mod known;
 mod outside;
 mod prompt;
 mod protected;
+mod record;
 mod turn;
 
 use std::time::{Duration, Instant};
@@ -59,6 +60,8 @@ pub struct Runner<'a> {
     agent: Agent,
     /// An agent that stays, while it does.
     connection: Option<acp::Connection>,
+    /// Servers of tools that it is handed.
+    servers: Vec<acp::McpServer>,
     allowance: Allowance,
     looker: Looker,
 }
@@ -74,7 +77,14 @@ pub struct Allowance {
 
 impl<'a> Runner<'a> {
     pub fn new(dispatch: Dispatch<'a>, agent: Agent, allowance: Allowance) -> Self {
-        Self { dispatch, agent, connection: None, allowance, looker: Looker::default() }
+        Self { dispatch, agent, connection: None, servers: Vec::new(), allowance, looker: Looker::default() }
+    }
+
+    /// Hands servers of tools to an agent that takes them.
+    #[must_use]
+    pub fn with_servers(mut self, servers: Vec<acp::McpServer>) -> Self {
+        self.servers = servers;
+        self
     }
 
     /// Carries a command out, and tells what came of it.

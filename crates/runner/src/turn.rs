@@ -11,6 +11,7 @@ use windlass_engine::{
 use windlass_hooks::{Retry, clean, cut};
 use windlass_process::{Environment, Spec, overlay};
 
+use crate::conversation::Conversed;
 use crate::dispatch::Resolve;
 use crate::{RunError, Runner, Told};
 
@@ -196,7 +197,8 @@ impl Runner<'_> {
         let whole = self.agent.clone();
         let own = &self.dispatch.settings.launcher.as_ref().expect("a loop has a supervisor").program;
         let Some(agent) = whole.command(own) else {
-            return Ok(Asked::ended(self.converse(prompt, &mut patience), time));
+            let Conversed { end, usage, record } = self.converse(turn, prompt, &mut patience);
+            return Ok(Asked { end, time, leaky: false, record, usage });
         };
         let records = self.dispatch.settings.records.join(turn.debt.to_string());
         let mut spec = agent.spec(prompt, &self.dispatch.settings.directory, self.variables(session, turn), &records);

@@ -1,25 +1,44 @@
 //! Agents that speak the Agent Client Protocol: JSON-RPC over their standard input and output, one message a line.
 //!
-//! The agent stays from turn to turn and remembers. What it is not offered (files, terminals) it does itself; what it asks
-//! to be allowed is answered by policy, and never by waiting for somebody.
+//! The agent stays from turn to turn and remembers. What it wants done (files, commands) is done here, while its turn goes
+//! on; what it asks to be allowed is answered by policy, and never by waiting for somebody.
 //!
-//! The messages are few, and written by hand: the protocol's own crate is made for an asynchronous runtime, which nothing
-//! else here has.
+//! ```text
+//!   wire ─► talk ─► said ─► line ─► desk: files, programs beside the agent
+//!                             └──► telling: whoever watches, and the record of the turn
+//!   opening: up to a conversation          connection: from prompt to prompt
+//! ```
+//!
+//! The messages are written by hand: `ARCHITECTURE.md` says why.
 
 mod breach;
 mod connection;
+mod desk;
+mod files;
+mod line;
+mod meter;
+mod model;
+mod opening;
+mod permissions;
+mod servers;
 mod speech;
 mod talk;
+mod telling;
+mod tools;
 mod wire;
+mod wish;
 
 use std::path::Path;
 use std::time::Duration;
 
 use windlass_process::{Capture, Environment, Invocation, Spec};
 
-pub use connection::{Attention, Connection, Opened, Start};
+pub use connection::{Connection, Turned};
+pub use line::Attention;
+pub use opening::{Opened, Start};
+pub use permissions::{Permission, Permissions, ToolKind};
+pub use servers::McpServer;
 pub(crate) use speech::Text;
-pub use talk::Permission;
 pub(crate) use wire::{LINE, Lines, Message, NO_SUCH_METHOD, Refused};
 
 /// How long an agent may take to end once it is asked to.

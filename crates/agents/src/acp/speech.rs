@@ -34,6 +34,35 @@ impl Speech {
     }
 }
 
+/// So much of a message is kept for a second look.
+const ASIDE: usize = 1024;
+
+/// The last message by itself, as agents put what went wrong behind what the model said.
+#[derive(Debug, Default)]
+pub struct Aside {
+    message: Option<String>,
+    text: String,
+    apart: bool,
+}
+
+impl Aside {
+    /// A message goes on, or another begins.
+    pub fn say(&mut self, message: Option<&str>, text: &str) {
+        if message != self.message.as_deref() {
+            self.apart = !self.text.is_empty();
+            self.message = message.map(str::to_owned);
+            self.text.clear();
+        }
+        if self.text.len() <= ASIDE {
+            self.text.push_str(&text[..text.floor_char_boundary(ASIDE + 1)]);
+        }
+    }
+
+    pub fn finish(self) -> Option<String> {
+        (self.apart && self.text.len() <= ASIDE).then_some(self.text)
+    }
+}
+
 /// A text of which the middle is left out where it is long.
 #[derive(Debug, Default)]
 pub struct Text {
@@ -96,6 +125,20 @@ mod tests {
         check(&["a", "|", "b", "|"], "b");
         check(&["a", "|", "|", " \n", "|", "\n"], "a");
         check(&["|", "|"], "");
+    }
+
+    #[test]
+    fn the_last_message_is_known_where_it_is_told_apart() {
+        let aside = |script: &[(Option<&str>, &str)]| {
+            let mut aside = Aside::default();
+            script.iter().for_each(|(message, text)| aside.say(*message, text));
+            aside.finish()
+        };
+        assert_eq!(aside(&[]), None);
+        assert_eq!(aside(&[(None, "a"), (None, "b")]), None);
+        assert_eq!(aside(&[(Some("1"), "a"), (Some("1"), "b")]), None);
+        assert_eq!(aside(&[(Some("1"), "a"), (None, "b"), (None, "c")]).as_deref(), Some("bc"));
+        assert_eq!(aside(&[(Some("1"), "a"), (Some("2"), &"b".repeat(ASIDE * 2))]), None);
     }
 
     #[test]

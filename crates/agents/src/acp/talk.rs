@@ -2,28 +2,32 @@
 //!
 //! Invariants:
 //! - At most one question of ours is open, and only its answer is taken.
-//! - Every question of the agent is answered at once: permission by policy, anything else with "no such method".
+//! - Every question of the agent is answered: permission by policy at once, what is to be done by whoever does it, and
+//!   anything else with "no such method".
 //! - What the agent says outside of a turn, as when it tells an old conversation again, belongs to no turn.
+//! - What is not known here, as a new kind of update, is passed over.
 
 use serde_json::{Value, json};
+use windlass_engine::Usage;
 
 use super::breach::{Breach, beginning};
-use super::speech::Speech;
+use super::meter::Meter;
+use super::permissions::{Permission, Permissions};
+use super::speech::{Aside, Speech};
+use super::tools::{Change, Tool, Tools};
 use super::wire::{LINE, Lines, Message, NO_SUCH_METHOD, Refused};
+use super::wish::Wish;
 
 /// What an agent may send between our question and its answer.
 const BYTES: u64 = 256 * 1024 * 1024;
 /// Lines on standard output that are no messages, as some programs print when they start.
 const NOISE: u32 = 64;
+/// How many steps of a plan are told, and how much of each.
+const STEPS: usize = 50;
+const STEP: usize = 200;
 
-/// The answer when an agent asks whether it may do something.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Permission {
-    /// Yes, this time.
-    #[default]
-    Allow,
-    Deny,
-}
+/// The question that begins a turn.
+pub const PROMPT: &str = "session/prompt";
 
 /// What the agent did.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,20 +36,31 @@ pub enum Said {
     Answer(Result<Value, Refused>),
     /// It said something to the person.
     Text(String),
-    /// It began to use a tool.
-    Tool(String),
+    /// It uses a tool, or has used it.
+    Tool(Change),
+    /// It asked whether it may use a tool, and got this answer: the kind of the option, if one was chosen.
+    Asked { tool: Tool, permission: Permission, answer: Option<String> },
+    /// It told its plan: each step, and how far it is.
+    Plan(Vec<(String, String)>),
+    /// It has something to say beside its work.
+    Notice(String),
+    /// It wants something done. Whoever does it answers this question.
+    Wish { id: Value, wish: Wish },
 }
 
 #[derive(Debug)]
 pub struct Talk {
     lines: Lines,
-    permission: Permission,
+    permissions: Permissions,
     asked: u64,
     open: Option<u64>,
     /// The conversation whose messages count.
     conversation: Option<String>,
     cancelling: bool,
     speech: Speech,
+    aside: Aside,
+    tools: Tools,
+    meter: Meter,
     bytes: u64,
     noise: u32,
     /// The first line that was no message.
@@ -55,15 +70,18 @@ pub struct Talk {
 }
 
 impl Talk {
-    pub fn new(permission: Permission) -> Self {
+    pub fn new(permissions: Permissions) -> Self {
         Self {
             lines: Lines::new(LINE),
-            permission,
+            permissions,
             asked: 0,
             open: None,
             conversation: None,
             cancelling: false,
             speech: Speech::default(),
+            aside: Aside::default(),
+            tools: Tools::default(),
+            meter: Meter::default(),
             bytes: 0,
             noise: 0,
             first_noise: None,
@@ -75,9 +93,18 @@ impl Talk {
     pub fn ask(&mut self, method: &str, params: Value) {
         self.asked += 1;
         (self.open, self.cancelling, self.bytes) = (Some(self.asked), false, 0);
-        self.speech = Speech::default();
+        (self.speech, self.aside) = (Speech::default(), Aside::default());
+        self.tools.begin_turn();
+        if method == PROMPT {
+            self.meter.begin_turn();
+        }
         let request = Message::Request { id: self.asked.into(), method: method.to_owned(), params };
         self.out.extend(request.line());
+    }
+
+    /// Answers a question of the agent.
+    pub fn answer(&mut self, id: Value, outcome: Result<Value, Refused>) {
+        self.out.extend(Message::Answer { id, outcome }.line());
     }
 
     /// Messages of this conversation count from now on.
@@ -101,6 +128,21 @@ impl Talk {
     /// The final message of the turn.
     pub fn take_speech(&mut self) -> String {
         std::mem::take(&mut self.speech).finish()
+    }
+
+    /// The last message, where the agent has told it apart from the one before it, and it is short.
+    pub fn take_aside(&mut self) -> Option<String> {
+        std::mem::take(&mut self.aside).finish()
+    }
+
+    /// How many tools were used in the turn.
+    pub fn tools_used(&self) -> u64 {
+        self.tools.used()
+    }
+
+    /// What the turn has used that is answered like this.
+    pub fn usage(&self, answer: &Value) -> Usage {
+        self.meter.turn(answer)
     }
 
     /// What the agent wrote that was no message, for whoever wonders why it does not answer.
@@ -145,57 +187,85 @@ impl Talk {
                 Ok(Some(Said::Answer(Err(refused))))
             }
             Message::Answer { id, .. } => Err(Breach::UnknownAnswer { id: id.to_string() }),
-            Message::Request { id, method, params } => {
-                let outcome = match method.as_str() {
-                    "session/request_permission" => Ok(self.permit(&params)),
-                    _ => Err(Refused {
-                        code: NO_SUCH_METHOD,
-                        message: format!("`{method}` is not served here"),
-                        data: None,
-                    }),
-                };
-                self.out.extend(Message::Answer { id, outcome }.line());
-                Ok(None)
-            }
+            Message::Request { id, method, params } => Ok(self.request(id, &method, &params)),
             Message::Notice { method, params } if method == "session/update" => Ok(self.update(&params)),
             Message::Notice { .. } => Ok(None),
         }
     }
 
-    /// Chosen by what an option is, not by where it stands.
-    fn permit(&self, params: &Value) -> Value {
-        let kinds = match self.permission {
-            _ if self.cancelling => [""; 2],
-            Permission::Allow => ["allow_once", "allow_always"],
-            Permission::Deny => ["reject_once", "reject_always"],
-        };
-        let options = params["options"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let chosen = kinds.iter().find_map(|kind| options.iter().find(|option| option["kind"] == **kind));
-        match chosen {
-            Some(option) => json!({"outcome": {"outcome": "selected", "optionId": option["optionId"]}}),
-            None => json!({"outcome": {"outcome": "cancelled"}}),
+    fn request(&mut self, id: Value, method: &str, params: &Value) -> Option<Said> {
+        if method == "session/request_permission" {
+            let (answer, asked) = self.permit(params);
+            self.answer(id, Ok(answer));
+            return Some(asked);
         }
+        let refused = match Wish::of(method, params) {
+            Some(Ok(wish)) => return Some(Said::Wish { id, wish }),
+            Some(Err(refused)) => refused,
+            None => Refused::new(NO_SUCH_METHOD, format!("`{method}` is not served here")),
+        };
+        self.answer(id, Err(refused));
+        None
+    }
+
+    /// Chosen by what an option is, not by where it stands.
+    fn permit(&self, params: &Value) -> (Value, Said) {
+        let tool = self.tools.asked(&params["toolCall"]);
+        let permission = self.permissions.of(tool.kind);
+        let options = params["options"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let kinds = if self.cancelling { [""; 2] } else { permission.options() };
+        let chosen = kinds.iter().find_map(|kind| options.iter().find(|option| option["kind"] == **kind));
+        let outcome = match chosen {
+            Some(option) => json!({"outcome": "selected", "optionId": option["optionId"]}),
+            None => json!({"outcome": "cancelled"}),
+        };
+        let answer = chosen.and_then(|option| option["kind"].as_str()).map(str::to_owned);
+        (json!({"outcome": outcome}), Said::Asked { tool, permission, answer })
     }
 
     fn update(&mut self, params: &Value) -> Option<Said> {
+        let update = &params["update"];
+        let kind = update["sessionUpdate"].as_str()?;
+        if kind == "usage_update" {
+            // Before the first turn too: it says where the count begins.
+            self.meter.heed(update);
+            return None;
+        }
         let ours = self.conversation.as_deref().is_some_and(|ours| params["sessionId"] == *ours);
         if !ours || self.open.is_none() {
             return None;
         }
-        let update = &params["update"];
-        match update["sessionUpdate"].as_str()? {
+        match kind {
             "agent_message_chunk" => {
+                self.meter.heed_beside(update);
                 let text = update["content"]["text"].as_str()?;
                 self.speech.say(text);
+                self.aside.say(update["messageId"].as_str(), text);
                 Some(Said::Text(text.to_owned()))
             }
-            "tool_call" => {
-                self.speech.turn_to_work();
-                Some(Said::Tool(update["title"].as_str().unwrap_or_default().to_owned()))
+            "tool_call" | "tool_call_update" => {
+                let used = self.tools.used();
+                let change = self.tools.heed(update)?;
+                if self.tools.used() > used {
+                    self.speech.turn_to_work();
+                }
+                Some(Said::Tool(change))
             }
+            "plan" => Some(Said::Plan(steps(&update["entries"]))),
+            "notice" => Some(Said::Notice(short(&update["title"]))),
             _ => None,
         }
     }
+}
+
+fn steps(entries: &Value) -> Vec<(String, String)> {
+    let entries = entries.as_array().map(Vec::as_slice).unwrap_or_default();
+    entries.iter().take(STEPS).map(|entry| (short(&entry["content"]), short(&entry["status"]))).collect()
+}
+
+fn short(value: &Value) -> String {
+    let text = value.as_str().unwrap_or_default();
+    text[..text.floor_char_boundary(STEP)].to_owned()
 }
 
 #[cfg(test)]

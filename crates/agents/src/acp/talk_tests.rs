@@ -1,5 +1,7 @@
 //! The protocol in memory.
 
+use super::super::permissions::ToolKind;
+use super::super::tools::Status;
 use super::*;
 
 fn line(value: &Value) -> Vec<u8> {
@@ -20,7 +22,11 @@ fn tool(title: &str) -> Vec<u8> {
 
 /// A conversation in which a prompt was just sent, as question 1.
 fn prompted(permission: Permission) -> Talk {
-    let mut talk = Talk::new(permission);
+    prompted_with(Permissions::all(permission))
+}
+
+fn prompted_with(permissions: Permissions) -> Talk {
+    let mut talk = Talk::new(permissions);
     talk.listen_to("s");
     talk.ask("session/prompt", json!({}));
     assert_eq!(talk.take_out(), b"{\"id\":1,\"jsonrpc\":\"2.0\",\"method\":\"session/prompt\",\"params\":{}}\n");
@@ -42,8 +48,9 @@ fn a_turn_is_its_chunks_and_an_answer() {
         chunk("other", "not ours"),
         update("s", &thought),
         update("s", &image),
+        chunk("s", "Do"),
         update("s", &json!({"sessionUpdate": "tool_call_update", "toolCallId": "1", "status": "completed"})),
-        chunk("s", "Done"),
+        chunk("s", "ne"),
         b"\n  \n".to_vec(),
         chunk("s", "."),
         line(&json!({"jsonrpc": "2.0", "id": 1, "result": {"stopReason": "end_turn"}})),
@@ -52,7 +59,11 @@ fn a_turn_is_its_chunks_and_an_answer() {
     let said: Vec<Said> = script.concat().chunks(7).flat_map(|piece| talk.hear(piece).expect("no breach")).collect();
     let text = |text: &str| Said::Text(text.to_owned());
     let end = Said::Answer(Ok(json!({"stopReason": "end_turn"})));
-    assert_eq!(said, [text("I look."), Said::Tool("ls".to_owned()), text("Done"), text("."), end]);
+    let tool = |status| Tool { title: "ls".to_owned(), kind: ToolKind::Other, status };
+    let began = Said::Tool(Change::Began(tool(Status::Pending)));
+    let ended = Said::Tool(Change::Ended(tool(Status::Completed)));
+    assert_eq!(said, [text("I look."), began, text("Do"), ended, text("ne"), text("."), end]);
+    assert_eq!(talk.tools_used(), 1);
     assert_eq!(talk.take_speech(), "Done.");
     assert!(talk.take_out().is_empty());
     assert_eq!(talk.hear(&chunk("s", "more")), Ok(vec![]), "the turn is over");
@@ -89,15 +100,70 @@ fn permission_is_given_by_kind_not_by_place() {
         }
         let params = json!({"sessionId": "s", "toolCall": {"toolCallId": "1"}, "options": options});
         let request = json!({"jsonrpc": "2.0", "id": "q", "method": "session/request_permission", "params": params});
-        assert_eq!(talk.hear(&line(&request)), Ok(vec![]));
+        let answer = options.iter().find(|option| option["optionId"] == expected["optionId"]);
+        let answer = answer.and_then(|option| option["kind"].as_str()).map(str::to_owned);
+        let asked = Said::Asked { tool: Tool::default(), permission, answer };
+        assert_eq!(talk.hear(&line(&request)), Ok(vec![asked]));
         assert_eq!(out(&mut talk), json!({"jsonrpc": "2.0", "id": "q", "result": {"outcome": expected}}));
     }
 }
 
 #[test]
+fn permission_depends_on_the_kind_of_the_tool_wherever_it_was_told() {
+    let rules = [(ToolKind::Execute, Permission::Deny)].into();
+    let mut talk = prompted_with(Permissions { default: Permission::Allow, kinds: rules });
+    let call = json!({"sessionUpdate": "tool_call", "toolCallId": "run", "title": "rm -r", "kind": "execute"});
+    talk.hear(&update("s", &call)).expect("no breach");
+    let options = json!([{"optionId": "y", "kind": "allow_once"}, {"optionId": "n", "kind": "reject_once"}]);
+    for (tool, expected) in [
+        (json!({"toolCallId": "run"}), "n"),
+        (json!({"toolCallId": "new", "kind": "execute"}), "n"),
+        (json!({"toolCallId": "new", "kind": "edit"}), "y"),
+        (json!({"toolCallId": "new", "kind": "novel"}), "y"),
+        (Value::Null, "y"),
+    ] {
+        let params = json!({"sessionId": "s", "toolCall": tool, "options": options});
+        let request = json!({"jsonrpc": "2.0", "id": 5, "method": "session/request_permission", "params": params});
+        talk.hear(&line(&request)).expect("no breach");
+        assert_eq!(out(&mut talk)["result"]["outcome"]["optionId"], expected, "{tool}");
+    }
+}
+
+#[test]
+fn what_is_to_be_done_is_answered_by_whoever_does_it() {
+    let mut talk = prompted(Permission::Allow);
+    let request = |method: &str, params: Value| line(&json!({"id": 4, "method": method, "params": params}));
+    let said = talk.hear(&request("terminal/output", json!({"terminalId": "t"})));
+    assert_eq!(said, Ok(vec![Said::Wish { id: json!(4), wish: Wish::Output("t".to_owned()) }]));
+    assert!(talk.take_out().is_empty());
+    talk.answer(json!(4), Ok(json!({"output": ""})));
+    assert_eq!(out(&mut talk)["result"]["output"], "");
+    assert_eq!(talk.hear(&request("fs/read_text_file", json!({}))), Ok(vec![]));
+    assert_eq!(out(&mut talk)["error"]["code"], -32602);
+}
+
+#[test]
+fn what_is_not_known_is_passed_over() {
+    let mut talk = prompted(Permission::Allow);
+    for strange in [
+        json!({"sessionUpdate": "made_up", "content": 3}),
+        json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "hologram"}}),
+        json!({"sessionUpdate": 3}),
+        json!({"sessionUpdate": "available_commands_update", "availableCommands": "none"}),
+        json!([]),
+    ] {
+        assert_eq!(talk.hear(&update("s", &strange)), Ok(vec![]), "{strange}");
+    }
+    let plan = json!({"sessionUpdate": "plan", "entries": [{"content": "Look", "status": "completed"}, 3]});
+    let steps = vec![("Look".to_owned(), "completed".to_owned()), (String::new(), String::new())];
+    assert_eq!(talk.hear(&update("s", &plan)), Ok(vec![Said::Plan(steps)]));
+    assert_eq!(talk.take_speech(), "");
+}
+
+#[test]
 fn what_we_do_not_serve_is_answered_and_the_turn_goes_on() {
     let mut talk = prompted(Permission::Allow);
-    for method in ["fs/read_text_file", "terminal/create", "_qwen/made_up", "initialize"] {
+    for method in ["elicitation/create", "fs/made_up", "_qwen/made_up", "initialize"] {
         assert_eq!(talk.hear(&line(&json!({"jsonrpc": "2.0", "id": 7, "method": method}))), Ok(vec![]));
         assert_eq!(out(&mut talk)["error"]["code"], NO_SUCH_METHOD);
     }

@@ -16,8 +16,12 @@ pub const LINE: usize = 16 * 1024 * 1024;
 
 /// A method that is not served, by the standard's number.
 pub const NO_SUCH_METHOD: i64 = -32601;
-/// The agent wants somebody to log in first, by the protocol's number.
+/// A question that makes no sense, and one that is answered with no, by the standard's numbers.
+pub const INVALID: i64 = -32602;
+pub const REFUSED: i64 = -32603;
+/// The agent wants somebody to log in first, and there is no such thing, by the protocol's numbers.
 pub const LOGIN_REQUIRED: i64 = -32000;
+pub const NOT_FOUND: i64 = -32002;
 
 /// Bytes in, lines out.
 #[derive(Debug)]
@@ -72,6 +76,12 @@ pub struct Refused {
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
+}
+
+impl Refused {
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
 }
 
 impl Message {

@@ -101,14 +101,15 @@ impl Agent<'_> {
             let outcome = match method.as_str() {
                 "initialize" => Ok(json!({
                     "protocolVersion": 1,
-                    "agentCapabilities": {"loadSession": self.script.remember.is_some()},
+                    "agentCapabilities": self.capabilities(),
                     "agentInfo": {"name": "windlass-scripted", "version": env!("CARGO_PKG_VERSION")},
                     "authMethods": [],
                 })),
                 "session/new" => self.begin(&params),
-                "session/load" => self.load(&params, out)?,
+                "session/load" | "session/resume" => self.load(&params, method == "session/load", out)?,
                 "session/prompt" => match self.prompt(&params, out)? {
                     Ended::Stopped(reason) => Ok(json!({"stopReason": reason})),
+                    Ended::Answered(answer) => Ok(answer),
                     Ended::Failed(why) => Err(refused(INTERNAL, why)),
                     Ended::Crashed(code) => return Ok(code),
                 },
@@ -120,14 +121,21 @@ impl Agent<'_> {
         Ok(0)
     }
 
+    fn capabilities(&self) -> Value {
+        match (&self.script.remember, self.script.resume) {
+            (Some(_), true) => json!({"loadSession": false, "sessionCapabilities": {"resume": {}}}),
+            (remember, _) => json!({"loadSession": remember.is_some()}),
+        }
+    }
+
     fn begin(&mut self, params: &Value) -> Result<Value, Refused> {
         self.directory = PathBuf::from(params["cwd"].as_str().unwrap_or("."));
         self.keep().map_err(|error| refused(INTERNAL, format!("cannot remember anything: {error}")))?;
         Ok(json!({"sessionId": self.memory.conversation}))
     }
 
-    /// Takes up a conversation of an earlier process, and tells it again, as the protocol wants it.
-    fn load(&mut self, params: &Value, out: &mut dyn Write) -> io::Result<Result<Value, Refused>> {
+    /// Takes up a conversation of an earlier process, and tells it again where the protocol wants it.
+    fn load(&mut self, params: &Value, tells: bool, out: &mut dyn Write) -> io::Result<Result<Value, Refused>> {
         self.directory = PathBuf::from(params["cwd"].as_str().unwrap_or("."));
         let name = params["sessionId"].as_str().unwrap_or_default();
         let kept = self.memory_file().and_then(|file| fs::read(file).ok());
@@ -135,7 +143,7 @@ impl Agent<'_> {
         let Some(kept) = kept.filter(|kept| kept.conversation == name) else {
             return Ok(Err(refused(INTERNAL, format!("there is no conversation `{name}`"))));
         };
-        for said in &kept.said {
+        for said in kept.said.iter().filter(|_| tells) {
             update(out, name, chunk("user_message_chunk", "…"))?;
             update(out, name, chunk("agent_message_chunk", said))?;
         }
@@ -162,9 +170,10 @@ impl Agent<'_> {
             conversation: &self.memory.conversation,
             directory: &self.directory,
             control: &control,
-            ask: &mut |out, params| ask(messages, out, params),
+            ask: &mut |out, method, params| ask(messages, out, method, params),
             said: String::new(),
             tools: self.tools,
+            terminal: Value::Null,
         };
         let ended = player.play(&self.script.turns[index].steps);
         let (said, tools) = (std::mem::take(&mut player.said), player.tools);
@@ -189,13 +198,18 @@ impl Agent<'_> {
 }
 
 /// Asks whoever listens, and waits for the answer.
-fn ask(messages: &Receiver<Message>, out: &mut dyn Write, params: Value) -> io::Result<Value> {
-    let request = Message::Request { id: "ask".into(), method: "session/request_permission".to_owned(), params };
+fn ask(
+    messages: &Receiver<Message>,
+    out: &mut dyn Write,
+    method: &str,
+    params: Value,
+) -> io::Result<Result<Value, Refused>> {
+    let request = Message::Request { id: "ask".into(), method: method.to_owned(), params };
     out.write_all(&request.line())?;
     out.flush()?;
     loop {
         match messages.recv() {
-            Ok(Message::Answer { outcome, .. }) => return Ok(outcome.unwrap_or_default()),
+            Ok(Message::Answer { outcome, .. }) => return Ok(outcome),
             Ok(_) => {}
             Err(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
         }

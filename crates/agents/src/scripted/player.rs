@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use windlass_process::{Capture, Control, Environment, Exit, Invocation, Roster, Spec, run};
 
-use super::script::{Change, Step};
-use crate::acp::Message;
+use super::script::{Change, Question, Step};
+use crate::acp::{Message, Refused};
 
 /// What a command may print before it is cut.
 const OUTPUT: usize = 16 * 1024;
@@ -28,11 +28,16 @@ pub struct Setting<'a> {
 pub enum Ended {
     /// With this stop reason.
     Stopped(String),
+    /// With this answer.
+    Answered(Value),
     /// With an error.
     Failed(String),
     /// The process is to end at once.
     Crashed(u8),
 }
+
+/// Asks a question of this method, and waits for the answer.
+pub type Ask<'a> = &'a mut dyn FnMut(&mut dyn Write, &str, Value) -> io::Result<Result<Value, Refused>>;
 
 /// A turn that is being played.
 pub struct Player<'a> {
@@ -42,11 +47,13 @@ pub struct Player<'a> {
     pub directory: &'a Path,
     pub control: &'a Control,
     /// Asks whoever listens a question, and waits for the answer.
-    pub ask: &'a mut dyn FnMut(&mut dyn Write, Value) -> io::Result<Value>,
+    pub ask: Ask<'a>,
     /// What was said, for a memory.
     pub said: String,
     /// How many tools were used.
     pub tools: u32,
+    /// The terminal that was made last.
+    pub terminal: Value,
 }
 
 impl Player<'_> {
@@ -77,6 +84,9 @@ impl Player<'_> {
             Step::Run(script) => self.run(script)?,
             Step::Wait(span) => drop(self.control.wait(span.0)),
             Step::Ask(title) => return self.permission(title),
+            Step::Request(question) => self.request(question)?,
+            Step::Update(told) => update(self.out, self.conversation, told.clone())?,
+            Step::Answer(answer) => return Ok(Some(Ended::Answered(answer.clone()))),
             Step::Stop(reason) => return Ok(Some(Ended::Stopped(reason.clone()))),
             Step::Fail(why) => return Ok(Some(Ended::Failed(why.clone()))),
             Step::Crash(code) => return Ok(Some(Ended::Crashed(*code))),
@@ -148,12 +158,14 @@ impl Player<'_> {
         let option = |id: &str| json!({"optionId": format!("{id}-option"), "name": id, "kind": id});
         let answer = (self.ask)(
             self.out,
+            "session/request_permission",
             json!({
                 "sessionId": self.conversation,
                 "toolCall": {"toolCallId": tool, "title": title},
                 "options": [option("reject_once"), option("allow_always"), option("allow_once")],
             }),
         )?;
+        let answer = answer.unwrap_or_default();
         let chosen = answer["outcome"]["optionId"].as_str().unwrap_or("nothing").to_owned();
         let allowed = chosen.starts_with("allow");
         self.end_tool(&tool, allowed, String::new())?;
@@ -161,6 +173,22 @@ impl Player<'_> {
             self.say(&format!("I may not do this: {title} ({chosen})\n"))?;
         }
         Ok((!allowed).then(|| Ended::Stopped("end_turn".to_owned())))
+    }
+
+    fn request(&mut self, Question { method, params }: &Question) -> io::Result<()> {
+        let mut params = params.clone();
+        params.entry("sessionId").or_insert_with(|| self.conversation.into());
+        if method.starts_with("terminal/") && method != "terminal/create" {
+            params.entry("terminalId").or_insert_with(|| self.terminal.clone());
+        }
+        let answer = (self.ask)(self.out, method, params.into())?;
+        if let Ok(Some(terminal)) = answer.as_ref().map(|answer| answer.get("terminalId")) {
+            self.terminal = terminal.clone();
+        }
+        match answer {
+            Ok(answer) => self.say(&format!("{method}: {answer}\n")),
+            Err(refused) => self.say(&format!("{method} failed: {} ({})\n", refused.message, refused.code)),
+        }
     }
 
     fn begin_tool(&mut self, title: &str, kind: &str, path: &Path) -> io::Result<String> {

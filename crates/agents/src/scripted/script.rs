@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 
 /// A play of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -22,6 +23,9 @@ pub struct Script {
     /// A file that keeps the conversation, so that another process can take it up.
     #[serde(default)]
     pub remember: Option<PathBuf>,
+    /// Takes it up without telling it again (`session/resume`).
+    #[serde(default)]
+    pub resume: bool,
     /// Each prompt gets the first of these that fits it and was not played often enough.
     pub turns: Vec<Turn>,
 }
@@ -63,8 +67,14 @@ pub enum Step {
     Wait(Span),
     /// Asks whether it may; if not, the turn is over.
     Ask(String),
+    /// Asks for something in the protocol's own words, and says what came of it.
+    Request(Question),
+    /// Tells of something in the protocol's own words.
+    Update(Value),
     /// Ends the turn with this stop reason.
     Stop(String),
+    /// Ends the turn with this answer to the prompt.
+    Answer(Value),
     /// Answers the prompt with an error.
     Fail(String),
     /// Ends the process with this exit code, in the middle of the turn.
@@ -94,6 +104,15 @@ pub struct Change {
     pub path: PathBuf,
     pub old: String,
     pub new: String,
+}
+
+/// The conversation, and the terminal that was made last, are filled in.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    pub method: String,
+    #[serde(default)]
+    pub params: Map<String, Value>,
 }
 
 /// `500ms`, `2s`.
@@ -152,7 +171,10 @@ turns:
       - run: ls
       - wait: 20ms
       - ask: may I?
+      - request: {method: terminal/create, params: {command: ls}}
+      - update: {sessionUpdate: plan, entries: []}
       - stop: refusal
+      - answer: {stopReason: end_turn}
       - fail: no
       - crash: 3
       - hang
@@ -166,9 +188,9 @@ turns:
     #[test]
     fn every_step_can_be_written() {
         let script = Script::parse(ALL).expect("it is right");
-        assert_eq!(script.turns[0].steps.len(), 16);
+        assert_eq!(script.turns[0].steps.len(), 19);
         assert_eq!(script.turns[0].steps[6], Step::Wait(Span(Duration::from_millis(20))));
-        assert_eq!(script.turns[0].steps[11], Step::Hang);
+        assert_eq!(script.turns[0].steps[14], Step::Hang);
         assert_eq!(script.turns[1].times, 1);
     }
 

@@ -154,8 +154,9 @@ fn section(title: &str, tasks: &[Task], out: &mut Output) -> Done {
             (None, None, Some(reason)) => reason.clone(),
             (None, None, None) => continue,
         };
-        let note = text::fit(&format!("{}: {note}", task.id), out.columns().unwrap_or(usize::MAX).saturating_sub(2));
-        out.line(format_args!("  {}", out.paint(Tone::Faint, note)))?;
+        let room = out.columns().unwrap_or(usize::MAX).saturating_sub(2);
+        let rows = text::wrap(&text::fit(&format!("{}: {note}", task.id), show::LONG), room, room.saturating_sub(2));
+        out.line(format_args!("  {}", out.paint(Tone::Faint, rows.join("\n    "))))?;
         // One that the end of a dependency has blocked waits for that.
         if task.blocked.as_ref().is_some_and(|blocked| blocked.by.is_none()) {
             out.line(format_args!("  {}", out.paint(Tone::Name, answer(task.id).command)))?;

@@ -3,6 +3,7 @@
 use super::error::{Problem, quoted};
 use super::file::{Driver, Settings};
 use super::reader::Located;
+use windlass_agents::acp::Permissions;
 use windlass_agents::{KNOWN, Known};
 use windlass_runner::Protected;
 
@@ -39,21 +40,28 @@ fn agents(settings: &Settings) -> Result<(), Problem> {
     for (name, agent) in &settings.agents {
         let has_command = agent.command.as_ref().is_some_and(|command| !command.trim().is_empty());
         let known = Known::find(name);
-        let is_command = match agent.driver {
-            Some(driver) => driver == Driver::Command,
-            None => matches!(known, None | Some(Known::Command(_))),
+        let (speaks_acp, is_command) = match agent.driver {
+            Some(driver) => (driver == Driver::Acp, driver == Driver::Command),
+            None => (matches!(known, Some(Known::Acp(_))), matches!(known, None | Some(Known::Command(_)))),
         };
-        let wrong = match agent.driver {
-            Some(Driver::Command | Driver::Acp) if !has_command => "has a driver that needs a `command`",
-            Some(Driver::Scripted) if !has_command => "plays a script: its `command` is the script's file",
-            None if !has_command && known.is_none() => "has neither `driver` nor `command`",
-            _ if is_command && agent.model.is_some() => "has a `model`, and its driver has no way to say so",
+        let restricted = agent.permissions.as_ref().is_some_and(|permissions| *permissions != Permissions::default());
+        let (wrong, remedy) = match agent.driver {
+            Some(Driver::Command | Driver::Acp) if !has_command => ("has a driver that needs a `command`", None),
+            Some(Driver::Scripted) if !has_command => ("plays a script: its `command` is the script's file", None),
+            None if !has_command && known.is_none() => ("has neither `driver` nor `command`", None),
+            _ if is_command && agent.model.is_some() => {
+                ("has a `model`, and its driver has no way to say so", Some("put it into `command` or `args`"))
+            }
+            _ if restricted && !speaks_acp => (
+                "has `permissions`, and does not ask over the Agent Client Protocol",
+                Some("say it in `args`, as the program wants it, or drive it with `driver: acp`"),
+            ),
             _ => continue,
         };
         let problem = Problem::new(format!("the agent {} {wrong}", quoted(name))).at(agent.at.clone());
-        return Err(match is_command && agent.model.is_some() {
-            true => problem.suggest("put it into `command` or `args`, as the program wants it".to_owned()),
-            false => problem,
+        return Err(match remedy {
+            Some(remedy) => problem.suggest(remedy.to_owned()),
+            None => problem,
         });
     }
     Ok(())

@@ -10,6 +10,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
+use windlass_agents::acp::{Permissions, ToolKind};
 use windlass_engine::TypeName;
 
 use super::entry::{Brief, Points, Request};
@@ -127,7 +128,9 @@ pub struct Agent {
     /// Environment variables to add.
     #[schemars(schema_with = "variables")]
     pub env: BTreeMap<String, String>,
-    /// The answer when it asks whether it may do something. Default: allow.
+    /// The answer when an agent that speaks the Agent Client Protocol asks whether it may do something: `allow`, `deny`,
+    /// `read-only`, or by the kind of tool, as in `{default: allow, execute: deny}`. Default: allow.
+    #[schemars(schema_with = "permissions")]
     pub permissions: Option<Permissions>,
     /// Hooks that run after the task's own when this agent works.
     pub(super) hooks: Points,
@@ -145,14 +148,6 @@ pub enum Driver {
     Goose,
     Command,
     Scripted,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Permissions {
-    Allow,
-    Ask,
-    Deny,
 }
 
 /// How much a session may use. What runs out ends the session and names itself.
@@ -284,6 +279,16 @@ pub enum Occasion {
     Failed,
     /// Somebody has cancelled the session.
     Cancelled,
+}
+
+fn permissions(_: &mut SchemaGenerator) -> Schema {
+    let answer = json_schema!({"enum": ["allow", "deny"]});
+    let kinds = ToolKind::ALL.iter().map(|(name, _)| *name).chain(["default"]);
+    let kinds: serde_json::Map<_, _> = kinds.map(|name| (name.to_owned(), answer.clone().into())).collect();
+    json_schema!({"anyOf": [
+        {"enum": ["allow", "deny", "read-only", null]},
+        {"type": "object", "properties": kinds, "additionalProperties": false},
+    ]})
 }
 
 /// Numbers and booleans are read as the text that they are written as.

@@ -179,7 +179,7 @@ fn every_section_is_read() {
         "
 agent: local
 agents:
-  local: {driver: command, command: ./agent.sh, args: [--fast], env: {PORT: 8080, DEBUG: true}, permissions: ask}
+  local: {driver: command, command: ./agent.sh, args: [--fast], env: {PORT: 8080, DEBUG: true}, permissions: allow}
   claude: {model: big, hooks: {stop: [{prompt: is it really done?}]}}
 limits: {maxHookRetries: 0, wall_time: 4h, cost: 2.5}
 completion: gate

@@ -342,6 +342,9 @@ impl Fold<'_> {
         let interrupted = matches!(self.envelope.event, Event::DeliveryInterrupted(_));
         self.turn_over(run, |session, turn| {
             give_back(session, turn.feedback);
+            if matches!(self.envelope.event, Event::DeliveryFinished(_)) {
+                session.last_turn = Some(self.seq);
+            }
             session.phase = match turn.purpose {
                 Purpose::Recovery => Phase::Settled(Next::Continue),
                 Purpose::Delivery(closing) if interrupted => Phase::Settled(Next::Close(closing)),

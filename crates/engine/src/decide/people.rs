@@ -41,6 +41,21 @@ impl Deciding<'_, '_> {
         )
     }
 
+    /// Whoever works on a task hears that a person has made another of it. What was claimed before that is about the old one.
+    pub(super) fn tell_of_change(&mut self, id: TaskId) -> Result<(), Refusal> {
+        let person = self.origin.run.is_none() && self.via.is_none() && self.depth <= self.base;
+        let task = self.task(id)?;
+        let Some(name) = task.lease.as_ref().and_then(|lease| lease.session.clone()).filter(|_| person) else {
+            return Ok(());
+        };
+        let mut text = format!("The task was changed while you worked on it. It is now:\n\n{}", task.content());
+        for deliverable in &task.deliverables {
+            text.push_str(&format!("\n- {deliverable}"));
+        }
+        text.truncate(text.floor_char_boundary(Limits::FEEDBACK));
+        self.say(&name, &text)
+    }
+
     /// Says what is to happen where stop hooks do not let the agent go, and perhaps more for the agent to hear.
     pub(super) fn answer_gate(
         &mut self,

@@ -92,7 +92,9 @@ impl Deciding<'_, '_> {
         if update == nothing {
             return Ok(());
         }
-        self.emit(Node::Task(id), update).map(drop)
+        let other_work = update.goal.is_some() || update.body.is_some() || update.deliverables.is_some();
+        self.emit(Node::Task(id), update)?;
+        if other_work { self.tell_of_change(id) } else { Ok(()) }
     }
 
     pub(super) fn claim(&mut self, id: Option<TaskId>, owner: &OwnerName, until: Timestamp) -> Result<(), Refusal> {

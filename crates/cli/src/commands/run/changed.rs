@@ -120,6 +120,7 @@ impl Git<'_> {
                 Ok((entries, cut))
             }
             Ok(ran) if ran.exit == Exit::TimedOut => Err(format!("git took longer than {} s", LOOK.as_secs())),
+            Ok(ran) if ran.exit == Exit::Cancelled => Err("everything was ended at once".to_owned()),
             Ok(_) => Err("git cannot say".to_owned()),
             Err(error) => Err(error.to_string()),
         }

@@ -102,7 +102,7 @@ fn asked_to_end(times: u32, view: Option<&View>) {
     match (times, view) {
         (1, None) => note(UNDERSTOOD, None),
         (1, Some(view)) => {
-            view.change(|area| area.end(Instant::now(), "Ctrl-C once more ends everything now, unsaid"));
+            view.change(|area| area.end(Instant::now(), "Ctrl-C once more ends everything now"));
             note(UNDERSTOOD, Some(view));
         }
         (2, _) => {}

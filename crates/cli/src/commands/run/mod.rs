@@ -119,7 +119,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         }
         let stage = stage.as_mut().expect("it was just set");
         let session = Run { context, args: &args, wish, choice, inside, outline, agent };
-        if let Some(code) = session.to_its_end(&mut opened, stage, out)? {
+        if let Some(code) = session.finish(&mut opened, stage, out)? {
             return Ok(code);
         }
         // Somebody was quicker, and has begun the session that was meant: this is about another one.
@@ -157,7 +157,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// The answer is the exit code, or nothing where somebody else has begun the session at this very moment.
-    fn to_its_end(self, opened: &mut Opened, stage: &mut Stage, out: &mut Output) -> Result<Option<u8>, Stop> {
+    fn finish(self, opened: &mut Opened, stage: &mut Stage, out: &mut Output) -> Result<Option<u8>, Stop> {
         let Self { context, args, wish, choice, inside, outline, agent } = self;
         let (config, control, still) = (outline.frame(), &stage.control, &stage.still);
         let view = stage.live.as_ref().map(Live::view);

@@ -25,7 +25,7 @@ pub struct Progress<'o> {
     pub tally: Tally,
     work: Work,
     /// Its end was asked for.
-    stopping: bool,
+    is_stopping: bool,
     /// What happens where stop hooks may not send the agent back again.
     at_limit: OnRetryLimit,
 }
@@ -39,7 +39,7 @@ pub struct Watching<'o> {
 impl<'o> Progress<'o> {
     pub fn new(out: &'o mut Output, Watching { view, still }: Watching<'o>, tally: Tally, work: Work) -> Self {
         let (directory, at_limit) = (None, OnRetryLimit::default());
-        Self { out, view, still, closed: false, directory, tally, work, stopping: false, at_limit }
+        Self { out, view, still, closed: false, directory, tally, work, is_stopping: false, at_limit }
     }
 
     pub fn tell(&mut self, told: Told<'_>) {
@@ -72,22 +72,10 @@ impl<'o> Progress<'o> {
 
     fn show(&mut self, record: &Record) -> Done {
         match &record.envelope.event {
-            Event::SessionStarted(started) => {
-                self.at_limit = started.terms.on_retry_limit;
-                let name = record.envelope.session.as_ref().map(ToString::to_string).unwrap_or_default();
-                let agent = text::line(&started.agent).into_owned();
-                let most = match started.terms.max_iterations {
-                    1 => "one iteration".to_owned(),
-                    most => format!("{most} iterations"),
-                };
-                self.heading("session", &name)?;
-                self.detail(Tone::Faint, &format!("{agent}, at most {most}"))?;
-                self.place()
-            }
+            Event::SessionStarted(started) => self.started(record, started),
             Event::SessionResumed(resumed) => {
                 self.at_limit = resumed.terms.on_retry_limit;
-                let name = record.envelope.session.as_ref().map(ToString::to_string).unwrap_or_default();
-                self.heading("session", &format!("{name}, taken up again"))?;
+                self.heading("session", &format!("{}, taken up again", name(record)))?;
                 self.place()
             }
             Event::IterationStarted(started) => self.heading("iteration", &started.run.iteration.to_string()),
@@ -138,17 +126,9 @@ impl<'o> Progress<'o> {
             | Event::DeliveryFailed(payload::DeliveryFailed { error, .. }) => {
                 self.detail(Tone::Bad, &format!("failed: {error}"))
             }
-            Event::SessionStopping(stopping) => {
-                self.stopping = true;
-                let why = stopping.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-                match stopping.ending {
-                    // Nothing is said to an agent that cannot work: the end says why, in a moment.
-                    Ending::Error => Ok(()),
-                    _ => self.detail(Tone::Warning, &format!("it is to end{why}")),
-                }
-            }
+            Event::SessionStopping(stopping) => self.stopping(stopping),
             // What is given up for the end has been said to be.
-            Event::IterationInterrupted(_) if self.stopping => Ok(()),
+            Event::IterationInterrupted(_) if self.is_stopping => Ok(()),
             Event::IterationInterrupted(_) | Event::DeliveryInterrupted(_) => self.detail(Tone::Warning, "interrupted"),
             Event::SessionEnded(ended) => self.ended(record, ended),
             // The task itself is told with its goal when it is taken up.
@@ -158,6 +138,30 @@ impl<'o> Progress<'o> {
                 None => Ok(()),
             },
             _ => Ok(()),
+        }
+    }
+
+    fn started(&mut self, record: &Record, started: &payload::SessionStarted) -> Done {
+        self.at_limit = started.terms.on_retry_limit;
+        let agent = text::line(&started.agent).into_owned();
+        let most = match started.terms.max_iterations {
+            1 => "one iteration".to_owned(),
+            most => format!("{most} iterations"),
+        };
+        self.heading("session", &name(record))?;
+        self.detail(Tone::Faint, &format!("{agent}, at most {most}"))?;
+        self.place()
+    }
+
+    fn stopping(&mut self, stopping: &payload::SessionStopping) -> Done {
+        self.is_stopping = true;
+        let why = stopping.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        match stopping.ending {
+            // Nothing is said to an agent that cannot work: the end says why, in a moment.
+            Ending::Error => Ok(()),
+            // Whoever pressed a key has seen a note, and sees that it is being ended.
+            _ if why.is_empty() && self.view.is_some() => Ok(()),
+            _ => self.detail(Tone::Warning, &format!("it is to end{why}")),
         }
     }
 
@@ -253,6 +257,11 @@ impl<'o> Progress<'o> {
     }
 }
 
+/// The session's.
+fn name(record: &Record) -> String {
+    record.envelope.session.as_ref().map(ToString::to_string).unwrap_or_default()
+}
+
 fn is_idle_notice(finished: &payload::HookFinished) -> bool {
     finished.outcome == HookOutcome::Skip && finished.hook.starts_with(&format!("{}[", notice::NOTIFY))
 }
@@ -276,7 +285,7 @@ fn follow(area: &mut Area, at: Instant, record: &Record) {
     match &record.envelope.event {
         Event::SessionStarted(payload::SessionStarted { terms, .. })
         | Event::SessionResumed(payload::SessionResumed { terms, .. }) => {
-            area.session = record.envelope.session.as_ref().map(ToString::to_string).unwrap_or_default();
+            area.session = name(record);
             area.most = terms.max_iterations;
             area.sent_back.1 = terms.max_hook_retries;
         }

@@ -124,12 +124,15 @@ impl Summary {
         rows.push(("output", Tone::Faint, records.into_iter().collect()));
         rows.push(("next", Tone::Name, next.to_vec()));
         for (label, tone, lines) in rows {
-            for (number, line) in lines.iter().enumerate() {
+            let room = columns - INDENT;
+            let rows = lines.iter().flat_map(|line| match tone {
+                // The terminal breaks what is to be typed, so that it can be copied as a whole.
+                Tone::Name => vec![text::line(line).into_owned()],
+                _ => text::wrap(&text::fit(line, show::LONG), room, room),
+            });
+            for (number, row) in rows.enumerate() {
                 let label = text::pad(if number == 0 { label } else { "" }, INDENT - 2);
-                // A narrow terminal breaks what is to be typed, rather than losing it.
-                let room = columns - INDENT;
-                let line = if tone == Tone::Name { text::line(line).into_owned() } else { text::fit(line, room) };
-                out.line(format_args!("  {}{}", out.paint(Tone::Faint, label), out.paint(tone, line)))?;
+                out.line(format_args!("  {}{}", out.paint(Tone::Faint, label), out.paint(tone, row)))?;
             }
         }
         Ok(())

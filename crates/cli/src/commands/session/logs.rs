@@ -102,11 +102,17 @@ fn show_entry(record: &Record, entry: &Entry, out: &mut Output) -> Done {
     let at = show::short_moment(record.envelope.timestamp, out);
     let colon = if entry.who.is_empty() || entry.what.is_empty() { "" } else { ": " };
     let said = format!("{}{colon}{}", entry.who, entry.what);
-    out.line(format_args!("{}  {}", out.paint(Tone::Faint, at), out.paint(entry.tone, text::line(&said))))?;
-    for line in entry.text.iter().flat_map(|text| text.trim_end().lines()) {
-        out.line(format_args!("  | {}", text::line(line)))?;
+    // In a pipe nothing is broken.
+    let room = |before: usize| out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(before).max(20));
+    let (beside, below) = (room(at.len() + 2), room(4));
+    for (number, row) in text::wrap(&said, beside, below).into_iter().enumerate() {
+        match number {
+            0 => out.line(format_args!("{}  {}", out.paint(Tone::Faint, &at), out.paint(entry.tone, row)))?,
+            _ => out.line(format_args!("    {}", out.paint(entry.tone, row)))?,
+        }
     }
-    Ok(())
+    let lines = entry.text.iter().flat_map(|text| text.trim_end().lines());
+    lines.flat_map(|line| text::wrap(line, below, below)).try_for_each(|row| out.line(format_args!("  | {row}")))
 }
 
 /// What an event has to tell, if it has.

@@ -77,6 +77,20 @@ fn a_message_in_the_last_iteration_is_heard_in_one_more() {
     assert!(answered.iter().any(|line| line.starts_with(limit)), "there is one more, and no second: {answered:?}");
 }
 
+/// What is claimed about the old goal is no claim about the new one.
+#[test]
+fn an_agent_hears_that_a_person_has_changed_its_task() {
+    let mut project = Script::after(default_rules(), "add one\nsession a task=T1");
+    assert_eq!(project.run("run=a.1 reword T1 two"), ["T1 task_updated"], "it knows what it does itself");
+    assert_eq!(project.run("relabel T1 labels=x"), ["T1 task_updated"], "that is no other work");
+    let told = project.run("reword T1 three");
+    assert!(told.len() == 2 && told[1].starts_with("T1 feedback_queued The task was changed"), "{told:?}");
+    let answered = project.run("turn-done a.1 says=complete");
+    assert!(answered.iter().any(|line| line.starts_with("T1 turn_started a.2 to work The task was")), "{answered:?}");
+    let mut project = Script::after(default_rules(), "add one");
+    assert_eq!(project.run("reword T1 two"), ["T1 task_updated"], "nobody works on it");
+}
+
 #[test]
 fn a_message_starts_the_count_of_send_backs_again_and_an_agents_words_do_not() {
     let script = "session a retries=1

@@ -243,6 +243,10 @@ impl<'a> Line<'a> {
                 let labels = Some(self.list("labels"));
                 C::UpdateTask { id: self.id(), patch: TaskPatch { labels, ..TaskPatch::default() } }
             }
+            "reword" => {
+                let goal = Some(self.rest(2));
+                C::UpdateTask { id: self.id(), patch: TaskPatch { goal, ..TaskPatch::default() } }
+            }
             "claim" => C::ClaimTask {
                 id: self.words.get(1).map(|id| id.parse().unwrap()),
                 owner: self.owner(),

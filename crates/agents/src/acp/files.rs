@@ -1,0 +1,145 @@
+//! Files that are read and written in an agent's name.
+//!
+//! Invariants:
+//! - Nothing outside of the directory of the work is touched, wherever links lead, and nothing that is no plain file.
+//! - What is ours and git's own (`.windlass`, `.git`) is not written: an agent whose own hands are tied must not reach
+//!   there by ours.
+//! - A file is written whole or not at all, and keeps its mode.
+//! - Memory and time are bounded, whatever lies there.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
+
+use super::wire::{INVALID, NOT_FOUND, REFUSED, Refused};
+use super::wish::{ReadFile, WriteFile};
+
+/// The most that is read in one answer.
+const CONTENT: u64 = 8 * 1024 * 1024;
+/// How far into a file somebody may look.
+const REACH: u64 = 256 * 1024 * 1024;
+/// What is not written to.
+const KEPT: [&str; 2] = [".windlass", ".git"];
+
+/// The directory of the work.
+#[derive(Debug)]
+pub struct Files {
+    directory: PathBuf,
+}
+
+impl Files {
+    pub fn new(directory: &Path) -> Self {
+        Self { directory: directory.canonicalize().unwrap_or_else(|_| directory.to_owned()) }
+    }
+
+    /// The lines that are wanted.
+    pub fn read(&self, wanted: &ReadFile) -> Result<String, Refused> {
+        let fail = |error: io::Error| failed("read", &wanted.path, &error);
+        let path = self.directory.join(&wanted.path).canonicalize().map_err(fail)?;
+        self.check_within("read", &wanted.path, &path)?;
+        // A pipe, or whatever is put there meanwhile, must not keep us waiting.
+        let mut options = File::options();
+        let file = options.read(true).custom_flags(NONBLOCK | NOFOLLOW).open(&path).map_err(fail)?;
+        if !file.metadata().map_err(fail)?.is_file() {
+            return Err(refused("read", &wanted.path, "it is no plain file"));
+        }
+        let mut lines = BufReader::new(file.take(REACH));
+        let before = wanted.line.unwrap_or(1).saturating_sub(1);
+        for _ in 0..before {
+            if lines.skip_until(b'\n').map_err(fail)? == 0 {
+                return Ok(String::new());
+            }
+        }
+        let bytes = some_lines(&mut lines, wanted.limit).map_err(fail)?;
+        let Some(bytes) = bytes else {
+            let why = format!("it has more than {} MiB: ask for some of its lines", CONTENT / (1024 * 1024));
+            return Err(refused("read", &wanted.path, &why));
+        };
+        String::from_utf8(bytes).map_err(|_| refused("read", &wanted.path, "it is no text"))
+    }
+
+    /// Puts a file in the place of whatever file is there.
+    pub fn write(&self, wanted: &WriteFile) -> Result<(), Refused> {
+        let fail = |error: io::Error| failed("write", &wanted.path, &error);
+        let path = self.place(&wanted.path)?;
+        let before = match fs::symlink_metadata(&path) {
+            Ok(found) if !found.is_file() => return Err(refused("write", &wanted.path, "there is something else")),
+            Ok(found) => Some(found.permissions()),
+            Err(_) => None,
+        };
+        let directory = path.parent().unwrap_or(&self.directory);
+        fs::create_dir_all(directory).map_err(fail)?;
+        let mode = before.unwrap_or_else(|| fs::Permissions::from_mode(0o666));
+        let mut new = tempfile::Builder::new().permissions(mode.clone()).tempfile_in(directory).map_err(fail)?;
+        new.write_all(wanted.content.as_bytes()).map_err(fail)?;
+        if path.exists() {
+            // The mode that it is made with is cut by the mask of the process.
+            new.as_file().set_permissions(mode).map_err(fail)?;
+        }
+        new.persist(&path).map(drop).map_err(|error| fail(error.error))
+    }
+
+    /// Where a file that is to be written is, or will be.
+    fn place(&self, wanted: &Path) -> Result<PathBuf, Refused> {
+        let whole = self.directory.join(wanted);
+        if whole.components().any(|part| part == Component::ParentDir) || whole.file_name().is_none() {
+            return Err(refused("write", wanted, "that is no place for a file"));
+        }
+        // What is there decides, however far it goes.
+        let there = whole.ancestors().find(|path| fs::symlink_metadata(path).is_ok()).unwrap_or(&self.directory);
+        let rest = whole.strip_prefix(there).unwrap_or(&whole);
+        let there = there.canonicalize().map_err(|error| failed("write", wanted, &error))?;
+        let path = if rest.as_os_str().is_empty() { there } else { there.join(rest) };
+        self.check_within("write", wanted, &path)?;
+        let inside = path.strip_prefix(&self.directory).unwrap_or(&path);
+        let is_kept = |part: Component<'_>| KEPT.iter().any(|kept| part.as_os_str().eq_ignore_ascii_case(kept));
+        if inside.components().any(is_kept) {
+            return Err(refused("write", wanted, "what is there is not for agents"));
+        }
+        Ok(path)
+    }
+
+    fn check_within(&self, verb: &str, wanted: &Path, path: &Path) -> Result<(), Refused> {
+        match path.starts_with(&self.directory) {
+            true => Ok(()),
+            false => {
+                let why = format!("it is outside of `{}`", self.directory.display());
+                Err(refused(verb, wanted, &why))
+            }
+        }
+    }
+}
+
+const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+const NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+
+/// So many lines, or all. Nothing if that is too much.
+fn some_lines(lines: &mut impl BufRead, limit: Option<u64>) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    let mut bounded = lines.take(CONTENT + 1);
+    match limit {
+        None => drop(bounded.read_to_end(&mut bytes)?),
+        Some(limit) => {
+            for _ in 0..limit {
+                if bounded.read_until(b'\n', &mut bytes)? == 0 {
+                    break;
+                }
+            }
+        }
+    }
+    Ok((bytes.len() as u64 <= CONTENT).then_some(bytes))
+}
+
+fn failed(verb: &str, path: &Path, error: &io::Error) -> Refused {
+    let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { REFUSED };
+    Refused::new(code, format!("cannot {verb} `{}`: {error}", path.display()))
+}
+
+fn refused(verb: &str, path: &Path, why: &str) -> Refused {
+    Refused::new(INVALID, format!("cannot {verb} `{}`: {why}", path.display()))
+}
+
+#[cfg(test)]
+#[path = "files_tests.rs"]
+mod tests;

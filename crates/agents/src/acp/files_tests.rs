@@ -1,0 +1,127 @@
+//! Files in an agent's name.
+
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+struct Place {
+    whole: tempfile::TempDir,
+    files: Files,
+}
+
+impl Place {
+    /// A directory of work, with a neighbour.
+    fn new() -> Self {
+        let whole = tempfile::tempdir().expect("a directory");
+        fs::create_dir(whole.path().join("work")).expect("a directory");
+        fs::write(whole.path().join("secret"), "secret").expect("a file");
+        let files = Files::new(&whole.path().join("work"));
+        Self { whole, files }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.whole.path().join("work").join(name)
+    }
+
+    fn read(&self, name: &str, line: Option<u64>, limit: Option<u64>) -> Result<String, String> {
+        let wanted = ReadFile { path: self.path(name), line, limit };
+        self.files.read(&wanted).map_err(|refused| refused.message.replace(&*self.whole.path().to_string_lossy(), ""))
+    }
+
+    fn write(&self, name: &str) -> Result<(), String> {
+        let wanted = WriteFile { path: self.path(name), content: "new".to_owned() };
+        self.files.write(&wanted).map_err(|refused| refused.message.replace(&*self.whole.path().to_string_lossy(), ""))
+    }
+}
+
+#[test]
+fn the_lines_that_are_wanted_are_read() {
+    let place = Place::new();
+    fs::write(place.path("a"), "one\ntwo\nthree").expect("a file");
+    let check = |line, limit, expected: &str| assert_eq!(place.read("a", line, limit).as_deref(), Ok(expected));
+    check(None, None, "one\ntwo\nthree");
+    check(Some(0), Some(0), "");
+    check(Some(1), Some(1), "one\n");
+    check(Some(2), Some(7), "two\nthree");
+    check(Some(3), None, "three");
+    check(Some(4), None, "");
+    check(Some(u64::MAX), Some(u64::MAX), "");
+}
+
+#[test]
+fn what_may_not_be_read_is_said() {
+    let place = Place::new();
+    symlink("../secret", place.path("link")).expect("a link");
+    fs::write(place.path("bytes"), [0xff, 0xfe]).expect("a file");
+    fs::write(place.path("long"), vec![b'x'; CONTENT as usize + 1]).expect("a file");
+    let outside = "it is outside of `/work`";
+    assert_eq!(place.read("../secret", None, None), Err(format!("cannot read `/work/../secret`: {outside}")));
+    assert_eq!(place.read("link", None, None), Err(format!("cannot read `/work/link`: {outside}")));
+    assert_eq!(place.read(".", None, None), Err("cannot read `/work/.`: it is no plain file".to_owned()));
+    assert_eq!(place.read("bytes", None, None), Err("cannot read `/work/bytes`: it is no text".to_owned()));
+    let long = "cannot read `/work/long`: it has more than 8 MiB: ask for some of its lines";
+    assert_eq!(place.read("long", None, None), Err(long.to_owned()));
+    assert!(place.read("none", None, None).expect_err("nothing").contains("No such file"));
+    let zero = ReadFile { path: "/dev/zero".into(), line: None, limit: None };
+    assert!(place.files.read(&zero).is_err());
+}
+
+#[test]
+fn a_pipe_keeps_nobody_waiting() {
+    let place = Place::new();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        place.path("pipe"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .expect("a pipe");
+    assert_eq!(place.read("pipe", None, None), Err("cannot read `/work/pipe`: it is no plain file".to_owned()));
+    assert_eq!(place.write("pipe"), Err("cannot write `/work/pipe`: there is something else".to_owned()));
+}
+
+#[test]
+fn a_file_is_written_whole_and_keeps_its_mode() {
+    let place = Place::new();
+    fs::write(place.path("old"), "old and long").expect("a file");
+    fs::set_permissions(place.path("old"), fs::Permissions::from_mode(0o757)).expect("a mode");
+    symlink("old", place.path("link")).expect("a link");
+    for name in ["old", "new", "deep/er/new", "link"] {
+        assert_eq!(place.write(name), Ok(()), "{name}");
+        assert_eq!(fs::read_to_string(place.path(name)).expect(name), "new");
+    }
+    assert!(fs::symlink_metadata(place.path("link")).expect("a link").is_symlink());
+    let mode = |name: &str| fs::metadata(place.path(name)).expect(name).permissions().mode() & 0o777;
+    assert_eq!(mode("old"), 0o757);
+    assert_eq!(mode("new") & 0o600, 0o600);
+    assert_eq!(fs::read_dir(place.path("deep/er")).expect("a directory").count(), 1, "nothing else is left");
+}
+
+#[test]
+fn what_may_not_be_written_is_said() {
+    let place = Place::new();
+    symlink("../secret", place.path("link")).expect("a link");
+    symlink("..", place.path("up")).expect("a link");
+    symlink("/nowhere/at/all", place.path("dangling")).expect("a link");
+    fs::create_dir(place.path("directory")).expect("a directory");
+    fs::create_dir(place.path(".git")).expect("a directory");
+    symlink(".git", place.path("git")).expect("a link");
+    for name in [
+        "../secret",
+        "link",
+        "up/secret",
+        "up/new",
+        "dangling",
+        "directory",
+        "directory/../../x",
+        ".windlass/config.yaml",
+        ".git/hooks/pre-commit",
+        "git/config",
+        "sub/.GIT/config",
+    ] {
+        assert!(place.write(name).is_err(), "{name}");
+    }
+    assert_eq!(fs::read_to_string(place.whole.path().join("secret")).expect("it is there"), "secret");
+    assert_eq!(fs::read_dir(place.whole.path()).expect("a directory").count(), 2);
+}

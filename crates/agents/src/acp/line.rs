@@ -1,0 +1,193 @@
+//! An agent that is spoken with: what it says is heeded, and what it wants is served, until it has answered.
+//!
+//! Invariants:
+//! - Whatever the agent asks is served while it is listened to; nothing waits for anything else.
+//! - An agent that is to end its turn is asked to first, and what runs for it is ended.
+//! - Time that passes in a pause counts for nothing.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use windlass_process::{Attended, Control, Heard, Live, Roster};
+
+use super::breach::Breach;
+use super::desk::Desk;
+use super::talk::{Said, Talk};
+use super::telling::Telling;
+use super::wire::Refused;
+
+/// Who may interrupt a turn, and who watches it.
+pub struct Attention<'a> {
+    pub control: &'a Control,
+    pub roster: &'a Roster,
+    /// When its time is up. A pause moves it.
+    pub until: &'a mut Option<Instant>,
+    /// How long it may be silent.
+    pub silence: Option<Duration>,
+    /// Sees what the agent says and does, as it happens.
+    pub tell: &'a mut dyn FnMut(&str),
+}
+
+/// Why a question has no answer.
+pub enum Fault {
+    Refused(Refused),
+    Breach(Breach),
+    /// The agent is gone, or will never say anything again.
+    Over,
+    /// It took too long over a question before the first prompt.
+    Late,
+    /// The time of the turn is up.
+    TimedOut,
+    /// It was silent for longer than it may.
+    Silent,
+    Cancelled,
+    Other(String),
+}
+
+/// Why a turn was asked to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interference {
+    TimedOut,
+    Silent,
+    Cancelled,
+}
+
+/// An agent, what is said to it, and what is done for it.
+pub struct Line {
+    pub live: Live,
+    pub talk: Talk,
+    pub desk: Desk,
+}
+
+impl Line {
+    /// Listens until the open question is answered. With a grace, an agent that is to end is asked to first.
+    pub fn attend(
+        &mut self,
+        attention: Attention<'_>,
+        grace: Option<Duration>,
+    ) -> (Result<Value, Fault>, Option<Interference>) {
+        let Attention { control, roster, until, silence, tell } = attention;
+        let (mut interference, mut leave) = (None, None);
+        let mut attended = match self.live.attend(control) {
+            Ok(attended) => attended,
+            Err(error) => return (Err(Fault::Other(format!("cannot listen to the agent: {error}"))), None),
+        };
+        attended.begin_waiting();
+        let mut telling = Telling::default();
+        loop {
+            attended.say(&self.talk.take_out());
+            let (until, silence) = match interference {
+                None => (&mut *until, silence),
+                Some(_) => (&mut leave, None),
+            };
+            let heard = hear(&mut attended, &mut self.desk, until, silence);
+            for (id, answer) in self.desk.ended() {
+                self.talk.answer(id, answer);
+            }
+            let why = match heard {
+                Next::Heard(Heard::Said(bytes)) => match self.talk.hear(&bytes) {
+                    Err(breach) => return (Err(Fault::Breach(breach)), interference),
+                    Ok(said) => match heed(said, &mut self.talk, &mut self.desk, roster, (&mut telling, tell)) {
+                        Some(answer) => return (answer.map_err(Fault::Refused), interference),
+                        None => continue,
+                    },
+                },
+                Next::Heard(Heard::Beside) => continue,
+                Next::Heard(Heard::Over) => return (Err(Fault::Over), interference),
+                Next::Heard(Heard::Killed) => return (Err(Fault::Cancelled), interference),
+                Next::Heard(Heard::Late) | Next::Silent if interference.is_some() => {
+                    return (Err(Fault::TimedOut), interference);
+                }
+                Next::Heard(Heard::Late) => Interference::TimedOut,
+                Next::Silent => Interference::Silent,
+                Next::Heard(Heard::Cancelled) => Interference::Cancelled,
+            };
+            let Some(grace) = grace else {
+                let fault = match why {
+                    Interference::TimedOut => Fault::TimedOut,
+                    Interference::Silent => Fault::Silent,
+                    Interference::Cancelled => Fault::Cancelled,
+                };
+                return (Err(fault), None);
+            };
+            interference = interference.or(Some(why));
+            self.talk.cancel();
+            self.desk.clear();
+            leave = Some(Instant::now() + grace);
+        }
+    }
+
+    /// Heeds what was said while nobody listened, for so long at most. Answers whether the agent is there and silent now.
+    pub fn catch_up(&mut self, control: &Control, roster: &Roster, most: Duration) -> bool {
+        let Ok(mut attended) = self.live.attend(control) else { return false };
+        let until = Instant::now() + most;
+        while Instant::now() < until {
+            match attended.hear_now() {
+                Heard::Said(bytes) => match self.talk.hear(&bytes) {
+                    Err(_) => return false,
+                    Ok(said) => {
+                        let nobody: (_, &mut dyn FnMut(&str)) = (&mut Telling::default(), &mut |_| {});
+                        heed(said, &mut self.talk, &mut self.desk, roster, nobody);
+                        attended.say(&self.talk.take_out());
+                    }
+                },
+                Heard::Over => return false,
+                Heard::Beside => {}
+                Heard::Late | Heard::Cancelled | Heard::Killed => return true,
+            }
+        }
+        false
+    }
+}
+
+enum Next {
+    Heard(Heard),
+    Silent,
+}
+
+/// What comes next, or that nothing has come for too long.
+fn hear(attended: &mut Attended<'_>, desk: &mut Desk, until: &mut Option<Instant>, silence: Option<Duration>) -> Next {
+    loop {
+        let quiet = silence.and_then(|silence| attended.last_moved().checked_add(silence));
+        let mut next = until.iter().chain(&quiet).min().copied();
+        let before = next;
+        let heard = attended.hear_beside(&mut next, desk.programs());
+        let paused = next.zip(before).map_or(Duration::ZERO, |(next, before)| next - before);
+        *until = until.and_then(|until| until.checked_add(paused));
+        if heard != Heard::Late || until.is_some_and(|until| Instant::now() >= until) {
+            return Next::Heard(heard);
+        }
+        // Something may have moved that is told to nobody.
+        if silence.is_some_and(|silence| attended.last_moved().elapsed() >= silence) {
+            return Next::Silent;
+        }
+    }
+}
+
+/// Passes on what was said, and serves what is wanted. The answer, if it is among it.
+fn heed(
+    said: Vec<Said>,
+    talk: &mut Talk,
+    desk: &mut Desk,
+    roster: &Roster,
+    (telling, tell): (&mut Telling, &mut dyn FnMut(&str)),
+) -> Option<Result<Value, Refused>> {
+    let mut answer = None;
+    for said in said {
+        telling.tell(&said, tell);
+        match said {
+            Said::Answer(outcome) => answer = Some(outcome),
+            Said::Wish { id, wish } => {
+                let served = desk.serve(&id, wish, roster);
+                if let Some(told) = served.told {
+                    telling.aside(&told, tell);
+                }
+                if let Some(outcome) = served.answer {
+                    talk.answer(id, outcome);
+                }
+            }
+            _ => {}
+        }
+    }
+    answer
+}

@@ -1,0 +1,114 @@
+//! What an agent says that it has used: tokens with the answer to a prompt, money as a sum that grows.
+
+use serde_json::Value;
+use windlass_engine::{Cost, Usage};
+
+/// Counts from turn to turn.
+#[derive(Debug, Default)]
+pub struct Meter {
+    /// What the conversation had cost when the turn began, and what it has cost now, in dollars.
+    before: f64,
+    now: Option<f64>,
+    /// Tokens that were told on the way.
+    told: Usage,
+}
+
+impl Meter {
+    pub fn begin_turn(&mut self) {
+        self.before = self.now.unwrap_or(self.before);
+        (self.now, self.told) = (None, Usage::default());
+    }
+
+    /// Heeds what comes with something that was said, as Qwen has it: the tokens of one question to the model.
+    pub fn heed_beside(&mut self, said: &Value) {
+        self.told = self.told.plus(tokens(&said["_meta"]));
+    }
+
+    /// Heeds an update about what was used so far.
+    pub fn heed(&mut self, update: &Value) {
+        let cost = &update["cost"];
+        let dollars = cost["amount"].as_f64().filter(|_| cost["currency"].as_str().is_none_or(|unit| unit == "USD"));
+        self.now = dollars.filter(|dollars| dollars.is_finite()).or(self.now);
+    }
+
+    /// What the turn has used that is answered like this.
+    pub fn turn(&self, answer: &Value) -> Usage {
+        // An agent that was started anew may count from nothing again.
+        let cost = self.now.map(|now| if now < self.before { now } else { now - self.before });
+        let answered = tokens(answer);
+        let tokens = if answered.is_nothing() { self.told } else { answered };
+        Usage { cost: cost.and_then(Cost::of_dollars), ..tokens }
+    }
+}
+
+fn tokens(answer: &Value) -> Usage {
+    let usage = &answer["usage"];
+    let number = |name: &str| usage[name].as_u64().unwrap_or(0);
+    if usage.is_object() {
+        let (input, output, cached) = (number("inputTokens"), number("outputTokens"), number("cachedReadTokens"));
+        // Some count what came from a cache, and thoughts, among the others, and some beside them. The sum tells.
+        return if input.saturating_add(output) == number("totalTokens") {
+            Usage { input, output, cached: cached.min(input), cost: None }
+        } else {
+            let input = input.saturating_add(cached).saturating_add(number("cachedWriteTokens"));
+            Usage { input, output: output.saturating_add(number("thoughtTokens")), cached, cost: None }
+        };
+    }
+    // Gemini's own place for it.
+    let count = &answer["_meta"]["quota"]["token_count"];
+    let number = |name: &str| count[name].as_u64().unwrap_or(0);
+    Usage { input: number("input_tokens"), output: number("output_tokens"), cached: 0, cost: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn tokens_are_counted_once() {
+        let check = |answer: Value, expected: (u64, u64, u64)| {
+            let Usage { input, cached, output, .. } = Meter::default().turn(&answer);
+            assert_eq!((input, cached, output), expected, "{answer}");
+        };
+        check(json!({"stopReason": "end_turn"}), (0, 0, 0));
+        let apart = json!({"usage": {"totalTokens": 1234, "inputTokens": 1000, "outputTokens": 30,
+            "cachedReadTokens": 200, "thoughtTokens": 4}});
+        check(apart, (1200, 200, 34));
+        let among = json!({"usage": {"totalTokens": 1234, "inputTokens": 1200, "outputTokens": 34,
+            "cachedReadTokens": 200, "thoughtTokens": 4}});
+        check(among, (1200, 200, 34));
+        check(json!({"_meta": {"quota": {"token_count": {"input_tokens": 5, "output_tokens": 6}}}}), (5, 0, 6));
+        check(json!({"usage": {"totalTokens": "many"}}), (0, 0, 0));
+        let mut meter = Meter::default();
+        for _ in 0..2 {
+            meter.heed_beside(&json!({"_meta": {"usage": {"inputTokens": 5, "outputTokens": 6, "totalTokens": 11}}}));
+        }
+        assert_eq!(meter.turn(&json!({"stopReason": "end_turn"})).tokens(), 22);
+        meter.begin_turn();
+        assert!(meter.turn(&Value::Null).is_nothing());
+    }
+
+    #[test]
+    fn money_is_what_the_turn_has_added() {
+        let mut meter = Meter::default();
+        let cost = |meter: &Meter| meter.turn(&json!({})).cost;
+        let heed = |meter: &mut Meter, amount: f64, unit: &str| {
+            meter.heed(&json!({"used": 1, "size": 2, "cost": {"amount": amount, "currency": unit}}));
+        };
+        assert_eq!(cost(&meter), None);
+        heed(&mut meter, 0.25, "USD");
+        heed(&mut meter, 0.5, "USD");
+        heed(&mut meter, 70.0, "JPY");
+        meter.heed(&json!({"used": 3}));
+        assert_eq!(cost(&meter), Some(Cost(500_000)));
+        meter.begin_turn();
+        assert_eq!(cost(&meter), None);
+        heed(&mut meter, 0.75, "USD");
+        assert_eq!(cost(&meter), Some(Cost(250_000)));
+        meter.begin_turn();
+        heed(&mut meter, 0.1, "USD");
+        assert_eq!(cost(&meter), Some(Cost(100_000)), "it began anew");
+    }
+}

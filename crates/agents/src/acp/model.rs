@@ -1,0 +1,122 @@
+//! Choosing the model of a conversation, as far as the agent offers a choice.
+//!
+//! Agents offer models as an option of the conversation (`configOptions`), and older ones in a list of their own
+//! (`models`).
+
+use serde_json::{Value, json};
+
+/// How many models are named to somebody who asked for one that is not there.
+const NAMED: usize = 12;
+
+/// What is to be done so that a model is used.
+#[derive(Debug, PartialEq)]
+pub enum Choice {
+    /// It is used already.
+    Made,
+    /// The agent has to be told so.
+    Ask { method: &'static str, params: Value },
+    /// It cannot be chosen, and this is why.
+    Impossible(String),
+}
+
+/// Models that are offered, under the name that each has in the protocol.
+struct Offer<'a> {
+    models: Vec<&'a Value>,
+    key: &'static str,
+    current: &'a Value,
+}
+
+/// How to choose a model in a conversation that was opened with this answer.
+pub fn choose(model: &str, conversation: &str, answer: &Value) -> Choice {
+    let is_model = |option: &&Value| option["category"] == "model" || option["id"] == "model";
+    if let Some(option) = list(&answer["configOptions"]).iter().find(is_model) {
+        let offer = Offer { models: flattened(&option["options"]), key: "value", current: &option["currentValue"] };
+        return offer.choose(model, |value| Choice::Ask {
+            method: "session/set_config_option",
+            params: json!({"sessionId": conversation, "configId": option["id"], "value": value}),
+        });
+    }
+    let models = &answer["models"];
+    let offered: Vec<&Value> = list(&models["availableModels"]).iter().collect();
+    if offered.is_empty() {
+        return Choice::Impossible(format!(
+            "the model `{model}` cannot be chosen: the agent offers no choice of models here; choose it in the agent's own settings"
+        ));
+    }
+    Offer { models: offered, key: "modelId", current: &models["currentModelId"] }.choose(model, |value| Choice::Ask {
+        method: "session/set_model",
+        params: json!({"sessionId": conversation, "modelId": value}),
+    })
+}
+
+impl Offer<'_> {
+    fn choose(&self, model: &str, ask: impl FnOnce(&str) -> Choice) -> Choice {
+        match self.find(model) {
+            Some(found) if self.current == found => Choice::Made,
+            Some(found) => ask(found),
+            None if self.current == model => Choice::Made,
+            None => {
+                let names = self.models.iter().take(NAMED).filter_map(|one| one[self.key].as_str());
+                let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+                let more = if self.models.len() > NAMED { " and others" } else { "" };
+                Choice::Impossible(format!("the agent has no model `{model}`: it offers {}{more}", names.join(", ")))
+            }
+        }
+    }
+
+    /// By what it is called in the protocol, else by what people call it.
+    fn find(&self, model: &str) -> Option<&str> {
+        let by = |wanted: &str| self.models.iter().find(|one| one[wanted] == model);
+        by(self.key).or_else(|| by("name")).and_then(|one| one[self.key].as_str())
+    }
+}
+
+/// The choices of an option, in groups or not.
+fn flattened(options: &Value) -> Vec<&Value> {
+    fn one(option: &Value) -> Vec<&Value> {
+        match list(&option["options"]) {
+            [] => vec![option],
+            group => group.iter().collect(),
+        }
+    }
+    list(options).iter().flat_map(one).collect()
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn option(current: &str, options: &Value) -> Value {
+        let mode = json!({"id": "mode", "category": "mode", "type": "select", "currentValue": "x", "options": []});
+        let model =
+            json!({"id": "m", "category": "model", "type": "select", "currentValue": current, "options": options});
+        json!({"sessionId": "s", "configOptions": [mode, model]})
+    }
+
+    #[test]
+    fn a_model_is_chosen_as_the_agent_offers_it() {
+        let flat = json!([{"value": "big-1", "name": "Big"}, {"value": "small-1", "name": "Small"}]);
+        let groups = json!([{"group": "g", "name": "G", "options": flat}]);
+        let ask = |value: &str| Choice::Ask {
+            method: "session/set_config_option",
+            params: json!({"sessionId": "s", "configId": "m", "value": value}),
+        };
+        assert_eq!(choose("small-1", "s", &option("big-1", &flat)), ask("small-1"));
+        assert_eq!(choose("Small", "s", &option("big-1", &flat)), ask("small-1"));
+        assert_eq!(choose("small-1", "s", &option("big-1", &groups)), ask("small-1"));
+        assert_eq!(choose("big-1", "s", &option("big-1", &flat)), Choice::Made);
+        let impossible = |why: &str| Choice::Impossible(why.to_owned());
+        let other = impossible("the agent has no model `huge`: it offers `big-1`, `small-1`");
+        assert_eq!(choose("huge", "s", &option("big-1", &groups)), other);
+        let models =
+            json!({"models": {"currentModelId": "a", "availableModels": [{"modelId": "a"}, {"modelId": "b"}]}});
+        let set = Choice::Ask { method: "session/set_model", params: json!({"sessionId": "s", "modelId": "b"}) };
+        assert_eq!(choose("b", "s", &models), set);
+        assert_eq!(choose("a", "s", &models), Choice::Made);
+        assert!(matches!(choose("a", "s", &Value::Null), Choice::Impossible(why) if why.contains("offers no choice")));
+    }
+}

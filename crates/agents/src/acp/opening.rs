@@ -1,0 +1,285 @@
+//! Opening a conversation: greeting the agent, taking up what was before or beginning anew, choosing the model.
+//!
+//! ```text
+//!   initialize ─► session/load, session/resume, or session/new ─► the model ─► Opened
+//! ```
+//!
+//! Invariants:
+//! - Nothing is waited for without an end: each question has a time, and all of them the time of the turn.
+//! - An agent that cannot be opened is ended, with everything below it.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use windlass_process::{Control, Exit, Launcher, Left, Live, Roster, Spec};
+
+use super::connection::Connection;
+use super::desk::Desk;
+use super::line::{Attention, Fault, Line};
+use super::model::{Choice, choose};
+use super::permissions::Permissions;
+use super::servers::McpServer;
+use super::talk::Talk;
+use super::wire::{LOGIN_REQUIRED, Refused};
+use crate::TurnEnd;
+
+/// The version of the protocol that is spoken here.
+const VERSION: u64 = 1;
+/// How long it may take over each question before the first prompt.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// The longest name of a conversation.
+const NAME: usize = 1024;
+/// How much of an error's data is told.
+const DATA: usize = 400;
+
+/// What an agent is started with.
+pub struct Start<'a> {
+    pub launcher: &'a Launcher,
+    pub roster: &'a Roster,
+    pub spec: &'a Spec,
+    pub permissions: &'a Permissions,
+    /// Servers of tools that it is handed.
+    pub servers: &'a [McpServer],
+    /// The model that it is to use, if not its own choice.
+    pub model: Option<&'a str>,
+    /// The conversation that is to be taken up again.
+    pub before: Option<&'a str>,
+}
+
+/// A connection, and whether the conversation is the one before.
+pub struct Opened {
+    pub connection: Connection,
+    /// Why it is not, where there was one.
+    pub anew: Option<String>,
+    /// What somebody should know about it.
+    pub notices: Vec<String>,
+}
+
+/// Who may interrupt the opening, and when the time of the turn is up.
+struct Wait<'a> {
+    control: &'a Control,
+    until: &'a mut Option<Instant>,
+}
+
+impl Connection {
+    /// Starts an agent and opens a conversation: the one before if it can, else a new one.
+    pub fn open(start: &Start<'_>, control: &Control, until: &mut Option<Instant>) -> Result<Opened, TurnEnd> {
+        let mut wait = Wait { control, until };
+        let (mut half, can) = Half::open(start, &mut wait)?;
+        let Some(before) = start.before else { return half.begin(start, &mut wait, None) };
+        let resumes = &can["sessionCapabilities"]["resume"];
+        let method = match (can["loadSession"] == true, resumes.is_object() || *resumes == true) {
+            (true, _) => "session/load",
+            (false, true) => "session/resume",
+            (false, false) => {
+                return half.begin(start, &mut wait, Some("the agent cannot take up a conversation".to_owned()));
+            }
+        };
+        let mut params = half.params(start);
+        params["sessionId"] = before.into();
+        match half.ask(method, params, start, &mut wait) {
+            Ok(answer) => half.connect(before, &answer, start, &mut wait),
+            Err(Fault::Refused(refused)) => {
+                let why = format!("the agent would not take the one before up: {}", words(&refused));
+                half.begin(start, &mut wait, Some(why))
+            }
+            // It may be the conversation that brings the agent down.
+            Err(fault) => {
+                let why = half.fail(method, fault)?;
+                let (half, _) = Half::open(start, &mut wait)?;
+                half.begin(start, &mut wait, Some(why))
+            }
+        }
+    }
+}
+
+/// An agent that has no conversation yet.
+pub struct Half {
+    pub line: Line,
+    /// How somebody could log in, in the agent's words.
+    pub logins: Vec<String>,
+}
+
+impl Half {
+    /// Starts an agent and greets it. The answer has what it can do.
+    fn open(start: &Start<'_>, wait: &mut Wait<'_>) -> Result<(Self, Value), TurnEnd> {
+        let live = Live::start(start.launcher, start.spec, start.roster).map_err(|error| {
+            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            TurnEnd::Broken(format!("{error}{cause}"))
+        })?;
+        let talk = Talk::new(start.permissions.clone());
+        let desk = Desk::new(start.launcher, start.spec, start.permissions.clone());
+        let mut half = Self { line: Line { live, talk, desk }, logins: Vec::new() };
+        let params = json!({
+            "protocolVersion": VERSION,
+            "clientCapabilities": {"fs": {"readTextFile": true, "writeTextFile": true}, "terminal": true},
+            "clientInfo": {"name": "windlass", "title": "Windlass", "version": env!("CARGO_PKG_VERSION")},
+        });
+        let mut greeted = match half.ask("initialize", params, start, wait) {
+            Ok(greeted) => greeted,
+            Err(fault) => return Err(half.broken("initialize", fault)),
+        };
+        let methods = greeted["authMethods"].as_array().map(Vec::as_slice).unwrap_or_default();
+        half.logins = methods.iter().filter_map(|method| method["name"].as_str()).map(str::to_owned).collect();
+        match &greeted["protocolVersion"] {
+            version if version.as_u64() == Some(VERSION) => Ok((half, greeted["agentCapabilities"].take())),
+            other => {
+                let why =
+                    format!("the agent speaks version {other} of the protocol, and only {VERSION} is spoken here");
+                half.line.live.end();
+                Err(TurnEnd::Broken(why))
+            }
+        }
+    }
+
+    /// What every conversation is opened with.
+    fn params(&self, start: &Start<'_>) -> Value {
+        let servers: Vec<Value> = start.servers.iter().map(McpServer::value).collect();
+        json!({"cwd": start.spec.directory, "mcpServers": servers})
+    }
+
+    fn begin(mut self, start: &Start<'_>, wait: &mut Wait<'_>, anew: Option<String>) -> Result<Opened, TurnEnd> {
+        let params = self.params(start);
+        let answer = match self.ask("session/new", params, start, wait) {
+            Ok(answer) => answer,
+            Err(fault) => return Err(self.broken("session/new", fault)),
+        };
+        let fits = |name: &&str| !name.trim().is_empty() && name.len() <= NAME && !name.contains(char::is_control);
+        match answer["sessionId"].as_str().filter(fits) {
+            Some(name) => self.connect(name, &answer, start, wait).map(|opened| Opened { anew, ..opened }),
+            None => {
+                self.line.live.end();
+                Err(TurnEnd::Broken("the agent gave its conversation no name that could be used".to_owned()))
+            }
+        }
+    }
+
+    /// The conversation is open. Only the model is to be chosen.
+    fn connect(
+        mut self,
+        conversation: &str,
+        answer: &Value,
+        start: &Start<'_>,
+        wait: &mut Wait<'_>,
+    ) -> Result<Opened, TurnEnd> {
+        let mut notices = Vec::new();
+        match start.model.map(|model| (model, choose(model, conversation, answer))) {
+            None | Some((_, Choice::Made)) => {}
+            Some((_, Choice::Impossible(why))) => notices.push(why),
+            Some((model, Choice::Ask { method, params })) => match self.ask(method, params, start, wait) {
+                Ok(_) => {}
+                Err(Fault::Refused(refused)) => {
+                    notices.push(format!("the agent would not use the model `{model}`: {}", words(&refused)));
+                }
+                Err(fault) => return Err(self.broken(method, fault)),
+            },
+        }
+        self.line.talk.listen_to(conversation);
+        Ok(Opened { connection: Connection::new(self.line, conversation.to_owned()), anew: None, notices })
+    }
+
+    fn ask(&mut self, method: &str, params: Value, start: &Start<'_>, wait: &mut Wait<'_>) -> Result<Value, Fault> {
+        self.line.talk.ask(method, params);
+        let patience = Instant::now() + PATIENCE;
+        let mut until = Some(wait.until.map_or(patience, |until| until.min(patience)));
+        let before = until;
+        let attention = Attention {
+            control: wait.control,
+            roster: start.roster,
+            until: &mut until,
+            silence: None,
+            tell: &mut |_| {},
+        };
+        let answer = self.line.attend(attention, None).0;
+        let paused = until.zip(before).map_or(Duration::ZERO, |(until, before)| until - before);
+        *wait.until = wait.until.and_then(|until| until.checked_add(paused));
+        match answer {
+            Err(Fault::TimedOut) if *wait.until != until => Err(Fault::Late),
+            answer => answer,
+        }
+    }
+
+    fn broken(self, method: &str, fault: Fault) -> TurnEnd {
+        self.fail(method, fault).map_or_else(|end| end, TurnEnd::Broken)
+    }
+
+    /// Ends the agent, and says what was wrong with it: nothing, where it was not allowed to go on.
+    pub fn fail(self, method: &str, fault: Fault) -> Result<String, TurnEnd> {
+        let Line { live, talk, .. } = self.line;
+        let noise = talk.first_noise().map(|noise| format!("; it wrote {noise}")).unwrap_or_default();
+        Ok(match fault {
+            Fault::Over => {
+                let left = live.end();
+                format!(
+                    "the agent ended before it answered `{method}` ({}){}{noise}",
+                    exit(left.exit),
+                    last_line(&left)
+                )
+            }
+            Fault::Late => {
+                let left = live.kill();
+                let seconds = PATIENCE.as_secs();
+                format!("the agent did not answer `{method}` within {seconds} s{}{noise}", last_line(&left))
+            }
+            Fault::Silent => {
+                let left = live.kill();
+                format!("the agent said nothing any more{}", last_line(&left))
+            }
+            Fault::Breach(breach) => {
+                live.kill();
+                format!("the agent broke the protocol: {breach}")
+            }
+            Fault::Refused(refused) => {
+                live.end();
+                match refused.code {
+                    LOGIN_REQUIRED => login(&self.logins, &refused),
+                    _ => format!("the agent refused `{method}`: {}", words(&refused)),
+                }
+            }
+            Fault::TimedOut => {
+                live.kill();
+                return Err(TurnEnd::TimedOut);
+            }
+            Fault::Cancelled => {
+                live.kill();
+                return Err(TurnEnd::Cancelled);
+            }
+            Fault::Other(why) => why,
+        })
+    }
+}
+
+fn login(ways: &[String], refused: &Refused) -> String {
+    let ways = match ways {
+        [] => String::new(),
+        ways => format!("; it offers: {}", ways.join(", ")),
+    };
+    format!("the agent wants a login first: start it by hand and log in, or give it a key ({}{ways})", words(refused))
+}
+
+/// What an agent says instead of an answer.
+pub fn words(refused: &Refused) -> String {
+    let Refused { code, message, data } = refused;
+    let data = match data {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => format!(": {text}"),
+        Some(other) => format!(": {other}"),
+    };
+    let data = &data[..data.floor_char_boundary(DATA)];
+    format!("{message}{data} (error {code})")
+}
+
+fn exit(exit: Exit) -> String {
+    match exit {
+        Exit::Code(code) => format!("exit {code}"),
+        Exit::Signal(signal) => format!("signal {signal}"),
+        _ => "its supervisor died".to_owned(),
+    }
+}
+
+/// The last thing that it complained about.
+fn last_line(left: &Left) -> String {
+    let text = left.stderr.text();
+    let last = text.lines().rfind(|line| !line.trim().is_empty());
+    last.map(|line| format!(": {}", line.trim())).unwrap_or_default()
+}

@@ -1,0 +1,195 @@
+//! What an agent may do: the answer when it asks, and the rule for what is done here in its name.
+//!
+//! ```yaml
+//! permissions: allow                                   # or deny, or read-only
+//! permissions: {default: allow, execute: deny}         # by the kind of tool
+//! ```
+//!
+//! The default allows everything, each time anew: whoever starts a loop has said that the agent may work, and a question
+//! that nobody answers would only end the turn. An agent that does not ask is not held back by this.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+
+/// The answer when an agent asks whether it may do something.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Permission {
+    /// Yes, this time.
+    #[default]
+    Allow,
+    Deny,
+}
+
+impl Permission {
+    /// The kinds of options that say so, the best first.
+    pub(super) fn options(self) -> [&'static str; 2] {
+        match self {
+            Self::Allow => ["allow_once", "allow_always"],
+            Self::Deny => ["reject_once", "reject_always"],
+        }
+    }
+}
+
+/// What a tool does, as the protocol has it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolKind {
+    Read,
+    Edit,
+    Delete,
+    Move,
+    Search,
+    Execute,
+    Think,
+    Fetch,
+    SwitchMode,
+    /// What the agent does not tell, or what is not known here.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+impl ToolKind {
+    pub const ALL: [(&'static str, Self); 10] = [
+        ("read", Self::Read),
+        ("edit", Self::Edit),
+        ("delete", Self::Delete),
+        ("move", Self::Move),
+        ("search", Self::Search),
+        ("execute", Self::Execute),
+        ("think", Self::Think),
+        ("fetch", Self::Fetch),
+        ("switch_mode", Self::SwitchMode),
+        ("other", Self::Other),
+    ];
+
+    /// The kind of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
+    }
+
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, kind)| *kind == self).map_or("other", |(name, _)| name)
+    }
+}
+
+/// What an agent may do, by the kind of tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Permissions {
+    pub default: Permission,
+    pub kinds: BTreeMap<ToolKind, Permission>,
+}
+
+impl Permissions {
+    pub fn all(permission: Permission) -> Self {
+        Self { default: permission, kinds: BTreeMap::new() }
+    }
+
+    /// Looking is allowed, and nothing else.
+    pub fn read_only() -> Self {
+        let looking = [ToolKind::Read, ToolKind::Search, ToolKind::Think];
+        Self { default: Permission::Deny, kinds: looking.map(|kind| (kind, Permission::Allow)).into() }
+    }
+
+    pub fn of(&self, kind: ToolKind) -> Permission {
+        self.kinds.get(&kind).copied().unwrap_or(self.default)
+    }
+
+    pub fn allow(&self, kind: ToolKind) -> bool {
+        self.of(kind) == Permission::Allow
+    }
+}
+
+impl<'de> Deserialize<'de> for Permissions {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Words;
+        impl<'de> Visitor<'de> for Words {
+            type Value = Permissions;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("`allow`, `deny`, `read-only`, or a map from kinds of tools to `allow` or `deny`")
+            }
+
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<Permissions, E> {
+                match word {
+                    "allow" => Ok(Permissions::all(Permission::Allow)),
+                    "deny" => Ok(Permissions::all(Permission::Deny)),
+                    "read-only" | "read_only" => Ok(Permissions::read_only()),
+                    _ => Err(E::unknown_variant(word, &["allow", "deny", "read-only"])),
+                }
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Permissions, A::Error> {
+                const KEYS: &[&str] = &[
+                    "default",
+                    "read",
+                    "edit",
+                    "delete",
+                    "move",
+                    "search",
+                    "execute",
+                    "think",
+                    "fetch",
+                    "switch_mode",
+                    "other",
+                ];
+                let mut permissions = Permissions::default();
+                while let Some((key, permission)) = map.next_entry::<String, Permission>()? {
+                    match (key.as_str(), ToolKind::named(&key)) {
+                        ("default", _) => permissions.default = permission,
+                        (_, Some(kind)) => drop(permissions.kinds.insert(kind, permission)),
+                        (unknown, None) => return Err(de::Error::unknown_field(unknown, KEYS)),
+                    }
+                }
+                Ok(permissions)
+            }
+        }
+        deserializer.deserialize_any(Words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Permissions, String> {
+        serde_saphyr::from_str(text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_word_or_a_rule_for_each_kind() {
+        use Permission::{Allow, Deny};
+        use ToolKind::{Edit, Execute, Fetch, Other, Read, Search};
+        let check = |text: &str, expected: &[(ToolKind, Permission)]| {
+            let permissions = read(text).expect(text);
+            for (kind, permission) in expected {
+                assert_eq!(permissions.of(*kind), *permission, "{text}: {kind:?}");
+            }
+        };
+        check("allow", &[(Execute, Allow), (Other, Allow)]);
+        check("deny", &[(Read, Deny), (Other, Deny)]);
+        check("read-only", &[(Read, Allow), (Search, Allow), (Edit, Deny), (Fetch, Deny), (Other, Deny)]);
+        check("{default: allow, execute: deny, fetch: deny}", &[(Execute, Deny), (Fetch, Deny), (Edit, Allow)]);
+        check("{default: deny, read: allow}", &[(Read, Allow), (Other, Deny)]);
+        check("{}", &[(Execute, Allow)]);
+        assert_eq!(Permissions::default(), Permissions::all(Allow));
+    }
+
+    #[test]
+    fn what_is_none_is_said() {
+        assert!(read("perhaps").expect_err("no word").contains("read-only"));
+        assert!(read("{exec: deny}").expect_err("no kind").contains("execute"));
+        assert!(read("{execute: perhaps}").expect_err("no permission").contains("allow"));
+        assert!(read("[allow]").is_err());
+    }
+
+    #[test]
+    fn every_kind_has_its_name() {
+        for (name, kind) in ToolKind::ALL {
+            assert_eq!((ToolKind::named(name), kind.name()), (Some(kind), name));
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The tools that an agent uses in a turn, as it tells of them bit by bit.
+//!
+//! Invariant: memory is bounded, however many there are.
+
+use serde_json::Value;
+
+use super::permissions::ToolKind;
+
+/// How many tools are remembered at a time. The oldest go first.
+const KNOWN: usize = 256;
+/// What is kept of a title.
+const TITLE: usize = 400;
+
+/// A tool that is used.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tool {
+    pub title: String,
+    pub kind: ToolKind,
+    pub status: Status,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Status {
+    #[default]
+    Pending,
+    InProgress,
+    Completed,
+    Failed,
+}
+
+impl Status {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "pending" => Self::Pending,
+            "in_progress" => Self::InProgress,
+            "completed" => Self::Completed,
+            "failed" => Self::Failed,
+            _ => return None,
+        })
+    }
+
+    pub fn is_end(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed)
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Tools {
+    known: Vec<(String, Tool)>,
+    /// How many were used in this turn.
+    used: u64,
+}
+
+/// What an update brought.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// It is used from now on.
+    Began(Tool),
+    /// It has ended, well or not.
+    Ended(Tool),
+}
+
+impl Tools {
+    pub fn begin_turn(&mut self) {
+        *self = Self::default();
+    }
+
+    pub fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Heeds what an agent says about a tool: everything, or what has changed.
+    pub fn heed(&mut self, call: &Value) -> Option<Change> {
+        let id = call["toolCallId"].as_str().unwrap_or_default();
+        let index = self.known.iter().position(|(known, _)| known == id);
+        let mut tool = index.map(|index| self.known[index].1.clone()).unwrap_or_default();
+        let before = tool.status;
+        if let Some(title) = call["title"].as_str().filter(|title| !title.trim().is_empty()) {
+            tool.title = title[..title.floor_char_boundary(TITLE)].to_owned();
+        }
+        tool.kind = call["kind"].as_str().and_then(ToolKind::named).unwrap_or(tool.kind);
+        tool.status = call["status"].as_str().and_then(Status::named).unwrap_or(tool.status);
+        match index {
+            Some(index) => self.known[index].1 = tool.clone(),
+            None => {
+                if self.known.len() == KNOWN {
+                    self.known.remove(0);
+                }
+                self.known.push((id.to_owned(), tool.clone()));
+                self.used += 1;
+            }
+        }
+        if tool.status.is_end() && !before.is_end() {
+            return Some(Change::Ended(tool));
+        }
+        index.is_none().then_some(Change::Began(tool))
+    }
+
+    /// The tool that a question is about: what the question says of it, and what is known already.
+    pub fn asked(&self, call: &Value) -> Tool {
+        let id = call["toolCallId"].as_str().unwrap_or_default();
+        let mut tool =
+            self.known.iter().find(|(known, _)| known == id).map(|(_, tool)| tool.clone()).unwrap_or_default();
+        if let Some(title) = call["title"].as_str().filter(|title| !title.trim().is_empty()) {
+            tool.title = title[..title.floor_char_boundary(TITLE)].to_owned();
+        }
+        tool.kind = call["kind"].as_str().and_then(ToolKind::named).unwrap_or(tool.kind);
+        tool
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_tool_is_told_of_when_it_begins_and_when_it_ends() {
+        let mut tools = Tools::default();
+        let tool = |title: &str, kind, status| Tool { title: title.to_owned(), kind, status };
+        let mut check = |call: Value, expected| assert_eq!(tools.heed(&call), expected, "{call}");
+        let began = Change::Began(tool("Run", ToolKind::Execute, Status::Pending));
+        check(json!({"toolCallId": "1", "title": "Run", "kind": "execute"}), Some(began));
+        check(json!({"toolCallId": "1", "title": "Run ls", "status": "in_progress"}), None);
+        let ended = Change::Ended(tool("Run ls", ToolKind::Execute, Status::Failed));
+        check(json!({"toolCallId": "1", "status": "failed"}), Some(ended));
+        check(json!({"toolCallId": "1", "status": "completed"}), None);
+        let at_once = Change::Ended(tool("Read a", ToolKind::Other, Status::Completed));
+        check(json!({"toolCallId": "2", "title": "Read a", "kind": "novel", "status": "completed"}), Some(at_once));
+        assert_eq!(tools.used(), 2);
+        assert_eq!(tools.asked(&json!({"toolCallId": "1"})).kind, ToolKind::Execute);
+        assert_eq!(tools.asked(&json!({"toolCallId": "1", "kind": "edit"})).kind, ToolKind::Edit);
+        assert_eq!(tools.asked(&json!({"toolCallId": "9"})), Tool::default());
+    }
+
+    #[test]
+    fn they_do_not_pile_up() {
+        let mut tools = Tools::default();
+        for number in 0..10_000 {
+            tools.heed(&json!({"toolCallId": number.to_string(), "title": "x".repeat(TITLE * 2)}));
+        }
+        assert_eq!((tools.known.len(), tools.used()), (KNOWN, 10_000));
+        assert!(tools.known.iter().all(|(_, tool)| tool.title.len() == TITLE));
+    }
+}

@@ -1,0 +1,258 @@
+//! What is done for agents that speak the Agent Client Protocol while they work, and what is kept of their turns
+
+use std::fs;
+use std::process::Stdio;
+
+use insta::assert_snapshot;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::World;
+
+const RUN: &[&str] = &["run", "Mend the pump", "--agent", "scripted:play.yaml"];
+const SESSION: &str = "mend-the-pump-e01275de";
+
+/// A project whose agent plays a script.
+fn played(config: &str, script: &str) -> World {
+    let world = World::empty();
+    world.write("play.yaml", script);
+    if !config.is_empty() {
+        world.write(".windlass/config.yaml", config);
+        world.ok(&["trust", "--yes"]);
+    }
+    world
+}
+
+fn data(world: &World, kind: &str) -> Vec<Value> {
+    world.lines(&["events", "--type", kind]).iter().map(|event| event["data"].clone()).collect()
+}
+
+/// The record of the first turn.
+fn record(world: &World) -> String {
+    let finished = data(world, "turn_finished");
+    let name = finished[0]["record"].as_str().unwrap();
+    fs::read_to_string(world.path(".windlass/runs").join(name)).unwrap()
+}
+
+#[test]
+fn files_and_terminals_are_served_while_the_turn_goes_on() {
+    let script = "
+turns:
+  - do:
+    - request: {method: fs/write_text_file, params: {path: made/new.txt, content: \"one\\ntwo\\nthree\\n\"}}
+    - request: {method: fs/read_text_file, params: {path: made/new.txt, line: 2, limit: 1}}
+    - request: {method: fs/read_text_file, params: {path: ../home}}
+    - request: {method: terminal/create, params: {command: 'echo out; echo err >&2; exit 3'}}
+    - request: {method: terminal/wait_for_exit}
+    - request: {method: terminal/output}
+    - request: {method: terminal/release}
+    - request: {method: terminal/output}
+    - request:
+        method: terminal/create
+        params: {command: sh, args: [-c, 'printf %s $GREETING; pwd'], env: [{name: GREETING, value: hello}], outputByteLimit: 3}
+    - request: {method: terminal/wait_for_exit}
+    - request: {method: terminal/output}
+    - request: {method: terminal/create, params: {command: sleep, args: ['60']}}
+    - request: {method: terminal/kill}
+    - request: {method: terminal/wait_for_exit}
+    - request: {method: terminal/create, params: {command: no-such-program, args: ['1']}}
+    - request: {method: craft/made_up}
+    - promise: COMPLETE
+";
+    let world = played("", script);
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    let said =
+        data(&world, "turn_finished")[0]["output"].as_str().unwrap().replace(&*world.directory.to_string_lossy(), "…");
+    assert_snapshot!(said, @r#"
+    fs/write_text_file: {}
+    fs/read_text_file: {"content":"two\n"}
+    fs/read_text_file failed: cannot read `../home`: it is outside of `…` (-32602)
+    terminal/create: {"terminalId":"terminal-1"}
+    terminal/wait_for_exit: {"exitCode":3,"signal":null}
+    terminal/output: {"exitStatus":{"exitCode":3,"signal":null},"output":"out\nerr\n","truncated":false}
+    terminal/release: {}
+    terminal/output failed: there is no terminal `terminal-1` (-32002)
+    terminal/create: {"terminalId":"terminal-2"}
+    terminal/wait_for_exit: {"exitCode":0,"signal":null}
+    terminal/output: {"exitStatus":{"exitCode":0,"signal":null},"output":"rk\n","truncated":true}
+    terminal/create: {"terminalId":"terminal-3"}
+    terminal/kill: {}
+    terminal/wait_for_exit: {"exitCode":null,"signal":"SIGKILL"}
+    terminal/create failed: cannot find the program no-such-program (-32603)
+    craft/made_up failed: `craft/made_up` is not served here (-32601)
+    <promise>COMPLETE</promise>
+    "#);
+    assert_eq!(fs::read_to_string(world.path("made/new.txt")).unwrap(), "one\ntwo\nthree\n");
+}
+
+/// The gate sees a project in which nothing runs any more.
+#[test]
+fn nothing_that_was_run_for_an_agent_outlives_its_turn() {
+    let config = "hooks: {stop: [{command: '! kill -0 $(cat pid)'}]}";
+    let script = "
+turns:
+  - do:
+    - request: {method: terminal/create, params: {command: 'echo $$ > pid; echo > ready; exec sleep 60'}}
+    - run: cat ready
+    - promise: COMPLETE
+";
+    let world = played(config, script);
+    world.finish(world.program("mkfifo").arg("ready"));
+    let ran = world.run(RUN);
+    assert!(ran.code == 0 && ran.stdout.contains("stop[0] ok"), "{ran}");
+}
+
+#[test]
+fn a_turn_has_a_record_and_what_it_used() {
+    let script = "
+turns:
+  - do:
+    - say: I begin.
+    - update: {sessionUpdate: plan, entries: [{content: Look, status: completed}, {content: Mend, status: pending}]}
+    - update: {sessionUpdate: made_up, entries: 3}
+    - update: {sessionUpdate: usage_update, used: 1, size: 2, cost: {amount: 0.25, currency: USD}}
+    - run: 'exit 3'
+    - ask: May I mend it?
+    - write: {path: mended, content: yes}
+    - request: {method: terminal/create, params: {command: 'true'}}
+    - say: It is squeamish-ossifrage. <promise>COMPLETE</promise>
+    - answer: {stopReason: end_turn, usage: {totalTokens: 1234, inputTokens: 1200, outputTokens: 34}}
+";
+    let world = played("secrets: [TOKEN]", script);
+    let ran = world.run_with(("TOKEN", "squeamish-ossifrage"), RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_snapshot!(record(&world), @r#"
+    I begin.
+    [plan
+      completed: Look
+      pending: Mend]
+    [execute: exit 3]
+    [execute: exit 3: failed]
+    [May I mend it?]
+    [asks for permission, May I mend it?: allowed (allow_once)]
+    [May I mend it?: completed]
+    [edit: Write mended]
+    [edit: Write mended: completed]
+    [runs true]
+    terminal/create: {"terminalId":"terminal-1"}
+    It is [secret TOKEN]. <promise>COMPLETE</promise>
+    "#);
+    let finished = data(&world, "turn_finished");
+    assert_eq!(finished[0]["usage"], json!({"input": 1200, "output": 34, "cost": 250_000}));
+    let logs = world.ok(&["session", "logs", SESSION]);
+    assert!(logs.contains("[execute: exit 3: failed]"), "{logs}");
+    let logs = world.lines(&["session", "logs", SESSION]);
+    assert!(logs.iter().any(|line| line["record"] == finished[0]["record"]), "{logs:?}");
+}
+
+/// What an agent does in its first turn, and how the log tells it. The next turn finds an agent that works.
+fn fails(config: &str, steps: &str, fault: &str, expected: &str) {
+    let script = format!("remember: memory.json\nturns: [{{do: [{steps}]}}, {{do: [promise: COMPLETE]}}]");
+    let world = played(config, &script);
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{steps}\n{ran}");
+    let failed = data(&world, "iteration_failed");
+    assert_eq!(
+        (failed.len(), &failed[0]["fault"], &failed[0]["error"]),
+        (1, &fault.into(), &expected.into()),
+        "{steps}"
+    );
+}
+
+#[test]
+fn an_agent_that_falls_silent_or_says_nothing_has_failed() {
+    let silence = "limits: {silence: 300ms}";
+    fails(silence, "say: I think., wait: 60s", "silent", "the agent was silent for 0.3 s");
+    fails("", "stop: end_turn", "empty", "the agent ended its turn without a word, and without having used a tool");
+    fails("", "say: '  '", "empty", "the agent ended its turn without a word, and without having used a tool");
+}
+
+/// What is run for an agent speaks for it.
+#[test]
+fn an_agent_is_not_silent_while_its_terminal_is_not() {
+    let script = "
+turns:
+  - do:
+    - request: {method: terminal/create, params: {command: 'for i in 1 2 3 4 5 6; do echo $i; sleep 0.1; done'}}
+    - request: {method: terminal/wait_for_exit}
+    - promise: COMPLETE
+";
+    let world = played("limits: {silence: 400ms}", script);
+    let ran = world.run(RUN);
+    assert!(ran.code == 0 && data(&world, "iteration_failed").is_empty(), "{ran}");
+}
+
+/// It is noticed before the next prompt, and another process takes the conversation up.
+#[test]
+fn an_agent_that_dies_between_two_turns_is_started_again() {
+    let config = "hooks: {stop: [{command: 'test -e checked || { touch checked; kill -9 $(cat pid); exit 2; }'}]}";
+    let script = "
+remember: memory.json
+turns:
+  - do: [run: echo $PPID > pid, say: Done?]
+  - when: was checked
+    unless: What you said
+    do: [run: echo $PPID > second, promise: COMPLETE]
+";
+    let world = played(config, script);
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    let openings: Vec<Value> =
+        data(&world, "conversation_opened").iter().map(|opened| opened["opening"].clone()).collect();
+    assert_eq!(openings, ["new", "loaded"]);
+    assert_ne!(fs::read(world.path("pid")).unwrap(), fs::read(world.path("second")).unwrap());
+    assert!(data(&world, "iteration_failed").is_empty(), "{ran}");
+}
+
+#[test]
+fn a_conversation_is_resumed_where_it_cannot_be_loaded() {
+    let config = "hooks: {stop: [{command: 'test -e checked || { touch checked; kill -9 $(cat pid); exit 2; }'}]}";
+    let script = "
+remember: memory.json
+resume: true
+turns:
+  - do: [run: echo $PPID > pid, say: Done?]
+  - unless: What you said
+    do: [promise: COMPLETE]
+";
+    let world = played(config, script);
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(data(&world, "conversation_opened")[1]["opening"], "loaded");
+}
+
+fn state(pid: &str) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let give_up = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while !is_so() {
+        assert!(std::time::Instant::now() < give_up, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+/// The agent stands still too while a hook does, although nobody speaks with it then.
+#[test]
+fn a_stop_reaches_the_agent_between_two_turns() {
+    let config = "hooks: {stop: [{command: 'echo > started; cat go'}]}";
+    let script = "turns: [{do: [{run: 'echo $PPID > pid'}, {promise: COMPLETE}]}]";
+    let world = played(config, script);
+    for pipe in ["started", "go"] {
+        world.finish(world.program("mkfifo").arg(pipe));
+    }
+    let mut child = world.command(RUN).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    fs::read(world.path("started")).unwrap();
+    let agent = fs::read_to_string(world.path("pid")).unwrap();
+    let windlass = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(windlass, Signal::TSTP).unwrap();
+    until("the agent stands still", || state(&agent) == Some('T'));
+    until("and so do we", || state(&child.id().to_string()) == Some('T'));
+    rustix::process::kill_process(windlass, Signal::CONT).unwrap();
+    until("it goes on", || state(&agent) != Some('T'));
+    fs::write(world.path("go"), "").unwrap();
+    assert!(child.wait().unwrap().success());
+}

@@ -1,0 +1,83 @@
+//! Somebody who sees to it that a program that stays hears the control while nobody attends to it.
+//!
+//! Invariants:
+//! - Whoever takes the program back has it running, or waits until everything may go on.
+//! - Nothing polls: the thread sleeps until there is a word, or until it is to give the program back.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use rustix::event::PollFlags;
+
+use crate::Control;
+use crate::control::Listener;
+use crate::os::Waker;
+use crate::ready::ready;
+use crate::supervised::{Link, Supervised};
+use crate::watch::Tree;
+
+/// What a thread that does nothing but wait needs.
+const STACK: usize = 128 * 1024;
+
+pub(crate) struct Minder {
+    done: Arc<Waker>,
+    thread: JoinHandle<Supervised<Link>>,
+}
+
+impl Minder {
+    /// Minds a program. It comes back if that cannot be done.
+    pub fn new(tree: Supervised<Link>, control: &Control) -> Result<Self, Supervised<Link>> {
+        let prepared = control.listen().and_then(|listener| Ok((listener, Arc::new(Waker::new()?))));
+        let Ok((listener, done)) = prepared else { return Err(tree) };
+        // Given over once there is a thread: one that cannot be started would take the program with it.
+        let (give, take) = std::sync::mpsc::sync_channel(1);
+        let stopped = done.clone();
+        let mind = move || mind(take.recv().expect("it is given at once"), listener, &stopped);
+        let thread: io::Result<_> = std::thread::Builder::new().name("minder".to_owned()).stack_size(STACK).spawn(mind);
+        match thread {
+            Err(_) => Err(tree),
+            Ok(thread) => match give.send(tree) {
+                Ok(()) => Ok(Self { done, thread }),
+                Err(std::sync::mpsc::SendError(tree)) => Err(tree),
+            },
+        }
+    }
+
+    /// Gives the program back, when it may go on.
+    pub fn take_back(self) -> Supervised<Link> {
+        self.done.wake();
+        self.thread.join().expect("nothing panics while it minds")
+    }
+}
+
+fn mind(mut tree: Supervised<Link>, mut listener: Listener, done: &Waker) -> Supervised<Link> {
+    loop {
+        if listener.word().1 {
+            stand_still(&mut tree, &mut listener);
+        }
+        let [word, done] = ready(&[Some((listener.as_fd(), PollFlags::IN)), Some((done.as_fd(), PollFlags::IN))], None);
+        if word {
+            listener.clear();
+        } else if done {
+            return tree;
+        }
+    }
+}
+
+/// Stops a tree for as long as the control says so.
+pub(crate) fn stand_still(tree: &mut dyn Tree, listener: &mut Listener) {
+    tree.stop();
+    listener.set_still(true);
+    wait_for_more(listener);
+    tree.resume();
+    listener.set_still(false);
+}
+
+pub(crate) fn wait_for_more(listener: &Listener) {
+    while listener.word().1 {
+        ready(&[Some((listener.as_fd(), PollFlags::IN))], None);
+        listener.clear();
+    }
+}
