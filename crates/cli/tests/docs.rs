@@ -83,7 +83,8 @@ fn check(document: &Path) -> Vec<String> {
 
 fn documents() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let guides = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let guides = ["docs", "docs/agents"].map(|folder| fs::read_dir(root.join(folder)).unwrap());
+    let guides = guides.into_iter().flatten().map(|entry| entry.unwrap().path());
     let mut documents: Vec<_> = guides.filter(|path| path.extension().is_some_and(|found| found == "md")).collect();
     documents.extend(Some(root.join("README.md")).filter(|readme| readme.exists()));
     documents.sort();
