@@ -291,7 +291,7 @@ fn session_summary(event: &Event) -> String {
 pub fn answer(answer: GateAnswer) -> &'static str {
     match answer {
         GateAnswer::Continue => "continue: the agent is sent back, and the count starts again",
-        GateAnswer::Abort => "reject: a person takes over",
+        GateAnswer::Abort => "abort: a person takes over",
         GateAnswer::Ignore => "ignore-hook: the block counts as passed, this time",
     }
 }

@@ -16,6 +16,7 @@ mod test_doctor;
 mod test_events;
 mod test_gate;
 mod test_graph;
+mod test_headless;
 mod test_hooks;
 mod test_hooks_answers;
 mod test_hooks_bad;

@@ -238,6 +238,26 @@ const FILES: &[(&str, &str)] = &[
         "4:31: two hooks have the name `a` | the first one is on line 3; give each its own name",
     ),
     ("limits: {max_iterations: 0}\n", "1:26: `max_iterations`: expected a whole number, 1 or more, found `0`"),
+    ("agents: {a: {driver: acp}}\n", "1:13: the agent `a` has a driver that needs a `command`"),
+    ("agents: {a: {driver: scripted}}\n", "1:13: the agent `a` plays a script: its `command` is the script's file"),
+    (
+        "agents: {a: {command: x, model: big}}\n",
+        "1:13: the agent `a` has a `model`, and its driver has no way to say so | put it into `command` or `args`",
+    ),
+    (
+        "agents: {codex: {permissions: read-only}}\n",
+        "1:17: the agent `codex` has `permissions`, and does not ask over the Agent Client Protocol | say it in `args`, as the program wants it, or drive it with `driver: acp`",
+    ),
+    (
+        "agents: {kimi: {permissions: ask}}\n",
+        "1:30: `permissions`: unknown value `ask` | known here: `allow`, `deny`, `read-only`",
+    ),
+    (
+        "agents: {kimi: {permissions: {shell: deny}}}\n",
+        "1:30: `permissions`: unknown key `shell` | known here: `default`, `read`, `edit`, `delete`, `move`, `search`, `execute`, `think`, `fetch`, `switch_mode`, `other`",
+    ),
+    ("agents: {kimi: {driver: amp}}\n", "1:25: `driver`: unknown value `amp` | did you mean `acp`?"),
+    ("limits: {tokens: 0}\n", "1:18: `tokens`: expected a whole number, 1 or more, found `0`"),
     ("limits: {cost: -1}\n", "1:16: `cost` must be more than 0"),
     ("version: 2\n", "1:10: version 2 of the configuration is not known | this version of windlass reads `version: 1`"),
     ("- version: 1\n", "1:1: expected a map of keys and values, found a list"),

@@ -150,7 +150,10 @@ fn a_person_continues_aborts_or_ignores() {
         answered(GateAnswer::Abort, done, Verdict::Pass),
         "Escalated: `check` still blocks after sending the agent back 2 times, and a person ended it"
     );
-    assert_eq!(answered(GateAnswer::Ignore, done, Verdict::Pass), "Completed: ");
+    assert_eq!(
+        answered(GateAnswer::Ignore, done, Verdict::Pass),
+        "Completed: `check` still blocks after sending the agent back 2 times, and a person let it pass"
+    );
     assert_eq!(answered(GateAnswer::Ignore, None, Verdict::Pass), "Next(Continue)");
     assert_eq!(answered(GateAnswer::Ignore, done, Verdict::Fail), "Next(Continue)", "others have failed by themselves");
 }

@@ -129,7 +129,7 @@ impl Runner<'_> {
         let mask = self.dispatch.settings.mask.clone();
         let (mut out, mut err) = (mask.stream(), mask.stream());
         let mut failure = None;
-        let ran = self.dispatch.start_watched(spec, &control, &mut |dispatch, stream, bytes| {
+        let mut ran = self.dispatch.start_watched(spec, &control, &mut |dispatch, stream, bytes| {
             let shown = dispatch.outside.shows_output;
             if stream == Stream::Stderr && shown {
                 (dispatch.outside.tell)(Told::Output(stream, &err.push(bytes)));
@@ -158,6 +158,10 @@ impl Runner<'_> {
             for (stream, rest) in [(Stream::Stdout, out.finish()), (Stream::Stderr, err.finish())] {
                 (self.dispatch.outside.tell)(Told::Output(stream, &rest));
             }
+        }
+        if let Ok(finished) = &mut ran {
+            // One that was called off had no time to end what it had started.
+            finished.leaky &= !hearing.is_enough();
         }
         match failure {
             Some(error) => Err(error),

@@ -51,18 +51,19 @@ pub(super) enum Close {
 impl Account {
     /// Words of a message, after what was said in it before.
     pub fn say(&mut self, message: Option<&str>, text: &str) {
-        if message != self.message.as_deref() || message.is_none() {
+        if message != self.message.as_deref() {
             self.words = Text::default();
             self.message = message.map(str::to_owned);
             self.break_line();
         }
-        self.go_on(text);
-    }
-
-    /// More of the same message.
-    pub fn go_on(&mut self, text: &str) {
         self.words.push(text);
         self.tell(text.to_owned());
+    }
+
+    /// The same for an agent that tells whole paragraphs.
+    pub fn say_paragraph(&mut self, message: Option<&str>, text: &str) {
+        let follows = message == self.message.as_deref() && !self.words.is_blank();
+        self.say(message, &if follows { format!("\n{text}") } else { text.to_owned() });
     }
 
     /// It turns to work: what was said before is not its last word.

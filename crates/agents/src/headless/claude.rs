@@ -70,7 +70,7 @@ fn message(account: &mut Account, event: &Value) {
     }
     for part in message["content"].as_array().into_iter().flatten() {
         match part["type"].as_str() {
-            Some("text") => account.say(message["id"].as_str(), part["text"].as_str().unwrap_or_default()),
+            Some("text") => account.say_paragraph(message["id"].as_str(), part["text"].as_str().unwrap_or_default()),
             Some("tool_use" | "server_tool_use") => {
                 account.call(&line::title(part["name"].as_str().unwrap_or("a tool"), &part["input"]));
             }

@@ -31,7 +31,7 @@ pub(super) fn read(account: &mut Account, event: &Value) -> bool {
     let part = &event["part"];
     match event["type"].as_str() {
         Some("step_start") => account.close = None,
-        Some("text") => account.say(part["messageID"].as_str(), part["text"].as_str().unwrap_or_default()),
+        Some("text") => account.say_paragraph(part["messageID"].as_str(), part["text"].as_str().unwrap_or_default()),
         Some("tool_use") => {
             account.call(&line::title(part["tool"].as_str().unwrap_or("a tool"), &part["state"]["input"]));
         }

@@ -87,10 +87,9 @@ fn shown(ended: &Ended) -> String {
     }
 }
 
-/// Every recording: how it ended, what it used (input, of it cached, output, money), whether that is of the whole
-/// conversation, and whether a conversation was named.
-#[test]
-fn recorded_streams_are_understood() {
+/// Every recording: what it used (input, of it cached, output, money), whether that is of the whole conversation, whether
+/// a conversation was named, and how it ended.
+fn table() -> String {
     let mut table = String::new();
     for (agent, all) in index().agents {
         let dialect = ALL.into_iter().find(|dialect| dialect.program() == agent).expect("a dialect");
@@ -110,7 +109,12 @@ fn recorded_streams_are_understood() {
             table += &format!("{agent} {scenario} | {used}{whole} | {named} | {}\n", shown(&heard.ended));
         }
     }
-    assert_snapshot!(table, @r#"
+    table
+}
+
+#[test]
+fn recorded_streams_are_understood() {
+    assert_snapshot!(table(), @r#"
     claude capped | 1200/200/34 $0.004720 | named | OutOfTurns: Reached maximum number of turns (1)
     claude cut | 4800/800/136 $0.018880 | named | OutOfTokens: API Error: Claude's response exceeded the 128000 output toke
     claude denied | 2400/400/68 $0.009440 | named | said: I have mended notes.txt. <promise>COMPLETE</promise>

@@ -92,7 +92,7 @@ fn plain(expected: &str) -> &str {
         "a sequence" => "a list",
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more",
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
-        "a nonzero u32" => "a whole number, 1 or more",
+        "a nonzero u32" | "a nonzero u64" => "a whole number, 1 or more",
         "f32" | "f64" => "a number",
         other if other == "a map" || other.starts_with("struct ") => "a map of keys and values",
         other => other,

@@ -132,7 +132,10 @@ impl Deciding<'_, '_> {
             payload::TaskAnswered { answer: Resolution::Reject, text: text.map(str::to_owned), ignores: vec![] };
         self.emit(Node::Task(id), answered)?;
         self.cause = Some(Causing::Entry(self.entries.len() - 1));
-        let ended = format!("a person has rejected {id}: {reason}");
+        let ended = match text {
+            Some(words) => format!("a person has rejected {id}: {words}"),
+            None => format!("a person has rejected {id}"),
+        };
         let ended = ended[..ended.floor_char_boundary(Limits::REASON)].to_owned();
         self.emit_session(session, payload::SessionStopping { ending: Ending::Cancelled, reason: Some(ended) })?;
         self.emit(Node::Task(id), payload::TaskFailed { reason })?;

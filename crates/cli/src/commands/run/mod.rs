@@ -251,6 +251,7 @@ fn tally(opened: &Opened, choice: &Choice, config: &Config, view: Option<&View>)
         view.change(|area| {
             if let Choice::Resume(session) = choice {
                 area.taken_up(session.watch.lasted);
+                area.used = session.watch.used;
             }
             area.time = config.settings.limits.wall_time.as_ref().map(|time| time.duration());
         });

@@ -122,9 +122,10 @@ impl<'o> Progress<'o> {
                 let notice = notices::of_wait(postponed, record.envelope.timestamp);
                 self.detail(Tone::Warning, &notice)
             }
-            Event::IterationFailed(payload::IterationFailed { error, .. })
-            | Event::DeliveryFailed(payload::DeliveryFailed { error, .. }) => {
-                self.detail(Tone::Bad, &format!("failed: {error}"))
+            Event::IterationFailed(payload::IterationFailed { error, fault, .. })
+            | Event::DeliveryFailed(payload::DeliveryFailed { error, fault, .. }) => {
+                self.detail(Tone::Bad, &format!("failed: {error}"))?;
+                fault.remedy().map_or(Ok(()), |remedy| self.detail(Tone::Faint, &format!("hint: {remedy}")))
             }
             Event::SessionStopping(stopping) => self.stopping(stopping),
             // What is given up for the end has been said to be.
@@ -282,6 +283,7 @@ fn watched(view: &View, told: Told<'_>) {
 const AGENT: &str = "the agent";
 
 fn follow(area: &mut Area, at: Instant, record: &Record) {
+    area.used = area.used.plus(record.envelope.event.usage());
     match &record.envelope.event {
         Event::SessionStarted(payload::SessionStarted { terms, .. })
         | Event::SessionResumed(payload::SessionResumed { terms, .. }) => {

@@ -99,6 +99,7 @@ impl Summary {
     /// In a pipe: only what the lines above have not said.
     fn lines(&self, next: &[String], out: &mut Output) -> Done {
         short("took", &self.time(), out)?;
+        self.used().iter().try_for_each(|used| short("used", used, out))?;
         if let Ok(Some(changed)) = &self.changed
             && !changed.files.is_empty()
         {
@@ -116,6 +117,7 @@ impl Summary {
     fn table(&self, next: &[String], columns: usize, out: &mut Output) -> Done {
         out.line("")?;
         let mut rows: Vec<(&str, Tone, Vec<String>)> = vec![("took", Tone::Plain, vec![self.time()])];
+        rows.push(("used", Tone::Plain, self.used()));
         rows.push(("blocked by", Tone::Warning, self.blocked()));
         rows.push(("changed", Tone::Plain, self.changes()));
         rows.push(("completed", Tone::Good, self.completed()));
@@ -153,6 +155,12 @@ impl Summary {
             took(self.session.watch.lasted.saturating_sub(self.tally.still)),
             took(self.tally.agent)
         )
+    }
+
+    /// Tokens and money, where the agent has told of any.
+    fn used(&self) -> Vec<String> {
+        let used = self.session.watch.used;
+        if used.is_nothing() { vec![] } else { vec![used.to_string()] }
     }
 
     fn blocked(&self) -> Vec<String> {

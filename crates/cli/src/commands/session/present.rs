@@ -121,6 +121,7 @@ impl Shown {
             ("owner", Some(format!("{}, {alive}", session.owner)).filter(|_| !session.is_over())),
             ("iterations", Some(format!("{} of {}{interrupted}", session.iteration, terms.max_iterations))),
             ("sent back", Some(format!("{} of {} times", session.retries, terms.max_hook_retries))),
+            ("used", (!session.watch.used.is_nothing()).then(|| session.watch.used.to_string())),
             ("completion", Some(completion.to_owned())),
             ("waits for", self.waits_for.clone()),
         ];
@@ -150,6 +151,7 @@ fn to_json(shown: &Shown) -> Value {
         "iteration": session.iteration,
         "interrupted": session.interrupted,
         "sentBack": session.retries,
+        "used": session.watch.used,
         "terms": session.terms,
         "waitsFor": shown.waits_for,
         "pending": pending.collect::<Vec<_>>(),

@@ -91,6 +91,7 @@ fn details(task: &Task) -> Vec<(&'static str, String)> {
         details.push(("held by", show::holder(lease, now)));
     }
     details.extend(task.claim.as_ref().map(|claim| ("claimed done", format!("in {}", claim.run))));
+    details.extend((!task.used.is_nothing()).then(|| ("used", task.used.to_string())));
     details.extend(task.result.as_ref().map(|result| ("result", result.clone())));
     details.extend(task.artifacts.iter().map(|text| ("artifact", text.clone())));
     details.push(("created", ago(task.created_at)));

@@ -6,6 +6,7 @@
 
 use std::time::{Duration, Instant};
 
+use windlass_engine::Usage;
 use windlass_process::Stream;
 
 use super::tail::Tail;
@@ -58,6 +59,8 @@ pub struct Area {
     pub sent_back: (u32, u32),
     /// How long the session may take.
     pub time: Option<Duration>,
+    /// What its turns have used.
+    pub used: Usage,
     /// It is to end, and what somebody can do who has no time for that.
     ending: Option<&'static str>,
     now: Option<Now>,
@@ -75,6 +78,7 @@ impl Area {
             most: 0,
             sent_back: (0, 0),
             time: None,
+            used: Usage::default(),
             ending: None,
             now: None,
             tail: Tail::default(),
@@ -175,6 +179,7 @@ impl Area {
             Some(iteration),
             Some(clock(elapsed)),
             left,
+            (!self.used.is_nothing()).then(|| self.used.to_string()),
             sent_back,
             self.task.as_ref().map(|task| text::fit(task, NAME)),
             Some(text::fit(&self.session, NAME)),
@@ -226,6 +231,7 @@ fn clock(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
+    use windlass_engine::Cost;
 
     use super::*;
 
@@ -244,6 +250,7 @@ mod tests {
     fn shown(columns: usize, height: usize) -> String {
         let (mut area, began) = area();
         area.time = Some(600 * SECOND);
+        area.used = Usage { input: 11_000, output: 1_400, cost: Some(Cost(130_000)), ..Usage::default() };
         let rows = area.rows(began + Duration::from_millis(83_400), (columns, height), Palette::NONE);
         rows.into_iter().map(|row| row.text + "\n").collect()
     }

@@ -1,0 +1,266 @@
+//! Known agents by their own command lines: fakes of them that print what real ones printed
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::support::{Ran, World};
+
+const AGENTS: [&str; 5] = ["claude", "codex", "opencode", "gemini", "goose"];
+
+/// A gate that sends the agent back once.
+const ONCE: &str = "hooks: {stop: [{command: 'test -e checked || { touch checked; echo it leaks >&2; exit 2; }'}]}\n";
+
+/// How a fake begins: it keeps its words and its prompt, and can play what was recorded, in the conversation that it is told.
+const FAKE: &str = r#"#!/bin/sh
+agent=${0##*/}
+turn=$(($(cat turns 2>/dev/null || echo 0) + 1))
+echo $turn > turns
+echo "$agent $*" > words.$turn
+cat > prompt.$turn
+id=01a1dfed-7ca6-76a1-b94c-f5fc7d086cc3
+for word; do case $word in ????????-????-4???-????-????????????) id=$word;; esac; done
+play() {
+    sed -E "s/[0-9a-f]{8}-2222-4333-8444-5{12}|01a1d[0-9a-f]{3}-[0-9a-f-]{27}/$id/g; s/ses_[A-Za-z0-9]+/ses_one/g" \
+        "@RECORDINGS@/$agent/$1.jsonl"
+    cat "@RECORDINGS@/$agent/$1.stderr" >&2 2>/dev/null || true
+}
+again() {
+    sed -E "s/01a1dfed-7ca6/01a1dfed-0000/g; s/ses_one/ses_two/g"
+}
+"#;
+
+/// A project with a fake agent.
+fn faked(agent: &str, config: &str, script: &str) -> World {
+    let world = World::empty();
+    let recordings = format!("{}/../agents/recordings", env!("CARGO_MANIFEST_DIR"));
+    let program = world.programs().join(agent);
+    fs::write(&program, format!("{}{script}\n", FAKE.replace("@RECORDINGS@", &recordings))).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    if !config.is_empty() {
+        world.write(".windlass/config.yaml", config);
+        world.ok(&["trust", "--yes"]);
+    }
+    world
+}
+
+fn run(world: &World, agent: &str) -> Ran {
+    world.run(&["run", "Mend the pump", "--agent", agent])
+}
+
+impl World {
+    fn kept(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    fn opened(&self) -> Vec<(String, String)> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let opened = self.data_of("conversation_opened");
+        opened.iter().map(|opened| (text(&opened["opening"]), text(&opened["conversation"]))).collect()
+    }
+
+    /// The types of all events, in order.
+    fn course(&self) -> Vec<String> {
+        self.lines(&["events"]).iter().map(|event| event["type"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+}
+
+/// How the conversation of this name is begun, and taken up.
+fn words(agent: &str, id: &str) -> [String; 2] {
+    match agent {
+        "claude" => [format!("--session-id {id}"), format!("--resume {id}")],
+        "codex" => ["--dangerously-bypass-approvals-and-sandbox -".to_owned(), format!("resume {id} -")],
+        "opencode" => ["--auto".to_owned(), format!("--auto -s {id}")],
+        "gemini" => [format!("--session-id {id}"), format!("--resume {id}")],
+        _ => [format!("--name {id} -i -"), format!("--resume --name {id} -i -")],
+    }
+}
+
+#[test]
+fn a_gate_sends_every_agent_back_into_the_same_conversation() {
+    for agent in AGENTS {
+        let world = faked(agent, ONCE, "test $turn = 1 && play ok || play resumed");
+        let ran = run(&world, agent);
+        assert_eq!(ran.code, 0, "{agent}\n{ran}");
+        let opened = world.opened();
+        assert!(opened.len() == 1 && opened[0].0 == "new", "{agent} {opened:?}");
+        for (turn, words) in words(agent, &opened[0].1).iter().enumerate() {
+            let given = world.kept(&format!("words.{}", turn + 1));
+            assert!(given.trim().ends_with(words.as_str()), "{agent}: {given}");
+        }
+        let course = world.course();
+        let place = |kind: &str| course.iter().position(|found| found == kind).unwrap();
+        assert!(place("conversation_opened") < place("turn_finished"), "{agent}");
+        let turns = world.data_of("turn_finished");
+        assert_eq!(turns.len(), 2, "{agent}");
+        for turn in &turns {
+            let used = [&turn["usage"]["input"], &turn["usage"]["cached"], &turn["usage"]["output"]];
+            assert_eq!(used, [2400, 400, 68], "{agent}: of this turn alone");
+        }
+        assert_eq!(turns[1]["output"], "It is still mended. <promise>COMPLETE</promise>", "{agent}");
+        let prompt = world.kept("prompt.2");
+        assert!(prompt.contains("it leaks") && !prompt.contains("What you said"), "{agent} {prompt}");
+    }
+}
+
+#[test]
+fn what_it_says_and_does_is_shown_and_all_of_it_is_kept() {
+    let world = faked("codex", "", "play ok | head -n 6; cat go > heard; play ok | tail -n 1");
+    assert!(world.program("mkfifo").arg(world.path("go")).status().unwrap().success());
+    let mut watched = world.watch((30, 100), &["run", "Mend the pump", "--agent", "codex"], &[]);
+    let screen = watched.until(|screen| screen.contains("I have mended notes.txt."));
+    assert!(screen.contains("[/bin/bash -lc 'echo mended > notes.txt']") && !screen.contains("item"), "{screen}");
+    fs::write(world.path("go"), "").unwrap();
+    assert_eq!(watched.end().1, 0);
+    let record = world.data_of("turn_finished")[0]["record"].as_str().unwrap().to_owned();
+    let kept = world.kept(&format!(".windlass/runs/{record}"));
+    assert!(kept.starts_with("{\"type\":\"thread.started\""), "{record}: {kept}");
+}
+
+/// What goes wrong in the first turn, what the log says of it, and that a later turn can do better.
+#[test]
+fn failures_are_told_apart_and_keep_their_output() {
+    for (agent, scenario, exit, fault) in [
+        ("claude", "outage", 1, "outage"),
+        ("claude", "refused", 1, "refused"),
+        ("claude", "capped", 1, "out_of_turns"),
+        ("codex", "cut", 1, "out_of_tokens"),
+        ("codex", "empty", 0, "empty"),
+        ("gemini", "outage", 244, "outage"),
+        ("goose", "outage", 0, "outage"),
+        ("goose", "empty", 0, "empty"),
+        ("opencode", "cut", 0, "out_of_tokens"),
+    ] {
+        let script = format!("test $turn = 1 || {{ play resumed; exit; }}; play {scenario}; exit {exit}");
+        let world = faked(agent, "", &script);
+        let ran = run(&world, agent);
+        assert_eq!(ran.code, 0, "{agent} {scenario}\n{ran}");
+        let failed = world.data_of("iteration_failed");
+        assert_eq!(failed.len(), 1, "{agent} {scenario}");
+        assert_eq!(failed[0]["fault"], fault, "{agent} {scenario}: {}", failed[0]);
+        let record = world.kept(&format!(".windlass/runs/{}", failed[0]["record"].as_str().unwrap()));
+        assert!(record.lines().next().is_some_and(|line| line.starts_with('{')), "{agent} {scenario}: {record}");
+    }
+}
+
+#[test]
+fn a_conversation_that_is_gone_is_begun_anew_with_all_that_was() {
+    for (agent, exit) in [("claude", 1), ("codex", 1), ("opencode", 1), ("gemini", 42), ("goose", 1)] {
+        let script = format!("case $turn in 1) play ok;; 2) play lost; exit {exit};; *) play resumed | again;; esac");
+        let world = faked(agent, ONCE, &script);
+        let ran = run(&world, agent);
+        assert_eq!(ran.code, 0, "{agent}\n{ran}");
+        let opened = world.opened();
+        let how: Vec<&str> = opened.iter().map(|(how, _)| how.as_str()).collect();
+        assert_eq!(how, ["new", "anew"], "{agent}");
+        let reason = world.data_of("conversation_opened")[1]["reason"].as_str().unwrap_or_default().to_owned();
+        assert!(reason.to_lowercase().contains("found"), "{agent}: {reason}");
+        let prompt = world.kept("prompt.3");
+        assert!(prompt.contains("it leaks") && prompt.contains("I have mended notes.txt."), "{agent}: {prompt}");
+        let given = world.kept("words.3");
+        assert!(given.trim().ends_with(&words(agent, &opened[1].1)[0]), "{agent}: {given}");
+        // The figures of the new conversation are counted from its beginning.
+        let input = &world.data_of("turn_finished")[1]["usage"]["input"];
+        assert_eq!(*input, if ["codex", "goose"].contains(&agent) { 4800 } else { 2400 }, "{agent}");
+    }
+}
+
+#[test]
+fn after_a_kill_the_conversation_is_taken_up() {
+    for agent in ["claude", "codex"] {
+        let script = "test $turn = 1 || { play resumed; exit; }; play stalled; echo > started; sleep 60";
+        let world = faked(agent, "", script);
+        world.finish(world.program("mkfifo").arg("started"));
+        let mut command = world.command(&["run", "Mend the pump", "--agent", agent]);
+        let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+        fs::read(world.path("started")).unwrap();
+        rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::KILL).unwrap();
+        child.wait().unwrap();
+        let ran = run(&world, agent);
+        assert_eq!(ran.code, 0, "{agent}\n{ran}");
+        let opened = world.opened();
+        assert!(opened.len() == 1 && opened[0].0 == "new", "{agent} {opened:?}");
+        let given = world.kept("words.2");
+        assert!(given.trim().ends_with(&words(agent, &opened[0].1)[1]), "{agent}: {given}");
+    }
+}
+
+#[test]
+fn a_rate_limit_is_waited_out() {
+    let script = r#"test $turn = 1 || { play resumed; exit; }; play limited | sed 's/"retry-after":"2"/"retry-after":"0"/'; exit 1"#;
+    let world = faked("opencode", "", script);
+    let ran = run(&world, "opencode");
+    assert_eq!(ran.code, 0, "{ran}");
+    let postponed = world.data_of("iteration_postponed");
+    assert_eq!(postponed.len(), 1, "{ran}");
+    assert_eq!(postponed[0]["error"], "Rate limit reached for requests. Please try again later.");
+    assert!(postponed[0]["record"].is_string() && world.data_of("iteration_failed").is_empty());
+}
+
+#[test]
+fn an_agent_that_is_not_let_in_ends_the_session_with_the_remedy() {
+    for (agent, scenario, exit, remedy) in [
+        ("claude", "keyless", 1, "run `claude` and type /login, or set ANTHROPIC_API_KEY"),
+        ("codex", "keyless", 1, "run `codex login`, or set OPENAI_API_KEY"),
+        ("gemini", "keyless", 41, "run `gemini` once and choose how to log in, or set GEMINI_API_KEY"),
+        ("goose", "unauthorized", 1, "run `goose configure`"),
+        ("opencode", "unauthorized", 1, "run `opencode auth login`"),
+    ] {
+        let world = faked(agent, "", &format!("play {scenario}; exit {exit}"));
+        let ran = run(&world, agent);
+        assert_eq!(ran.code, 1, "{agent}\n{ran}");
+        assert!(ran.to_string().contains(remedy), "{agent}\n{ran}");
+        assert_eq!(world.kept("turns"), "1\n", "{agent}");
+    }
+}
+
+/// The second turn tells the tokens of both: 4,936 in all, and not 7,404. The third has used none.
+#[test]
+fn tokens_are_counted_once_for_a_budget() {
+    let hooks = "hooks: {stop: [{command: 'test $(cat turns) = 3 || exit 2'}]}\n";
+    for (tokens, code, turns) in [(2468, 3, 1), (4936, 3, 2), (4937, 0, 3)] {
+        let config = format!("{hooks}limits: {{tokens: {tokens}}}\n");
+        let world = faked("codex", &config, "test $turn = 1 && play ok || play resumed");
+        let ran = run(&world, "codex");
+        assert_eq!((ran.code, world.data_of("turn_finished").len()), (code, turns), "{tokens}\n{ran}");
+    }
+}
+
+#[test]
+fn an_agent_that_floods_or_lingers_is_ended() {
+    let world = faked(
+        "claude",
+        "",
+        "test $turn = 1 || { play ok; exit; }; head -c 20000000 /dev/zero | tr '\\0' x; sleep 1000",
+    );
+    let ran = run(&world, "claude");
+    assert_eq!(ran.code, 0, "{ran}");
+    let failed = &world.data_of("iteration_failed")[0];
+    assert_eq!(
+        (&failed["fault"], &failed["error"]),
+        (&"garbage".into(), &"it wrote a line of more than 16 MiB".into())
+    );
+    let world = faked("codex", "", "play ok; sleep 1000");
+    let ran = run(&world, "codex");
+    assert_eq!(ran.code, 0, "{ran}");
+}
+
+/// What was said about one task is not known to whoever works on the next.
+#[test]
+fn each_task_has_a_conversation_of_its_own() {
+    let world = faked("goose", "", "play ok");
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "Mend the pump"]);
+    world.ok(&["task", "add", "Paint it", "--depends", "T1"]);
+    let ran = world.run(&["run", "--agent", "goose", "--trust"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let opened = world.opened();
+    assert!(
+        opened.len() == 2 && opened.iter().all(|(how, _)| how == "new") && opened[0].1 != opened[1].1,
+        "{opened:?}"
+    );
+    assert!(!world.kept("words.2").contains("--resume"));
+}
