@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::World;
+use crate::support::{WINDLASS, World};
 
 const RUN: &[&str] = &["run", "Mend the pump", "--agent", "scripted:play.yaml"];
 const SESSION: &str = "mend-the-pump-e01275de";
@@ -166,6 +166,28 @@ fn an_agent_that_falls_silent_or_says_nothing_has_failed() {
     fails(silence, "say: I think., wait: 60s", "silent", "the agent was silent for 0.3 s");
     fails("", "stop: end_turn", "empty", "the agent ended its turn without a word, and without having used a tool");
     fails("", "say: '  '", "empty", "the agent ended its turn without a word, and without having used a tool");
+}
+
+#[test]
+fn the_permissions_of_the_configuration_hold() {
+    let config =
+        "agents: {mine: {driver: acp, command: windlass agent play.yaml, permissions: {execute: deny, other: deny}}}";
+    let script = "
+turns:
+  - do:
+    - request: {method: terminal/create, params: {command: touch ran}}
+    - request: {method: fs/write_text_file, params: {path: written, content: x}}
+    - ask: May I?
+  - do: [promise: COMPLETE]
+";
+    let world = played(config, script);
+    std::os::unix::fs::symlink(WINDLASS, world.programs().join("windlass")).unwrap();
+    let ran = world.run(&["run", "Mend the pump", "--agent", "mine"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(world.path("written").exists() && !world.path("ran").exists(), "{ran}");
+    let record = record(&world);
+    assert!(record.contains("[runs touch ran: denied]\n"), "{record}");
+    assert!(record.contains("[asks for permission, May I?: denied (reject_once)]\n"), "{record}");
 }
 
 /// What it did up to then is kept.

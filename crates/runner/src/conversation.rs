@@ -97,9 +97,9 @@ impl Runner<'_> {
             silence: self.allowance.silence,
             tell: &mut |text| write(&masked.push(text.as_bytes())),
         };
-        let acp::Turned { end, usage, aside, connection } = connection.prompt(prompt, attention);
+        let acp::Turned { end, usage, aside, lost, connection } = connection.prompt(prompt, attention);
         write(&masked.finish());
-        self.connection = connection;
+        (self.connection, self.lost) = (connection, lost);
         let record = record.finish().and_then(|path| self.dispatch.record_name(&path));
         // What is said to it for the last time needs no answer.
         let end = match end {

@@ -60,6 +60,8 @@ pub struct Runner<'a> {
     agent: Agent,
     /// An agent that stays, while it does.
     connection: Option<acp::Connection>,
+    /// It was gone before it heard the last prompt.
+    lost: bool,
     /// Servers of tools that it is handed.
     servers: Vec<acp::McpServer>,
     allowance: Allowance,
@@ -77,7 +79,15 @@ pub struct Allowance {
 
 impl<'a> Runner<'a> {
     pub fn new(dispatch: Dispatch<'a>, agent: Agent, allowance: Allowance) -> Self {
-        Self { dispatch, agent, connection: None, servers: Vec::new(), allowance, looker: Looker::default() }
+        Self {
+            dispatch,
+            agent,
+            connection: None,
+            lost: false,
+            servers: Vec::new(),
+            allowance,
+            looker: Looker::default(),
+        }
     }
 
     /// Hands servers of tools to an agent that takes them.

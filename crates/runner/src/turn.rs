@@ -83,13 +83,18 @@ impl Runner<'_> {
         if let Driver::Headless(dialect) = self.agent.driver {
             return self.speak(dialect, session, turn, &patience);
         }
-        let remembers = match self.ready(session, turn, &mut patience)? {
-            Ok(remembers) => remembers,
-            Err(end) => return self.report(session, turn, Asked::ended(end, patience.time), ""),
-        };
-        let Some(prompt) = self.worded(session, turn, remembers)? else { return Ok(()) };
-        let asked = self.ask(session, turn, &prompt, patience)?;
-        self.report(session, turn, asked, &prompt)
+        loop {
+            let remembers = match self.ready(session, turn, &mut patience)? {
+                Ok(remembers) => remembers,
+                Err(end) => return self.report(session, turn, Asked::ended(end, patience.time), ""),
+            };
+            let Some(prompt) = self.worded(session, turn, remembers)? else { return Ok(()) };
+            let asked = self.ask(session, turn, &prompt, &mut patience)?;
+            // One that was dead before it heard the prompt is started again.
+            if !std::mem::take(&mut self.lost) {
+                return self.report(session, turn, asked, &prompt);
+            }
+        }
     }
 
     /// The prompt of a turn; without one the turn has failed.
@@ -192,12 +197,18 @@ impl Runner<'_> {
         self.looker.look(&settings.directory, &settings.environment, run)
     }
 
-    fn ask(&mut self, session: &Session, turn: &Turn, prompt: &str, mut patience: Patience) -> Result<Asked, RunError> {
+    fn ask(
+        &mut self,
+        session: &Session,
+        turn: &Turn,
+        prompt: &str,
+        patience: &mut Patience,
+    ) -> Result<Asked, RunError> {
         let time = patience.time;
         let whole = self.agent.clone();
         let own = &self.dispatch.settings.launcher.as_ref().expect("a loop has a supervisor").program;
         let Some(agent) = whole.command(own) else {
-            let Conversed { end, usage, record } = self.converse(turn, prompt, &mut patience);
+            let Conversed { end, usage, record } = self.converse(turn, prompt, patience);
             return Ok(Asked { end, time, leaky: false, record, usage });
         };
         let records = self.dispatch.settings.records.join(turn.debt.to_string());

@@ -34,6 +34,8 @@ const SILENCE: Duration = Duration::from_secs(1);
 pub struct Connection {
     line: Line,
     conversation: String,
+    /// It has answered a prompt before.
+    known: bool,
 }
 
 /// What came of a prompt.
@@ -42,13 +44,15 @@ pub struct Turned {
     pub usage: Usage,
     /// The last message by itself: it may say that the turn came to nothing.
     pub aside: Option<String>,
+    /// It was gone before it heard the prompt: it died since its last turn, and said nothing in this one.
+    pub lost: bool,
     /// The connection, if it is good for another prompt.
     pub connection: Option<Connection>,
 }
 
 impl Connection {
     pub(super) fn new(line: Line, conversation: String) -> Self {
-        Self { line, conversation }
+        Self { line, conversation, known: false }
     }
 
     pub fn conversation(&self) -> &str {
@@ -83,14 +87,17 @@ impl Connection {
             }
             Err(fault) => {
                 let (kind, usage) = (kind(&fault), self.line.talk.usage(&Value::Null));
+                let lost =
+                    self.known && matches!(fault, Fault::Over) && self.line.talk.is_unheard() && interference.is_none();
                 let half = Half { line: self.line, logins: Vec::new() };
                 let end = half.fail(PROMPT, fault).map_or_else(|end| end, |why| TurnEnd::failed(kind, why));
-                return Turned { end: interfered(end), usage, aside: None, connection: None };
+                return Turned { end: interfered(end), usage, aside: None, lost, connection: None };
             }
         };
         self.line.live.leave_alone(&control);
+        self.known = true;
         let aside = self.line.talk.take_aside();
-        Turned { end: interfered(end), usage, aside, connection: Some(self) }
+        Turned { end: interfered(end), usage, aside, lost: false, connection: Some(self) }
     }
 
     /// Lets the agent go.

@@ -135,6 +135,11 @@ impl Talk {
         std::mem::take(&mut self.aside).finish()
     }
 
+    /// Nothing has come since the last question.
+    pub fn is_unheard(&self) -> bool {
+        self.bytes == 0
+    }
+
     /// How many tools were used in the turn.
     pub fn tools_used(&self) -> u64 {
         self.tools.used()
