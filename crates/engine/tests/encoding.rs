@@ -181,8 +181,8 @@ fn turns_and_what_they_carry() {
     check_data(queued, r#"{"source":"check","text":"red","reason":"red","passing":true}"#);
     let output = || "said".to_owned();
     let said = r#"{"run":"main.3.00000000000000ff","output":"said"}"#;
-    let (leaky, record, usage, tree) = (false, None, Usage::default(), None);
-    check_data(payload::TurnFinished { run: run(), output: output(), leaky, record, usage, tree }, said);
+    let (leaky, record, usage, tree, unchanged) = (false, None, Usage::default(), None, false);
+    check_data(payload::TurnFinished { run: run(), output: output(), leaky, record, usage, tree, unchanged }, said);
     check_data(payload::DeliveryFinished { run: run(), output: output(), usage }, said);
     let until = Timestamp::from_millis(1_768_644_000_000);
     let postponed = payload::IterationPostponed { run: run(), error: output(), until, record: None, usage };
@@ -314,6 +314,7 @@ fn session_events() -> Vec<Event> {
             record: Some(word()),
             usage,
             tree: Some(config),
+            unchanged: true,
         }
         .into(),
         payload::PromiseDetected { run: run(), promise: Promise::Blocked }.into(),

@@ -55,7 +55,9 @@ impl Deciding<'_, '_> {
                 self.emit_session(&session, payload::DeliveryFinished { run, output, usage })?
             }
             Purpose::Work | Purpose::SendBack => {
-                let finished = payload::TurnFinished { run: run.clone(), output, leaky, record, usage, tree };
+                let unchanged = tree.is_some() && tree == session.watch.tree;
+                let finished =
+                    payload::TurnFinished { run: run.clone(), output, leaky, record, usage, tree, unchanged };
                 self.emit_session(&session, finished)?;
                 if let Some(promise) = promise {
                     self.emit_session(&session, payload::PromiseDetected { run, promise })?;

@@ -211,6 +211,9 @@ payloads! {
         /// What has changed in the directory of the work, as a digest.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tree: Option<Digest>,
+        /// It has changed nothing there since the turn before.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unchanged: bool,
     }
     PromiseDetected {
         run: RunId,

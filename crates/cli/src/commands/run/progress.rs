@@ -82,6 +82,9 @@ impl<'o> Progress<'o> {
             Event::TurnStarted(started) => self.turn(started),
             Event::TurnFinished(finished) => {
                 self.said(&finished.output)?;
+                if finished.unchanged {
+                    self.detail(Tone::Faint, "it has changed no file since its turn before")?;
+                }
                 match finished.leaky {
                     true => self.detail(Tone::Faint, "it left processes behind, which were ended"),
                     false => Ok(()),
