@@ -177,6 +177,8 @@ fn after_a_kill_the_conversation_is_taken_up() {
         let mut command = world.command(&["run", "Mend the pump", "--agent", agent]);
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
         fs::read(world.path("started")).unwrap();
+        // It has said so, but has it been heard?
+        while world.opened().is_empty() {}
         rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::KILL).unwrap();
         child.wait().unwrap();
         let ran = run(&world, agent);
