@@ -177,6 +177,8 @@ fn after_a_kill_the_conversation_is_taken_up() {
         let mut command = world.command(&["run", "Mend the pump", "--agent", agent]);
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
         fs::read(world.path("started")).unwrap();
+        // It has said so, but has it been heard?
+        while world.opened().is_empty() {}
         rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::KILL).unwrap();
         child.wait().unwrap();
         let ran = run(&world, agent);
@@ -186,6 +188,23 @@ fn after_a_kill_the_conversation_is_taken_up() {
         let given = world.kept("words.2");
         assert!(given.trim().ends_with(&words(agent, &opened[0].1)[1]), "{agent}: {given}");
     }
+}
+
+#[test]
+fn the_last_word_after_an_interrupt_is_in_the_same_conversation() {
+    let config = "hooks: {session_start: [{command: echo remember, pipe_output: true}]}\n";
+    let script = "test $turn = 1 || { play resumed; exit; }; play stalled; echo > started; sleep 60";
+    let world = faked("claude", config, script);
+    world.finish(world.program("mkfifo").arg("started"));
+    let mut command = world.command(&["run", "Mend the pump", "--agent", "claude"]);
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    fs::read(world.path("started")).unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let opened = world.opened();
+    assert!(world.kept("words.2").trim().ends_with(&words("claude", &opened[0].1)[1]), "{opened:?}");
+    assert!(world.kept("prompt.2").contains("remember"));
+    assert_eq!(world.data_of("delivery_finished").len(), 1);
 }
 
 #[test]

@@ -157,8 +157,12 @@ impl Hearing {
             return TurnEnd::failed(Fault::Empty, "the agent ended its turn without a word");
         }
         let said = words.unwrap_or_else(|| self.account.take_words());
-        let agent = self.dialect.program();
-        trouble::instead_of_an_answer(&said).map_or(TurnEnd::Said(said), |trouble| trouble.end(agent))
+        // goose tells its own words from the model's, so those that are the model's are an answer.
+        let found = (self.dialect != Dialect::Goose).then(|| trouble::instead_of_an_answer(&said)).flatten();
+        match found {
+            Some(trouble) => trouble.end(self.dialect.program()),
+            None => TurnEnd::Said(said),
+        }
     }
 
     fn failed(&self, cause: Cause) -> Ended {
