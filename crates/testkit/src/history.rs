@@ -15,7 +15,7 @@ use proptest::sample::select;
 use serde_json::json;
 use windlass_engine::{
     ActionRequest, Answer, Authority, Command, Completion, Cost, Debt, DebtId, Deletion, Digest, Direction, EdgeKind,
-    Effect, Ending, Epoch, Failing, GateAnswer, HookOutcome, HookReport, Looked, NewSession, NewTask, NoteKind,
+    Effect, Ending, Epoch, Failing, Fault, GateAnswer, HookOutcome, HookReport, Looked, NewSession, NewTask, NoteKind,
     OnRetryLimit, Origin, OwnerName, Priority, Promise, Resolution, RunId, SessionName, TaskId, TaskPatch, Terms,
     Timestamp, Usage, View, Wanted, Work,
 };
@@ -235,7 +235,11 @@ fn finish_turn(run: RunId, promise: Option<Promise>) -> Command {
 fn fail_turn(run: RunId) -> Command {
     Command::FailTurn {
         run,
-        failing: Failing { usage: Usage { input: 5, ..Usage::default() }, ..Failing::of("no network") },
+        failing: Failing {
+            usage: Usage { input: 5, ..Usage::default() },
+            fault: Fault::OutOfTokens,
+            ..Failing::of("no room")
+        },
     }
 }
 

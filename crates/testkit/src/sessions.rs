@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use windlass_engine::{
-    Closing, Completion, DebtId, Decision, Effect, Ending, Epoch, Event, EventType, Field, GateAnswer, Hold, Limits,
-    Move, Next, OnRetryLimit, Opening, OwnerName, Phase, Piece, Promise, Purpose, Record, RunId, Seq, Session,
+    Closing, Completion, DebtId, Decision, Effect, Ending, Epoch, Event, EventType, Fault, Field, GateAnswer, Hold,
+    Limits, Move, Next, OnRetryLimit, Opening, OwnerName, Phase, Piece, Promise, Purpose, Record, RunId, Seq, Session,
     SessionName, State, Step, TaskId, Terms, Timestamp, Usage, Verdict, Voice, Work, payload,
 };
 
@@ -215,6 +215,7 @@ impl Told {
             }
             Event::FeedbackDelivered(delivered) => self.delivered.extend(&delivered.feedback),
             Event::ConversationOpened(opened) => self.conversation = Some(opened.conversation.clone()),
+            Event::IterationFailed(failed) if failed.fault == Fault::OutOfTokens => self.conversation = None,
             Event::PromiseDetected(detected) => self.claim = Some(detected.promise),
             Event::GateDecided(decided) => self.gate = Some((decided.verdict, decided.decision.clone())),
             Event::IterationCompleted(_) => self.failures = 0,

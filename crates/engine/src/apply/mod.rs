@@ -105,7 +105,7 @@ impl Fold<'_> {
             Event::GateDecided(decided) => self.gate_decided(decided),
             Event::GateAnswered(answered) => self.gate_answered(answered),
             Event::IterationCompleted(completed) => self.iteration_completed(&completed.run),
-            Event::IterationFailed(failed) => self.iteration_failed(&failed.run),
+            Event::IterationFailed(failed) => self.iteration_failed(failed),
             Event::IterationInterrupted(interrupted) => self.iteration_interrupted(&interrupted.run),
             Event::IterationPostponed(postponed) => self.iteration_postponed(postponed),
             Event::DeliveryFinished(payload::DeliveryFinished { run, .. })

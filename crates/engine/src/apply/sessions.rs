@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{ApplyError, Changes, Fold, put};
 use crate::debt::Effect;
 use crate::event::{Event, payload};
+use crate::fault::Fault;
 use crate::id::{DebtId, RunId, SessionName};
 use crate::promise::{Promise, last_words};
 use crate::session::{
@@ -285,9 +286,13 @@ impl Fold<'_> {
         })
     }
 
-    pub(super) fn iteration_failed(&self, run: &RunId) -> Changes {
-        self.turn_over(run, |session, turn| {
+    /// A conversation that is full is left: another one is told what it has to know.
+    pub(super) fn iteration_failed(&self, failed: &payload::IterationFailed) -> Changes {
+        self.turn_over(&failed.run, |session, turn| {
             session.failures += 1;
+            if failed.fault == Fault::OutOfTokens {
+                session.conversation = None;
+            }
             session.watch.failure = Some(self.seq);
             session.watch.postponed = 0;
             session.phase = Phase::Failed(turn.run);
