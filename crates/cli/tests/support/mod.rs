@@ -22,7 +22,7 @@ pub const WINDLASS: &str = env!("CARGO_BIN_EXE_windlass");
 /// What the documents and the tests call besides.
 const TOOLS: &[&str] = &[
     "bash", "cat", "cp", "cut", "dash", "env", "git", "grep", "head", "jq", "ls", "mkdir", "mkfifo", "mv", "nohup",
-    "printf", "rm", "rmdir", "sed", "setpriv", "setsid", "sh", "sleep", "sort", "tail", "touch", "tr", "wc",
+    "chmod", "printf", "rm", "rmdir", "sed", "setpriv", "setsid", "sh", "sleep", "sort", "tail", "touch", "tr", "wc",
 ];
 
 /// A home, a state directory and a working directory of its own.

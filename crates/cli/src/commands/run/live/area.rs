@@ -179,8 +179,8 @@ impl Area {
             Some(iteration),
             Some(clock(elapsed)),
             left,
-            (!self.used.is_nothing()).then(|| self.used.to_string()),
             sent_back,
+            (!self.used.is_nothing()).then(|| self.used.to_string()),
             self.task.as_ref().map(|task| text::fit(task, NAME)),
             Some(text::fit(&self.session, NAME)),
         ];
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn there_is_as_much_as_has_room() {
         assert_snapshot!(shown(100, 30), @r"
-        ── iteration 2/25 · 1:23 · 8:37 left · sent back 1/5 · fix-the-login-3757e17e ─────────────────────
+        ── iteration 2/25 · 1:23 · 8:37 left · sent back 1/5 · 12,400 tokens, $0.13 ───────────────────────
           the agent works, with one piece of feedback 0:13
           │ first
           │ 漢字漢字漢字漢字漢字漢字 and more
