@@ -125,7 +125,6 @@ fn what_goes_wrong_in_a_turn_is_told_apart() {
         ("stray: 77", "breach", format!("{broke}it answered a question that nobody asked (id 77)")),
         ("long_line: 17000000", "breach", format!("{broke}it sent a line of more than 16 MiB")),
         ("fail: no model", "", "the agent failed: no model (error -32603)".to_owned()),
-        ("stop: max_tokens", "out_of_tokens", "the agent ran out of tokens (max_tokens)".to_owned()),
         (
             "say: I must go., stop: max_turn_requests",
             "out_of_turns",
@@ -143,6 +142,25 @@ fn what_goes_wrong_in_a_turn_is_told_apart() {
     ] {
         fails("", steps, fault, &expected);
     }
+}
+
+#[test]
+fn a_conversation_that_is_full_is_left() {
+    let config = "hooks: {pre_iteration: [{command: 'echo round {{iteration}}', pipe_output: true}]}";
+    let script = "
+remember: memory.json
+turns:
+  - when: round 2
+    do: [say: Now it works., promise: COMPLETE]
+  - do: [say: Half of it., stop: max_tokens]
+";
+    let world = played(config, script);
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    let failed = world.data("iteration_failed");
+    assert_eq!(failed[0]["error"], "the agent ran out of tokens (max_tokens): Half of it.");
+    assert_eq!(failed[0]["fault"], "out_of_tokens");
+    assert_eq!(world.openings(), ["new", "new"]);
 }
 
 #[test]
