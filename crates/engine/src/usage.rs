@@ -122,7 +122,8 @@ mod tests {
     #[test]
     fn money_is_shown_as_people_write_it() {
         let shown = |dollars: f64| Cost::of_dollars(dollars).map(|cost| cost.to_string());
-        let expected = [(0.0, "$0.00"), (1.25, "$1.25"), (0.000_301, "$0.000301"), (0.018_88, "$0.01888"), (1234.0, "$1234.00")];
+        let expected =
+            [(0.0, "$0.00"), (1.25, "$1.25"), (0.000_301, "$0.000301"), (0.018_88, "$0.01888"), (1234.0, "$1234.00")];
         for (dollars, text) in expected {
             assert_eq!(shown(dollars).as_deref(), Some(text));
         }
