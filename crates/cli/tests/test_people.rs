@@ -378,6 +378,19 @@ fn an_escalation_is_answered_and_the_next_session_knows_it() {
 }
 
 #[test]
+fn the_same_command_goes_on_with_what_was_answered() {
+    let world = escalated();
+    world.ok(&["answer", "T1", "ignore-hook", "good enough"]);
+    let turns = world.read("turns").trim().parse::<u32>().unwrap();
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    let prompt = world.prompt(turns + 1);
+    assert!(prompt.contains("[Message from ann]:\ngood enough\n"), "{prompt}");
+    assert_eq!(world.json(&["task", "show", "T1"])["state"], "completed");
+    assert_eq!(world.told("task_created").len(), 1);
+}
+
+#[test]
 fn a_person_can_go_over_the_heads_of_the_gates() {
     let world = escalated();
     world.ok(&["answer", "T1", "approve", "looked at by hand"]);
