@@ -369,6 +369,8 @@ fn an_escalation_is_answered_and_the_next_session_knows_it() {
     assert_eq!(ran.code, 0, "{ran}");
     let prompt = world.prompt(turns + 1);
     assert!(prompt.contains("[Message from ann]:\nLook at `fixed`\n"), "{prompt}");
+    let listed = world.ok(&["session", "list", "--limit", "1"]);
+    assert!(listed.contains("\n  T1 Mend the pump  ("), "{listed}");
     assert!(world.json(&["task", "show", "T1"]).get("answer").is_none());
     assert_snapshot!(world.fails(&["answer", "T1", "continue"]), @"
     error: T1 waits for no answer such as `continue`: it is completed
