@@ -286,23 +286,32 @@ pub fn without_claims(text: &str) -> String {
     quoted
 }
 
+/// The last line of a message, but for its claims.
+pub fn last_line(message: &str) -> Option<&str> {
+    let lines = message.lines().map(str::trim).filter(|line| !line.is_empty() && speech::fence_of(line).is_none());
+    lines.rev().map(without_tags).find(|line| !line.is_empty())
+}
+
 /// How much of an agent's last line is kept.
 const LAST_WORDS: usize = 300;
 
-/// The last line of a message, but for its claims.
+/// As much of it as is kept.
 pub fn last_words(message: &str) -> Option<String> {
-    let lines = message.lines().map(str::trim).filter(|line| !line.is_empty() && speech::fence_of(line).is_none());
-    let line = lines.rev().map(without_tags).find(|line| !line.is_empty())?;
-    Some(line[..line.floor_char_boundary(LAST_WORDS)].to_owned())
+    last_line(message).map(|line| line[..line.floor_char_boundary(LAST_WORDS)].to_owned())
 }
 
-/// A line without a claim at its start or its end.
+/// A line without a claim at its start or its end, and without the marks around it.
 fn without_tags(line: &str) -> &str {
     let lower = line.to_ascii_lowercase();
-    match (lower.find(OPEN), lower.rfind(CLOSE).map(|end| end + CLOSE.len())) {
-        (Some(0), Some(end)) => line[end..].trim(),
-        (Some(start), Some(end)) if end == line.len() => line[..start].trim(),
-        _ => line,
+    let (Some(start), Some(end)) = (lower.find(OPEN), lower.rfind(CLOSE).map(|end| end + CLOSE.len())) else {
+        return line;
+    };
+    let Some((before, after)) = line.get(..start).zip(line.get(start.max(end)..)) else { return line };
+    match (is_ornament_before(before), is_ornament_after(after)) {
+        (true, true) => "",
+        (true, false) => after.trim_start_matches(['*', '_']).trim(),
+        (false, true) => before.trim_end_matches(['*', '_']).trim(),
+        (false, false) => line,
     }
 }
 

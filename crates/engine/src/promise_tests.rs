@@ -470,7 +470,15 @@ fn the_last_words_are_those_before_the_claim() {
     let words = |message: &str| last_words(message);
     assert_eq!(words("I looked.\nWhich version?\n\n<Promise>Blocked</Promise>\n").as_deref(), Some("Which version?"));
     assert_eq!(words("Which version? <promise>BLOCKED</promise>").as_deref(), Some("Which version?"));
+    assert_eq!(words("All green.\n\n**<promise>COMPLETE</promise>**\n").as_deref(), Some("All green."));
+    assert_eq!(words("All green. **<promise>COMPLETE</promise>**.").as_deref(), Some("All green."));
+    assert_eq!(words("- <promise>COMPLETE</promise> - the pump runs").as_deref(), Some("- the pump runs"));
+    assert_eq!(
+        words("I end with `<promise>COMPLETE</promise>`.").as_deref(),
+        Some("I end with `<promise>COMPLETE</promise>`.")
+    );
     assert_eq!(words("x\n```\n").as_deref(), Some("x"));
     assert_eq!(words("<promise>BLOCKED</promise>"), None);
+    assert_eq!(words("### <promise>BLOCKED</promise>"), None);
     assert_eq!(words(&"é".repeat(200)).map(|words| words.len()), Some(300));
 }
