@@ -317,12 +317,6 @@ fn first_line(output: &str) -> String {
     output.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
 }
 
-/// The last line of an answer, unless it only says how it went: that is told by itself.
-pub fn last_words(output: &str) -> Option<&str> {
-    let mut lines = output.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.rfind(|line| !line.to_ascii_lowercase().starts_with("<promise>"))
-}
-
 /// One event as one line.
 pub fn event(record: &Record, out: &mut Output) -> Done {
     let (head, used) = event_head(record, out);

@@ -187,6 +187,10 @@ fn a_person_at_the_terminal_is_asked() {
     let (world, shown, _) = asked("continue\nabort\n");
     assert!(shown.contains("[Hook retry 1/1: red 2]"), "the count starts again: {shown}");
     assert_eq!(turns(&world), "4", "{shown}");
+    let (world, shown, _) = asked("I see\ncontinue Use the new API\nabort\n");
+    assert!(world.prompt(3).contains("[Message from ann]:\nUse the new API\n"), "{shown}");
+    let (world, shown, _) = asked("reject too slow\n");
+    assert_eq!(world.data_of("task_failed")[0]["reason"], "too slow", "{shown}");
 }
 
 const NAME: &str = "mend-the-pump-e01275de";

@@ -369,12 +369,27 @@ fn an_escalation_is_answered_and_the_next_session_knows_it() {
     assert_eq!(ran.code, 0, "{ran}");
     let prompt = world.prompt(turns + 1);
     assert!(prompt.contains("[Message from ann]:\nLook at `fixed`\n"), "{prompt}");
+    let listed = world.ok(&["session", "list", "--limit", "1"]);
+    assert!(listed.contains("\n  T1 Mend the pump  ("), "{listed}");
     assert!(world.json(&["task", "show", "T1"]).get("answer").is_none());
     assert_snapshot!(world.fails(&["answer", "T1", "continue"]), @"
     error: T1 waits for no answer such as `continue`: it is completed
     hint: `windlass why T1` shows how it stands
     [1 refused]
     ");
+}
+
+#[test]
+fn the_same_command_goes_on_with_what_was_answered() {
+    let world = escalated();
+    world.ok(&["answer", "T1", "ignore-hook", "good enough"]);
+    let turns = world.read("turns").trim().parse::<u32>().unwrap();
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    let prompt = world.prompt(turns + 1);
+    assert!(prompt.contains("[Message from ann]:\ngood enough\n"), "{prompt}");
+    assert_eq!(world.json(&["task", "show", "T1"])["state"], "completed");
+    assert_eq!(world.told("task_created").len(), 1);
 }
 
 #[test]

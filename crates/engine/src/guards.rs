@@ -18,6 +18,7 @@ use crate::session::{
     Blocker, Closing, Decision, Ending, GateAnswer, Next, OnRetryLimit, Phase, Purpose, Session, Step, Verdict, Work,
 };
 use crate::time::{Timestamp, in_words};
+use crate::usage::Grouped;
 
 fn close(ending: Ending, reason: impl Into<String>) -> Decision {
     Decision::Next(Next::Close(Closing { ending, reason: Some(reason.into()) }))
@@ -187,7 +188,8 @@ impl Session {
         }
         let used = self.watch.used;
         if let Some(most) = self.terms.tokens.filter(|most| used.tokens() >= *most) {
-            return Some(format!("{} tokens were used, and the limit is {most}", used.tokens()));
+            let (used, most) = (Grouped(used.tokens()), Grouped(most));
+            return Some(format!("{used} tokens were used, and the limit is {most}"));
         }
         let spent = used.cost.unwrap_or_default();
         let most = self.terms.cost.filter(|most| spent >= *most)?;

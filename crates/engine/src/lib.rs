@@ -73,7 +73,7 @@ pub use memory::Memory;
 pub use moves::{Field, MOVES, Move};
 pub use naming::{nearest, snake_case};
 pub use note::{Memo, NoteKind, Said};
-pub use promise::{Promise, detect};
+pub use promise::{Promise, detect, last_line};
 pub use prompt::{Earlier, Note, Prompt, Remark};
 pub use refusal::Refusal;
 pub use registry::{Handler, Hook, HookFault, Registry, RegistryError};

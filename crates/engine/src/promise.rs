@@ -8,6 +8,7 @@
 //! | a line that stands in the prompt beside the same neighbour | it is an echo of the prompt |
 //! | the same about what the prompt quotes, where a line announces it ("I said:") | it is a replay of what was said before |
 //! | `not`, `will`, `until`, … in the same sentence as COMPLETE, be it broken over two lines | it is a negation, or a plan |
+//! | "then output", "Remaining:", "e.g.", "told to print", ❌ before COMPLETE | it is a step to come, or an example |
 //! | COMPLETE before BLOCKED, ESCALATE or a second thought ("Wait, …", "I was wrong") | it is taken back |
 //!
 //! Marks around the tag (emphasis, bullets, headings, punctuation) change nothing. That the agent is stuck is believed even
@@ -41,9 +42,9 @@ const CLOSE: &str = "</promise>";
 const TAKEN_APART: &str = "[promise]";
 
 /// Words that begin a sentence about the tag, where they follow it.
-const ABOUT_IT: [&str; 18] = [
-    "is", "was", "will", "would", "should", "must", "can", "may", "comes", "goes", "means", "only", "when", "once",
-    "if", "until", "unless", "tag",
+const ABOUT_IT: [&str; 19] = [
+    "is", "was", "will", "would", "should", "must", "can", "may", "has", "comes", "goes", "means", "only", "when",
+    "once", "if", "until", "unless", "tag",
 ];
 
 /// The claim in a message that answers this prompt: COMPLETE before ESCALATE before BLOCKED, unless it is taken back.
@@ -90,7 +91,7 @@ fn claim<'m>(line: &'m str, above: &str) -> Option<Claim<'m>> {
         let (before, after) = (&line[..place], &line[end + CLOSE.len()..]);
         let starts = is_ornament_before(before);
         let ends = is_ornament_after(after) && is_text_before(before);
-        let broken = starts && negation::is_unfinished(above) && is_negated(above, *promise);
+        let broken = starts && negation::is_unfinished(above) && is_begun_as_negated(above, *promise);
         if (starts && !broken && !is_about(after, *promise)) || (ends && !broken && !is_negated(before, *promise)) {
             // Of several the last one counts, as over several lines.
             return claim(after, "").or(Some(Claim { promise: *promise, after }));
@@ -151,9 +152,13 @@ fn is_text_before(before: &str) -> bool {
     let diff = trimmed.starts_with(['+', '-']) && !trimmed.starts_with("- ") && !trimmed.starts_with("+ ");
     let shell = trimmed.starts_with("$ ");
     let opened = text.matches('"').count() % 2 == 1 || text.matches('`').count() % 2 == 1;
-    let unticked = speech::bullet(text).1.trim_start().starts_with("[ ]");
+    let item = speech::bullet(text).1.trim_start();
+    let unticked = item.starts_with("[ ]") || item.starts_with(OPEN_SIGNS);
     !(touches || diff || shell || opened || unticked || is_found_by_a_search(trimmed))
 }
+
+/// Signs of what is open or has failed.
+const OPEN_SIGNS: [char; 8] = ['☐', '⬜', '🔲', '❌', '✗', '✘', '⏳', '🚧'];
 
 /// `src/prompt.rs:31:`, as tools print that search.
 fn is_found_by_a_search(before: &str) -> bool {
@@ -165,13 +170,36 @@ fn is_found_by_a_search(before: &str) -> bool {
 
 /// Whether a sentence that ends with the tag says that it does not hold, or not yet.
 fn is_negated(before: &str, promise: Promise) -> bool {
-    let sentence = before.rsplit(['.', '!', '?', '。', '！', '？']).next().unwrap_or_default();
+    let sentence = last_sentence(before);
     let near = last_clause(sentence);
     if promise != Promise::Complete {
         // Whoever is stuck says so with many a `not`.
         return negation::denies_the_next(near);
     }
-    negation::denies_what_follows(near) || negation::plans(sentence) || negation::is_conditional(sentence)
+    let (_, item) = speech::bullet(before);
+    negation::denies_what_follows(near)
+        || negation::plans(sentence)
+        || negation::is_conditional(sentence)
+        || negation::is_a_step(item)
+        || negation::is_a_label(before)
+}
+
+/// Whether a sentence that goes on in the line with the tag does so. Whoever announces the tag ("so I'll end with:") and has
+/// it follow means it.
+fn is_begun_as_negated(above: &str, promise: Promise) -> bool {
+    let sentence = last_sentence(above);
+    match promise {
+        Promise::Complete => {
+            negation::denies_what_follows(last_clause(sentence))
+                || negation::plans_for_later(sentence)
+                || negation::is_conditional(sentence)
+        }
+        Promise::Escalate | Promise::Blocked => is_negated(above, promise),
+    }
+}
+
+fn last_sentence(text: &str) -> &str {
+    text.rsplit(['.', '!', '?', '。', '！', '？']).next().unwrap_or_default()
 }
 
 /// The last clause of a sentence. A comma ends one only where nothing follows it.
@@ -186,6 +214,10 @@ fn last_clause(sentence: &str) -> &str {
 /// Whether what follows a tag that begins its line makes it a sentence about the tag.
 fn is_about(after: &str, promise: Promise) -> bool {
     if after.trim_start().starts_with('?') {
+        return true;
+    }
+    let alone = after.trim_start_matches(|letter: char| !letter.is_alphanumeric());
+    if promise == Promise::Complete && alone.starts_with("not yet") {
         return true;
     }
     // It begins a sentence of its own.
@@ -254,23 +286,32 @@ pub fn without_claims(text: &str) -> String {
     quoted
 }
 
+/// The last line of a message, but for its claims.
+pub fn last_line(message: &str) -> Option<&str> {
+    let lines = message.lines().map(str::trim).filter(|line| !line.is_empty() && speech::fence_of(line).is_none());
+    lines.rev().map(without_tags).find(|line| !line.is_empty())
+}
+
 /// How much of an agent's last line is kept.
 const LAST_WORDS: usize = 300;
 
-/// The last line of a message, but for its claims.
+/// As much of it as is kept.
 pub fn last_words(message: &str) -> Option<String> {
-    let lines = message.lines().map(str::trim).filter(|line| !line.is_empty() && speech::fence_of(line).is_none());
-    let line = lines.rev().map(without_tags).find(|line| !line.is_empty())?;
-    Some(line[..line.floor_char_boundary(LAST_WORDS)].to_owned())
+    last_line(message).map(|line| line[..line.floor_char_boundary(LAST_WORDS)].to_owned())
 }
 
-/// A line without a claim at its start or its end.
+/// A line without a claim at its start or its end, and without the marks around it.
 fn without_tags(line: &str) -> &str {
     let lower = line.to_ascii_lowercase();
-    match (lower.find(OPEN), lower.rfind(CLOSE).map(|end| end + CLOSE.len())) {
-        (Some(0), Some(end)) => line[end..].trim(),
-        (Some(start), Some(end)) if end == line.len() => line[..start].trim(),
-        _ => line,
+    let (Some(start), Some(end)) = (lower.find(OPEN), lower.rfind(CLOSE).map(|end| end + CLOSE.len())) else {
+        return line;
+    };
+    let Some((before, after)) = line.get(..start).zip(line.get(start.max(end)..)) else { return line };
+    match (is_ornament_before(before), is_ornament_after(after)) {
+        (true, true) => "",
+        (true, false) => after.trim_start_matches(['*', '_']).trim(),
+        (false, true) => before.trim_end_matches(['*', '_']).trim(),
+        (false, false) => line,
     }
 }
 

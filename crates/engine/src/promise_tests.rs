@@ -269,6 +269,129 @@ fn what_is_taken_back_is_no_claim() {
     check(Some(Promise::Escalate), &["<promise>COMPLETE</promise>\n<promise>ESCALATE</promise>"]);
 }
 
+/// How agents end their reports.
+#[test]
+fn a_claim_counts_below_any_report() {
+    check(
+        COMPLETE,
+        &[
+            "## Summary\n\n- ✅ Fixed login redirect\n- ✅ Added 3 tests\n\nAll tests pass (42 passed, 0 failed).\n\n<promise>COMPLETE</promise>",
+            "I've fixed the bug. The root cause was that `parse()` did not handle empty input. I added a check and a regression test.\n\n---\n\n<promise>COMPLETE</promise>",
+            "Everything is in place, there's nothing left to do. <promise>COMPLETE</promise>",
+            "All tests pass and there are no warnings <promise>COMPLETE</promise>",
+            "The build no longer fails and CI is green. <promise>COMPLETE</promise>",
+            "> **Note**: the deprecated API is untouched.\n\n<promise>COMPLETE</promise>",
+            "Task is done 🎉🎉 <promise>COMPLETE</promise>",
+            "✅ All done! <promise>COMPLETE</promise>",
+            "**Status:** <promise>COMPLETE</promise>",
+            "Status: <promise>COMPLETE</promise>",
+            "## Status: <promise>COMPLETE</promise>",
+            "Final answer: <promise>COMPLETE</promise>",
+            "=> <promise>COMPLETE</promise>",
+            "→ <promise>COMPLETE</promise>",
+            "<promise>COMPLETE</promise>\n\n_Generated with care_",
+            "<promise>COMPLETE</promise>\n\n---\nFiles changed:\n- src/login.rs\n- tests/login.rs",
+            "<promise>COMPLETE</promise>\n\nLet me know if you would like me to refactor further.",
+            "<promise>COMPLETE</promise>\n\nIf you want, I can also add docs.",
+            "The verification passed:\n\n```\ntest result: ok. 12 passed; 0 failed\n```\n\n<promise>COMPLETE</promise>",
+            "| File | Change |\n|---|---|\n| a.rs | fixed |\n\nEverything verified.\n\n<promise>COMPLETE</promise>",
+            "I checked that the server doesn't crash anymore and everything works as it should.\n\n<promise>COMPLETE</promise>",
+            "1. Reproduced the failure\n2. Wrote a failing test\n3. Fixed it\n4. Ran the whole suite: 213 passed\n\n<promise>COMPLETE</promise>\n",
+            "The only thing I did not do is touch `vendor/`, as instructed — <promise>COMPLETE</promise>",
+            "Nothing else needs to be done. Marking this as complete:\n\n**<promise>COMPLETE</promise>**",
+            "I have verified the fix. The goal is reached, so I end with the line:\n<promise>COMPLETE</promise>",
+            "I have verified that the goal is reached, so as you asked I'll end with:\n\n<promise>COMPLETE</promise>",
+            "All requirements are satisfied. I'll now mark the task as complete.\n\n<promise>COMPLETE</promise>",
+            "I will now output the completion marker:\n\n<promise>COMPLETE</promise>",
+            "The login must now redirect to /home; verified by hand.\n<promise>COMPLETE</promise>",
+            "Tests run once and pass. Actually fixed the root cause instead of the symptom.\n\n<promise>COMPLETE</promise>",
+            "Users without an account are now redirected. <promise>COMPLETE</promise>",
+            "Users without an account are now redirected <promise>COMPLETE</promise>",
+            "The CLI now works without network access <promise>COMPLETE</promise>",
+            "<promise>COMPLETE</promise> 🚀",
+            "🎯 **Goal reached** — <promise>COMPLETE</promise>",
+            "<promise>COMPLETE</promise>\n\nNote: I did not push. You will have to do that.",
+            "<promise>COMPLETE</promise>\n\nActually running the migration in production is left to you.",
+            "<promise>COMPLETE</promise>\n\nCorrection of the typo in README included.",
+            "All 9 tests pass; lint is clean; docs are updated; <promise>COMPLETE</promise>",
+            "I also double-checked for regressions; none. <promise>COMPLETE</promise>",
+            "- Implementation: done\n- Tests: done\n- <promise>COMPLETE</promise>",
+            "Done! (no tests were harmed) <promise>COMPLETE</promise>",
+            "I fixed it. \"It works\" now. <promise>COMPLETE</promise>",
+            "It's all good and the user's config isn't touched. <promise>COMPLETE</promise>",
+            "Previously blocked, but the key arrived and it's all working.\n<promise>COMPLETE</promise>",
+            "⏺ All tests pass.\n\n⏺ <promise>COMPLETE</promise>",
+            "● <promise>COMPLETE</promise>",
+            "[x] <promise>COMPLETE</promise>",
+            "<promise>COMPLETE</promise>\n\nNext steps: once merged, delete the branch.",
+            "Everything that was asked for is finished and nothing is missing.\n\nHere is the required marker - <promise>COMPLETE</promise>",
+            "The tests failed at first and then passed <promise>COMPLETE</promise>",
+            "It is faster than before <promise>COMPLETE</promise>",
+            "I did everything you asked <promise>COMPLETE</promise>",
+            "After running the full suite, all 42 tests pass <promise>COMPLETE</promise>",
+            "When I ran the suite, everything passed <promise>COMPLETE</promise>",
+            "Next I ran the linter: clean. <promise>COMPLETE</promise>",
+            "Output:\n<promise>COMPLETE</promise>",
+            "Output: <promise>COMPLETE</promise>",
+            "<promise>COMPLETE</promise>\n\nThe old exporter is not ready for Windows, as before.",
+            "Nothing left to do: <promise>COMPLETE</promise>",
+            "Nothing remaining: <promise>COMPLETE</promise>",
+            "Lint and format: <promise>COMPLETE</promise>",
+            "Next I ran the linter, and it is clean: <promise>COMPLETE</promise>",
+            "Therefore, <promise>COMPLETE</promise>",
+            "Since all checks passed: <promise>COMPLETE</promise>",
+            "Now that nothing is failing anymore, I can say <promise>COMPLETE</promise>",
+        ],
+    );
+}
+
+#[test]
+fn whoever_speaks_of_the_end_is_not_there() {
+    check(
+        None,
+        &[
+            "I've made good progress but 2 tests still fail. I'll continue next turn, so I'm holding off on <promise>COMPLETE</promise>.",
+            "Still failing. No <promise>COMPLETE</promise> this time.",
+            "Remaining work:\n- fix the seal\n- then <promise>COMPLETE</promise>",
+            "Next: fix tests, then emit <promise>COMPLETE</promise>",
+            "My plan:\n1. Fix the parser\n2. Run the tests\n3. Output <promise>COMPLETE</promise>",
+            "After that I can output <promise>COMPLETE</promise>",
+            "As soon as CI is green I output <promise>COMPLETE</promise>",
+            "When everything passes, output <promise>COMPLETE</promise>",
+            "The instructions say to end with <promise>COMPLETE</promise>",
+            "I was told to print <promise>COMPLETE</promise>",
+            "I'm far from <promise>COMPLETE</promise>",
+            "Too early for <promise>COMPLETE</promise>",
+            "I refuse to output <promise>COMPLETE</promise>",
+            "I am going to say <promise>COMPLETE</promise> after the last test is green",
+            "<promise>COMPLETE</promise> would be a lie at this point.",
+            "<promise>COMPLETE</promise> would be wrong.",
+            "<promise>COMPLETE</promise> has to wait until tests pass.",
+            "<promise>COMPLETE</promise> isn't justified yet.",
+            "<promise>COMPLETE</promise> (not yet)",
+            "<promise>COMPLETE</promise> — not yet, two tests fail",
+            "<promise>COMPLETE</promise>\n\nHmm, wait. One test is red.",
+            "<promise>COMPLETE</promise>\n\nSorry, that was premature. Two tests fail.",
+            "<promise>COMPLETE</promise>\n\nOn reflection this is not complete.",
+            "<promise>COMPLETE</promise>\n\nEdit: the tests fail, so this is not done.",
+            "<promise>COMPLETE</promise>\n\nI retract that: the lint fails.",
+            "I need to avoid claiming <promise>COMPLETE</promise>",
+            "Let me keep going before saying <promise>COMPLETE</promise>",
+            "The goal is not reached, hence no <promise>COMPLETE</promise> from me.",
+            "**Remaining:** <promise>COMPLETE</promise>",
+            "Expected output: <promise>COMPLETE</promise>",
+            "e.g. <promise>COMPLETE</promise>",
+            "[ ] <promise>COMPLETE</promise>",
+            "- ☐ <promise>COMPLETE</promise>",
+            "- ❌ <promise>COMPLETE</promise>",
+            "❌ <promise>COMPLETE</promise>",
+            "⏳ <promise>COMPLETE</promise>",
+            "Status: NOT <promise>COMPLETE</promise>",
+            "Not <promise>COMPLETE</promise> — 3 failures remain",
+        ],
+    );
+}
+
 #[test]
 fn echoes_and_replays_are_no_claims() {
     check(
@@ -347,7 +470,15 @@ fn the_last_words_are_those_before_the_claim() {
     let words = |message: &str| last_words(message);
     assert_eq!(words("I looked.\nWhich version?\n\n<Promise>Blocked</Promise>\n").as_deref(), Some("Which version?"));
     assert_eq!(words("Which version? <promise>BLOCKED</promise>").as_deref(), Some("Which version?"));
+    assert_eq!(words("All green.\n\n**<promise>COMPLETE</promise>**\n").as_deref(), Some("All green."));
+    assert_eq!(words("All green. **<promise>COMPLETE</promise>**.").as_deref(), Some("All green."));
+    assert_eq!(words("- <promise>COMPLETE</promise> - the pump runs").as_deref(), Some("- the pump runs"));
+    assert_eq!(
+        words("I end with `<promise>COMPLETE</promise>`.").as_deref(),
+        Some("I end with `<promise>COMPLETE</promise>`.")
+    );
     assert_eq!(words("x\n```\n").as_deref(), Some("x"));
     assert_eq!(words("<promise>BLOCKED</promise>"), None);
+    assert_eq!(words("### <promise>BLOCKED</promise>"), None);
     assert_eq!(words(&"é".repeat(200)).map(|words| words.len()), Some(300));
 }

@@ -99,7 +99,7 @@ impl core::fmt::Display for Usage {
 }
 
 /// A number that people can read: `12,400`.
-struct Grouped(u64);
+pub(crate) struct Grouped(pub u64);
 
 impl core::fmt::Display for Grouped {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {

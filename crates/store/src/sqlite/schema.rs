@@ -22,8 +22,8 @@ pub(super) struct Schema {
     pub log_changes: &'static [&'static str],
 }
 
-/// The schema that this version writes.
-pub(super) const PRESENT: Schema = Schema { number: 1, log_changes: &[] };
+/// The schema that this version writes. The second has other rows of sessions and tasks: they hold what turns have used.
+pub(super) const PRESENT: Schema = Schema { number: 2, log_changes: &[""] };
 
 /// The log. `previous` is the event before this one in the history of the same task, so that a history is read without
 /// an index; `nonce` tells commits apart.
@@ -202,14 +202,14 @@ mod tests {
     use super::*;
     use crate::{Lifetime, Store};
 
-    /// Suppose there were a second schema, which notes something beside every event.
+    /// Suppose there were one schema more, which notes something beside every event.
     const NEXT: Schema =
-        Schema { number: 2, log_changes: &["ALTER TABLE events ADD COLUMN noted TEXT NOT NULL DEFAULT 'nothing'"] };
+        Schema { number: 3, log_changes: &["", "ALTER TABLE events ADD COLUMN noted TEXT NOT NULL DEFAULT 'nothing'"] };
 
-    /// And a third, whose way does not work.
+    /// And another one, whose way does not work.
     const BROKEN: Schema = Schema {
-        number: 3,
-        log_changes: &[NEXT.log_changes[0], "DELETE FROM events; ALTER TABLE events ADD COLUMN noted TEXT"],
+        number: 4,
+        log_changes: &["", NEXT.log_changes[1], "DELETE FROM events; ALTER TABLE events ADD COLUMN noted TEXT"],
     };
 
     /// A store of schema 1 with a few tasks. Its projections are from another time.
@@ -219,6 +219,7 @@ mod tests {
         add(&mut store, 3);
         let connection = Connection::open(&path).unwrap();
         connection.execute_batch("DROP TABLE debts; ALTER TABLE tasks RENAME COLUMN row TO content").unwrap();
+        connection.pragma_update(None, "user_version", 1).unwrap();
         path
     }
 
@@ -259,7 +260,7 @@ mod tests {
         let path = older(directory.path());
         let before = log(&path);
         let store = opened(&path, &NEXT).unwrap();
-        assert_eq!(numbers(&path), (APPLICATION, 2));
+        assert_eq!(numbers(&path), (APPLICATION, 3));
         assert_eq!(log(&path), before);
         assert!(store.inspect().unwrap().is_sound(), "the projections were folded anew");
         let noted = "SELECT count(*) FROM events WHERE noted = 'nothing'";
@@ -269,7 +270,18 @@ mod tests {
         // Once is enough, and the older program is kept out.
         drop(opened(&path, &NEXT).unwrap());
         let refused = Sqlite::open(&path, Lifetime::Command).err().unwrap();
-        assert!(matches!(refused, StoreError::Newer { found: 2, known: 1, .. }), "{refused}");
+        assert!(matches!(refused, StoreError::Newer { found: 3, known: 2, .. }), "{refused}");
+    }
+
+    #[test]
+    fn each_schema_has_a_way_to_it() {
+        assert_eq!(PRESENT.log_changes.len() + 1, PRESENT.number as usize);
+        let directory = tempfile::tempdir().unwrap();
+        let path = older(directory.path());
+        let before = log(&path);
+        let store = Sqlite::open(&path, Lifetime::Command).unwrap();
+        assert!(store.inspect().unwrap().is_sound());
+        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, PRESENT.number), before));
     }
 
     #[test]
@@ -282,7 +294,7 @@ mod tests {
                 scope.spawn(|| opened(&path, &NEXT).unwrap());
             }
         });
-        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 2), before.clone()));
+        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 3), before.clone()));
         assert_eq!((numbers(&copy_of(&path)), log(&copy_of(&path))), ((APPLICATION, 1), before));
     }
 
@@ -346,6 +358,6 @@ mod tests {
         assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9), "{status}");
         assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 1), before.clone()));
         drop(opened(&path, &NEXT).unwrap());
-        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 2), before));
+        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 3), before));
     }
 }

@@ -75,11 +75,11 @@ fn listen(runner: &mut Runner<'_>, session: &Session, control: &Control) -> Resu
             Typed::Nothing => {}
             Typed::Gone => return Ok(Asked::Nobody),
             Typed::Line(line) => match answer(&line) {
-                Some(answer) => {
+                Some((answer, text)) => {
                     // Somebody elsewhere may have been quicker.
                     let (by, at) = (environment::user(), environment::now());
                     let origin = Origin { by, at, authority: Authority::Person, run: None, via: None };
-                    drop(runner.begin(&origin, &answer.command(session)));
+                    drop(runner.begin(&origin, &answer.command(session, text)));
                 }
                 None => Messages::new().note("continue, ignore-hook, abort or reject?"),
             },
@@ -95,6 +95,7 @@ fn question(session: &Session) {
         "  ignore-hook  let it pass, this time",
         "  abort        end the session, and leave the task to a person",
         "  reject       end the session; the task has failed",
+        "Words after it go to the agent, or are the reason.",
     ] {
         Messages::new().plain(choice);
     }
@@ -147,20 +148,33 @@ enum Answer {
 }
 
 impl Answer {
-    fn command(self, session: &Session) -> Command {
+    fn command(self, session: &Session, text: Option<&str>) -> Command {
+        let text = text.map(str::to_owned);
         let answer = match (self, session.task) {
             (Self::Reject, Some(id)) => {
-                return Command::AnswerTask { id, answer: Resolution::Reject, text: None, ignores: vec![] };
+                return Command::AnswerTask { id, answer: Resolution::Reject, text, ignores: vec![] };
             }
             (Self::Reject, None) => GateAnswer::Abort,
             (Self::Gate(answer), _) => answer,
         };
-        Command::AnswerGate { session: session.name.clone(), answer, text: None }
+        Command::AnswerGate { session: session.name.clone(), answer, text }
     }
 }
 
-fn answer(line: &str) -> Option<Answer> {
-    let gate = match line.trim().to_lowercase().as_str() {
+/// An answer, and what is said with it.
+fn answer(line: &str) -> Option<(Answer, Option<&str>)> {
+    let line = line.trim();
+    let (word, text) = match line.split_once(char::is_whitespace) {
+        // A sentence may begin with a single letter.
+        Some((word, text)) if word.len() > 1 => (word, Some(text.trim())),
+        Some(_) => return None,
+        None => (line, None),
+    };
+    Some((meant(word)?, text))
+}
+
+fn meant(word: &str) -> Option<Answer> {
+    let gate = match word.to_lowercase().as_str() {
         "c" => GateAnswer::Continue,
         "a" | "abort" => GateAnswer::Abort,
         "i" => GateAnswer::Ignore,
@@ -187,6 +201,14 @@ mod tests {
             assert_eq!((answer(shown), answer(shown)), (answer(other), answer(another)), "{shown}");
         }
         assert_eq!((answer("approve"), answer("what?"), answer("")), (None, None, None));
+    }
+
+    #[test]
+    fn words_after_an_answer_go_with_it() {
+        let go_on = Answer::Gate(GateAnswer::Continue);
+        assert_eq!(answer(" Continue  Use the new API\n"), Some((go_on, Some("Use the new API"))));
+        assert_eq!(answer("reject too slow"), Some((Answer::Reject, Some("too slow"))));
+        assert_eq!((answer("I think so"), answer("a test fails"), answer("c now")), (None, None, None));
     }
 
     #[test]

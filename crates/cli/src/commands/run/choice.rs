@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use windlass_engine::{Digest, Seq, Session, SessionName, State, TaskId, View, Work};
+use windlass_engine::{Digest, Seq, Session, SessionName, State, Task, TaskId, View, Work};
 use windlass_store::{Filter, Sqlite, Store};
 
 use super::Args;
@@ -97,7 +97,7 @@ fn fresh(store: &Sqlite, wish: Wish<'_>, owners: &Path, name: SessionName) -> Re
     Ok(Choice::New(name))
 }
 
-/// The task that the last session with this goal has left to be taken up again.
+/// The task that the last session with this goal has left to be taken up again, or that somebody has answered since.
 pub fn left_task(store: &Sqlite, args: &Args, wish: Wish<'_>) -> Result<Option<TaskId>, Failure> {
     let (Wish::Goal(_), false) = (wish, args.fresh) else { return Ok(None) };
     let snapshot = store.snapshot().map_err(remedy::store)?;
@@ -105,7 +105,8 @@ pub fn left_task(store: &Sqlite, args: &Args, wish: Wish<'_>) -> Result<Option<T
     let last = sessions.iter().filter(|session| wish.is_of(session)).max_by_key(|session| session.version);
     let Some(id) = last.and_then(|session| session.task) else { return Ok(None) };
     let task = snapshot.task(id).map_err(remedy::view)?;
-    Ok(task.filter(|task| task.state == State::NeedsContinuation).map(|task| task.id))
+    let waits = |task: &Task| matches!(task.state, State::Ready | State::NeedsContinuation) && task.lease.is_none();
+    Ok(task.filter(waits).map(|task| task.id))
 }
 
 /// Whether a session that takes what there is would find something.

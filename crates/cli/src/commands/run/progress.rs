@@ -8,7 +8,7 @@ use super::standstill::Standstill;
 use super::tally::Tally;
 use crate::output::{Done, Output, Stop, Tone};
 use crate::{environment, show, text};
-use windlass_engine::{Ending, Event, HookOutcome, OnRetryLimit, Promise, Purpose, Record, Work, payload};
+use windlass_engine::{Ending, Event, HookOutcome, OnRetryLimit, Promise, Purpose, Record, Work, last_line, payload};
 use windlass_hooks::notice;
 use windlass_runner::Told;
 
@@ -170,7 +170,7 @@ impl<'o> Progress<'o> {
     }
 
     fn said(&mut self, output: &str) -> Done {
-        match show::last_words(output) {
+        match last_line(output) {
             Some(last) => self.detail(Tone::Plain, &format!("agent: {last}")),
             None if output.trim().is_empty() => self.detail(Tone::Faint, "the agent said nothing"),
             None => Ok(()),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use windlass_engine::{EventType, Record, Seq, SessionName};
+use windlass_engine::{EventType, Record, Seq, SessionName, Work};
 use windlass_store::Filter;
 
 use super::Seen;
@@ -34,6 +34,8 @@ const NO_GOAL: &str = "among the tasks of the graph";
 struct Listed {
     seen: Seen,
     started: Record,
+    /// What it works on, if that is one thing.
+    goal: Option<String>,
 }
 
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
@@ -64,7 +66,7 @@ fn line(listed: &Listed, names: usize, state: &str, out: &mut Output) -> Done {
     let iteration = format!("iteration {:>2}", session.iteration);
     out.line(format_args!("{name}  {state}  {iteration}  {}", out.paint(Tone::Faint, at)))?;
     let task = session.task.map(|task| format!("{task} ")).unwrap_or_default();
-    let goal = session.goal.as_deref().unwrap_or(NO_GOAL);
+    let goal = listed.goal.as_deref().unwrap_or(NO_GOAL);
     let room = out.columns().unwrap_or(120).saturating_sub(2).max(20);
     let told = text::fit(&format!("{task}{goal}  ({})", session.agent), room);
     out.line(format_args!("  {}", out.paint(Tone::Faint, told)))
@@ -93,7 +95,12 @@ fn collect(opened: &Opened, most: usize) -> Result<(Vec<Listed>, bool), Failure>
             }
             left -= 1;
         }
-        listed.push(Listed { seen: Seen::of(opened, session), started });
+        let given = session.task.filter(|_| session.work == Work::Given);
+        let goal = match (&session.goal, given) {
+            (None, Some(id)) => Some(opened.task(id)?.goal),
+            (goal, _) => goal.clone(),
+        };
+        listed.push(Listed { seen: Seen::of(opened, session), started, goal });
     }
     Ok((listed, !rows.is_empty()))
 }
@@ -106,7 +113,7 @@ fn starts(opened: &Opened, most: usize) -> Result<BTreeMap<Seq, Record>, Failure
 }
 
 fn to_json(listed: &Listed) -> serde_json::Value {
-    let Listed { seen, started } = listed;
+    let Listed { seen, started, .. } = listed;
     let session = &seen.session;
     json!({
         "session": session.name,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use windlass_engine::{
-    Decision, Event, Next, Phase, Promise, Purpose, Record, Seq, Session, SessionName, Verdict, Wanted,
+    Decision, Event, Next, Phase, Promise, Purpose, Record, Seq, Session, SessionName, Verdict, Wanted, last_line,
 };
 use windlass_store::{Filter, Store};
 
@@ -210,7 +210,7 @@ fn show_turn(answer: &Answer, turn: &Turn, out: &mut Output) -> Done {
         TurnEnd::Interrupted => detail(4, Tone::Warning, "it was interrupted", out)?,
         TurnEnd::Failed(error) => detail(4, Tone::Bad, &format!("failed: {error}"), out)?,
         TurnEnd::Said(output) => {
-            if let Some(last) = show::last_words(output) {
+            if let Some(last) = last_line(output) {
                 detail(4, Tone::Plain, &format!("agent: {last}"), out)?;
             }
         }
