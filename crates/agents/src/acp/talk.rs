@@ -120,6 +120,11 @@ impl Talk {
         self.out.extend(Message::Notice { method: "session/cancel".to_owned(), params }.line());
     }
 
+    /// How much has to be said to the agent now.
+    pub fn unsaid(&self) -> usize {
+        self.out.len()
+    }
+
     /// What has to be said to the agent now.
     pub fn take_out(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
@@ -231,13 +236,15 @@ impl Talk {
     fn update(&mut self, params: &Value) -> Option<Said> {
         let update = &params["update"];
         let kind = update["sessionUpdate"].as_str()?;
+        let ours = self.conversation.as_deref().map(|ours| params["sessionId"] == *ours);
         if kind == "usage_update" {
             // Before the first turn too: it says where the count begins.
-            self.meter.heed(update);
+            if ours != Some(false) {
+                self.meter.heed(update);
+            }
             return None;
         }
-        let ours = self.conversation.as_deref().is_some_and(|ours| params["sessionId"] == *ours);
-        if !ours || self.open.is_none() {
+        if ours != Some(true) || self.open.is_none() {
             return None;
         }
         match kind {
