@@ -207,6 +207,17 @@ fn the_last_word_after_an_interrupt_is_in_the_same_conversation() {
     assert_eq!(world.data_of("delivery_finished").len(), 1);
 }
 
+/// It has been heard, and nobody needs an answer.
+#[test]
+fn the_last_word_may_be_met_with_silence() {
+    let config = "hooks: {post_iteration: [{command: echo remember, pipe_output: true}]}\n";
+    let world = faked("claude", config, "test $turn = 1 && play ok || play empty");
+    let ran = run(&world, "claude");
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(world.kept("prompt.2").contains("remember"), "{ran}");
+    assert_eq!((world.data_of("delivery_finished").len(), world.data_of("delivery_failed").len()), (1, 0), "{ran}");
+}
+
 #[test]
 fn a_rate_limit_is_waited_out() {
     let script = r#"test $turn = 1 || { play resumed; exit; }; play limited | sed 's/"retry-after":"2"/"retry-after":"0"/'; exit 1"#;

@@ -8,7 +8,7 @@
 //! Not here: the protocol (`agents`), when the agent has the word (`turn`).
 
 use windlass_agents::{TurnEnd, acp};
-use windlass_engine::{Command, Fault, Limits, Session, Turn, Usage};
+use windlass_engine::{Command, Limits, Session, Turn, Usage};
 use windlass_hooks::{clean, cut};
 use windlass_process::Stream;
 
@@ -101,12 +101,7 @@ impl Runner<'_> {
         write(&masked.finish());
         (self.connection, self.lost) = (connection, lost);
         let record = record.finish().and_then(|path| self.dispatch.record_name(&path));
-        // What is said to it for the last time needs no answer.
-        let end = match end {
-            TurnEnd::Failed { fault: Fault::Empty, .. } if turn.purpose.is_delivery() => TurnEnd::Said(String::new()),
-            end => self.understood(end, aside),
-        };
-        Conversed { end, usage, record }
+        Conversed { end: self.understood(end, aside), usage, record }
     }
 
     /// What the end of a turn means. Some agents put what went wrong in a message of its own, behind the model's.
