@@ -150,10 +150,13 @@ pub fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= NAME && !name.starts_with('-') && name.chars().all(fits)
 }
 
-/// Whether a person has given one of these options, alone or with a value after `=`.
+/// Whether a person has given one of these options, alone or with a value: after `=`, or behind a single letter.
 fn has_option(setup: &Setup, options: &[&str]) -> bool {
-    let name = |word: &str| word.split('=').next().unwrap_or_default().to_owned();
-    setup.args.iter().any(|word| options.contains(&name(word).as_str()))
+    let given = |word: &str, option: &str| match option.strip_prefix("--") {
+        Some(_) => word.split('=').next() == Some(option),
+        None => word.starts_with(option),
+    };
+    setup.args.iter().any(|word| options.iter().any(|option| given(word, option)))
 }
 
 /// Version 4, as programs expect it.

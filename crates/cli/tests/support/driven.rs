@@ -66,7 +66,7 @@ impl Driven {
             model: with.model,
             before: with.before,
         };
-        let opened = acp::Connection::open(&start, &Control::new(), &mut far());
+        let opened = Connection::open(&start, &Control::new(), &mut far());
         opened.unwrap_or_else(|end| panic!("{end:?}"))
     }
 
