@@ -82,10 +82,9 @@ impl Runner<'_> {
         let control = self.dispatch.control_for(patience.resolve);
         let connection = self.connection.take().expect("it is ready");
         let (tell, shown) = (&mut self.dispatch.outside.tell, self.dispatch.outside.shows_output);
-        let mut masked = self.dispatch.settings.mask.stream();
-        let mut record = TurnRecord::new(self.dispatch.settings.records.join(format!("{}.turn", turn.debt)));
-        let mut write = |bytes: &[u8]| {
-            record.write(bytes);
+        let settings = &self.dispatch.settings;
+        let mut record = TurnRecord::new(&settings.mask, settings.records.join(format!("{}.turn", turn.debt)));
+        let mut show = |bytes: &[u8]| {
             if shown {
                 tell(Told::Output(Stream::Stdout, bytes));
             }
@@ -95,12 +94,13 @@ impl Runner<'_> {
             roster: self.dispatch.roster,
             until: &mut patience.until,
             silence: self.allowance.silence,
-            tell: &mut |text| write(&masked.push(text.as_bytes())),
+            tell: &mut |text| show(&record.push(text.as_bytes())),
         };
         let acp::Turned { end, usage, aside, lost, connection } = connection.prompt(prompt, attention);
-        write(&masked.finish());
+        let (rest, record) = record.finish();
+        show(&rest);
         (self.connection, self.lost) = (connection, lost);
-        let record = record.finish().and_then(|path| self.dispatch.record_name(&path));
+        let record = record.and_then(|path| self.dispatch.record_name(&path));
         Conversed { end: self.understood(end, aside), usage, record }
     }
 
