@@ -238,6 +238,23 @@ turns:
     assert!(data(&world, "iteration_failed").is_empty(), "{ran}");
 }
 
+/// The sum that it tells is that of both turns.
+#[test]
+fn money_is_counted_once_by_whoever_takes_a_conversation_up() {
+    let config = "hooks: {stop: [{command: 'test -e checked || { touch checked; kill -9 $(cat pid); exit 2; }'}]}";
+    let told = |dollars| format!("update: {{sessionUpdate: usage_update, cost: {{amount: {dollars}, currency: USD}}}}");
+    let script = format!(
+        "{{remember: memory.json, turns: [{{do: [run: echo $PPID > pid, {}, say: Done?]}}, {{do: [{}, promise: COMPLETE]}}]}}",
+        told(0.25),
+        told(0.75)
+    );
+    let world = played(config, &script);
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    let costs: Vec<Value> = data(&world, "turn_finished").iter().map(|turn| turn["usage"]["cost"].clone()).collect();
+    assert_eq!(costs, [250_000, 500_000]);
+}
+
 #[test]
 fn a_conversation_is_resumed_where_it_cannot_be_loaded() {
     let config = "hooks: {stop: [{command: 'test -e checked || { touch checked; kill -9 $(cat pid); exit 2; }'}]}";

@@ -58,6 +58,7 @@ impl Runner<'_> {
             servers: &self.servers,
             model: self.agent.setup.model.as_deref(),
             before: session.conversation.as_deref(),
+            cost: session.watch.used_in_conversation.cost.unwrap_or_default(),
         };
         let acp::Opened { connection, anew, notices } =
             match acp::Connection::open(&start, &control, &mut patience.until) {

@@ -8,7 +8,7 @@
 //! - What is not known here, as a new kind of update, is passed over.
 
 use serde_json::{Value, json};
-use windlass_engine::Usage;
+use windlass_engine::{Cost, Usage};
 
 use super::breach::{Breach, beginning};
 use super::meter::Meter;
@@ -105,6 +105,11 @@ impl Talk {
     /// Answers a question of the agent.
     pub fn answer(&mut self, id: Value, outcome: Result<Value, Refused>) {
         self.out.extend(Message::Answer { id, outcome }.line());
+    }
+
+    /// The conversation goes on from where it had cost so much.
+    pub fn go_on_from(&mut self, cost: Cost) {
+        self.meter.go_on_from(cost);
     }
 
     /// Messages of this conversation count from now on.

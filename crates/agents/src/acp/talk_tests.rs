@@ -212,5 +212,5 @@ fn what_another_conversation_costs_is_not_counted() {
     talk.ask(PROMPT, json!({}));
     talk.hear(&cost("other", 9.0)).expect("no breach");
     talk.hear(&cost("s", 1.5)).expect("no breach");
-    assert_eq!(talk.usage(&json!({})).cost, Some(windlass_engine::Cost(500_000)));
+    assert_eq!(talk.usage(&json!({})).cost, Some(Cost(500_000)));
 }

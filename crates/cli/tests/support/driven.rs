@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use windlass_agents::acp::{self, Connection, McpServer, Opened, Permissions, Turned};
+use windlass_engine::Cost;
 use windlass_process::{Control, Invocation, Launcher, Roster};
 
 use super::{WINDLASS, World};
@@ -65,6 +66,7 @@ impl Driven {
             servers: &with.servers,
             model: with.model,
             before: with.before,
+            cost: Cost::default(),
         };
         let opened = Connection::open(&start, &Control::new(), &mut far());
         opened.unwrap_or_else(|end| panic!("{end:?}"))
