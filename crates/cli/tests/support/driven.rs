@@ -1,4 +1,4 @@
-//! An agent that speaks the Agent Client Protocol, driven from here, without a loop around it.
+//! Agents that speak the Agent Client Protocol: the scripted one in a project, and any other without a loop around it.
 
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,19 @@ while read -r line; do
   echo "$line" | jq -c --argjson result "$result" '{jsonrpc: "2.0", id, result: $result}'
 done
 "#;
+
+impl World {
+    /// A project whose agent plays a script (`scripted:play.yaml`), trusted if it has a configuration.
+    pub fn played(config: &str, script: &str) -> Self {
+        let world = Self::empty();
+        world.write("play.yaml", script);
+        if !config.is_empty() {
+            world.write(".windlass/config.yaml", config);
+            world.ok(&["trust", "--yes"]);
+        }
+        world
+    }
+}
 
 /// An agent that is driven from here.
 pub struct Driven {
