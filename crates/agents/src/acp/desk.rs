@@ -8,6 +8,7 @@
 //! Invariants:
 //! - Nothing here waits: who wants to know the end of a program is answered when it has ended.
 //! - Every program is under a supervisor of its own, and ends with the turn at the latest.
+//! - Once a turn is to end, or has ended, nothing is changed or begun any more until the next one.
 //! - What an agent may not do it may not have done here either. All of it is offered all the same: an agent that is not
 //!   offered a terminal runs its commands itself, where nobody can say no.
 
@@ -53,6 +54,8 @@ pub struct Desk {
     programs: Vec<Beside>,
     /// Questions for the end of a terminal's program.
     waiting: Vec<(Value, String)>,
+    /// A turn was ended, and none has begun since.
+    closed: bool,
     made: u64,
 }
 
@@ -68,6 +71,7 @@ impl Desk {
             names: Vec::new(),
             programs: Vec::new(),
             waiting: Vec::new(),
+            closed: false,
             made: 0,
         }
     }
@@ -129,8 +133,13 @@ impl Desk {
         late
     }
 
+    pub fn begin_turn(&mut self) {
+        self.closed = false;
+    }
+
     /// Ends what runs, with the turn. What it wrote can still be asked for.
-    pub fn clear(&mut self) {
+    pub fn end_turn(&mut self) {
+        self.closed = true;
         self.programs.iter_mut().for_each(Beside::end);
     }
 
@@ -145,7 +154,10 @@ impl Desk {
             let why = format!("not allowed: `permissions` deny {} here", kind.name());
             return Served { answer: Some(Err(Refused::new(REFUSED, why))), told: Some(format!("{told}: denied")) };
         }
-        let answer = serve(self);
+        let answer = match self.closed && kind != ToolKind::Read {
+            true => Err(Refused::new(REFUSED, "the turn is over")),
+            false => serve(self),
+        };
         let told = match &answer {
             Ok(_) => told,
             Err(refused) => format!("{told}: {}", &refused.message[..refused.message.floor_char_boundary(TOLD)]),

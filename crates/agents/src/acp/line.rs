@@ -118,7 +118,7 @@ impl Line {
             };
             interference = interference.or(Some(why));
             self.talk.cancel();
-            self.desk.clear();
+            self.desk.end_turn();
             leave = Some(Instant::now() + grace);
         }
     }
@@ -181,7 +181,11 @@ fn heed(
     for said in talk.hear(bytes)? {
         telling.tell(&said, tell);
         match said {
-            Said::Answer(outcome) => answer = Some(outcome),
+            Said::Answer(outcome) => {
+                // What it wants in the same breath comes too late.
+                desk.end_turn();
+                answer = Some(outcome);
+            }
             Said::Wish { id, wish } => {
                 let served = desk.serve(&id, wish, roster);
                 if let Some(told) = served.told {

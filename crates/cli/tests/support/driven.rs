@@ -102,6 +102,11 @@ impl Driven {
         (connection.prompt("Go.", attention), told)
     }
 
+    /// Whether it can be prompted again.
+    pub fn is_ready(&self, connection: &mut Connection) -> bool {
+        connection.is_ready(&Control::new(), &self.roster)
+    }
+
     /// What it was asked, but for the greeting: the method, and with what.
     pub fn asked(&self) -> Vec<(String, Value)> {
         let text = std::fs::read_to_string(self.world.path("asked")).unwrap();
