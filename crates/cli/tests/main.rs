@@ -7,6 +7,7 @@ mod support;
 mod crash;
 mod docs;
 mod test_acp;
+mod test_acp_asking;
 mod test_acp_opening;
 mod test_acp_serving;
 mod test_config;

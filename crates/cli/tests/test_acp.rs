@@ -7,31 +7,15 @@ use std::process::{Child, Stdio};
 
 use insta::assert_snapshot;
 use rustix::process::Signal;
-use serde_json::Value;
 
 use crate::support::{WINDLASS, World, timeless};
 
 const RUN: &[&str] = &["run", "Mend the pump", "--agent", "scripted:play.yaml"];
 
-/// A project whose agent plays a script.
-fn played(config: &str, script: &str) -> World {
-    let world = World::empty();
-    world.write("play.yaml", script);
-    if !config.is_empty() {
-        world.write(".windlass/config.yaml", config);
-        world.ok(&["trust", "--yes"]);
-    }
-    world
-}
-
 impl World {
-    fn data(&self, kind: &str) -> Vec<Value> {
-        self.lines(&["events", "--type", kind]).iter().map(|event| event["data"].clone()).collect()
-    }
-
     /// How each conversation was opened.
     fn openings(&self) -> Vec<String> {
-        let opened = self.data("conversation_opened");
+        let opened = self.data_of("conversation_opened");
         opened.iter().map(|opened| opened["opening"].as_str().unwrap().to_owned()).collect()
     }
 
@@ -63,7 +47,7 @@ turns:
       - say: All of it is there.
       - promise: COMPLETE
 ";
-    let world = played(config, script);
+    let world = World::played(config, script);
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
     assert_snapshot!(timeless(&ran.stdout), @r"
@@ -96,10 +80,10 @@ turns:
   - do: [say: Now it works., promise: COMPLETE]
 "
     );
-    let world = played(config, &script);
+    let world = World::played(config, &script);
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{steps}\n{ran}");
-    let failed = world.data("iteration_failed");
+    let failed = world.data_of("iteration_failed");
     assert_eq!(failed.len(), 1, "{steps}\n{ran}");
     assert_eq!(failed[0]["error"], expected, "{steps}");
     assert_eq!(failed[0]["fault"].as_str().unwrap_or_default(), fault, "{steps}");
@@ -154,10 +138,10 @@ turns:
     do: [say: Now it works., promise: COMPLETE]
   - do: [say: Half of it., stop: max_tokens]
 ";
-    let world = played(config, script);
+    let world = World::played(config, script);
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    let failed = world.data("iteration_failed");
+    let failed = world.data_of("iteration_failed");
     assert_eq!(failed[0]["error"], "the agent ran out of tokens (max_tokens): Half of it.");
     assert_eq!(failed[0]["fault"], "out_of_tokens");
     assert_eq!(world.openings(), ["new", "new"]);
@@ -176,12 +160,12 @@ limits: {wall_time: 1s}
 hooks: {on_error: [{command: touch failed}], session_end: [{command: touch ended}]}
 ";
     for agent in ["scripted:play.yaml", "acp:exec sleep 60"] {
-        let world = played(config, "turns: [{do: [{wait: 60s}]}]");
+        let world = World::played(config, "turns: [{do: [{wait: 60s}]}]");
         let ran = world.run(&["run", "Mend the pump", "--agent", agent]);
         assert_eq!(ran.code, 3, "{agent}\n{ran}");
         assert!(ran.stdout.contains("ended after one iteration: the wall time of 1 s is used up"), "{agent}\n{ran}");
         assert!(world.path("ended").exists() && !world.path("failed").exists(), "{agent}\n{ran}");
-        assert!(world.data("iteration_failed").is_empty(), "{agent}\n{ran}");
+        assert!(world.data_of("iteration_failed").is_empty(), "{agent}\n{ran}");
     }
 }
 
@@ -202,11 +186,11 @@ const SPEAK: &[&str] = &["run", "Mend the pump", "--agent", "acp:sh agent.sh"];
 
 #[test]
 fn opening_and_prompting_share_the_time_of_a_turn() {
-    let world = played("limits: {turn_time: 2s}", "");
+    let world = World::played("limits: {turn_time: 2s}", "");
     world.write("agent.sh", format!("pause=0; test -e again || pause=1.4; touch again\n{SPOKEN}"));
     let ran = world.run(SPEAK);
     assert_eq!(ran.code, 0, "{ran}");
-    let failed = world.data("iteration_failed");
+    let failed = world.data_of("iteration_failed");
     assert!(failed.len() == 1 && failed[0]["error"] == "timed out after 2 s", "{ran}\n{failed:?}");
 }
 
@@ -218,7 +202,7 @@ limits: {max_hook_retries: 0}
 on_retry_limit: ask
 hooks: {stop: [{command: exit 2}]}
 ";
-    let world = played(config, "");
+    let world = World::played(config, "");
     world.write("agent.sh", format!("pause=0\n{SPOKEN}"));
     let ran = world.run(SPEAK);
     assert!(ran.code == 4 && ran.stdout.contains("a person is asked"), "{ran}");
@@ -272,7 +256,7 @@ struct Midway {
 
 impl Midway {
     fn new(config: &str, script: &str) -> Self {
-        let world = played(config, script);
+        let world = World::played(config, script);
         world.finish(world.program("mkfifo").arg("started"));
         let child = world.command(RUN).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         fs::read(world.path("started")).unwrap();
@@ -340,7 +324,7 @@ turns:
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
     assert_eq!(world.openings(), ["new", "anew"]);
-    assert_eq!(world.data("conversation_opened")[1]["reason"], "the agent cannot take up a conversation");
+    assert_eq!(world.data_of("conversation_opened")[1]["reason"], "the agent cannot take up a conversation");
     let why = world.ok(&["why", "mend-the-pump-e01275de"]);
     assert!(why.contains("anew: the agent cannot take up a conversation"), "{why}");
 }
@@ -387,7 +371,7 @@ turns:
   - do: [run: windlass task add One]
   - do: [run: windlass task add Two, promise: COMPLETE]
 ";
-    let world = played("", script);
+    let world = World::played("", script);
     std::os::unix::fs::symlink(WINDLASS, world.programs().join("windlass")).unwrap();
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
@@ -399,7 +383,7 @@ turns:
 
 #[test]
 fn the_agent_of_the_configuration_may_be_one() {
-    let world = played("agent: scripted:play.yaml", "turns: [{do: [{promise: COMPLETE}]}]");
+    let world = World::played("agent: scripted:play.yaml", "turns: [{do: [{promise: COMPLETE}]}]");
     let ran = world.run(&["run", "Mend the pump"]);
     assert_eq!(ran.code, 0, "{ran}");
 }
@@ -415,7 +399,7 @@ turns:
     unless: What you said
     do: [run: echo $PPID $WINDLASS_TASK_ID > two, promise: COMPLETE]
 ";
-    let world = played("", script);
+    let world = World::played("", script);
     world.ok(&["init"]);
     world.ok(&["task", "add", "Mend the pump"]);
     world.ok(&["task", "add", "Paint it", "--depends", "T1"]);

@@ -1,92 +1,14 @@
 //! What agents that speak the Agent Client Protocol are opened with: servers of tools, a model, permissions
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use windlass_agents::TurnEnd;
-use windlass_agents::acp::{self, McpServer, Opened, Permissions, Turned};
-use windlass_process::{Control, Invocation, Launcher, Roster};
+use windlass_agents::acp::{McpServer, Turned};
+use windlass_process::Invocation;
 
-use crate::support::{WINDLASS, World};
-
-/// Notes what it is asked, and answers with what is in `initialize.json`, `session_new.json` and so on, or with nothing.
-const AGENT: &str = r#"
-while read -r line; do
-  echo "$line" >> asked
-  file=$(echo "$line" | jq -r '.method | gsub("/"; "_")').json
-  result='{}'; test -e $file && result=$(cat $file)
-  echo "$line" | jq -c --argjson result "$result" '{jsonrpc: "2.0", id, result: $result}'
-done
-"#;
-
-/// An agent that is driven from here.
-struct Driven {
-    world: World,
-    roster: Roster,
-    launcher: Launcher,
-}
-
-/// What an agent is opened with.
-#[derive(Default)]
-struct With<'a> {
-    servers: Vec<McpServer>,
-    model: Option<&'a str>,
-    before: Option<&'a str>,
-    permissions: &'a str,
-}
-
-impl Driven {
-    /// Answers with these.
-    fn new(answers: &[(&str, Value)]) -> Self {
-        let world = World::empty();
-        world.write("agent.sh", AGENT);
-        for (method, answer) in answers {
-            world.write(&format!("{}.json", method.replace('/', "_")), answer.to_string());
-        }
-        let roster = Roster::enlist(&world.path("owners"), 7).unwrap();
-        let launcher =
-            Launcher { program: WINDLASS.into(), arguments: vec!["__supervise".into()], environment: vec![] };
-        Self { world, roster, launcher }
-    }
-
-    fn open_with(&self, invocation: Invocation, with: &With<'_>) -> Opened {
-        let around = self.world.program("sh");
-        let environment = around.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
-        let environment = environment.collect();
-        let spec = acp::spec(invocation, &self.world.directory, environment);
-        let permissions: Permissions = match with.permissions {
-            "" => Permissions::default(),
-            text => serde_saphyr::from_str(text).unwrap(),
-        };
-        let start = acp::Start {
-            launcher: &self.launcher,
-            roster: &self.roster,
-            spec: &spec,
-            permissions: &permissions,
-            servers: &with.servers,
-            model: with.model,
-            before: with.before,
-        };
-        let opened = acp::Connection::open(&start, &Control::new(), &mut far());
-        opened.unwrap_or_else(|end| panic!("{end:?}"))
-    }
-
-    fn open(&self, with: &With<'_>) -> Opened {
-        self.open_with(Invocation::Shell("sh agent.sh".into()), with)
-    }
-
-    /// What it was asked, but for the greeting: the method, and with what.
-    fn asked(&self) -> Vec<(String, Value)> {
-        let text = std::fs::read_to_string(self.world.path("asked")).unwrap();
-        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        lines.skip(1).map(|line| (line["method"].as_str().unwrap().to_owned(), line["params"].clone())).collect()
-    }
-}
-
-fn far() -> Option<Instant> {
-    Some(Instant::now() + Duration::from_secs(60))
-}
+use crate::support::WINDLASS;
+use crate::support::driven::{Driven, With};
 
 fn greeting(capabilities: &Value) -> (&'static str, Value) {
     ("initialize", json!({"protocolVersion": 1, "agentCapabilities": capabilities}))
@@ -146,15 +68,7 @@ fn played(permissions: &str, steps: &str) -> (String, String) {
     let words = [WINDLASS, "agent", "play.yaml"].map(Into::into);
     let connection =
         driven.open_with(Invocation::Argv(words.into()), &With { permissions, ..With::default() }).connection;
-    let mut told = String::new();
-    let attention = acp::Attention {
-        control: &Control::new(),
-        roster: &driven.roster,
-        until: &mut far(),
-        silence: None,
-        tell: &mut |text| told.push_str(text),
-    };
-    let Turned { end, connection, .. } = connection.prompt("Go.", attention);
+    let (Turned { end, connection, .. }, told) = driven.prompt(connection);
     connection.expect("it is good for another prompt").close();
     let TurnEnd::Said(said) = end else { panic!("{end:?}") };
     (said, told)

@@ -12,24 +12,9 @@ use crate::support::{WINDLASS, World};
 const RUN: &[&str] = &["run", "Mend the pump", "--agent", "scripted:play.yaml"];
 const SESSION: &str = "mend-the-pump-e01275de";
 
-/// A project whose agent plays a script.
-fn played(config: &str, script: &str) -> World {
-    let world = World::empty();
-    world.write("play.yaml", script);
-    if !config.is_empty() {
-        world.write(".windlass/config.yaml", config);
-        world.ok(&["trust", "--yes"]);
-    }
-    world
-}
-
-fn data(world: &World, kind: &str) -> Vec<Value> {
-    world.lines(&["events", "--type", kind]).iter().map(|event| event["data"].clone()).collect()
-}
-
 /// The record of the first turn.
 fn record(world: &World) -> String {
-    let finished = data(world, "turn_finished");
+    let finished = world.data_of("turn_finished");
     let name = finished[0]["record"].as_str().unwrap();
     fs::read_to_string(world.path(".windlass/runs").join(name)).unwrap()
 }
@@ -59,11 +44,11 @@ turns:
     - request: {method: craft/made_up}
     - promise: COMPLETE
 ";
-    let world = played("", script);
+    let world = World::played("", script);
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
     let said =
-        data(&world, "turn_finished")[0]["output"].as_str().unwrap().replace(&*world.directory.to_string_lossy(), "…");
+        world.data_of("turn_finished")[0]["output"].as_str().unwrap().replace(&*world.directory.to_string_lossy(), "…");
     assert_snapshot!(said, @r#"
     fs/write_text_file: {}
     fs/read_text_file: {"content":"two\n"}
@@ -97,7 +82,7 @@ turns:
     - run: cat ready
     - promise: COMPLETE
 ";
-    let world = played(config, script);
+    let world = World::played(config, script);
     world.finish(world.program("mkfifo").arg("ready"));
     let ran = world.run(RUN);
     assert!(ran.code == 0 && ran.stdout.contains("stop[0] ok"), "{ran}");
@@ -119,7 +104,7 @@ turns:
     - say: It is squeamish-ossifrage. <promise>COMPLETE</promise>
     - answer: {stopReason: end_turn, usage: {totalTokens: 1234, inputTokens: 1200, outputTokens: 34}}
 ";
-    let world = played("secrets: [TOKEN]", script);
+    let world = World::played("secrets: [TOKEN]", script);
     let ran = world.run_with(("TOKEN", "squeamish-ossifrage"), RUN);
     assert_eq!(ran.code, 0, "{ran}");
     assert_snapshot!(record(&world), @r#"
@@ -138,7 +123,7 @@ turns:
     terminal/create: {"terminalId":"terminal-1"}
     It is [secret TOKEN]. <promise>COMPLETE</promise>
     "#);
-    let finished = data(&world, "turn_finished");
+    let finished = world.data_of("turn_finished");
     assert_eq!(finished[0]["usage"], json!({"input": 1200, "output": 34, "cost": 250_000}));
     let logs = world.ok(&["session", "logs", SESSION]);
     assert!(logs.contains("[execute: exit 3: failed]"), "{logs}");
@@ -149,10 +134,10 @@ turns:
 /// What an agent does in its first turn, and how the log tells it. The next turn finds an agent that works.
 fn fails(config: &str, steps: &str, fault: &str, expected: &str) {
     let script = format!("remember: memory.json\nturns: [{{do: [{steps}]}}, {{do: [promise: COMPLETE]}}]");
-    let world = played(config, &script);
+    let world = World::played(config, &script);
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{steps}\n{ran}");
-    let failed = data(&world, "iteration_failed");
+    let failed = world.data_of("iteration_failed");
     assert_eq!(
         (failed.len(), &failed[0]["fault"], &failed[0]["error"]),
         (1, &fault.into(), &expected.into()),
@@ -180,7 +165,7 @@ turns:
     - ask: May I?
   - do: [promise: COMPLETE]
 ";
-    let world = played(config, script);
+    let world = World::played(config, script);
     std::os::unix::fs::symlink(WINDLASS, world.programs().join("windlass")).unwrap();
     let ran = world.run(&["run", "Mend the pump", "--agent", "mine"]);
     assert_eq!(ran.code, 0, "{ran}");
@@ -194,9 +179,9 @@ turns:
 #[test]
 fn a_turn_that_fails_has_its_record_too() {
     let script = "{remember: memory.json, turns: [{do: [{say: I look.}, {run: 'true'}, {crash: 3}]}, {do: [{promise: COMPLETE}]}]}";
-    let world = played("", script);
+    let world = World::played("", script);
     assert_eq!(world.run(RUN).code, 0);
-    assert!(data(&world, "iteration_failed")[0]["record"].is_string());
+    assert!(world.data_of("iteration_failed")[0]["record"].is_string());
     let logs = world.ok(&["session", "logs", SESSION]);
     assert!(logs.contains("  | I look.\n  | [execute: true]\n  | [execute: true: completed]\n"), "{logs}");
 }
@@ -211,9 +196,9 @@ turns:
     - request: {method: terminal/wait_for_exit}
     - promise: COMPLETE
 ";
-    let world = played("limits: {silence: 400ms}", script);
+    let world = World::played("limits: {silence: 400ms}", script);
     let ran = world.run(RUN);
-    assert!(ran.code == 0 && data(&world, "iteration_failed").is_empty(), "{ran}");
+    assert!(ran.code == 0 && world.data_of("iteration_failed").is_empty(), "{ran}");
 }
 
 /// It is noticed before the next prompt, and another process takes the conversation up.
@@ -228,14 +213,31 @@ turns:
     unless: What you said
     do: [run: echo $PPID > second, promise: COMPLETE]
 ";
-    let world = played(config, script);
+    let world = World::played(config, script);
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
     let openings: Vec<Value> =
-        data(&world, "conversation_opened").iter().map(|opened| opened["opening"].clone()).collect();
+        world.data_of("conversation_opened").iter().map(|opened| opened["opening"].clone()).collect();
     assert_eq!(openings, ["new", "loaded"]);
     assert_ne!(fs::read(world.path("pid")).unwrap(), fs::read(world.path("second")).unwrap());
-    assert!(data(&world, "iteration_failed").is_empty(), "{ran}");
+    assert!(world.data_of("iteration_failed").is_empty(), "{ran}");
+}
+
+/// The sum that it tells is that of both turns.
+#[test]
+fn money_is_counted_once_by_whoever_takes_a_conversation_up() {
+    let config = "hooks: {stop: [{command: 'test -e checked || { touch checked; kill -9 $(cat pid); exit 2; }'}]}";
+    let told = |dollars| format!("update: {{sessionUpdate: usage_update, cost: {{amount: {dollars}, currency: USD}}}}");
+    let script = format!(
+        "{{remember: memory.json, turns: [{{do: [run: echo $PPID > pid, {}, say: Done?]}}, {{do: [{}, promise: COMPLETE]}}]}}",
+        told(0.25),
+        told(0.75)
+    );
+    let world = World::played(config, &script);
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    let costs: Vec<Value> = world.data_of("turn_finished").iter().map(|turn| turn["usage"]["cost"].clone()).collect();
+    assert_eq!(costs, [250_000, 500_000]);
 }
 
 #[test]
@@ -249,10 +251,10 @@ turns:
   - unless: What you said
     do: [promise: COMPLETE]
 ";
-    let world = played(config, script);
+    let world = World::played(config, script);
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
-    assert_eq!(data(&world, "conversation_opened")[1]["opening"], "loaded");
+    assert_eq!(world.data_of("conversation_opened")[1]["opening"], "loaded");
 }
 
 fn state(pid: &str) -> Option<char> {
@@ -273,7 +275,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
 fn a_stop_reaches_the_agent_between_two_turns() {
     let config = "hooks: {stop: [{command: 'echo > started; cat go'}]}";
     let script = "turns: [{do: [{run: 'echo $PPID > pid'}, {promise: COMPLETE}]}]";
-    let world = played(config, script);
+    let world = World::played(config, script);
     for pipe in ["started", "go"] {
         world.finish(world.program("mkfifo").arg(pipe));
     }

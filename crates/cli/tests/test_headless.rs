@@ -194,6 +194,28 @@ fn after_a_kill_the_conversation_is_taken_up() {
     }
 }
 
+/// Nobody is left to take it out later.
+#[test]
+fn a_killed_turn_leaves_no_secret_in_its_record() {
+    let script = "play stalled; echo '{\"type\":\"oh\",\"token\":\"squeamish-ossifrage\"}'; head -c 4000 /dev/zero | tr '\\0' x; sleep 60";
+    let world = faked("claude", "secrets: [TOKEN]\n", script);
+    let mut command = world.command(&["run", "Mend the pump", "--agent", "claude"]);
+    let mut child = command.env("TOKEN", "squeamish-ossifrage").stdout(Stdio::null()).spawn().unwrap();
+    let record = || {
+        let session = world.path(".windlass/runs/mend-the-pump-e01275de");
+        let files = fs::read_dir(session).into_iter().flatten().map(|file| file.unwrap().path());
+        files
+            .filter(|file| file.to_string_lossy().contains(".stdout"))
+            .map(|file| fs::read_to_string(file).unwrap())
+            .collect::<String>()
+    };
+    while !record().contains("xxxx") {}
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    let record = record();
+    assert!(record.contains("[secret TOKEN]") && !record.contains("ossifrage"), "{record}");
+}
+
 #[test]
 fn the_last_word_after_an_interrupt_is_in_the_same_conversation() {
     let config = "hooks: {session_start: [{command: echo remember, pipe_output: true}]}\n";
@@ -209,6 +231,17 @@ fn the_last_word_after_an_interrupt_is_in_the_same_conversation() {
     assert!(world.kept("words.2").trim().ends_with(&words("claude", &opened[0].1)[1]), "{opened:?}");
     assert!(world.kept("prompt.2").contains("remember"));
     assert_eq!(world.data_of("delivery_finished").len(), 1);
+}
+
+/// It has been heard, and nobody needs an answer.
+#[test]
+fn the_last_word_may_be_met_with_silence() {
+    let config = "hooks: {post_iteration: [{command: echo remember, pipe_output: true}]}\n";
+    let world = faked("claude", config, "test $turn = 1 && play ok || play empty");
+    let ran = run(&world, "claude");
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(world.kept("prompt.2").contains("remember"), "{ran}");
+    assert_eq!((world.data_of("delivery_finished").len(), world.data_of("delivery_failed").len()), (1, 0), "{ran}");
 }
 
 #[test]

@@ -35,7 +35,7 @@ use windlass_engine::{Rule, Template};
 
 pub use answer::{Parts, answer, fitting, gist};
 pub use call::Call;
-pub use mask::Mask;
+pub use mask::{Mask, Stream as Masked};
 pub use papers::{Carried, Papers};
 pub use retry::Retry;
 pub use said::{BadAnswer, Said};

@@ -311,6 +311,11 @@ impl Attended<'_> {
         }
     }
 
+    /// How much of what it was given it has not read yet.
+    pub fn unread(&self) -> usize {
+        self.live.input.rest.len()
+    }
+
     /// When it, or what runs beside it, last wrote anything. Time that passes in a pause is not counted.
     pub fn last_moved(&self) -> Instant {
         self.live.moved

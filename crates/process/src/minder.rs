@@ -2,6 +2,7 @@
 //!
 //! Invariants:
 //! - Whoever takes the program back has it running, or waits until everything may go on.
+//! - A minder that is dropped takes the program with it.
 //! - Nothing polls: the thread sleeps until there is a word, or until it is to give the program back.
 
 use std::io;
@@ -23,7 +24,8 @@ const STACK: usize = 128 * 1024;
 
 pub(crate) struct Minder {
     done: Arc<Waker>,
-    thread: JoinHandle<Supervised<Link>>,
+    /// Until the program is given back.
+    thread: Option<JoinHandle<Supervised<Link>>>,
 }
 
 impl Minder {
@@ -39,16 +41,27 @@ impl Minder {
         match thread {
             Err(_) => Err(tree),
             Ok(thread) => match give.send(tree) {
-                Ok(()) => Ok(Self { done, thread }),
+                Ok(()) => Ok(Self { done, thread: Some(thread) }),
                 Err(std::sync::mpsc::SendError(tree)) => Err(tree),
             },
         }
     }
 
     /// Gives the program back, when it may go on.
-    pub fn take_back(self) -> Supervised<Link> {
+    pub fn take_back(mut self) -> Supervised<Link> {
+        self.release().expect("it is given back once")
+    }
+
+    fn release(&mut self) -> Option<Supervised<Link>> {
+        let thread = self.thread.take()?;
         self.done.wake();
-        self.thread.join().expect("nothing panics while it minds")
+        Some(thread.join().expect("nothing panics while it minds"))
+    }
+}
+
+impl Drop for Minder {
+    fn drop(&mut self) {
+        drop(self.release());
     }
 }
 

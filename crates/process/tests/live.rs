@@ -81,12 +81,18 @@ fn it_is_late_although_there_is_something_to_hear() {
 
 #[test]
 fn nothing_of_it_survives() {
-    let scene = Scene::new(Way::Supervised);
-    let live = start(&scene, "setsid sh -c 'echo $$ > escaped; exec sleep 60' & echo $$ > leader; exec sleep 60");
-    let pids = [scene.number_in("leader"), scene.number_in("escaped")];
-    drop(live);
-    for pid in pids {
-        until("it is gone", || is_gone(pid));
+    for is_alone in [false, true] {
+        let scene = Scene::new(Way::Supervised);
+        let script = "setsid sh -c 'echo $$ > escaped; exec sleep 60' & echo $$ > leader; exec sleep 60";
+        let mut live = start(&scene, script);
+        let pids = [scene.number_in("leader"), scene.number_in("escaped")];
+        if is_alone {
+            live.leave_alone(&scene.control);
+        }
+        drop(live);
+        for pid in pids {
+            until("it is gone", || is_gone(pid));
+        }
     }
 }
 

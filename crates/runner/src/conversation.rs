@@ -8,7 +8,7 @@
 //! Not here: the protocol (`agents`), when the agent has the word (`turn`).
 
 use windlass_agents::{TurnEnd, acp};
-use windlass_engine::{Command, Fault, Limits, Session, Turn, Usage};
+use windlass_engine::{Command, Limits, Session, Turn, Usage};
 use windlass_hooks::{clean, cut};
 use windlass_process::Stream;
 
@@ -58,6 +58,7 @@ impl Runner<'_> {
             servers: &self.servers,
             model: self.agent.setup.model.as_deref(),
             before: session.conversation.as_deref(),
+            cost: session.watch.used_in_conversation.cost.unwrap_or_default(),
         };
         let acp::Opened { connection, anew, notices } =
             match acp::Connection::open(&start, &control, &mut patience.until) {
@@ -82,10 +83,9 @@ impl Runner<'_> {
         let control = self.dispatch.control_for(patience.resolve);
         let connection = self.connection.take().expect("it is ready");
         let (tell, shown) = (&mut self.dispatch.outside.tell, self.dispatch.outside.shows_output);
-        let mut masked = self.dispatch.settings.mask.stream();
-        let mut record = TurnRecord::new(self.dispatch.settings.records.join(format!("{}.turn", turn.debt)));
-        let mut write = |bytes: &[u8]| {
-            record.write(bytes);
+        let settings = &self.dispatch.settings;
+        let mut record = TurnRecord::new(&settings.mask, settings.records.join(format!("{}.turn", turn.debt)));
+        let mut show = |bytes: &[u8]| {
             if shown {
                 tell(Told::Output(Stream::Stdout, bytes));
             }
@@ -95,18 +95,14 @@ impl Runner<'_> {
             roster: self.dispatch.roster,
             until: &mut patience.until,
             silence: self.allowance.silence,
-            tell: &mut |text| write(&masked.push(text.as_bytes())),
+            tell: &mut |text| show(&record.push(text.as_bytes())),
         };
         let acp::Turned { end, usage, aside, lost, connection } = connection.prompt(prompt, attention);
-        write(&masked.finish());
+        let (rest, record) = record.finish();
+        show(&rest);
         (self.connection, self.lost) = (connection, lost);
-        let record = record.finish().and_then(|path| self.dispatch.record_name(&path));
-        // What is said to it for the last time needs no answer.
-        let end = match end {
-            TurnEnd::Failed { fault: Fault::Empty, .. } if turn.purpose.is_delivery() => TurnEnd::Said(String::new()),
-            end => self.understood(end, aside),
-        };
-        Conversed { end, usage, record }
+        let record = record.and_then(|path| self.dispatch.record_name(&path));
+        Conversed { end: self.understood(end, aside), usage, record }
     }
 
     /// What the end of a turn means. Some agents put what went wrong in a message of its own, behind the model's.

@@ -8,7 +8,8 @@
 //! Invariants:
 //! - A conversation is in the log before anything is said in it where its name is ours to give, else when it is first seen.
 //! - What an agent tells of a whole conversation is counted from where it was.
-//! - All that it writes is kept, however the turn ends: its stream as it is, and beside it what it said and did, in words.
+//! - All that it writes is kept, however the turn ends, and no secret of it at any time: its stream as it is, and beside it
+//!   what it said and did, in words.
 //!
 //! Not here: command lines and streams (`agents`), when the agent has the word (`turn`).
 
@@ -18,7 +19,7 @@ use windlass_agents::TurnEnd;
 use windlass_agents::headless::{self, Dialect, Ended, Heard, Hearing, Place, Said};
 use windlass_engine::{Command, Limits, Session, Turn, Usage};
 use windlass_hooks::{clean, cut};
-use windlass_process::{Finished, NotStarted, Spec, Stream};
+use windlass_process::{Spec, Stream};
 
 use crate::record::TurnRecord;
 use crate::turn::{Asked, Patience};
@@ -36,6 +37,13 @@ struct Saying<'a> {
     prompt: &'a str,
     /// Why it is not said in the conversation before.
     anew: Option<String>,
+}
+
+/// What was heard.
+struct Listened {
+    heard: Heard,
+    leaky: bool,
+    record: Option<String>,
 }
 
 /// What came of it.
@@ -93,37 +101,21 @@ impl Runner<'_> {
     fn say(&mut self, saying: &Saying<'_>, patience: &Patience) -> Result<Answered, RunError> {
         let Saying { dialect, session, turn, place, prompt, .. } = saying;
         let settings = &self.dispatch.settings;
-        let records = settings.records.join(turn.debt.to_string());
         let script = headless::script(&self.agent, *dialect, *place);
-        let mut spec = headless::spec(script, prompt, &settings.directory, self.variables(session, turn), &records);
+        let mut spec = headless::spec(script, prompt, &settings.directory, self.variables(session, turn));
         spec.silence = self.allowance.silence;
         spec.timeout = patience.until.map(|until| until.saturating_duration_since(Instant::now()));
         let before = match place {
             Place::Before(_) => session.watch.used_in_conversation,
             Place::New(_) => Usage::default(),
         };
-        let mut words = TurnRecord::new(settings.records.join(format!("{}.turn", turn.debt)));
-        let (heard, ran) = self.listen(saying, &spec, patience, &mut words)?;
-        let words = words.finish().and_then(|path| self.dispatch.record_name(&path));
-        let (leaky, record) = match &ran {
-            Ok(finished) => {
-                self.dispatch.settings.mask.spilled(finished);
-                (finished.leaky, words.or_else(|| self.dispatch.record(finished)))
-            }
-            Err(_) => (false, None),
-        };
+        let Listened { heard, leaky, record } = self.listen(saying, &spec, patience)?;
         let usage = if heard.of_conversation { heard.usage.since(before) } else { heard.usage };
         Ok(Answered { ended: heard.ended, leaky, record, usage })
     }
 
     /// Hears the agent while it works: shows it to whoever watches, and records the conversation as soon as it has a name.
-    fn listen(
-        &mut self,
-        saying: &Saying<'_>,
-        spec: &Spec,
-        patience: &Patience,
-        words: &mut TurnRecord,
-    ) -> Result<(Heard, Result<Finished, NotStarted>), RunError> {
+    fn listen(&mut self, saying: &Saying<'_>, spec: &Spec, patience: &Patience) -> Result<Listened, RunError> {
         let (resumes, mut known) = match saying.place {
             Place::Before(name) => (true, Some(name.to_owned())),
             Place::New(name) => (false, name.map(str::to_owned)),
@@ -131,20 +123,23 @@ impl Runner<'_> {
         let mut hearing = Hearing::new(saying.dialect, resumes);
         let control = self.dispatch.control_for(patience.resolve).apart();
         let mask = self.dispatch.settings.mask.clone();
-        let (mut out, mut err) = (mask.stream(), mask.stream());
+        let file = |end: &str| self.dispatch.settings.records.join(format!("{}.{end}", saying.turn.debt));
+        let mut words = TurnRecord::new(&mask, file("turn"));
+        let (mut out, mut err) = (TurnRecord::new(&mask, file("stdout")), TurnRecord::new(&mask, file("stderr")));
         let mut failure = None;
-        let mut ran = self.dispatch.start_watched(spec, &control, &mut |dispatch, stream, bytes| {
+        let ran = self.dispatch.start_watched(spec, &control, &mut |dispatch, stream, bytes| {
             let shown = dispatch.outside.shows_output;
+            let record = if stream == Stream::Stdout { &mut out } else { &mut err };
+            let sure = record.push(bytes);
             if stream == Stream::Stderr && shown {
-                (dispatch.outside.tell)(Told::Output(stream, &err.push(bytes)));
+                (dispatch.outside.tell)(Told::Output(stream, &sure));
             }
             for said in hearing.hear(stream, bytes) {
                 match said {
                     Said::Text(text) => {
-                        let text = out.push(text.as_bytes());
-                        words.write(&text);
+                        let sure = words.push(text.as_bytes());
                         if shown {
-                            (dispatch.outside.tell)(Told::Output(Stream::Stdout, &text));
+                            (dispatch.outside.tell)(Told::Output(Stream::Stdout, &sure));
                         }
                     }
                     Said::Conversation(name) if known.as_ref() == Some(&name) => {}
@@ -161,20 +156,18 @@ impl Runner<'_> {
                 control.call_off();
             }
         })?;
-        let (rest, complaints) = (out.finish(), err.finish());
-        words.write(&rest);
+        let ((rest, words), (_, stdout), (complaints, stderr)) = (words.finish(), out.finish(), err.finish());
         if self.dispatch.outside.shows_output {
             for (stream, rest) in [(Stream::Stdout, rest), (Stream::Stderr, complaints)] {
                 (self.dispatch.outside.tell)(Told::Output(stream, &rest));
             }
         }
-        if let Ok(finished) = &mut ran {
-            // One that was called off had no time to end what it had started.
-            finished.leaky &= !hearing.is_enough();
+        if let Some(error) = failure {
+            return Err(error);
         }
-        match failure {
-            Some(error) => Err(error),
-            None => Ok((hearing.end(&ran), ran)),
-        }
+        // One that was called off had no time to end what it had started.
+        let leaky = ran.as_ref().is_ok_and(|finished| finished.leaky) && !hearing.is_enough();
+        let record = words.or(stdout).or(stderr).and_then(|path| self.dispatch.record_name(&path));
+        Ok(Listened { heard: hearing.end(&ran), leaky, record })
     }
 }

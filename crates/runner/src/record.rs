@@ -1,34 +1,61 @@
-//! The record of a turn: what the agent said and did, in words, in a file.
+//! The record of a turn: what the agent said and did, in a file.
 //!
 //! Invariants:
 //! - No secret is in it, however it was cut into pieces.
 //! - It is bounded, and a file that cannot be written never fails a turn.
-//! - What is written is there at once: a crash leaves the turn up to its last word.
+//! - What is written is there at once: a crash leaves the turn up to its last word, and still no secret.
 
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
+use windlass_hooks::{Mask, Masked};
 use windlass_process::create_record;
 
 /// The most that is kept of a turn.
 const MOST: u64 = 64 * 1024 * 1024;
 
+/// What comes in pieces, masked and kept.
+pub(crate) struct TurnRecord<'m> {
+    masked: Masked<'m>,
+    kept: Kept,
+}
+
+impl<'m> TurnRecord<'m> {
+    pub fn new(mask: &'m Mask, planned: PathBuf) -> Self {
+        Self { masked: mask.stream(), kept: Kept::new(planned) }
+    }
+
+    /// Takes a piece. The answer is what may be shown by now.
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let sure = self.masked.push(bytes);
+        self.kept.write(&sure);
+        sure
+    }
+
+    /// What is left to be shown, and where all of it is, if there was any.
+    pub fn finish(mut self) -> (Vec<u8>, Option<PathBuf>) {
+        let rest = self.masked.finish();
+        self.kept.write(&rest);
+        (rest, self.kept.finish())
+    }
+}
+
 /// A file that is made with the first word.
-pub(crate) struct TurnRecord {
+struct Kept {
     planned: PathBuf,
     file: Option<(File, PathBuf)>,
     written: u64,
     over: bool,
 }
 
-impl TurnRecord {
-    pub fn new(planned: PathBuf) -> Self {
+impl Kept {
+    fn new(planned: PathBuf) -> Self {
         Self { planned, file: None, written: 0, over: false }
     }
 
     /// Writes what is masked already.
-    pub fn write(&mut self, bytes: &[u8]) {
+    fn write(&mut self, bytes: &[u8]) {
         if self.over || bytes.is_empty() {
             return;
         }
@@ -50,7 +77,7 @@ impl TurnRecord {
     }
 
     /// Where it is, if there is any.
-    pub fn finish(self) -> Option<PathBuf> {
+    fn finish(self) -> Option<PathBuf> {
         self.file.map(|(_, path)| path)
     }
 }
@@ -63,7 +90,7 @@ mod tests {
     fn a_record_is_made_with_the_first_word_and_has_an_end() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("7.turn");
-        let mut record = TurnRecord::new(path.clone());
+        let mut record = Kept::new(path.clone());
         record.write(b"");
         assert!(!path.exists());
         record.write(b"one ");
@@ -75,8 +102,8 @@ mod tests {
         assert_eq!(record.finish(), Some(path.clone()));
         let text = std::fs::read(&path).expect("the file");
         assert!(text.len() < (MOST as usize) + 100 && text.ends_with(b"left out]\n"), "{}", text.len());
-        assert_eq!(TurnRecord::new("/nowhere/at/all".into()).finish(), None);
-        let mut lost = TurnRecord::new("/nowhere/at/all".into());
+        assert_eq!(Kept::new("/nowhere/at/all".into()).finish(), None);
+        let mut lost = Kept::new("/nowhere/at/all".into());
         lost.write(b"x");
         assert_eq!(lost.finish(), None);
     }

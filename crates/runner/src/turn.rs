@@ -140,6 +140,11 @@ impl Runner<'_> {
         let fit = |error: &str| cut(&mask.text(&clean(error)), Limits::REASON);
         let tried_before = session.last_turn.is_some() || session.failures > 0;
         let Asked { end, time, leaky, record, usage } = asked;
+        let end = match end {
+            // What is said to it for the last time needs no answer.
+            TurnEnd::Failed { fault: Fault::Empty, .. } if turn.purpose.is_delivery() => TurnEnd::Said(String::new()),
+            end => end,
+        };
         let (fault, error) = match end {
             TurnEnd::Said(text) => {
                 // A claim that only a terminal would hide is no claim either.

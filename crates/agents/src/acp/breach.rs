@@ -9,6 +9,8 @@ pub enum Breach {
     TooLong { most: usize },
     #[error("it sent more than {} MiB in one turn", most / (1024 * 1024))]
     TooMuch { most: u64 },
+    #[error("it asks for more than it reads: {} MiB of answers wait for it", most / (1024 * 1024))]
+    Unread { most: usize },
     #[error("it sent a line that is not JSON ({why}): {beginning}")]
     NotJson { why: String, beginning: String },
     #[error("it sent a line that is no message of JSON-RPC: {beginning}")]

@@ -68,9 +68,10 @@ impl Connection {
     pub fn prompt(mut self, prompt: &str, attention: Attention<'_>) -> Turned {
         let params = json!({"sessionId": self.conversation, "prompt": [{"type": "text", "text": prompt}]});
         let (control, silence) = (attention.control.clone(), attention.silence);
+        self.line.desk.begin_turn();
         self.line.talk.ask(PROMPT, params);
         let (answer, interference) = self.line.attend(attention, Some(GRACE));
-        self.line.desk.clear();
+        self.line.desk.end_turn();
         let interfered = |end: TurnEnd| match interference {
             None => end,
             Some(Interference::Cancelled) => TurnEnd::Cancelled,
@@ -102,7 +103,7 @@ impl Connection {
 
     /// Lets the agent go.
     pub fn close(mut self) {
-        self.line.desk.clear();
+        self.line.desk.end_turn();
         self.line.live.end();
     }
 

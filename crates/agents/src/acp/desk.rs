@@ -8,6 +8,7 @@
 //! Invariants:
 //! - Nothing here waits: who wants to know the end of a program is answered when it has ended.
 //! - Every program is under a supervisor of its own, and ends with the turn at the latest.
+//! - Once a turn is to end, or has ended, nothing is changed or begun any more until the next one.
 //! - What an agent may not do it may not have done here either. All of it is offered all the same: an agent that is not
 //!   offered a terminal runs its commands itself, where nobody can say no.
 
@@ -25,9 +26,9 @@ use super::wish::{CreateTerminal, Wish};
 
 /// The most output of one program that is kept, and what is kept if nobody says how much.
 const OUTPUT: usize = 1024 * 1024;
-/// How many terminals an agent may have at a time.
+/// How many terminals an agent may have at a time. One whose program has ended makes room for another.
 const TERMINALS: usize = 64;
-/// What of a command is told.
+/// What of a path or a command is told.
 const TOLD: usize = 400;
 
 /// What came of a wish.
@@ -53,6 +54,8 @@ pub struct Desk {
     programs: Vec<Beside>,
     /// Questions for the end of a terminal's program.
     waiting: Vec<(Value, String)>,
+    /// A turn was ended, and none has begun since.
+    closed: bool,
     made: u64,
 }
 
@@ -68,6 +71,7 @@ impl Desk {
             names: Vec::new(),
             programs: Vec::new(),
             waiting: Vec::new(),
+            closed: false,
             made: 0,
         }
     }
@@ -92,8 +96,7 @@ impl Desk {
             Wish::Create(wanted) => {
                 let words: Vec<&str> =
                     std::iter::once(&wanted.command).chain(&wanted.args).map(String::as_str).collect();
-                let mut told = format!("runs {}", words.join(" "));
-                told.truncate(told.floor_char_boundary(TOLD));
+                let told = format!("runs {}", words.join(" "));
                 self.permitted(ToolKind::Execute, told, |desk| desk.create(&wanted, roster))
             }
             Wish::Output(name) => done(self.program(&name).map(output)),
@@ -130,32 +133,44 @@ impl Desk {
         late
     }
 
+    pub fn begin_turn(&mut self) {
+        self.closed = false;
+    }
+
     /// Ends what runs, with the turn. What it wrote can still be asked for.
-    pub fn clear(&mut self) {
+    pub fn end_turn(&mut self) {
+        self.closed = true;
         self.programs.iter_mut().for_each(Beside::end);
     }
 
     fn permitted(
         &mut self,
         kind: ToolKind,
-        told: String,
+        mut told: String,
         serve: impl FnOnce(&mut Self) -> Result<Value, Refused>,
     ) -> Served {
+        told.truncate(told.floor_char_boundary(TOLD));
         if !self.permissions.allow(kind) {
             let why = format!("not allowed: `permissions` deny {} here", kind.name());
             return Served { answer: Some(Err(Refused::new(REFUSED, why))), told: Some(format!("{told}: denied")) };
         }
-        let answer = serve(self);
+        let answer = match self.closed && kind != ToolKind::Read {
+            true => Err(Refused::new(REFUSED, "the turn is over")),
+            false => serve(self),
+        };
         let told = match &answer {
             Ok(_) => told,
-            Err(refused) => format!("{told}: {}", refused.message),
+            Err(refused) => format!("{told}: {}", &refused.message[..refused.message.floor_char_boundary(TOLD)]),
         };
         Served { answer: Some(answer), told: Some(told) }
     }
 
     fn create(&mut self, wanted: &CreateTerminal, roster: &Roster) -> Result<Value, Refused> {
         if self.programs.len() >= TERMINALS {
-            return Err(Refused::new(REFUSED, format!("there are {TERMINALS} terminals already: release some")));
+            let Some(over) = self.programs.iter().position(|program| program.exit().is_some()) else {
+                return Err(Refused::new(REFUSED, format!("there are {TERMINALS} terminals already: release some")));
+            };
+            self.remove(over);
         }
         let invocation = match wanted.args.as_slice() {
             // Some agents give a whole line for the shell, and a program's name is one too.
@@ -184,16 +199,24 @@ impl Desk {
     }
 
     fn release(&mut self, name: &str) -> Result<Value, Refused> {
-        let index = self.names.iter().position(|known| known == name).ok_or_else(|| unknown(name))?;
-        self.names.swap_remove(index);
-        let mut program = self.programs.swap_remove(index);
-        program.end();
+        let index = self.find(name)?;
+        self.remove(index).end();
         Ok(json!({}))
     }
 
+    /// The oldest stay first.
+    fn remove(&mut self, index: usize) -> Beside {
+        self.names.remove(index);
+        self.programs.remove(index)
+    }
+
     fn program(&mut self, name: &str) -> Result<&mut Beside, Refused> {
-        let index = self.names.iter().position(|known| known == name).ok_or_else(|| unknown(name))?;
+        let index = self.find(name)?;
         Ok(&mut self.programs[index])
+    }
+
+    fn find(&self, name: &str) -> Result<usize, Refused> {
+        self.names.iter().position(|known| known == name).ok_or_else(|| unknown(name))
     }
 }
 

@@ -16,6 +16,9 @@ use super::talk::{Said, Talk};
 use super::telling::Telling;
 use super::wire::Refused;
 
+/// The most that is kept for an agent that asks and does not read the answers.
+const UNREAD: usize = 64 * 1024 * 1024;
+
 /// Who may interrupt a turn, and who watches it.
 pub struct Attention<'a> {
     pub control: &'a Control,
@@ -75,23 +78,26 @@ impl Line {
         attended.begin_waiting();
         let mut telling = Telling::default();
         loop {
+            for (id, answer) in self.desk.ended() {
+                self.talk.answer(id, answer);
+            }
             attended.say(&self.talk.take_out());
+            if let Err(breach) = check_unread(attended.unread()) {
+                return (Err(Fault::Breach(breach)), interference);
+            }
             let (until, silence) = match interference {
                 None => (&mut *until, silence),
                 Some(_) => (&mut leave, None),
             };
             let heard = hear(&mut attended, &mut self.desk, until, silence);
-            for (id, answer) in self.desk.ended() {
-                self.talk.answer(id, answer);
-            }
             let why = match heard {
-                Next::Heard(Heard::Said(bytes)) => match self.talk.hear(&bytes) {
-                    Err(breach) => return (Err(Fault::Breach(breach)), interference),
-                    Ok(said) => match heed(said, &mut self.talk, &mut self.desk, roster, (&mut telling, tell)) {
-                        Some(answer) => return (answer.map_err(Fault::Refused), interference),
-                        None => continue,
-                    },
-                },
+                Next::Heard(Heard::Said(bytes)) => {
+                    match heed(&bytes, &mut self.talk, &mut self.desk, roster, (&mut telling, tell)) {
+                        Err(breach) => return (Err(Fault::Breach(breach)), interference),
+                        Ok(Some(answer)) => return (answer.map_err(Fault::Refused), interference),
+                        Ok(None) => continue,
+                    }
+                }
                 Next::Heard(Heard::Beside) => continue,
                 Next::Heard(Heard::Over) => return (Err(Fault::Over), interference),
                 Next::Heard(Heard::Killed) => return (Err(Fault::Cancelled), interference),
@@ -112,7 +118,7 @@ impl Line {
             };
             interference = interference.or(Some(why));
             self.talk.cancel();
-            self.desk.clear();
+            self.desk.end_turn();
             leave = Some(Instant::now() + grace);
         }
     }
@@ -123,14 +129,13 @@ impl Line {
         let until = Instant::now() + most;
         while Instant::now() < until {
             match attended.hear_now() {
-                Heard::Said(bytes) => match self.talk.hear(&bytes) {
-                    Err(_) => return false,
-                    Ok(said) => {
-                        let nobody: (_, &mut dyn FnMut(&str)) = (&mut Telling::default(), &mut |_| {});
-                        heed(said, &mut self.talk, &mut self.desk, roster, nobody);
-                        attended.say(&self.talk.take_out());
+                Heard::Said(bytes) => {
+                    let nobody: (_, &mut dyn FnMut(&str)) = (&mut Telling::default(), &mut |_| {});
+                    if heed(&bytes, &mut self.talk, &mut self.desk, roster, nobody).is_err() {
+                        return false;
                     }
-                },
+                    attended.say(&self.talk.take_out());
+                }
                 Heard::Over => return false,
                 Heard::Beside => {}
                 Heard::Late | Heard::Cancelled | Heard::Killed => return true,
@@ -164,19 +169,23 @@ fn hear(attended: &mut Attended<'_>, desk: &mut Desk, until: &mut Option<Instant
     }
 }
 
-/// Passes on what was said, and serves what is wanted. The answer, if it is among it.
+/// Takes what was said, passes it on, and serves what is wanted. The answer, if it is among it.
 fn heed(
-    said: Vec<Said>,
+    bytes: &[u8],
     talk: &mut Talk,
     desk: &mut Desk,
     roster: &Roster,
     (telling, tell): (&mut Telling, &mut dyn FnMut(&str)),
-) -> Option<Result<Value, Refused>> {
+) -> Result<Option<Result<Value, Refused>>, Breach> {
     let mut answer = None;
-    for said in said {
+    for said in talk.hear(bytes)? {
         telling.tell(&said, tell);
         match said {
-            Said::Answer(outcome) => answer = Some(outcome),
+            Said::Answer(outcome) => {
+                // What it wants in the same breath comes too late.
+                desk.end_turn();
+                answer = Some(outcome);
+            }
             Said::Wish { id, wish } => {
                 let served = desk.serve(&id, wish, roster);
                 if let Some(told) = served.told {
@@ -185,9 +194,15 @@ fn heed(
                 if let Some(outcome) = served.answer {
                     talk.answer(id, outcome);
                 }
+                check_unread(talk.unsaid())?;
             }
             _ => {}
         }
     }
-    answer
+    Ok(answer)
+}
+
+/// One that asks without ever reading would fill all memory.
+fn check_unread(bytes: usize) -> Result<(), Breach> {
+    if bytes > UNREAD { Err(Breach::Unread { most: UNREAD }) } else { Ok(()) }
 }

@@ -6,14 +6,19 @@ use windlass_engine::{Cost, Usage};
 /// Counts from turn to turn.
 #[derive(Debug, Default)]
 pub struct Meter {
-    /// What the conversation had cost when the turn began, and what it has cost now, in dollars.
-    before: f64,
-    now: Option<f64>,
+    /// What the conversation had cost when the turn began, and what it has cost now.
+    before: Cost,
+    now: Option<Cost>,
     /// Tokens that were told on the way.
     told: Usage,
 }
 
 impl Meter {
+    /// A conversation goes on that had cost so much. An agent may tell the sum of all of it, and not before its next turn.
+    pub fn go_on_from(&mut self, cost: Cost) {
+        self.before = cost;
+    }
+
     pub fn begin_turn(&mut self) {
         self.before = self.now.unwrap_or(self.before);
         (self.now, self.told) = (None, Usage::default());
@@ -28,16 +33,16 @@ impl Meter {
     pub fn heed(&mut self, update: &Value) {
         let cost = &update["cost"];
         let dollars = cost["amount"].as_f64().filter(|_| cost["currency"].as_str().is_none_or(|unit| unit == "USD"));
-        self.now = dollars.filter(|dollars| dollars.is_finite()).or(self.now);
+        self.now = dollars.and_then(Cost::of_dollars).or(self.now);
     }
 
     /// What the turn has used that is answered like this.
     pub fn turn(&self, answer: &Value) -> Usage {
         // An agent that was started anew may count from nothing again.
-        let cost = self.now.map(|now| if now < self.before { now } else { now - self.before });
+        let cost = self.now.map(|now| Cost(now.0.checked_sub(self.before.0).unwrap_or(now.0)));
         let answered = tokens(answer);
         let tokens = if answered.is_nothing() { self.told } else { answered };
-        Usage { cost: cost.and_then(Cost::of_dollars), ..tokens }
+        Usage { cost, ..tokens }
     }
 }
 

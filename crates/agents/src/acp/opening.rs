@@ -11,6 +11,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use windlass_engine::Cost;
 use windlass_process::{Control, Exit, Launcher, Left, Live, Roster, Spec};
 
 use super::connection::Connection;
@@ -44,6 +45,8 @@ pub struct Start<'a> {
     pub model: Option<&'a str>,
     /// The conversation that is to be taken up again.
     pub before: Option<&'a str>,
+    /// What that has cost, as far as it was told.
+    pub cost: Cost,
 }
 
 /// A connection, and whether the conversation is the one before.
@@ -78,7 +81,10 @@ impl Connection {
         let mut params = half.params(start);
         params["sessionId"] = before.into();
         match half.ask(method, params, start, &mut wait) {
-            Ok(answer) => half.connect(before, &answer, start, &mut wait),
+            Ok(answer) => {
+                half.line.talk.go_on_from(start.cost);
+                half.connect(before, &answer, start, &mut wait)
+            }
             Err(Fault::Refused(refused)) => {
                 let why = format!("the agent would not take the one before up: {}", words(&refused));
                 half.begin(start, &mut wait, Some(why))

@@ -8,7 +8,7 @@
 //! - What is not known here, as a new kind of update, is passed over.
 
 use serde_json::{Value, json};
-use windlass_engine::Usage;
+use windlass_engine::{Cost, Usage};
 
 use super::breach::{Breach, beginning};
 use super::meter::Meter;
@@ -107,6 +107,11 @@ impl Talk {
         self.out.extend(Message::Answer { id, outcome }.line());
     }
 
+    /// The conversation goes on from where it had cost so much.
+    pub fn go_on_from(&mut self, cost: Cost) {
+        self.meter.go_on_from(cost);
+    }
+
     /// Messages of this conversation count from now on.
     pub fn listen_to(&mut self, conversation: &str) {
         self.conversation = Some(conversation.to_owned());
@@ -118,6 +123,11 @@ impl Talk {
         self.cancelling = true;
         let params = json!({"sessionId": conversation});
         self.out.extend(Message::Notice { method: "session/cancel".to_owned(), params }.line());
+    }
+
+    /// How much has to be said to the agent now.
+    pub fn unsaid(&self) -> usize {
+        self.out.len()
     }
 
     /// What has to be said to the agent now.
@@ -231,13 +241,15 @@ impl Talk {
     fn update(&mut self, params: &Value) -> Option<Said> {
         let update = &params["update"];
         let kind = update["sessionUpdate"].as_str()?;
+        let ours = self.conversation.as_deref().map(|ours| params["sessionId"] == *ours);
         if kind == "usage_update" {
             // Before the first turn too: it says where the count begins.
-            self.meter.heed(update);
+            if ours != Some(false) {
+                self.meter.heed(update);
+            }
             return None;
         }
-        let ours = self.conversation.as_deref().is_some_and(|ours| params["sessionId"] == *ours);
-        if !ours || self.open.is_none() {
+        if ours != Some(true) || self.open.is_none() {
             return None;
         }
         match kind {

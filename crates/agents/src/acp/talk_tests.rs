@@ -200,3 +200,17 @@ fn a_flood_is_bounded() {
     let breach = (0..1000).find_map(|_| talk.hear(&piece).err()).expect("it ends");
     assert_eq!(breach.to_string(), "it sent more than 256 MiB in one turn");
 }
+
+#[test]
+fn what_another_conversation_costs_is_not_counted() {
+    let mut talk = Talk::new(Permissions::default());
+    let cost = |session: &str, amount: f64| {
+        update(session, &json!({"sessionUpdate": "usage_update", "cost": {"amount": amount, "currency": "USD"}}))
+    };
+    talk.hear(&cost("s", 1.0)).expect("no breach");
+    talk.listen_to("s");
+    talk.ask(PROMPT, json!({}));
+    talk.hear(&cost("other", 9.0)).expect("no breach");
+    talk.hear(&cost("s", 1.5)).expect("no breach");
+    assert_eq!(talk.usage(&json!({})).cost, Some(Cost(500_000)));
+}

@@ -19,6 +19,16 @@ pub struct Tool {
     pub status: Status,
 }
 
+impl Tool {
+    /// Takes what is told of it. What is not told stays.
+    fn describe(&mut self, call: &Value) {
+        if let Some(title) = call["title"].as_str().filter(|title| !title.trim().is_empty()) {
+            self.title = title[..title.floor_char_boundary(TITLE)].to_owned();
+        }
+        self.kind = call["kind"].as_str().and_then(ToolKind::named).unwrap_or(self.kind);
+    }
+}
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Status {
     #[default]
@@ -75,10 +85,7 @@ impl Tools {
         let index = self.known.iter().position(|(known, _)| known == id);
         let mut tool = index.map(|index| self.known[index].1.clone()).unwrap_or_default();
         let before = tool.status;
-        if let Some(title) = call["title"].as_str().filter(|title| !title.trim().is_empty()) {
-            tool.title = title[..title.floor_char_boundary(TITLE)].to_owned();
-        }
-        tool.kind = call["kind"].as_str().and_then(ToolKind::named).unwrap_or(tool.kind);
+        tool.describe(call);
         tool.status = call["status"].as_str().and_then(Status::named).unwrap_or(tool.status);
         match index {
             Some(index) => self.known[index].1 = tool.clone(),
@@ -101,10 +108,7 @@ impl Tools {
         let id = call["toolCallId"].as_str().unwrap_or_default();
         let mut tool =
             self.known.iter().find(|(known, _)| known == id).map(|(_, tool)| tool.clone()).unwrap_or_default();
-        if let Some(title) = call["title"].as_str().filter(|title| !title.trim().is_empty()) {
-            tool.title = title[..title.floor_char_boundary(TITLE)].to_owned();
-        }
-        tool.kind = call["kind"].as_str().and_then(ToolKind::named).unwrap_or(tool.kind);
+        tool.describe(call);
         tool
     }
 }

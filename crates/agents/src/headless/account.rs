@@ -21,7 +21,8 @@ pub(super) struct Account {
     message: Option<String>,
     /// It has called a tool.
     worked: bool,
-    pub conversation: Option<String>,
+    /// Its conversation was told.
+    named: bool,
     pub usage: Usage,
     /// The usage is that of the whole conversation, and not of this turn.
     pub of_conversation: bool,
@@ -84,10 +85,10 @@ impl Account {
         }
     }
 
-    /// The conversation that this is said in.
+    /// The conversation that this is said in. There is one in a turn: the first that is told.
     pub fn name(&mut self, name: Option<&str>) {
-        if let Some(name) = name.filter(|name| is_name(name) && self.conversation.as_deref() != Some(name)) {
-            self.conversation = Some(name.to_owned());
+        if let Some(name) = name.filter(|name| is_name(name) && !self.named) {
+            self.named = true;
             self.said.push(Said::Conversation(name.to_owned()));
         }
     }

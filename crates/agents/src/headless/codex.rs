@@ -12,7 +12,7 @@ use super::{Place, Words, has_option};
 use crate::Setup;
 
 /// What a person may have said about what it may do.
-const PERMISSIONS: [&str; 8] = [
+const PERMISSIONS: [&str; 10] = [
     "-s",
     "--sandbox",
     "-a",
@@ -20,12 +20,14 @@ const PERMISSIONS: [&str; 8] = [
     "--full-auto",
     "--yolo",
     "--dangerously-bypass-approvals-and-sandbox",
+    "--approve-for-me",
+    "-p",
     "--profile",
 ];
 
 pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
     let mut words = Words::new(&["exec", "--json", "--skip-git-repo-check"], &[]);
-    let sandboxed = setup.args.iter().any(|word| word.starts_with("sandbox_mode"));
+    let sandboxed = setup.args.iter().any(|word| word.contains("sandbox_mode"));
     if !sandboxed && !has_option(setup, &PERMISSIONS) {
         words.first.push("--dangerously-bypass-approvals-and-sandbox".to_owned());
     }

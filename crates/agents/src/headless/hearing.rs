@@ -167,7 +167,7 @@ impl Hearing {
 
     fn failed(&self, cause: Cause) -> Ended {
         match cause {
-            Cause::Fault(_, why) if self.resumes && is_gone(&why) => Ended::Gone(why),
+            Cause::Fault(_, why) if self.resumes && self.account.is_empty() && is_gone(&why) => Ended::Gone(why),
             cause => Ended::Turn(cause.end(self.dialect.program())),
         }
     }

@@ -27,7 +27,7 @@ mod opencode;
 use std::path::Path;
 use std::time::Duration;
 
-use windlass_process::{Capture, Environment, Invocation, Spec, Spill};
+use windlass_process::{Capture, Environment, Invocation, Spec};
 
 pub use hearing::{Ended, Heard, Hearing, Said};
 
@@ -36,8 +36,6 @@ use crate::{Agent, Setup};
 
 /// How long an agent may take to end once it is asked to.
 const GRACE: Duration = Duration::from_secs(10);
-/// The most that is kept of a stream in a file.
-const SPILLED: u64 = 256 * 1024 * 1024;
 /// The longest name of a conversation that is taken from an agent.
 const NAME: usize = 200;
 
@@ -129,8 +127,8 @@ pub fn script(agent: &Agent, dialect: Dialect, place: Place<'_>) -> String {
     script
 }
 
-/// A run that says a prompt. All that it writes is kept in files beside `spill`.
-pub fn spec(script: String, prompt: &str, directory: &Path, environment: Environment, spill: &Path) -> Spec {
+/// A run that says a prompt.
+pub fn spec(script: String, prompt: &str, directory: &Path, environment: Environment) -> Spec {
     Spec {
         invocation: Invocation::Shell(script.into()),
         directory: directory.to_owned(),
@@ -139,8 +137,8 @@ pub fn spec(script: String, prompt: &str, directory: &Path, environment: Environ
         timeout: None,
         silence: None,
         grace: GRACE,
-        // Nothing in memory: it is heard as it comes.
-        capture: Capture { head: 0, tail: 0, spill: Some(Spill { path: spill.to_owned(), cap: SPILLED }) },
+        // It is heard as it comes.
+        capture: Capture { head: 0, tail: 0, spill: None },
     }
 }
 
@@ -150,10 +148,13 @@ pub fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= NAME && !name.starts_with('-') && name.chars().all(fits)
 }
 
-/// Whether a person has given one of these options, alone or with a value after `=`.
+/// Whether a person has given one of these options, alone or with a value: after `=`, or behind a single letter.
 fn has_option(setup: &Setup, options: &[&str]) -> bool {
-    let name = |word: &str| word.split('=').next().unwrap_or_default().to_owned();
-    setup.args.iter().any(|word| options.contains(&name(word).as_str()))
+    let given = |word: &str, option: &str| match option.strip_prefix("--") {
+        Some(_) => word.split('=').next() == Some(option),
+        None => word.starts_with(option),
+    };
+    setup.args.iter().any(|word| options.iter().any(|option| given(word, option)))
 }
 
 /// Version 4, as programs expect it.

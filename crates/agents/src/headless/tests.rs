@@ -229,6 +229,15 @@ fn what_a_person_says_about_a_command_line_holds() {
         Place::New(None),
         "codex exec --json --skip-git-repo-check -m 'm 1' -c 'sandbox_mode=\"workspace-write\"' -",
     );
+    for words in [["-p", "work"], ["-sread-only", "x"], ["--config=sandbox_mode=read-only", "x"]] {
+        let given = words.join(" ");
+        check(
+            "codex",
+            &words,
+            Place::New(None),
+            &format!("codex exec --json --skip-git-repo-check -m 'm 1' {given} -"),
+        );
+    }
     check(
         "gemini",
         &["--approval-mode", "auto_edit"],
@@ -260,6 +269,26 @@ fn names_are_ours_where_agents_let_us_and_harmless_where_they_are_theirs() {
     let stream = br#"{"type":"thread.started","thread_id":"--oh"}"#;
     let (_, said) = heard(Dialect::Codex, false, stream, b"", Exit::Code(0));
     assert_eq!(conversation(&said), None);
+}
+
+/// Each name goes into the log, so a stream that goes on giving others must not fill it.
+#[test]
+fn a_turn_is_in_one_conversation() {
+    let started = |number: u32| format!("{{\"type\":\"thread.started\",\"thread_id\":\"t{number}\"}}\n");
+    let stream: String = (0..100).map(started).collect();
+    let (_, said) = heard(Dialect::Codex, false, stream.as_bytes(), b"", Exit::Code(0));
+    assert_eq!(said, [Said::Conversation("t0".to_owned())]);
+}
+
+/// Words that only look like it, after work was done, do not make a turn be done again.
+#[test]
+fn a_conversation_in_which_something_was_done_is_not_gone() {
+    let began =
+        "{\"type\":\"item.completed\",\"item\":{\"id\":\"1\",\"type\":\"agent_message\",\"text\":\"I look.\"}}\n";
+    let failed = r#"{"type":"turn.failed","error":{"message":"the session of the tool server was not found"}}"#;
+    let ended = |stream: &str| heard(Dialect::Codex, true, stream.as_bytes(), b"", Exit::Code(1)).0.ended;
+    assert!(matches!(ended(failed), Ended::Gone(_)));
+    assert!(matches!(ended(&format!("{began}{failed}")), Ended::Turn(TurnEnd::Failed { .. })));
 }
 
 /// What whoever watches sees is what the agent says and does, line by line.

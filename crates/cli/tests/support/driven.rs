@@ -1,0 +1,121 @@
+//! Agents that speak the Agent Client Protocol: the scripted one in a project, and any other without a loop around it.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use windlass_agents::acp::{self, Connection, McpServer, Opened, Permissions, Turned};
+use windlass_engine::Cost;
+use windlass_process::{Control, Invocation, Launcher, Roster};
+
+use super::{WINDLASS, World};
+
+/// Notes what it is asked, and answers with what is in `initialize.json`, `session_new.json` and so on, or with nothing.
+const AGENT: &str = r#"
+while read -r line; do
+  echo "$line" >> asked
+  file=$(echo "$line" | jq -r '.method | gsub("/"; "_")').json
+  result='{}'; test -e $file && result=$(cat $file)
+  echo "$line" | jq -c --argjson result "$result" '{jsonrpc: "2.0", id, result: $result}'
+done
+"#;
+
+impl World {
+    /// A project whose agent plays a script (`scripted:play.yaml`), trusted if it has a configuration.
+    pub fn played(config: &str, script: &str) -> Self {
+        let world = Self::empty();
+        world.write("play.yaml", script);
+        if !config.is_empty() {
+            world.write(".windlass/config.yaml", config);
+            world.ok(&["trust", "--yes"]);
+        }
+        world
+    }
+}
+
+/// An agent that is driven from here.
+pub struct Driven {
+    pub world: World,
+    roster: Roster,
+    launcher: Launcher,
+}
+
+/// What an agent is opened with.
+#[derive(Default)]
+pub struct With<'a> {
+    pub servers: Vec<McpServer>,
+    pub model: Option<&'a str>,
+    pub before: Option<&'a str>,
+    pub permissions: &'a str,
+}
+
+impl Driven {
+    /// Answers with these.
+    pub fn new(answers: &[(&str, Value)]) -> Self {
+        let world = World::empty();
+        world.write("agent.sh", AGENT);
+        for (method, answer) in answers {
+            world.write(&format!("{}.json", method.replace('/', "_")), answer.to_string());
+        }
+        let roster = Roster::enlist(&world.path("owners"), 7).unwrap();
+        let launcher =
+            Launcher { program: WINDLASS.into(), arguments: vec!["__supervise".into()], environment: vec![] };
+        Self { world, roster, launcher }
+    }
+
+    pub fn open_with(&self, invocation: Invocation, with: &With<'_>) -> Opened {
+        let around = self.world.program("sh");
+        let environment = around.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
+        let environment = environment.collect();
+        let spec = acp::spec(invocation, &self.world.directory, environment);
+        let permissions: Permissions = match with.permissions {
+            "" => Permissions::default(),
+            text => serde_saphyr::from_str(text).unwrap(),
+        };
+        let start = acp::Start {
+            launcher: &self.launcher,
+            roster: &self.roster,
+            spec: &spec,
+            permissions: &permissions,
+            servers: &with.servers,
+            model: with.model,
+            before: with.before,
+            cost: Cost::default(),
+        };
+        let opened = Connection::open(&start, &Control::new(), &mut far());
+        opened.unwrap_or_else(|end| panic!("{end:?}"))
+    }
+
+    pub fn open(&self, with: &With<'_>) -> Opened {
+        self.open_with(Invocation::Shell("sh agent.sh".into()), with)
+    }
+
+    /// Has it work on a prompt. What came of it, and what was told meanwhile.
+    pub fn prompt(&self, connection: Connection) -> (Turned, String) {
+        let mut told = String::new();
+        let attention = acp::Attention {
+            control: &Control::new(),
+            roster: &self.roster,
+            until: &mut far(),
+            silence: None,
+            tell: &mut |text| told.push_str(text),
+        };
+        (connection.prompt("Go.", attention), told)
+    }
+
+    /// Whether it can be prompted again.
+    pub fn is_ready(&self, connection: &mut Connection) -> bool {
+        connection.is_ready(&Control::new(), &self.roster)
+    }
+
+    /// What it was asked, but for the greeting: the method, and with what.
+    pub fn asked(&self) -> Vec<(String, Value)> {
+        let text = std::fs::read_to_string(self.world.path("asked")).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.skip(1).map(|line| (line["method"].as_str().unwrap().to_owned(), line["params"].clone())).collect()
+    }
+}
+
+/// Long enough for anything that does not wait for ever.
+fn far() -> Option<Instant> {
+    Some(Instant::now() + Duration::from_secs(60))
+}

@@ -1,0 +1,115 @@
+//! What agents that speak the Agent Client Protocol ask for in ways that no well-made one does: many things at once, and
+//! without ever listening
+
+use windlass_agents::TurnEnd;
+use windlass_agents::acp::Turned;
+use windlass_engine::Fault;
+use windlass_process::Invocation;
+
+use crate::support::driven::{Driven, With};
+
+/// How such an agent begins: it has a conversation and has heard the prompt, which is question 3.
+const BEGIN: &str = r#"
+say() { printf '{"jsonrpc":"2.0",%s}\n' "$1"; }
+ask() { say "\"id\":\"$1\",\"method\":\"$2\",\"params\":$3"; }
+words() {
+    say '"method":"session/update","params":{"sessionId":"one","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"'"$1"'"}}}'
+}
+# Reads answers until there is one to this question.
+answer() { while read -r line; do case $line in *'"id":"'$1'"'*) return;; esac; done; }
+end() { words "$1"; say '"id":3,"result":{"stopReason":"end_turn"}'; cat > /dev/null; }
+read -r line; say '"id":1,"result":{"protocolVersion":1}'
+read -r line; say '"id":2,"result":{"sessionId":"one"}'
+read -r line
+"#;
+
+/// What comes of a turn of an agent that goes on like this.
+fn turned(driven: &Driven, script: &str) -> (TurnEnd, String) {
+    driven.world.write("wild.sh", format!("{BEGIN}{script}"));
+    let opened = driven.open_with(Invocation::Shell("sh wild.sh".into()), &With::default());
+    let (Turned { end, .. }, told) = driven.prompt(opened.connection);
+    (end, told)
+}
+
+/// Whoever has asked for the end of a program hears of it, whoever has ended it.
+#[test]
+fn the_end_of_a_terminal_is_told_to_whoever_waits_for_it() {
+    for (method, told) in [("kill", "SIGKILL"), ("release", "there is no terminal")] {
+        let script = format!(
+            r#"
+ask a terminal/create '{{"command":"sleep 60"}}'; answer a
+ask b terminal/wait_for_exit '{{"terminalId":"terminal-1"}}'
+ask c terminal/{method} '{{"terminalId":"terminal-1"}}'; answer c
+answer b; case $line in *'{told}'*) end Done.;; *) end Wrong.;; esac
+"#
+        );
+        assert_eq!(turned(&Driven::new(&[]), &script).0, TurnEnd::Said("Done.".to_owned()), "{method}");
+    }
+}
+
+#[test]
+fn terminals_that_nobody_releases_are_forgotten_in_the_end() {
+    let script = r#"
+number=0
+while [ $number -lt 70 ]; do
+    number=$((number + 1))
+    ask a$number terminal/create '{"command":"true"}'; answer a$number
+    case $line in *'"error"'*) end "$number";; esac
+    ask b$number terminal/wait_for_exit '{"terminalId":"terminal-'$number'"}'; answer b$number
+done
+ask c terminal/output '{"terminalId":"terminal-70"}'; answer c
+case $line in *exitStatus*) end Done.;; esac
+"#;
+    let (end, _) = turned(&Driven::new(&[]), script);
+    assert_eq!(end, TurnEnd::Said("Done.".to_owned()));
+}
+
+#[test]
+fn one_that_asks_and_does_not_read_is_not_served_for_ever() {
+    let driven = Driven::new(&[]);
+    driven.world.write("large", "x".repeat(4 * 1024 * 1024));
+    let script = r#"
+number=0
+while [ $number -lt 40 ]; do
+    number=$((number + 1))
+    ask $number fs/read_text_file '{"path":"large"}'
+done
+sleep 60
+"#;
+    let (end, told) = turned(&driven, script);
+    let why = "the agent broke the protocol: it asks for more than it reads: 64 MiB of answers wait for it";
+    assert_eq!(end, TurnEnd::failed(Fault::Breach, why), "{told}");
+}
+
+/// What it wants between two turns is nobody's work: a gate may be judging what is there.
+#[test]
+fn nothing_is_changed_for_an_agent_between_its_turns() {
+    let driven = Driven::new(&[]);
+    let script = r#"
+words One.; say '"id":3,"result":{"stopReason":"end_turn"}'
+ask a fs/write_text_file '{"path":"written","content":"x"}'
+ask b fs/read_text_file '{"path":"wild.sh","limit":0}'
+touch asked_for
+answer a; case $line in *'the turn is over'*) ;; *) exit 1;; esac
+answer b; case $line in *content*) ;; *) exit 1;; esac
+read -r line; words Two.; say '"id":4,"result":{"stopReason":"end_turn"}'; cat > /dev/null
+"#;
+    driven.world.write("wild.sh", format!("{BEGIN}{script}"));
+    let opened = driven.open_with(Invocation::Shell("sh wild.sh".into()), &With::default());
+    let mut connection = driven.prompt(opened.connection).0.connection.expect("it is good for another prompt");
+    while !driven.world.path("asked_for").exists() {}
+    assert!(driven.is_ready(&mut connection));
+    assert_eq!(driven.prompt(connection).0.end, TurnEnd::Said("Two.".to_owned()));
+    assert!(!driven.world.path("written").exists());
+}
+
+#[test]
+fn a_long_path_is_not_told_whole() {
+    let script = r#"
+path=$(printf '%5000s' x | tr ' ' x)
+ask a fs/read_text_file '{"path":"'$path'"}'; answer a
+end Done.
+"#;
+    let (end, told) = turned(&Driven::new(&[]), script);
+    assert!(end == TurnEnd::Said("Done.".to_owned()) && told.len() < 1500, "{end:?} {}", told.len());
+}
