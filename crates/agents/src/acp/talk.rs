@@ -145,8 +145,13 @@ impl Talk {
         self.tools.used()
     }
 
+    /// The agent has said who it is.
+    pub fn greeted_by(&mut self, name: &str) {
+        self.meter.greeted_by(name);
+    }
+
     /// What the turn has used that is answered like this.
-    pub fn usage(&self, answer: &Value) -> Usage {
+    pub fn usage(&mut self, answer: &Value) -> Usage {
         self.meter.turn(answer)
     }
 
