@@ -17,6 +17,7 @@ use super::speech::{Aside, Speech};
 use super::tools::{Change, Tool, Tools};
 use super::wire::{LINE, Lines, Message, NO_SUCH_METHOD, Refused};
 use super::wish::Wish;
+use crate::headless;
 
 /// What an agent may send between our question and its answer.
 const BYTES: u64 = 256 * 1024 * 1024;
@@ -168,7 +169,7 @@ impl Talk {
         self.lines.push(bytes);
         let mut said = Vec::new();
         while let Some(line) = self.lines.next()? {
-            let line = line.trim_ascii();
+            let line = headless::bare(&line);
             match line.first() {
                 None => {}
                 Some(b'{') => said.extend(self.message(Message::parse(line)?)?),

@@ -161,6 +161,18 @@ fn what_is_not_known_is_passed_over() {
 }
 
 #[test]
+fn text_that_was_cut_in_a_letter_is_no_breach() {
+    let mut talk = prompted(Permission::Allow);
+    let cut = String::from_utf8(chunk("s", "CUT")).expect("text").replace("CUT", "half \\ud83d");
+    let raw = [&chunk("s", " raw ")[..60], b"\xff", &chunk("s", " raw ")[60..]].concat();
+    assert_eq!(talk.hear(cut.as_bytes()), Ok(vec![Said::Text("half \u{fffd}".to_owned())]));
+    talk.hear(&raw).expect("no breach");
+    talk.hear(&[b"\xef\xbb\xbf", &chunk("s", " marked")[..]].concat()).expect("no breach");
+    assert!(talk.take_speech().ends_with(" marked"));
+    assert_eq!(talk.first_noise(), None);
+}
+
+#[test]
 fn what_we_do_not_serve_is_answered_and_the_turn_goes_on() {
     let mut talk = prompted(Permission::Allow);
     for method in ["elicitation/create", "fs/made_up", "_qwen/made_up", "initialize"] {
