@@ -28,6 +28,14 @@ pub struct Attention<'a> {
     pub tell: &'a mut dyn FnMut(&str),
 }
 
+impl Attention<'_> {
+    /// The same, for a while.
+    pub(super) fn again(&mut self) -> Attention<'_> {
+        let Self { control, roster, until, silence, tell } = self;
+        Attention { control, roster, until, silence: *silence, tell: &mut **tell }
+    }
+}
+
 /// Why a question has no answer.
 pub enum Fault {
     Refused(Refused),
@@ -114,6 +122,18 @@ impl Line {
             self.talk.cancel();
             self.desk.clear();
             leave = Some(Instant::now() + grace);
+        }
+    }
+
+    /// Heeds what comes behind an answer, for so long.
+    pub fn linger(&mut self, attention: Attention<'_>, most: Duration) {
+        let Attention { control, roster, tell, .. } = attention;
+        let Ok(mut attended) = self.live.attend(control) else { return };
+        let (mut until, mut telling) = (Some(Instant::now() + most), Telling::default());
+        while let Heard::Said(bytes) = attended.hear(&mut until) {
+            let Ok(said) = self.talk.hear(&bytes) else { return };
+            heed(said, &mut self.talk, &mut self.desk, roster, (&mut telling, &mut *tell));
+            attended.say(&self.talk.take_out());
         }
     }
 

@@ -4,7 +4,8 @@
 //! - At most one question of ours is open, and only its answer is taken.
 //! - Every question of the agent is answered: permission by policy at once, what is to be done by whoever does it, and
 //!   anything else with "no such method".
-//! - What the agent says outside of a turn, as when it tells an old conversation again, belongs to no turn.
+//! - What the agent says outside of a turn, as when it tells an old conversation again, belongs to no turn. A turn is over
+//!   when what was said in it is taken: what an agent says right behind its answer is still said in it.
 //! - What is not known here, as a new kind of update, is passed over.
 
 use serde_json::{Value, json};
@@ -55,6 +56,8 @@ pub struct Talk {
     permissions: Permissions,
     asked: u64,
     open: Option<u64>,
+    /// A turn goes on, until its speech is taken: some agents answer before they have said everything.
+    listens: bool,
     /// The conversation whose messages count.
     conversation: Option<String>,
     cancelling: bool,
@@ -77,6 +80,7 @@ impl Talk {
             permissions,
             asked: 0,
             open: None,
+            listens: false,
             conversation: None,
             cancelling: false,
             speech: Speech::default(),
@@ -96,6 +100,7 @@ impl Talk {
         (self.open, self.cancelling, self.bytes) = (Some(self.asked), false, 0);
         (self.speech, self.aside) = (Speech::default(), Aside::default());
         self.tools.begin_turn();
+        self.listens = method == PROMPT;
         if method == PROMPT {
             self.meter.begin_turn();
         }
@@ -128,6 +133,7 @@ impl Talk {
 
     /// The final message of the turn.
     pub fn take_speech(&mut self) -> String {
+        self.listens = false;
         std::mem::take(&mut self.speech).finish()
     }
 
@@ -139,6 +145,11 @@ impl Talk {
     /// Nothing has come since the last question.
     pub fn is_unheard(&self) -> bool {
         self.bytes == 0
+    }
+
+    /// Nothing was said in the turn, and no tool was used.
+    pub fn is_wordless(&self) -> bool {
+        self.speech.is_blank() && self.tools.used() == 0
     }
 
     /// How many tools were used in the turn.
@@ -168,6 +179,14 @@ impl Talk {
         }
         self.lines.push(bytes);
         let mut said = Vec::new();
+        match self.read(&mut said) {
+            // What was answered before it stands.
+            Err(breach) if !said.iter().any(|said| matches!(said, Said::Answer(_))) => Err(breach),
+            _ => Ok(said),
+        }
+    }
+
+    fn read(&mut self, said: &mut Vec<Said>) -> Result<(), Breach> {
         while let Some(line) = self.lines.next()? {
             let line = headless::bare(&line);
             match line.first() {
@@ -176,7 +195,7 @@ impl Talk {
                 Some(_) => self.noise(line)?,
             }
         }
-        Ok(said)
+        Ok(())
     }
 
     /// Some programs greet on standard output. One that only does that is no agent.
@@ -243,7 +262,7 @@ impl Talk {
             return None;
         }
         let ours = self.conversation.as_deref().is_some_and(|ours| params["sessionId"] == *ours);
-        if !ours || self.open.is_none() {
+        if !ours || !self.listens {
             return None;
         }
         match kind {

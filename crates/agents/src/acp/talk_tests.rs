@@ -72,6 +72,22 @@ fn a_turn_is_its_chunks_and_an_answer() {
 }
 
 #[test]
+fn what_comes_behind_an_answer_is_heard_until_the_speech_is_taken() {
+    let answer = || line(&json!({"jsonrpc": "2.0", "id": 1, "result": {"stopReason": "end_turn"}}));
+    let mut talk = prompted(Permission::Allow);
+    talk.hear(&answer()).expect("no breach");
+    assert!(talk.is_wordless());
+    talk.hear(&chunk("s", "Done.")).expect("no breach");
+    assert!(!talk.is_wordless());
+    assert_eq!(talk.take_speech(), "Done.");
+    assert_eq!(talk.hear(&chunk("s", "More.")), Ok(vec![]));
+    let mut talk = prompted(Permission::Allow);
+    let said = talk.hear(&[chunk("s", "Done."), answer(), answer(), b"{oops\n".to_vec()].concat());
+    assert_eq!(said.map(|said| said.len()), Ok(2), "the answer stands, whatever is behind it");
+    talk.hear(&answer()).expect_err("nobody has asked");
+}
+
+#[test]
 fn permission_is_given_by_kind_not_by_place() {
     let option = |id: &str, kind: &str| json!({"optionId": id, "name": id, "kind": kind});
     let all = [
