@@ -9,6 +9,7 @@ mod docs;
 mod test_acp;
 mod test_acp_opening;
 mod test_acp_serving;
+mod test_command;
 mod test_config;
 mod test_damage;
 mod test_demo;
