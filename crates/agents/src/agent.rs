@@ -62,8 +62,13 @@ pub const KNOWN: [(&str, Known); 9] = [
     ("qwen", Known::Acp("qwen --acp")),
     ("copilot", Known::Acp("copilot --acp")),
     ("kimi", Known::Acp("kimi acp")),
-    ("aider", Known::Command("aider --yes-always --no-pretty --no-stream --message-file /dev/stdin")),
+    ("aider", Known::Command(AIDER)),
 ];
+
+/// It asks nobody, looks nothing up that nobody asked for, and tells of itself as little as it can.
+const AIDER: &str = "aider --yes-always --no-pretty --no-stream --no-fancy-input --no-check-update --no-show-release-notes \
+    --no-show-model-warnings --no-detect-urls --no-suggest-shell-commands --no-analytics --disable-playwright \
+    --message-file /dev/stdin";
 
 /// How a known agent is driven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use windlass_engine::Fault;
 use windlass_process::{Capture, Environment, Exit, Finished, Invocation, NotStarted, Spec, Spill};
 
-use crate::{TurnEnd, trouble};
+use crate::{TurnEnd, aider, trouble};
 
 /// How long an agent may take to end once it is asked to.
 const GRACE: Duration = Duration::from_secs(10);
@@ -49,8 +49,12 @@ impl CommandAgent<'_> {
         };
         match finished.exit {
             Exit::Code(0) => {
-                let said = finished.stdout.text();
-                trouble::instead_of_an_answer(&said).map_or(TurnEnd::Said(said), |trouble| trouble.end(self.words))
+                let printed = finished.stdout.text();
+                let heard = aider::heard(&printed).filter(|_| trouble::is_agent("aider", self.words));
+                match heard.unwrap_or_else(|| trouble::instead_of_an_answer(&printed).map_or(Ok(printed), Err)) {
+                    Ok(said) => TurnEnd::Said(said),
+                    Err(trouble) => trouble.end(self.words),
+                }
             }
             // The shell's own words for a program that is not there, or is none: unless something has spoken already.
             Exit::Code(126 | 127) if finished.stdout.total == 0 => {

@@ -11,6 +11,7 @@
 
 pub mod acp;
 mod agent;
+mod aider;
 mod command;
 pub mod headless;
 mod reset;

@@ -97,7 +97,8 @@ const CUT: [&str; 2] = [
     r"maximum context length|context.{0,20}exceeded|prompt is too long",
 ];
 const REFUSED: [&str; 1] = [r"content.?filter"];
-const EMPTY: [&str; 1] = [r"model returned an empty response|stream ended with empty response"];
+const EMPTY: [&str; 1] =
+    [r"model returned an empty response|stream ended with empty response|no response was returned"];
 
 /// Its model is out of reach, or out of order.
 const DOWN: [&str; 5] = [
@@ -109,12 +110,19 @@ const DOWN: [&str; 5] = [
 ];
 
 /// What agents say in the place of an answer when something went wrong, whatever it was.
-const OWN_WORDS: &str = "ran into this error:";
-/// What some say before everything else, without having been asked.
-const WARNINGS: [&str; 2] = ["Warning: ", "Config warning: "];
+const OWN_WORDS: [&str; 2] = ["ran into this error:", "error: failed to get response from the ai model"];
+/// What some say before everything else, without having been asked: how it begins, and with what it ends.
+const ASIDES: [(&str, &str); 4] = [
+    ("Info: ", "Retrying..."),
+    ("Warning: ", "Verify the current state before continuing."),
+    ("Warning: ", "\n\n"),
+    ("Config warning: ", "\n\n"),
+];
+/// Such a thing is short.
+const ASIDE: usize = 1000;
 
 /// What an answer begins with that is none.
-const INSTEAD_OF_AN_ANSWER: &str = r"(?i)^\W{0,4}(error:? *)?(ran into this error:|the model returned an empty response|incomplete response returned|stream disconnected before completion|we.re currently experiencing high demand|unexpected status \d|exceeded retry limit|claude( ai| code)? usage limit reached|you.ve (hit|reached|exceeded) your|api error:? \(?(401|403|429|5\d\d)|(\d+-hour|daily|weekly|session) limit reached|invalid api key|not logged in|oauth token (has )?expired|credit balance is too low)";
+const INSTEAD_OF_AN_ANSWER: &str = r"(?i)^\W{0,4}(error:? *)?(ran into this error:|the model returned an empty response|incomplete response returned|stream disconnected before completion|we.re currently experiencing high demand|failed to get response from the ai model|authentication failed with provider|no response was returned\. send your message again|unexpected status \d|exceeded retry limit|claude( ai| code)? usage limit reached|you.ve (hit|reached|exceeded) your|api error:? \(?(401|403|429|5\d\d)|(\d+-hour|daily|weekly|session) limit reached|invalid api key|not logged in|oauth token (has )?expired|credit balance is too low)";
 
 struct Signs {
     unpaid: Vec<Regex>,
@@ -155,18 +163,26 @@ pub fn instead_of_an_answer(stdout: &str) -> Option<Trouble> {
         return None;
     }
     let unwell = || {
-        text.to_lowercase().starts_with(OWN_WORDS).then(|| Trouble::Failed { said: told(text), fault: Fault::Failed })
+        let lower = text.to_lowercase();
+        let own = OWN_WORDS.iter().any(|words| lower.starts_with(words));
+        own.then(|| Trouble::Failed { said: told(text), fault: Fault::Failed })
     };
     trouble(&lines).or_else(unwell)
 }
 
-/// What an agent has said after what it warns of in words of its own.
+/// What an agent has said after what it tells of itself in words of its own.
 pub fn without_warnings(said: &str) -> &str {
     let mut rest = said.trim_start();
-    while let Some((_, after)) =
-        rest.split_once("\n\n").filter(|_| WARNINGS.iter().any(|warning| rest.starts_with(warning)))
-    {
-        rest = after.trim_start();
+    let after = |rest: &'_ str| {
+        let start = rest.floor_char_boundary(ASIDE);
+        let end = |(begin, end): &(&str, &str)| {
+            let told = rest[..start].strip_prefix(begin)?;
+            Some(begin.len() + told.find(end)? + end.len())
+        };
+        ASIDES.iter().find_map(end)
+    };
+    while let Some(end) = after(rest) {
+        rest = rest[end..].trim_start();
     }
     rest
 }
@@ -208,15 +224,23 @@ const WAYS_IN: [(&str, &str); 9] = [
     ("opencode", "run `opencode auth login`"),
     ("goose", "run `goose configure`"),
     ("qwen", "run `qwen` once and log in, or set OPENAI_API_KEY"),
-    ("copilot", "run `copilot` and type /login"),
+    ("copilot", "run `copilot` and type /login, or see to the key of its own provider"),
     ("kimi", "run `kimi` once and log in"),
     ("aider", "set the API key of its model's provider"),
 ];
 
+/// Whether a command is that of an agent.
+pub fn is_agent(agent: &str, command: &str) -> bool {
+    names(command).any(|name| name == agent)
+}
+
+fn names(command: &str) -> impl Iterator<Item = &str> {
+    command.split(|letter: char| !(letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_')))
+}
+
 /// What a person has to do so that the agent of a command is let in.
 fn remedy(command: &str, paid: bool) -> String {
-    let names = command.split(|letter: char| !(letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_')));
-    let known = names.into_iter().find_map(|name| WAYS_IN.iter().find(|(agent, _)| *agent == name));
+    let known = names(command).find_map(|name| WAYS_IN.iter().find(|(agent, _)| *agent == name));
     match (known, paid) {
         (Some((agent, _)), false) => format!("pay for what `{agent}` uses, or give it another key or model"),
         (None, false) => "pay for what the agent uses, or give it another key or model".to_owned(),

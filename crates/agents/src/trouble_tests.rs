@@ -155,6 +155,25 @@ fn an_answer_is_an_answer() {
     assert_eq!(warned("Incomplete response returned, reason: max_output_tokens"), "OutOfTokens");
     assert_eq!(instead("The model returned an empty response. Please resend your message to continue."), "Empty");
     assert_eq!(warned("I have mended it."), "nothing");
+    let copilot = |text: &str| {
+        instead(&format!("{}Error: {text}", "Info: Request failed due to a transient API error. Retrying...".repeat(5)))
+    };
+    assert_eq!(
+        copilot(
+            "Authentication failed with provider at http://x/v1 (HTTP 401).\n  Check your COPILOT_PROVIDER_API_KEY."
+        ),
+        "locked"
+    );
+    let gone =
+        "Failed to get response from the AI model; retried 5 times (total retry wait time: 10.6 seconds) Last error:";
+    assert_eq!(copilot(&format!("{gone} 429 Rate limit reached for requests. Please try again later.")), "limited");
+    assert_eq!(copilot(&format!("{gone} 500 The server had an error while processing your request.")), "Outage");
+    assert_eq!(copilot(&format!("{gone} the cat ran off")), "Failed");
+    assert_eq!(copilot("No response was returned. Send your message again to retry."), "Empty");
+    let resumed =
+        "Warning: 1 tool call(s) had no recorded result at resume. Verify the current state before continuing.";
+    assert_eq!(without_warnings(&format!("{resumed}All of it.\n\nYes.")), "All of it.\n\nYes.");
+    assert_eq!(without_warnings(resumed), "");
     for text in [
         "",
         "Warning: ",
@@ -163,6 +182,8 @@ fn an_answer_is_an_answer() {
         "The rate limit is now read from the header.",
         "Rate limit exceeded is now handled; retry-after: 90 is sent.",
         "Please run /login to see the new page.",
+        "Info: Retrying... is now told with its time.",
+        "Error: No response was returned is what it said before; now it tries again.",
         "Error: 429 handling done. Users that are not logged in get 401.",
         "Login works: 401 Unauthorized is gone.",
     ] {

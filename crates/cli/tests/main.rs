@@ -10,6 +10,7 @@ mod test_acp;
 mod test_acp_asking;
 mod test_acp_opening;
 mod test_acp_serving;
+mod test_command;
 mod test_config;
 mod test_damage;
 mod test_demo;

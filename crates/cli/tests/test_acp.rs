@@ -410,3 +410,14 @@ turns:
     let (one, two) = (one.trim().split_once(' ').unwrap(), two.trim().split_once(' ').unwrap());
     assert!(one.0 != two.0 && one.1 == "T1" && two.1 == "T2", "{one:?} {two:?}");
 }
+
+#[test]
+fn a_model_that_is_not_offered_is_told() {
+    let world = played(
+        "agents: {picky: {driver: scripted, command: play.yaml, model: big}}",
+        "turns: [{do: [{say: Done. <promise>COMPLETE</promise>}]}]",
+    );
+    let ran = world.run(&["run", "Mend the pump", "--agent", "picky"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.to_string().contains("note: the model `big` cannot be chosen: the agent offers no choice"), "{ran}");
+}

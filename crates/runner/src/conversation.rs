@@ -70,7 +70,7 @@ impl Runner<'_> {
         let shown = |why: &str| cut(&mask.text(&clean(why)), Limits::REASON);
         let anew = anew.map(|why| shown(&why));
         for notice in &notices {
-            (self.dispatch.outside.tell)(Told::Notice(&shown(notice)));
+            (self.dispatch.outside.tell)(Told::Note(&shown(notice)));
         }
         let (run, conversation) = (turn.run.clone(), connection.conversation().to_owned());
         self.connection = Some(connection);

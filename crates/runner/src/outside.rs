@@ -21,6 +21,8 @@ pub enum Told<'a> {
     Asking,
     /// Somebody is to hear this, and there is no other way.
     Notice(&'a str),
+    /// Whoever reads about the session should know this.
+    Note(&'a str),
 }
 
 /// The world as the loop sees it.

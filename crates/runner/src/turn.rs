@@ -9,10 +9,11 @@ use windlass_engine::{
     Turn, Usage, detect, in_words,
 };
 use windlass_hooks::{Retry, clean, cut};
-use windlass_process::{Environment, Spec, overlay};
+use windlass_process::{Environment, Finished, Spec, overlay};
 
 use crate::conversation::Conversed;
 use crate::dispatch::Resolve;
+use crate::record::TurnRecord;
 use crate::{RunError, Runner, Told};
 
 /// How long the agent may take over what is said to it after the end was asked for.
@@ -228,7 +229,22 @@ impl Runner<'_> {
             }
             Err(_) => (false, None),
         };
-        Ok(Asked { end: agent.answer(&ran), time, leaky, record, usage: Usage::default() })
+        let end = agent.answer(&ran);
+        let record = record.or_else(|| self.kept(turn, ran.as_ref().ok()?, &end));
+        Ok(Asked { end, time, leaky, record, usage: Usage::default() })
+    }
+
+    /// What a program has printed that is not its answer, in a file.
+    fn kept(&self, turn: &Turn, finished: &Finished, end: &TurnEnd) -> Option<String> {
+        let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
+        if matches!(end, TurnEnd::Said(said) if *said == stdout) {
+            return None;
+        }
+        let mut record = TurnRecord::new(self.dispatch.settings.records.join(format!("{}.turn", turn.debt)));
+        for text in [stdout, stderr] {
+            record.write(self.dispatch.settings.mask.text(&text).as_bytes());
+        }
+        self.dispatch.record_name(&record.finish()?)
     }
 
     /// The patience with a turn that begins now.

@@ -29,6 +29,8 @@ use crate::trouble::without_warnings;
 const GRACE: Duration = Duration::from_secs(10);
 /// How long it may take to fall silent between two turns.
 const SILENCE: Duration = Duration::from_secs(1);
+/// How long it may take to say something behind an answer before which it has said nothing.
+const BEHIND: Duration = Duration::from_millis(500);
 
 /// An agent that can be prompted.
 pub struct Connection {
@@ -65,12 +67,15 @@ impl Connection {
     }
 
     /// Has the agent work on a prompt.
-    pub fn prompt(mut self, prompt: &str, attention: Attention<'_>) -> Turned {
+    pub fn prompt(mut self, prompt: &str, mut attention: Attention<'_>) -> Turned {
         let params = json!({"sessionId": self.conversation, "prompt": [{"type": "text", "text": prompt}]});
         let (control, silence) = (attention.control.clone(), attention.silence);
         self.line.desk.begin_turn();
         self.line.talk.ask(PROMPT, params);
-        let (answer, interference) = self.line.attend(attention, Some(GRACE));
+        let (answer, interference) = self.line.attend(attention.again(), Some(GRACE));
+        if answer.is_ok() && interference.is_none() && self.line.talk.is_wordless() {
+            self.line.linger(attention, BEHIND);
+        }
         self.line.desk.end_turn();
         let interfered = |end: TurnEnd| match interference {
             None => end,

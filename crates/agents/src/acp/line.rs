@@ -31,6 +31,14 @@ pub struct Attention<'a> {
     pub tell: &'a mut dyn FnMut(&str),
 }
 
+impl Attention<'_> {
+    /// The same, for a while.
+    pub(super) fn again(&mut self) -> Attention<'_> {
+        let Self { control, roster, until, silence, tell } = self;
+        Attention { control, roster, until, silence: *silence, tell: &mut **tell }
+    }
+}
+
 /// Why a question has no answer.
 pub enum Fault {
     Refused(Refused),
@@ -120,6 +128,19 @@ impl Line {
             self.talk.cancel();
             self.desk.end_turn();
             leave = Some(Instant::now() + grace);
+        }
+    }
+
+    /// Heeds what comes behind an answer, for so long.
+    pub fn linger(&mut self, attention: Attention<'_>, most: Duration) {
+        let Attention { control, roster, tell, .. } = attention;
+        let Ok(mut attended) = self.live.attend(control) else { return };
+        let (mut until, mut telling) = (Some(Instant::now() + most), Telling::default());
+        while let Heard::Said(bytes) = attended.hear(&mut until) {
+            if heed(&bytes, &mut self.talk, &mut self.desk, roster, (&mut telling, &mut *tell)).is_err() {
+                return;
+            }
+            attended.say(&self.talk.take_out());
         }
     }
 

@@ -11,12 +11,23 @@ pub struct Meter {
     now: Option<Cost>,
     /// Tokens that were told on the way.
     told: Usage,
+    /// Tokens are answered for the conversation so far, and these were answered before.
+    adds_up: bool,
+    answered: Usage,
 }
+
+/// Agents that answer with the tokens of the whole conversation, by the name that they greet with.
+const ADD_UP: [&str; 1] = ["Copilot"];
 
 impl Meter {
     /// A conversation goes on that had cost so much. An agent may tell the sum of all of it, and not before its next turn.
     pub fn go_on_from(&mut self, cost: Cost) {
         self.before = cost;
+    }
+
+    /// The agent has said who it is.
+    pub fn greeted_by(&mut self, name: &str) {
+        self.adds_up = ADD_UP.contains(&name);
     }
 
     pub fn begin_turn(&mut self) {
@@ -37,10 +48,14 @@ impl Meter {
     }
 
     /// What the turn has used that is answered like this.
-    pub fn turn(&self, answer: &Value) -> Usage {
+    pub fn turn(&mut self, answer: &Value) -> Usage {
         // An agent that was started anew may count from nothing again.
         let cost = self.now.map(|now| Cost(now.0.checked_sub(self.before.0).unwrap_or(now.0)));
-        let answered = tokens(answer);
+        let mut answered = tokens(answer);
+        if self.adds_up && !answered.is_nothing() {
+            let before = std::mem::replace(&mut self.answered, answered);
+            answered = answered.since(before);
+        }
         let tokens = if answered.is_nothing() { self.told } else { answered };
         Usage { cost, ..tokens }
     }
@@ -96,24 +111,43 @@ mod tests {
     }
 
     #[test]
+    fn tokens_that_add_up_are_counted_from_where_they_were() {
+        let answer = |times: u64| {
+            json!({"usage": {"inputTokens": 1200 * times, "outputTokens": 34 * times,
+            "totalTokens": 1234 * times, "cachedReadTokens": 200 * times}})
+        };
+        for (name, third) in [("Copilot", 1234), ("goose", 3 * 1234)] {
+            let mut meter = Meter::default();
+            meter.greeted_by(name);
+            let mut turn = |answer: Value| {
+                meter.begin_turn();
+                meter.turn(&answer).tokens()
+            };
+            assert_eq!(turn(answer(2)), 2468);
+            assert_eq!(turn(json!({"stopReason": "end_turn"})), 0);
+            assert_eq!(turn(answer(3)), third, "{name}");
+        }
+    }
+
+    #[test]
     fn money_is_what_the_turn_has_added() {
         let mut meter = Meter::default();
-        let cost = |meter: &Meter| meter.turn(&json!({})).cost;
+        let cost = |meter: &mut Meter| meter.turn(&json!({})).cost;
         let heed = |meter: &mut Meter, amount: f64, unit: &str| {
             meter.heed(&json!({"used": 1, "size": 2, "cost": {"amount": amount, "currency": unit}}));
         };
-        assert_eq!(cost(&meter), None);
+        assert_eq!(cost(&mut meter), None);
         heed(&mut meter, 0.25, "USD");
         heed(&mut meter, 0.5, "USD");
         heed(&mut meter, 70.0, "JPY");
         meter.heed(&json!({"used": 3}));
-        assert_eq!(cost(&meter), Some(Cost(500_000)));
+        assert_eq!(cost(&mut meter), Some(Cost(500_000)));
         meter.begin_turn();
-        assert_eq!(cost(&meter), None);
+        assert_eq!(cost(&mut meter), None);
         heed(&mut meter, 0.75, "USD");
-        assert_eq!(cost(&meter), Some(Cost(250_000)));
+        assert_eq!(cost(&mut meter), Some(Cost(250_000)));
         meter.begin_turn();
         heed(&mut meter, 0.1, "USD");
-        assert_eq!(cost(&meter), Some(Cost(100_000)), "it began anew");
+        assert_eq!(cost(&mut meter), Some(Cost(100_000)), "it began anew");
     }
 }

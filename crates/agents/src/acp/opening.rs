@@ -125,6 +125,7 @@ impl Half {
             Ok(greeted) => greeted,
             Err(fault) => return Err(half.broken("initialize", fault)),
         };
+        half.line.talk.greeted_by(greeted["agentInfo"]["name"].as_str().unwrap_or_default());
         let methods = greeted["authMethods"].as_array().map(Vec::as_slice).unwrap_or_default();
         half.logins = methods.iter().filter_map(|method| method["name"].as_str()).map(str::to_owned).collect();
         match &greeted["protocolVersion"] {

@@ -26,6 +26,10 @@ impl Speech {
         self.current = Text::default();
     }
 
+    pub fn is_blank(&self) -> bool {
+        self.before.is_none() && self.current.is_blank()
+    }
+
     pub fn finish(self) -> String {
         match self.before {
             Some(before) if self.current.is_blank() => before.finish(),

@@ -4,7 +4,8 @@
 //! - At most one question of ours is open, and only its answer is taken.
 //! - Every question of the agent is answered: permission by policy at once, what is to be done by whoever does it, and
 //!   anything else with "no such method".
-//! - What the agent says outside of a turn, as when it tells an old conversation again, belongs to no turn.
+//! - What the agent says outside of a turn, as when it tells an old conversation again, belongs to no turn. A turn is over
+//!   when what was said in it is taken: what an agent says right behind its answer is still said in it.
 //! - What is not known here, as a new kind of update, is passed over.
 
 use serde_json::{Value, json};
@@ -17,6 +18,7 @@ use super::speech::{Aside, Speech};
 use super::tools::{Change, Tool, Tools};
 use super::wire::{LINE, Lines, Message, NO_SUCH_METHOD, Refused};
 use super::wish::Wish;
+use crate::headless;
 
 /// What an agent may send between our question and its answer.
 const BYTES: u64 = 256 * 1024 * 1024;
@@ -54,6 +56,8 @@ pub struct Talk {
     permissions: Permissions,
     asked: u64,
     open: Option<u64>,
+    /// A turn goes on, until its speech is taken: some agents answer before they have said everything.
+    listens: bool,
     /// The conversation whose messages count.
     conversation: Option<String>,
     cancelling: bool,
@@ -76,6 +80,7 @@ impl Talk {
             permissions,
             asked: 0,
             open: None,
+            listens: false,
             conversation: None,
             cancelling: false,
             speech: Speech::default(),
@@ -95,6 +100,7 @@ impl Talk {
         (self.open, self.cancelling, self.bytes) = (Some(self.asked), false, 0);
         (self.speech, self.aside) = (Speech::default(), Aside::default());
         self.tools.begin_turn();
+        self.listens = method == PROMPT;
         if method == PROMPT {
             self.meter.begin_turn();
         }
@@ -137,6 +143,7 @@ impl Talk {
 
     /// The final message of the turn.
     pub fn take_speech(&mut self) -> String {
+        self.listens = false;
         std::mem::take(&mut self.speech).finish()
     }
 
@@ -150,13 +157,23 @@ impl Talk {
         self.bytes == 0
     }
 
+    /// Nothing was said in the turn, and no tool was used.
+    pub fn is_wordless(&self) -> bool {
+        self.speech.is_blank() && self.tools.used() == 0
+    }
+
     /// How many tools were used in the turn.
     pub fn tools_used(&self) -> u64 {
         self.tools.used()
     }
 
+    /// The agent has said who it is.
+    pub fn greeted_by(&mut self, name: &str) {
+        self.meter.greeted_by(name);
+    }
+
     /// What the turn has used that is answered like this.
-    pub fn usage(&self, answer: &Value) -> Usage {
+    pub fn usage(&mut self, answer: &Value) -> Usage {
         self.meter.turn(answer)
     }
 
@@ -172,15 +189,23 @@ impl Talk {
         }
         self.lines.push(bytes);
         let mut said = Vec::new();
+        match self.read(&mut said) {
+            // What was answered before it stands.
+            Err(breach) if !said.iter().any(|said| matches!(said, Said::Answer(_))) => Err(breach),
+            _ => Ok(said),
+        }
+    }
+
+    fn read(&mut self, said: &mut Vec<Said>) -> Result<(), Breach> {
         while let Some(line) = self.lines.next()? {
-            let line = line.trim_ascii();
+            let line = headless::bare(&line);
             match line.first() {
                 None => {}
                 Some(b'{') => said.extend(self.message(Message::parse(line)?)?),
                 Some(_) => self.noise(line)?,
             }
         }
-        Ok(said)
+        Ok(())
     }
 
     /// Some programs greet on standard output. One that only does that is no agent.
@@ -249,7 +274,7 @@ impl Talk {
             }
             return None;
         }
-        if ours != Some(true) || self.open.is_none() {
+        if ours != Some(true) || !self.listens {
             return None;
         }
         match kind {

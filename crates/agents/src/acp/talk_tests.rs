@@ -72,6 +72,22 @@ fn a_turn_is_its_chunks_and_an_answer() {
 }
 
 #[test]
+fn what_comes_behind_an_answer_is_heard_until_the_speech_is_taken() {
+    let answer = || line(&json!({"jsonrpc": "2.0", "id": 1, "result": {"stopReason": "end_turn"}}));
+    let mut talk = prompted(Permission::Allow);
+    talk.hear(&answer()).expect("no breach");
+    assert!(talk.is_wordless());
+    talk.hear(&chunk("s", "Done.")).expect("no breach");
+    assert!(!talk.is_wordless());
+    assert_eq!(talk.take_speech(), "Done.");
+    assert_eq!(talk.hear(&chunk("s", "More.")), Ok(vec![]));
+    let mut talk = prompted(Permission::Allow);
+    let said = talk.hear(&[chunk("s", "Done."), answer(), answer(), b"{oops\n".to_vec()].concat());
+    assert_eq!(said.map(|said| said.len()), Ok(2), "the answer stands, whatever is behind it");
+    talk.hear(&answer()).expect_err("nobody has asked");
+}
+
+#[test]
 fn permission_is_given_by_kind_not_by_place() {
     let option = |id: &str, kind: &str| json!({"optionId": id, "name": id, "kind": kind});
     let all = [
@@ -158,6 +174,18 @@ fn what_is_not_known_is_passed_over() {
     let steps = vec![("Look".to_owned(), "completed".to_owned()), (String::new(), String::new())];
     assert_eq!(talk.hear(&update("s", &plan)), Ok(vec![Said::Plan(steps)]));
     assert_eq!(talk.take_speech(), "");
+}
+
+#[test]
+fn text_that_was_cut_in_a_letter_is_no_breach() {
+    let mut talk = prompted(Permission::Allow);
+    let cut = String::from_utf8(chunk("s", "CUT")).expect("text").replace("CUT", "half \\ud83d");
+    let raw = [&chunk("s", " raw ")[..60], b"\xff", &chunk("s", " raw ")[60..]].concat();
+    assert_eq!(talk.hear(cut.as_bytes()), Ok(vec![Said::Text("half \u{fffd}".to_owned())]));
+    talk.hear(&raw).expect("no breach");
+    talk.hear(&[b"\xef\xbb\xbf", &chunk("s", " marked")[..]].concat()).expect("no breach");
+    assert!(talk.take_speech().ends_with(" marked"));
+    assert_eq!(talk.first_noise(), None);
 }
 
 #[test]

@@ -12,6 +12,8 @@ use crate::reset::Reset;
 
 /// What is told of a tool's call.
 const TITLE: usize = 120;
+/// The most calls that are kept in mind at once.
+const CALLS: usize = 1000;
 
 /// What is known of a turn.
 #[derive(Debug, Default)]
@@ -37,8 +39,8 @@ pub(super) struct Account {
     /// For whoever watches.
     pub said: Vec<Said>,
     last_told: Option<char>,
-    /// The call that was told last.
-    called: Option<String>,
+    /// Calls that have begun: several at once, and some outlast what is said meanwhile.
+    called: Vec<String>,
 }
 
 /// How a stream says that its turn ended.
@@ -78,10 +80,16 @@ impl Account {
     }
 
     /// The same, for a call that is told when it begins and when it is over.
-    pub fn call_once(&mut self, id: &str, title: &str) {
-        if self.called.as_deref() != Some(id) {
-            self.called = Some(id.to_owned());
-            self.call(title);
+    pub fn call_once(&mut self, id: &str, title: &str, is_over: bool) {
+        match self.called.iter().position(|called| called == id) {
+            Some(at) if is_over => drop(self.called.swap_remove(at)),
+            Some(_) => {}
+            None => {
+                if !is_over && self.called.len() < CALLS {
+                    self.called.push(id.to_owned());
+                }
+                self.call(title);
+            }
         }
     }
 

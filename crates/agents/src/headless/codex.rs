@@ -78,7 +78,7 @@ fn item(account: &mut Account, item: &Value, is_over: bool) {
                 "web_search" => format!("{kind}: {}", text("query")),
                 kind => kind.to_owned(),
             };
-            account.call_once(text("id"), &title);
+            account.call_once(text("id"), &title, is_over);
         }
     }
 }

@@ -156,7 +156,8 @@ impl Hearing {
         if self.account.is_empty() && words.as_deref().is_none_or(|words| words.trim().is_empty()) {
             return TurnEnd::failed(Fault::Empty, "the agent ended its turn without a word");
         }
-        let said = words.unwrap_or_else(|| self.account.take_words());
+        // A result without words is no reason to forget them.
+        let said = words.filter(|words| !words.trim().is_empty()).unwrap_or_else(|| self.account.take_words());
         // goose tells its own words from the model's, so those that are the model's are an answer.
         let found = (self.dialect != Dialect::Goose).then(|| trouble::instead_of_an_answer(&said)).flatten();
         match found {

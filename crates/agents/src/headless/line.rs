@@ -2,12 +2,24 @@
 
 use serde_json::Value;
 
-/// The event in a line, if it is an object. Half of a pair of surrogates, which programs leave that cut text as they count
-/// it, is replaced: a whole turn must not be lost for it.
+/// The event in a line, if it is an object.
 pub(super) fn event(line: &[u8]) -> Option<Value> {
-    let text = String::from_utf8_lossy(line);
-    let parsed = serde_json::from_str(&text).or_else(|_| serde_json::from_str(&whole(&text)));
-    parsed.ok().filter(Value::is_object)
+    parse(bare(line)).ok().filter(Value::is_object)
+}
+
+/// What a line holds. Half of a pair of surrogates, which programs leave that cut text as they count it, is replaced: a
+/// whole turn must not be lost for it.
+pub(crate) fn parse(line: &[u8]) -> serde_json::Result<Value> {
+    serde_json::from_slice(line).or_else(|error| {
+        let text = String::from_utf8_lossy(line);
+        serde_json::from_str(&whole(&text)).map_err(|_| error)
+    })
+}
+
+/// A line without the mark that some programs begin their output with, and without the end of line of others.
+pub(crate) fn bare(line: &[u8]) -> &[u8] {
+    let line = line.trim_ascii();
+    line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)
 }
 
 /// The text without escapes that stand for half a letter.
@@ -61,6 +73,7 @@ mod tests {
             (r#"{"a":"x\ud83d"}"#, "x\u{fffd}"),
             (r#"{"a":"\ude00\ud83dé\\ud83d"}"#, "\u{fffd}\u{fffd}é\\ud83d"),
             (r#"{"a":"\ud83d\ud83d\ude00"}"#, "\u{fffd}😀"),
+            ("\u{feff}{\"a\":\"x\"}\r", "x"),
         ] {
             assert_eq!(text(line).as_deref(), Some(expected), "{line}");
         }

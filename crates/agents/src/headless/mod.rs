@@ -30,6 +30,7 @@ use std::time::Duration;
 use windlass_process::{Capture, Environment, Invocation, Spec};
 
 pub use hearing::{Ended, Heard, Hearing, Said};
+pub(crate) use line::{bare, parse};
 
 use crate::agent::quoted;
 use crate::{Agent, Setup};

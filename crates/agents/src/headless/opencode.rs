@@ -51,7 +51,8 @@ pub(super) fn read(account: &mut Account, event: &Value) -> bool {
 fn finished(reason: &str) -> Option<Close> {
     Some(match reason {
         "tool-calls" | "" => return None,
-        "stop" | "unknown" => Close::Done(None),
+        // Services that give the end of an answer another name: what was said stands.
+        "stop" | "unknown" | "other" => Close::Done(None),
         "length" => {
             Close::Failed(Cause::fault(Fault::OutOfTokens, "the model's answer was cut off at its limit of tokens"))
         }

@@ -461,6 +461,36 @@ fn only_the_agents_own_last_words_count() {
     );
 }
 
+/// Commands that outlast the answer, results without words, ends by another name, other ends of lines.
+#[test]
+fn no_answer_is_lost() {
+    let check = |dialect, text: &str, named: bool| {
+        let (heard, said) = heard(dialect, false, text.as_bytes(), b"", Exit::Code(0));
+        assert_eq!(heard.ended, Ended::Turn(TurnEnd::Said("Done.".to_owned())), "{text}");
+        assert_eq!(conversation(&said).is_some(), named, "{text}");
+    };
+    let run = |event: &str, id: &str| {
+        format!(r#"{{"type":"item.{event}","item":{{"id":"{id}","type":"command_execution","command":"make"}}}}"#)
+    };
+    let codex = [
+        r#"{"type":"thread.started","thread_id":"t"}"#.to_owned(),
+        run("started", "1"),
+        run("started", "2"),
+        run("completed", "1"),
+        r#"{"type":"item.completed","item":{"id":"3","type":"agent_message","text":"Done."}}"#.to_owned(),
+        run("completed", "2"),
+        r#"{"type":"turn.completed"}"#.to_owned(),
+    ];
+    check(Dialect::Codex, &codex.join("\n"), true);
+    check(Dialect::Codex, &format!("\u{feff}{}", codex.join("\r\n")), true);
+    let claude = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"Done."}]}}
+        {"type":"result","subtype":"success","is_error":false,"result":""}"#;
+    check(Dialect::Claude, claude, false);
+    let opencode = r#"{"type":"text","part":{"text":"Done."}}
+        {"type":"step_finish","part":{"reason":"other"}}"#;
+    check(Dialect::Opencode, opencode, false);
+}
+
 /// Whatever an exit code or a field says about success.
 #[test]
 fn success_is_not_believed() {

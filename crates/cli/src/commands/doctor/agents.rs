@@ -117,5 +117,24 @@ fn version(
 /// The version among the words of a line: `codex-cli 0.166.0`.
 fn number(line: &str) -> &str {
     let starts = |word: &&str| word.trim_start_matches('v').starts_with(|letter: char| letter.is_ascii_digit());
-    line.split_whitespace().find(starts).unwrap_or(line.trim()).trim_start_matches('v')
+    let word = line.split_whitespace().find(starts).unwrap_or(line.trim());
+    word.trim_start_matches('v').trim_end_matches(['.', ',', ';'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_a_number_among_words() {
+        for (line, expected) in [
+            ("2.1.325 (Claude Code)", "2.1.325"),
+            ("codex-cli 0.166.0", "0.166.0"),
+            ("GitHub Copilot CLI 1.0.102.", "1.0.102"),
+            ("aider v0.86.2", "0.86.2"),
+            ("unknown", "unknown"),
+        ] {
+            assert_eq!(number(line), expected);
+        }
+    }
 }

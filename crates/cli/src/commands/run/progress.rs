@@ -51,7 +51,7 @@ impl<'o> Progress<'o> {
             Told::Event(record) => self.tally.count(record),
             Told::Waiting(_) => self.tally.wait(),
             Told::Asking => self.tally.ask(environment::now()),
-            Told::TakesUp(_) | Told::Output(..) | Told::Notice(_) => {}
+            Told::TakesUp(_) | Told::Output(..) | Told::Notice(_) | Told::Note(_) => {}
         }
         if self.closed {
             return;
@@ -62,6 +62,7 @@ impl<'o> Progress<'o> {
             Told::TakesUp(task) if self.work == Work::Graph && !self.out.is_json() => {
                 self.heading("task", &format!("{}  {}", task.id, task.goal))
             }
+            Told::Note(words) if !self.out.is_json() => self.detail(Tone::Warning, &format!("note: {words}")),
             _ => return,
         };
         if let Err(Stop::Closed | Stop::Failed(_)) = shown.and_then(|()| self.out.flush()) {
@@ -277,6 +278,7 @@ fn watched(view: &View, told: Told<'_>) {
         Told::Output(stream, bytes) => view.change(|area| area.hear(stream, bytes)),
         Told::Waiting(time) => view.change(|area| area.begin_waiting(at, time)),
         Told::Notice(words) => view.notify(words),
+        Told::Note(_) => {}
         Told::Asking => view.change(|area| area.begin(at, AGENT, "works")),
         Told::TakesUp(task) => view.change(|area| area.task = Some(task.id.to_string())),
         Told::Event(record) => view.change(|area| follow(area, at, record)),

@@ -1,0 +1,121 @@
+//! aider, which prints everything on standard output, and exits with 0 whatever happened.
+//!
+//! ```text
+//!   what it tells of itself, a blank line ─► a reply, `Tokens: …`, what it did ─► a reply, `Tokens: …` …
+//! ```
+//!
+//! Only the last reply is its answer. Behind that stands what went wrong, if anything did.
+
+use windlass_engine::Fault;
+
+use crate::trouble::{Trouble, of_failure};
+
+/// How an error of the model's service begins, in the words of the library that it uses.
+const ERROR: &str = "litellm.";
+/// What it says of a model that was cut off, and of one that said nothing.
+const CUT: &str = "has hit a token limit!";
+const EMPTY: &str = "Empty response received from LLM.";
+
+/// The classes of errors that say nothing else of what they are.
+const FAULTS: [(&str, Fault); 6] = [
+    ("InternalServer", Fault::Outage),
+    ("ServiceUnavailable", Fault::Outage),
+    ("APIConnection", Fault::Outage),
+    ("Timeout", Fault::Outage),
+    ("ContextWindowExceeded", Fault::OutOfTokens),
+    ("ContentPolicyViolation", Fault::Refused),
+];
+
+/// What aider has said, or why it has not. Nothing where it is not aider's output.
+pub fn heard(stdout: &str) -> Option<Result<String, Trouble>> {
+    let lines: Vec<&str> = stdout.lines().collect();
+    let head = lines.iter().position(|line| line.starts_with("Aider v"))?;
+    let start = lines[head..].iter().position(|line| line.trim().is_empty()).map_or(lines.len(), |blank| head + blank);
+    let lines = &lines[start..];
+    let ends: Vec<usize> = (0..lines.len()).filter(|place| is_end(lines[*place])).collect();
+    let (reply, rest) = match ends[..] {
+        [] => (lines, lines),
+        [end] => (&lines[..end], &lines[end..]),
+        [.., before, end] => (&lines[before + 1..end], &lines[end..]),
+    };
+    let said = reply.join("\n").trim().to_owned();
+    let failed = |fault, said: &str| Some(Err(Trouble::Failed { said: said.to_owned(), fault }));
+    if let Some(place) = rest.iter().rposition(|line| line.starts_with(ERROR)) {
+        return Some(Err(trouble(&rest[place..])));
+    }
+    match rest.iter().find(|line| line.ends_with(CUT)) {
+        Some(line) => failed(Fault::OutOfTokens, line),
+        None if said.starts_with(EMPTY) => failed(Fault::Empty, &said),
+        None => Some(Ok(said)),
+    }
+}
+
+/// What it says after each reply: `Tokens: 1.2k sent, 34 received.`
+fn is_end(line: &str) -> bool {
+    line.starts_with("Tokens: ") && line.contains(" sent")
+}
+
+/// What an error means. Its lines are broken where the terminal would end.
+fn trouble(lines: &[&str]) -> Trouble {
+    let told = lines.iter().take_while(|line| !line.trim().is_empty() && !line.starts_with("Retrying in "));
+    let said = told.map(|line| line.trim()).collect::<Vec<_>>().join(" ");
+    of_failure("", &said).unwrap_or_else(|| {
+        let class = said[ERROR.len()..].split(':').next().unwrap_or_default();
+        let known = FAULTS.iter().find(|(name, _)| class.starts_with(name));
+        Trouble::Failed { fault: known.map_or(Fault::Failed, |(_, fault)| *fault), said }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "You can skip this check with --no-gitignore\nAdded .aider* to .gitignore\nAider v0.86.2\n\
+        Model: openai/stub with whole edit format\nGit repo: .git with 0 files\n\
+        Repo-map: using 1024 tokens, auto refresh\n\n";
+    const TOKENS: &str = "\nTokens: 1.2k sent, 34 received. Cost: $0.01 message, $0.01 session.\n";
+
+    #[track_caller]
+    fn check(body: &str, expected: &str) {
+        let shown = match heard(&format!("{HEAD}{body}")).expect("aider's") {
+            Ok(said) => format!("said: {said}"),
+            Err(Trouble::Limited { reset, .. }) => format!("limited {reset:?}"),
+            Err(Trouble::Locked { .. }) => "locked".to_owned(),
+            Err(Trouble::Failed { fault, .. }) => format!("{fault:?}"),
+        };
+        assert_eq!(shown, expected, "{body}");
+    }
+
+    fn error(class: &str, words: &str) -> String {
+        let one = format!("litellm.{class}Error: {class}Error: OpenAIException - {words}\n");
+        format!("{one}Retrying in 0.2 seconds...\n{one}They said no.\n\n")
+    }
+
+    #[test]
+    fn only_the_last_reply_is_the_answer() {
+        check(&format!("Done. <promise>COMPLETE</promise>\n{TOKENS}"), "said: Done. <promise>COMPLETE</promise>");
+        let more = "\npump.sh\nApplied edit to pump.sh\nCommit cf5a8cb mend the pump\n";
+        check(&format!("I begin.\n{TOKENS}{more}"), "said: I begin.");
+        check(&format!("COMPLETE\n{TOKENS}litellm.py\n\nNot yet.\n{TOKENS}{more}"), "said: litellm.py\n\nNot yet.");
+        check("It was cut", "said: It was cut");
+        assert_eq!(heard("Done.\nTokens: 1 sent, 2 received.\n"), None, "any program may say so");
+    }
+
+    #[test]
+    fn failures_are_told_apart() {
+        check(&error("Authentication", "Incorrect \nAPI key provided: dummy."), "locked");
+        check(&error("RateLimit", "Rate limit reached for\nrequests. Please try again later."), "limited None");
+        check(&error("RateLimit", "Please try again in 20s."), "limited Some(After(20s))");
+        check(&error("InternalServer", "The server \nhad an error."), "Outage");
+        check(&error("InternalServer", "Connection \nerror."), "Outage");
+        check(&error("ContextWindowExceeded", "too much"), "OutOfTokens");
+        check(&error("NotFound", "no such model"), "Failed");
+        check(&format!("Half of\n{TOKENS}{}", error("ServiceUnavailable", "no")), "Outage");
+        check("I begin\n\n\n\nModel openai/stub has hit a token limit!\nToken counts below are approximate.", {
+            "OutOfTokens"
+        });
+        check(&format!("Empty response received from LLM. Check your provider account?\n{TOKENS}"), "Empty");
+        let quoted = error("Authentication", "no") + "is what it said. Mended.\n";
+        check(&format!("{quoted}{TOKENS}"), &format!("said: {}", quoted.trim()));
+    }
+}
