@@ -117,7 +117,10 @@ fn what_it_says_and_does_is_shown_and_all_of_it_is_kept() {
     assert_eq!(watched.end().1, 0);
     let record = world.data_of("turn_finished")[0]["record"].as_str().unwrap().to_owned();
     let kept = world.kept(&format!(".windlass/runs/{record}"));
-    assert!(kept.starts_with("{\"type\":\"thread.started\""), "{record}: {kept}");
+    assert!(kept.starts_with("[/bin/bash -lc") && kept.contains("I have mended notes.txt."), "{record}: {kept}");
+    let stream = record.replace(".turn", ".stdout");
+    let kept = world.kept(&format!(".windlass/runs/{stream}"));
+    assert!(kept.starts_with("{\"type\":\"thread.started\""), "{stream}: {kept}");
 }
 
 /// What goes wrong in the first turn, what the log says of it, and that a later turn can do better.
@@ -141,7 +144,8 @@ fn failures_are_told_apart_and_keep_their_output() {
         let failed = world.data_of("iteration_failed");
         assert_eq!(failed.len(), 1, "{agent} {scenario}");
         assert_eq!(failed[0]["fault"], fault, "{agent} {scenario}: {}", failed[0]);
-        let record = world.kept(&format!(".windlass/runs/{}", failed[0]["record"].as_str().unwrap()));
+        let record = failed[0]["record"].as_str().unwrap().replace(".turn", ".stdout");
+        let record = world.kept(&format!(".windlass/runs/{record}"));
         assert!(record.lines().next().is_some_and(|line| line.starts_with('{')), "{agent} {scenario}: {record}");
     }
 }

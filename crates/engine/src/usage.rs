@@ -22,10 +22,8 @@ impl core::fmt::Display for Cost {
     /// `$1.25`, and as many digits as a small sum needs.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let (whole, rest) = (self.0 / 1_000_000, self.0 % 1_000_000);
-        match rest % 10_000 {
-            0 => write!(f, "${whole}.{:02}", rest / 10_000),
-            _ => write!(f, "${whole}.{rest:06}"),
-        }
+        let (cents, parts) = (rest / 10_000, rest % 10_000);
+        write!(f, "${whole}.{cents:02}{}", format!("{parts:04}").trim_end_matches('0'))
     }
 }
 
@@ -124,7 +122,8 @@ mod tests {
     #[test]
     fn money_is_shown_as_people_write_it() {
         let shown = |dollars: f64| Cost::of_dollars(dollars).map(|cost| cost.to_string());
-        let expected = [(0.0, "$0.00"), (1.25, "$1.25"), (0.000_301, "$0.000301"), (1234.0, "$1234.00")];
+        let expected =
+            [(0.0, "$0.00"), (1.25, "$1.25"), (0.000_301, "$0.000301"), (0.018_88, "$0.01888"), (1234.0, "$1234.00")];
         for (dollars, text) in expected {
             assert_eq!(shown(dollars).as_deref(), Some(text));
         }

@@ -62,6 +62,9 @@ pub struct Watch {
     /// What those in the present conversation have: some agents tell only that.
     #[serde(skip_serializing_if = "Usage::is_nothing")]
     pub used_in_conversation: Usage,
+    /// And those of the present iteration.
+    #[serde(skip_serializing_if = "Usage::is_nothing")]
+    pub used_in_iteration: Usage,
     /// How often in a row the agent was asked too often.
     pub postponed: u32,
     /// The event that tells how the last iteration failed.

@@ -198,7 +198,7 @@ fn turns_and_what_they_carry() {
     check_data(payload::IterationFailed { run: run(), error: output(), fault, record, usage }, more);
     let named = r#"{"run":"main.3.00000000000000ff"}"#;
     check_data(payload::IterationStarted { run: run() }, named);
-    check_data(payload::IterationCompleted { run: run() }, named);
+    check_data(payload::IterationCompleted { run: run(), used: Usage::default() }, named);
     check_data(payload::IterationInterrupted { run: run() }, named);
     check_data(payload::DeliveryInterrupted { run: run() }, named);
 }
@@ -336,7 +336,7 @@ fn session_events() -> Vec<Event> {
             usage,
         }
         .into(),
-        payload::IterationCompleted { run: run() }.into(),
+        payload::IterationCompleted { run: run(), used: usage }.into(),
         payload::IterationFailed { run: run(), error: word(), fault, record: Some(word()), usage }.into(),
         payload::IterationInterrupted { run: run() }.into(),
         payload::DeliveryFinished { run: run(), output: word(), usage }.into(),

@@ -8,7 +8,7 @@
 //! Invariants:
 //! - A conversation is in the log before anything is said in it where its name is ours to give, else when it is first seen.
 //! - What an agent tells of a whole conversation is counted from where it was.
-//! - All that it writes is kept, however the turn ends.
+//! - All that it writes is kept, however the turn ends: its stream as it is, and beside it what it said and did, in words.
 //!
 //! Not here: command lines and streams (`agents`), when the agent has the word (`turn`).
 
@@ -20,6 +20,7 @@ use windlass_engine::{Command, Limits, Session, Turn, Usage};
 use windlass_hooks::{clean, cut};
 use windlass_process::{Finished, NotStarted, Spec, Stream};
 
+use crate::record::TurnRecord;
 use crate::turn::{Asked, Patience};
 use crate::{RunError, Runner, Told};
 
@@ -101,11 +102,13 @@ impl Runner<'_> {
             Place::Before(_) => session.watch.used_in_conversation,
             Place::New(_) => Usage::default(),
         };
-        let (heard, ran) = self.listen(saying, &spec, patience)?;
+        let mut words = TurnRecord::new(settings.records.join(format!("{}.turn", turn.debt)));
+        let (heard, ran) = self.listen(saying, &spec, patience, &mut words)?;
+        let words = words.finish().and_then(|path| self.dispatch.record_name(&path));
         let (leaky, record) = match &ran {
             Ok(finished) => {
                 self.dispatch.settings.mask.spilled(finished);
-                (finished.leaky, self.dispatch.record(finished))
+                (finished.leaky, words.or_else(|| self.dispatch.record(finished)))
             }
             Err(_) => (false, None),
         };
@@ -119,6 +122,7 @@ impl Runner<'_> {
         saying: &Saying<'_>,
         spec: &Spec,
         patience: &Patience,
+        words: &mut TurnRecord,
     ) -> Result<(Heard, Result<Finished, NotStarted>), RunError> {
         let (resumes, mut known) = match saying.place {
             Place::Before(name) => (true, Some(name.to_owned())),
@@ -136,10 +140,13 @@ impl Runner<'_> {
             }
             for said in hearing.hear(stream, bytes) {
                 match said {
-                    Said::Text(text) if shown => {
-                        (dispatch.outside.tell)(Told::Output(Stream::Stdout, &out.push(text.as_bytes())));
+                    Said::Text(text) => {
+                        let text = out.push(text.as_bytes());
+                        words.write(&text);
+                        if shown {
+                            (dispatch.outside.tell)(Told::Output(Stream::Stdout, &text));
+                        }
                     }
-                    Said::Text(_) => {}
                     Said::Conversation(name) if known.as_ref() == Some(&name) => {}
                     Said::Conversation(name) => {
                         let run = saying.turn.run.clone();
@@ -154,8 +161,10 @@ impl Runner<'_> {
                 control.call_off();
             }
         })?;
+        let (rest, complaints) = (out.finish(), err.finish());
+        words.write(&rest);
         if self.dispatch.outside.shows_output {
-            for (stream, rest) in [(Stream::Stdout, out.finish()), (Stream::Stderr, err.finish())] {
+            for (stream, rest) in [(Stream::Stdout, rest), (Stream::Stderr, complaints)] {
                 (self.dispatch.outside.tell)(Told::Output(stream, &rest));
             }
         }

@@ -1,4 +1,4 @@
-//! The record of a turn of an agent that is spoken with: what it said and did, in a file.
+//! The record of a turn: what the agent said and did, in words, in a file.
 //!
 //! Invariants:
 //! - No secret is in it, however it was cut into pieces.

@@ -144,6 +144,7 @@ impl Fold<'_> {
                 session.watch.same_blocks = 0;
             }
             session.iteration = run.iteration;
+            session.watch.used_in_iteration = Usage::default();
             session.phase = Phase::Preparing(run.clone());
             fits.then_some(())
         })
@@ -395,6 +396,7 @@ impl Fold<'_> {
                 debt = Some(turn.debt);
                 session.watch.used = session.watch.used.plus(used);
                 session.watch.used_in_conversation = session.watch.used_in_conversation.plus(used);
+                session.watch.used_in_iteration = session.watch.used_in_iteration.plus(used);
                 change(session, turn).then_some(())
             }
             _ => None,

@@ -133,7 +133,10 @@ impl Deciding<'_, '_> {
                     let decided = payload::GateDecided { run, verdict, decision, retries, max_retries, reason };
                     self.emit_session(&session, decided)?;
                 }
-                Step::CompleteIteration(run) => self.emit_session(&session, payload::IterationCompleted { run })?,
+                Step::CompleteIteration(run) => {
+                    let used = session.watch.used_in_iteration;
+                    self.emit_session(&session, payload::IterationCompleted { run, used })?;
+                }
                 Step::InterruptIteration(run) => self.emit_session(&session, payload::IterationInterrupted { run })?,
                 Step::End(closing) => self.end_session(&session, closing)?,
             }

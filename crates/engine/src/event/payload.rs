@@ -239,6 +239,9 @@ payloads! {
     }
     IterationCompleted {
         run: RunId,
+        /// What all of its turns have used together.
+        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+        used: Usage,
     }
     IterationFailed {
         run: RunId,

@@ -405,6 +405,7 @@ fn money_is_counted_whatever_it_was_spent_on() {
 fn tokens_are_counted_for_the_session_and_the_task() {
     let mut project = Script::after(default_rules(), "session a goal=work tokens=100");
     project.run("turn-done a.1 reads=50 writes=20");
+    assert_eq!(project.data(EventType::IterationCompleted)["used"], serde_json::json!({"input": 50, "output": 20}));
     let last = project.run("turn-done a.2 reads=20 writes=10");
     assert_eq!(last.last().unwrap(), "T1 session_ended Limit, 100 tokens were used, and the limit is 100");
     assert_eq!(project.session("a").watch.used.tokens(), 100);
