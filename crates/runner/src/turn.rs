@@ -240,11 +240,12 @@ impl Runner<'_> {
         if matches!(end, TurnEnd::Said(said) if *said == stdout) {
             return None;
         }
-        let mut record = TurnRecord::new(self.dispatch.settings.records.join(format!("{}.turn", turn.debt)));
+        let settings = &self.dispatch.settings;
+        let mut record = TurnRecord::new(&settings.mask, settings.records.join(format!("{}.turn", turn.debt)));
         for text in [stdout, stderr] {
-            record.write(self.dispatch.settings.mask.text(&text).as_bytes());
+            record.push(text.as_bytes());
         }
-        self.dispatch.record_name(&record.finish()?)
+        self.dispatch.record_name(&record.finish().1?)
     }
 
     /// The patience with a turn that begins now.
