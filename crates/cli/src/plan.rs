@@ -223,12 +223,6 @@ pub fn silence(hook: &Hook) -> Option<String> {
     if runnable(hook).is_none() {
         return Some("this version does not run this kind of hook yet".to_owned());
     }
-    match &hook.scope {
-        Scope::Agent(_) => {
-            return Some("this version drives no agent by its name yet, so none brings hooks along".to_owned());
-        }
-        Scope::Project | Scope::TaskType(_) => {}
-    }
     let deaf: Vec<&str> = hook.points().filter(|point| point.event().is_none()).map(Point::name).collect();
     match deaf.as_slice() {
         [] => None,

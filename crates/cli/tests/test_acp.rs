@@ -413,7 +413,7 @@ turns:
 
 #[test]
 fn a_model_that_is_not_offered_is_told() {
-    let world = played(
+    let world = World::played(
         "agents: {picky: {driver: scripted, command: play.yaml, model: big}}",
         "turns: [{do: [{say: Done. <promise>COMPLETE</promise>}]}]",
     );

@@ -314,6 +314,9 @@ pub enum Command {
     /// Gives a turn up that somebody had stopped.
     InterruptTurn {
         run: RunId,
+        /// The file that has what the agent wrote until then.
+        record: Option<String>,
+        usage: Usage,
     },
     /// Says that an owed hook is about to run.
     BeginEffect {

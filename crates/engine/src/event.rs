@@ -239,6 +239,7 @@ impl Event {
             | Self::DeliveryFinished(payload::DeliveryFinished { usage, .. })
             | Self::IterationFailed(payload::IterationFailed { usage, .. })
             | Self::IterationPostponed(payload::IterationPostponed { usage, .. })
+            | Self::IterationInterrupted(payload::IterationInterrupted { usage, .. })
             | Self::DeliveryFailed(payload::DeliveryFailed { usage, .. }) => *usage,
             _ => Usage::default(),
         }

@@ -107,6 +107,13 @@ impl Watch {
         self.at = Some(at);
     }
 
+    /// A turn is over that has used so much.
+    pub(crate) fn spend(&mut self, used: Usage) {
+        for sum in [&mut self.used, &mut self.used_in_conversation, &mut self.used_in_iteration] {
+            *sum = sum.plus(used);
+        }
+    }
+
     /// A turn has ended, and is judged from now on.
     pub(crate) fn begin_judging(&mut self, output: &str, tree: Option<Digest>) {
         (self.besides, self.block, self.findings) = (Verdict::Pass, None, None);

@@ -199,7 +199,7 @@ fn turns_and_what_they_carry() {
     let named = r#"{"run":"main.3.00000000000000ff"}"#;
     check_data(payload::IterationStarted { run: run() }, named);
     check_data(payload::IterationCompleted { run: run(), used: Usage::default() }, named);
-    check_data(payload::IterationInterrupted { run: run() }, named);
+    check_data(payload::IterationInterrupted { run: run(), record: None, usage: Usage::default() }, named);
     check_data(payload::DeliveryInterrupted { run: run() }, named);
 }
 
@@ -338,7 +338,7 @@ fn session_events() -> Vec<Event> {
         .into(),
         payload::IterationCompleted { run: run(), used: usage }.into(),
         payload::IterationFailed { run: run(), error: word(), fault, record: Some(word()), usage }.into(),
-        payload::IterationInterrupted { run: run() }.into(),
+        payload::IterationInterrupted { run: run(), record: Some(word()), usage }.into(),
         payload::DeliveryFinished { run: run(), output: word(), usage }.into(),
         payload::DeliveryFailed { run: run(), error: word(), fault, usage }.into(),
         payload::DeliveryInterrupted { run: run() }.into(),

@@ -62,7 +62,7 @@ impl Runner<'_> {
         }
         let Some(turn) = session.turn() else { return Err(RunError::Stuck(session.name.clone())) };
         if session.stopping.is_some() && !turn.purpose.is_delivery() {
-            return self.give(&Command::InterruptTurn { run: turn.run.clone() }).map(drop);
+            return self.give(&interrupted(turn, None, Usage::default())).map(drop);
         }
         let pause = match turn.purpose {
             Purpose::Work if session.failures > 0 => back_off(session.failures),
@@ -79,7 +79,12 @@ impl Runner<'_> {
         self.tell_messages(turn)?;
         let mut patience = self.patience(session, turn);
         if patience.time == Some(Duration::ZERO) {
-            return self.end_with(session, turn, Ending::Limit, session.out_of_time());
+            return self.end_with(
+                session,
+                &interrupted(turn, None, Usage::default()),
+                Ending::Limit,
+                session.out_of_time(),
+            );
         }
         if let Driver::Headless(dialect) = self.agent.driver {
             return self.speak(dialect, session, turn, &patience);
@@ -157,14 +162,14 @@ impl Runner<'_> {
                 return self.give(&Command::FinishTurn { run, answer }).map(drop);
             }
             TurnEnd::Broken(error) if !tried_before && turn.purpose.is_judged() => {
-                return self.end_with(session, turn, Ending::Error, fit(&error));
+                return self.end_with(session, &interrupted(turn, record, usage), Ending::Error, fit(&error));
             }
             TurnEnd::Locked { said, remedy } if !turn.purpose.is_delivery() => {
                 let reason = format!("`{}` is not let in: {said}; {remedy}", self.agent);
-                return self.end_with(session, turn, Ending::Error, fit(&reason));
+                return self.end_with(session, &interrupted(turn, record, usage), Ending::Error, fit(&reason));
             }
             TurnEnd::TimedOut if !turn.purpose.is_delivery() && self.is_out_of_time(session) => {
-                return self.end_with(session, turn, Ending::Limit, session.out_of_time());
+                return self.end_with(session, &interrupted(turn, record, usage), Ending::Limit, session.out_of_time());
             }
             TurnEnd::Limited { said, reset } => {
                 let now = (self.dispatch.outside.now)();
@@ -175,7 +180,7 @@ impl Runner<'_> {
             TurnEnd::Cancelled if session.stopping.is_some() => return Err(RunError::Killed),
             TurnEnd::Cancelled if !turn.purpose.is_delivery() => {
                 self.stop_if_cancelled(self.session(&session.name)?)?;
-                return self.give(&Command::InterruptTurn { run }).map(drop);
+                return self.give(&interrupted(turn, record, usage)).map(drop);
             }
             TurnEnd::Cancelled => (Fault::Failed, "cancelled".to_owned()),
             TurnEnd::TimedOut => (Fault::TimedOut, format!("timed out after {}", in_words(time.unwrap_or_default()))),
@@ -186,9 +191,15 @@ impl Runner<'_> {
     }
 
     /// Ends the session instead of the turn: no other turn would fare better.
-    fn end_with(&mut self, session: &Session, turn: &Turn, ending: Ending, reason: String) -> Result<(), RunError> {
+    fn end_with(
+        &mut self,
+        session: &Session,
+        interrupted: &Command,
+        ending: Ending,
+        reason: String,
+    ) -> Result<(), RunError> {
         self.ask_to_end(&session.name, ending, Some(reason))?;
-        self.give(&Command::InterruptTurn { run: turn.run.clone() }).map(drop)
+        self.give(interrupted).map(drop)
     }
 
     /// What the agent has changed, if anybody may want to compare it.
@@ -282,6 +293,11 @@ impl Runner<'_> {
         ];
         overlay(&self.agent.environment(&self.dispatch.settings.environment), told)
     }
+}
+
+/// That a turn is given up, with what is left of it.
+fn interrupted(turn: &Turn, record: Option<String>, usage: Usage) -> Command {
+    Command::InterruptTurn { run: turn.run.clone(), record, usage }
 }
 
 /// How long to wait after so many failures in a row.

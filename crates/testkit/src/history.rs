@@ -174,7 +174,11 @@ impl Step {
                 let until = wait.map(|wait| at.plus_millis(wait));
                 Command::PostponeTurn { run: run(view, turn)?, failing: Failing::of("429"), until }
             }
-            Ask::InterruptTurn(turn) => Command::InterruptTurn { run: run(view, turn)? },
+            Ask::InterruptTurn(turn) => Command::InterruptTurn {
+                run: run(view, turn)?,
+                record: None,
+                usage: Usage { output: 2, ..Usage::default() },
+            },
             Ask::Resume { name, owner: by, max_iterations } => Command::ResumeSession {
                 name: name.clone(),
                 dead: view.session(name)?.map_or_else(|| owner("w1"), |session| session.owner),

@@ -512,7 +512,7 @@ impl Attempt<'_> {
             | C::FinishTurn { run, .. }
             | C::FailTurn { run, .. }
             | C::PostponeTurn { run, .. }
-            | C::InterruptTurn { run } => (self.session(&run.session)?.turn.as_ref() == Some(run)).then_some(()),
+            | C::InterruptTurn { run, .. } => (self.session(&run.session)?.turn.as_ref() == Some(run)).then_some(()),
             C::BeginEffect { debt, owner } => {
                 let due = self.due(*debt)?;
                 (due.begun == 0 && due.owner == *owner).then_some(())

@@ -106,7 +106,7 @@ impl Fold<'_> {
             Event::GateAnswered(answered) => self.gate_answered(answered),
             Event::IterationCompleted(completed) => self.iteration_completed(&completed.run),
             Event::IterationFailed(failed) => self.iteration_failed(failed),
-            Event::IterationInterrupted(interrupted) => self.iteration_interrupted(&interrupted.run),
+            Event::IterationInterrupted(interrupted) => self.iteration_interrupted(interrupted),
             Event::IterationPostponed(postponed) => self.iteration_postponed(postponed),
             Event::DeliveryFinished(payload::DeliveryFinished { run, .. })
             | Event::DeliveryFailed(payload::DeliveryFailed { run, .. })

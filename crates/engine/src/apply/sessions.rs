@@ -303,7 +303,8 @@ impl Fold<'_> {
     }
 
     /// An iteration may be interrupted in its turn, and before and after it.
-    pub(super) fn iteration_interrupted(&self, run: &RunId) -> Changes {
+    pub(super) fn iteration_interrupted(&self, interrupted: &payload::IterationInterrupted) -> Changes {
+        let run = &interrupted.run;
         let mut ended = None;
         let mut changes = self.session(|session| {
             let feedback = match session.phase.clone() {
@@ -321,6 +322,7 @@ impl Fold<'_> {
                 }
                 _ => return None,
             };
+            session.watch.spend(interrupted.usage);
             session.interrupted += 1;
             session.interrupted_in_a_row += 1;
             session.phase = Phase::Settled(Next::TakeUp);
@@ -328,6 +330,7 @@ impl Fold<'_> {
             Some(())
         })?;
         changes.extend(ended.map(Change::DropDebt));
+        changes.extend(self.task_after(interrupted.usage)?);
         Ok(changes)
     }
 
@@ -394,9 +397,7 @@ impl Fold<'_> {
         let mut changes = self.session(|session| match session.phase.clone() {
             Phase::Turn(turn) if turn.run == *run => {
                 debt = Some(turn.debt);
-                session.watch.used = session.watch.used.plus(used);
-                session.watch.used_in_conversation = session.watch.used_in_conversation.plus(used);
-                session.watch.used_in_iteration = session.watch.used_in_iteration.plus(used);
+                session.watch.spend(used);
                 change(session, turn).then_some(())
             }
             _ => None,

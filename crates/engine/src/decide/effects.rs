@@ -9,6 +9,7 @@ use crate::id::{DebtId, OwnerName, SessionName};
 use crate::limits::{Limits, check_bytes, check_text, gist};
 use crate::refusal::Refusal;
 use crate::session::{Ending, Session, Verdict};
+use crate::usage::Usage;
 use crate::view::View;
 use crate::voice::Voice;
 
@@ -120,7 +121,7 @@ impl Deciding<'_, '_> {
             Effect::Turn { session, .. } if self.session(session)?.owner != *owner => {
                 refuse("is a turn of a session that has to be resumed first")
             }
-            Effect::Turn { run, .. } => self.interrupt_turn(run),
+            Effect::Turn { run, .. } => self.interrupt_turn(run, None, Usage::default()),
         }
     }
 

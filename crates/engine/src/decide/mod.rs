@@ -201,7 +201,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::FinishTurn { run, answer } => self.finish_turn(run, answer),
             C::FailTurn { run, failing } => self.fail_turn(run, failing),
             C::PostponeTurn { run, failing, until } => self.postpone_turn(run, failing, *until),
-            C::InterruptTurn { run } => self.interrupt_turn(run),
+            C::InterruptTurn { run, record, usage } => self.interrupt_turn(run, record.clone(), *usage),
             C::BeginEffect { debt, owner } => self.begin_effect(*debt, owner),
             C::RetryEffect { debt, owner, after } => self.retry_effect(*debt, owner, after),
             C::FinishEffect { debt, owner, report } => self.finish_effect(*debt, owner, report),

@@ -9,6 +9,7 @@ use crate::limits::{Limits, check_bytes};
 use crate::refusal::Refusal;
 use crate::session::{Closing, Decision, Ending, Purpose, Session, Step, Terms};
 use crate::task::State;
+use crate::usage::Usage;
 use crate::view::View;
 
 impl Deciding<'_, '_> {
@@ -137,7 +138,10 @@ impl Deciding<'_, '_> {
                     let used = session.watch.used_in_iteration;
                     self.emit_session(&session, payload::IterationCompleted { run, used })?;
                 }
-                Step::InterruptIteration(run) => self.emit_session(&session, payload::IterationInterrupted { run })?,
+                Step::InterruptIteration(run) => {
+                    let (record, usage) = (None, Usage::default());
+                    self.emit_session(&session, payload::IterationInterrupted { run, record, usage })?;
+                }
                 Step::End(closing) => self.end_session(&session, closing)?,
             }
         }

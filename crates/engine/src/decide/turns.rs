@@ -11,6 +11,7 @@ use crate::promise::Promise;
 use crate::refusal::Refusal;
 use crate::session::{Opening, Purpose, Session, Turn};
 use crate::time::Timestamp;
+use crate::usage::Usage;
 
 /// How long an agent is left alone that was asked too often: at least, and where it does not say how long. Both double with
 /// every time in a row.
@@ -105,7 +106,8 @@ impl Deciding<'_, '_> {
         self.advance(&session.name)
     }
 
-    pub(super) fn interrupt_turn(&mut self, run: &RunId) -> Result<(), Refusal> {
+    pub(super) fn interrupt_turn(&mut self, run: &RunId, record: Option<String>, usage: Usage) -> Result<(), Refusal> {
+        check_bytes("the record", record.as_deref().unwrap_or_default(), Limits::REASON)?;
         let (session, turn) = self.reported(run)?;
         let run = run.clone();
         match turn.purpose {
@@ -113,7 +115,7 @@ impl Deciding<'_, '_> {
                 self.emit_session(&session, payload::DeliveryInterrupted { run })?
             }
             Purpose::Work | Purpose::SendBack => {
-                self.emit_session(&session, payload::IterationInterrupted { run })?;
+                self.emit_session(&session, payload::IterationInterrupted { run, record, usage })?;
             }
         }
         self.advance(&session.name)

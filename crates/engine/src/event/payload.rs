@@ -257,6 +257,11 @@ payloads! {
     }
     IterationInterrupted {
         run: RunId,
+        /// The file that has what the agent wrote until then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        record: Option<String>,
+        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+        usage: Usage,
     }
     /// The agent was asked too often. Another iteration takes this one up, not before that moment.
     IterationPostponed {

@@ -105,7 +105,8 @@ mod tests {
     }
 
     fn interrupted() -> Event {
-        payload::IterationInterrupted { run: "pump.1.7".parse().unwrap() }.into()
+        let (record, usage) = (None, windlass_engine::Usage::default());
+        payload::IterationInterrupted { run: "pump.1.7".parse().unwrap(), record, usage }.into()
     }
 
     #[test]

@@ -324,7 +324,7 @@ impl<'a> Line<'a> {
                 text: Some(self.rest(3)).filter(|text| !text.is_empty()),
             },
             "turn-failed" => C::FailTurn { run: run(), failing: Failing::of(self.reason()) },
-            "turn-interrupted" => C::InterruptTurn { run: run() },
+            "turn-interrupted" => C::InterruptTurn { run: run(), record: None, usage: Usage::default() },
             "begin" => C::BeginEffect { debt: debt(), owner: self.owner() },
             "finish" => C::FinishEffect {
                 debt: debt(),
