@@ -115,18 +115,18 @@ fn table() -> String {
 #[test]
 fn recorded_streams_are_understood() {
     assert_snapshot!(table(), @r#"
-    claude capped | 1200/200/34 $0.004720 | named | OutOfTurns: Reached maximum number of turns (1)
-    claude cut | 4800/800/136 $0.018880 | named | OutOfTokens: API Error: Claude's response exceeded the 128000 output toke
-    claude denied | 2400/400/68 $0.009440 | named | said: I have mended notes.txt. <promise>COMPLETE</promise>
-    claude empty | 2400/400/68 $0.009440 | named | Empty: the agent ended its turn without a word
+    claude capped | 1200/200/34 $0.00472 | named | OutOfTurns: Reached maximum number of turns (1)
+    claude cut | 4800/800/136 $0.01888 | named | OutOfTokens: API Error: Claude's response exceeded the 128000 output toke
+    claude denied | 2400/400/68 $0.00944 | named | said: I have mended notes.txt. <promise>COMPLETE</promise>
+    claude empty | 2400/400/68 $0.00944 | named | Empty: the agent ended its turn without a word
     claude keyless | - | named | locked: Not logged in · Please run /login; run `claude` and type /login, or set ANTHROPIC_API_KEY
     claude limited | - | named | limited, Some(After(60s)): API Error: Request rejected (429) · Rate limit reached for r
     claude lost | - | - | gone: No conversation found with session ID: 99999999-2222-4333-84
-    claude ok | 2400/400/68 $0.009440 | named | said: I have mended notes.txt. <promise>COMPLETE</promise>
+    claude ok | 2400/400/68 $0.00944 | named | said: I have mended notes.txt. <promise>COMPLETE</promise>
     claude outage | - | named | Outage: API Error: 500 The server had an error while processing your
-    claude refused | 2400/400/68 $0.009440 | named | Refused: API Error: Opus 5.5's safeguards flagged this message (https
-    claude resumed | 2400/400/68 $0.009440 | named | said: It is still mended. <promise>COMPLETE</promise>
-    claude retried | 2400/400/68 $0.009440 | named | said: I have mended notes.txt. <promise>COMPLETE</promise>
+    claude refused | 2400/400/68 $0.00944 | named | Refused: API Error: Opus 5.5's safeguards flagged this message (https
+    claude resumed | 2400/400/68 $0.00944 | named | said: It is still mended. <promise>COMPLETE</promise>
+    claude retried | 2400/400/68 $0.00944 | named | said: I have mended notes.txt. <promise>COMPLETE</promise>
     claude stalled | - | named | Crashed: it ended in the middle of its turn (exit 143)
     claude unauthorized | - | named | locked: Failed to authenticate. API Error: 401 Incorrect API key pro; run `claude` and type /login, or set ANTHROPIC_API_KEY
     codex cut | - | named | OutOfTokens: Incomplete response returned, reason: max_output_tokens
