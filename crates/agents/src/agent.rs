@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use windlass_process::{Environment, Invocation, overlay};
 
-use crate::acp::Permissions;
+use crate::acp::{McpServer, Permissions};
 use crate::headless::Dialect;
 use crate::{CommandAgent, TurnEnd, trouble};
 
@@ -50,6 +50,8 @@ pub struct Setup {
     pub environment: Vec<(String, String)>,
     /// What it may do, where it asks or has it done here.
     pub permissions: Permissions,
+    /// Servers of tools that it is handed, where its protocol allows it.
+    pub servers: Vec<McpServer>,
 }
 
 /// Agents that are known by name, best known first, and how each is driven unless somebody says otherwise.

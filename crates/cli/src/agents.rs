@@ -4,12 +4,14 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use windlass_agents::acp::McpServer;
 use windlass_agents::headless::Dialect;
 use windlass_agents::{Agent, Driver, KNOWN, Known, Setup};
 
 use crate::config::{self, Settings};
+use crate::environment;
 use crate::failure::{Code, Failure};
 
 /// The agent of that name: as the configuration sets it up, else as it is known.
@@ -21,8 +23,31 @@ pub fn resolve(name: &str, settings: &Settings) -> Result<Agent, Failure> {
         model: written.model.clone(),
         environment: written.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         permissions: written.permissions.clone().unwrap_or_default(),
+        servers: written.mcp_servers.iter().map(|(name, server)| found(name, server)).collect::<Result<_, _>>()?,
     };
     Ok(Agent { name: name.to_owned(), driver: driver(name, written), setup })
+}
+
+/// A server of tools, by its whole path.
+fn found(name: &str, server: &config::McpServer) -> Result<McpServer, Failure> {
+    let program = Path::new(&server.command);
+    let places = environment::program_directories();
+    let place = match program.is_absolute() {
+        true => Some(program.to_owned()).filter(|file| runs(file)),
+        false => places.iter().map(|place| place.join(program)).find(|file| runs(file)),
+    };
+    let env = server.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    match place {
+        Some(command) => Ok(McpServer { name: name.to_owned(), command, args: server.args.clone(), env }),
+        None => Err(Failure::new(Code::Usage, format!("the MCP server `{name}` cannot be started"))
+            .caused_by(format!("cannot find the program {}", server.command))
+            .hint("look for a typing mistake in `mcp_servers`, or install it; nothing was begun")),
+    }
+}
+
+/// Whether a file is a program.
+fn runs(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
 /// Whether the configuration says how that agent is started.
@@ -65,7 +90,7 @@ fn parse(name: &str, settings: &Settings) -> Result<Agent, Failure> {
 
 /// How agents are named, for whoever has named none, or one that is not known.
 pub fn how_to_name() -> String {
-    let installed = installed(&crate::environment::program_directories());
+    let installed = installed(&environment::program_directories());
     let others = "`acp:CMD` speaks the Agent Client Protocol, `command:CMD` is any other program";
     match installed.as_slice() {
         [] => {
@@ -78,9 +103,7 @@ pub fn how_to_name() -> String {
 
 /// Known agents that are in one of these directories.
 pub fn installed(directories: &[PathBuf]) -> Vec<&'static str> {
-    let runs =
-        |file: PathBuf| fs::metadata(file).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
-    let found = |name: &&str| directories.iter().any(|directory| runs(directory.join(name)));
+    let found = |name: &&str| directories.iter().any(|directory| runs(&directory.join(name)));
     KNOWN.iter().map(|(name, _)| *name).filter(found).collect()
 }
 
@@ -130,6 +153,7 @@ mod tests {
             model: Some("m".to_owned()),
             environment: vec![("A".to_owned(), "1".to_owned())],
             permissions: Permissions::default(),
+            servers: vec![],
         };
         assert_eq!(resolve("codex", &settings).unwrap().setup, setup);
         let settings = self::settings("agents: {kimi: {permissions: {execute: deny}}, qwen: {permissions: read-only}}");

@@ -421,3 +421,31 @@ fn a_model_that_is_not_offered_is_told() {
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.to_string().contains("note: the model `big` cannot be chosen: the agent offers no choice"), "{ran}");
 }
+
+#[test]
+fn configured_servers_of_tools_reach_the_agent() {
+    let agent = "
+while read -r line; do
+  printf '%s\\n' \"$line\" >> asked
+  printf '%s' \"$line\" | jq -c '{jsonrpc: \"2.0\", id, result: {protocolVersion: 1, sessionId: \"s\", stopReason: \"end_turn\"}}'
+done
+";
+    let config = |server: &str| {
+        format!("agents: {{mine: {{driver: acp, command: sh agent.sh, mcp_servers: {{files: {server}}}}}}}\n")
+    };
+    let world = World::empty();
+    world.write("agent.sh", agent);
+    let run = ["run", "Mend the pump", "--agent", "mine", "--max-iterations", "1", "--trust"];
+    world.write(".windlass/config.yaml", config("{command: nowhere}"));
+    let ran = world.run(&run);
+    assert!(ran.code == 64 && ran.stderr.contains("cannot find the program nowhere"), "{ran}");
+    world.write(".windlass/config.yaml", config("{command: cat, args: [-u], env: {PORT: 7}}"));
+    world.run(&run);
+    let asked = world.text("asked");
+    let opened = asked.lines().find(|line| line.contains("session/new")).unwrap();
+    let opened: serde_json::Value = serde_json::from_str(opened).unwrap();
+    let server = &opened["params"]["mcpServers"][0];
+    assert_eq!((&server["name"], &server["args"][0]), (&"files".into(), &"-u".into()));
+    assert!(server["command"].as_str().is_some_and(|command| command.ends_with("/cat") && command.starts_with('/')));
+    assert_eq!(server["env"][0], serde_json::json!({"name": "PORT", "value": "7"}));
+}

@@ -249,6 +249,10 @@ const FILES: &[(&str, &str)] = &[
         "1:17: the agent `codex` has `permissions`, and does not ask over the Agent Client Protocol | say it in `args`, as the program wants it, or drive it with `driver: acp`",
     ),
     (
+        "agents: {codex: {mcp_servers: {a: {command: x}}}}\n",
+        "1:17: the agent `codex` has `mcp_servers`, and does not speak the Agent Client Protocol | write them into its own configuration, or drive it with `driver: acp`",
+    ),
+    (
         "agents: {kimi: {permissions: ask}}\n",
         "1:30: `permissions`: unknown value `ask` | known here: `allow`, `deny`, `read-only`",
     ),

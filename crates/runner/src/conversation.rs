@@ -55,7 +55,7 @@ impl Runner<'_> {
             roster: self.dispatch.roster,
             spec: &spec,
             permissions: &self.agent.setup.permissions,
-            servers: &self.servers,
+            servers: &self.agent.setup.servers,
             model: self.agent.setup.model.as_deref(),
             before: session.conversation.as_deref(),
             cost: session.watch.used_in_conversation.cost.unwrap_or_default(),

@@ -62,8 +62,6 @@ pub struct Runner<'a> {
     connection: Option<acp::Connection>,
     /// It was gone before it heard the last prompt.
     lost: bool,
-    /// Servers of tools that it is handed.
-    servers: Vec<acp::McpServer>,
     allowance: Allowance,
     looker: Looker,
 }
@@ -79,22 +77,7 @@ pub struct Allowance {
 
 impl<'a> Runner<'a> {
     pub fn new(dispatch: Dispatch<'a>, agent: Agent, allowance: Allowance) -> Self {
-        Self {
-            dispatch,
-            agent,
-            connection: None,
-            lost: false,
-            servers: Vec::new(),
-            allowance,
-            looker: Looker::default(),
-        }
-    }
-
-    /// Hands servers of tools to an agent that takes them.
-    #[must_use]
-    pub fn with_servers(mut self, servers: Vec<acp::McpServer>) -> Self {
-        self.servers = servers;
-        self
+        Self { dispatch, agent, connection: None, lost: false, allowance, looker: Looker::default() }
     }
 
     /// Carries a command out, and tells what came of it.

@@ -52,6 +52,10 @@ fn agents(settings: &Settings) -> Result<(), Problem> {
             _ if is_command && agent.model.is_some() => {
                 ("has a `model`, and its driver has no way to say so", Some("put it into `command` or `args`"))
             }
+            _ if !agent.mcp_servers.is_empty() && !speaks_acp => (
+                "has `mcp_servers`, and does not speak the Agent Client Protocol",
+                Some("write them into its own configuration, or drive it with `driver: acp`"),
+            ),
             _ if restricted && !speaks_acp => (
                 "has `permissions`, and does not ask over the Agent Client Protocol",
                 Some("say it in `args`, as the program wants it, or drive it with `driver: acp`"),

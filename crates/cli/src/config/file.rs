@@ -132,8 +132,25 @@ pub struct Agent {
     /// `read-only`, or by the kind of tool, as in `{default: allow, execute: deny}`. Default: allow.
     #[schemars(schema_with = "permissions")]
     pub permissions: Option<Permissions>,
+    /// Servers of the Model Context Protocol that an agent is handed which speaks the Agent Client Protocol, by name.
+    pub mcp_servers: BTreeMap<String, McpServer>,
     /// Hooks that run after the task's own when this agent works.
     pub(super) hooks: Points,
+}
+
+/// A program that serves tools over its standard input and output.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct McpServer {
+    /// The program, looked up in `PATH`.
+    pub command: String,
+    /// Its arguments.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Environment variables to add.
+    #[serde(default)]
+    #[schemars(schema_with = "variables")]
+    pub env: BTreeMap<String, String>,
 }
 
 /// The kinds of agents that can be driven.
@@ -302,6 +319,10 @@ impl Agent {
         let variables = self.env.iter().map(|(name, value)| format!("{name}={value}"));
         let program = self.command.clone().unwrap_or_else(|| name.to_owned());
         let words: Vec<_> = variables.chain([program]).chain(self.args.iter().cloned()).collect();
-        words.join(" ")
+        let servers = self.mcp_servers.values().map(|server| {
+            let words: Vec<&str> = std::iter::once(&server.command).chain(&server.args).map(String::as_str).collect();
+            format!(", which is handed the MCP server {}", words.join(" "))
+        });
+        words.join(" ") + &servers.collect::<String>()
     }
 }

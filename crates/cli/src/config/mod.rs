@@ -49,7 +49,7 @@ pub use self::builtin::Builtin;
 pub use self::content::Workflow;
 pub use self::entry::OnFailure;
 pub use self::error::ConfigError;
-pub use self::file::{Agent, Completion, Driver, OnRetryLimit, Roles, Settings};
+pub use self::file::{Agent, Completion, Driver, McpServer, OnRetryLimit, Roles, Settings};
 pub use self::hooks::{Hook, Kind, Scope};
 pub use self::index::Index;
 pub use self::point::Point;
