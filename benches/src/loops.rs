@@ -6,6 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
+
 use crate::commands::program;
 use crate::memory::{self, MIB};
 use crate::report::{Report, Times, at_most, ratio, shown};
@@ -18,6 +20,9 @@ const WINDOW: usize = 200;
 const ROUNDS: usize = 5;
 /// What the agent notes at each call: two times.
 const NOTE: usize = 16;
+/// How many sessions are begun.
+const BEGINNINGS: usize = 20;
+const GOAL: &str = "Mend the pump";
 /// The exit code of a session that ran into its limit, as these do.
 const LIMIT: i32 = 3;
 
@@ -26,6 +31,8 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
     let directory = tempfile::tempdir()?;
     let commit = stores::starts(effort, &directory.path().join("commit.db"))?.p50();
     report.fact("a commit (`start`) in a long-lived process", shown(commit));
+    beginnings(directory.path(), report)?;
+    prompt(directory.path(), report)?;
     let commits = in_turns(directory.path(), commit, report)?;
     let floor = |shell: Duration| shell + commit.mul_f64(commits);
 
@@ -48,6 +55,37 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
     let what = format!("the same against {} iterations", effort.iterations / 10);
     report.figure(&what, format!("{:.2} × {early:.1} MiB", late / early), late / early, at_most(1.2, " ×"));
     Ok(())
+}
+
+/// From starting `windlass run` in an empty directory to the first word of its agent.
+fn beginnings(directory: &Path, report: &mut Report) -> Outcome<()> {
+    let mut times = Vec::new();
+    for round in 0..BEGINNINGS {
+        let project = Project::new(directory, &format!("begin-{round}"), "")?;
+        let began = now();
+        ended(project.turn(1)?)?;
+        let called = calls(&project.notes)?.first().ok_or("the agent was never called")?[0];
+        times.push(Duration::from_nanos(called.saturating_sub(began)));
+    }
+    let first = Times::from(times).p50();
+    let millis = first.as_secs_f64() * 1e3;
+    report.figure("from `windlass run` to the first agent call", shown(first), millis, at_most(10.0, " ms"));
+    Ok(())
+}
+
+/// What an agent reads besides its goal.
+fn prompt(directory: &Path, report: &mut Report) -> Outcome<()> {
+    let project = Project::new(directory, "prompt", "")?;
+    ended(project.turn_with(1, "command:cat > prompt")?)?;
+    let around = fs::metadata(project.root.join("prompt"))?.len() as f64 - GOAL.len() as f64;
+    report.figure("the prompt around a one-line task", format!("{around:.0} bytes"), around, at_most(2048.0, " bytes"));
+    Ok(())
+}
+
+/// Nanoseconds of the clock that the agent notes.
+fn now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
 /// Short sessions and shell loops, turn by turn. Answers how many commits an iteration takes.
@@ -104,9 +142,12 @@ impl Project {
 
     /// A session of so many iterations.
     fn turn(&self, iterations: usize) -> Outcome<Child> {
-        let agent = format!("command:{}", agent(&self.notes)?);
+        self.turn_with(iterations, &format!("command:{}", agent(&self.notes)?))
+    }
+
+    fn turn_with(&self, iterations: usize, agent: &str) -> Outcome<Child> {
         let child = Command::new(program("windlass")?)
-            .args(["run", "Mend the pump", "--trust", "--max-iterations", &iterations.to_string(), "--agent", &agent])
+            .args(["run", GOAL, "--trust", "--max-iterations", &iterations.to_string(), "--agent", agent])
             .current_dir(&self.root)
             .env("WINDLASS_STATE_DIR", self.root.join("state"))
             .stdin(Stdio::null())
@@ -165,8 +206,13 @@ fn shell(directory: &Path, name: &str, calls: usize) -> Outcome<Vec<Duration>> {
 
 /// From the end of each call to the start of the next.
 fn gaps(notes: &Path) -> Outcome<Vec<Duration>> {
+    let calls = calls(notes)?;
+    Ok(calls.windows(2).map(|pair| Duration::from_nanos(pair[1][0].saturating_sub(pair[0][1]))).collect())
+}
+
+/// When the agent began and ended, call by call.
+fn calls(notes: &Path) -> Outcome<Vec<[u64; 2]>> {
     let notes = fs::read(notes)?;
     let times: Vec<u64> = notes.as_chunks::<8>().0.iter().map(|time| u64::from_le_bytes(*time)).collect();
-    let calls = times.as_chunks::<2>().0;
-    Ok(calls.windows(2).map(|pair| Duration::from_nanos(pair[1][0].saturating_sub(pair[0][1]))).collect())
+    Ok(times.as_chunks::<2>().0.to_vec())
 }

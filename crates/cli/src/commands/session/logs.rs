@@ -69,6 +69,10 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         }
         out.flush()?;
         let deserted = !is_alive(&opened, &session);
+        if deserted && opened.session(&args.name)?.version != session.version {
+            // Whoever ran it has brought it to its end since the look, and is gone.
+            continue;
+        }
         if deserted && !was_deserted {
             Messages::new().note(&match session.wanted() {
                 Wanted::Answer => {
