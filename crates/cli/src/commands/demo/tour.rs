@@ -63,8 +63,8 @@ pub const TOUR: &[Stop] = &[
 
 /// What comes after it.
 pub const NEXT: &[&str] = &[
+    "windlass run \"what you want done\" --agent claude",
     "windlass run \"what you want done\" --agent \"acp:goose acp\"",
-    "windlass run \"what you want done\" --agent \"command:claude -p\"",
     "windlass init     hooks, agents and limits in a commented file",
     "windlass --help   everything else",
 ];
