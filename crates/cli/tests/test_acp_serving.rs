@@ -192,11 +192,11 @@ fn an_agent_is_not_silent_while_its_terminal_is_not() {
     let script = "
 turns:
   - do:
-    - request: {method: terminal/create, params: {command: 'for i in 1 2 3 4 5 6; do echo $i; sleep 0.1; done'}}
+    - request: {method: terminal/create, params: {command: 'for i in 1 2 3 4 5 6; do echo $i; sleep 0.25; done'}}
     - request: {method: terminal/wait_for_exit}
     - promise: COMPLETE
 ";
-    let world = World::played("limits: {silence: 400ms}", script);
+    let world = World::played("limits: {silence: 1s}", script);
     let ran = world.run(RUN);
     assert!(ran.code == 0 && world.data_of("iteration_failed").is_empty(), "{ran}");
 }
