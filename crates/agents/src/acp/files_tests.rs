@@ -13,14 +13,14 @@ impl Place {
     /// A directory of work, with a neighbour.
     fn new() -> Self {
         let whole = tempfile::tempdir().expect("a directory");
-        fs::create_dir(whole.path().join("work")).expect("a directory");
+        fs::create_dir(whole.path().join("shop")).expect("a directory");
         fs::write(whole.path().join("secret"), "secret").expect("a file");
-        let files = Files::new(&whole.path().join("work"));
+        let files = Files::new(&whole.path().join("shop"));
         Self { whole, files }
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.whole.path().join("work").join(name)
+        self.whole.path().join("shop").join(name)
     }
 
     fn read(&self, name: &str, line: Option<u64>, limit: Option<u64>) -> Result<String, String> {
@@ -54,12 +54,12 @@ fn what_may_not_be_read_is_said() {
     symlink("../secret", place.path("link")).expect("a link");
     fs::write(place.path("bytes"), [0xff, 0xfe]).expect("a file");
     fs::write(place.path("long"), vec![b'x'; CONTENT as usize + 1]).expect("a file");
-    let outside = "it is outside of `/work`";
-    assert_eq!(place.read("../secret", None, None), Err(format!("cannot read `/work/../secret`: {outside}")));
-    assert_eq!(place.read("link", None, None), Err(format!("cannot read `/work/link`: {outside}")));
-    assert_eq!(place.read(".", None, None), Err("cannot read `/work/.`: it is no plain file".to_owned()));
-    assert_eq!(place.read("bytes", None, None), Err("cannot read `/work/bytes`: it is no text".to_owned()));
-    let long = "cannot read `/work/long`: it has more than 8 MiB: ask for some of its lines";
+    let outside = "it is outside of `/shop`";
+    assert_eq!(place.read("../secret", None, None), Err(format!("cannot read `/shop/../secret`: {outside}")));
+    assert_eq!(place.read("link", None, None), Err(format!("cannot read `/shop/link`: {outside}")));
+    assert_eq!(place.read(".", None, None), Err("cannot read `/shop/.`: it is no plain file".to_owned()));
+    assert_eq!(place.read("bytes", None, None), Err("cannot read `/shop/bytes`: it is no text".to_owned()));
+    let long = "cannot read `/shop/long`: it has more than 8 MiB: ask for some of its lines";
     assert_eq!(place.read("long", None, None), Err(long.to_owned()));
     assert!(place.read("none", None, None).expect_err("nothing").contains("No such file"));
     let zero = ReadFile { path: "/dev/zero".into(), line: None, limit: None };
@@ -77,8 +77,8 @@ fn a_pipe_keeps_nobody_waiting() {
         0,
     )
     .expect("a pipe");
-    assert_eq!(place.read("pipe", None, None), Err("cannot read `/work/pipe`: it is no plain file".to_owned()));
-    assert_eq!(place.write("pipe"), Err("cannot write `/work/pipe`: there is something else".to_owned()));
+    assert_eq!(place.read("pipe", None, None), Err("cannot read `/shop/pipe`: it is no plain file".to_owned()));
+    assert_eq!(place.write("pipe"), Err("cannot write `/shop/pipe`: there is something else".to_owned()));
 }
 
 #[test]
