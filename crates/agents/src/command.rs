@@ -29,16 +29,8 @@ pub struct CommandAgent<'a> {
 impl CommandAgent<'_> {
     /// A run that answers a prompt.
     pub fn spec(&self, prompt: &str, directory: &Path, environment: Environment, spill: &Path) -> Spec {
-        Spec {
-            invocation: self.invocation.clone(),
-            directory: directory.to_owned(),
-            environment,
-            stdin: prompt.as_bytes().to_vec(),
-            timeout: None,
-            silence: None,
-            grace: GRACE,
-            capture: Capture { head: HEAD, tail: TAIL, spill: Some(Spill { path: spill.to_owned(), cap: SPILLED }) },
-        }
+        let capture = Capture { head: HEAD, tail: TAIL, spill: Some(Spill { path: spill.to_owned(), cap: SPILLED }) };
+        prompted(self.invocation.clone(), prompt, directory, environment, capture)
     }
 
     /// What the end of such a run means. An exit code of 0 says only that there is an answer.
@@ -73,6 +65,18 @@ impl CommandAgent<'_> {
         let trouble = trouble::of_failure(&finished.stdout.text(), &finished.stderr.text());
         trouble.map_or_else(|| TurnEnd::failed(fault, last_words(finished, end)), |trouble| trouble.end(self.words))
     }
+}
+
+/// A run that reads a prompt and may take as long as it likes.
+pub(crate) fn prompted(
+    invocation: Invocation,
+    prompt: &str,
+    directory: &Path,
+    environment: Environment,
+    capture: Capture,
+) -> Spec {
+    let (directory, stdin) = (directory.to_owned(), prompt.as_bytes().to_vec());
+    Spec { invocation, directory, environment, stdin, timeout: None, silence: None, grace: GRACE, capture }
 }
 
 /// How it ended, with the last line that it wrote about it.

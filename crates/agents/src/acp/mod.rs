@@ -29,9 +29,10 @@ mod wire;
 mod wish;
 
 use std::path::Path;
-use std::time::Duration;
 
 use windlass_process::{Capture, Environment, Invocation, Spec};
+
+use crate::command::prompted;
 
 pub use connection::{Connection, Turned};
 pub use line::Attention;
@@ -41,22 +42,11 @@ pub use servers::McpServer;
 pub(crate) use speech::Text;
 pub(crate) use wire::{LINE, Lines, Message, NO_SUCH_METHOD, Refused};
 
-/// How long an agent may take to end once it is asked to.
-const GRACE: Duration = Duration::from_secs(10);
 /// What is kept of its standard error.
 const HEAD: usize = 4 * 1024;
 const TAIL: usize = 16 * 1024;
 
 /// How such an agent is started.
 pub fn spec(invocation: Invocation, directory: &Path, environment: Environment) -> Spec {
-    Spec {
-        invocation,
-        directory: directory.to_owned(),
-        environment,
-        stdin: Vec::new(),
-        timeout: None,
-        silence: None,
-        grace: GRACE,
-        capture: Capture { head: HEAD, tail: TAIL, spill: None },
-    }
+    prompted(invocation, "", directory, environment, Capture { head: HEAD, tail: TAIL, spill: None })
 }

@@ -25,7 +25,6 @@ mod line;
 mod opencode;
 
 use std::path::Path;
-use std::time::Duration;
 
 use windlass_process::{Capture, Environment, Invocation, Spec};
 
@@ -33,10 +32,9 @@ pub use hearing::{Ended, Heard, Hearing, Said};
 pub(crate) use line::{bare, parse};
 
 use crate::agent::quoted;
+use crate::command::prompted;
 use crate::{Agent, Setup};
 
-/// How long an agent may take to end once it is asked to.
-const GRACE: Duration = Duration::from_secs(10);
 /// The longest name of a conversation that is taken from an agent.
 const NAME: usize = 200;
 
@@ -130,17 +128,9 @@ pub fn script(agent: &Agent, dialect: Dialect, place: Place<'_>) -> String {
 
 /// A run that says a prompt.
 pub fn spec(script: String, prompt: &str, directory: &Path, environment: Environment) -> Spec {
-    Spec {
-        invocation: Invocation::Shell(script.into()),
-        directory: directory.to_owned(),
-        environment,
-        stdin: prompt.as_bytes().to_vec(),
-        timeout: None,
-        silence: None,
-        grace: GRACE,
-        // It is heard as it comes.
-        capture: Capture { head: 0, tail: 0, spill: None },
-    }
+    // It is heard as it comes.
+    let capture = Capture { head: 0, tail: 0, spill: None };
+    prompted(Invocation::Shell(script.into()), prompt, directory, environment, capture)
 }
 
 /// Whether a conversation can be named so on a command line: an agent says what it likes.
