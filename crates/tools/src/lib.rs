@@ -23,6 +23,8 @@ mod session;
 mod shape;
 mod shown;
 mod task;
+#[cfg(test)]
+mod tests;
 
 pub use catalogue::{Effect, Tool, catalogue, find};
 pub use desk::{Desk, Ground};
