@@ -47,6 +47,7 @@ mod speech;
 mod task;
 mod time;
 mod usage;
+pub mod validation;
 mod view;
 mod voice;
 mod watch;
