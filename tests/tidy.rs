@@ -13,7 +13,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hooks", &["engine", "process"]),
     ("agents", &["engine", "process"]),
     ("runner", &["agents", "engine", "hooks", "process", "store"]),
-    ("cli", &["agents", "engine", "hooks", "process", "runner", "store"]),
+    ("tools", &["engine", "hooks", "process", "runner", "store"]),
+    ("cli", &["agents", "engine", "hooks", "process", "runner", "store", "tools"]),
 ];
 
 /// The same for the examples.

@@ -1,0 +1,76 @@
+//! Where tools are called.
+
+use serde::Serialize;
+use serde_json::Value;
+use windlass_engine::{Command, Record, RunId, Timestamp};
+use windlass_process::Control;
+use windlass_store::Sqlite;
+
+use crate::catalogue::{Effect, find};
+use crate::error::ToolError;
+use crate::shape::read;
+use crate::task;
+
+/// What the tools stand on.
+pub trait Ground {
+    /// What is known.
+    fn store(&self) -> &Sqlite;
+
+    /// Has a command decided and committed, and runs the hooks that it makes owed, under `control`.
+    fn execute(&mut self, command: &Command, control: &Control) -> Result<Vec<Record>, ToolError>;
+
+    /// The turn from inside which the tools are called, if there is one.
+    fn run(&self) -> Result<Option<RunId>, ToolError>;
+
+    /// Whether no command makes hooks owed, so that none of them can run a program.
+    fn is_quiet(&mut self) -> bool;
+
+    fn now(&self) -> Timestamp;
+}
+
+/// Takes calls, one at a time.
+pub struct Desk<G> {
+    pub(crate) ground: G,
+}
+
+impl<G: Ground> Desk<G> {
+    pub fn new(ground: G) -> Self {
+        Self { ground }
+    }
+
+    pub fn ground(&self) -> &G {
+        &self.ground
+    }
+
+    /// Calls a tool. Programs that it runs listen to `control`: whoever calls them off gets an error.
+    pub fn call(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Value, ToolError> {
+        let tool = find(tool)?;
+        let mut call = Call { ground: &mut self.ground, control };
+        match tool.name {
+            "task_next" => answer(&task::next(&mut call, read(tool, arguments)?)?),
+            other => unreachable!("the tool `{other}` is in the catalogue, and does nothing"),
+        }
+    }
+
+    /// Whether a call runs no program, so that its answer comes at once.
+    pub fn is_quick(&mut self, tool: &str, _arguments: &Value) -> bool {
+        find(tool).is_ok_and(|tool| tool.effect == Effect::ReadOnly || self.ground.is_quiet())
+    }
+}
+
+/// One call that is under way.
+pub(crate) struct Call<'a, G> {
+    pub ground: &'a mut G,
+    pub control: &'a Control,
+}
+
+impl<G: Ground> Call<'_, G> {
+    #[expect(dead_code, reason = "the tools that write come next")]
+    pub fn execute(&mut self, command: &Command) -> Result<Vec<Record>, ToolError> {
+        self.ground.execute(command, self.control)
+    }
+}
+
+fn answer(output: &impl Serialize) -> Result<Value, ToolError> {
+    Ok(serde_json::to_value(output).expect("what tools answer has string keys"))
+}

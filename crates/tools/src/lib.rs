@@ -1,0 +1,29 @@
+//! What can be asked by name: the tools, for agents over MCP and for the command line.
+//!
+//! ```text
+//! name + JSON ─► catalogue ─► shape: every field checked ─► typed input ─► what the tool does ─► typed output ─► JSON
+//!                                                                              │ commands, look-ups
+//!                                                                              ▼
+//!                                                                            Ground: a real project, or a test's
+//! ```
+//!
+//! Invariants:
+//! - A tool's schema and what is checked are the same data: what the schema allows is read, and nothing else is.
+//! - A failed call has changed nothing, and its error says what to do.
+//! - Text that was given is hostile: an error shows it cleaned and cut.
+//!
+//! Not here: how tools are served (`mcp`), what a person sees of them (`cli`), the rules (`engine`).
+
+mod catalogue;
+mod desk;
+mod error;
+mod remedy;
+mod shape;
+mod shown;
+mod task;
+
+pub use catalogue::{Effect, Tool, catalogue, find};
+pub use desk::{Desk, Ground};
+pub use error::{Code, ToolError};
+pub use shape::{Field, Id, Kind, Need};
+pub use windlass_process::Control;

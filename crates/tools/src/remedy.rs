@@ -1,0 +1,62 @@
+//! What a caller can do about an error of the engine or of the store.
+//!
+//! Hints name tools in backticks; the command line shows its own commands in their place.
+
+use windlass_engine::{Refusal, ViewError};
+use windlass_store::{ExecuteError, StoreError};
+
+use crate::error::{Code, ToolError};
+
+impl From<ExecuteError> for ToolError {
+    fn from(error: ExecuteError) -> Self {
+        match error {
+            ExecuteError::Refused(refusal) => refusal.into(),
+            ExecuteError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<StoreError> for ToolError {
+    fn from(error: StoreError) -> Self {
+        Self::from_error(Code::Store, &error).hint("a person has to look: `windlass doctor` says what is wrong")
+    }
+}
+
+impl From<ViewError> for ToolError {
+    fn from(error: ViewError) -> Self {
+        match error.0.downcast::<StoreError>() {
+            Ok(error) => (*error).into(),
+            Err(error) => Self::from_error(Code::Store, &*error),
+        }
+    }
+}
+
+impl From<Refusal> for ToolError {
+    fn from(refusal: Refusal) -> Self {
+        let code = match &refusal {
+            Refusal::UnknownTask(_) | Refusal::UnknownEdge { .. } => Code::NotFound,
+            Refusal::Invalid { .. } => Code::Invalid,
+            Refusal::Untrusted { .. } => Code::Trust,
+            Refusal::View(_) | Refusal::Apply(_) => Code::Store,
+            _ => Code::Refused,
+        };
+        let error = Self::from_error(code, &refusal);
+        match refusal {
+            Refusal::UnknownTask(_) => error.hint("`task_list` shows the tasks"),
+            Refusal::IllegalMove { id, .. } => error.hint(format!("`task_get` shows how {id} stands")),
+            Refusal::OpenDependencies { open, .. } => match open.first() {
+                Some(first) => error.hint(format!("{first} has to be completed first")),
+                None => error,
+            },
+            Refusal::Held { lease, .. } => error.hint(format!("leave it to {}, or take another task", lease.holder())),
+            Refusal::Untrusted { .. } => error.hint("ask a person to run `windlass trust`"),
+            Refusal::NoPerson { .. } => {
+                error.hint("end the turn with `<promise>BLOCKED</promise>` and say what is needed")
+            }
+            Refusal::NothingReady => error.hint("`task_list` shows what waits, and `task_create` makes a task"),
+            Refusal::Cycle { .. } => error.hint("leave one of these dependencies out"),
+            Refusal::Apply(_) => error.hint("this is a defect of Windlass; nothing was changed"),
+            _ => error,
+        }
+    }
+}

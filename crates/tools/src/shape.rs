@@ -1,0 +1,245 @@
+//! What a tool takes: the one description that its schema is printed from and that arguments are checked against.
+//!
+//! Invariants:
+//! - What passes the check can be read into the tool's own type.
+//! - Every mistake is told, each as `path: cause; remedy`, up to a bound.
+//! - `null` for something optional is the same as leaving it out; `3.0` is the whole number 3.
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Number, Value, json};
+use windlass_engine::{TaskId, TypeName, nearest};
+
+use crate::catalogue::Tool;
+use crate::error::{Code, ToolError};
+use crate::shown;
+
+/// So many mistakes are told at once.
+const MISTAKES: usize = 5;
+
+/// A field of an object.
+#[derive(Debug)]
+pub struct Field {
+    pub name: &'static str,
+    /// For a model, as short as it can be; may be empty where name and kind say all.
+    pub about: &'static str,
+    pub need: Need,
+    pub kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    Required,
+    Optional,
+}
+
+/// What a value may be.
+#[derive(Debug)]
+pub enum Kind {
+    /// Any text; how long it may be is the engine's matter.
+    Text,
+    /// The name of something.
+    Id(Id),
+    OneOf(&'static [&'static str]),
+    /// A whole number from here to there.
+    Whole(u64, u64),
+    Flag,
+    /// A list of at least so many.
+    List(&'static Kind, usize),
+    /// An object with exactly these fields.
+    Object(&'static [Field]),
+    /// Any object.
+    Map,
+    Any,
+}
+
+/// What a name is the name of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Id {
+    Task,
+    Type,
+}
+
+impl Id {
+    fn is(self, text: &str) -> bool {
+        match self {
+            Self::Task => text.parse::<TaskId>().is_ok(),
+            Self::Type => text.parse::<TypeName>().is_ok(),
+        }
+    }
+
+    fn pattern(self) -> &'static str {
+        match self {
+            Self::Task => r"^T\d+$",
+            Self::Type => r"^[\w-]{1,64}$",
+        }
+    }
+
+    fn what(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Task => ("a task id", "give one such as T12, as `task_list` shows them"),
+            Self::Type => ("a type's name", "give letters, digits, _ and -, at most 64"),
+        }
+    }
+}
+
+/// The schema of an object with these fields.
+pub fn schema(fields: &[Field]) -> Value {
+    let properties: Map<String, Value> = fields.iter().map(|field| (field.name.to_owned(), field.schema())).collect();
+    let required: Vec<&str> =
+        fields.iter().filter(|field| field.need == Need::Required).map(|field| field.name).collect();
+    let mut object = json!({"type": "object", "properties": properties, "additionalProperties": false});
+    if !required.is_empty() {
+        object["required"] = json!(required);
+    }
+    object
+}
+
+impl Field {
+    fn schema(&self) -> Value {
+        let mut schema = self.kind.schema();
+        if !self.about.is_empty() {
+            schema["description"] = json!(self.about);
+        }
+        schema
+    }
+}
+
+impl Kind {
+    fn schema(&self) -> Value {
+        match self {
+            Self::Text => json!({"type": "string"}),
+            Self::Id(id) => json!({"type": "string", "pattern": id.pattern()}),
+            Self::OneOf(names) => json!({"enum": names}),
+            Self::Whole(from, to) => json!({"type": "integer", "minimum": from, "maximum": to}),
+            Self::Flag => json!({"type": "boolean"}),
+            Self::List(of, 0) => json!({"type": "array", "items": of.schema()}),
+            Self::List(of, least) => json!({"type": "array", "items": of.schema(), "minItems": least}),
+            Self::Object(fields) => schema(fields),
+            Self::Map => json!({"type": "object"}),
+            Self::Any => json!({}),
+        }
+    }
+}
+
+/// A tool's arguments, checked and read.
+pub(crate) fn read<T: DeserializeOwned>(tool: &Tool, arguments: Value) -> Result<T, ToolError> {
+    let mut given = match arguments {
+        Value::Null => Value::Object(Map::new()),
+        given => given,
+    };
+    let mut mistakes = Mistakes(Vec::new());
+    match &mut given {
+        Value::Object(object) => mistakes.object("", tool.fields, object),
+        other => mistakes.tell("arguments", format!("{} is no object", shown::value(other)), "give the fields by name"),
+    }
+    if !mistakes.0.is_empty() {
+        return Err(ToolError::new(Code::Invalid, mistakes.0.join("\n")));
+    }
+    // What passes the check fits; should it ever not, the words are hostile all the same.
+    T::deserialize(given).map_err(|error| ToolError::new(Code::Invalid, shown::text(&error.to_string())))
+}
+
+/// What is wrong with some arguments.
+struct Mistakes(Vec<String>);
+
+impl Mistakes {
+    fn tell(&mut self, path: &str, cause: impl AsRef<str>, remedy: impl AsRef<str>) {
+        if self.0.len() < MISTAKES {
+            self.0.push(format!("{path}: {}; {}", cause.as_ref(), remedy.as_ref()));
+        }
+    }
+
+    fn object(&mut self, path: &str, fields: &[Field], given: &mut Map<String, Value>) {
+        let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        for field in fields {
+            match given.get_mut(field.name) {
+                Some(Value::Null) if field.need == Need::Optional => drop(given.remove(field.name)),
+                Some(value) => self.value(&below(field.name), &field.kind, value),
+                None if field.need == Need::Required => {
+                    self.tell(&below(field.name), "is missing", field.kind.remedy())
+                }
+                None => {}
+            }
+        }
+        let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
+        for name in given.keys().filter(|name| !names.contains(&name.as_str())) {
+            let remedy = match (nearest(name, &names), names.is_empty()) {
+                (Some(near), _) => format!("did you mean {near}?"),
+                (None, true) => "give none".to_owned(),
+                (None, false) => format!("there are {}", names.join(", ")),
+            };
+            self.tell(&below(&shown::text(name)), "there is no such field", remedy);
+        }
+    }
+
+    fn value(&mut self, path: &str, kind: &Kind, given: &mut Value) {
+        match (kind, &mut *given) {
+            (Kind::Text, Value::String(_)) | (Kind::Flag, Value::Bool(_)) | (Kind::Map, Value::Object(_)) => {}
+            (Kind::Any, _) => {}
+            (Kind::Id(id), Value::String(text)) if id.is(text) => {}
+            (Kind::OneOf(names), Value::String(text)) if names.contains(&text.as_str()) => {}
+            (Kind::Whole(from, to), Value::Number(number)) => match whole(number) {
+                Some(whole) if (*from..=*to).contains(&whole) => *given = Value::from(whole),
+                Some(_) => self.tell(path, format!("{} is out of bounds", shown::value(given)), kind.remedy()),
+                None => self.wrong(path, kind, given),
+            },
+            (Kind::List(of, least), Value::Array(items)) => {
+                if items.len() < *least {
+                    self.tell(path, format!("has {} entries", items.len()), kind.remedy());
+                }
+                for (place, item) in items.iter_mut().enumerate() {
+                    self.value(&format!("{path}[{place}]"), of, item);
+                }
+            }
+            (Kind::Object(fields), Value::Object(object)) => self.object(path, fields, object),
+            _ => self.wrong(path, kind, given),
+        }
+    }
+
+    fn wrong(&mut self, path: &str, kind: &Kind, given: &Value) {
+        self.tell(path, format!("{} is no {}", shown::value(given), kind.what()), kind.remedy());
+    }
+}
+
+/// A number that counts something, however it was written.
+fn whole(number: &Number) -> Option<u64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let float = |number: f64| (number.fract() == 0.0 && (0.0..=EXACT).contains(&number)).then_some(number);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole, positive and small")]
+    number.as_u64().or_else(|| float(number.as_f64()?).map(|number| number as u64))
+}
+
+impl Kind {
+    /// What it is, after "no".
+    fn what(&self) -> String {
+        match self {
+            Self::Text => "text".to_owned(),
+            Self::Id(id) => id.what().0.trim_start_matches("a ").to_owned(),
+            Self::OneOf(_) => "known word".to_owned(),
+            Self::Whole(..) => "whole number".to_owned(),
+            Self::Flag => "boolean".to_owned(),
+            Self::List(..) => "list".to_owned(),
+            Self::Object(_) | Self::Map => "object".to_owned(),
+            Self::Any => "value".to_owned(),
+        }
+    }
+
+    /// What to give.
+    fn remedy(&self) -> String {
+        match self {
+            Self::Text => "give a string".to_owned(),
+            Self::Id(id) => id.what().1.to_owned(),
+            Self::OneOf(names) => format!("give one of {}", names.join(", ")),
+            Self::Whole(from, to) => format!("give a whole number from {from} to {to}, without quotes"),
+            Self::Flag => "give true or false, without quotes".to_owned(),
+            Self::List(of, 0) => format!("give a list, each entry: {}", of.remedy()),
+            Self::List(of, least) => format!("give a list of at least {least}, each entry: {}", of.remedy()),
+            Self::Object(fields) => {
+                let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
+                format!("give an object with {}", names.join(", "))
+            }
+            Self::Map => "give an object".to_owned(),
+            Self::Any => "give any value".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Text that somebody gave, as an error may show it: one line, visible, short.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+/// So many characters say which one was meant.
+const LONG: usize = 60;
+
+/// Text as one short line in which nothing is hidden.
+pub fn text(given: &str) -> String {
+    let mut shown = String::new();
+    for (place, letter) in given.chars().enumerate() {
+        if place == LONG {
+            shown.push('…');
+            break;
+        }
+        match letter {
+            '`' => shown.push('\''),
+            letter if letter.is_ascii() && !letter.is_control() || letter.is_alphanumeric() => shown.push(letter),
+            letter => write!(shown, "\\u{{{:x}}}", u32::from(letter)).expect("a string takes all text"),
+        }
+    }
+    shown
+}
+
+/// What kind of value it is, and which, where that is short.
+pub fn value(given: &Value) -> String {
+    match given {
+        Value::Null => "null".to_owned(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Number(number) => text(&number.to_string()),
+        Value::String(given) => format!("the text `{}`", text(given)),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_hidden_and_nothing_is_long() {
+        assert_eq!(text("a\u{1b}[31mb\nc\u{202e}d`e\u{301}"), "a\\u{1b}[31mb\\u{a}c\\u{202e}d'e\\u{301}");
+        assert_eq!(text("grün"), "grün");
+        assert_eq!(text(&"x".repeat(1000)).chars().count(), LONG + 1);
+        assert_eq!(value(&Value::from("../T1")), "the text `../T1`");
+    }
+}

@@ -1,0 +1,5 @@
+//! The tools for tasks.
+
+mod next;
+
+pub(crate) use next::{NEXT, next};
