@@ -17,7 +17,9 @@
 mod catalogue;
 mod desk;
 mod error;
+mod note;
 mod remedy;
+mod session;
 mod shape;
 mod shown;
 mod task;
