@@ -23,6 +23,7 @@ mod session;
 mod shape;
 mod shown;
 mod task;
+pub mod validation;
 
 pub use catalogue::{Effect, Tool, catalogue, find};
 pub use desk::{Desk, Ground};
