@@ -25,6 +25,7 @@ mod shown;
 mod task;
 #[cfg(test)]
 mod tests;
+pub mod validation;
 
 pub use catalogue::{Effect, Tool, catalogue, find};
 pub use desk::{Desk, Ground};
