@@ -2,33 +2,62 @@
 
 mod agreement;
 mod arguments;
+mod checkpoints;
+mod hooks;
+mod iterations;
 mod tasks;
+
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 use tempfile::TempDir;
 use windlass_engine::{
     Authority, Command, NewSession, Origin, Record, Rules, RunId, Session, Terms, Timestamp, View, Work,
 };
-use windlass_process::Control;
+use windlass_hooks::Mask;
+use windlass_process::{Control, Environment, Roster};
 use windlass_store::{Lifetime, Sqlite, Store};
 
-use crate::desk::{Desk, Ground};
+use crate::desk::{Desk, Ground, Programs};
 use crate::error::ToolError;
+use crate::validation::{AgentCommands, Permission, Standing, Workshop};
 
-/// A project without a configuration.
+/// A project in which everything may be run.
 pub(crate) struct Shop {
-    _directory: TempDir,
+    directory: TempDir,
     store: Sqlite,
     nonce: u128,
     run: Option<RunId>,
     quiet: bool,
+    permission: Permission,
+    environment: Environment,
+    mask: Mask,
+    roster: Option<Roster>,
+    now: i64,
 }
 
 impl Shop {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let store = Sqlite::create(&directory.path().join("windlass.db"), Lifetime::Service).unwrap();
-        Self { _directory: directory, store, nonce: 0, run: None, quiet: true }
+        let permission = Permission {
+            standing: Standing::Trusted,
+            agent_commands: AgentCommands::Allow,
+            validators: BTreeMap::new(),
+        };
+        let environment = std::env::vars_os().filter(|(name, _)| name == "PATH").collect();
+        Self {
+            directory,
+            store,
+            nonce: 0,
+            run: None,
+            quiet: true,
+            permission,
+            environment,
+            mask: Mask::new(Vec::<(String, Vec<u8>)>::new()),
+            roster: None,
+            now: 1_000_000,
+        }
     }
 }
 
@@ -54,7 +83,21 @@ impl Ground for Shop {
     }
 
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(1_000_000)
+        Timestamp::from_millis(self.now)
+    }
+
+    fn workshop(&mut self, programs: Programs) -> Result<Workshop<'_>, ToolError> {
+        if programs == Programs::Some && self.roster.is_none() {
+            let nonce = u64::try_from(self.nonce).unwrap();
+            self.roster = Some(Roster::enlist(&self.directory.path().join("owners"), nonce).unwrap());
+        }
+        Ok(Workshop {
+            directory: self.directory.path(),
+            environment: &self.environment,
+            mask: &self.mask,
+            roster: self.roster.as_ref(),
+            permission: &self.permission,
+        })
     }
 }
 
