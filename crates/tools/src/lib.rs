@@ -23,6 +23,8 @@ mod session;
 mod shape;
 mod shown;
 mod task;
+#[cfg(test)]
+mod tests;
 pub mod validation;
 
 pub use catalogue::{Effect, Tool, catalogue, find};

@@ -195,8 +195,8 @@ impl Mistakes {
             (Kind::OneOf(names), Value::String(text)) if names.contains(&text.as_str()) => {}
             (Kind::Whole(from, to), Value::Number(number)) => match whole(number) {
                 Some(whole) if (*from..=*to).contains(&whole) => *given = Value::from(whole),
-                Some(_) => self.tell(path, format!("{} is out of bounds", shown::value(given)), kind.remedy()),
-                None => self.wrong(path, kind, given),
+                None if number.as_f64().is_none_or(|number| number.fract() != 0.0) => self.wrong(path, kind, given),
+                _ => self.tell(path, format!("{} is out of bounds", shown::value(given)), kind.remedy()),
             },
             (Kind::List(_, least, most), Value::Array(items)) if !(*least..=*most).contains(&items.len()) => {
                 let remedy = if items.is_empty() { kind.remedy() } else { format!("give at most {most}") };
@@ -213,7 +213,9 @@ impl Mistakes {
     }
 
     fn wrong(&mut self, path: &str, kind: &Kind, given: &Value) {
-        self.tell(path, format!("{} is no {}", shown::value(given), kind.what()), kind.remedy());
+        let quoted = matches!((kind, given), (Kind::Whole(..) | Kind::Flag, Value::String(_)));
+        let remedy = format!("{}{}", kind.remedy(), if quoted { ", without quotes" } else { "" });
+        self.tell(path, format!("{} is no {}", shown::value(given), kind.what()), remedy);
     }
 }
 
@@ -251,16 +253,29 @@ impl Kind {
         }
     }
 
+    /// What a list of it is a list of.
+    fn several(&self) -> &'static str {
+        match self {
+            Self::Text(_) | Self::Words(_) | Self::OneOf(_) => "strings",
+            Self::Id(Id::Task) => "task ids such as T12",
+            Self::Id(Id::Type) => "type names",
+            Self::Whole(..) => "whole numbers",
+            Self::Flag => "booleans",
+            Self::List(..) => "lists",
+            Self::Object(_) | Self::Map => "objects",
+        }
+    }
+
     /// What to give.
     fn remedy(&self) -> String {
         match self {
             Self::Text(_) | Self::Words(_) => "give a string".to_owned(),
             Self::Id(id) => id.what().1.to_owned(),
             Self::OneOf(names) => format!("give one of {}", names.join(", ")),
-            Self::Whole(from, to) => format!("give a whole number from {from} to {to}, without quotes"),
-            Self::Flag => "give true or false, without quotes".to_owned(),
-            Self::List(of, 0, _) => format!("give a list, and for each entry {}", of.remedy()),
-            Self::List(of, least, _) => format!("give a list of at least {least}, and for each entry {}", of.remedy()),
+            Self::Whole(from, to) => format!("give a whole number from {from} to {to}"),
+            Self::Flag => "give true or false".to_owned(),
+            Self::List(of, 0, _) => format!("give a list of {}", of.several()),
+            Self::List(of, least, _) => format!("give a list of {}, at least {least}", of.several()),
             Self::Object(fields) => {
                 let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
                 format!("give an object with {}", names.join(", "))

@@ -1,10 +1,10 @@
 //! The tools for tasks.
 
-mod create;
-mod get;
-mod list;
-mod next;
-mod update;
+pub(crate) mod create;
+pub(crate) mod get;
+pub(crate) mod list;
+pub(crate) mod next;
+pub(crate) mod update;
 
 use serde::Serialize;
 use windlass_engine::{Limits, Priority, State, Task, TaskId, TypeName, View};
