@@ -9,6 +9,7 @@ use windlass_store::Sqlite;
 use crate::catalogue::{Effect, find};
 use crate::error::ToolError;
 use crate::shape::read;
+use crate::validation::Workshop;
 use crate::{note, session, task};
 
 /// What the tools stand on.
@@ -24,6 +25,9 @@ pub trait Ground {
 
     /// Whether no command makes hooks owed, so that none of them can run a program.
     fn is_quiet(&mut self) -> bool;
+
+    /// Where programs for rules and for hooks of agents are run, and which may be.
+    fn workshop(&mut self) -> Result<Workshop<'_>, ToolError>;
 
     fn now(&self) -> Timestamp;
 }

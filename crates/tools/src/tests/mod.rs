@@ -4,21 +4,27 @@ mod agreement;
 mod arguments;
 mod tasks;
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use tempfile::TempDir;
 use windlass_engine::{
     Authority, Command, NewSession, Origin, Record, Rules, RunId, Session, Terms, Timestamp, View, Work,
 };
-use windlass_process::Control;
+use windlass_hooks::Mask;
+use windlass_process::{Control, Roster};
 use windlass_store::{Lifetime, Sqlite, Store};
 
 use crate::desk::{Desk, Ground};
 use crate::error::ToolError;
+use crate::validation::{AgentCommands, Permission, Standing, Workshop};
 
 /// A project without a configuration.
 pub(crate) struct Shop {
-    _directory: TempDir,
+    directory: TempDir,
     store: Sqlite,
+    roster: Option<Roster>,
+    pub(crate) permission: Permission,
     nonce: u128,
     run: Option<RunId>,
     quiet: bool,
@@ -28,7 +34,12 @@ impl Shop {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let store = Sqlite::create(&directory.path().join("windlass.db"), Lifetime::Service).unwrap();
-        Self { _directory: directory, store, nonce: 0, run: None, quiet: true }
+        let permission = Permission {
+            standing: Standing::Trusted,
+            agent_commands: AgentCommands::Named,
+            validators: BTreeMap::new(),
+        };
+        Self { directory, store, roster: None, permission, nonce: 0, run: None, quiet: true }
     }
 }
 
@@ -51,6 +62,18 @@ impl Ground for Shop {
 
     fn is_quiet(&mut self) -> bool {
         self.quiet
+    }
+
+    fn workshop(&mut self) -> Result<Workshop<'_>, ToolError> {
+        let place = self.directory.path();
+        let roster = self.roster.get_or_insert_with(|| Roster::enlist(&place.join("owners"), 1).unwrap());
+        Ok(Workshop {
+            directory: place.to_owned(),
+            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            mask: Mask::new([("TOKEN", "s3cr3t-value")]),
+            permission: self.permission.clone(),
+            roster,
+        })
     }
 
     fn now(&self) -> Timestamp {
