@@ -10,8 +10,10 @@
 //! - Nothing is written to standard output: a server speaks there. What hooks write is captured, and what went wrong
 //!   with them is told on standard error.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +22,7 @@ use windlass_engine::{
 };
 use windlass_process::Roster;
 use windlass_store::{ExecuteError, Sqlite, Store};
+use windlass_tools::validation::{AgentCommands, Permission, Standing, Workshop};
 use windlass_tools::{self as tools, Control, Ground, ToolError};
 
 use crate::context::Opened;
@@ -187,8 +190,29 @@ impl Ground for ProjectGround {
         kept.is_ok_and(|kept| kept.rules.effects.is_none())
     }
 
+    fn workshop(&mut self) -> Result<Workshop<'_>, ToolError> {
+        let inside = Inside::look(&self.opened).map_err(told)?;
+        let outline = self.keep(&inside).map_err(told)?.outline.clone();
+        let config = outline.frame();
+        Ok(Workshop {
+            directory: self.opened.project.root.clone(),
+            environment: environment::inherited(),
+            mask: dispatch::mask(config),
+            permission: Permission {
+                standing: Standing::Untrusted,
+                agent_commands: AgentCommands::Named,
+                validators: BTreeMap::new(),
+            },
+            roster: self.roster().map_err(told)?,
+        })
+    }
+
     fn now(&self) -> Timestamp {
         environment::now()
+    }
+
+    fn directory(&self) -> &Path {
+        &self.opened.project.root
     }
 }
 

@@ -1,5 +1,7 @@
 //! Where tools are called.
 
+use std::path::Path;
+
 use serde::Serialize;
 use serde_json::Value;
 use windlass_engine::{Command, Record, RunId, Session, Timestamp, View};
@@ -28,15 +30,11 @@ pub trait Ground {
 
     fn now(&self) -> Timestamp;
 
-    /// What validation rules and commands of stop hooks are run with.
-    fn workshop(&mut self, programs: Programs) -> Result<Workshop<'_>, ToolError>;
-}
+    /// The project's, below which every path of a rule lies.
+    fn directory(&self) -> &Path;
 
-/// Whether a program is about to be started: then somebody has to be known who starts it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Programs {
-    None,
-    Some,
+    /// Where programs for rules and for hooks of agents are run, and which may be.
+    fn workshop(&mut self) -> Result<Workshop<'_>, ToolError>;
 }
 
 /// Takes calls, one at a time.

@@ -10,12 +10,16 @@
 //!
 //! Not here: what it comes to (`engine`).
 
+use std::fmt::Display;
+
+use windlass_engine::validation::{RuleResult, ValidationRule};
 use windlass_engine::{
     AgentContext, Asked, Evaluated, Event, HookDecision, Judging, Limits, Promise, Registered, SeenPromise, Seq,
     StopHook, StopRuling, Timestamp, detect_all, evaluate,
 };
+use windlass_process::Control;
 
-use crate::desk::{Call, Ground, Programs};
+use crate::desk::{Call, Ground};
 use crate::error::{Code, ToolError};
 use crate::hook::{ask_command, registered};
 use crate::iteration::Live;
@@ -61,25 +65,18 @@ pub(crate) fn judge<G: Ground>(
     };
     let asks = hooks.iter().any(|hook| hook.enabled);
     let rules: &[_] = if asked == Asked::Validation || asks { &live.started.validation_rules } else { &[] };
-    let notes: Vec<String> = task::notes(call.ground.store(), &live.task)?.into_iter().map(|note| note.text).collect();
-    let programs = match rules.iter().any(|rule| rule.runs_a_program()) || hooks.iter().any(runs_a_program) {
-        true => Programs::Some,
-        false => Programs::None,
+    let needs_workshop = !rules.is_empty() || hooks.iter().any(runs_a_program);
+    let said = if needs_workshop {
+        let notes = task::notes(call.ground.store(), &live.task)?;
+        let notes: Vec<String> = notes.into_iter().map(|note| note.text).collect();
+        let workshop = call.ground.workshop()?;
+        context.validation_results = look(rules, &context, &notes, (&workshop, call.control))?;
+        evaluate(&hooks, &context, &mut |hook| ask(hook, &context, Some(&workshop), call.control))
+    } else {
+        evaluate(&hooks, &context, &mut |hook| ask(hook, &context, None, call.control))
     };
-    let workshop = call.ground.workshop(programs)?;
-    let looked = validation::Matter {
-        agent_output: context.agent_output.as_deref(),
-        task_notes: &notes,
-        context: &context.values(),
-    };
-    let results = validate(rules, looked, workshop, call.control).map_err(|cancelled| {
-        ToolError::new(Code::Interrupted, cancelled).hint("nothing was recorded; ask again when you want to know")
-    })?;
-    context.validation_results = results;
-    let said = evaluate(&hooks, &context, &mut |hook| ask(hook, &context, workshop, call.control));
     if call.control.is_cancelled() {
-        let error = ToolError::new(Code::Interrupted, "the hooks were not asked to the end");
-        return Err(error.hint("nothing was recorded; ask again when you want to know"));
+        return Err(called_off("the hooks were not asked to the end"));
     }
     let decision = (!hooks.is_empty()).then(|| HookDecision { hook: said.hook, ruling: said.ruling.clone() });
     let judging = Judging {
@@ -94,6 +91,22 @@ pub(crate) fn judge<G: Ground>(
         tree: None,
     };
     Ok((judging, said))
+}
+
+/// What the rules say now.
+fn look(
+    rules: &[ValidationRule],
+    context: &AgentContext,
+    notes: &[String],
+    (workshop, control): (&Workshop<'_>, &Control),
+) -> Result<Vec<RuleResult>, ToolError> {
+    let (agent_output, values) = (context.agent_output.as_deref(), context.values());
+    let matter = validation::Matter { agent_output, task_notes: notes, context: &values };
+    validate(rules, matter, workshop, control).map_err(called_off)
+}
+
+fn called_off(what: impl Display) -> ToolError {
+    ToolError::new(Code::Interrupted, what).hint("nothing was recorded; ask again when you want to know")
 }
 
 /// The promises that count: those that the series was started with. That the agent is stuck always counts.
@@ -119,14 +132,14 @@ pub(crate) fn runs_a_program(hook: &Registered) -> bool {
 fn ask(
     hook: &Registered,
     context: &AgentContext,
-    workshop: Workshop<'_>,
-    control: &windlass_process::Control,
+    workshop: Option<&Workshop<'_>>,
+    control: &Control,
 ) -> Result<StopRuling, String> {
-    match &hook.hook {
-        StopHook::Command { command } => ask_command(command, context, workshop, control),
-        StopHook::Closure { name } => {
+    match (&hook.hook, workshop) {
+        (StopHook::Command { command }, Some(workshop)) => ask_command(command, context, workshop, control),
+        (StopHook::Closure { name }, _) => {
             Err(format!("`{name}` is code of another program, which has to ask it by itself"))
         }
-        other => Err(format!("a hook of type `{other}` asks nobody")),
+        (other, _) => Err(format!("a hook of type `{other}` asks nobody")),
     }
 }

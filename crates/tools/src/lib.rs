@@ -32,7 +32,7 @@ mod tests;
 pub mod validation;
 
 pub use catalogue::{Effect, Tool, catalogue, find};
-pub use desk::{Desk, Ground, Programs};
+pub use desk::{Desk, Ground};
 pub use error::{Code, ToolError};
 pub use shape::{Field, Id, Kind, Need};
 pub use windlass_process::Control;

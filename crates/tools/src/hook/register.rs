@@ -6,7 +6,7 @@ use windlass_engine::validation::CommandRule;
 use windlass_engine::{Command, HookId, Limits, NewHook, RulesText, StopHook, TaskId};
 
 use crate::catalogue::{Effect, Tool};
-use crate::desk::{Call, Ground, Programs};
+use crate::desk::{Call, Ground};
 use crate::error::{Code, ToolError};
 use crate::shape::{Field, Kind};
 use crate::task::TASK;
@@ -77,7 +77,7 @@ pub(crate) fn register<G: Ground>(call: &mut Call<'_, G>, given: Register) -> Re
     let hook = hook(given.hook_type, given.command, given.rules)?;
     if let StopHook::Command { command } = &hook {
         let rule = supplied(command);
-        let workshop = call.ground.workshop(Programs::None)?;
+        let workshop = call.ground.workshop()?;
         workshop.permission.supplied(&rule).map_err(|refused| {
             ToolError::new(Code::Refused, format!("command: {refused}")).hint(refused.remedy.clone())
         })?;

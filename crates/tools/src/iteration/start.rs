@@ -7,7 +7,7 @@ use windlass_engine::{Command, Event, Limits, NewSeries, Promise, Seq, SeriesId,
 
 use super::Config;
 use crate::catalogue::{Effect, Tool};
-use crate::desk::{Call, Ground, Programs};
+use crate::desk::{Call, Ground};
 use crate::error::{Code, ToolError};
 use crate::shape::{Field, Kind};
 use crate::task::TASK;
@@ -105,9 +105,12 @@ pub(crate) fn start<G: Ground>(call: &mut Call<'_, G>, given: Start) -> Result<A
 
 /// The rules, if they can be read, and if those that run something may.
 fn rules<G: Ground>(call: &mut Call<'_, G>, given: &Value) -> Result<Vec<ValidationRule>, ToolError> {
-    let workshop = call.ground.workshop(Programs::None)?;
-    let rules = ValidationRule::read_all("validationRules", given, workshop.directory)
+    let rules = ValidationRule::read_all("validationRules", given, call.ground.directory())
         .map_err(|wrong| ToolError::new(Code::Invalid, format!("{}: {}; {}", wrong.path, wrong.cause, wrong.remedy)))?;
+    if !rules.iter().any(ValidationRule::runs_a_program) {
+        return Ok(rules);
+    }
+    let workshop = call.ground.workshop()?;
     for (place, rule) in rules.iter().enumerate() {
         workshop.permission.program(rule).map_err(|refused| {
             let message = format!("validationRules[{place}]: {refused}");

@@ -8,6 +8,7 @@ mod iterations;
 mod tasks;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -15,10 +16,10 @@ use windlass_engine::{
     Authority, Command, NewSession, Origin, Record, Rules, RunId, Session, Terms, Timestamp, View, Work,
 };
 use windlass_hooks::Mask;
-use windlass_process::{Control, Environment, Roster};
+use windlass_process::{Control, Roster};
 use windlass_store::{Lifetime, Sqlite, Store};
 
-use crate::desk::{Desk, Ground, Programs};
+use crate::desk::{Desk, Ground};
 use crate::error::ToolError;
 use crate::validation::{AgentCommands, Permission, Standing, Workshop};
 
@@ -30,8 +31,6 @@ pub(crate) struct Shop {
     run: Option<RunId>,
     quiet: bool,
     permission: Permission,
-    environment: Environment,
-    mask: Mask,
     roster: Option<Roster>,
     now: i64,
 }
@@ -45,19 +44,7 @@ impl Shop {
             agent_commands: AgentCommands::Allow,
             validators: BTreeMap::new(),
         };
-        let environment = std::env::vars_os().filter(|(name, _)| name == "PATH").collect();
-        Self {
-            directory,
-            store,
-            nonce: 0,
-            run: None,
-            quiet: true,
-            permission,
-            environment,
-            mask: Mask::new(Vec::<(String, Vec<u8>)>::new()),
-            roster: None,
-            now: 1_000_000,
-        }
+        Self { directory, store, nonce: 0, run: None, quiet: true, permission, roster: None, now: 1_000_000 }
     }
 }
 
@@ -86,17 +73,19 @@ impl Ground for Shop {
         Timestamp::from_millis(self.now)
     }
 
-    fn workshop(&mut self, programs: Programs) -> Result<Workshop<'_>, ToolError> {
-        if programs == Programs::Some && self.roster.is_none() {
-            let nonce = u64::try_from(self.nonce).unwrap();
-            self.roster = Some(Roster::enlist(&self.directory.path().join("owners"), nonce).unwrap());
-        }
+    fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn workshop(&mut self) -> Result<Workshop<'_>, ToolError> {
+        let place = self.directory.path();
+        let roster = self.roster.get_or_insert_with(|| Roster::enlist(&place.join("owners"), 1).unwrap());
         Ok(Workshop {
-            directory: self.directory.path(),
-            environment: &self.environment,
-            mask: &self.mask,
-            roster: self.roster.as_ref(),
-            permission: &self.permission,
+            directory: place.to_owned(),
+            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            mask: Mask::new([("TOKEN", "s3cr3t-value")]),
+            permission: self.permission.clone(),
+            roster,
         })
     }
 }

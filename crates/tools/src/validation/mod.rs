@@ -20,7 +20,7 @@ mod program;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -31,21 +31,21 @@ use windlass_hooks::Mask;
 use windlass_process::{Control, Environment, Roster};
 
 pub use permission::{AgentCommands, NotAllowed, Permission, Standing};
+pub use program::{NotRun, Order};
 
 /// How many rules are looked at side by side.
 pub const AT_A_TIME: usize = 5;
 
-/// What rules are looked at with.
-#[derive(Clone, Copy)]
+/// What programs for rules and for hooks of agents are run with, and which may be.
 pub struct Workshop<'a> {
     /// The project's, below which every path of a rule lies.
-    pub directory: &'a Path,
-    /// What programs find in their environment; what is ours is added.
-    pub environment: &'a Environment,
-    pub mask: &'a Mask,
-    /// Whoever starts programs. Needed only where a rule does.
-    pub roster: Option<&'a Roster>,
-    pub permission: &'a Permission,
+    pub directory: PathBuf,
+    /// What programs find in their environment; what is ours is added. The run that this is part of is still named there.
+    pub environment: Environment,
+    pub mask: Mask,
+    pub permission: Permission,
+    /// Whoever starts programs.
+    pub roster: &'a Roster,
 }
 
 /// What is judged.
@@ -84,7 +84,7 @@ impl Finding {
 pub fn validate(
     rules: &[ValidationRule],
     matter: Matter<'_>,
-    workshop: Workshop<'_>,
+    workshop: &Workshop<'_>,
     control: &Control,
 ) -> Result<Vec<RuleResult>, Cancelled> {
     let next = AtomicUsize::new(0);
@@ -110,12 +110,12 @@ pub fn validate(
     all.filter(|_| !control.is_cancelled()).ok_or(Cancelled)
 }
 
-fn look(rule: &ValidationRule, matter: Matter<'_>, workshop: Workshop<'_>, control: &Control) -> RuleResult {
+fn look(rule: &ValidationRule, matter: Matter<'_>, workshop: &Workshop<'_>, control: &Control) -> RuleResult {
     let finding = match &rule.kind {
         RuleKind::Command(_) | RuleKind::Custom(_) => program::look(rule, matter, workshop, control),
         RuleKind::ContentPattern(pattern) => pattern::look(pattern, matter),
-        RuleKind::Coverage(coverage) => coverage::look(coverage, workshop.directory),
-        RuleKind::FileExistence(files) => files::look(files, workshop.directory),
+        RuleKind::Coverage(coverage) => coverage::look(coverage, &workshop.directory),
+        RuleKind::FileExistence(files) => files::look(files, &workshop.directory),
     };
     let message = workshop.mask.text(&finding.message).into_owned();
     RuleResult { rule_name: rule.name.clone(), passed: finding.passed, message }
