@@ -51,8 +51,9 @@ fn the_three_presets() {
     use Promise::{Blocked, Complete, Escalate};
     use RuleAction as A;
     let (good, bad): (&[_], &[_]) = (&[("tests", true), ("lint", true)], &[("tests", false), ("lint", true)]);
+    type Case<'a> = (&'a [Promise], &'a [(&'a str, bool)], A, A, A);
     #[rustfmt::skip]
-    let table: [(&[Promise], &[(&str, bool)], A, A, A); 11] = [
+    let table: [Case<'_>; 11] = [
         // promises, results, default, validation, promise
         (&[], &[], A::Continue, A::Continue, A::Continue),
         (&[Complete], &[], A::Complete, A::Continue, A::Complete),
