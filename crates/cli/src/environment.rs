@@ -69,9 +69,9 @@ pub fn debt() -> Option<String> {
     text("WINDLASS_DEBT")
 }
 
-/// `WINDLASS_RULE`: whether this process is part of a program that was started for a validation rule.
-pub fn is_in_rule() -> bool {
-    variable("WINDLASS_RULE").is_some()
+/// `WINDLASS_JUDGING`: whether this process is part of a program that was started to judge an agent's work.
+pub fn is_judging() -> bool {
+    variable("WINDLASS_JUDGING").is_some()
 }
 
 /// `WINDLASS_PROJECT_DIR`: the project that both belong to.

@@ -12,6 +12,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -198,7 +199,7 @@ impl Ground for ProjectGround {
         let inside = Inside::look(&self.opened).map_err(told)?;
         let outline = self.keep(&inside).map_err(told)?.outline.clone();
         let config = outline.frame();
-        let standing = match environment::is_in_rule() {
+        let standing = match environment::is_judging() {
             true => Standing::Nested,
             // Nothing can be trusted where nothing is written, and nothing is run there either.
             false if !config.exists() => Standing::Trusted,
@@ -216,6 +217,10 @@ impl Ground for ProjectGround {
 
     fn now(&self) -> Timestamp {
         environment::now()
+    }
+
+    fn directory(&self) -> &Path {
+        &self.opened.project.root
     }
 }
 

@@ -2,9 +2,13 @@
 
 mod agreement;
 mod arguments;
+mod checkpoints;
+mod hooks;
+mod iterations;
 mod tasks;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -19,15 +23,16 @@ use crate::desk::{Desk, Ground};
 use crate::error::ToolError;
 use crate::validation::{AgentCommands, Permission, Standing, Workshop};
 
-/// A project without a configuration.
+/// A project in which everything may be run.
 pub(crate) struct Shop {
     directory: TempDir,
     store: Sqlite,
-    roster: Option<Roster>,
-    pub(crate) permission: Permission,
     nonce: u128,
     run: Option<RunId>,
     quiet: bool,
+    permission: Permission,
+    roster: Option<Roster>,
+    now: i64,
 }
 
 impl Shop {
@@ -36,10 +41,10 @@ impl Shop {
         let store = Sqlite::create(&directory.path().join("windlass.db"), Lifetime::Service).unwrap();
         let permission = Permission {
             standing: Standing::Trusted,
-            agent_commands: AgentCommands::Named,
+            agent_commands: AgentCommands::Allow,
             validators: BTreeMap::new(),
         };
-        Self { directory, store, roster: None, permission, nonce: 0, run: None, quiet: true }
+        Self { directory, store, nonce: 0, run: None, quiet: true, permission, roster: None, now: 1_000_000 }
     }
 }
 
@@ -64,6 +69,14 @@ impl Ground for Shop {
         self.quiet
     }
 
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.now)
+    }
+
+    fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
     fn workshop(&mut self) -> Result<Workshop<'_>, ToolError> {
         let place = self.directory.path();
         let roster = self.roster.get_or_insert_with(|| Roster::enlist(&place.join("owners"), 1).unwrap());
@@ -74,10 +87,6 @@ impl Ground for Shop {
             permission: self.permission.clone(),
             roster,
         })
-    }
-
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(1_000_000)
     }
 }
 

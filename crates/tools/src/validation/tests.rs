@@ -284,7 +284,7 @@ fn only_what_is_allowed_is_run() {
         (
             AgentCommands::Allow,
             Standing::Nested,
-            "a program that was started for a rule cannot have rules start programs in turn: let the rule's command do the work itself",
+            "a program that was started to judge work cannot have further ones started for that: let the rule's or hook's command do the work itself",
         ),
     ];
     for (agent_commands, standing, message) in never {
