@@ -1,15 +1,18 @@
 //! Where tools are called.
 
+use std::path::Path;
+
 use serde::Serialize;
 use serde_json::Value;
-use windlass_engine::{Command, Record, RunId, Timestamp};
+use windlass_engine::{Command, Record, RunId, Session, Timestamp, View};
 use windlass_process::Control;
 use windlass_store::Sqlite;
 
 use crate::catalogue::{Effect, find};
 use crate::error::ToolError;
 use crate::shape::read;
-use crate::task;
+use crate::validation::Workshop;
+use crate::{checkpoint, hook, iteration, judging, note, session, task};
 
 /// What the tools stand on.
 pub trait Ground {
@@ -26,6 +29,12 @@ pub trait Ground {
     fn is_quiet(&mut self) -> bool;
 
     fn now(&self) -> Timestamp;
+
+    /// The project's, below which every path of a rule lies.
+    fn directory(&self) -> &Path;
+
+    /// Where programs for rules and for hooks of agents are run, and which may be.
+    fn workshop(&mut self) -> Result<Workshop<'_>, ToolError>;
 }
 
 /// Takes calls, one at a time.
@@ -47,14 +56,45 @@ impl<G: Ground> Desk<G> {
         let tool = find(tool)?;
         let mut call = Call { ground: &mut self.ground, control };
         match tool.name {
+            "iteration_start" => answer(&iteration::start(&mut call, read(tool, arguments)?)?),
+            "iteration_validate" => answer(&iteration::validate(&mut call, read(tool, arguments)?)?),
+            "iteration_next" => answer(&iteration::next(&mut call, read(tool, arguments)?)?),
+            "iteration_complete" => answer(&iteration::complete(&mut call, read(tool, arguments)?)?),
+            "hook_register" => answer(&hook::register(&mut call, read(tool, arguments)?)?),
+            "hook_evaluate" => answer(&hook::evaluate(&mut call, read(tool, arguments)?)?),
+            "hook_list" => answer(&hook::list(&mut call, read(tool, arguments)?)?),
+            "hook_clear" => answer(&hook::clear(&mut call, read(tool, arguments)?)?),
+            "checkpoint_create" => answer(&checkpoint::create(&mut call, read(tool, arguments)?)?),
+            "checkpoint_list" => answer(&checkpoint::list(&mut call, read(tool, arguments)?)?),
+            "checkpoint_resume" => answer(&checkpoint::resume(&mut call, read(tool, arguments)?)?),
+            "task_create" => answer(&task::create(&mut call, read(tool, arguments)?)?),
+            "task_get" => answer(&task::get(&mut call, read(tool, arguments)?)?),
+            "task_list" => answer(&task::list(&mut call, read(tool, arguments)?)?),
+            "task_update" => answer(&task::update(&mut call, read(tool, arguments)?)?),
             "task_next" => answer(&task::next(&mut call, read(tool, arguments)?)?),
+            "note_add" => answer(&note::add(&mut call, read(tool, arguments)?)?),
+            "session_complete" => answer(&session::complete(&mut call, read(tool, arguments)?)?),
             other => unreachable!("the tool `{other}` is in the catalogue, and does nothing"),
         }
     }
 
     /// Whether a call runs no program, so that its answer comes at once.
-    pub fn is_quick(&mut self, tool: &str, _arguments: &Value) -> bool {
-        find(tool).is_ok_and(|tool| tool.effect == Effect::ReadOnly || self.ground.is_quiet())
+    pub fn is_quick(&mut self, tool: &str, arguments: &Value) -> bool {
+        let Ok(tool) = find(tool) else { return true };
+        match tool.name {
+            _ if tool.effect == Effect::ReadOnly => true,
+            "iteration_validate" | "hook_evaluate" => self.ground.is_quiet() && !self.judging_runs(arguments),
+            _ => self.ground.is_quiet(),
+        }
+    }
+
+    /// Whether judging an iteration starts programs. One that cannot be judged starts none.
+    fn judging_runs(&self, arguments: &Value) -> bool {
+        let store = self.ground.store();
+        let id = arguments["iterationId"].as_str().and_then(|id| id.parse().ok());
+        let Some(Ok(live)) = id.map(|id| iteration::find(store, id)) else { return false };
+        live.started.validation_rules.iter().any(|rule| rule.runs_a_program())
+            || hook::registered(store, &live.task).is_ok_and(|hooks| hooks.iter().any(judging::runs_a_program))
     }
 }
 
@@ -65,9 +105,14 @@ pub(crate) struct Call<'a, G> {
 }
 
 impl<G: Ground> Call<'_, G> {
-    #[expect(dead_code, reason = "the tools that write come next")]
     pub fn execute(&mut self, command: &Command) -> Result<Vec<Record>, ToolError> {
         self.ground.execute(command, self.control)
+    }
+
+    /// The session from inside whose turn the tool is called.
+    pub fn session(&self) -> Result<Option<Session>, ToolError> {
+        let Some(run) = self.ground.run()? else { return Ok(None) };
+        Ok(self.ground.store().snapshot()?.session(&run.session)?)
     }
 }
 

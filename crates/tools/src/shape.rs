@@ -7,7 +7,7 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value, json};
-use windlass_engine::{TaskId, TypeName, nearest};
+use windlass_engine::{CheckpointId, Promise, SeriesId, TaskId, TypeName, nearest};
 
 use crate::catalogue::Tool;
 use crate::error::{Code, ToolError};
@@ -32,24 +32,39 @@ pub enum Need {
     Optional,
 }
 
+impl Field {
+    pub const fn required(name: &'static str, about: &'static str, kind: Kind) -> Self {
+        Self { name, about, need: Need::Required, kind }
+    }
+
+    pub const fn optional(name: &'static str, about: &'static str, kind: Kind) -> Self {
+        Self { name, about, need: Need::Optional, kind }
+    }
+}
+
 /// What a value may be.
 #[derive(Debug)]
 pub enum Kind {
-    /// Any text; how long it may be is the engine's matter.
-    Text,
+    /// Text of at most so many bytes, without NUL.
+    Text(usize),
+    /// The same, and not blank.
+    Words(usize),
     /// The name of something.
     Id(Id),
     OneOf(&'static [&'static str]),
     /// A whole number from here to there.
     Whole(u64, u64),
     Flag,
-    /// A list of at least so many.
-    List(&'static Kind, usize),
+    /// A list of at least and at most so many.
+    List(&'static Kind, usize, usize),
     /// An object with exactly these fields.
     Object(&'static [Field]),
     /// Any object.
     Map,
-    Any,
+    /// A completion promise, as a word or as a tag.
+    Promise,
+    /// What has a schema of its own, and is checked by whoever reads it.
+    Own(fn() -> Value),
 }
 
 /// What a name is the name of.
@@ -57,6 +72,8 @@ pub enum Kind {
 pub enum Id {
     Task,
     Type,
+    Series,
+    Checkpoint,
 }
 
 impl Id {
@@ -64,6 +81,8 @@ impl Id {
         match self {
             Self::Task => text.parse::<TaskId>().is_ok(),
             Self::Type => text.parse::<TypeName>().is_ok(),
+            Self::Series => text.parse::<SeriesId>().is_ok(),
+            Self::Checkpoint => text.parse::<CheckpointId>().is_ok(),
         }
     }
 
@@ -71,23 +90,28 @@ impl Id {
         match self {
             Self::Task => r"^T\d+$",
             Self::Type => r"^[\w-]{1,64}$",
+            Self::Series => r"^IT-\d+$",
+            Self::Checkpoint => r"^CP-\d+$",
         }
     }
 
     fn what(self) -> (&'static str, &'static str) {
         match self {
-            Self::Task => ("a task id", "give one such as T12, as `task_list` shows them"),
-            Self::Type => ("a type's name", "give letters, digits, _ and -, at most 64"),
+            Self::Task => ("task id", "give one such as T12, as `task_list` shows them"),
+            Self::Type => ("type's name", "give letters, digits, _ and -, at most 64"),
+            Self::Series => ("iteration id", "give one such as IT-12, as `iteration_start` told it"),
+            Self::Checkpoint => ("checkpoint id", "give one such as CP-12, as `checkpoint_list` shows them"),
         }
     }
 }
 
-/// The schema of an object with these fields.
+/// The schema of an object with these fields. That no others are taken is not said: it costs a model words for each
+/// tool, and whoever gives one is told which one was meant.
 pub fn schema(fields: &[Field]) -> Value {
     let properties: Map<String, Value> = fields.iter().map(|field| (field.name.to_owned(), field.schema())).collect();
     let required: Vec<&str> =
         fields.iter().filter(|field| field.need == Need::Required).map(|field| field.name).collect();
-    let mut object = json!({"type": "object", "properties": properties, "additionalProperties": false});
+    let mut object = json!({"type": "object", "properties": properties});
     if !required.is_empty() {
         object["required"] = json!(required);
     }
@@ -107,16 +131,19 @@ impl Field {
 impl Kind {
     fn schema(&self) -> Value {
         match self {
-            Self::Text => json!({"type": "string"}),
+            Self::Text(_) | Self::Words(_) => json!({"type": "string"}),
+            Self::Id(Id::Type) => json!({"type": "string"}),
             Self::Id(id) => json!({"type": "string", "pattern": id.pattern()}),
-            Self::OneOf(names) => json!({"enum": names}),
+            // Some models' providers take no enum without a type.
+            Self::OneOf(names) => json!({"type": "string", "enum": names}),
             Self::Whole(from, to) => json!({"type": "integer", "minimum": from, "maximum": to}),
             Self::Flag => json!({"type": "boolean"}),
-            Self::List(of, 0) => json!({"type": "array", "items": of.schema()}),
-            Self::List(of, least) => json!({"type": "array", "items": of.schema(), "minItems": least}),
+            Self::List(of, 0, _) => json!({"type": "array", "items": of.schema()}),
+            Self::List(of, least, _) => json!({"type": "array", "items": of.schema(), "minItems": least}),
             Self::Object(fields) => schema(fields),
             Self::Map => json!({"type": "object"}),
-            Self::Any => json!({}),
+            Self::Promise => json!({"type": "string", "pattern": "COMPLETE|BLOCKED|ESCALATE"}),
+            Self::Own(schema) => schema(),
         }
     }
 }
@@ -174,19 +201,25 @@ impl Mistakes {
 
     fn value(&mut self, path: &str, kind: &Kind, given: &mut Value) {
         match (kind, &mut *given) {
-            (Kind::Text, Value::String(_)) | (Kind::Flag, Value::Bool(_)) | (Kind::Map, Value::Object(_)) => {}
-            (Kind::Any, _) => {}
+            (Kind::Flag, Value::Bool(_)) | (Kind::Map, Value::Object(_)) | (Kind::Own(_), _) => {}
+            (Kind::Promise, Value::String(text)) if text.parse::<Promise>().is_ok() => {}
+            (Kind::Text(most) | Kind::Words(most), Value::String(text)) => {
+                if let Some(fault) = fault(text, *most, matches!(kind, Kind::Words(_))) {
+                    self.tell(path, fault.0, fault.1);
+                }
+            }
             (Kind::Id(id), Value::String(text)) if id.is(text) => {}
             (Kind::OneOf(names), Value::String(text)) if names.contains(&text.as_str()) => {}
             (Kind::Whole(from, to), Value::Number(number)) => match whole(number) {
                 Some(whole) if (*from..=*to).contains(&whole) => *given = Value::from(whole),
-                Some(_) => self.tell(path, format!("{} is out of bounds", shown::value(given)), kind.remedy()),
-                None => self.wrong(path, kind, given),
+                None if number.as_f64().is_none_or(|number| number.fract() != 0.0) => self.wrong(path, kind, given),
+                _ => self.tell(path, format!("{} is out of bounds", shown::value(given)), kind.remedy()),
             },
-            (Kind::List(of, least), Value::Array(items)) => {
-                if items.len() < *least {
-                    self.tell(path, format!("has {} entries", items.len()), kind.remedy());
-                }
+            (Kind::List(_, least, most), Value::Array(items)) if !(*least..=*most).contains(&items.len()) => {
+                let remedy = if items.is_empty() { kind.remedy() } else { format!("give at most {most}") };
+                self.tell(path, format!("has {} entries", items.len()), remedy);
+            }
+            (Kind::List(of, ..), Value::Array(items)) => {
                 for (place, item) in items.iter_mut().enumerate() {
                     self.value(&format!("{path}[{place}]"), of, item);
                 }
@@ -197,8 +230,22 @@ impl Mistakes {
     }
 
     fn wrong(&mut self, path: &str, kind: &Kind, given: &Value) {
-        self.tell(path, format!("{} is no {}", shown::value(given), kind.what()), kind.remedy());
+        let quoted = matches!((kind, given), (Kind::Whole(..) | Kind::Flag, Value::String(_)));
+        let remedy = format!("{}{}", kind.remedy(), if quoted { ", without quotes" } else { "" });
+        self.tell(path, format!("{} is no {}", shown::value(given), kind.what()), remedy);
     }
+}
+
+/// What is wrong with a text, and what to do about it.
+fn fault(text: &str, most: usize, words: bool) -> Option<(String, String)> {
+    if words && text.trim().is_empty() {
+        return Some(("is empty".to_owned(), "give a text".to_owned()));
+    }
+    if text.len() > most {
+        let cause = format!("has {} bytes", text.len());
+        return Some((cause, format!("give at most {most}, and name a file for the rest")));
+    }
+    text.contains('\0').then(|| ("contains a NUL byte".to_owned(), "leave it out".to_owned()))
 }
 
 /// A number that counts something, however it was written.
@@ -213,33 +260,51 @@ impl Kind {
     /// What it is, after "no".
     fn what(&self) -> String {
         match self {
-            Self::Text => "text".to_owned(),
-            Self::Id(id) => id.what().0.trim_start_matches("a ").to_owned(),
+            Self::Text(_) | Self::Words(_) => "text".to_owned(),
+            Self::Id(id) => id.what().0.to_owned(),
             Self::OneOf(_) => "known word".to_owned(),
             Self::Whole(..) => "whole number".to_owned(),
             Self::Flag => "boolean".to_owned(),
             Self::List(..) => "list".to_owned(),
             Self::Object(_) | Self::Map => "object".to_owned(),
-            Self::Any => "value".to_owned(),
+            Self::Promise => "promise".to_owned(),
+            Self::Own(_) => "such value".to_owned(),
+        }
+    }
+
+    /// What a list of it is a list of.
+    fn several(&self) -> &'static str {
+        match self {
+            Self::Text(_) | Self::Words(_) | Self::OneOf(_) => "strings",
+            Self::Id(Id::Task) => "task ids such as T12",
+            Self::Id(Id::Type) => "type names",
+            Self::Id(Id::Series | Id::Checkpoint) => "ids",
+            Self::Promise => "COMPLETE, BLOCKED or ESCALATE",
+            Self::Own(_) => "such values",
+            Self::Whole(..) => "whole numbers",
+            Self::Flag => "booleans",
+            Self::List(..) => "lists",
+            Self::Object(_) | Self::Map => "objects",
         }
     }
 
     /// What to give.
     fn remedy(&self) -> String {
         match self {
-            Self::Text => "give a string".to_owned(),
+            Self::Text(_) | Self::Words(_) => "give a string".to_owned(),
             Self::Id(id) => id.what().1.to_owned(),
             Self::OneOf(names) => format!("give one of {}", names.join(", ")),
-            Self::Whole(from, to) => format!("give a whole number from {from} to {to}, without quotes"),
-            Self::Flag => "give true or false, without quotes".to_owned(),
-            Self::List(of, 0) => format!("give a list, each entry: {}", of.remedy()),
-            Self::List(of, least) => format!("give a list of at least {least}, each entry: {}", of.remedy()),
+            Self::Whole(from, to) => format!("give a whole number from {from} to {to}"),
+            Self::Flag => "give true or false".to_owned(),
+            Self::List(of, 0, _) => format!("give a list of {}", of.several()),
+            Self::List(of, least, _) => format!("give a list of {}, at least {least}", of.several()),
             Self::Object(fields) => {
                 let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
                 format!("give an object with {}", names.join(", "))
             }
             Self::Map => "give an object".to_owned(),
-            Self::Any => "give any value".to_owned(),
+            Self::Promise => "give COMPLETE, BLOCKED or ESCALATE".to_owned(),
+            Self::Own(_) => "see the schema".to_owned(),
         }
     }
 }
