@@ -33,6 +33,7 @@ impl Fold<'_> {
             completion_promises: started.completion_promises.clone(),
             circuit_breaker_threshold: started.circuit_breaker_threshold,
             strict: started.strict,
+            rules: u32::try_from(started.validation_rules.len()).unwrap_or(u32::MAX),
             before: Streak::default(),
             judged: None,
         };

@@ -4,8 +4,10 @@ use core::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::script::{Script, default_rules};
-use crate::command::Command;
+use super::looping::hooks;
+use super::script::{Script, default_rules, run_id};
+use crate::command::{Authority, Command};
+use crate::debt::Effect;
 use crate::drive::{
     Asked, Guard, HookDecision, Judging, NewCheckpoint, NewHook, NewSeries, Signal, StopHook, StopRuling, Trigger,
 };
@@ -353,4 +355,54 @@ fn drafts_are_cut_and_say_so() {
     let last = project.task("T1").drive.checkpoints.pop().unwrap();
     let made_at: Timestamp = project.task("T1").updated_at;
     assert_eq!(last.expires_at, made_at.plus_millis(300_000));
+}
+
+/// A session with one stop hook of the configuration works on T1.
+fn in_a_session() -> Script {
+    Script::after(hooks(&["check"]), "add one\nsession a task=T1")
+}
+
+#[test]
+fn whoever_is_registered_is_asked_first_when_a_turn_ends() {
+    let owed = |project: &mut Script| -> Vec<String> {
+        project.run("turn-done a.1 says=COMPLETE");
+        project
+            .debts()
+            .into_iter()
+            .filter_map(|debt| match debt.effect {
+                Effect::Hook(owed) => Some(owed.hook),
+                Effect::Turn { .. } => None,
+            })
+            .collect()
+    };
+    assert_eq!(owed(&mut in_a_session()), ["check"]);
+    let mut project = in_a_session();
+    project.register(hook(StopHook::Default)).unwrap();
+    assert_eq!(owed(&mut project), ["registered", "check"]);
+    let answered = project.run("hook registered out=continue tells=more\nhook check");
+    assert!(answered.iter().any(|line| line.contains("gate_decided Continue")), "{answered:?}");
+    let mut project = in_a_session();
+    project.register(NewHook { enabled: false, ..hook(StopHook::Default) }).unwrap();
+    assert_eq!(owed(&mut project), ["check"]);
+}
+
+#[test]
+fn an_agent_in_a_session_sets_out_on_a_series_and_claims() {
+    let mut project = in_a_session();
+    let refusal = project.start_series(series(3)).unwrap_err();
+    assert!(matches!(refusal, Refusal::Held { .. }), "a person does not take over: {refusal}");
+    let run = Some(run_id("a.1"));
+    let start = Command::StartSeries { task: TASK, new: series(3) };
+    project.give(Authority::Person, run.clone(), &start).unwrap();
+    let id = project.task("T1").drive.series.unwrap().id;
+    let complete = Command::CompleteSeries { task: TASK, series: id, promise: Promise::Complete };
+    let records = project.give(Authority::Person, run.clone(), &complete).unwrap();
+    assert_eq!(kinds(&records), [EventType::SeriesEnded, EventType::CompletionClaimed], "the session judges");
+    assert_eq!(project.task("T1").state, State::Active);
+    project.give(Authority::Person, run.clone(), &start).unwrap();
+    let id = project.task("T1").drive.series.unwrap().id;
+    let blocked = Command::CompleteSeries { task: TASK, series: id, promise: Promise::Blocked };
+    let refusal = project.give(Authority::Person, run, &blocked).unwrap_err();
+    assert!(matches!(refusal, Refusal::Held { .. }), "{refusal}");
+    assert!(project.task("T1").drive.series.is_some(), "what is refused has changed nothing");
 }
