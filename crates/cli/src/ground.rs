@@ -10,7 +10,6 @@
 //! - Nothing is written to standard output: a server speaks there. What hooks write is captured, and what went wrong
 //!   with them is told on standard error.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -22,9 +21,10 @@ use windlass_engine::{
 };
 use windlass_process::Roster;
 use windlass_store::{ExecuteError, Sqlite, Store};
-use windlass_tools::validation::{AgentCommands, Permission, Standing, Workshop};
+use windlass_tools::validation::{Standing, Workshop};
 use windlass_tools::{self as tools, Control, Ground, ToolError};
 
+use crate::config::Config;
 use crate::context::Opened;
 use crate::dispatch::{self, Inside};
 use crate::failure::{Code, Failure};
@@ -136,17 +136,22 @@ impl ProjectGround {
         let kept = self.kept.as_mut().expect("it was put there");
         match self.opened.store.execute(&kept.rules, origin, command, nonce) {
             Err(ExecuteError::Refused(refusal @ Refusal::Untrusted { .. })) => {
-                let may = self.opened.trust || inside.config.is_some();
-                let state = trust::state(&self.opened.project, kept.outline.frame()).map_err(told)?;
-                if !may && state != Trust::Trusted {
+                let (outline, mut rules) = (kept.outline.clone(), kept.rules.clone());
+                if !self.is_trusted(inside, outline.frame()).map_err(told)? {
                     return Err(refusal.into());
                 }
-                let mut rules = kept.rules.clone();
                 rules.effects.iter_mut().for_each(|effects| effects.trust = Trusted::Yes);
                 Ok(self.opened.store.execute(&rules, origin, command, nonce)?)
             }
             answer => Ok(answer?),
         }
+    }
+
+    /// Whether what a configuration says may be run.
+    fn is_trusted(&self, inside: &Inside, config: &Config) -> Result<bool, Failure> {
+        Ok(self.opened.trust
+            || inside.config.is_some()
+            || trust::state(&self.opened.project, config)? == Trust::Trusted)
     }
 
     /// Runs the hooks that are owed to us.
@@ -194,15 +199,18 @@ impl Ground for ProjectGround {
         let inside = Inside::look(&self.opened).map_err(told)?;
         let outline = self.keep(&inside).map_err(told)?.outline.clone();
         let config = outline.frame();
+        let standing = match environment::is_judging() {
+            true => Standing::Nested,
+            // Nothing can be trusted where nothing is written, and nothing is run there either.
+            false if !config.exists() => Standing::Trusted,
+            false if self.is_trusted(&inside, config).map_err(told)? => Standing::Trusted,
+            false => Standing::Untrusted,
+        };
         Ok(Workshop {
             directory: self.opened.project.root.clone(),
-            environment: environment::inherited(),
+            environment: environment::inherited_inside(),
             mask: dispatch::mask(config),
-            permission: Permission {
-                standing: Standing::Untrusted,
-                agent_commands: AgentCommands::Named,
-                validators: BTreeMap::new(),
-            },
+            permission: config.permission(standing),
             roster: self.roster().map_err(told)?,
         })
     }

@@ -113,7 +113,7 @@ pub fn validate(
 fn look(rule: &ValidationRule, matter: Matter<'_>, workshop: &Workshop<'_>, control: &Control) -> RuleResult {
     let finding = match &rule.kind {
         RuleKind::Command(_) | RuleKind::Custom(_) => program::look(rule, matter, workshop, control),
-        RuleKind::ContentPattern(pattern) => pattern::look(pattern, matter),
+        RuleKind::ContentPattern(pattern) => pattern::look(pattern, matter, &workshop.mask),
         RuleKind::Coverage(coverage) => coverage::look(coverage, &workshop.directory),
         RuleKind::FileExistence(files) => files::look(files, &workshop.directory),
     };

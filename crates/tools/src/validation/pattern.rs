@@ -5,13 +5,14 @@
 
 use regex_lite::Regex;
 use windlass_engine::validation::{PatternRule, Target};
+use windlass_hooks::Mask;
 
 use super::{Finding, Matter, quoted};
 
 /// Bytes of text that are looked at.
 const MOST: usize = 128 * 1024;
 
-pub fn look(rule: &PatternRule, matter: Matter<'_>) -> Finding {
+pub fn look(rule: &PatternRule, matter: Matter<'_>, mask: &Mask) -> Finding {
     let regex = match rule.regex() {
         Ok(regex) => regex,
         Err(error) => {
@@ -21,13 +22,14 @@ pub fn look(rule: &PatternRule, matter: Matter<'_>) -> Finding {
             ));
         }
     };
+    let finder = Finder { regex, mask };
     match rule.target {
-        Target::AgentOutput => in_output(rule, &regex, matter.agent_output),
-        Target::TaskNotes => in_notes(rule, &regex, matter.task_notes),
+        Target::AgentOutput => in_output(rule, &finder, matter.agent_output),
+        Target::TaskNotes => in_notes(rule, &finder, matter.task_notes),
     }
 }
 
-fn in_output(rule: &PatternRule, regex: &Regex, output: Option<&str>) -> Finding {
+fn in_output(rule: &PatternRule, finder: &Finder<'_>, output: Option<&str>) -> Finding {
     let Some(output) = output else {
         return Finding::failed("there is no agent output to look at: give it as `agentOutput`");
     };
@@ -38,7 +40,7 @@ fn in_output(rule: &PatternRule, regex: &Regex, output: Option<&str>) -> Finding
         ));
     }
     let pattern = quoted(&rule.pattern);
-    match (found(regex, output), rule.must_match()) {
+    match (finder.found(output), rule.must_match()) {
         (Some(line), true) => Finding::passed(format!("{pattern} is in the agent's output, in {line}")),
         (None, false) => Finding::passed(format!("{pattern} is not in the agent's output")),
         (None, true) => {
@@ -50,7 +52,7 @@ fn in_output(rule: &PatternRule, regex: &Regex, output: Option<&str>) -> Finding
     }
 }
 
-fn in_notes(rule: &PatternRule, regex: &Regex, notes: &[String]) -> Finding {
+fn in_notes(rule: &PatternRule, finder: &Finder<'_>, notes: &[String]) -> Finding {
     let pattern = quoted(&rule.pattern);
     let mut room = MOST;
     // The newest ones count most.
@@ -63,7 +65,7 @@ fn in_notes(rule: &PatternRule, regex: &Regex, notes: &[String]) -> Finding {
             fits
         })
         .collect();
-    let line = looked.iter().find_map(|note| found(regex, note));
+    let line = looked.iter().find_map(|note| finder.found(note));
     let left = notes.len() - looked.len();
     match (line, rule.must_match()) {
         (Some(line), true) => Finding::passed(format!("{pattern} is in the task's notes: {line}")),
@@ -85,11 +87,18 @@ fn in_notes(rule: &PatternRule, regex: &Regex, notes: &[String]) -> Finding {
     }
 }
 
-/// The line where something is found first.
-fn found(regex: &Regex, text: &str) -> Option<String> {
-    let at = regex.find(text)?.start();
-    let before = &text[..at];
-    let start = before.rfind('\n').map_or(0, |end| end + 1);
-    let line = text[start..].lines().next().unwrap_or_default();
-    Some(format!("line {}: {}", before.matches('\n').count() + 1, quoted(line)))
+struct Finder<'a> {
+    regex: Regex,
+    mask: &'a Mask,
+}
+
+impl Finder<'_> {
+    /// The line where something is found first. It is masked before it is cut: half a secret is one too.
+    fn found(&self, text: &str) -> Option<String> {
+        let at = self.regex.find(text)?.start();
+        let before = &text[..at];
+        let start = before.rfind('\n').map_or(0, |end| end + 1);
+        let line = text[start..].lines().next().unwrap_or_default();
+        Some(format!("line {}: {}", before.matches('\n').count() + 1, quoted(&self.mask.text(line))))
+    }
 }

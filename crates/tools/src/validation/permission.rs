@@ -29,7 +29,7 @@ pub enum Standing {
     Trusted,
     /// Nobody has.
     Untrusted,
-    /// This is already inside a program that a rule has started: rules would start rules without an end.
+    /// This is already inside a program that was started to judge work: it would go on without an end.
     Nested,
 }
 
@@ -121,8 +121,8 @@ impl Permission {
                 "ask a person to run `windlass trust`, which shows what would run",
             )),
             Standing::Nested => Err(NotAllowed::new(
-                "a program that was started for a rule cannot have rules start programs in turn",
-                "let the rule's command do the work itself",
+                "a program that was started to judge work cannot have further ones started for that",
+                "let the rule's or hook's command do the work itself",
             )),
         }
     }

@@ -12,6 +12,8 @@ use windlass_process::{Capture, Control, Exit, Finished, Invocation, NotStarted,
 
 use super::{Finding, Matter, Workshop, quoted};
 
+/// What says that a program was started from here.
+const JUDGING: &str = "WINDLASS_JUDGING";
 /// How long a program may take to end once it is asked to.
 const GRACE: Duration = Duration::from_secs(2);
 /// What is kept in memory of each stream.
@@ -46,6 +48,7 @@ impl Workshop<'_> {
         }
         let mut told = order.told;
         told.push(("WINDLASS_PROJECT_DIR", self.directory.clone().into()));
+        told.push((JUDGING, "1".into()));
         let spec = Spec {
             invocation: Invocation::Shell(order.command.command.clone().into()),
             directory,

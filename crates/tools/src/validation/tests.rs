@@ -284,7 +284,7 @@ fn only_what_is_allowed_is_run() {
         (
             AgentCommands::Allow,
             Standing::Nested,
-            "a program that was started for a rule cannot have rules start programs in turn: let the rule's command do the work itself",
+            "a program that was started to judge work cannot have further ones started for that: let the rule's or hook's command do the work itself",
         ),
     ];
     for (agent_commands, standing, message) in never {
@@ -319,6 +319,9 @@ fn patterns_are_looked_for_in_the_output() {
         false,
         &format!("`passed` must not be in the agent's output, and is, {line}: see to what it says"),
     );
+    scene.agent_output = Some(format!("{}s3cr3t-value", "x".repeat(195)));
+    let (_, message) = scene.one("content_pattern", pattern("x", false));
+    assert!(message.ends_with("x[secr…`: see to what it says"), "masked, then cut: {message}");
     scene.agent_output = Some("x".repeat(300 * 1024));
     let (passed, message) = scene.one("content_pattern", pattern("x", true));
     assert!(!passed && message.contains("has 307200 bytes, and at most 131072 are looked at"), "{message}");
