@@ -29,8 +29,13 @@ impl Context {
 
     /// Opens the project's store.
     pub fn open(&self) -> Result<Opened, Failure> {
+        self.open_for(Lifetime::Command)
+    }
+
+    /// The same, for as long as it is meant to be used.
+    pub fn open_for(&self, lifetime: Lifetime) -> Result<Opened, Failure> {
         let project = self.project()?;
-        let store = Sqlite::open(&project.store_file(), Lifetime::Command).map_err(remedy::store)?;
+        let store = Sqlite::open(&project.store_file(), lifetime).map_err(remedy::store)?;
         Ok(Opened { project, store, trust: self.trust })
     }
 }

@@ -8,6 +8,7 @@ mod context;
 mod dispatch;
 mod environment;
 mod failure;
+mod ground;
 mod outline;
 mod output;
 mod plan;
@@ -21,6 +22,7 @@ mod show;
 mod small_file;
 mod text;
 mod trust;
+mod twin;
 mod usage;
 
 use std::process::ExitCode;

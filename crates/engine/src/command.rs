@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use crate::action::ActionRequest;
 use crate::debt::HookOutcome;
+use crate::drive::{Judging, NewCheckpoint, NewHook, NewSeries};
 use crate::fault::Fault;
-use crate::id::{DebtId, Digest, Epoch, OwnerName, RunId, SessionName, TaskId, TypeName};
+use crate::id::{DebtId, Digest, Epoch, OwnerName, RunId, SeriesId, SessionName, TaskId, TypeName};
 use crate::note::NoteKind;
 use crate::promise::Promise;
 use crate::resolution::Resolution;
@@ -251,6 +252,39 @@ pub enum Command {
         task: Option<TaskId>,
         kind: NoteKind,
         text: String,
+    },
+    /// Has a stop hook decide from now on when the work on a task may stop.
+    RegisterHook {
+        task: TaskId,
+        new: NewHook,
+    },
+    ClearHooks {
+        task: TaskId,
+    },
+    /// Sets out on a series of iterations; one that is under way is over with it.
+    StartSeries {
+        task: TaskId,
+        new: NewSeries,
+    },
+    /// Says what was found out about the present iteration of a series.
+    JudgeSeries {
+        task: TaskId,
+        series: SeriesId,
+        judging: Box<Judging>,
+    },
+    AdvanceSeries {
+        task: TaskId,
+        series: SeriesId,
+    },
+    /// Ends a series with a promise: the task is completed or blocked.
+    CompleteSeries {
+        task: TaskId,
+        series: SeriesId,
+        promise: Promise,
+    },
+    CreateCheckpoint {
+        task: TaskId,
+        new: NewCheckpoint,
     },
     StartSession(NewSession),
     /// Goes on with a session whose owner is dead. It names that owner: if another was quicker, the session is in living

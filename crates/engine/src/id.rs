@@ -53,7 +53,7 @@ macro_rules! as_text {
 }
 pub(crate) use as_text;
 
-/// An id made of one letter and a number that the log gives out: `T12`.
+/// An id made of letters and a number that the log gives out: `T12`, `HOOK-12`.
 macro_rules! numbered {
     ($(#[$doc:meta])* $name:ident, $letter:literal, $expected:literal) => {
         $(#[$doc])*
@@ -69,7 +69,7 @@ macro_rules! numbered {
         impl FromStr for $name {
             type Err = ParseIdError;
 
-            /// Takes the letter in either case; the number is plain, positive, and fits the log.
+            /// Takes the letters in either case; the number is plain, positive, and fits the log.
             fn from_str(text: &str) -> Result<Self, ParseIdError> {
                 let digits = text.strip_prefix($letter).or_else(|| text.strip_prefix(&$letter.to_ascii_lowercase()));
                 digits
@@ -92,6 +92,18 @@ numbered!(
 numbered!(
     /// An edge of the graph. Its number is the position of the event that added it.
     EdgeId, "E", "an edge id such as E12"
+);
+numbered!(
+    /// A stop hook that was registered for a task. Its number is the position of the event that says so.
+    HookId, "HOOK-", "a hook id such as HOOK-12"
+);
+numbered!(
+    /// A series of iterations, all of them. Its number is the position of the event that started it.
+    SeriesId, "IT-", "an iteration id such as IT-12"
+);
+numbered!(
+    /// A checkpoint. Its number is the position of the event that made it.
+    CheckpointId, "CP-", "a checkpoint id such as CP-12"
 );
 
 /// A position in the log. The first event has a position above zero; zero is "before everything".
@@ -290,6 +302,8 @@ mod tests {
         assert_eq!("main.3.00000000000000ff".parse::<RunId>().unwrap().to_string(), "main.3.00000000000000ff");
         assert_eq!(Digest::of(b"x").to_string().parse(), Ok(Digest::of(b"x")));
         assert_eq!("7.2".parse(), Ok(DebtId { seq: Seq(7), index: 2 }));
+        assert_eq!(("HOOK-7".parse(), "it-7".parse()), (Ok(HookId(7)), Ok(SeriesId(7))));
+        assert_eq!(CheckpointId(7).to_string(), "CP-7");
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod config_text;
 mod debt;
 mod decide;
 mod draft;
+mod drive;
 mod encoding;
 mod event;
 mod expression;
@@ -47,6 +48,7 @@ mod speech;
 mod task;
 mod time;
 mod usage;
+pub mod validation;
 mod view;
 mod voice;
 mod watch;
@@ -58,14 +60,19 @@ pub use config_text::ConfigText;
 pub use debt::{Debt, Effect, HookClass, HookOutcome, OnFailure, Owed, OwedHook, Recovery};
 pub use decide::{Decided, Effects, Entry, Planned, PlannedFor, PlannedHooks, Rules, Trusted, decide};
 pub use draft::Draft;
+pub use drive::{
+    AgentContext, Asked, CheckpointRef, Drive, Evaluated, Guard, HookDecision, HookRef, Judged, Judging, NewCheckpoint,
+    NewHook, NewSeries, Registered, RuleText, RulesText, SeenPromise, Series, Signal, StopHook, StopRuling, Trigger,
+    evaluate,
+};
 pub use encoding::{DecodeError, FORMAT, Upcast, decode, decode_with, encode, encode_into};
 pub use event::{Cause, Envelope, Event, EventType, Metadata, Node, Record, payload};
 pub use expression::{Condition, ExpressionError, ExpressionFault, Names, Template};
 pub use fault::Fault;
 pub use graph::{awaited, waiters};
 pub use id::{
-    CommitId, ConfigDigest, DebtId, Digest, EdgeId, Epoch, OwnerName, ParseIdError, RunId, Seq, SessionName, TaskId,
-    TypeName,
+    CheckpointId, CommitId, ConfigDigest, DebtId, Digest, EdgeId, Epoch, HookId, OwnerName, ParseIdError, RunId, Seq,
+    SeriesId, SessionName, TaskId, TypeName,
 };
 pub use limits::Limits;
 pub use matcher::{Matcher, MatcherError};
@@ -73,7 +80,7 @@ pub use memory::Memory;
 pub use moves::{Field, MOVES, Move};
 pub use naming::{nearest, snake_case};
 pub use note::{Memo, NoteKind, Said};
-pub use promise::{Promise, detect, last_line};
+pub use promise::{Promise, detect, detect_all, last_line};
 pub use prompt::{Earlier, Note, Prompt, Remark};
 pub use refusal::Refusal;
 pub use registry::{Handler, Hook, HookFault, Registry, RegistryError};

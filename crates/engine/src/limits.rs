@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use serde_json::Value;
+
 use crate::refusal::Refusal;
 
 /// Bounds on what a task may hold and on what a command may set off.
@@ -30,6 +32,24 @@ impl Limits {
     pub const LONGEST_WAIT: Duration = Duration::from_hours(7 * 24);
     /// Why a stop hook blocks, in a few words.
     pub const GIST: usize = 240;
+    /// A command that is given with a stop hook or a validation rule.
+    pub const COMMAND: usize = 16 * 1024;
+    /// Rules of one stop hook.
+    pub const RULES: usize = 32;
+    /// Stop hooks of one task.
+    pub const STOP_HOOKS: usize = 20;
+    /// Iterations of a series.
+    pub const SERIES: u32 = 100;
+    /// Failed iterations in a row after which a series may be set to ask for a person.
+    pub const BREAKER: u32 = 20;
+    /// What a program hands over as its output to be judged, and how much of its end the log keeps.
+    pub const OUTPUT_TAKEN: usize = 1024 * 1024;
+    pub const OUTPUT_KEPT: usize = 4 * 1024;
+    pub const FILES: usize = 1000;
+    /// How much of a draft a checkpoint keeps, and how much it is given.
+    pub const DRAFT: usize = 50 * 1024;
+    pub const DRAFT_TAKEN: usize = 4 * 1024 * 1024;
+    pub const CHECKPOINT_LIFE: Duration = Duration::from_hours(365 * 24);
     pub const CONFIG: usize = 4 * 1024 * 1024;
     /// Lists and objects within each other. What is read again must lie less than 128 deep, with all that is around it.
     pub const NESTING: usize = 64;
@@ -67,6 +87,26 @@ pub fn check_bytes(what: &'static str, text: &str, most: usize) -> Result<(), Re
         return Err(Refusal::invalid(what, "contains a NUL byte"));
     }
     Ok(())
+}
+
+/// Any value: not too much of it, and not nested too deep.
+pub fn check_value(what: &'static str, value: &Value) -> Result<(), Refusal> {
+    if nests_deeper(value, Limits::NESTING) {
+        return Err(Refusal::invalid(what, format!("is nested more than {} deep", Limits::NESTING)));
+    }
+    if value.to_string().len() > Limits::CONTEXT {
+        return Err(Refusal::invalid(what, format!("has more than {} bytes", Limits::CONTEXT)));
+    }
+    Ok(())
+}
+
+/// Whether lists and objects lie more than so deep within each other.
+fn nests_deeper(value: &Value, most: usize) -> bool {
+    match value {
+        Value::Array(items) => most == 0 || items.iter().any(|item| nests_deeper(item, most - 1)),
+        Value::Object(fields) => most == 0 || fields.values().any(|field| nests_deeper(field, most - 1)),
+        _ => false,
+    }
 }
 
 /// A list of short texts.

@@ -18,6 +18,8 @@ pub enum Field {
     Claim,
     Lease,
     Answer,
+    Series,
+    StopHooks,
 }
 
 /// One row: which event takes a task from where to where.
@@ -32,7 +34,10 @@ pub struct Move {
 }
 
 use EventType as On;
-use Field::{Answer, Blocked as BlockedField, Claim, CompletedAt, Lease, Reason, Result as ResultField, StartedAt};
+use Field::{
+    Answer, Blocked as BlockedField, Claim, CompletedAt, Lease, Reason, Result as ResultField, Series, StartedAt,
+    StopHooks,
+};
 use State::{Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuation, Ready, Submitted};
 
 /// All legal moves. `task_created` makes the row and is not in the table.
@@ -66,7 +71,7 @@ pub const MOVES: &[Move] = &[
         on: On::TaskCompleted,
         from: &[Ready, Active, Submitted, NeedsContinuation],
         to: Completed,
-        clears: &[Lease, Claim, BlockedField, Reason, Answer],
+        clears: &[Lease, Claim, BlockedField, Reason, Answer, Series],
         forced_from: &[Created, Blocked, Failed],
     },
     Move {
@@ -81,21 +86,21 @@ pub const MOVES: &[Move] = &[
         on: On::TaskFailed,
         from: &[Ready, Active, Submitted, NeedsContinuation, Blocked],
         to: Failed,
-        clears: &[Lease, Claim, BlockedField, Answer],
+        clears: &[Lease, Claim, BlockedField, Answer, Series],
         forced_from: &[Created],
     },
     Move {
         on: On::TaskReopened,
         from: &[Failed],
         to: Created,
-        clears: &[StartedAt, CompletedAt, ResultField, Reason],
+        clears: &[StartedAt, CompletedAt, ResultField, Reason, StopHooks],
         forced_from: &[Completed, Deleted],
     },
     Move {
         on: On::TaskDeleted,
         from: &[Created, Ready, Active, Submitted, Completed, Blocked, NeedsContinuation, Failed],
         to: Deleted,
-        clears: &[Lease, Claim, BlockedField, Answer],
+        clears: &[Lease, Claim, BlockedField, Answer, Series, StopHooks],
         forced_from: &[],
     },
 ];
@@ -124,6 +129,8 @@ impl Move {
                 Claim => task.claim = None,
                 Answer => task.answer = None,
                 Lease => task.lease = None,
+                Series => task.drive.series = None,
+                StopHooks => task.drive.hooks.clear(),
             }
         }
         match self.to {

@@ -17,6 +17,7 @@
 //! Not here: which lines are shown and which are said (`speech`), which words deny something (`negation`).
 
 use std::collections::BTreeSet;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +31,39 @@ pub enum Promise {
     Complete,
     Escalate,
     Blocked,
+}
+
+impl Promise {
+    /// In the order in which they count where a message has several.
+    pub const ALL: [Self; 3] = [Self::Complete, Self::Escalate, Self::Blocked];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "COMPLETE",
+            Self::Escalate => "ESCALATE",
+            Self::Blocked => "BLOCKED",
+        }
+    }
+
+    /// As an agent writes it.
+    pub fn tag(self) -> String {
+        format!("{OPEN}{}{CLOSE}", self.name())
+    }
+}
+
+impl FromStr for Promise {
+    type Err = String;
+
+    /// Takes the word alone or as a tag, in either case.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let lower = text.trim().to_lowercase();
+        let word = lower.strip_prefix(OPEN).and_then(|rest| rest.strip_suffix(CLOSE)).unwrap_or(&lower).trim();
+        let named = PROMISES.iter().find(|(_, name)| *name == word).map(|(promise, _)| *promise);
+        named.ok_or_else(|| {
+            let text: String = text.chars().take(40).collect();
+            format!("`{text}` is no promise; there are {}", Self::ALL.map(Self::name).join(", "))
+        })
+    }
 }
 
 /// In the order in which they count where a message has several.
@@ -49,6 +83,11 @@ const ABOUT_IT: [&str; 19] = [
 
 /// The claim in a message that answers this prompt: COMPLETE before ESCALATE before BLOCKED, unless it is taken back.
 pub fn detect(message: &str, prompt: &str) -> Option<Promise> {
+    detect_all(message, prompt).into_iter().next()
+}
+
+/// All claims in a message that answers this prompt, in the order in which they count.
+pub fn detect_all(message: &str, prompt: &str) -> Vec<Promise> {
     let message = joined(&plain(message)).to_lowercase();
     let lines = speech::own_lines(&message);
     let echoes = Echoes::of(prompt);
@@ -64,7 +103,7 @@ pub fn detect(message: &str, prompt: &str) -> Option<Promise> {
         is_stuck(claim) || (taken_back.is_none_or(|below| below <= *at) && !negation::takes_back(claim.after))
     };
     let standing: Vec<Promise> = claims.iter().filter(stands).map(|(_, claim)| claim.promise).collect();
-    PROMISES.iter().map(|(promise, _)| *promise).find(|promise| standing.contains(promise))
+    Promise::ALL.into_iter().filter(|promise| standing.contains(promise)).collect()
 }
 
 /// What is said right above a line, if anything.

@@ -2,7 +2,7 @@
 
 use crate::apply::ApplyError;
 use crate::event::EventType;
-use crate::id::{DebtId, Epoch, RunId, SessionName, TaskId};
+use crate::id::{DebtId, Epoch, RunId, SeriesId, SessionName, TaskId};
 use crate::resolution::Resolution;
 use crate::task::{EdgeKind, Lease, State};
 use crate::view::ViewError;
@@ -43,6 +43,10 @@ pub enum Refusal {
     UnknownSession(SessionName),
     #[error("session `{name}` {why}")]
     IllegalSession { name: SessionName, why: &'static str },
+    #[error("{id} {why}")]
+    IllegalSeries { id: SeriesId, why: String },
+    #[error("{task} has {} stop hooks; at most {} are taken", .most, .most)]
+    TooManyHooks { task: TaskId, most: usize },
     #[error("nothing is owed under {0}")]
     UnknownDebt(DebtId),
     #[error("{debt} {why}")]

@@ -2,6 +2,7 @@
 //!
 //! Not here: how rules are written (`cli`), and what a decision leads to (`session`).
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::expression::{Condition, ExpressionFault, Template};
@@ -23,11 +24,22 @@ pub struct Rule {
     pub checkpoint_data: Option<Value>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RuleAction {
     Complete,
     Continue,
     Escalate,
+}
+
+impl RuleAction {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Continue => "continue",
+            Self::Escalate => "escalate",
+        }
+    }
 }
 
 /// What the first rule that holds says.

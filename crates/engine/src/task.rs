@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::drive::Drive;
 use crate::id::{EdgeId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId, TypeName};
 use crate::note::Memo;
 use crate::resolution::Answered;
@@ -209,6 +210,9 @@ pub struct Task {
     /// What turns on it have used, where agents tell.
     #[serde(default, skip_serializing_if = "Usage::is_nothing")]
     pub used: Usage,
+    /// What an agent drives itself with.
+    #[serde(default, skip_serializing_if = "Drive::is_empty")]
+    pub drive: Drive,
     /// The last epoch that was given out.
     pub epoch: Epoch,
     pub created_at: Timestamp,

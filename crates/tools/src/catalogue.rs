@@ -5,7 +5,7 @@ use windlass_engine::nearest;
 
 use crate::error::{Code, ToolError};
 use crate::shape::{self, Field};
-use crate::{shown, task};
+use crate::{note, session, shown, task};
 
 /// Whether a call can change anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub fn catalogue() -> &'static [Tool] {
     TOOLS
 }
 
-const TOOLS: &[Tool] = &[task::NEXT];
+const TOOLS: &[Tool] = &[task::CREATE, task::GET, task::LIST, task::UPDATE, task::NEXT, note::ADD, session::COMPLETE];
 
 /// The tool of that name.
 pub fn find(name: &str) -> Result<&'static Tool, ToolError> {

@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use windlass_engine::{Command, Record, RunId, Timestamp};
+use windlass_engine::{Command, Record, RunId, Session, Timestamp, View};
 use windlass_process::Control;
 use windlass_store::Sqlite;
 
 use crate::catalogue::{Effect, find};
 use crate::error::ToolError;
 use crate::shape::read;
-use crate::task;
+use crate::{note, session, task};
 
 /// What the tools stand on.
 pub trait Ground {
@@ -47,7 +47,13 @@ impl<G: Ground> Desk<G> {
         let tool = find(tool)?;
         let mut call = Call { ground: &mut self.ground, control };
         match tool.name {
+            "task_create" => answer(&task::create(&mut call, read(tool, arguments)?)?),
+            "task_get" => answer(&task::get(&mut call, read(tool, arguments)?)?),
+            "task_list" => answer(&task::list(&mut call, read(tool, arguments)?)?),
+            "task_update" => answer(&task::update(&mut call, read(tool, arguments)?)?),
             "task_next" => answer(&task::next(&mut call, read(tool, arguments)?)?),
+            "note_add" => answer(&note::add(&mut call, read(tool, arguments)?)?),
+            "session_complete" => answer(&session::complete(&mut call, read(tool, arguments)?)?),
             other => unreachable!("the tool `{other}` is in the catalogue, and does nothing"),
         }
     }
@@ -65,9 +71,14 @@ pub(crate) struct Call<'a, G> {
 }
 
 impl<G: Ground> Call<'_, G> {
-    #[expect(dead_code, reason = "the tools that write come next")]
     pub fn execute(&mut self, command: &Command) -> Result<Vec<Record>, ToolError> {
         self.ground.execute(command, self.control)
+    }
+
+    /// The session from inside whose turn the tool is called.
+    pub fn session(&self) -> Result<Option<Session>, ToolError> {
+        let Some(run) = self.ground.run()? else { return Ok(None) };
+        Ok(self.ground.store().snapshot()?.session(&run.session)?)
     }
 }
 

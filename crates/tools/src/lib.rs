@@ -17,10 +17,14 @@
 mod catalogue;
 mod desk;
 mod error;
+mod note;
 mod remedy;
+mod session;
 mod shape;
 mod shown;
 mod task;
+#[cfg(test)]
+mod tests;
 
 pub use catalogue::{Effect, Tool, catalogue, find};
 pub use desk::{Desk, Ground};

@@ -32,24 +32,35 @@ pub enum Need {
     Optional,
 }
 
+impl Field {
+    pub const fn required(name: &'static str, about: &'static str, kind: Kind) -> Self {
+        Self { name, about, need: Need::Required, kind }
+    }
+
+    pub const fn optional(name: &'static str, about: &'static str, kind: Kind) -> Self {
+        Self { name, about, need: Need::Optional, kind }
+    }
+}
+
 /// What a value may be.
 #[derive(Debug)]
 pub enum Kind {
-    /// Any text; how long it may be is the engine's matter.
-    Text,
+    /// Text of at most so many bytes, without NUL.
+    Text(usize),
+    /// The same, and not blank.
+    Words(usize),
     /// The name of something.
     Id(Id),
     OneOf(&'static [&'static str]),
     /// A whole number from here to there.
     Whole(u64, u64),
     Flag,
-    /// A list of at least so many.
-    List(&'static Kind, usize),
+    /// A list of at least and at most so many.
+    List(&'static Kind, usize, usize),
     /// An object with exactly these fields.
     Object(&'static [Field]),
     /// Any object.
     Map,
-    Any,
 }
 
 /// What a name is the name of.
@@ -107,16 +118,16 @@ impl Field {
 impl Kind {
     fn schema(&self) -> Value {
         match self {
-            Self::Text => json!({"type": "string"}),
+            Self::Text(_) | Self::Words(_) => json!({"type": "string"}),
             Self::Id(id) => json!({"type": "string", "pattern": id.pattern()}),
-            Self::OneOf(names) => json!({"enum": names}),
+            // Some models' providers take no enum without a type.
+            Self::OneOf(names) => json!({"type": "string", "enum": names}),
             Self::Whole(from, to) => json!({"type": "integer", "minimum": from, "maximum": to}),
             Self::Flag => json!({"type": "boolean"}),
-            Self::List(of, 0) => json!({"type": "array", "items": of.schema()}),
-            Self::List(of, least) => json!({"type": "array", "items": of.schema(), "minItems": least}),
+            Self::List(of, 0, _) => json!({"type": "array", "items": of.schema()}),
+            Self::List(of, least, _) => json!({"type": "array", "items": of.schema(), "minItems": least}),
             Self::Object(fields) => schema(fields),
             Self::Map => json!({"type": "object"}),
-            Self::Any => json!({}),
         }
     }
 }
@@ -174,19 +185,24 @@ impl Mistakes {
 
     fn value(&mut self, path: &str, kind: &Kind, given: &mut Value) {
         match (kind, &mut *given) {
-            (Kind::Text, Value::String(_)) | (Kind::Flag, Value::Bool(_)) | (Kind::Map, Value::Object(_)) => {}
-            (Kind::Any, _) => {}
+            (Kind::Flag, Value::Bool(_)) | (Kind::Map, Value::Object(_)) => {}
+            (Kind::Text(most) | Kind::Words(most), Value::String(text)) => {
+                if let Some(fault) = fault(text, *most, matches!(kind, Kind::Words(_))) {
+                    self.tell(path, fault.0, fault.1);
+                }
+            }
             (Kind::Id(id), Value::String(text)) if id.is(text) => {}
             (Kind::OneOf(names), Value::String(text)) if names.contains(&text.as_str()) => {}
             (Kind::Whole(from, to), Value::Number(number)) => match whole(number) {
                 Some(whole) if (*from..=*to).contains(&whole) => *given = Value::from(whole),
-                Some(_) => self.tell(path, format!("{} is out of bounds", shown::value(given)), kind.remedy()),
-                None => self.wrong(path, kind, given),
+                None if number.as_f64().is_none_or(|number| number.fract() != 0.0) => self.wrong(path, kind, given),
+                _ => self.tell(path, format!("{} is out of bounds", shown::value(given)), kind.remedy()),
             },
-            (Kind::List(of, least), Value::Array(items)) => {
-                if items.len() < *least {
-                    self.tell(path, format!("has {} entries", items.len()), kind.remedy());
-                }
+            (Kind::List(_, least, most), Value::Array(items)) if !(*least..=*most).contains(&items.len()) => {
+                let remedy = if items.is_empty() { kind.remedy() } else { format!("give at most {most}") };
+                self.tell(path, format!("has {} entries", items.len()), remedy);
+            }
+            (Kind::List(of, ..), Value::Array(items)) => {
                 for (place, item) in items.iter_mut().enumerate() {
                     self.value(&format!("{path}[{place}]"), of, item);
                 }
@@ -197,8 +213,22 @@ impl Mistakes {
     }
 
     fn wrong(&mut self, path: &str, kind: &Kind, given: &Value) {
-        self.tell(path, format!("{} is no {}", shown::value(given), kind.what()), kind.remedy());
+        let quoted = matches!((kind, given), (Kind::Whole(..) | Kind::Flag, Value::String(_)));
+        let remedy = format!("{}{}", kind.remedy(), if quoted { ", without quotes" } else { "" });
+        self.tell(path, format!("{} is no {}", shown::value(given), kind.what()), remedy);
     }
+}
+
+/// What is wrong with a text, and what to do about it.
+fn fault(text: &str, most: usize, words: bool) -> Option<(String, String)> {
+    if words && text.trim().is_empty() {
+        return Some(("is empty".to_owned(), "give a text".to_owned()));
+    }
+    if text.len() > most {
+        let cause = format!("has {} bytes", text.len());
+        return Some((cause, format!("give at most {most}, and name a file for the rest")));
+    }
+    text.contains('\0').then(|| ("contains a NUL byte".to_owned(), "leave it out".to_owned()))
 }
 
 /// A number that counts something, however it was written.
@@ -213,33 +243,44 @@ impl Kind {
     /// What it is, after "no".
     fn what(&self) -> String {
         match self {
-            Self::Text => "text".to_owned(),
+            Self::Text(_) | Self::Words(_) => "text".to_owned(),
             Self::Id(id) => id.what().0.trim_start_matches("a ").to_owned(),
             Self::OneOf(_) => "known word".to_owned(),
             Self::Whole(..) => "whole number".to_owned(),
             Self::Flag => "boolean".to_owned(),
             Self::List(..) => "list".to_owned(),
             Self::Object(_) | Self::Map => "object".to_owned(),
-            Self::Any => "value".to_owned(),
+        }
+    }
+
+    /// What a list of it is a list of.
+    fn several(&self) -> &'static str {
+        match self {
+            Self::Text(_) | Self::Words(_) | Self::OneOf(_) => "strings",
+            Self::Id(Id::Task) => "task ids such as T12",
+            Self::Id(Id::Type) => "type names",
+            Self::Whole(..) => "whole numbers",
+            Self::Flag => "booleans",
+            Self::List(..) => "lists",
+            Self::Object(_) | Self::Map => "objects",
         }
     }
 
     /// What to give.
     fn remedy(&self) -> String {
         match self {
-            Self::Text => "give a string".to_owned(),
+            Self::Text(_) | Self::Words(_) => "give a string".to_owned(),
             Self::Id(id) => id.what().1.to_owned(),
             Self::OneOf(names) => format!("give one of {}", names.join(", ")),
-            Self::Whole(from, to) => format!("give a whole number from {from} to {to}, without quotes"),
-            Self::Flag => "give true or false, without quotes".to_owned(),
-            Self::List(of, 0) => format!("give a list, each entry: {}", of.remedy()),
-            Self::List(of, least) => format!("give a list of at least {least}, each entry: {}", of.remedy()),
+            Self::Whole(from, to) => format!("give a whole number from {from} to {to}"),
+            Self::Flag => "give true or false".to_owned(),
+            Self::List(of, 0, _) => format!("give a list of {}", of.several()),
+            Self::List(of, least, _) => format!("give a list of {}, at least {least}", of.several()),
             Self::Object(fields) => {
                 let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
                 format!("give an object with {}", names.join(", "))
             }
             Self::Map => "give an object".to_owned(),
-            Self::Any => "give any value".to_owned(),
         }
     }
 }

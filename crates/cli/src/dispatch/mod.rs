@@ -83,13 +83,28 @@ fn with<T>(
     work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let roster = enlist(&opened.project)?;
-    let owner: OwnerName = roster.name().parse().expect("digits and dashes make a name");
-    let rules = plan::rules(outline, &owner, trusted)?;
+    let rules = plan::rules(outline, &owner(&roster), trusted)?;
+    with_rules(opened, outline, rules, (&roster, control), work)
+}
+
+/// As whom somebody who runs programs owes hooks.
+pub fn owner(roster: &Roster) -> OwnerName {
+    roster.name().parse().expect("digits and dashes make a name")
+}
+
+/// The same, for somebody who runs programs for longer.
+pub fn with_rules<T>(
+    opened: &mut Opened,
+    outline: &Arc<Outline>,
+    rules: Rules,
+    (roster, control): (&Roster, &Control),
+    work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let records = opened.project.make_records(RECORDS)?;
     let settings = settings(&opened.project, outline, rules, records, None);
     let outside = Outside { now: &environment::now, random: &random_bytes, tell: &mut tell, shows_output: false };
     let mut dispatch =
-        Dispatch::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(remedy::run)?;
+        Dispatch::new(&mut opened.store, settings, roster, control.clone(), outside).map_err(remedy::run)?;
     work(&mut dispatch)
 }
 
@@ -147,7 +162,7 @@ pub fn nonce() -> Result<u64, Failure> {
     Ok(u64::try_from(random()? & u128::from(u64::MAX)).expect("it was cut to size"))
 }
 
-fn random() -> Result<u128, Failure> {
+pub fn random() -> Result<u128, Failure> {
     environment::random().map_err(|error| Failure::new(Code::System, "cannot get random bytes").caused_by(error))
 }
 

@@ -5,9 +5,11 @@
 //! - An event that the rules could not have decided is refused with both sides named, so a replay checks the log.
 //! - Every row that an event concerns gets the event's position as its version: the task that it names, always.
 
+mod drive;
 mod effects;
 mod sessions;
 
+use crate::drive::Drive;
 use crate::event::{Envelope, Event, EventType, payload};
 use crate::graph::{awaited, waiters};
 use crate::id::{EdgeId, Epoch, Seq, TaskId};
@@ -113,6 +115,14 @@ impl Fold<'_> {
             | Event::DeliveryInterrupted(payload::DeliveryInterrupted { run }) => self.delivery_over(run),
             Event::FeedbackQueued(queued) => self.feedback_queued(queued),
             Event::FeedbackDelivered(delivered) => self.feedback_delivered(delivered),
+            Event::HookRegistered(registered) => self.hook_registered(registered),
+            Event::HooksCleared(cleared) => self.hooks_cleared(cleared),
+            Event::HookEvaluated(evaluated) => self.hook_evaluated(evaluated),
+            Event::SeriesStarted(started) => self.series_started(started),
+            Event::ValidationFinished(finished) => self.validation_finished(finished),
+            Event::SeriesAdvanced(advanced) => self.series_advanced(advanced.series),
+            Event::SeriesEnded(ended) => self.series_ended(ended.series),
+            Event::CheckpointCreated(created) => self.checkpoint_created(created),
             Event::HookStarted(started) => self.hook_started(started),
             Event::HookFinished(finished) => self.hook_finished(finished),
         }
@@ -147,6 +157,7 @@ impl Fold<'_> {
             lease: None,
             memo: Memo::default(),
             used: Usage::default(),
+            drive: Drive::default(),
             epoch: Epoch(0),
             created_at: at,
             updated_at: at,

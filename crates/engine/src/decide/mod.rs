@@ -8,6 +8,7 @@
 //! - What a hook may ask for is checked before its first event, so a refused action leaves nothing behind in the commit.
 
 mod cascade;
+mod drive;
 mod edges;
 mod effects;
 mod lineage;
@@ -186,6 +187,13 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::AddEdge { from, kind, to } => self.add_edge(*from, *kind, *to),
             C::RemoveEdge { from, kind, to } => self.remove_edge(*from, *kind, *to),
             C::AddNote { task, kind, text } => self.add_note(*task, *kind, text),
+            C::RegisterHook { task, new } => self.register_hook(*task, new),
+            C::ClearHooks { task } => self.clear_hooks(*task),
+            C::StartSeries { task, new } => self.start_series(*task, new),
+            C::JudgeSeries { task, series, judging } => self.judge_series(*task, *series, judging),
+            C::AdvanceSeries { task, series } => self.advance_series(*task, *series),
+            C::CompleteSeries { task, series, promise } => self.complete_series(*task, *series, *promise),
+            C::CreateCheckpoint { task, new } => self.create_checkpoint(*task, new).map(drop),
             C::StartSession(new) => self.start_session(new),
             C::ResumeSession { name, dead, owner, max_iterations } => {
                 self.resume_session(name, dead, owner, *max_iterations)

@@ -9,7 +9,7 @@ use crate::command::{Authority, Deletion, NewTask, TaskPatch};
 use crate::event::{Event, EventType, Node, payload};
 use crate::graph::{awaited, waiters};
 use crate::id::{Epoch, OwnerName, SessionName, TaskId};
-use crate::limits::{Limits, check_bytes, check_labels, check_list, check_text};
+use crate::limits::{Limits, check_bytes, check_labels, check_list, check_text, check_value};
 use crate::moves::Move;
 use crate::note::NoteKind;
 use crate::refusal::Refusal;
@@ -154,12 +154,7 @@ impl Deciding<'_, '_> {
     }
 
     pub(super) fn start(&mut self, id: TaskId, context: &Value) -> Result<(), Refusal> {
-        if nests_deeper(context, Limits::NESTING) {
-            return Err(Refusal::invalid("the context", format!("is nested more than {} deep", Limits::NESTING)));
-        }
-        if context.to_string().len() > Limits::CONTEXT {
-            return Err(Refusal::invalid("the context", format!("has more than {} bytes", Limits::CONTEXT)));
-        }
+        check_value("the context", context)?;
         self.without_wait(id)?;
         self.simple_move(id, payload::TaskStarted { context: context.clone() })
     }
@@ -407,14 +402,6 @@ impl Deciding<'_, '_> {
             }
         }
         Ok(open)
-    }
-}
-
-fn nests_deeper(value: &Value, levels: usize) -> bool {
-    match value {
-        Value::Array(list) => levels == 0 || list.iter().any(|inner| nests_deeper(inner, levels - 1)),
-        Value::Object(map) => levels == 0 || map.values().any(|inner| nests_deeper(inner, levels - 1)),
-        _ => false,
     }
 }
 

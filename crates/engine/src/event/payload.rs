@@ -1,19 +1,24 @@
 //! What each event says. Names that a hook or a script may already know are kept as they are.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::action::ActionRequest;
 use crate::debt::HookOutcome;
+use crate::drive::{Guard, Signal, StopHook, Trigger};
 use crate::fault::Fault;
-use crate::id::{ConfigDigest, DebtId, Digest, EdgeId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId, TypeName};
+use crate::id::{
+    ConfigDigest, DebtId, Digest, EdgeId, Epoch, HookId, OwnerName, RunId, Seq, SeriesId, SessionName, TaskId, TypeName,
+};
 use crate::note::NoteKind;
 use crate::promise::Promise;
 use crate::resolution::Resolution;
+use crate::ruling::RuleAction;
 use crate::session::{Decision, Ending, GateAnswer, Opening, Purpose, Terms, Verdict, Work};
 use crate::task::{Blocked, Claim, EdgeKind, Priority, State};
 use crate::time::Timestamp;
 use crate::usage::Usage;
+use crate::validation::{RuleResult, ValidationRule};
 use crate::voice::Voice;
 
 /// Declares payload structs with the derives and the naming that all of them share.
@@ -307,6 +312,100 @@ payloads! {
     FeedbackDelivered {
         run: RunId,
         feedback: Vec<Seq>,
+    }
+    /// A stop hook decides from now on when the work on a task may stop.
+    HookRegistered {
+        hook: StopHook,
+        enabled: bool,
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        metadata: Map<String, Value>,
+    }
+    HooksCleared {
+        hooks: Vec<HookId>,
+    }
+    /// Registered stop hooks were asked.
+    HookEvaluated {
+        series: SeriesId,
+        iteration: u32,
+        /// Whose word it is; nobody's where none is registered and enabled.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hook: Option<HookId>,
+        action: RuleAction,
+        reason: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next_prompt: Option<String>,
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        metadata: Map<String, Value>,
+        /// What the validation rules said.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        results: Vec<RuleResult>,
+    }
+    /// An agent sets out on a series of iterations of its own.
+    SeriesStarted {
+        max_iterations: u32,
+        completion_promises: Vec<Promise>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        validation_rules: Vec<ValidationRule>,
+        circuit_breaker_threshold: u32,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        strict: bool,
+    }
+    /// How an iteration of a series stands.
+    ValidationFinished {
+        series: SeriesId,
+        iteration: u32,
+        passed: bool,
+        signal: Signal,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        results: Vec<RuleResult>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        promises: Vec<Promise>,
+        /// The hook that decided.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hook: Option<HookId>,
+        /// Why it does not go on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        guard: Option<Guard>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        feedback: Vec<String>,
+        /// The end of what the agent said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files_modified: Vec<String>,
+        /// What failed and what the work was, where something failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        alike: Option<Digest>,
+    }
+    SeriesAdvanced {
+        series: SeriesId,
+        iteration: u32,
+    }
+    SeriesEnded {
+        series: SeriesId,
+        iteration: u32,
+        promise: Promise,
+    }
+    CheckpointCreated {
+        sequence: u32,
+        trigger: Trigger,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        execution_phase: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        execution_step: Option<u64>,
+        #[serde(default, skip_serializing_if = "Value::is_null")]
+        agent_context: Value,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        draft_content: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        draft_type: Option<String>,
+        /// How many bytes the draft had, where it was cut.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        draft_bytes: Option<u64>,
+        expires_at: Timestamp,
+        /// The series that was under way, and how far it was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        series: Option<SeriesId>,
     }
     HookStarted {
         debt: DebtId,

@@ -78,6 +78,9 @@ const RULES: &[Name] = &[
     ("draftType", Plain),
 ];
 
+/// What rules of a registered stop hook know: the agent's context alone.
+const STOP_HOOK: &[Name] = &[("taskId", Plain), ("iteration", Plain)];
+
 /// What feedback knows beyond hooks: how the hook ended.
 const FEEDBACK: &[Name] = &[
     ("reason", Plain),
@@ -111,6 +114,11 @@ impl Names {
     /// What a rule may use.
     pub const fn rules() -> Self {
         Self(&[HOOK, RULES])
+    }
+
+    /// What a rule of a registered stop hook may use.
+    pub const fn stop_hook() -> Self {
+        Self(&[STOP_HOOK, RULES])
     }
 
     /// What a template for feedback may use. `output` is the hook's here, not the agent's.

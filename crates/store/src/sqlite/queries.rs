@@ -246,6 +246,8 @@ pub struct TaskFilter {
     /// All of these labels.
     pub labels: Vec<String>,
     pub kind: Option<String>,
+    /// Only those that are younger than this one.
+    pub after: Option<TaskId>,
 }
 
 impl TaskFilter {
@@ -259,10 +261,15 @@ impl Snapshot<'_> {
     /// The tasks that a filter wants, oldest first, handed over one by one until the receiver has enough.
     pub fn tasks(&self, filter: &TaskFilter, mut take: impl FnMut(Task) -> bool) -> Result<(), StoreError> {
         let marks = vec!["?"; filter.states.len()].join(", ");
-        let wanted = if filter.states.is_empty() { String::new() } else { format!("WHERE state IN ({marks})") };
+        let mut wanted = if filter.states.is_empty() { String::new() } else { format!("WHERE state IN ({marks})") };
+        if filter.after.is_some() {
+            wanted.push_str(if filter.states.is_empty() { "WHERE id > ?" } else { " AND id > ?" });
+        }
         self.store.sql(|connection| {
             let mut query = connection.prepare(&format!("SELECT row FROM tasks {wanted} ORDER BY id"))?;
-            let mut rows = query.query(params_from_iter(filter.states.iter().map(|state| state.name())))?;
+            let after = filter.after.map(|id| Value::Integer(signed(id.0)));
+            let states = filter.states.iter().map(|state| Value::Text(state.name().to_owned()));
+            let mut rows = query.query(params_from_iter(states.chain(after)))?;
             while let Some(row) = rows.next()? {
                 let task: Task = parsed(row)?;
                 if filter.matches(&task) && !take(task) {

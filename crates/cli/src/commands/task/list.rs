@@ -1,7 +1,7 @@
 //! `windlass task list`, `ready` and `next`
 
 use clap::builder::TypedValueParser;
-use windlass_engine::{Refusal, Seq, State};
+use windlass_engine::{Refusal, Seq, State, TaskId};
 use windlass_store::TaskFilter;
 
 use crate::context::Context;
@@ -29,6 +29,9 @@ pub struct List {
     /// At most so many
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = usage::count)]
     limit: Option<usize>,
+    /// Only those after this one
+    #[arg(long, value_name = "ID")]
+    after: Option<TaskId>,
 }
 
 fn state() -> impl TypedValueParser<Value = State> {
@@ -37,7 +40,8 @@ fn state() -> impl TypedValueParser<Value = State> {
 
 pub fn list(context: &Context, args: List, out: &mut Output) -> Done {
     let opened = context.open()?;
-    let narrowed = args.all || !(args.state.is_empty() && args.label.is_empty() && args.kind.is_none());
+    let narrowed =
+        args.all || args.after.is_some() || !(args.state.is_empty() && args.label.is_empty() && args.kind.is_none());
     let states = match (args.all, args.state.is_empty()) {
         (true, _) => Vec::new(),
         (false, true) => {
@@ -45,7 +49,7 @@ pub fn list(context: &Context, args: List, out: &mut Output) -> Done {
         }
         (false, false) => args.state,
     };
-    let filter = TaskFilter { states, labels: args.label, kind: args.kind };
+    let filter = TaskFilter { states, labels: args.label, kind: args.kind, after: args.after };
     let mut left = args.limit.unwrap_or(usize::MAX);
     let mut tasks = Vec::new();
     let mut written = Ok(());

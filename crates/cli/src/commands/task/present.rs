@@ -1,13 +1,13 @@
 //! `windlass task show`, and how every command shows the task that it changed
 
-use serde_json::{Value, json};
-use windlass_engine::{Edge, Record, Seq, Task, TaskId};
+use serde_json::json;
+use windlass_engine::{Record, Seq, Task, TaskId};
 
 use crate::context::{Context, Opened};
 use crate::environment;
 use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
-use crate::{remedy, show, text};
+use crate::{remedy, show, text, twin};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -23,13 +23,13 @@ pub struct Args {
 const ROW: usize = 24;
 
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
+    if out.is_json() {
+        return out.object(&twin::call(context, "task_get", json!({"taskId": args.id}))?);
+    }
     let opened = context.open()?;
     let task = opened.task(args.id)?;
     let snapshot = opened.store.snapshot().map_err(remedy::store)?;
     let edges = snapshot.links(args.id).map_err(remedy::store)?;
-    if out.is_json() {
-        return out.object(&with_edges(&task, &edges));
-    }
     show::line(&task, out)?;
     // The line may have had no room for all of the goal.
     let narrow = out.columns().is_some_and(|columns| text::width(&text::line(&task.goal)) + ROW > columns);
@@ -57,13 +57,6 @@ fn notes(opened: &Opened, task: &Task) -> Result<Vec<String>, Failure> {
     let note = |at: &Seq| Ok(opened.store.event(*at).map_err(remedy::store)?.map(|record| show::summary(&record)));
     let notes: Vec<Option<String>> = task.memo.notes.iter().map(note).collect::<Result<_, Failure>>()?;
     Ok(notes.into_iter().flatten().collect())
-}
-
-/// The task object, with the edges at it.
-fn with_edges(task: &Task, edges: &[Edge]) -> Value {
-    let mut object = serde_json::to_value(task).expect("a task has string keys");
-    object["edges"] = json!(edges);
-    object
 }
 
 fn details(task: &Task) -> Vec<(&'static str, String)> {

@@ -1,0 +1,208 @@
+//! A real project, as the tools stand on it: for one command, or for a server that takes calls for days.
+//!
+//! ```text
+//! call ─► inside whose run? ─► configuration: kept while its file is the same ─► commit ─► hooks, if any are owed
+//! ```
+//!
+//! Invariants:
+//! - A call that owes no hook looks at the configuration's file, and neither reads nor understands it again.
+//! - What a person changes in the configuration, or in their trust, holds from the next call on.
+//! - Nothing is written to standard output: a server speaks there. What hooks write is captured, and what went wrong
+//!   with them is told on standard error.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use windlass_engine::{
+    Authority, Command, ConfigDigest, Digest, Origin, Record, Refusal, Rules, RunId, Timestamp, Trusted,
+};
+use windlass_process::Roster;
+use windlass_store::{ExecuteError, Sqlite, Store};
+use windlass_tools::{self as tools, Control, Ground, ToolError};
+
+use crate::context::Opened;
+use crate::dispatch::{self, Inside};
+use crate::failure::{Code, Failure};
+use crate::outline::Outline;
+use crate::trust::{self, Trust};
+use crate::{environment, plan, remedy};
+
+/// A file that was changed so recently may be changed again without its time stamp showing it.
+const RECENT: Duration = Duration::from_secs(2);
+
+/// A project that tools can be called for.
+pub struct ProjectGround {
+    opened: Opened,
+    user: String,
+    kept: Option<Kept>,
+    /// From the first call on that could owe a hook.
+    roster: Option<Roster>,
+}
+
+/// A configuration that was understood.
+struct Kept {
+    source: Source,
+    text: Digest,
+    outline: Arc<Outline>,
+    /// As long as nobody has looked at trust, none.
+    rules: Rules,
+}
+
+/// Where a configuration comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// A run works with what it was started with.
+    Run(ConfigDigest),
+    /// The file, as the file system knows it.
+    File(Stamp),
+    /// The file, which was changed too recently to be known by that.
+    Changing,
+}
+
+/// What tells a file from every other content that it had, as far as the file system knows; all zero where there is none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Stamp {
+    file: (u64, u64),
+    length: u64,
+    written: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl ProjectGround {
+    pub fn new(opened: Opened) -> Self {
+        Self { opened, user: environment::user(), kept: None, roster: None }
+    }
+
+    /// Who runs programs for the project here.
+    fn roster(&mut self) -> Result<&Roster, Failure> {
+        match &mut self.roster {
+            Some(roster) => Ok(roster),
+            none => Ok(none.insert(dispatch::enlist(&self.opened.project)?)),
+        }
+    }
+
+    /// The configuration that holds for a call.
+    fn keep(&mut self, inside: &Inside) -> Result<&mut Kept, Failure> {
+        let source = match inside.config {
+            Some(digest) => Source::Run(digest),
+            None => self.look_at_file(),
+        };
+        let known = self.kept.as_ref().is_some_and(|kept| kept.source == source && source != Source::Changing);
+        if !known {
+            let written = inside.written(&self.opened)?;
+            let text = written.text().digest();
+            match &mut self.kept {
+                Some(kept) if kept.text == text => kept.source = source,
+                _ => {
+                    let outline = Arc::new(Outline::of(written)?);
+                    let rules = self.rules(&outline)?;
+                    self.kept = Some(Kept { source, text, outline, rules });
+                }
+            }
+        }
+        Ok(self.kept.as_mut().expect("it was put there"))
+    }
+
+    fn rules(&mut self, outline: &Arc<Outline>) -> Result<Rules, Failure> {
+        if outline.events().is_empty() {
+            return plan::pure_rules(outline.frame());
+        }
+        let owner = dispatch::owner(self.roster()?);
+        plan::rules(outline, &owner, Trusted::No)
+    }
+
+    fn look_at_file(&self) -> Source {
+        let Ok(found) = fs::metadata(self.opened.project.config_file()) else { return Source::File(Stamp::default()) };
+        let stamp = Stamp {
+            file: (found.dev(), found.ino()),
+            length: found.len(),
+            written: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+        };
+        let changed = Duration::from_secs(found.ctime().max(found.mtime()).unsigned_abs());
+        let now = Duration::from_millis(environment::now().millis().unsigned_abs());
+        if changed + RECENT < now { Source::File(stamp) } else { Source::Changing }
+    }
+
+    /// Commits. A command that owes no hook is never asked whether hooks are trusted.
+    fn commit(&mut self, inside: &Inside, origin: &Origin, command: &Command) -> Result<Vec<Record>, ToolError> {
+        let nonce = dispatch::random().map_err(told)?;
+        self.keep(inside).map_err(told)?;
+        let kept = self.kept.as_mut().expect("it was put there");
+        match self.opened.store.execute(&kept.rules, origin, command, nonce) {
+            Err(ExecuteError::Refused(refusal @ Refusal::Untrusted { .. })) => {
+                let may = self.opened.trust || inside.config.is_some();
+                let state = trust::state(&self.opened.project, kept.outline.frame()).map_err(told)?;
+                if !may && state != Trust::Trusted {
+                    return Err(refusal.into());
+                }
+                let mut rules = kept.rules.clone();
+                rules.effects.iter_mut().for_each(|effects| effects.trust = Trusted::Yes);
+                Ok(self.opened.store.execute(&rules, origin, command, nonce)?)
+            }
+            answer => Ok(answer?),
+        }
+    }
+
+    /// Runs the hooks that are owed to us.
+    fn settle(&mut self, control: &Control) -> Result<(), Failure> {
+        let (Some(kept), Some(roster)) = (&self.kept, &self.roster) else { return Ok(()) };
+        let mut rules = kept.rules.clone();
+        rules.effects.iter_mut().for_each(|effects| effects.trust = Trusted::Yes);
+        dispatch::with_rules(&mut self.opened, &kept.outline, rules, (roster, control), |dispatch| {
+            dispatch.settle().map_err(remedy::run)
+        })
+    }
+}
+
+impl Ground for ProjectGround {
+    fn store(&self) -> &Sqlite {
+        &self.opened.store
+    }
+
+    fn execute(&mut self, command: &Command, control: &Control) -> Result<Vec<Record>, ToolError> {
+        let inside = Inside::look(&self.opened).map_err(told)?;
+        let origin = Origin {
+            by: self.user.clone(),
+            at: environment::now(),
+            authority: Authority::Person,
+            run: inside.run.clone(),
+            via: inside.via,
+        };
+        let records = self.commit(&inside, &origin, command)?;
+        if records.iter().any(|record| record.envelope.metadata.owes.is_some()) {
+            self.settle(control).map_err(told)?;
+        }
+        Ok(records)
+    }
+
+    fn run(&self) -> Result<Option<RunId>, ToolError> {
+        Ok(Inside::look(&self.opened).map_err(told)?.run)
+    }
+
+    fn is_quiet(&mut self) -> bool {
+        let kept = Inside::look(&self.opened).and_then(|inside| self.keep(&inside));
+        kept.is_ok_and(|kept| kept.rules.effects.is_none())
+    }
+
+    fn now(&self) -> Timestamp {
+        environment::now()
+    }
+}
+
+/// A failure of the command line, as a tool tells it.
+fn told(failure: Failure) -> ToolError {
+    let code = match failure.code {
+        Code::Usage => tools::Code::Invalid,
+        Code::Config => tools::Code::Config,
+        Code::Trust => tools::Code::Trust,
+        Code::NotFound | Code::NoProject => tools::Code::NotFound,
+        Code::Refused => tools::Code::Refused,
+        Code::Store => tools::Code::Store,
+        Code::System => tools::Code::System,
+        Code::Interrupted(_) => tools::Code::Interrupted,
+    };
+    ToolError { code, message: failure.message, causes: failure.causes, hint: failure.hint }
+}

@@ -1,0 +1,53 @@
+//! Tools as commands of the command line: the same call, told to a person.
+
+use serde_json::Value;
+use windlass_tools::{self as tools, Control, Desk, ToolError, catalogue};
+
+use crate::context::Context;
+use crate::dispatch;
+use crate::failure::{Code, Failure};
+use crate::ground::ProjectGround;
+use crate::remedy;
+
+/// Calls a tool. What it answers is what a program is shown of it.
+pub fn call(context: &Context, tool: &str, arguments: Value) -> Result<Value, Failure> {
+    let mut desk = Desk::new(ProjectGround::new(context.open()?));
+    if desk.is_quick(tool, &arguments) {
+        return desk.call(tool, arguments, &Control::new()).map_err(told);
+    }
+    let (control, received) = dispatch::listen()?;
+    desk.call(tool, arguments, &control).map_err(|error| told(error).by(received.first()))
+}
+
+/// A tool's error, in the words of the command line.
+fn told(error: ToolError) -> Failure {
+    let code = match error.code {
+        tools::Code::UnknownTool | tools::Code::Invalid => Code::Usage,
+        tools::Code::NotFound => Code::NotFound,
+        tools::Code::Refused => Code::Refused,
+        tools::Code::Trust => Code::Trust,
+        tools::Code::Config => Code::Config,
+        tools::Code::Store => Code::Store,
+        tools::Code::System => Code::System,
+        tools::Code::Interrupted => Code::Interrupted(remedy::SIGINT),
+    };
+    let causes = error.causes.iter().map(|cause| words(cause)).collect();
+    Failure { code, message: words(&error.message), causes, hint: error.hint.as_deref().map(words), picture: None }
+}
+
+/// A person calls commands, and no tools.
+fn words(text: &str) -> String {
+    catalogue()
+        .iter()
+        .fold(text.to_owned(), |text, tool| text.replace(&format!("`{}`", tool.name), &format!("`{}`", tool.twin)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_are_called_by_their_commands() {
+        assert_eq!(words("`task_get` shows it, as task_get does"), "`windlass task show` shows it, as task_get does");
+    }
+}

@@ -1,0 +1,79 @@
+//! Folds the events with which an agent drives itself.
+
+use super::{Changes, Fold};
+use crate::drive::{CheckpointRef, HookRef, Judged, Series, Streak};
+use crate::event::payload;
+use crate::id::{CheckpointId, HookId, SeriesId};
+
+impl Fold<'_> {
+    pub(super) fn hook_registered(&self, registered: &payload::HookRegistered) -> Changes {
+        self.touched(|task| {
+            task.drive.hooks.push(HookRef { id: HookId(self.seq.0), enabled: registered.enabled });
+        })
+    }
+
+    pub(super) fn hooks_cleared(&self, cleared: &payload::HooksCleared) -> Changes {
+        let task = self.own_task()?;
+        if !task.drive.hooks.iter().map(|hook| hook.id).eq(cleared.hooks.iter().copied()) {
+            return Err(self.unfit("it does not name the stop hooks of the task".to_owned()));
+        }
+        self.touched(|task| task.drive.hooks.clear())
+    }
+
+    pub(super) fn hook_evaluated(&self, evaluated: &payload::HookEvaluated) -> Changes {
+        self.live(evaluated.series)?;
+        self.touched(|_| {})
+    }
+
+    pub(super) fn series_started(&self, started: &payload::SeriesStarted) -> Changes {
+        let series = Series {
+            id: SeriesId(self.seq.0),
+            iteration: 1,
+            max_iterations: started.max_iterations,
+            completion_promises: started.completion_promises.clone(),
+            circuit_breaker_threshold: started.circuit_breaker_threshold,
+            strict: started.strict,
+            before: Streak::default(),
+            judged: None,
+        };
+        self.touched(|task| task.drive.series = Some(series))
+    }
+
+    pub(super) fn validation_finished(&self, finished: &payload::ValidationFinished) -> Changes {
+        let series = self.live(finished.series)?;
+        let payload::ValidationFinished { passed, signal, alike, .. } = *finished;
+        let judged = Some(Judged { passed, signal, alike });
+        self.touched(|task| task.drive.series = Some(Series { judged, ..series }))
+    }
+
+    pub(super) fn series_advanced(&self, id: SeriesId) -> Changes {
+        let series = self.live(id)?;
+        if series.remaining() == 0 {
+            return Err(self.unfit(format!("{id} has no iteration left")));
+        }
+        self.touched(|task| task.drive.series = Some(series.advanced()))
+    }
+
+    pub(super) fn series_ended(&self, id: SeriesId) -> Changes {
+        self.live(id)?;
+        self.touched(|task| task.drive.series = None)
+    }
+
+    pub(super) fn checkpoint_created(&self, created: &payload::CheckpointCreated) -> Changes {
+        let checkpoint = CheckpointRef {
+            id: CheckpointId(self.seq.0),
+            sequence: created.sequence,
+            trigger: created.trigger,
+            expires_at: created.expires_at,
+            series: created.series,
+        };
+        self.touched(|task| task.drive.keep(checkpoint, self.envelope.timestamp))
+    }
+
+    /// The series of an event, which has to be the one under way.
+    fn live(&self, id: SeriesId) -> Result<Series, super::ApplyError> {
+        let task = self.own_task()?;
+        let live = task.drive.series.filter(|series| series.id == id);
+        live.ok_or_else(|| self.unfit(format!("{id} is not under way")))
+    }
+}

@@ -1,0 +1,229 @@
+//! Commands with which an agent drives itself: registered stop hooks, a series of iterations, checkpoints.
+
+use serde_json::Value;
+
+use super::Deciding;
+use crate::drive::{Asked, HookDecision, Judging, NewCheckpoint, NewHook, NewSeries, Series, Signal};
+use crate::event::{EventType, Node, payload};
+use crate::id::{CheckpointId, HookId, Seq, SeriesId, SessionName, TaskId};
+use crate::limits::Limits;
+use crate::moves::Move;
+use crate::promise::Promise;
+use crate::refusal::Refusal;
+use crate::ruling::RuleAction;
+use crate::task::{State, Task};
+
+/// What the person is told who finds a task blocked.
+const BLOCKED: &str = "the agent says that it is blocked";
+const ESCALATED: &str = "the agent asks for a person";
+
+impl Deciding<'_, '_> {
+    pub(super) fn register_hook(&mut self, id: TaskId, new: &NewHook) -> Result<(), Refusal> {
+        new.check()?;
+        let task = self.unended(id)?;
+        if task.drive.hooks.len() >= Limits::STOP_HOOKS {
+            return Err(Refusal::TooManyHooks { task: id, most: Limits::STOP_HOOKS });
+        }
+        let NewHook { hook, enabled, metadata } = new.clone();
+        self.emit(Node::Task(id), payload::HookRegistered { hook, enabled, metadata }).map(drop)
+    }
+
+    /// Where there is none, nothing happens.
+    pub(super) fn clear_hooks(&mut self, id: TaskId) -> Result<(), Refusal> {
+        let hooks: Vec<HookId> = self.task(id)?.drive.hooks.iter().map(|hook| hook.id).collect();
+        match hooks.is_empty() {
+            true => Ok(()),
+            false => self.emit(Node::Task(id), payload::HooksCleared { hooks }).map(drop),
+        }
+    }
+
+    pub(super) fn start_series(&mut self, id: TaskId, new: &NewSeries) -> Result<(), Refusal> {
+        new.check()?;
+        let task = self.unended(id)?;
+        // Whoever holds a task works on it already.
+        let own = self.session_around();
+        let inside = own.is_some() && task.lease.as_ref().is_some_and(|lease| lease.session == own);
+        if task.state != State::Active {
+            self.start(id, &Value::Null)?;
+        } else if !inside {
+            self.may_touch(&task)?;
+        }
+        let new = new.clone();
+        self.emit(
+            Node::Task(id),
+            payload::SeriesStarted {
+                max_iterations: new.max_iterations,
+                completion_promises: new.promises,
+                validation_rules: new.rules,
+                circuit_breaker_threshold: new.breaker,
+                strict: new.strict,
+            },
+        )
+        .map(drop)
+    }
+
+    pub(super) fn judge_series(&mut self, id: TaskId, series: SeriesId, judging: &Judging) -> Result<(), Refusal> {
+        judging.check()?;
+        let task = self.task(id)?;
+        let live = live(&task, series)?;
+        if live.iteration != judging.iteration {
+            let why = format!(
+                "has come to iteration {} while iteration {} was judged; ask again",
+                live.iteration, judging.iteration
+            );
+            return Err(Refusal::IllegalSeries { id: series, why });
+        }
+        if !task.drive.hooks.iter().map(|hook| hook.id).eq(judging.hooks.iter().copied()) {
+            let why = "has other stop hooks than those that were asked; ask again".to_owned();
+            return Err(Refusal::IllegalSeries { id: series, why });
+        }
+        if let Some(decision) = &judging.decision {
+            self.hook_evaluated(&task, &live, judging, decision)?;
+        }
+        if judging.asked == Asked::Validation {
+            self.validation_finished(id, &live, judging)?;
+        }
+        Ok(())
+    }
+
+    fn hook_evaluated(
+        &mut self,
+        task: &Task,
+        series: &Series,
+        judging: &Judging,
+        decision: &HookDecision,
+    ) -> Result<(), Refusal> {
+        let HookDecision { hook, ruling } = decision.clone();
+        let results = if judging.asked == Asked::Hooks { judging.results.clone() } else { Vec::new() };
+        let evaluated = payload::HookEvaluated {
+            series: series.id,
+            iteration: series.iteration,
+            hook,
+            action: ruling.action,
+            reason: ruling.reason,
+            next_prompt: ruling.next_prompt,
+            metadata: ruling.metadata,
+            results,
+        };
+        self.emit(Node::Task(task.id), evaluated)?;
+        match ruling.checkpoint_data.filter(|_| ruling.action == RuleAction::Continue) {
+            Some(data) => {
+                let mut new = NewCheckpoint::of_hook(&data);
+                new.execution_step = new.execution_step.or(Some(u64::from(series.iteration)));
+                self.create_checkpoint(task.id, &new).map(drop)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn validation_finished(&mut self, id: TaskId, series: &Series, judging: &Judging) -> Result<(), Refusal> {
+        let verdict = series.verdict(judging);
+        let kept = |output: &String| {
+            let from = output.len().saturating_sub(Limits::OUTPUT_KEPT);
+            output[output.ceil_char_boundary(from)..].to_owned()
+        };
+        let finished = payload::ValidationFinished {
+            series: series.id,
+            iteration: series.iteration,
+            passed: verdict.judged.passed,
+            signal: verdict.signal,
+            results: judging.results.clone(),
+            promises: judging.promises.clone(),
+            hook: judging.decision.as_ref().and_then(|decision| decision.hook),
+            guard: verdict.guard,
+            feedback: verdict.feedback,
+            output: judging.agent_output.as_ref().map(kept).filter(|output| !output.is_empty()),
+            files_modified: judging.files_modified.clone(),
+            alike: verdict.judged.alike,
+        };
+        self.emit(Node::Task(id), finished).map(drop)
+    }
+
+    pub(super) fn advance_series(&mut self, id: TaskId, series: SeriesId) -> Result<(), Refusal> {
+        let live = live(&self.unended(id)?, series)?;
+        if live.remaining() == 0 {
+            let why = format!(
+                "is at its maximum of {} iterations: end it with iteration_complete, or start another series",
+                live.max_iterations
+            );
+            return Err(Refusal::IllegalSeries { id: series, why });
+        }
+        self.emit(Node::Task(id), payload::SeriesAdvanced { series, iteration: live.iteration + 1 }).map(drop)
+    }
+
+    /// Judges nothing: a listed promise is a word that is taken, unless the series is strict.
+    pub(super) fn complete_series(&mut self, id: TaskId, series: SeriesId, promise: Promise) -> Result<(), Refusal> {
+        let live = live(&self.unended(id)?, series)?;
+        let refuse = |why: String| Err(Refusal::IllegalSeries { id: series, why });
+        if !live.completion_promises.contains(&promise) {
+            let listed: Vec<&str> = live.completion_promises.iter().map(|promise| promise.name()).collect();
+            return refuse(format!("was not started with {}, but with {}", promise.name(), listed.join(", ")));
+        }
+        let judged_complete = live.judged.is_some_and(|judged| judged.signal == Signal::Complete);
+        if live.strict && promise == Promise::Complete && !judged_complete {
+            return refuse("is strict: it is completed after iteration_validate has answered COMPLETE".to_owned());
+        }
+        self.emit(Node::Task(id), payload::SeriesEnded { series, iteration: live.iteration, promise })?;
+        match promise {
+            Promise::Complete => self.complete(id, None, &[]),
+            Promise::Blocked => self.block(id, BLOCKED, &[]),
+            Promise::Escalate => self.block(id, ESCALATED, &[]),
+        }
+    }
+
+    pub(super) fn create_checkpoint(&mut self, id: TaskId, new: &NewCheckpoint) -> Result<CheckpointId, Refusal> {
+        new.check()?;
+        let task = self.task(id)?;
+        if task.state == State::Deleted {
+            return Err(Refusal::invalid("a checkpoint", format!("cannot be made of {id}: it is deleted")));
+        }
+        let (draft_content, draft_bytes) = new.draft();
+        let at = self.emit(
+            Node::Task(id),
+            payload::CheckpointCreated {
+                sequence: task.drive.checkpoints_made + 1,
+                trigger: new.trigger,
+                execution_phase: new.execution_phase.clone(),
+                execution_step: new.execution_step,
+                agent_context: new.agent_context.clone(),
+                draft_content,
+                draft_type: new.draft_type.clone(),
+                draft_bytes,
+                expires_at: new.expires_at(self.origin.at),
+                series: task.drive.series.map(|series| series.id),
+            },
+        )?;
+        let Seq(at) = at;
+        Ok(CheckpointId(at))
+    }
+
+    /// A task on which there is still something to do.
+    fn unended(&self, id: TaskId) -> Result<Task, Refusal> {
+        let task = self.task(id)?;
+        let row = Move::on(EventType::TaskBlocked).expect("blocking is a move");
+        match task.state {
+            State::Completed | State::Failed | State::Deleted => {
+                let mut from = row.from.to_vec();
+                from.push(State::Blocked);
+                let event = EventType::TaskStarted;
+                Err(Refusal::IllegalMove { id, state: task.state, event, from, forceable: false })
+            }
+            _ => Ok(task),
+        }
+    }
+
+    fn session_around(&self) -> Option<SessionName> {
+        self.turn.as_ref().map(|run| run.session.clone())
+    }
+}
+
+/// The series of this id, if it is the one under way.
+fn live(task: &Task, id: SeriesId) -> Result<Series, Refusal> {
+    task.drive.series(id).cloned().ok_or_else(|| {
+        let why = match &task.drive.series {
+            Some(other) => format!("is over: {} goes on in {}", task.id, other.id),
+            None => format!("is over: {} is {}", task.id, task.state),
+        };
+        Refusal::IllegalSeries { id, why }
+    })
+}

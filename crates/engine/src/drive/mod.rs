@@ -1,0 +1,93 @@
+//! What an agent drives itself with: stop hooks that are registered for a task, a series of iterations, checkpoints.
+//!
+//! ```text
+//! hook_registered   series_started ─► validation_finished ─► series_advanced ─► … ─► series_ended
+//!        │                                  ▲      │
+//!        └── evaluate (fresh results) ──────┘      └─► checkpoint_created, where a hook asks for one
+//! ```
+//!
+//! Invariants:
+//! - The row of a task names a bounded number of events; what is long (rules, drafts, contexts) is in those events alone.
+//! - Rules and commands run outside. What is decided upon them holds only while the series stands where it stood then.
+//! - Judging moves no task.
+//!
+//! Not here: running validation rules and commands (`tools`), and how any of it is asked for (`mcp`, `cli`).
+
+mod checkpoint;
+mod context;
+mod hook;
+mod rules;
+mod series;
+mod templates;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+
+pub use checkpoint::{CheckpointRef, NewCheckpoint, Trigger};
+pub use context::{AgentContext, SeenPromise};
+pub use hook::{Evaluated, HookRef, NewHook, Registered, StopHook, StopRuling, evaluate};
+pub use rules::{RuleText, RulesText};
+pub use series::{Asked, Guard, HookDecision, Judged, Judging, NewSeries, Series, Signal, Streak};
+
+use crate::id::{CheckpointId, SeriesId};
+use crate::time::Timestamp;
+
+/// How many checkpoints of a task are kept.
+const CHECKPOINTS: usize = 5;
+
+/// What the row of a task knows of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Drive {
+    /// In the order of registration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookRef>,
+    /// The series that is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<Series>,
+    /// Oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checkpoints: Vec<CheckpointRef>,
+    /// How many there have been.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub checkpoints_made: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl Drive {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The series of this id, if it is the one under way.
+    pub fn series(&self, id: SeriesId) -> Option<&Series> {
+        self.series.as_ref().filter(|series| series.id == id)
+    }
+
+    /// The checkpoints that can be resumed from at that moment, oldest first.
+    pub fn checkpoints_at(&self, now: Timestamp) -> impl DoubleEndedIterator<Item = &CheckpointRef> {
+        self.checkpoints.iter().filter(move |kept| kept.expires_at > now)
+    }
+
+    pub fn checkpoint(&self, id: CheckpointId) -> Option<&CheckpointRef> {
+        self.checkpoints.iter().find(|kept| kept.id == id)
+    }
+
+    /// Keeps another checkpoint, and forgets those that are too old or too many; never the last one of the series under way.
+    pub(crate) fn keep(&mut self, checkpoint: CheckpointRef, now: Timestamp) {
+        self.checkpoints_made = checkpoint.sequence;
+        self.checkpoints.retain(|kept| kept.expires_at > now);
+        self.checkpoints.push(checkpoint);
+        let live = self.series.as_ref().map(|series| series.id);
+        let of_live = |kept: &CheckpointRef| kept.series.is_some() && kept.series == live;
+        while self.checkpoints.len() > CHECKPOINTS {
+            let last_of_live = self.checkpoints.iter().rposition(of_live);
+            let oldest = (0..self.checkpoints.len()).find(|place| Some(*place) != last_of_live);
+            self.checkpoints.remove(oldest.expect("one of several is not the last of the series"));
+        }
+    }
+}

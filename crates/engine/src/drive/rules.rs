@@ -1,0 +1,129 @@
+//! Rules of a stop hook, as whoever registers it writes them.
+//!
+//! Either a list of rules, or the name of a template, or a template with other values than its usual ones.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::templates::Template as Named;
+use crate::expression::{Condition, ExpressionError, Names, Template};
+use crate::limits::{Limits, check_value};
+use crate::naming::nearest;
+use crate::refusal::Refusal;
+use crate::ruling::{Rule, RuleAction};
+
+const RULES: &str = "rules";
+
+/// Rules as they are written and logged. They were read before they came into the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum RulesText {
+    List(Vec<RuleText>),
+    Template(Named),
+}
+
+/// One rule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RuleText {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<String>,
+    /// All of them must hold.
+    #[serde(default, alias = "all_of", skip_serializing_if = "Vec::is_empty")]
+    pub all_of: Vec<String>,
+    /// One of them must hold, if there are any.
+    #[serde(default, alias = "any_of", skip_serializing_if = "Vec::is_empty")]
+    pub any_of: Vec<String>,
+    pub action: RuleAction,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(default, alias = "next_prompt", skip_serializing_if = "Option::is_none")]
+    pub next_prompt: Option<String>,
+    #[serde(default, alias = "checkpoint_data", skip_serializing_if = "Option::is_none")]
+    pub checkpoint_data: Option<Value>,
+}
+
+impl RulesText {
+    /// Reads what somebody outside has written.
+    pub fn parse(value: &Value) -> Result<Self, Refusal> {
+        check_value(RULES, value)?;
+        let read = match value {
+            Value::Array(rules) => rules
+                .iter()
+                .enumerate()
+                .map(|(at, rule)| rule_text(at, rule))
+                .collect::<Result<_, _>>()
+                .map(Self::List)?,
+            Value::String(_) | Value::Object(_) => Self::Template(Named::parse(value)?),
+            _ => {
+                let forms = "a list of rules, or the name of a template";
+                return Err(Refusal::invalid(RULES, format!("has to be {forms} ({})", Named::names())));
+            }
+        };
+        read.read().map(|_| read)
+    }
+
+    /// The rules that it stands for.
+    pub fn read(&self) -> Result<Vec<Rule>, Refusal> {
+        match self {
+            Self::List(rules) if rules.is_empty() => {
+                Err(Refusal::invalid(RULES, "is an empty list; give at least one rule"))
+            }
+            Self::List(rules) if rules.len() > Limits::RULES => {
+                Err(Refusal::invalid(RULES, format!("has {} rules; at most {} are taken", rules.len(), Limits::RULES)))
+            }
+            Self::List(rules) => rules.iter().enumerate().map(|(at, rule)| rule.read(at)).collect(),
+            Self::Template(named) => named.rules().iter().enumerate().map(|(at, rule)| rule.read(at)).collect(),
+        }
+    }
+}
+
+fn rule_text(at: usize, value: &Value) -> Result<RuleText, Refusal> {
+    const FIELDS: [&str; 7] = ["when", "allOf", "anyOf", "action", "reason", "nextPrompt", "checkpointData"];
+    let wrong = |why: String| Refusal::invalid(RULES, format!("[{at}] {why}"));
+    let Some(fields) = value.as_object() else {
+        return Err(wrong(
+            "is no object; write it as {\"when\": \"iteration > 3\", \"action\": \"escalate\"}".to_owned(),
+        ));
+    };
+    let known =
+        |name: &str| FIELDS.contains(&name) || matches!(name, "all_of" | "any_of" | "next_prompt" | "checkpoint_data");
+    if let Some(name) = fields.keys().find(|name| !known(name)) {
+        let meant = nearest(name, &FIELDS).map_or_else(|| FIELDS.join(", "), |near| format!("did you mean `{near}`?"));
+        return Err(wrong(format!("has no field `{}`: {meant}", name.chars().take(40).collect::<String>())));
+    }
+    match fields.get("action").and_then(Value::as_str) {
+        Some("complete" | "continue" | "escalate") => {}
+        _ => return Err(wrong("needs an action: complete, continue or escalate".to_owned())),
+    }
+    serde_json::from_value(value.clone()).map_err(|error| wrong(format!("cannot be read: {error}")))
+}
+
+impl RuleText {
+    pub(super) fn new(when: Option<String>, action: RuleAction, reason: &str) -> Self {
+        let reason = Some(reason.to_owned());
+        Self { when, all_of: vec![], any_of: vec![], action, reason, next_prompt: None, checkpoint_data: None }
+    }
+
+    fn read(&self, at: usize) -> Result<Rule, Refusal> {
+        let names = Names::stop_hook();
+        let wrong = |field: &str, error: &ExpressionError| {
+            let suggestion = error.suggestion.as_ref().map(|it| format!("; {it}")).unwrap_or_default();
+            Refusal::invalid(RULES, format!("[{at}].{field}: {}{suggestion}", error.message))
+        };
+        let condition =
+            |field: &str, text: &String| Condition::parse(text, &names).map_err(|error| wrong(field, &error));
+        let template = |field: &str, text: &Option<String>| {
+            text.as_ref().map(|text| Template::parse(text, &names)).transpose().map_err(|error| wrong(field, &error))
+        };
+        Ok(Rule {
+            when: self.when.as_ref().map(|text| condition("when", text)).transpose()?,
+            all_of: self.all_of.iter().map(|text| condition("allOf", text)).collect::<Result<_, _>>()?,
+            any_of: self.any_of.iter().map(|text| condition("anyOf", text)).collect::<Result<_, _>>()?,
+            action: self.action,
+            reason: template("reason", &self.reason)?,
+            next_prompt: template("nextPrompt", &self.next_prompt)?,
+            checkpoint_data: self.checkpoint_data.clone(),
+        })
+    }
+}

@@ -1,0 +1,58 @@
+//! `session_complete`: an agent's word, from inside its turn, that the work is done.
+
+use serde::{Deserialize, Serialize};
+use windlass_engine::{Command, Limits, SessionName, TaskId};
+
+use crate::catalogue::{Effect, Tool};
+use crate::desk::{Call, Ground};
+use crate::error::{Code, ToolError};
+use crate::shape::{Field, Kind};
+
+pub(crate) const COMPLETE: Tool = Tool {
+    name: "session_complete",
+    description: "Inside a turn that Windlass runs: claim that the session's task is done. Its gates judge the claim \
+                  when the turn ends.",
+    twin: "windlass task complete",
+    effect: Effect::Writes,
+    fields: &[
+        Field::optional("result", "what came of it", Kind::Text(Limits::RESULT)),
+        Field::optional(
+            "artifacts",
+            "files that were made",
+            Kind::List(&Kind::Words(Limits::ARTIFACT), 0, Limits::ARTIFACTS),
+        ),
+    ],
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Complete {
+    result: Option<String>,
+    #[serde(default)]
+    artifacts: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Claimed {
+    session: SessionName,
+    task_id: TaskId,
+    /// What the caller has to know: nothing is completed yet.
+    next: &'static str,
+}
+
+pub(crate) fn complete<G: Ground>(call: &mut Call<'_, G>, given: Complete) -> Result<Claimed, ToolError> {
+    let Some(session) = call.session()? else {
+        return Err(ToolError::new(Code::Refused, "this is no turn of a session, so there is no session to complete")
+            .hint(
+                "`iteration_complete` ends the iterations that you have started; a task by itself is completed by a \
+                 person, with `windlass task complete`",
+            ));
+    };
+    let Some(id) = session.task else {
+        return Err(ToolError::new(Code::Refused, format!("session `{}` has no task now", session.name))
+            .hint("end the turn: the session goes on by itself"));
+    };
+    call.execute(&Command::CompleteTask { id, result: given.result, artifacts: given.artifacts })?;
+    Ok(Claimed { session: session.name, task_id: id, next: "end your turn: the gates judge the claim then" })
+}

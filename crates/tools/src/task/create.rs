@@ -1,0 +1,79 @@
+//! `task_create`
+
+use serde::Deserialize;
+use windlass_engine::{Command, Limits, NewTask, Priority, Task, TaskId, TypeName};
+
+use super::{DELIVERABLES, LABELS, PRIORITY, find};
+use crate::catalogue::{Effect, Tool};
+use crate::desk::{Call, Ground};
+use crate::error::{Code, ToolError};
+use crate::shape::{Field, Id, Kind};
+
+pub(crate) const CREATE: Tool = Tool {
+    name: "task_create",
+    description: "Add a task. It is ready once everything in dependsOn is completed.",
+    twin: "windlass task add",
+    effect: Effect::Writes,
+    fields: &[
+        Field::optional("goal", "what is to be reached, in a line (or give title)", Kind::Words(Limits::GOAL)),
+        Field::optional("title", "", Kind::Words(Limits::GOAL)),
+        Field::optional("body", "more about it (or give description)", Kind::Text(Limits::BODY)),
+        Field::optional("description", "", Kind::Text(Limits::BODY)),
+        Field::optional("deliverables", "what is there in the end", DELIVERABLES),
+        Field::optional("labels", "", LABELS),
+        PRIORITY,
+        Field::optional("type", "", Kind::Id(Id::Type)),
+        Field::optional("dependsOn", "", Kind::List(&Kind::Id(Id::Task), 0, Limits::DEPENDENCIES)),
+        Field::optional("parent", "the task that led to it", Kind::Id(Id::Task)),
+    ],
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Create {
+    goal: Option<String>,
+    title: Option<String>,
+    body: Option<String>,
+    description: Option<String>,
+    #[serde(default)]
+    deliverables: Vec<String>,
+    #[serde(default)]
+    labels: Vec<String>,
+    #[serde(default)]
+    priority: Priority,
+    #[serde(rename = "type")]
+    kind: Option<TypeName>,
+    #[serde(default)]
+    depends_on: Vec<TaskId>,
+    parent: Option<TaskId>,
+}
+
+pub(crate) fn create<G: Ground>(call: &mut Call<'_, G>, given: Create) -> Result<Task, ToolError> {
+    let goal = only(("goal", given.goal), ("title", given.title))?.ok_or_else(|| {
+        ToolError::new(Code::Invalid, "goal: is missing; give a line that says what is to be reached, as goal or title")
+    })?;
+    let new = NewTask {
+        goal,
+        body: only(("body", given.body), ("description", given.description))?,
+        deliverables: given.deliverables,
+        labels: given.labels,
+        priority: given.priority,
+        kind: given.kind,
+        depends_on: given.depends_on,
+        parent: given.parent,
+    };
+    let records = call.execute(&Command::CreateTask(new))?;
+    let id = records.first().and_then(|record| record.envelope.node.task());
+    find(call, id.expect("the first event of a new task is its own"))
+}
+
+/// One of two names for the same.
+fn only(one: (&str, Option<String>), other: (&str, Option<String>)) -> Result<Option<String>, ToolError> {
+    match (one.1, other.1) {
+        (Some(_), Some(_)) => {
+            let (one, other) = (one.0, other.0);
+            Err(ToolError::new(Code::Invalid, format!("{other}: {one} is given too, and they mean the same; give one")))
+        }
+        (given, same) => Ok(given.or(same)),
+    }
+}

@@ -1,0 +1,60 @@
+//! `task_get`
+
+use serde::{Deserialize, Serialize};
+use windlass_engine::{Edge, Event, NoteKind, Refusal, Seq, Task, TaskId, Timestamp, View};
+
+use super::TASK;
+use crate::catalogue::{Effect, Tool};
+use crate::desk::{Call, Ground};
+use crate::error::ToolError;
+
+pub(crate) const GET: Tool = Tool {
+    name: "task_get",
+    description: "Everything about a task: goal, state, what it waits for, its newest notes.",
+    twin: "windlass task show",
+    effect: Effect::ReadOnly,
+    fields: &[TASK],
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Get {
+    task_id: TaskId,
+}
+
+/// A task with what is around it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Whole {
+    #[serde(flatten)]
+    task: Task,
+    edges: Vec<Edge>,
+    /// The newest ones, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<Note>,
+}
+
+#[derive(Debug, Serialize)]
+struct Note {
+    kind: NoteKind,
+    text: String,
+    at: Timestamp,
+}
+
+pub(crate) fn get<G: Ground>(call: &mut Call<'_, G>, given: Get) -> Result<Whole, ToolError> {
+    let store = call.ground.store();
+    let snapshot = store.snapshot()?;
+    let task = snapshot.task(given.task_id)?.ok_or(Refusal::UnknownTask(given.task_id))?;
+    let note = |at: &Seq| match store.event(*at) {
+        Ok(Some(record)) => match record.envelope.event {
+            Event::NoteAdded(note) => {
+                Some(Ok(Note { kind: note.kind, text: note.text, at: record.envelope.timestamp }))
+            }
+            _ => None,
+        },
+        Ok(None) => None,
+        Err(error) => Some(Err(error)),
+    };
+    let notes = task.memo.notes.iter().filter_map(note).collect::<Result<_, _>>()?;
+    Ok(Whole { edges: snapshot.links(task.id)?, notes, task })
+}

@@ -1,0 +1,92 @@
+//! `task_update`: what a task says, or where it stands.
+//!
+//! Invariant: one call is one command, so that nothing is ever half done.
+
+use serde::Deserialize;
+use serde_json::Value;
+use windlass_engine::{Command, Limits, Priority, Task, TaskId, TaskPatch, TypeName};
+
+use super::{DELIVERABLES, LABELS, PRIORITY, TASK, find};
+use crate::catalogue::{Effect, Tool};
+use crate::desk::{Call, Ground};
+use crate::error::{Code, ToolError};
+use crate::shape::{Field, Id, Kind};
+
+pub(crate) const UPDATE: Tool = Tool {
+    name: "task_update",
+    description: "Change what a task says, or (alone) its state: active starts it, blocked asks for a person, \
+                  ready unblocks it.",
+    twin: "windlass task update",
+    effect: Effect::Writes,
+    fields: &[
+        TASK,
+        Field::optional("goal", "", Kind::Words(Limits::GOAL)),
+        Field::optional("body", "empty takes it away", Kind::Text(Limits::BODY)),
+        Field::optional("deliverables", "instead of the present ones", DELIVERABLES),
+        Field::optional("addLabels", "", LABELS),
+        Field::optional("removeLabels", "", LABELS),
+        PRIORITY,
+        Field::optional("type", "", Kind::Id(Id::Type)),
+        Field::optional("state", "", Kind::OneOf(&["active", "blocked", "ready"])),
+        Field::optional("reason", "why it is blocked, and what would help", Kind::Words(Limits::REASON)),
+    ],
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Update {
+    task_id: TaskId,
+    goal: Option<String>,
+    body: Option<String>,
+    deliverables: Option<Vec<String>>,
+    #[serde(default)]
+    add_labels: Vec<String>,
+    #[serde(default)]
+    remove_labels: Vec<String>,
+    priority: Option<Priority>,
+    #[serde(rename = "type")]
+    kind: Option<TypeName>,
+    state: Option<Aim>,
+    reason: Option<String>,
+}
+
+/// Where a task can be moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Aim {
+    Active,
+    Blocked,
+    Ready,
+}
+
+pub(crate) fn update<G: Ground>(call: &mut Call<'_, G>, given: Update) -> Result<Task, ToolError> {
+    let id = given.task_id;
+    let patch = TaskPatch {
+        goal: given.goal,
+        body: given.body,
+        deliverables: given.deliverables,
+        labels: None,
+        add_labels: given.add_labels,
+        remove_labels: given.remove_labels,
+        priority: given.priority,
+        kind: given.kind.map(Some),
+    };
+    let changes = patch != TaskPatch::default();
+    let wrong = |message: &str| Err(ToolError::new(Code::Invalid, message));
+    let command = match (given.state, given.reason) {
+        (Some(_), _) if changes => {
+            return wrong("state: other fields are given too; move the task in a call of its own");
+        }
+        (Some(Aim::Blocked), Some(reason)) => Command::BlockTask { id, reason, required_knowledge: Vec::new() },
+        (Some(Aim::Blocked), None) => {
+            return wrong("reason: is missing; say why the task is blocked, and what would help");
+        }
+        (_, Some(_)) => return wrong("reason: only a task that is blocked has one; give it with state `blocked`"),
+        (Some(Aim::Active), None) => Command::StartTask { id, context: Value::Null },
+        (Some(Aim::Ready), None) => Command::UnblockTask { id },
+        (None, None) if changes => Command::UpdateTask { id, patch },
+        (None, None) => return wrong("taskId: nothing else is given; give the fields that are to change"),
+    };
+    call.execute(&command)?;
+    find(call, id)
+}

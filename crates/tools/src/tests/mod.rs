@@ -1,0 +1,99 @@
+//! Tests of the tools through the desk, on a store of their own.
+
+mod agreement;
+mod arguments;
+mod tasks;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use windlass_engine::{
+    Authority, Command, NewSession, Origin, Record, Rules, RunId, Session, Terms, Timestamp, View, Work,
+};
+use windlass_process::Control;
+use windlass_store::{Lifetime, Sqlite, Store};
+
+use crate::desk::{Desk, Ground};
+use crate::error::ToolError;
+
+/// A project without a configuration.
+pub(crate) struct Shop {
+    _directory: TempDir,
+    store: Sqlite,
+    nonce: u128,
+    run: Option<RunId>,
+    quiet: bool,
+}
+
+impl Shop {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Sqlite::create(&directory.path().join("windlass.db"), Lifetime::Service).unwrap();
+        Self { _directory: directory, store, nonce: 0, run: None, quiet: true }
+    }
+}
+
+impl Ground for Shop {
+    fn store(&self) -> &Sqlite {
+        &self.store
+    }
+
+    fn execute(&mut self, command: &Command, _: &Control) -> Result<Vec<Record>, ToolError> {
+        self.nonce += 1;
+        let (by, at, run) = ("ada".to_owned(), self.now(), self.run.clone());
+        let origin = Origin { by, at, authority: Authority::Person, run, via: None };
+        let rules = Rules { registry: windlass_engine::Registry::with_builtins(), effects: None };
+        Ok(self.store.execute(&rules, &origin, command, self.nonce)?)
+    }
+
+    fn run(&self) -> Result<Option<RunId>, ToolError> {
+        Ok(self.run.clone())
+    }
+
+    fn is_quiet(&mut self) -> bool {
+        self.quiet
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(1_000_000)
+    }
+}
+
+pub(crate) fn desk() -> Desk<Shop> {
+    Desk::new(Shop::new())
+}
+
+impl Desk<Shop> {
+    pub(crate) fn ok(&mut self, tool: &str, arguments: Value) -> Value {
+        self.call(tool, arguments, &Control::new()).unwrap_or_else(|error| panic!("{tool}: {error}"))
+    }
+
+    /// What a caller reads of the failure.
+    pub(crate) fn fails(&mut self, tool: &str, arguments: Value) -> String {
+        let before = self.ground.store.head().unwrap();
+        let error = self.call(tool, arguments, &Control::new()).expect_err("it has to fail");
+        assert_eq!(self.ground.store.head().unwrap(), before, "a call that failed has changed something");
+        format!("[{}] {error}", error.code.name())
+    }
+
+    /// From now on everything is called from inside a turn of a session with this goal.
+    pub(crate) fn enter(&mut self, goal: &str) -> Session {
+        let name = "main".parse().unwrap();
+        let start = Command::StartSession(NewSession {
+            name,
+            task: None,
+            goal: Some(goal.to_owned()),
+            work: Work::Given,
+            config: String::new(),
+            protected: None,
+            agent: "command:true".to_owned(),
+            terms: Terms::default(),
+            owner: "w1".parse().unwrap(),
+            nonce: 7,
+        });
+        self.ground.execute(&start, &Control::new()).unwrap();
+        let session = self.ground.store.snapshot().unwrap().session(&"main".parse().unwrap()).unwrap().unwrap();
+        self.ground.run = session.turn().map(|turn| turn.run.clone());
+        assert!(self.ground.run.is_some(), "{session:?}");
+        session
+    }
+}

@@ -1,0 +1,106 @@
+//! The tools for tasks do what the commands do.
+
+use serde_json::{Value, json};
+
+use super::desk;
+
+#[test]
+fn a_task_is_made_found_changed_and_moved() {
+    let mut desk = desk();
+    let made = desk.ok("task_create", json!({"title": "Fix the login", "labels": ["bug"], "priority": 0}));
+    assert_eq!((&made["id"], &made["state"], &made["priority"]), (&json!("T1"), &json!("ready"), &json!(0)));
+    let waits = desk.ok("task_create", json!({"goal": "Release", "dependsOn": ["T1"], "description": "1.0"}));
+    assert_eq!((&waits["state"], &waits["body"]), (&json!("created"), &json!("1.0")));
+    assert_eq!(desk.ok("task_next", json!({}))["id"], "T1");
+
+    let changed = desk.ok("task_update", json!({"taskId": "T1", "addLabels": ["urgent"], "removeLabels": ["bug"]}));
+    assert_eq!(changed["labels"], json!(["urgent"]));
+    assert_eq!(desk.ok("task_update", json!({"taskId": "T1", "state": "active"}))["state"], "active");
+    let blocked = desk.ok("task_update", json!({"taskId": "T1", "state": "blocked", "reason": "which server?"}));
+    assert_eq!(blocked["blocked"]["reason"], "which server?");
+    assert_eq!(desk.ok("task_update", json!({"taskId": "T1", "state": "ready"}))["state"], "ready");
+
+    desk.ok("note_add", json!({"taskId": "T1", "text": "the parser is generated", "kind": "tip"}));
+    let whole = desk.ok("task_get", json!({"taskId": "T1"}));
+    assert_eq!(whole["notes"][0]["text"], "the parser is generated");
+    assert_eq!(whole["edges"][0]["fromId"], "T2");
+    assert_eq!(whole["goal"], "Fix the login");
+}
+
+#[test]
+fn what_cannot_be_done_says_what_stands_against_it() {
+    let mut desk = desk();
+    desk.ok("task_create", json!({"goal": "a"}));
+    desk.ok("task_create", json!({"goal": "b", "dependsOn": ["T1"]}));
+    let mut check = |arguments: Value, expected: &str| assert_eq!(desk.fails("task_update", arguments), expected);
+    check(json!({"taskId": "T2", "state": "active"}), "[refused] T2 waits for T1\nhint: T1 has to be completed first");
+    check(
+        json!({"taskId": "T1", "state": "ready"}),
+        "[refused] cannot unblock T1: it is ready, and that is possible only from blocked\n\
+         hint: `task_get` shows how T1 stands",
+    );
+    check(
+        json!({"taskId": "T1", "state": "blocked"}),
+        "[invalid] reason: is missing; say why the task is blocked, and what would help",
+    );
+    check(
+        json!({"taskId": "T1", "goal": "c", "state": "active"}),
+        "[invalid] state: other fields are given too; move the task in a call of its own",
+    );
+    check(json!({"taskId": "T1"}), "[invalid] taskId: nothing else is given; give the fields that are to change");
+    check(
+        json!({"taskId": "T1", "reason": "why"}),
+        "[invalid] reason: only a task that is blocked has one; give it with state `blocked`",
+    );
+}
+
+#[test]
+fn a_list_is_short_and_can_be_gone_on_with() {
+    let mut desk = desk();
+    for number in 1..=5 {
+        desk.ok("task_create", json!({"goal": format!("task {number}\nmore of it"), "labels": ["x"]}));
+    }
+    let first = desk.ok("task_list", json!({"limit": 2}));
+    assert_eq!(first["next"], "T2");
+    assert_eq!(
+        first["tasks"][0],
+        json!({"id": "T1", "goal": "task 1", "state": "ready", "priority": 2, "labels": ["x"]})
+    );
+    let rest = desk.ok("task_list", json!({"after": first["next"], "label": "x"}));
+    assert_eq!((rest["tasks"].as_array().unwrap().len(), &rest["next"]), (3, &Value::Null));
+    assert_eq!(desk.ok("task_list", json!({"limit": 5}))["next"], Value::Null);
+    assert_eq!(desk.ok("task_list", json!({"state": "blocked"}))["tasks"], json!([]));
+    assert_eq!(desk.ok("task_list", json!({"state": "all"}))["tasks"].as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn nothing_is_ready_where_there_is_nothing() {
+    let told = desk().fails("task_next", json!({}));
+    assert_eq!(told, "[refused] nothing is ready\nhint: `task_list` shows what waits, and `task_create` makes a task");
+}
+
+#[test]
+fn inside_a_turn_a_note_and_a_claim_are_for_its_task() {
+    let mut desk = desk();
+    assert!(
+        desk.fails("note_add", json!({"text": "x"})).starts_with("[invalid] taskId: is missing, and this is no turn")
+    );
+    let outside = desk.fails("session_complete", json!({}));
+    assert!(outside.contains("`iteration_complete` ends the iterations that you have started"), "{outside}");
+    desk.enter("Fix the login");
+    assert_eq!(desk.ok("note_add", json!({"text": "x"}))["taskId"], "T1");
+    let claimed = desk.ok("session_complete", json!({"result": "it works", "artifacts": ["src/login.rs"]}));
+    assert_eq!((&claimed["session"], &claimed["taskId"]), (&json!("main"), &json!("T1")));
+    let task = desk.ok("task_get", json!({"taskId": "T1"}));
+    // A claim completes nothing: the gates do.
+    assert_eq!((&task["state"], &task["claim"]["result"]), (&json!("active"), &json!("it works")));
+}
+
+#[test]
+fn a_call_is_quick_where_no_hook_can_be_owed() {
+    let mut desk = desk();
+    assert!(desk.is_quick("task_create", &json!({})) && desk.is_quick("task_get", &json!({})));
+    desk.ground.quiet = false;
+    assert!(!desk.is_quick("task_create", &json!({})) && desk.is_quick("task_get", &json!({})));
+    assert!(!desk.is_quick("no_such_tool", &json!({})));
+}
