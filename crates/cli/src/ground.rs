@@ -193,7 +193,7 @@ impl Ground for ProjectGround {
 }
 
 /// A failure of the command line, as a tool tells it.
-fn told(failure: Failure) -> ToolError {
+pub fn told(failure: Failure) -> ToolError {
     let code = match failure.code {
         Code::Usage => tools::Code::Invalid,
         Code::Config => tools::Code::Config,

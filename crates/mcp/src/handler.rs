@@ -6,7 +6,7 @@ use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
     InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
-    ServerConfig, Tool, ToolAnnotations,
+    ServerConfig, SetLevelRequestMethod, Tool, ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
@@ -77,6 +77,19 @@ impl<D: Desk> ServerHandler for Handler<D> {
         request.protocol_version = result.protocol_version.clone();
         context.peer.set_peer_info(request);
         Ok(result)
+    }
+
+    /// We say nothing beside our answers, at whatever level.
+    #[expect(deprecated, reason = "clients of older revisions may ask for it")]
+    async fn set_level(
+        &self,
+        _: rmcp::model::SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        match context.protocol_version() {
+            Some(version) if !version.has_initialize() => Err(ErrorData::method_not_found::<SetLevelRequestMethod>()),
+            _ => Ok(()),
+        }
     }
 
     async fn list_tools(

@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl<D: Desk> Server<D> {
     pub fn serve_stdio(self) -> io::Result<()> {
         let runtime = runtime()?;
         let _entered = runtime.enter();
-        let (input, output) = streams();
+        let (input, output) = streams()?;
         runtime.block_on(self.serve(input, output));
         // A thread may still wait for a file or a terminal that nobody needs any more.
         runtime.shutdown_background();
@@ -58,34 +58,42 @@ impl<D: Desk> Server<D> {
 }
 
 /// The standard streams in the way that costs least.
-fn streams() -> (Reader, Writer) {
-    let input = || -> io::Result<Reader> {
-        match pipe::OpenOptions::new().open_receiver("/proc/self/fd/0") {
-            Ok(pipe) => Ok(Box::new(pipe)),
-            Err(_) => Ok(Box::new(socket(io::stdin().as_fd())?)),
-        }
+fn streams() -> io::Result<(Reader, Writer)> {
+    let reader: Reader = match pipe::OpenOptions::new().open_receiver("/proc/self/fd/0") {
+        Ok(pipe) => Box::new(pipe),
+        Err(_) => match Other::new(io::stdin().as_fd())? {
+            Other::Socket(socket) => Box::new(socket),
+            Other::File(file) => Box::new(file),
+        },
     };
-    let output = || -> io::Result<Writer> {
-        match pipe::OpenOptions::new().open_sender("/proc/self/fd/1") {
-            Ok(pipe) => Ok(Box::new(pipe)),
-            Err(_) => Ok(Box::new(socket(io::stdout().as_fd())?)),
-        }
+    let writer: Writer = match pipe::OpenOptions::new().open_sender("/proc/self/fd/1") {
+        Ok(pipe) => Box::new(pipe),
+        Err(_) => match Other::new(io::stdout().as_fd())? {
+            Other::Socket(socket) => Box::new(socket),
+            Other::File(file) => Box::new(file),
+        },
     };
-    let reader = input().unwrap_or_else(|_| Box::new(tokio::io::stdin()));
-    let writer = output().unwrap_or_else(|_| Box::new(tokio::io::stdout()));
-    (reader, writer)
+    Ok((reader, writer))
 }
 
-/// A stream that is a socket: some clients use them as pipes. Its two ends are separate, so nobody else has this one.
-fn socket(stream: BorrowedFd<'_>) -> io::Result<UnixStream> {
-    let stream = stream.try_clone_to_owned()?;
-    let is_socket = File::from(stream.try_clone()?).metadata()?.file_type().is_socket();
-    if !is_socket {
-        return Err(io::ErrorKind::Unsupported.into());
+/// A stream that is no pipe.
+enum Other {
+    /// Some clients use them as pipes. Its two ends are separate, so nobody else has this one.
+    Socket(UnixStream),
+    /// A file or a terminal: a thread waits for it.
+    File(tokio::fs::File),
+}
+
+impl Other {
+    fn new(stream: BorrowedFd<'_>) -> io::Result<Self> {
+        let file = File::from(stream.try_clone_to_owned()?);
+        if !file.metadata()?.file_type().is_socket() {
+            return Ok(Self::File(file.into()));
+        }
+        let socket = StdUnixStream::from(OwnedFd::from(file));
+        socket.set_nonblocking(true)?;
+        Ok(Self::Socket(UnixStream::from_std(socket)?))
     }
-    let stream = StdUnixStream::from(stream);
-    stream.set_nonblocking(true)?;
-    UnixStream::from_std(stream)
 }
 
 /// The two streams, as rmcp takes messages.
