@@ -79,7 +79,8 @@ fn token() -> Result<(Token, String, bool), Failure> {
         Some(given) => given,
         None => {
             let random = environment::random();
-            let random = random.map_err(|error| Failure::new(Code::System, "cannot get random bytes").caused_by(error))?;
+            let random =
+                random.map_err(|error| Failure::new(Code::System, "cannot get random bytes").caused_by(error))?;
             format!("{random:032x}")
         }
     };
@@ -93,7 +94,9 @@ fn token() -> Result<(Token, String, bool), Failure> {
 
 fn not_there(error: &AddressError) -> Failure {
     match error {
-        AddressError::Malformed(_) => Failure::from_error(Code::Usage, error).hint("--http 127.0.0.1:8137, or --http alone"),
+        AddressError::Malformed(_) => {
+            Failure::from_error(Code::Usage, error).hint("--http 127.0.0.1:8137, or --http alone")
+        }
         AddressError::NotLoopback(_) => Failure::from_error(Code::Usage, error)
             .hint("listen at 127.0.0.1; `ssh -L PORT:127.0.0.1:PORT HOST` brings it to another machine"),
         AddressError::Taken { .. } => {
