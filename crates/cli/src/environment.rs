@@ -69,6 +69,11 @@ pub fn debt() -> Option<String> {
     text("WINDLASS_DEBT")
 }
 
+/// `WINDLASS_JUDGING`: whether this process is part of a program that was started to judge an agent's work.
+pub fn is_judging() -> bool {
+    variable("WINDLASS_JUDGING").is_some()
+}
+
 /// `WINDLASS_PROJECT_DIR`: the project that both belong to.
 pub fn project_of_run() -> Option<PathBuf> {
     variable("WINDLASS_PROJECT_DIR").map(PathBuf::from)
@@ -90,6 +95,12 @@ pub fn inherited() -> Vec<(OsString, OsString)> {
     let ours =
         |name: &OsString| name.to_str().is_some_and(|name| name.starts_with("WINDLASS_") && !OURS.contains(&name));
     env::vars_os().filter(|(name, _)| !ours(name)).collect()
+}
+
+/// The same for programs that are run for an agent: they belong to the run and to the hook that this process belongs to.
+pub fn inherited_inside() -> Vec<(OsString, OsString)> {
+    let inside = ["WINDLASS_RUN", "WINDLASS_DEBT"].into_iter().filter_map(|name| Some((name.into(), variable(name)?)));
+    inherited().into_iter().chain(inside).collect()
 }
 
 /// Everything that this process was given itself.

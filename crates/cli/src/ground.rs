@@ -12,6 +12,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,8 +21,10 @@ use windlass_engine::{
 };
 use windlass_process::Roster;
 use windlass_store::{ExecuteError, Sqlite, Store};
+use windlass_tools::validation::{Standing, Workshop};
 use windlass_tools::{self as tools, Control, Ground, ToolError};
 
+use crate::config::Config;
 use crate::context::Opened;
 use crate::dispatch::{self, Inside};
 use crate::failure::{Code, Failure};
@@ -29,7 +32,7 @@ use crate::outline::Outline;
 use crate::trust::{self, Trust};
 use crate::{environment, plan, remedy};
 
-/// A file that was changed so recently may be changed again without its time stamp showing it.
+/// Longer than any clock of a file system takes for a tick.
 const RECENT: Duration = Duration::from_secs(2);
 
 /// A project that tools can be called for.
@@ -39,6 +42,8 @@ pub struct ProjectGround {
     kept: Option<Kept>,
     /// From the first call on that could owe a hook.
     roster: Option<Roster>,
+    /// A file that was changed so recently may be changed again without its time stamp showing it.
+    recent: Duration,
 }
 
 /// A configuration that was understood.
@@ -72,7 +77,7 @@ struct Stamp {
 
 impl ProjectGround {
     pub fn new(opened: Opened) -> Self {
-        Self { opened, user: environment::user(), kept: None, roster: None }
+        Self { opened, user: environment::user(), kept: None, roster: None, recent: RECENT }
     }
 
     /// Who runs programs for the project here.
@@ -123,7 +128,7 @@ impl ProjectGround {
         };
         let changed = Duration::from_secs(found.ctime().max(found.mtime()).unsigned_abs());
         let now = Duration::from_millis(environment::now().millis().unsigned_abs());
-        if changed + RECENT < now { Source::File(stamp) } else { Source::Changing }
+        if changed + self.recent <= now { Source::File(stamp) } else { Source::Changing }
     }
 
     /// Commits. A command that owes no hook is never asked whether hooks are trusted.
@@ -133,17 +138,22 @@ impl ProjectGround {
         let kept = self.kept.as_mut().expect("it was put there");
         match self.opened.store.execute(&kept.rules, origin, command, nonce) {
             Err(ExecuteError::Refused(refusal @ Refusal::Untrusted { .. })) => {
-                let may = self.opened.trust || inside.config.is_some();
-                let state = trust::state(&self.opened.project, kept.outline.frame()).map_err(told)?;
-                if !may && state != Trust::Trusted {
+                let (outline, mut rules) = (kept.outline.clone(), kept.rules.clone());
+                if !self.is_trusted(inside, outline.frame()).map_err(told)? {
                     return Err(refusal.into());
                 }
-                let mut rules = kept.rules.clone();
                 rules.effects.iter_mut().for_each(|effects| effects.trust = Trusted::Yes);
                 Ok(self.opened.store.execute(&rules, origin, command, nonce)?)
             }
             answer => Ok(answer?),
         }
+    }
+
+    /// Whether what a configuration says may be run.
+    fn is_trusted(&self, inside: &Inside, config: &Config) -> Result<bool, Failure> {
+        Ok(self.opened.trust
+            || inside.config.is_some()
+            || trust::state(&self.opened.project, config)? == Trust::Trusted)
     }
 
     /// Runs the hooks that are owed to us.
@@ -187,8 +197,32 @@ impl Ground for ProjectGround {
         kept.is_ok_and(|kept| kept.rules.effects.is_none())
     }
 
+    fn workshop(&mut self) -> Result<Workshop<'_>, ToolError> {
+        let inside = Inside::look(&self.opened).map_err(told)?;
+        let outline = self.keep(&inside).map_err(told)?.outline.clone();
+        let config = outline.frame();
+        let standing = match environment::is_judging() {
+            true => Standing::Nested,
+            // Nothing can be trusted where nothing is written, and nothing is run there either.
+            false if !config.exists() => Standing::Trusted,
+            false if self.is_trusted(&inside, config).map_err(told)? => Standing::Trusted,
+            false => Standing::Untrusted,
+        };
+        Ok(Workshop {
+            directory: self.opened.project.root.clone(),
+            environment: environment::inherited_inside(),
+            mask: dispatch::mask(config),
+            permission: config.permission(standing),
+            roster: self.roster().map_err(told)?,
+        })
+    }
+
     fn now(&self) -> Timestamp {
         environment::now()
+    }
+
+    fn directory(&self) -> &Path {
+        &self.opened.project.root
     }
 }
 
@@ -206,3 +240,7 @@ pub fn told(failure: Failure) -> ToolError {
     };
     ToolError { code, message: failure.message, causes: failure.causes, hint: failure.hint }
 }
+
+#[cfg(test)]
+#[path = "ground_tests.rs"]
+mod tests;

@@ -62,6 +62,33 @@ fn a_decision_is_made_kept_and_forgotten() {
     ");
 }
 
+/// What an agent may have run is part of what is trusted.
+#[test]
+fn commands_for_agents_are_shown() {
+    let world = World::new();
+    world.write(".windlass/config.yaml", "agent_commands: allow\nvalidators:\n  lint: make lint\n");
+    assert_snapshot!(world.run(&["trust", "--show"]), @r"
+    $WORK  changed since it was trusted
+    Its configuration would run:
+      validators lint (line 3)
+          make lint
+      agent_commands allow
+          any command that an agent supplies
+    ");
+    world.write(".windlass/config.yaml", "agent_commands: deny\nvalidators:\n  lint: make lint\n");
+    assert_snapshot!(world.run(&["trust", "--show"]), @r"
+    $WORK  changed since it was trusted
+    Its configuration runs nothing.
+    ");
+    assert_snapshot!(world.run(&["config", "check"]), @r"
+    ok  $WORK/.windlass/config.yaml
+        hooks       none
+        task types  none
+        agents      none
+        validators  lint (never run: `agent_commands: deny`)
+    ");
+}
+
 /// Only a person at a terminal is asked, and only a yes is a yes.
 #[test]
 fn a_person_is_asked() {

@@ -62,8 +62,8 @@ pub use decide::{Decided, Effects, Entry, Planned, PlannedFor, PlannedHooks, Rul
 pub use draft::Draft;
 pub use drive::{
     AgentContext, Asked, CheckpointRef, Drive, Evaluated, Guard, HookDecision, HookRef, Judged, Judging, NewCheckpoint,
-    NewHook, NewSeries, Registered, RuleText, RulesText, SeenPromise, Series, Signal, StopHook, StopRuling, Trigger,
-    evaluate,
+    NewHook, NewSeries, REGISTERED, Registered, RuleText, RulesText, SeenPromise, Series, Signal, StopHook, StopRuling,
+    Trigger, evaluate,
 };
 pub use encoding::{DecodeError, FORMAT, Upcast, decode, decode_with, encode, encode_into};
 pub use event::{Cause, Envelope, Event, EventType, Metadata, Node, Record, payload};

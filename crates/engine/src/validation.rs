@@ -155,9 +155,9 @@ impl CommandRule {
 }
 
 impl PatternRule {
-    pub const TEXT: usize = 4 * 1024;
+    pub const TEXT: usize = 1024;
     /// Bytes of what a pattern is compiled to. The time it takes is at most this times the text that is looked at.
-    const COMPILED: usize = 256 * 1024;
+    const COMPILED: usize = 64 * 1024;
     /// Flags that change what matches.
     const FLAGS: &str = "imsx";
     /// Flags of JavaScript that are about what is returned or how a pattern is written, and change nothing here.

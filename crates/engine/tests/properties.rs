@@ -277,6 +277,10 @@ fn may_stand_twice(record: &Record) -> bool {
             | E::ConfigRecorded
             | E::SessionResumed
             | E::FeedbackQueued
+            | E::HookRegistered
+            | E::HookEvaluated
+            | E::SeriesStarted
+            | E::ValidationFinished
             | E::HookError
             | E::ActionError
     )
@@ -289,6 +293,11 @@ fn same_state(model: &Model, memory: &Memory) -> TestCaseResult {
         open: task.open_dependencies as usize,
         priority: task.priority,
         lease: task.lease.as_ref().map(|lease| (lease.epoch, lease.until)),
+        driven: (
+            task.drive.hooks.len(),
+            task.drive.series.as_ref().map(|series| series.iteration),
+            task.drive.checkpoints_made,
+        ),
     };
     let rows: BTreeMap<TaskId, Row> = memory.tasks().map(|task| (task.id, row(task))).collect();
     prop_assert_eq!(&model.rows(), &rows);
@@ -399,6 +408,7 @@ fn histories_reach_every_event_and_most_refusals() {
         "Held",
         "IllegalEffect",
         "IllegalMove",
+        "IllegalSeries",
         "IllegalSession",
         "Invalid",
         "LeaseLost",

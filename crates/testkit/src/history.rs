@@ -20,6 +20,7 @@ use windlass_engine::{
     Timestamp, Usage, View, Wanted, Work,
 };
 
+use crate::driving::{Driving, driving};
 use crate::wishes::actions;
 
 /// How many tasks the commands of a history name; later ones exist, but nobody asks for them by number.
@@ -78,6 +79,8 @@ pub enum Ask {
     SayDone(SessionName),
     /// Does what a session waits for.
     GoOn(SessionName, Reply),
+    /// What an agent does with a task to drive itself.
+    Drive(TaskId, Driving),
     /// Does something about one of the debts.
     Debt {
         nth: usize,
@@ -190,6 +193,7 @@ impl Step {
                 Command::CompleteTask { id, result: Some("done".to_owned()), artifacts: vec![] }
             }
             Ask::GoOn(name, answer) => go_on(view, name, answer)?,
+            Ask::Drive(task, driving) => driving.command(view, *task)?,
             Ask::Debt { nth, step } => debt_command(view, *nth, step)?,
         })
     }
@@ -211,6 +215,7 @@ fn subject(command: &Command) -> Option<TaskId> {
         | C::FailTask { id, .. }
         | C::ReopenTask { id, .. }
         | C::DeleteTask { id, .. } => Some(*id),
+        C::StartSeries { task, .. } | C::CompleteSeries { task, .. } => Some(*task),
         C::ClaimTask { id, .. } => *id,
         C::AddEdge { from, .. } | C::RemoveEdge { from, .. } => Some(*from),
         _ => None,
@@ -366,7 +371,7 @@ pub fn step() -> impl Strategy<Value = Step> {
         1 => Just(Right::FormerHolder),
     ];
     let create = new_task().prop_map(|new| Ask::Plain(Command::CreateTask(new)));
-    let ask = prop_oneof![2 => create, 10 => about_a_task(), 4 => about_edges(), 9 => about_sessions(), 3 => debts()];
+    let ask = prop_oneof![2 => create, 10 => about_a_task(), 4 => about_edges(), 9 => about_sessions(), 3 => debts(), 4 => about_drive()];
     let from = (option::weighted(0.2, turn()), option::weighted(0.1, 0..3_usize));
     (prop_oneof![3 => 0..20_i64, 1 => 20..200_i64], right, from, ask)
         .prop_map(|(after, right, (inside, via), ask)| Step { after, right, inside, via, ask })
@@ -439,6 +444,12 @@ fn about_a_task() -> impl Strategy<Value = Ask> {
     ]
 }
 
+fn about_drive() -> impl Strategy<Value = Ask> {
+    // Mostly the same one: a series has several steps.
+    let task = prop_oneof![3 => Just(TaskId(1)), 1 => task()];
+    (task, driving()).prop_map(|(task, driving)| Ask::Drive(task, driving))
+}
+
 fn about_edges() -> impl Strategy<Value = Ask> {
     let waiting = select(vec![EdgeKind::DependsOn, EdgeKind::Blocks]);
     let kind = prop_oneof![3 => waiting, 1 => select(EdgeKind::ALL.to_vec())];
@@ -451,7 +462,7 @@ fn about_edges() -> impl Strategy<Value = Ask> {
 fn terms() -> impl Strategy<Value = Terms> {
     let completion = prop_oneof![3 => Just(Completion::Promise), 1 => Just(Completion::Gate)];
     let on_retry_limit =
-        select(vec![OnRetryLimit::Escalate, OnRetryLimit::Complete, OnRetryLimit::Ask, OnRetryLimit::Ask]);
+        prop_oneof![1 => Just(OnRetryLimit::Escalate), 1 => Just(OnRetryLimit::Complete), 4 => Just(OnRetryLimit::Ask)];
     let max_hook_retries = prop_oneof![1 => Just(0_u32), 1 => 1..4_u32];
     let max_failures = prop_oneof![1 => 0..2_u32, 2 => 2..5_u32];
     let wall_time = option::weighted(0.2, (0..800_u64).prop_map(Duration::from_millis));

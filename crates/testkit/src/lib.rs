@@ -5,6 +5,7 @@
 //! against it and compares. [`provider`] is the model that real agents are given.
 
 pub mod debts;
+pub mod driving;
 pub mod history;
 pub mod invariants;
 pub mod model;

@@ -8,6 +8,8 @@
 //!
 //! Not here: the built-in bounds, which small histories hardly ever reach. Whoever compares stops there.
 
+mod driving;
+mod waiting;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +22,8 @@ use windlass_engine::{
 use crate::debts::{Due, due};
 use crate::sessions::{Told, told};
 use crate::wishes::asked;
+use driving::Driven;
+use waiting::wait;
 
 /// Where a task was put; whether one that waits is ready follows from the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +46,7 @@ struct Node {
     labels: BTreeSet<String>,
     lease: Option<Lease>,
     epoch: u64,
+    driven: Driven,
 }
 
 /// Everything that is known.
@@ -59,6 +64,8 @@ pub struct Row {
     pub open: usize,
     pub priority: Priority,
     pub lease: Option<Lease>,
+    /// Stop hooks, the iteration of the series, and how many checkpoints there have been.
+    pub driven: (usize, Option<u32>, u32),
 }
 
 /// The epoch, and until when; a session's has no end.
@@ -77,6 +84,7 @@ impl Model {
         if accepted {
             attempt.review();
             after.let_wait();
+            after.stop_driving();
             *self = after;
         }
         accepted
@@ -104,18 +112,22 @@ impl Model {
                 if attempt.action(&action).is_some() {
                     completed.append(&mut attempt.completed);
                     after.let_wait();
+                    after.stop_driving();
                     *self = after;
                 }
             }
         }
         Attempt { model: self, origin, log, hook: true, completed }.review();
+        self.stop_driving();
     }
 
     pub fn rows(&self) -> BTreeMap<TaskId, Row> {
         let row = |(id, node): (&TaskId, &Node)| {
             let blocked_by = if let Phase::Blocked(by) = node.phase { by } else { None };
             let (priority, lease) = (node.priority, node.lease);
-            (*id, Row { state: self.state(*id), blocked_by, open: self.open(*id).len(), priority, lease })
+            let Driven { hooks, series, checkpoints } = &node.driven;
+            let driven = (*hooks, series.as_ref().map(|turns| turns.iteration), *checkpoints);
+            (*id, Row { state: self.state(*id), blocked_by, open: self.open(*id).len(), priority, lease, driven })
         };
         self.tasks.iter().map(row).collect()
     }
@@ -138,96 +150,13 @@ impl Model {
         }
     }
 
-    /// `(who, for whom)`.
-    fn waits(&self) -> BTreeSet<(TaskId, TaskId)> {
-        self.edges.iter().filter_map(|(from, kind, to)| wait(*from, *kind, *to)).collect()
-    }
-
-    fn awaited(&self, id: TaskId) -> BTreeSet<TaskId> {
-        self.waits().into_iter().filter(|(waiter, _)| *waiter == id).map(|(_, awaited)| awaited).collect()
-    }
-
-    fn waiters(&self, id: TaskId) -> BTreeSet<TaskId> {
-        self.waits().into_iter().filter(|(_, awaited)| *awaited == id).map(|(waiter, _)| waiter).collect()
-    }
-
-    fn open(&self, id: TaskId) -> BTreeSet<TaskId> {
-        self.awaited(id).into_iter().filter(|other| self.tasks[other].phase != Phase::Completed).collect()
-    }
-
-    /// Everybody who waits for a task, directly or not, the task itself included.
-    fn above(&self, id: TaskId) -> BTreeSet<TaskId> {
-        let mut found = BTreeSet::from([id]);
-        loop {
-            let more: BTreeSet<_> = found.iter().flat_map(|id| self.waiters(*id)).collect();
-            if more.is_subset(&found) {
-                return found;
-            }
-            found.extend(more);
-        }
-    }
-
-    /// The task, and everybody who still waits for it, directly or through others who wait.
-    fn open_above(&self, id: TaskId) -> BTreeSet<TaskId> {
-        let open = |id: &TaskId| self.tasks[id].phase != Phase::Completed;
-        let mut found = BTreeSet::from([id]);
-        loop {
-            let more = found.iter().filter(|id| open(id)).flat_map(|id| self.waiters(*id)).filter(open);
-            let more: BTreeSet<_> = more.collect();
-            if more.is_subset(&found) {
-                return found;
-            }
-            found.extend(more);
-        }
-    }
-
-    /// What needs another attempt waits like everything else while something is in its way.
-    fn let_wait(&mut self) {
-        for id in self.tasks.keys().copied().collect::<Vec<_>>() {
-            if self.tasks[&id].phase == Phase::NeedsContinuation && !self.open(id).is_empty() {
-                self.tasks.get_mut(&id).expect("it was listed").phase = Phase::Waiting;
-            }
-        }
-        self.block_those_who_wait_in_vain();
-    }
-
-    fn block_those_who_wait_in_vain(&mut self) {
-        for id in self.tasks.keys().copied().collect::<Vec<_>>() {
-            let failed = self.awaited(id).into_iter().find(|other| self.tasks[other].phase == Phase::Failed);
-            let node = self.tasks.get_mut(&id).expect("it was listed");
-            if node.phase == Phase::Waiting && failed.is_some() {
-                node.phase = Phase::Blocked(failed);
-            }
-        }
-    }
-
-    /// The tasks that a task's end had blocked wait again.
-    fn free_waiters(&mut self, id: TaskId) {
-        for waiter in self.waiters(id) {
-            self.free(waiter, id);
-        }
-    }
-
-    fn free(&mut self, waiter: TaskId, by: TaskId) {
-        let node = self.tasks.get_mut(&waiter).expect("edges end at tasks");
-        if node.phase == Phase::Blocked(Some(by)) {
-            node.phase = Phase::Waiting;
-        }
-    }
-
     fn add(&mut self, priority: Priority, labels: BTreeSet<String>) -> TaskId {
         let id = TaskId(self.tasks.len() as u64 + 1);
-        self.tasks.insert(id, Node { phase: Phase::Waiting, priority, labels, lease: None, epoch: 0 });
+        self.tasks.insert(
+            id,
+            Node { phase: Phase::Waiting, priority, labels, lease: None, epoch: 0, driven: Driven::default() },
+        );
         id
-    }
-}
-
-/// Who waits for whom along an edge.
-fn wait(from: TaskId, kind: EdgeKind, to: TaskId) -> Option<(TaskId, TaskId)> {
-    match kind {
-        EdgeKind::DependsOn => Some((from, to)),
-        EdgeKind::Blocks => Some((to, from)),
-        _ => None,
     }
 }
 
@@ -286,6 +215,7 @@ impl Attempt<'_> {
             }
             C::ReopenTask { id, .. } => {
                 self.put_down(*id, &[Failed], &[Completed, Deleted], Phase::Waiting)?;
+                self.node(*id)?.driven.hooks = 0;
                 self.model.free_waiters(*id);
                 Some(())
             }
@@ -294,6 +224,13 @@ impl Attempt<'_> {
             C::RemoveEdge { from, kind, to } => self.remove_edge(*from, *kind, *to),
             C::AddNote { task: Some(id), .. } => self.state(*id).map(drop),
             C::AddNote { task: None, .. } => self.session_around()?.task.map(drop),
+            C::RegisterHook { .. }
+            | C::ClearHooks { .. }
+            | C::StartSeries { .. }
+            | C::JudgeSeries { .. }
+            | C::AdvanceSeries { .. }
+            | C::CompleteSeries { .. }
+            | C::CreateCheckpoint { .. } => self.drive(command),
             other => self.session_or_debt(other),
         }
     }

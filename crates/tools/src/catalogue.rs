@@ -5,7 +5,7 @@ use windlass_engine::nearest;
 
 use crate::error::{Code, ToolError};
 use crate::shape::{self, Field};
-use crate::{note, session, shown, task};
+use crate::{checkpoint, hook, iteration, note, session, shown, task};
 
 /// Whether a call can change anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,26 @@ pub fn catalogue() -> &'static [Tool] {
     TOOLS
 }
 
-const TOOLS: &[Tool] = &[task::CREATE, task::GET, task::LIST, task::UPDATE, task::NEXT, note::ADD, session::COMPLETE];
+const TOOLS: &[Tool] = &[
+    iteration::START,
+    iteration::VALIDATE,
+    iteration::NEXT,
+    iteration::COMPLETE,
+    hook::REGISTER,
+    hook::EVALUATE,
+    hook::LIST,
+    hook::CLEAR,
+    checkpoint::CREATE,
+    checkpoint::LIST,
+    checkpoint::RESUME,
+    task::CREATE,
+    task::GET,
+    task::LIST,
+    task::UPDATE,
+    task::NEXT,
+    note::ADD,
+    session::COMPLETE,
+];
 
 /// The tool of that name.
 pub fn find(name: &str) -> Result<&'static Tool, ToolError> {

@@ -1,5 +1,7 @@
 //! Where tools are called.
 
+use std::path::Path;
+
 use serde::Serialize;
 use serde_json::Value;
 use windlass_engine::{Command, Record, RunId, Session, Timestamp, View};
@@ -9,7 +11,8 @@ use windlass_store::Sqlite;
 use crate::catalogue::{Effect, find};
 use crate::error::ToolError;
 use crate::shape::read;
-use crate::{note, session, task};
+use crate::validation::Workshop;
+use crate::{checkpoint, hook, iteration, judging, note, session, task};
 
 /// What the tools stand on.
 pub trait Ground {
@@ -26,6 +29,12 @@ pub trait Ground {
     fn is_quiet(&mut self) -> bool;
 
     fn now(&self) -> Timestamp;
+
+    /// The project's, below which every path of a rule lies.
+    fn directory(&self) -> &Path;
+
+    /// Where programs for rules and for hooks of agents are run, and which may be.
+    fn workshop(&mut self) -> Result<Workshop<'_>, ToolError>;
 }
 
 /// Takes calls, one at a time.
@@ -47,6 +56,17 @@ impl<G: Ground> Desk<G> {
         let tool = find(tool)?;
         let mut call = Call { ground: &mut self.ground, control };
         match tool.name {
+            "iteration_start" => answer(&iteration::start(&mut call, read(tool, arguments)?)?),
+            "iteration_validate" => answer(&iteration::validate(&mut call, read(tool, arguments)?)?),
+            "iteration_next" => answer(&iteration::next(&mut call, read(tool, arguments)?)?),
+            "iteration_complete" => answer(&iteration::complete(&mut call, read(tool, arguments)?)?),
+            "hook_register" => answer(&hook::register(&mut call, read(tool, arguments)?)?),
+            "hook_evaluate" => answer(&hook::evaluate(&mut call, read(tool, arguments)?)?),
+            "hook_list" => answer(&hook::list(&mut call, read(tool, arguments)?)?),
+            "hook_clear" => answer(&hook::clear(&mut call, read(tool, arguments)?)?),
+            "checkpoint_create" => answer(&checkpoint::create(&mut call, read(tool, arguments)?)?),
+            "checkpoint_list" => answer(&checkpoint::list(&mut call, read(tool, arguments)?)?),
+            "checkpoint_resume" => answer(&checkpoint::resume(&mut call, read(tool, arguments)?)?),
             "task_create" => answer(&task::create(&mut call, read(tool, arguments)?)?),
             "task_get" => answer(&task::get(&mut call, read(tool, arguments)?)?),
             "task_list" => answer(&task::list(&mut call, read(tool, arguments)?)?),
@@ -59,8 +79,22 @@ impl<G: Ground> Desk<G> {
     }
 
     /// Whether a call runs no program, so that its answer comes at once.
-    pub fn is_quick(&mut self, tool: &str, _arguments: &Value) -> bool {
-        find(tool).is_ok_and(|tool| tool.effect == Effect::ReadOnly || self.ground.is_quiet())
+    pub fn is_quick(&mut self, tool: &str, arguments: &Value) -> bool {
+        let Ok(tool) = find(tool) else { return true };
+        match tool.name {
+            _ if tool.effect == Effect::ReadOnly => true,
+            "iteration_validate" | "hook_evaluate" => self.ground.is_quiet() && !self.judging_runs(arguments),
+            _ => self.ground.is_quiet(),
+        }
+    }
+
+    /// Whether judging an iteration starts programs. One that cannot be judged starts none.
+    fn judging_runs(&self, arguments: &Value) -> bool {
+        let store = self.ground.store();
+        let id = arguments["iterationId"].as_str().and_then(|id| id.parse().ok());
+        let Some(Ok(live)) = id.map(|id| iteration::find(store, id)) else { return false };
+        live.started.validation_rules.iter().any(|rule| rule.runs_a_program())
+            || hook::registered(store, &live.task).is_ok_and(|hooks| hooks.iter().any(judging::runs_a_program))
     }
 }
 

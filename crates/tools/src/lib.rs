@@ -9,14 +9,18 @@
 //!
 //! Invariants:
 //! - A tool's schema and what is checked are the same data: what the schema allows is read, and nothing else is.
-//! - A failed call has changed nothing, and its error says what to do.
+//! - A call that is refused has changed nothing, and its error says what to do.
 //! - Text that was given is hostile: an error shows it cleaned and cut.
 //!
 //! Not here: how tools are served (`mcp`), what a person sees of them (`cli`), the rules (`engine`).
 
 mod catalogue;
+mod checkpoint;
 mod desk;
 mod error;
+mod hook;
+mod iteration;
+mod judging;
 mod note;
 mod remedy;
 mod session;
@@ -25,6 +29,7 @@ mod shown;
 mod task;
 #[cfg(test)]
 mod tests;
+pub mod validation;
 
 pub use catalogue::{Effect, Tool, catalogue, find};
 pub use desk::{Desk, Ground};

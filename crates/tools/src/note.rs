@@ -10,13 +10,13 @@ use crate::shape::{Field, Id, Kind};
 
 pub(crate) const ADD: Tool = Tool {
     name: "note_add",
-    description: "Leave a note with a task: later prompts for it show the newest ones.",
+    description: "Leave a note with a task, for whoever works on it next.",
     twin: "windlass note add",
     effect: Effect::Writes,
     fields: &[
         Field::required("text", "", Kind::Words(Limits::NOTE)),
         Field::optional("kind", "default learning", Kind::OneOf(KINDS)),
-        Field::optional("taskId", "inside a turn: default its session's", Kind::Id(Id::Task)),
+        Field::optional("taskId", "default that of this turn", Kind::Id(Id::Task)),
     ],
 };
 

@@ -40,7 +40,12 @@ impl From<Refusal> for ToolError {
             Refusal::View(_) | Refusal::Apply(_) => Code::Store,
             _ => Code::Refused,
         };
-        let error = Self::from_error(code, &refusal);
+        let mut error = Self::from_error(code, &refusal);
+        if let Refusal::Invalid { what, why } = &refusal {
+            // What is called by the name of a field is one.
+            let place = if why.starts_with('[') { "" } else { ": " };
+            error.message = if what.contains(' ') { error.message } else { format!("{what}{place}{why}") };
+        }
         match refusal {
             Refusal::UnknownTask(_) => error.hint("`task_list` shows the tasks"),
             Refusal::IllegalMove { id, .. } => error.hint(format!("`task_get` shows how {id} stands")),
@@ -54,6 +59,9 @@ impl From<Refusal> for ToolError {
                 error.hint("end the turn with `<promise>BLOCKED</promise>` and say what is needed")
             }
             Refusal::NothingReady => error.hint("`task_list` shows what waits, and `task_create` makes a task"),
+            Refusal::IllegalSeries { .. } => error.hint("`task_get` shows the series that is under way"),
+            Refusal::TooManyHooks { .. } => error.hint("`hook_clear` takes them all away"),
+            Refusal::RunEnded(_) => error.hint("nothing more can be claimed for it"),
             Refusal::Cycle { .. } => error.hint("leave one of these dependencies out"),
             Refusal::Apply(_) => error.hint("this is a defect of Windlass; nothing was changed"),
             _ => error,

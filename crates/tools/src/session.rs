@@ -10,17 +10,12 @@ use crate::shape::{Field, Kind};
 
 pub(crate) const COMPLETE: Tool = Tool {
     name: "session_complete",
-    description: "Inside a turn that Windlass runs: claim that the session's task is done. Its gates judge the claim \
-                  when the turn ends.",
+    description: "Inside a turn that Windlass runs: claim that its task is done. Gates judge it when the turn ends.",
     twin: "windlass task complete",
     effect: Effect::Writes,
     fields: &[
-        Field::optional("result", "what came of it", Kind::Text(Limits::RESULT)),
-        Field::optional(
-            "artifacts",
-            "files that were made",
-            Kind::List(&Kind::Words(Limits::ARTIFACT), 0, Limits::ARTIFACTS),
-        ),
+        Field::optional("result", "", Kind::Text(Limits::RESULT)),
+        Field::optional("artifacts", "", Kind::List(&Kind::Words(Limits::ARTIFACT), 0, Limits::ARTIFACTS)),
     ],
 };
 

@@ -7,7 +7,7 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value, json};
-use windlass_engine::{TaskId, TypeName, nearest};
+use windlass_engine::{CheckpointId, Promise, SeriesId, TaskId, TypeName, nearest};
 
 use crate::catalogue::Tool;
 use crate::error::{Code, ToolError};
@@ -61,6 +61,10 @@ pub enum Kind {
     Object(&'static [Field]),
     /// Any object.
     Map,
+    /// A completion promise, as a word or as a tag.
+    Promise,
+    /// What has a schema of its own, and is checked by whoever reads it.
+    Own(fn() -> Value),
 }
 
 /// What a name is the name of.
@@ -68,6 +72,8 @@ pub enum Kind {
 pub enum Id {
     Task,
     Type,
+    Series,
+    Checkpoint,
 }
 
 impl Id {
@@ -75,6 +81,8 @@ impl Id {
         match self {
             Self::Task => text.parse::<TaskId>().is_ok(),
             Self::Type => text.parse::<TypeName>().is_ok(),
+            Self::Series => text.parse::<SeriesId>().is_ok(),
+            Self::Checkpoint => text.parse::<CheckpointId>().is_ok(),
         }
     }
 
@@ -82,23 +90,28 @@ impl Id {
         match self {
             Self::Task => r"^T\d+$",
             Self::Type => r"^[\w-]{1,64}$",
+            Self::Series => r"^IT-\d+$",
+            Self::Checkpoint => r"^CP-\d+$",
         }
     }
 
     fn what(self) -> (&'static str, &'static str) {
         match self {
-            Self::Task => ("a task id", "give one such as T12, as `task_list` shows them"),
-            Self::Type => ("a type's name", "give letters, digits, _ and -, at most 64"),
+            Self::Task => ("task id", "give one such as T12, as `task_list` shows them"),
+            Self::Type => ("type's name", "give letters, digits, _ and -, at most 64"),
+            Self::Series => ("iteration id", "give one such as IT-12, as `iteration_start` told it"),
+            Self::Checkpoint => ("checkpoint id", "give one such as CP-12, as `checkpoint_list` shows them"),
         }
     }
 }
 
-/// The schema of an object with these fields.
+/// The schema of an object with these fields. That no others are taken is not said: it costs a model words for each
+/// tool, and whoever gives one is told which one was meant.
 pub fn schema(fields: &[Field]) -> Value {
     let properties: Map<String, Value> = fields.iter().map(|field| (field.name.to_owned(), field.schema())).collect();
     let required: Vec<&str> =
         fields.iter().filter(|field| field.need == Need::Required).map(|field| field.name).collect();
-    let mut object = json!({"type": "object", "properties": properties, "additionalProperties": false});
+    let mut object = json!({"type": "object", "properties": properties});
     if !required.is_empty() {
         object["required"] = json!(required);
     }
@@ -119,6 +132,7 @@ impl Kind {
     fn schema(&self) -> Value {
         match self {
             Self::Text(_) | Self::Words(_) => json!({"type": "string"}),
+            Self::Id(Id::Type) => json!({"type": "string"}),
             Self::Id(id) => json!({"type": "string", "pattern": id.pattern()}),
             // Some models' providers take no enum without a type.
             Self::OneOf(names) => json!({"type": "string", "enum": names}),
@@ -128,6 +142,8 @@ impl Kind {
             Self::List(of, least, _) => json!({"type": "array", "items": of.schema(), "minItems": least}),
             Self::Object(fields) => schema(fields),
             Self::Map => json!({"type": "object"}),
+            Self::Promise => json!({"type": "string", "pattern": "COMPLETE|BLOCKED|ESCALATE"}),
+            Self::Own(schema) => schema(),
         }
     }
 }
@@ -185,7 +201,8 @@ impl Mistakes {
 
     fn value(&mut self, path: &str, kind: &Kind, given: &mut Value) {
         match (kind, &mut *given) {
-            (Kind::Flag, Value::Bool(_)) | (Kind::Map, Value::Object(_)) => {}
+            (Kind::Flag, Value::Bool(_)) | (Kind::Map, Value::Object(_)) | (Kind::Own(_), _) => {}
+            (Kind::Promise, Value::String(text)) if text.parse::<Promise>().is_ok() => {}
             (Kind::Text(most) | Kind::Words(most), Value::String(text)) => {
                 if let Some(fault) = fault(text, *most, matches!(kind, Kind::Words(_))) {
                     self.tell(path, fault.0, fault.1);
@@ -244,12 +261,14 @@ impl Kind {
     fn what(&self) -> String {
         match self {
             Self::Text(_) | Self::Words(_) => "text".to_owned(),
-            Self::Id(id) => id.what().0.trim_start_matches("a ").to_owned(),
+            Self::Id(id) => id.what().0.to_owned(),
             Self::OneOf(_) => "known word".to_owned(),
             Self::Whole(..) => "whole number".to_owned(),
             Self::Flag => "boolean".to_owned(),
             Self::List(..) => "list".to_owned(),
             Self::Object(_) | Self::Map => "object".to_owned(),
+            Self::Promise => "promise".to_owned(),
+            Self::Own(_) => "such value".to_owned(),
         }
     }
 
@@ -259,6 +278,9 @@ impl Kind {
             Self::Text(_) | Self::Words(_) | Self::OneOf(_) => "strings",
             Self::Id(Id::Task) => "task ids such as T12",
             Self::Id(Id::Type) => "type names",
+            Self::Id(Id::Series | Id::Checkpoint) => "ids",
+            Self::Promise => "COMPLETE, BLOCKED or ESCALATE",
+            Self::Own(_) => "such values",
             Self::Whole(..) => "whole numbers",
             Self::Flag => "booleans",
             Self::List(..) => "lists",
@@ -281,6 +303,8 @@ impl Kind {
                 format!("give an object with {}", names.join(", "))
             }
             Self::Map => "give an object".to_owned(),
+            Self::Promise => "give COMPLETE, BLOCKED or ESCALATE".to_owned(),
+            Self::Own(_) => "see the schema".to_owned(),
         }
     }
 }

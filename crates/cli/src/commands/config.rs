@@ -71,6 +71,7 @@ fn as_json(config: &Config) -> Value {
         "points": points,
         "taskTypes": config.task_types().map(|(name, _)| name).collect::<Vec<_>>(),
         "agents": config.settings.agents.keys().collect::<Vec<_>>(),
+        "validators": config.settings.validators.keys().collect::<Vec<_>>(),
         "effectfulHooks": config.effectful_hooks().len(),
     })
 }
@@ -85,6 +86,11 @@ fn as_text(config: &Config, out: &mut Output) -> Done {
     for (label, items) in [("hooks", points), ("task types", task_types), ("agents", agents)] {
         let items = if items.is_empty() { "none".to_owned() } else { items.join(", ") };
         out.line(format_args!("    {} {items}", text::pad(label, 11)))?;
+    }
+    let validators: Vec<_> = config.settings.validators.keys().map(|name| text::line(name)).collect();
+    if !validators.is_empty() {
+        let unused = if config.runs_validators() { "" } else { " (never run: `agent_commands: deny`)" };
+        out.line(format_args!("    {} {}{unused}", text::pad("validators", 11), validators.join(", ")))?;
     }
     let unused: Vec<&str> = plan::silent(config).map(|hook| hook.name.as_str()).collect();
     if unused.is_empty() {

@@ -16,6 +16,7 @@ use windlass_engine::TypeName;
 use super::entry::{Brief, Points, Request};
 use super::reader::Located;
 use super::span::Span;
+use super::validators::Validators;
 
 /// The configuration of a Windlass project: `.windlass/config.yaml`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -46,10 +47,10 @@ pub struct Settings {
     pub strict: Option<bool>,
     /// What happens when stop hooks have sent the agent back as often as they may.
     pub on_retry_limit: OnRetryLimit,
-    /// Whether an agent may supply commands for validation rules.
+    /// Which commands an agent may have run, for validation rules and for hooks that it registers.
     pub agent_commands: AgentCommands,
-    /// Commands that validation rules of the kind `custom` may name.
-    pub validators: BTreeMap<String, String>,
+    /// Commands that an agent may have run by their names: a shell command for each, or a map.
+    pub validators: Validators,
     /// What `run_tests` runs. Default: what the project shows.
     pub test_command: Option<String>,
     /// The branch that work starts from and is merged into. Default: the repository's own.
@@ -254,10 +255,10 @@ pub enum OnRetryLimit {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentCommands {
-    /// Any command.
-    #[default]
+    /// Any command, with the rights of whoever runs Windlass.
     Allow,
     /// Only those under `validators`.
+    #[default]
     Named,
     /// None.
     Deny,

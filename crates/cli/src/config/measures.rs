@@ -1,4 +1,4 @@
-//! Numbers of a hook that can be read and cannot be meant.
+//! Numbers of a hook or of a validator that can be read and cannot be meant.
 
 use std::time::Duration;
 
@@ -29,7 +29,8 @@ pub fn check(entry: &Entry, source: &str) -> Result<(), Problem> {
     }
 }
 
-fn check_timeout(timeout: &Located<Span>, source: &str) -> Result<(), Problem> {
+/// How long a program may run.
+pub fn check_timeout(timeout: &Located<Span>, source: &str) -> Result<(), Problem> {
     let written = source.get(timeout.at.clone()).unwrap_or_default().trim();
     if let Some(number) = written.parse().ok().filter(|number| is_milliseconds(*number)) {
         let suggestion = format!("write `{number}ms` if you mean milliseconds, `{number}s` if you mean seconds");

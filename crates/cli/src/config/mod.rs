@@ -36,6 +36,7 @@ mod span;
 mod syntax;
 #[cfg(test)]
 mod tests;
+mod validators;
 mod written;
 mod yaml;
 
@@ -195,7 +196,7 @@ impl Config {
 
     /// Everything that would run because of this configuration: hooks, notices, agents' programs, validators, tests.
     pub fn effects(&self) -> Vec<Effect> {
-        let Settings { agent, agents, validators, test_command, .. } = &self.settings;
+        let Settings { agent, agents, test_command, .. } = &self.settings;
         let other = |place: &str, name: &str, what: String| Effect {
             place: place.to_owned(),
             name: name.to_owned(),
@@ -206,7 +207,8 @@ impl Config {
         let by_name = agent.iter().filter(|agent| !agents.contains_key(&agent.value));
         effects.extend(by_name.map(|agent| other("agent", "default", agent.value.clone())));
         effects.extend(agents.iter().map(|(name, agent)| other("agents", name, agent.describe(name))));
-        effects.extend(validators.iter().map(|(name, command)| other("validators", name, command.clone())));
+        effects.extend(self.validator_effects());
+        effects.extend(self.command_effect());
         effects.extend(test_command.iter().map(|command| other("test_command", "run_tests", command.clone())));
         effects
     }
@@ -250,6 +252,7 @@ fn parse(text: &str) -> Result<(Settings, Vec<Hook>, Option<Template>), error::P
     let tree = yaml::parse(text)?;
     let settings: Settings = reader::read(&tree, text)?;
     check::check(&settings)?;
+    validators::check(&settings.validators, text)?;
     let mut hooks = hooks::resolve(&settings, text)?;
     hooks.extend(notices::hooks(&settings, &hooks, text)?);
     let prompt = prompt(&settings, text)?;

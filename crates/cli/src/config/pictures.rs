@@ -376,3 +376,72 @@ fn a_secret_instead_of_its_name() {
     hint: write the variable's name here, never the secret itself
     ");
 }
+
+#[test]
+fn a_validator_that_cannot_be_run() {
+    let shown = pictures(&[
+        "agent_commands: never\n",
+        "validators: {lint: ' '}\n",
+        "validators:\n  '': make lint\n",
+        "validators:\n  web: {command: npm test, working_directory: ../web}\n",
+        "validators:\n  web: {comand: npm test}\n",
+        "validators:\n  web: {command: npm test, success_exit_codes: [256]}\n",
+        "validators:\n  web: [npm test]\n",
+        "validators:\n  web: {command: npm test, timeout: 60000}\n",
+    ]);
+    insta::assert_snapshot!(shown, @r"
+    error: `agent_commands`: unknown value `never`
+     --> config.yaml:1:17
+      |
+    1 | agent_commands: never
+      |                 ^^^^^
+    hint: known here: `allow`, `named`, `deny`
+
+    error: the validator `lint` has no command
+     --> config.yaml:1:20
+      |
+    1 | validators: {lint: ' '}
+      |                    ^^^
+    hint: write the shell command to run
+
+    error: the validator `` has a name that no rule can give
+     --> config.yaml:2:7
+      |
+    2 |   '': make lint
+      |       ^^^^^^^^^
+    hint: name it in a few plain letters
+
+    error: the validator `web` would work outside the project
+     --> config.yaml:2:47
+      |
+    2 |   web: {command: npm test, working_directory: ../web}
+      |                                               ^^^^^^
+    hint: write a path from the project's directory on: `packages/web`
+
+    error: unknown key `comand`
+     --> config.yaml:2:9
+      |
+    2 |   web: {comand: npm test}
+      |         ^^^^^^
+    hint: did you mean `command`?
+
+    error: expected a whole number from 0 to 255, found `256`
+     --> config.yaml:2:49
+      |
+    2 |   web: {command: npm test, success_exit_codes: [256]}
+      |                                                 ^^^
+
+    error: `web`: expected a name or a map, found a list
+     --> config.yaml:2:8
+      |
+    2 |   web: [npm test]
+      |        ^
+
+    error: `timeout`: 60000 seconds look like milliseconds
+     --> config.yaml:2:37
+      |
+    2 |   web: {command: npm test, timeout: 60000}
+      |                                     ^^^^^
+    hint: write `60000ms` if you mean milliseconds, `60000s` if you mean seconds
+    ");
+}

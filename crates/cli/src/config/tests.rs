@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
+use windlass_tools::validation::{AgentCommands, Standing};
+
 use super::*;
 
 fn read(text: impl AsRef<[u8]>) -> Result<Config, ConfigError> {
@@ -209,6 +211,35 @@ notify: [{http: https://example.org/tell, on: [escalated]}]
     validators: make lint
     test_command: make test
     ");
+}
+
+#[test]
+fn validators_say_what_an_agent_may_have_run() {
+    let text = "
+agent_commands: allow
+validators:
+  lint: make lint
+  tests: {command: npm test, timeout: 10m, working_directory: packages/web, success_exit_codes: [0, 5]}
+";
+    let shown = |config: &Config| {
+        let effects = config.effects().into_iter();
+        let shown = effects.map(|it| format!("{} ({:?}): {}", it.title(), it.line, it.what));
+        shown.collect::<Vec<_>>().join("\n")
+    };
+    let any = config(text);
+    insta::assert_snapshot!(shown(&any), @r"
+    validators lint (Some(4)): make lint
+    validators tests (Some(5)): npm test (in packages/web)
+    agent_commands allow (None): any command that an agent supplies
+    ");
+    let permission = any.permission(Standing::Untrusted);
+    assert_eq!((permission.standing, permission.agent_commands), (Standing::Untrusted, AgentCommands::Allow));
+    let [(_, lint), (_, tests)] = &permission.validators.iter().collect::<Vec<_>>()[..] else { panic!("two of them") };
+    assert_eq!((lint.timeout(), lint.successes()), (Duration::from_secs(60), vec![0]));
+    assert_eq!((tests.timeout(), tests.successes()), (Duration::from_secs(600), vec![0, 5]));
+    assert_eq!(tests.working_directory.as_deref(), Some("packages/web"));
+    assert_eq!(config("").permission(Standing::Trusted).agent_commands, AgentCommands::Named, "unless it says so");
+    assert_eq!(shown(&config(&text.replace("allow", "deny"))), "", "none of them is run");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Folds the events with which an agent drives itself.
 
-use super::{Changes, Fold};
+use super::{ApplyError, Changes, Fold};
 use crate::drive::{CheckpointRef, HookRef, Judged, Series, Streak};
 use crate::event::payload;
 use crate::id::{CheckpointId, HookId, SeriesId};
@@ -21,7 +21,7 @@ impl Fold<'_> {
     }
 
     pub(super) fn hook_evaluated(&self, evaluated: &payload::HookEvaluated) -> Changes {
-        self.live(evaluated.series)?;
+        self.live(evaluated.series, evaluated.iteration)?;
         self.touched(|_| {})
     }
 
@@ -33,6 +33,7 @@ impl Fold<'_> {
             completion_promises: started.completion_promises.clone(),
             circuit_breaker_threshold: started.circuit_breaker_threshold,
             strict: started.strict,
+            rules: u32::try_from(started.validation_rules.len()).unwrap_or(u32::MAX),
             before: Streak::default(),
             judged: None,
         };
@@ -40,26 +41,30 @@ impl Fold<'_> {
     }
 
     pub(super) fn validation_finished(&self, finished: &payload::ValidationFinished) -> Changes {
-        let series = self.live(finished.series)?;
+        let series = self.live(finished.series, finished.iteration)?;
         let payload::ValidationFinished { passed, signal, alike, .. } = *finished;
         let judged = Some(Judged { passed, signal, alike });
         self.touched(|task| task.drive.series = Some(Series { judged, ..series }))
     }
 
-    pub(super) fn series_advanced(&self, id: SeriesId) -> Changes {
-        let series = self.live(id)?;
+    pub(super) fn series_advanced(&self, advanced: &payload::SeriesAdvanced) -> Changes {
+        let series = self.live(advanced.series, advanced.iteration.saturating_sub(1))?;
         if series.remaining() == 0 {
-            return Err(self.unfit(format!("{id} has no iteration left")));
+            return Err(self.unfit(format!("{} has no iteration left", series.id)));
         }
         self.touched(|task| task.drive.series = Some(series.advanced()))
     }
 
-    pub(super) fn series_ended(&self, id: SeriesId) -> Changes {
-        self.live(id)?;
+    pub(super) fn series_ended(&self, ended: &payload::SeriesEnded) -> Changes {
+        self.live(ended.series, ended.iteration)?;
         self.touched(|task| task.drive.series = None)
     }
 
     pub(super) fn checkpoint_created(&self, created: &payload::CheckpointCreated) -> Changes {
+        let before = self.own_task()?.drive.checkpoints_made;
+        if created.sequence != before + 1 {
+            return Err(self.unfit(format!("there have been {before} checkpoints")));
+        }
         let checkpoint = CheckpointRef {
             id: CheckpointId(self.seq.0),
             sequence: created.sequence,
@@ -70,10 +75,10 @@ impl Fold<'_> {
         self.touched(|task| task.drive.keep(checkpoint, self.envelope.timestamp))
     }
 
-    /// The series of an event, which has to be the one under way.
-    fn live(&self, id: SeriesId) -> Result<Series, super::ApplyError> {
+    /// The series of an event, which has to be under way, in that iteration.
+    fn live(&self, id: SeriesId, iteration: u32) -> Result<Series, ApplyError> {
         let task = self.own_task()?;
-        let live = task.drive.series.filter(|series| series.id == id);
-        live.ok_or_else(|| self.unfit(format!("{id} is not under way")))
+        let live = task.drive.series.filter(|series| series.id == id && series.iteration == iteration);
+        live.ok_or_else(|| self.unfit(format!("{id} is not in iteration {iteration}")))
     }
 }

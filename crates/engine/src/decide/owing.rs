@@ -13,7 +13,8 @@ use super::Deciding;
 use super::planned::PlannedHooks;
 use crate::apply::apply;
 use crate::config_text::ConfigText;
-use crate::debt::{HookClass, Owed, OwedHook};
+use crate::debt::{HookClass, OnFailure, Owed, OwedHook};
+use crate::drive::REGISTERED;
 use crate::event::{Envelope, Event, EventType, Node, payload};
 use crate::expression::{Condition, ExpressionFault};
 use crate::id::{Digest, OwnerName, TypeName};
@@ -158,11 +159,15 @@ impl Deciding<'_, '_> {
         let event = envelope.event.kind();
         let rules = self.rules;
         let Some(effects) = &rules.effects else { return Ok(vec![]) };
-        let Some(planned) = effects.hooks.get(&event) else { return Ok(vec![]) };
-        if event == EventType::ConfigRecorded {
+        let planned = effects.hooks.get(&event);
+        if (planned.is_none() && event != EventType::TurnFinished) || event == EventType::ConfigRecorded {
             return Ok(vec![]);
         }
         let session = envelope.session.as_ref().map(|name| self.draft.session(name)).transpose()?.flatten();
+        let registered = event == EventType::TurnFinished && self.has_registered(session.as_ref())?;
+        if planned.is_none() && !registered {
+            return Ok(vec![]);
+        }
         let stops = self.stops.is_some() && self.stops == envelope.session;
         if would_be_skipped(event, session.as_ref(), &effects.owner, stops) {
             return Ok(vec![]);
@@ -174,18 +179,22 @@ impl Deciding<'_, '_> {
             Event::SessionStarted(started) => Some(started.agent.clone()),
             _ => session.map(|session| session.agent.clone()),
         };
-        let meant = planned.iter().filter(|planned| effects.is_for(planned, task.as_ref(), agent.as_deref()));
+        let is_meant = |planned: &&Planned| effects.is_for(planned, task.as_ref(), agent.as_deref());
+        let meant = planned.into_iter().flat_map(|planned| planned.iter()).filter(is_meant);
         let around = Around { envelope, session, task: self.meant_task(task.clone(), session)?, promise: self.claims };
-        let (hooks, mut complaints) = around.holding(meant);
+        let (mut hooks, mut complaints) = around.holding(meant);
         if event == EventType::HookError {
             // One about a condition of a hook for errors would lead to the next.
             complaints.clear();
         }
+        if effects.trust == Trusted::No && !hooks.is_empty() {
+            return Err(Refusal::Untrusted { hooks: hooks.into_iter().map(|hook| hook.hook).collect() });
+        }
+        if registered {
+            hooks.insert(0, self::registered());
+        }
         if hooks.is_empty() {
             return Ok(complaints);
-        }
-        if effects.trust == Trusted::No {
-            return Err(Refusal::Untrusted { hooks: hooks.into_iter().map(|hook| hook.hook).collect() });
         }
         if let Some(why) = self.too_far(&hooks) {
             let names: Vec<&str> = hooks.iter().map(|hook| hook.hook.as_str()).collect();
@@ -201,6 +210,12 @@ impl Deciding<'_, '_> {
         let (owner, nesting) = (effects.owner.clone(), self.line().nesting().max(nested));
         envelope.metadata.owes = Some(Owed { config, owner, hooks, share: 0, nesting });
         Ok(complaints)
+    }
+
+    /// Whether somebody is registered for the task of a session who has to be asked when a turn ends.
+    fn has_registered(&self, session: Option<&Session>) -> Result<bool, Refusal> {
+        let Some(id) = session.and_then(|session| session.task) else { return Ok(false) };
+        Ok(self.draft.task(id)?.is_some_and(|task| task.drive.has_a_say()))
     }
 
     /// The task of an event, else that of its session.
@@ -267,6 +282,17 @@ impl Deciding<'_, '_> {
             self.emit_in(Node::System, None, None, payload::ConfigRecorded { digest, text: text.to_owned() }.into())?;
         }
         Ok(digest)
+    }
+}
+
+/// The stop hooks and validation rules that are registered for a task. What they may run is for whoever runs them to say.
+fn registered() -> OwedHook {
+    OwedHook {
+        hook: REGISTERED.to_owned(),
+        point: "stop".to_owned(),
+        class: HookClass::Gate,
+        on_failure: OnFailure::Escalate,
+        send_backs: None,
     }
 }
 

@@ -6,6 +6,7 @@ mod bounds;
 mod builtins;
 mod cascade;
 mod conversations;
+mod drive;
 mod effects;
 mod gate;
 mod graph;

@@ -33,6 +33,9 @@ pub use series::{Asked, Guard, HookDecision, Judged, Judging, NewSeries, Series,
 use crate::id::{CheckpointId, SeriesId};
 use crate::time::Timestamp;
 
+/// How the stop hooks that are registered for a task are called where they are owed, all of them together.
+pub const REGISTERED: &str = "registered";
+
 /// How many checkpoints of a task are kept.
 const CHECKPOINTS: usize = 5;
 
@@ -61,6 +64,12 @@ fn is_zero(number: &u32) -> bool {
 impl Drive {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Whether anybody has to be asked when a turn on the task ends.
+    pub fn has_a_say(&self) -> bool {
+        let has_rules = self.series.as_ref().is_some_and(|series| series.rules > 0);
+        has_rules || self.hooks.iter().any(|hook| hook.enabled)
     }
 
     /// The series of this id, if it is the one under way.

@@ -61,6 +61,9 @@ pub struct Series {
     pub circuit_breaker_threshold: u32,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub strict: bool,
+    /// How many validation rules it has.
+    #[serde(default, skip_serializing_if = "super::is_zero")]
+    pub rules: u32,
     /// How the iterations before this one ended.
     #[serde(default)]
     pub before: Streak,

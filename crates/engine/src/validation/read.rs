@@ -163,7 +163,9 @@ fn pattern(place: &Place<'_>, config: &Value) -> Result<PatternRule, RuleError> 
         Err(error) => error.to_string(),
     };
     let remedy = match error.as_str() {
-        "compiled regex exceeded size limit" => "write fewer or smaller repetitions; `.*` costs nothing",
+        "compiled regex exceeded size limit" => {
+            "write it shorter, or with fewer and smaller repetitions; `.*` costs nothing"
+        }
         "look-around is not supported" | "backreferences are not supported" => {
             "write it without look-around and back references: use two rules, one of them with `mustMatch: false`"
         }

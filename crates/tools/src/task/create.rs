@@ -15,16 +15,16 @@ pub(crate) const CREATE: Tool = Tool {
     twin: "windlass task add",
     effect: Effect::Writes,
     fields: &[
-        Field::optional("goal", "what is to be reached, in a line (or give title)", Kind::Words(Limits::GOAL)),
+        Field::optional("goal", "in a line (or give title)", Kind::Words(Limits::GOAL)),
         Field::optional("title", "", Kind::Words(Limits::GOAL)),
-        Field::optional("body", "more about it (or give description)", Kind::Text(Limits::BODY)),
+        Field::optional("body", "or description", Kind::Text(Limits::BODY)),
         Field::optional("description", "", Kind::Text(Limits::BODY)),
-        Field::optional("deliverables", "what is there in the end", DELIVERABLES),
+        Field::optional("deliverables", "", DELIVERABLES),
         Field::optional("labels", "", LABELS),
         PRIORITY,
         Field::optional("type", "", Kind::Id(Id::Type)),
         Field::optional("dependsOn", "", Kind::List(&Kind::Id(Id::Task), 0, Limits::DEPENDENCIES)),
-        Field::optional("parent", "the task that led to it", Kind::Id(Id::Task)),
+        Field::optional("parent", "", Kind::Id(Id::Task)),
     ],
 };
 

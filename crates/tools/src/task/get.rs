@@ -1,7 +1,8 @@
 //! `task_get`
 
 use serde::{Deserialize, Serialize};
-use windlass_engine::{Edge, Event, NoteKind, Refusal, Seq, Task, TaskId, Timestamp, View};
+use windlass_engine::{Edge, Event, NoteKind, Refusal, Task, TaskId, Timestamp, View};
+use windlass_store::Sqlite;
 
 use super::TASK;
 use crate::catalogue::{Effect, Tool};
@@ -35,9 +36,9 @@ pub(crate) struct Whole {
 }
 
 #[derive(Debug, Serialize)]
-struct Note {
+pub(crate) struct Note {
     kind: NoteKind,
-    text: String,
+    pub text: String,
     at: Timestamp,
 }
 
@@ -45,16 +46,18 @@ pub(crate) fn get<G: Ground>(call: &mut Call<'_, G>, given: Get) -> Result<Whole
     let store = call.ground.store();
     let snapshot = store.snapshot()?;
     let task = snapshot.task(given.task_id)?.ok_or(Refusal::UnknownTask(given.task_id))?;
-    let note = |at: &Seq| match store.event(*at) {
-        Ok(Some(record)) => match record.envelope.event {
-            Event::NoteAdded(note) => {
-                Some(Ok(Note { kind: note.kind, text: note.text, at: record.envelope.timestamp }))
-            }
-            _ => None,
-        },
-        Ok(None) => None,
-        Err(error) => Some(Err(error)),
-    };
-    let notes = task.memo.notes.iter().filter_map(note).collect::<Result<_, _>>()?;
+    let notes = notes(store, &task)?;
     Ok(Whole { edges: snapshot.links(task.id)?, notes, task })
+}
+
+/// The newest notes of a task, oldest first.
+pub(crate) fn notes(store: &Sqlite, task: &Task) -> Result<Vec<Note>, ToolError> {
+    let mut notes = Vec::with_capacity(task.memo.notes.len());
+    for at in &task.memo.notes {
+        let Some(record) = store.event(*at)? else { continue };
+        if let Event::NoteAdded(note) = record.envelope.event {
+            notes.push(Note { kind: note.kind, text: note.text, at: record.envelope.timestamp });
+        }
+    }
+    Ok(notes)
 }

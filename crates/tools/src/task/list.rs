@@ -15,14 +15,14 @@ const USUAL: usize = 50;
 
 pub(crate) const LIST: Tool = Tool {
     name: "task_list",
-    description: "Tasks at a glance, oldest first; without state, those that are not completed or deleted.",
+    description: "Tasks at a glance, oldest first; by default the open ones.",
     twin: "windlass task list",
     effect: Effect::ReadOnly,
     fields: &[
         Field::optional("state", "", Kind::OneOf(STATES)),
         Field::optional("label", "", Kind::Words(windlass_engine::Limits::LABEL)),
         Field::optional("limit", "default 50", Kind::Whole(1, 500)),
-        Field::optional("after", "only tasks after this one, as `next` told it", Kind::Id(Id::Task)),
+        Field::optional("after", "the `next` of the last answer", Kind::Id(Id::Task)),
     ],
 };
 

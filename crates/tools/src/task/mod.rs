@@ -14,7 +14,7 @@ use crate::error::ToolError;
 use crate::shape::{Field, Id, Kind};
 
 pub(crate) use create::{CREATE, create};
-pub(crate) use get::{GET, get};
+pub(crate) use get::{GET, get, notes};
 pub(crate) use list::{LIST, list};
 pub(crate) use next::{NEXT, next};
 pub(crate) use update::{UPDATE, update};
@@ -72,7 +72,7 @@ impl From<Task> for Glance {
 /// A list is no place for a page of text.
 const SHORT: usize = 200;
 
-fn first_line(text: &str) -> String {
+pub(crate) fn first_line(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     match line.floor_char_boundary(SHORT) {
         end if end < line.len() => format!("{}…", &line[..end]),

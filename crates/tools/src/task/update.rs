@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use windlass_engine::{Command, Limits, Priority, Task, TaskId, TaskPatch, TypeName};
 
-use super::{DELIVERABLES, LABELS, PRIORITY, TASK, find};
+use super::{DELIVERABLES, LABELS, TASK, find};
 use crate::catalogue::{Effect, Tool};
 use crate::desk::{Call, Ground};
 use crate::error::{Code, ToolError};
@@ -15,7 +15,7 @@ use crate::shape::{Field, Id, Kind};
 pub(crate) const UPDATE: Tool = Tool {
     name: "task_update",
     description: "Change what a task says, or (alone) its state: active starts it, blocked asks for a person, \
-                  ready unblocks it.",
+                  ready unblocks.",
     twin: "windlass task update",
     effect: Effect::Writes,
     fields: &[
@@ -25,10 +25,10 @@ pub(crate) const UPDATE: Tool = Tool {
         Field::optional("deliverables", "instead of the present ones", DELIVERABLES),
         Field::optional("addLabels", "", LABELS),
         Field::optional("removeLabels", "", LABELS),
-        PRIORITY,
+        Field::optional("priority", "0 is most urgent", Kind::Whole(0, 4)),
         Field::optional("type", "", Kind::Id(Id::Type)),
         Field::optional("state", "", Kind::OneOf(&["active", "blocked", "ready"])),
-        Field::optional("reason", "why it is blocked, and what would help", Kind::Words(Limits::REASON)),
+        Field::optional("reason", "why it is blocked", Kind::Words(Limits::REASON)),
     ],
 };
 

@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 
 use crate::catalogue::{Tool, catalogue};
 use crate::shape::{Field, Id, Kind, Need, read};
-use crate::{note, session, task};
+use crate::{checkpoint, hook, iteration, note, session, task};
 
 /// What all tools together may cost whoever lists them.
-const LISTED: usize = 10_000;
+const LISTED: usize = 8_500;
 
 /// A value of that kind.
 fn example(kind: &Kind) -> Value {
@@ -18,6 +18,10 @@ fn example(kind: &Kind) -> Value {
         Kind::Text(_) | Kind::Words(_) => json!("words"),
         Kind::Id(Id::Task) => json!("T1"),
         Kind::Id(Id::Type) => json!("feature"),
+        Kind::Id(Id::Series) => json!("IT-1"),
+        Kind::Id(Id::Checkpoint) => json!("CP-1"),
+        Kind::Promise => json!("COMPLETE"),
+        Kind::Own(_) => json!([]),
         Kind::OneOf(names) => json!(names[0]),
         Kind::Whole(from, _) => json!(from),
         Kind::Flag => json!(true),
@@ -66,6 +70,17 @@ fn agree<T: DeserializeOwned>(tool: &Tool) -> &'static str {
 #[test]
 fn every_tool_reads_what_its_schema_says() {
     let agreed = [
+        agree::<iteration::start::Start>(&iteration::START),
+        agree::<iteration::validate::Validate>(&iteration::VALIDATE),
+        agree::<iteration::next::Next>(&iteration::NEXT),
+        agree::<iteration::complete::Complete>(&iteration::COMPLETE),
+        agree::<hook::register::Register>(&hook::REGISTER),
+        agree::<hook::evaluate::Evaluate>(&hook::EVALUATE),
+        agree::<hook::list::List>(&hook::LIST),
+        agree::<hook::clear::Clear>(&hook::CLEAR),
+        agree::<checkpoint::create::Create>(&checkpoint::CREATE),
+        agree::<checkpoint::list::List>(&checkpoint::LIST),
+        agree::<checkpoint::resume::Resume>(&checkpoint::RESUME),
         agree::<task::create::Create>(&task::CREATE),
         agree::<task::get::Get>(&task::GET),
         agree::<task::list::List>(&task::LIST),
@@ -83,7 +98,6 @@ fn a_list_of_all_tools_is_short() {
     let list = |tool: &Tool| json!({"name": tool.name, "description": tool.description, "inputSchema": tool.schema()});
     let listed = serde_json::to_string(&catalogue().iter().map(list).collect::<Vec<_>>()).unwrap();
     assert!(listed.len() <= LISTED, "{} bytes", listed.len());
-    eprintln!("{} bytes", listed.len());
 }
 
 /// An agent that does not know a field by its name finds it in the description of another.
@@ -91,7 +105,6 @@ fn a_list_of_all_tools_is_short() {
 fn schemas_are_what_models_are_used_to() {
     let schema = task::CREATE.schema();
     assert_eq!(schema["type"], "object");
-    assert_eq!(schema["additionalProperties"], false);
     assert_eq!(schema["properties"]["priority"]["maximum"], 4);
     assert_eq!(schema["properties"]["dependsOn"]["items"]["pattern"], r"^T\d+$");
     assert_eq!(task::GET.schema()["required"], json!(["taskId"]));

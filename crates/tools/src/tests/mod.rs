@@ -2,33 +2,49 @@
 
 mod agreement;
 mod arguments;
+mod checkpoints;
+mod hooks;
+mod iterations;
 mod tasks;
+
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde_json::Value;
 use tempfile::TempDir;
 use windlass_engine::{
     Authority, Command, NewSession, Origin, Record, Rules, RunId, Session, Terms, Timestamp, View, Work,
 };
-use windlass_process::Control;
+use windlass_hooks::Mask;
+use windlass_process::{Control, Roster};
 use windlass_store::{Lifetime, Sqlite, Store};
 
 use crate::desk::{Desk, Ground};
 use crate::error::ToolError;
+use crate::validation::{AgentCommands, Permission, Standing, Workshop};
 
-/// A project without a configuration.
+/// A project in which everything may be run.
 pub(crate) struct Shop {
-    _directory: TempDir,
+    directory: TempDir,
     store: Sqlite,
     nonce: u128,
     run: Option<RunId>,
     quiet: bool,
+    permission: Permission,
+    roster: Option<Roster>,
+    now: i64,
 }
 
 impl Shop {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let store = Sqlite::create(&directory.path().join("windlass.db"), Lifetime::Service).unwrap();
-        Self { _directory: directory, store, nonce: 0, run: None, quiet: true }
+        let permission = Permission {
+            standing: Standing::Trusted,
+            agent_commands: AgentCommands::Allow,
+            validators: BTreeMap::new(),
+        };
+        Self { directory, store, nonce: 0, run: None, quiet: true, permission, roster: None, now: 1_000_000 }
     }
 }
 
@@ -54,7 +70,23 @@ impl Ground for Shop {
     }
 
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(1_000_000)
+        Timestamp::from_millis(self.now)
+    }
+
+    fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn workshop(&mut self) -> Result<Workshop<'_>, ToolError> {
+        let place = self.directory.path();
+        let roster = self.roster.get_or_insert_with(|| Roster::enlist(&place.join("owners"), 1).unwrap());
+        Ok(Workshop {
+            directory: place.to_owned(),
+            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            mask: Mask::new([("TOKEN", "s3cr3t-value")]),
+            permission: self.permission.clone(),
+            roster,
+        })
     }
 }
 

@@ -1,0 +1,132 @@
+//! Commands that an agent may have run by their names.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use windlass_engine::validation::{CommandRule, ValidationRule};
+use windlass_tools::validation::{AgentCommands, Permission, Standing};
+
+use super::entry::Brief;
+use super::error::{Problem, quoted};
+use super::measures::check_timeout;
+use super::reader::Located;
+use super::span::Span;
+use super::{Config, Effect, file};
+
+/// A command that validation rules may name.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Validator {
+    /// A shell command. What is judged comes as JSON on standard input.
+    pub command: String,
+    /// How long it may run. Default: 1 min.
+    #[serde(default)]
+    pub timeout: Option<Located<Span>>,
+    /// Where it runs, from the project's directory on. Default: there.
+    #[serde(default)]
+    pub working_directory: Option<Located<String>>,
+    /// Exit codes that mean that all is well. Default: only 0.
+    #[serde(default)]
+    pub success_exit_codes: Vec<u8>,
+}
+
+pub type Validators = BTreeMap<String, Located<Brief<Validator>>>;
+
+/// Each can be named by a rule, and be run.
+pub fn check(validators: &Validators, source: &str) -> Result<(), Problem> {
+    validators.iter().try_for_each(|(name, written)| {
+        check_one(name, &written.value, source).map_err(|problem| problem.at(written.at.clone()))
+    })
+}
+
+fn check_one(name: &str, written: &Brief<Validator>, source: &str) -> Result<(), Problem> {
+    let wrong = |wrong: &str, remedy: &str| {
+        Err(Problem::new(format!("the validator {} {wrong}", quoted(name))).suggest(remedy.to_owned()))
+    };
+    let validator = full(written);
+    if name.trim().is_empty() || name.len() > ValidationRule::NAME || name.contains(char::is_control) {
+        return wrong("has a name that no rule can give", "name it in a few plain letters");
+    }
+    if validator.command.trim().is_empty() {
+        return wrong("has no command", "write the shell command to run");
+    }
+    if validator.command.contains('\0') {
+        return wrong("has a NUL byte in its command", "write it without");
+    }
+    validator.timeout.as_ref().map_or(Ok(()), |timeout| check_timeout(timeout, source))?;
+    match validator.working_directory.filter(|path| !is_inside(path)) {
+        None => Ok(()),
+        Some(path) => {
+            let remedy = "write a path from the project's directory on: `packages/web`";
+            wrong("would work outside the project", remedy).map_err(|problem| problem.at(path.at))
+        }
+    }
+}
+
+fn is_inside(path: &str) -> bool {
+    let plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+    !path.contains('\0') && !path.trim().is_empty() && Path::new(path).components().all(plain)
+}
+
+fn full(written: &Brief<Validator>) -> Validator {
+    match written {
+        Brief::Word(command) => Validator { command: command.clone(), ..Validator::default() },
+        Brief::Full(validator) => validator.clone(),
+    }
+}
+
+fn rule(written: &Brief<Validator>) -> CommandRule {
+    let validator = full(written);
+    CommandRule {
+        command: validator.command,
+        expected_exit_code: None,
+        success_exit_codes: validator.success_exit_codes,
+        timeout: validator.timeout.map(|timeout| timeout.duration()),
+        working_directory: validator.working_directory.map(|path| path.value),
+    }
+}
+
+impl Config {
+    /// What an agent may have run, as far as this configuration says.
+    pub fn permission(&self, standing: Standing) -> Permission {
+        let validators = self.settings.validators.iter();
+        Permission {
+            standing,
+            agent_commands: match self.settings.agent_commands {
+                file::AgentCommands::Allow => AgentCommands::Allow,
+                file::AgentCommands::Named => AgentCommands::Named,
+                file::AgentCommands::Deny => AgentCommands::Deny,
+            },
+            validators: validators.map(|(name, written)| (name.clone(), rule(&written.value))).collect(),
+        }
+    }
+
+    /// Whether an agent may have validators run.
+    pub fn runs_validators(&self) -> bool {
+        self.settings.agent_commands != file::AgentCommands::Deny
+    }
+
+    /// What validators would run, for whoever is asked to trust them. Those of a project that runs none are left out.
+    pub(super) fn validator_effects(&self) -> impl Iterator<Item = Effect> {
+        self.settings.validators.iter().filter(|_| self.runs_validators()).map(|(name, written)| {
+            let rule = rule(&written.value);
+            let place = rule.working_directory.map(|path| format!(" (in {path})")).unwrap_or_default();
+            let line = self.text()[..written.at.start].matches('\n').count() + 1;
+            let (what, line) = (format!("{}{place}", rule.command), Some(line));
+            Effect { place: "validators".to_owned(), name: name.clone(), what, line }
+        })
+    }
+
+    /// Whether an agent may have any command run, which whoever is asked for trust has to know.
+    pub(super) fn command_effect(&self) -> Option<Effect> {
+        let allowed = self.settings.agent_commands == file::AgentCommands::Allow;
+        allowed.then(|| Effect {
+            place: "agent_commands".to_owned(),
+            name: "allow".to_owned(),
+            what: "any command that an agent supplies".to_owned(),
+            line: None,
+        })
+    }
+}

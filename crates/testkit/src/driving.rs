@@ -1,0 +1,111 @@
+//! What agents do in random histories to drive themselves: stop hooks, series of iterations, checkpoints.
+
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+use serde_json::{Map, Value, json};
+use windlass_engine::validation::RuleResult;
+use windlass_engine::{
+    Asked, Command, HookDecision, Judging, Looked, NewCheckpoint, NewHook, NewSeries, Promise, RuleAction, SeriesId,
+    StopHook, StopRuling, TaskId, Trigger, View,
+};
+
+/// What is tried, mostly about the series that is under way then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Driving {
+    Register { enabled: bool },
+    Clear,
+    Start(NewSeries),
+    Judge(Finding),
+    Advance,
+    Complete(Promise),
+    Checkpoint(Trigger),
+}
+
+/// What comes out when an iteration is looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    asked: Asked,
+    promises: Vec<Promise>,
+    passed: bool,
+    /// What the first enabled hook says, if there is one.
+    action: RuleAction,
+    checkpoint_data: Option<Value>,
+}
+
+impl Driving {
+    pub fn command(&self, view: &dyn View, task: TaskId) -> Looked<Command> {
+        let drive = view.task(task)?.map(|task| task.drive).unwrap_or_default();
+        let (series, iteration) =
+            drive.series.as_ref().map_or((SeriesId(1), 1), |series| (series.id, series.iteration));
+        Ok(match self {
+            Self::Register { enabled } => {
+                let new = NewHook { hook: StopHook::Default, enabled: *enabled, metadata: Map::new() };
+                Command::RegisterHook { task, new }
+            }
+            Self::Clear => Command::ClearHooks { task },
+            Self::Start(new) => Command::StartSeries { task, new: new.clone() },
+            Self::Judge(finding) => {
+                let hooks = drive.hooks.iter().map(|hook| hook.id).collect();
+                let first = drive.hooks.iter().find(|hook| hook.enabled).map(|hook| hook.id);
+                let ruling = StopRuling {
+                    checkpoint_data: finding.checkpoint_data.clone(),
+                    ..StopRuling::new(finding.action, "looked")
+                };
+                let judging = Judging {
+                    asked: finding.asked,
+                    iteration,
+                    hooks,
+                    results: vec![RuleResult {
+                        rule_name: "tests".to_owned(),
+                        passed: finding.passed,
+                        message: "ran".to_owned(),
+                    }],
+                    promises: finding.promises.clone(),
+                    decision: first.map(|hook| HookDecision { hook: Some(hook), ruling }),
+                    agent_output: None,
+                    files_modified: vec![],
+                    tree: None,
+                };
+                Command::JudgeSeries { task, series, judging: Box::new(judging) }
+            }
+            Self::Advance => Command::AdvanceSeries { task, series },
+            Self::Complete(promise) => Command::CompleteSeries { task, series, promise: *promise },
+            Self::Checkpoint(trigger) => Command::CreateCheckpoint { task, new: NewCheckpoint::of(*trigger) },
+        })
+    }
+}
+
+pub fn driving() -> impl Strategy<Value = Driving> {
+    let promises = || subsequence(Promise::ALL.to_vec(), 0..=3);
+    let series = (prop_oneof![5 => 1..4_u32, 1 => Just(0)], promises(), 1..4_u32, any::<bool>()).prop_map(
+        |(max_iterations, promises, breaker, strict)| NewSeries {
+            max_iterations,
+            promises,
+            rules: vec![],
+            breaker,
+            strict,
+        },
+    );
+    let action = select(vec![RuleAction::Complete, RuleAction::Continue, RuleAction::Continue, RuleAction::Escalate]);
+    let data = option::weighted(0.3, Just(json!({"executionPhase": "midpoint"})));
+    let asked = select(vec![Asked::Validation, Asked::Hooks]);
+    let finding = (asked, promises(), any::<bool>(), action, data).prop_map(
+        |(asked, promises, passed, action, checkpoint_data)| Finding {
+            asked,
+            promises,
+            passed,
+            action,
+            checkpoint_data,
+        },
+    );
+    prop_oneof![
+        2 => any::<bool>().prop_map(|enabled| Driving::Register { enabled }),
+        1 => Just(Driving::Clear),
+        4 => series.prop_map(Driving::Start),
+        4 => finding.prop_map(Driving::Judge),
+        3 => Just(Driving::Advance),
+        3 => select(Promise::ALL.to_vec()).prop_map(Driving::Complete),
+        1 => select(vec![Trigger::Manual, Trigger::Error]).prop_map(Driving::Checkpoint),
+    ]
+}

@@ -1,0 +1,131 @@
+//! What should come of an agent that drives itself.
+
+use windlass_engine::{Asked, Authority, Command, Judging, NewSeries, Promise, RuleAction, TaskId};
+
+use super::{Attempt, Model, Phase};
+use windlass_engine::State::{
+    Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuation, Ready, Submitted,
+};
+
+/// What is known of a task's hooks, series and checkpoints.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Driven {
+    pub hooks: usize,
+    pub series: Option<Turns>,
+    /// How many there have been.
+    pub checkpoints: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turns {
+    pub iteration: u32,
+    pub most: u32,
+    pub promises: Vec<Promise>,
+    pub strict: bool,
+    /// Whether this iteration was last judged to be complete.
+    pub complete: bool,
+}
+
+impl Model {
+    /// What has ended is driven no more.
+    pub(super) fn stop_driving(&mut self) {
+        for node in self.tasks.values_mut() {
+            if matches!(node.phase, Phase::Completed | Phase::Failed | Phase::Deleted) {
+                node.driven.series = None;
+            }
+            if node.phase == Phase::Deleted {
+                node.driven.hooks = 0;
+            }
+        }
+    }
+}
+
+impl Attempt<'_> {
+    pub(super) fn drive(&mut self, command: &Command) -> Option<()> {
+        match command {
+            Command::RegisterHook { task, .. } => {
+                let driven = self.unended(*task)?;
+                driven.hooks += 1;
+                (driven.hooks <= 20).then_some(())
+            }
+            Command::ClearHooks { task } => {
+                self.driven(*task)?.hooks = 0;
+                Some(())
+            }
+            Command::StartSeries { task, new } => self.start_series(*task, new),
+            Command::JudgeSeries { task, judging, .. } => self.judge(*task, judging),
+            Command::AdvanceSeries { task, .. } => {
+                let turns = self.unended(*task)?.series.as_mut()?;
+                turns.iteration += 1;
+                turns.complete = false;
+                (turns.iteration <= turns.most).then_some(())
+            }
+            Command::CompleteSeries { task, promise, .. } => self.complete_series(*task, *promise),
+            Command::CreateCheckpoint { task, .. } => {
+                (self.state(*task)? != Deleted).then_some(())?;
+                self.driven(*task)?.checkpoints += 1;
+                Some(())
+            }
+            _ => None,
+        }
+    }
+
+    fn start_series(&mut self, task: TaskId, new: &NewSeries) -> Option<()> {
+        (new.max_iterations > 0 && !new.promises.is_empty()).then_some(())?;
+        self.unended(task)?;
+        if self.state(task)? != Active {
+            self.leave(task, &[Ready, NeedsContinuation], &[Created, Blocked])?.phase = Phase::Active;
+        } else if !self.is_inside(task) {
+            self.leave(task, &[Active], &[])?;
+        }
+        let (most, promises, strict) = (new.max_iterations, new.promises.clone(), new.strict);
+        self.driven(task)?.series = Some(Turns { iteration: 1, most, promises, strict, complete: false });
+        Some(())
+    }
+
+    /// Whether the command comes from inside a turn of the session that has the task.
+    fn is_inside(&self, task: TaskId) -> bool {
+        let session = self.origin.run.as_ref().and_then(|run| self.session(&run.session));
+        session.is_some_and(|session| session.task == Some(task)) && self.origin.authority != Authority::Forced
+    }
+
+    fn judge(&mut self, task: TaskId, judging: &Judging) -> Option<()> {
+        let driven = self.driven(task)?;
+        let turns = driven.series.as_mut()?;
+        let action = judging.decision.as_ref().map(|decision| decision.ruling.action);
+        if judging.asked == Asked::Validation {
+            let said = match action {
+                Some(action) => action == RuleAction::Complete,
+                None => judging.promises.contains(&Promise::Complete),
+            };
+            turns.complete = said && (judging.passed() || !turns.strict);
+        }
+        let wants = judging.decision.as_ref().is_some_and(|decision| decision.ruling.checkpoint_data.is_some());
+        if wants && action == Some(RuleAction::Continue) {
+            driven.checkpoints += 1;
+        }
+        Some(())
+    }
+
+    fn complete_series(&mut self, task: TaskId, promise: Promise) -> Option<()> {
+        let turns = self.unended(task)?.series.take()?;
+        let believed = !turns.strict || turns.complete || promise != Promise::Complete;
+        (turns.promises.contains(&promise) && believed).then_some(())?;
+        match promise {
+            Promise::Complete => self.complete(task),
+            Promise::Blocked | Promise::Escalate => {
+                let from = [Created, Ready, Active, Submitted, NeedsContinuation];
+                self.put_down(task, &from, &[], Phase::Blocked(None))
+            }
+        }
+    }
+
+    fn driven(&mut self, task: TaskId) -> Option<&mut Driven> {
+        Some(&mut self.node(task)?.driven)
+    }
+
+    fn unended(&mut self, task: TaskId) -> Option<&mut Driven> {
+        (!matches!(self.state(task)?, Completed | Failed | Deleted)).then_some(())?;
+        self.driven(task)
+    }
+}

@@ -1,0 +1,95 @@
+//! Who waits for whom, worked out from the edges whenever it is asked.
+
+use std::collections::BTreeSet;
+
+use windlass_engine::{EdgeKind, TaskId};
+
+use super::{Model, Phase};
+
+impl Model {
+    /// `(who, for whom)`.
+    pub(super) fn waits(&self) -> BTreeSet<(TaskId, TaskId)> {
+        self.edges.iter().filter_map(|(from, kind, to)| wait(*from, *kind, *to)).collect()
+    }
+
+    pub(super) fn awaited(&self, id: TaskId) -> BTreeSet<TaskId> {
+        self.waits().into_iter().filter(|(waiter, _)| *waiter == id).map(|(_, awaited)| awaited).collect()
+    }
+
+    pub(super) fn waiters(&self, id: TaskId) -> BTreeSet<TaskId> {
+        self.waits().into_iter().filter(|(_, awaited)| *awaited == id).map(|(waiter, _)| waiter).collect()
+    }
+
+    pub(super) fn open(&self, id: TaskId) -> BTreeSet<TaskId> {
+        self.awaited(id).into_iter().filter(|other| self.tasks[other].phase != Phase::Completed).collect()
+    }
+
+    /// Everybody who waits for a task, directly or not, the task itself included.
+    pub(super) fn above(&self, id: TaskId) -> BTreeSet<TaskId> {
+        let mut found = BTreeSet::from([id]);
+        loop {
+            let more: BTreeSet<_> = found.iter().flat_map(|id| self.waiters(*id)).collect();
+            if more.is_subset(&found) {
+                return found;
+            }
+            found.extend(more);
+        }
+    }
+
+    /// The task, and everybody who still waits for it, directly or through others who wait.
+    pub(super) fn open_above(&self, id: TaskId) -> BTreeSet<TaskId> {
+        let open = |id: &TaskId| self.tasks[id].phase != Phase::Completed;
+        let mut found = BTreeSet::from([id]);
+        loop {
+            let more = found.iter().filter(|id| open(id)).flat_map(|id| self.waiters(*id)).filter(open);
+            let more: BTreeSet<_> = more.collect();
+            if more.is_subset(&found) {
+                return found;
+            }
+            found.extend(more);
+        }
+    }
+
+    /// What needs another attempt waits like everything else while something is in its way.
+    pub(super) fn let_wait(&mut self) {
+        for id in self.tasks.keys().copied().collect::<Vec<_>>() {
+            if self.tasks[&id].phase == Phase::NeedsContinuation && !self.open(id).is_empty() {
+                self.tasks.get_mut(&id).expect("it was listed").phase = Phase::Waiting;
+            }
+        }
+        self.block_those_who_wait_in_vain();
+    }
+
+    pub(super) fn block_those_who_wait_in_vain(&mut self) {
+        for id in self.tasks.keys().copied().collect::<Vec<_>>() {
+            let failed = self.awaited(id).into_iter().find(|other| self.tasks[other].phase == Phase::Failed);
+            let node = self.tasks.get_mut(&id).expect("it was listed");
+            if node.phase == Phase::Waiting && failed.is_some() {
+                node.phase = Phase::Blocked(failed);
+            }
+        }
+    }
+
+    /// The tasks that a task's end had blocked wait again.
+    pub(super) fn free_waiters(&mut self, id: TaskId) {
+        for waiter in self.waiters(id) {
+            self.free(waiter, id);
+        }
+    }
+
+    pub(super) fn free(&mut self, waiter: TaskId, by: TaskId) {
+        let node = self.tasks.get_mut(&waiter).expect("edges end at tasks");
+        if node.phase == Phase::Blocked(Some(by)) {
+            node.phase = Phase::Waiting;
+        }
+    }
+}
+
+/// Who waits for whom along an edge.
+pub(super) fn wait(from: TaskId, kind: EdgeKind, to: TaskId) -> Option<(TaskId, TaskId)> {
+    match kind {
+        EdgeKind::DependsOn => Some((from, to)),
+        EdgeKind::Blocks => Some((to, from)),
+        _ => None,
+    }
+}

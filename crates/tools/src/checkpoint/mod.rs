@@ -1,0 +1,62 @@
+//! The tools for checkpoints: saved places to resume from.
+
+pub(crate) mod create;
+pub(crate) mod list;
+pub(crate) mod resume;
+
+use serde::Serialize;
+use windlass_engine::{CheckpointId, CheckpointRef, Event, Seq, SeriesId, Timestamp, Trigger, payload};
+use windlass_store::Sqlite;
+
+use crate::error::ToolError;
+
+pub(crate) use create::{CREATE, create};
+pub(crate) use list::{LIST, list};
+pub(crate) use resume::{RESUME, resume};
+
+/// A checkpoint at a glance.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Glance {
+    id: CheckpointId,
+    /// The how manieth of the task.
+    sequence: u32,
+    trigger: Trigger,
+    execution_phase: Option<String>,
+    execution_step: Option<u64>,
+    has_draft: bool,
+    draft_type: Option<String>,
+    /// How long the draft was, where it was cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    draft_cut_from: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    iteration_id: Option<SeriesId>,
+    created_at: Timestamp,
+    expires_at: Timestamp,
+}
+
+impl Glance {
+    fn of(id: CheckpointId, created_at: Timestamp, made: &payload::CheckpointCreated) -> Self {
+        Self {
+            id,
+            sequence: made.sequence,
+            trigger: made.trigger,
+            execution_phase: made.execution_phase.clone(),
+            execution_step: made.execution_step,
+            has_draft: made.draft_content.is_some(),
+            draft_type: made.draft_type.clone(),
+            draft_cut_from: made.draft_bytes,
+            iteration_id: made.series,
+            created_at,
+            expires_at: made.expires_at,
+        }
+    }
+}
+
+/// What a checkpoint holds, and when it was made.
+fn held(store: &Sqlite, kept: &CheckpointRef) -> Result<Option<(Timestamp, payload::CheckpointCreated)>, ToolError> {
+    Ok(store.event(Seq(kept.id.0))?.and_then(|record| match record.envelope.event {
+        Event::CheckpointCreated(made) => Some((record.envelope.timestamp, made)),
+        _ => None,
+    }))
+}

@@ -1,0 +1,149 @@
+//! `checkpoint_resume`: what was saved, and how to go on from there.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use windlass_engine::{CheckpointId, Seq, SeriesId, Task, TaskId, Timestamp};
+
+use super::held;
+use crate::catalogue::{Effect, Tool};
+use crate::desk::{Call, Ground};
+use crate::error::{Code, ToolError};
+use crate::iteration::{self, Config};
+use crate::shape::{Field, Id, Kind};
+use crate::task::{TASK, find, first_line};
+
+pub(crate) const RESUME: Tool = Tool {
+    name: "checkpoint_resume",
+    description: "What a checkpoint saved, how its iterations stand, and how to go on.",
+    twin: "windlass checkpoint resume",
+    effect: Effect::ReadOnly,
+    fields: &[TASK, Field::optional("checkpointId", "default the newest", Kind::Id(Id::Checkpoint))],
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Resume {
+    task_id: TaskId,
+    checkpoint_id: Option<CheckpointId>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Answer {
+    id: CheckpointId,
+    task_id: TaskId,
+    sequence: u32,
+    created_at: Timestamp,
+    execution_phase: Option<String>,
+    execution_step: Option<u64>,
+    agent_context: Value,
+    draft_content: Option<String>,
+    draft_type: Option<String>,
+    /// How long the draft was, where it was cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    draft_cut_from: Option<u64>,
+    /// The series that is under way.
+    iteration: Option<State>,
+    hook_count: usize,
+    instructions: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct State {
+    iteration_id: SeriesId,
+    iteration_number: u32,
+    remaining_iterations: u32,
+    config: Config,
+}
+
+pub(crate) fn resume<G: Ground>(call: &mut Call<'_, G>, given: Resume) -> Result<Answer, ToolError> {
+    let task = find(call, given.task_id)?;
+    let now = call.ground.now();
+    let mut kept = task.drive.checkpoints_at(now);
+    let found = match given.checkpoint_id {
+        Some(id) => kept.find(|kept| kept.id == id),
+        None => kept.next_back(),
+    };
+    let store = call.ground.store();
+    let held = found.map(|kept| held(store, kept)).transpose()?.flatten();
+    let Some((kept, (created_at, made))) = found.zip(held) else {
+        return Err(missing(call, &task, given.checkpoint_id)?);
+    };
+    let iteration = match &task.drive.series {
+        None => None,
+        Some(series) => {
+            let live = iteration::find(store, series.id)?;
+            Some(State {
+                iteration_id: series.id,
+                iteration_number: series.iteration,
+                remaining_iterations: series.remaining(),
+                config: live.started.into(),
+            })
+        }
+    };
+    let hook_count = task.drive.hooks.len();
+    Ok(Answer {
+        id: kept.id,
+        task_id: task.id,
+        sequence: made.sequence,
+        created_at,
+        instructions: instructions(&task, &made, iteration.as_ref()),
+        execution_phase: made.execution_phase,
+        execution_step: made.execution_step,
+        agent_context: made.agent_context,
+        draft_content: made.draft_content,
+        draft_type: made.draft_type,
+        draft_cut_from: made.draft_bytes,
+        iteration,
+        hook_count,
+    })
+}
+
+/// Why there is nothing to resume from.
+fn missing<G: Ground>(call: &Call<'_, G>, task: &Task, id: Option<CheckpointId>) -> Result<ToolError, ToolError> {
+    let Some(id) = id else {
+        let error = ToolError::new(Code::NotFound, format!("{} has no checkpoint that could be resumed from", task.id));
+        return Ok(error.hint("`checkpoint_create` makes one; `task_get` tells how the task stands"));
+    };
+    let other = call.ground.store().event(Seq(id.0))?.and_then(|record| match record.envelope.event {
+        windlass_engine::Event::CheckpointCreated(_) => record.envelope.node.task(),
+        _ => None,
+    });
+    let message = match other {
+        Some(other) if other == task.id => format!("{id} is no longer kept"),
+        Some(other) => format!("{id} is a checkpoint of {other}, and not of {}", task.id),
+        None => format!("there is no checkpoint {id}"),
+    };
+    Ok(ToolError::new(Code::NotFound, message).hint("`checkpoint_list` shows those that can be resumed from"))
+}
+
+/// How to go on, in words.
+fn instructions(task: &Task, made: &windlass_engine::payload::CheckpointCreated, state: Option<&State>) -> String {
+    let mut lines = vec![format!("Go on with {} ({}): {}", task.id, task.state, first_line(&task.goal))];
+    match (&made.execution_phase, made.execution_step) {
+        (Some(phase), Some(step)) => lines.push(format!("You were in phase {phase}, at step {step}.")),
+        (Some(phase), None) => lines.push(format!("You were in phase {phase}.")),
+        (None, Some(step)) => lines.push(format!("You were at step {step}.")),
+        (None, None) => {}
+    }
+    if made.draft_content.is_some() {
+        let cut = made.draft_bytes.map(|bytes| format!(" (cut: it had {bytes} bytes)")).unwrap_or_default();
+        lines.push(format!("draftContent has your draft{cut}."));
+    }
+    match state {
+        Some(state) => lines.push(format!(
+            "{} is at iteration {} of {}: do its work, then call iteration_validate.",
+            state.iteration_id,
+            state.iteration_number,
+            state.iteration_number + state.remaining_iterations
+        )),
+        None => lines.push("No series of iterations is under way: iteration_start begins one.".to_owned()),
+    }
+    match task.drive.hooks.len() {
+        0 => {}
+        1 => lines.push("Its stop hook is still registered.".to_owned()),
+        hooks => lines.push(format!("Its {hooks} stop hooks are still registered.")),
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,39 @@
+//! `hook_clear`
+
+use serde::{Deserialize, Serialize};
+use windlass_engine::{Command, Event, TaskId};
+
+use crate::catalogue::{Effect, Tool};
+use crate::desk::{Call, Ground};
+use crate::error::ToolError;
+use crate::task::TASK;
+
+pub(crate) const CLEAR: Tool = Tool {
+    name: "hook_clear",
+    description: "Take all stop hooks of a task away.",
+    twin: "windlass hooks clear",
+    effect: Effect::Writes,
+    fields: &[TASK],
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Clear {
+    task_id: TaskId,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Answer {
+    task_id: TaskId,
+    hooks_cleared: usize,
+}
+
+pub(crate) fn clear<G: Ground>(call: &mut Call<'_, G>, given: Clear) -> Result<Answer, ToolError> {
+    let records = call.execute(&Command::ClearHooks { task: given.task_id })?;
+    let hooks_cleared = records.iter().map(|record| match &record.envelope.event {
+        Event::HooksCleared(cleared) => cleared.hooks.len(),
+        _ => 0,
+    });
+    Ok(Answer { task_id: given.task_id, hooks_cleared: hooks_cleared.sum() })
+}

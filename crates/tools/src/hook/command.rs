@@ -1,0 +1,85 @@
+//! A stop hook that is a command: what it is given, and what its end means.
+//!
+//! | end | decision |
+//! | --- | --- |
+//! | exit 0, an answer with `action` | as it says |
+//! | exit 0, another answer, or none | complete, if it does not say no |
+//! | exit 2, or an answer that says no | continue, with what it wrote |
+//! | anything else | it has failed, which asks for a person |
+
+use std::time::Duration;
+
+use serde_json::Value;
+use windlass_engine::{AgentContext, HookOutcome, HookReport, RuleAction, StopRuling};
+use windlass_hooks::{Hook, Kind, Role, Said, answer, clean, gist, said};
+use windlass_process::{Control, Exit, Finished, NotStarted};
+
+use super::register::supplied;
+use crate::task;
+use crate::validation::{NotRun, Order, Workshop};
+
+/// What the agent is told of it.
+const TOLD: usize = 16 * 1024;
+
+/// Asks a command.
+pub(crate) fn ask(
+    command: &str,
+    context: &AgentContext,
+    workshop: &Workshop<'_>,
+    control: &Control,
+) -> Result<StopRuling, String> {
+    let rule = supplied(command);
+    workshop.permission.supplied(&rule).map_err(|refused| format!("{refused}; {}", refused.remedy))?;
+    let told = vec![
+        ("WINDLASS_TASK_ID", context.task_id.to_string().into()),
+        ("WINDLASS_ITERATION", context.iteration.to_string().into()),
+    ];
+    let order = Order { command: &rule, told, input: context.values().to_string().into_bytes() };
+    let ran = match workshop.run(order, control) {
+        Ok(ran) => Ok(ran),
+        Err(NotRun::NotStarted(error)) => Err(error),
+        Err(error @ NotRun::NoDirectory(_)) => return Err(error.to_string()),
+    };
+    let last = ran.as_ref().ok().and_then(gist).map(|line| format!(": {line}")).unwrap_or_default();
+    meaning(rule.timeout(), &ran).map_err(|error| format!("{error}{last}"))
+}
+
+/// What its end means.
+fn meaning(timeout: Duration, ran: &Result<Finished, NotStarted>) -> Result<StopRuling, String> {
+    let said = match ran {
+        Ok(ran) if ran.exit == Exit::Code(0) => said::parse(&ran.stdout.text()).ok().flatten(),
+        _ => None,
+    };
+    let hook = Hook {
+        name: "command".to_owned(),
+        kind: Kind::Rules(Vec::new()),
+        timeout,
+        pipes: true,
+        max_output: TOLD,
+        retry: None,
+        feedback: None,
+    };
+    ruling(answer(&hook, Role::Stop, ran, &Value::Null), said.unwrap_or_default())
+}
+
+fn ruling(report: HookReport, said: Said) -> Result<StopRuling, String> {
+    let HookReport { outcome, message, feedback, .. } = report;
+    let (action, usual) = match outcome {
+        HookOutcome::Success | HookOutcome::Skip => (RuleAction::Complete, "the command has nothing against it"),
+        HookOutcome::Block | HookOutcome::Continue => (RuleAction::Continue, "the command says no"),
+        HookOutcome::Escalate => (RuleAction::Escalate, "the command asks for a person"),
+        HookOutcome::Failure | HookOutcome::TimedOut | HookOutcome::Cancelled | HookOutcome::Interrupted => {
+            return Err(message.unwrap_or_else(|| "it did not end well".to_owned()));
+        }
+    };
+    let feedback = feedback.filter(|_| action == RuleAction::Continue);
+    let reason =
+        said.reason.or(message).or_else(|| feedback.as_deref().map(task::first_line)).map(|reason| clean(&reason));
+    Ok(StopRuling {
+        action,
+        reason: reason.filter(|reason| !reason.trim().is_empty()).unwrap_or_else(|| usual.to_owned()),
+        next_prompt: said.next_prompt.or(feedback).map(|prompt| clean(&prompt)),
+        checkpoint_data: Some(said.checkpoint_data).filter(|data| !data.is_empty()).map(Value::Object),
+        metadata: said.metadata,
+    })
+}

@@ -1,0 +1,39 @@
+//! The tools for stop hooks: what decides when the work on a task may stop.
+
+pub(crate) mod clear;
+mod command;
+pub(crate) mod evaluate;
+pub(crate) mod list;
+pub(crate) mod register;
+
+use serde_json::{Map, Value};
+use windlass_engine::{Event, Registered, Seq, Task};
+use windlass_store::Sqlite;
+
+use crate::error::ToolError;
+
+pub(crate) use clear::{CLEAR, clear};
+pub(crate) use command::ask as ask_command;
+pub(crate) use evaluate::{EVALUATE, evaluate};
+pub(crate) use list::{LIST, list};
+pub(crate) use register::{REGISTER, register};
+
+/// The hooks of a task, in the order of registration, with all that was said about them.
+pub(crate) fn registered(store: &Sqlite, task: &Task) -> Result<Vec<Registered>, ToolError> {
+    let mut hooks = Vec::with_capacity(task.drive.hooks.len());
+    for known in &task.drive.hooks {
+        // The row names it, so the log has it.
+        let Some(record) = store.event(Seq(known.id.0))? else { continue };
+        if let Event::HookRegistered(said) = record.envelope.event {
+            hooks.push(Registered { id: known.id, hook: said.hook, enabled: known.enabled, metadata: said.metadata });
+        }
+    }
+    Ok(hooks)
+}
+
+/// What is known of a hook, its type among it.
+fn metadata(hook: &Registered) -> Map<String, Value> {
+    let mut metadata = hook.metadata.clone();
+    metadata.insert("type".to_owned(), Value::from(hook.hook.name()));
+    metadata
+}

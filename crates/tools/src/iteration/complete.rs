@@ -1,0 +1,58 @@
+//! `iteration_complete`
+
+use serde::{Deserialize, Serialize};
+use windlass_engine::{Command, Event, Promise, SeriesId, TaskId, Timestamp};
+
+use super::{SERIES, find};
+use crate::catalogue::{Effect, Tool};
+use crate::desk::{Call, Ground};
+use crate::error::{Code, ToolError};
+use crate::shape::{Field, Kind};
+
+pub(crate) const COMPLETE: Tool = Tool {
+    name: "iteration_complete",
+    description: "End a series with one of its promises: COMPLETE completes the task, BLOCKED and ESCALATE block it \
+                  for a person.",
+    twin: "windlass iteration complete",
+    effect: Effect::Writes,
+    fields: &[SERIES, Field::required("completionPromise", "", Kind::Promise)],
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Complete {
+    iteration_id: SeriesId,
+    completion_promise: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Answer {
+    task_id: TaskId,
+    completed_at: Timestamp,
+    total_iterations: u32,
+    completion_promise: Promise,
+    /// Inside a turn nothing is completed before the gates have judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<&'static str>,
+}
+
+/// A promise, as a word or as a tag.
+pub(crate) fn promise(text: &str) -> Result<Promise, ToolError> {
+    text.parse().map_err(|error: String| ToolError::new(Code::Invalid, error))
+}
+
+pub(crate) fn complete<G: Ground>(call: &mut Call<'_, G>, given: Complete) -> Result<Answer, ToolError> {
+    let promise = promise(&given.completion_promise)?;
+    let live = find(call.ground.store(), given.iteration_id)?;
+    let (task, series) = (live.task.id, live.series.id);
+    let records = call.execute(&Command::CompleteSeries { task, series, promise })?;
+    let claimed = records.iter().any(|record| matches!(record.envelope.event, Event::CompletionClaimed(_)));
+    Ok(Answer {
+        task_id: task,
+        completed_at: records.first().expect("the end of a series is an event").envelope.timestamp,
+        total_iterations: live.series.iteration,
+        completion_promise: promise,
+        next: claimed.then_some("recorded as a claim: end your turn, and the gates judge it"),
+    })
+}

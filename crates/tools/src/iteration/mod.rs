@@ -1,0 +1,75 @@
+//! The tools for a series of iterations that an agent runs by itself.
+
+pub(crate) mod complete;
+pub(crate) mod next;
+pub(crate) mod start;
+pub(crate) mod validate;
+
+use serde::Serialize;
+use windlass_engine::validation::ValidationRule;
+use windlass_engine::{Event, Promise, Refusal, Seq, Series, SeriesId, Task, View, payload};
+use windlass_store::Sqlite;
+
+use crate::error::{Code, ToolError};
+use crate::shape::{Field, Id, Kind};
+
+pub(crate) use complete::{COMPLETE, complete};
+pub(crate) use next::{NEXT, next};
+pub(crate) use start::{START, start};
+pub(crate) use validate::{VALIDATE, validate};
+
+/// The series that is meant.
+pub(crate) const SERIES: Field = Field::required("iterationId", "", Kind::Id(Id::Series));
+
+/// A series that is under way.
+pub(crate) struct Live {
+    pub task: Task,
+    pub series: Series,
+    pub started: payload::SeriesStarted,
+}
+
+/// The series of that id, which has to be under way.
+pub(crate) fn find(store: &Sqlite, id: SeriesId) -> Result<Live, ToolError> {
+    let unknown = || {
+        ToolError::new(Code::NotFound, format!("there is no series of iterations {id}"))
+            .hint("`iteration_start` begins one and tells its id; `task_get` tells the one that is under way")
+    };
+    let snapshot = store.snapshot()?;
+    let envelope = store.event(Seq(id.0))?.ok_or_else(unknown)?.envelope;
+    let (Event::SeriesStarted(started), Some(task)) = (envelope.event, envelope.node.task()) else {
+        return Err(unknown());
+    };
+    let task = snapshot.task(task)?.ok_or(Refusal::UnknownTask(task))?;
+    match task.drive.series(id).cloned() {
+        Some(series) => Ok(Live { task, series, started }),
+        None => {
+            let goes_on = task.drive.series.as_ref().map(|other| format!("; {} goes on in {}", task.id, other.id));
+            let why = goes_on.unwrap_or_else(|| format!("; {} is {}", task.id, task.state));
+            Err(ToolError::new(Code::Refused, format!("{id} is over{why}"))
+                .hint("`iteration_start` begins another series"))
+        }
+    }
+}
+
+/// What a series was started with.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Config {
+    max_iterations: u32,
+    completion_promises: Vec<Promise>,
+    validation_rules: Vec<ValidationRule>,
+    circuit_breaker_threshold: u32,
+    strict: bool,
+}
+
+impl From<payload::SeriesStarted> for Config {
+    fn from(started: payload::SeriesStarted) -> Self {
+        Self {
+            max_iterations: started.max_iterations,
+            completion_promises: started.completion_promises,
+            validation_rules: started.validation_rules,
+            circuit_breaker_threshold: started.circuit_breaker_threshold,
+            strict: started.strict,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Judging an iteration: the validation rules run, then the hooks are asked about what they found.
+//!
+//! ```text
+//! output, files ─► rules of the series (up to five at a time) ─► promises ─► hooks, in order ─► one command with all of it
+//! ```
+//!
+//! Invariants:
+//! - Hooks see what the rules found just now, and nothing older.
+//! - Nothing is recorded before all of it is known; what has moved meanwhile is found out when it is recorded.
+//!
+//! Not here: what it comes to (`engine`).
+
+use std::fmt::Display;
+
+use windlass_engine::validation::{RuleResult, ValidationRule};
+use windlass_engine::{
+    AgentContext, Asked, Evaluated, Event, HookDecision, Judging, Limits, Promise, Registered, SeenPromise, Seq,
+    StopHook, StopRuling, Timestamp, detect_all, evaluate,
+};
+use windlass_process::Control;
+
+use crate::desk::{Call, Ground};
+use crate::error::{Code, ToolError};
+use crate::hook::{ask_command, registered};
+use crate::iteration::Live;
+use crate::shape::{Field, Kind};
+use crate::task;
+use crate::validation::{self, Workshop, validate};
+
+/// What the agent said.
+pub(crate) const OUTPUT: Field =
+    Field::optional("agentOutput", "your message, with its promise tag", Kind::Text(Limits::OUTPUT_TAKEN));
+/// What it changed.
+pub(crate) const FILES: Field =
+    Field::optional("filesModified", "", Kind::List(&Kind::Words(Limits::ARTIFACT), 0, Limits::FILES));
+
+/// What is to be judged.
+pub(crate) struct Matter {
+    pub agent_output: Option<String>,
+    pub files_modified: Vec<String>,
+    pub draft_content: Option<String>,
+    pub draft_type: Option<String>,
+}
+
+/// Finds out what is to be recorded about the present iteration, and what the hooks say.
+pub(crate) fn judge<G: Ground>(
+    call: &mut Call<'_, G>,
+    live: &Live,
+    asked: Asked,
+    matter: Matter,
+) -> Result<(Judging, Evaluated), ToolError> {
+    let now = call.ground.now();
+    let hooks = registered(call.ground.store(), &live.task)?;
+    let promises = promises(live, matter.agent_output.as_deref());
+    let mut context = AgentContext {
+        task_id: live.task.id,
+        iteration: live.series.iteration,
+        execution_phase: phase(call, live, now)?,
+        files_modified: matter.files_modified,
+        validation_results: Vec::new(),
+        completion_promises: promises.iter().map(|promise| SeenPromise::at(*promise, now)).collect(),
+        agent_output: matter.agent_output,
+        draft_content: matter.draft_content,
+        draft_type: matter.draft_type,
+    };
+    let asks = hooks.iter().any(|hook| hook.enabled);
+    let rules: &[_] = if asked == Asked::Validation || asks { &live.started.validation_rules } else { &[] };
+    let needs_workshop = !rules.is_empty() || hooks.iter().any(runs_a_program);
+    let said = if needs_workshop {
+        let notes = task::notes(call.ground.store(), &live.task)?;
+        let notes: Vec<String> = notes.into_iter().map(|note| note.text).collect();
+        let workshop = call.ground.workshop()?;
+        context.validation_results = look(rules, &context, &notes, (&workshop, call.control))?;
+        evaluate(&hooks, &context, &mut |hook| ask(hook, &context, Some(&workshop), call.control))
+    } else {
+        evaluate(&hooks, &context, &mut |hook| ask(hook, &context, None, call.control))
+    };
+    if call.control.is_cancelled() {
+        return Err(called_off("the hooks were not asked to the end"));
+    }
+    let decision = (!hooks.is_empty()).then(|| HookDecision { hook: said.hook, ruling: said.ruling.clone() });
+    let judging = Judging {
+        asked,
+        iteration: context.iteration,
+        hooks: hooks.iter().map(|hook| hook.id).collect(),
+        results: context.validation_results,
+        promises,
+        decision,
+        agent_output: context.agent_output,
+        files_modified: context.files_modified,
+        tree: None,
+    };
+    Ok((judging, said))
+}
+
+/// What the rules say now.
+fn look(
+    rules: &[ValidationRule],
+    context: &AgentContext,
+    notes: &[String],
+    (workshop, control): (&Workshop<'_>, &Control),
+) -> Result<Vec<RuleResult>, ToolError> {
+    let (agent_output, values) = (context.agent_output.as_deref(), context.values());
+    let matter = validation::Matter { agent_output, task_notes: notes, context: &values };
+    validate(rules, matter, workshop, control).map_err(called_off)
+}
+
+fn called_off(what: impl Display) -> ToolError {
+    ToolError::new(Code::Interrupted, what).hint("nothing was recorded; ask again when you want to know")
+}
+
+/// The promises that count: those that the series was started with. That the agent is stuck always counts.
+fn promises(live: &Live, output: Option<&str>) -> Vec<Promise> {
+    let counts = |promise: &Promise| *promise != Promise::Complete || live.series.completion_promises.contains(promise);
+    detect_all(output.unwrap_or_default(), "").into_iter().filter(counts).collect()
+}
+
+/// The phase that the last checkpoint tells.
+fn phase<G: Ground>(call: &Call<'_, G>, live: &Live, now: Timestamp) -> Result<Option<String>, ToolError> {
+    let Some(last) = live.task.drive.checkpoints_at(now).next_back() else { return Ok(None) };
+    let record = call.ground.store().event(Seq(last.id.0))?;
+    Ok(record.and_then(|record| match record.envelope.event {
+        Event::CheckpointCreated(made) => made.execution_phase,
+        _ => None,
+    }))
+}
+
+pub(crate) fn runs_a_program(hook: &Registered) -> bool {
+    hook.enabled && matches!(hook.hook, StopHook::Command { .. })
+}
+
+fn ask(
+    hook: &Registered,
+    context: &AgentContext,
+    workshop: Option<&Workshop<'_>>,
+    control: &Control,
+) -> Result<StopRuling, String> {
+    match (&hook.hook, workshop) {
+        (StopHook::Command { command }, Some(workshop)) => ask_command(command, context, workshop, control),
+        (StopHook::Closure { name }, _) => {
+            Err(format!("`{name}` is code of another program, which has to ask it by itself"))
+        }
+        (other, _) => Err(format!("a hook of type `{other}` asks nobody")),
+    }
+}

@@ -1,0 +1,100 @@
+//! Checkpoints: saved, listed, resumed from.
+
+use serde_json::{Value, json};
+
+use super::desk;
+
+const MINUTE: i64 = 60_000;
+
+#[test]
+fn what_was_saved_is_found_again_with_how_to_go_on() {
+    let mut desk = desk();
+    desk.ok("task_create", json!({"goal": "Fix the login"}));
+    desk.ok("hook_register", json!({"taskId": "T1", "hookType": "default"}));
+    let start = json!({"taskId": "T1", "maxIterations": 5, "completionPromises": ["COMPLETE"]});
+    let series = desk.ok("iteration_start", start)["iterationId"].clone();
+    desk.ok("iteration_next", json!({"iterationId": series}));
+    let made = desk.ok(
+        "checkpoint_create",
+        json!({"taskId": "T1", "trigger": "manual", "executionPhase": "testing", "executionStep": 3,
+               "agentContext": {"branch": "fix"}, "draftContent": "fn main() {}", "draftType": "implementation"}),
+    );
+    assert_eq!((&made["sequence"], &made["trigger"], &made["hasDraft"]), (&json!(1), &json!("manual"), &json!(true)));
+    assert_eq!(made["iterationId"], series);
+    let resumed = desk.ok("checkpoint_resume", json!({"taskId": "T1"}));
+    assert_eq!(resumed["id"], made["id"]);
+    assert_eq!((&resumed["executionPhase"], &resumed["executionStep"]), (&json!("testing"), &json!(3)));
+    assert_eq!(
+        (&resumed["agentContext"], &resumed["draftContent"]),
+        (&json!({"branch": "fix"}), &json!("fn main() {}"))
+    );
+    assert_eq!((&resumed["iteration"]["iterationNumber"], &resumed["hookCount"]), (&json!(2), &json!(1)));
+    insta::assert_snapshot!(resumed["instructions"].as_str().unwrap(), @"
+    Go on with T1 (active): Fix the login
+    You were in phase testing, at step 3.
+    draftContent has your draft.
+    IT-5 is at iteration 2 of 5: do its work, then call iteration_validate.
+    Its stop hook is still registered.
+    ");
+}
+
+#[test]
+fn the_newest_come_first_and_the_oldest_go() {
+    let mut desk = desk();
+    desk.ok("task_create", json!({"goal": "a"}));
+    for step in 1..=7 {
+        desk.ok("checkpoint_create", json!({"taskId": "T1", "trigger": "auto_status", "executionStep": step}));
+    }
+    let listed = desk.ok("checkpoint_list", json!({"taskId": "T1"}));
+    let steps: Vec<&Value> = listed["checkpoints"].as_array().unwrap().iter().map(|it| &it["executionStep"]).collect();
+    assert_eq!(
+        (steps, &listed["checkpointCount"]),
+        (vec![&json!(7), &json!(6), &json!(5), &json!(4), &json!(3)], &json!(5))
+    );
+    let oldest = listed["checkpoints"][4]["id"].as_str().unwrap();
+    assert_eq!(desk.ok("checkpoint_resume", json!({"taskId": "T1", "checkpointId": oldest}))["executionStep"], 3);
+}
+
+#[test]
+fn checkpoints_expire() {
+    let mut desk = desk();
+    desk.ok("task_create", json!({"goal": "a"}));
+    let first = desk.ok("checkpoint_create", json!({"taskId": "T1", "trigger": "manual", "expiresIn": 10}));
+    desk.ok("checkpoint_create", json!({"taskId": "T1", "trigger": "error"}));
+    desk.ground.now += 11 * MINUTE;
+    assert_eq!(desk.ok("checkpoint_list", json!({"taskId": "T1"}))["checkpointCount"], 1);
+    let told = desk.fails("checkpoint_resume", json!({"taskId": "T1", "checkpointId": first["id"]}));
+    assert!(told.contains("is no longer kept\nhint: `checkpoint_list` shows"), "{told}");
+    desk.ground.now += 24 * 60 * MINUTE;
+    let told = desk.fails("checkpoint_resume", json!({"taskId": "T1"}));
+    assert!(told.starts_with("[not_found] T1 has no checkpoint that could be resumed from"), "{told}");
+}
+
+#[test]
+fn a_long_draft_is_cut_and_says_so() {
+    let mut desk = desk();
+    desk.ok("task_create", json!({"goal": "a"}));
+    let draft = "ä".repeat(50_000);
+    let made = desk.ok("checkpoint_create", json!({"taskId": "T1", "trigger": "manual", "draftContent": draft}));
+    assert_eq!(made["draftCutFrom"], 100_000);
+    let resumed = desk.ok("checkpoint_resume", json!({"taskId": "T1"}));
+    assert_eq!(resumed["draftContent"].as_str().unwrap().len(), 50 * 1024);
+    assert!(resumed["instructions"].as_str().unwrap().contains("(cut: it had 100000 bytes)"));
+}
+
+#[test]
+fn a_checkpoint_of_another_task_is_named() {
+    let mut desk = desk();
+    desk.ok("task_create", json!({"goal": "a"}));
+    desk.ok("task_create", json!({"goal": "b"}));
+    let made = desk.ok("checkpoint_create", json!({"taskId": "T2", "trigger": "manual"}));
+    let told = desk.fails("checkpoint_resume", json!({"taskId": "T1", "checkpointId": made["id"]}));
+    assert!(told.contains("is a checkpoint of T2, and not of T1"), "{told}");
+    let told = desk.fails("checkpoint_resume", json!({"taskId": "T1", "checkpointId": "CP-1"}));
+    assert!(told.contains("there is no checkpoint CP-1"), "{told}");
+    let told = desk.fails("checkpoint_create", json!({"taskId": "T1", "trigger": "hook"}));
+    assert_eq!(
+        told,
+        "[invalid] trigger: the text `hook` is no known word; give one of manual, auto_status, auto_subtask, error"
+    );
+}

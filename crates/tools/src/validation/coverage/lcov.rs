@@ -1,0 +1,70 @@
+//! `lcov.info`: for each file `LF:` lines found and `LH:` lines hit, or a `DA:line,hits` for every line.
+
+use windlass_engine::validation::Percent;
+
+use super::{Fault, share};
+
+/// What one file of the report came to.
+#[derive(Default)]
+struct Section {
+    found: Option<u64>,
+    hit: Option<u64>,
+    /// Lines, and those that were hit, one by one.
+    lines: u64,
+    hits: u64,
+    begun: bool,
+}
+
+pub fn covered(text: &str) -> Result<Percent, Fault> {
+    let (mut sum, mut section) = (Sum::default(), Section::default());
+    for (number, line) in text.lines().enumerate() {
+        let wrong = || Fault::Format(format!("its line {} is not understood", number + 1));
+        let count = |text: &str| text.trim().parse::<u64>().map_err(|_| wrong());
+        match line.trim().split_once(':') {
+            Some(("SF", _)) if section.begun => return Err(wrong()),
+            Some(("SF", _)) => section.begun = true,
+            Some(("LF", found)) if section.begun => section.found = Some(count(found)?),
+            Some(("LH", hit)) if section.begun => section.hit = Some(count(hit)?),
+            Some(("DA", line)) if section.begun => {
+                let hits = line.split(',').nth(1).ok_or_else(wrong)?;
+                section.lines += 1;
+                // Some tools write counts that were below zero by mistake, and some with an exponent.
+                section.hits += u64::from(hits.trim().parse::<f64>().map_err(|_| wrong())? > 0.0);
+            }
+            None if line.trim() == "end_of_record" => sum.add(&std::mem::take(&mut section))?,
+            _ => {}
+        }
+    }
+    match sum.sections {
+        _ if section.begun => Err(Fault::Format("it ends in the middle of a file".to_owned())),
+        0 => Err(Fault::Format("it has no `SF:` lines".to_owned())),
+        _ => share(sum.hit, sum.found),
+    }
+}
+
+#[derive(Default)]
+struct Sum {
+    sections: usize,
+    found: u64,
+    hit: u64,
+}
+
+impl Sum {
+    /// The file's own sums, or those of its lines.
+    fn add(&mut self, section: &Section) -> Result<(), Fault> {
+        if !section.begun {
+            return Ok(());
+        }
+        let (found, hit) = match (section.found, section.hit) {
+            (Some(found), Some(hit)) => (found, hit),
+            _ => (section.lines, section.hits),
+        };
+        if hit > found {
+            return Err(Fault::Format(format!("it says that {hit} of {found} lines of a file are covered")));
+        }
+        self.sections += 1;
+        self.found = self.found.saturating_add(found);
+        self.hit = self.hit.saturating_add(hit);
+        Ok(())
+    }
+}

@@ -1,0 +1,132 @@
+//! How much of the code the tests reach, as a report says.
+//!
+//! Invariants:
+//! - A report that is missing, empty, damaged, of another format or about nothing has not passed, and each is told apart.
+//! - A report is read within bounds, and only if it is a regular file.
+
+mod cobertura;
+mod json;
+mod lcov;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+
+use windlass_engine::validation::{CoverageFormat, CoverageRule, Percent};
+
+use super::{Finding, quoted};
+
+/// Bytes of a report.
+const MOST: u64 = 16 * 1024 * 1024;
+
+/// Why a report does not say how much is covered.
+#[derive(Debug, PartialEq, Eq)]
+enum Fault {
+    /// It is not of the format that was named.
+    Format(String),
+    /// It is, and is about no lines at all.
+    NoLines,
+}
+
+pub fn look(rule: &CoverageRule, directory: &Path) -> Finding {
+    let path = quoted(&rule.report_path);
+    let text = match read(&directory.join(&rule.report_path)) {
+        Ok(text) if text.trim().is_empty() => {
+            return Finding::failed(format!(
+                "the report {path} is empty: run the tests with coverage again, to their end"
+            ));
+        }
+        Ok(text) => text,
+        Err(why) => return Finding::failed(format!("the report {path} {why}")),
+    };
+    let covered = match rule.format {
+        CoverageFormat::Lcov => lcov::covered(&text),
+        CoverageFormat::Json => json::covered(&text),
+        CoverageFormat::Cobertura => cobertura::covered(&text),
+    };
+    match covered {
+        Ok(covered) if covered >= rule.min_coverage => {
+            Finding::passed(format!("{covered} of the lines are covered; {} are wanted", rule.min_coverage))
+        }
+        Ok(covered) => Finding::failed(format!(
+            "{covered} of the lines are covered, and {} are wanted ({path}): write tests for what is not reached yet, and make \
+             the report anew",
+            rule.min_coverage
+        )),
+        Err(Fault::Format(why)) => {
+            let name = name(rule.format);
+            let meant = meant(&text, rule.format);
+            Finding::failed(format!("the report {path} is no {name} report: {why}; {meant}"))
+        }
+        Err(Fault::NoLines) => Finding::failed(format!(
+            "the report {path} is about no lines at all: see that the tests run, and that the sources are not left out"
+        )),
+    }
+}
+
+fn name(format: CoverageFormat) -> &'static str {
+    match format {
+        CoverageFormat::Lcov => "lcov",
+        CoverageFormat::Json => "json",
+        CoverageFormat::Cobertura => "cobertura",
+    }
+}
+
+/// What to do about a report of another format.
+fn meant(text: &str, format: CoverageFormat) -> String {
+    let start = text.trim_start_matches('\u{feff}').trim_start();
+    let looks = match start.as_bytes().first() {
+        Some(b'{' | b'[') => Some(CoverageFormat::Json),
+        Some(b'<') => Some(CoverageFormat::Cobertura),
+        _ if start.starts_with("TN:") || start.starts_with("SF:") => Some(CoverageFormat::Lcov),
+        _ => None,
+    };
+    match looks.filter(|looks| *looks != format) {
+        Some(looks) => format!("it looks like `format: {}`", name(looks)),
+        None => "correct `format` or `reportPath`, or make the report anew".to_owned(),
+    }
+}
+
+/// What a report holds, or why that cannot be known.
+fn read(file: &Path) -> Result<String, String> {
+    let explain = |error: io::Error| {
+        match error.kind() {
+        ErrorKind::NotFound => {
+            "is not there: run the tests with coverage first, or correct `reportPath`, which is relative to the project's \
+             directory"
+                .to_owned()
+        }
+        _ => format!("cannot be read: {error}"),
+    }
+    };
+    // Before it is opened: a pipe in its place would be waited for.
+    let metadata = fs::metadata(file).map_err(explain)?;
+    if metadata.is_dir() {
+        return Err("is a directory: name the file in it as `reportPath`".to_owned());
+    }
+    if !metadata.is_file() {
+        return Err("is no regular file: correct `reportPath`".to_owned());
+    }
+    let mut bytes = Vec::new();
+    File::open(file).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes)).map_err(explain)?;
+    match bytes.len() as u64 > MOST {
+        true => Err(format!("is larger than {} MiB: make one with totals only, or of fewer files", MOST >> 20)),
+        false => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+    }
+}
+
+/// So many of so many lines.
+fn share(covered: u64, lines: u64) -> Result<Percent, Fault> {
+    if lines == 0 {
+        return Err(Fault::NoLines);
+    }
+    let percent = covered as f64 / lines as f64 * 100.0;
+    Percent::new(percent).ok_or_else(|| Fault::Format(format!("{covered} of {lines} lines cannot be covered")))
+}
+
+/// A percentage that a report states itself.
+fn stated(percent: f64) -> Result<Percent, Fault> {
+    Percent::new(percent).ok_or_else(|| Fault::Format(format!("{percent} is not a percentage")))
+}

@@ -1,0 +1,44 @@
+//! Files and directories that have to be there.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use windlass_engine::validation::FilesRule;
+
+use super::{Finding, quoted};
+
+/// How many names a message has.
+const NAMED: usize = 10;
+
+pub fn look(rule: &FilesRule, directory: &Path) -> Finding {
+    let missing: Vec<String> = rule.paths.iter().filter_map(|path| why_missing(&directory.join(path), path)).collect();
+    let (count, there) = (rule.paths.len(), rule.paths.len() - missing.len());
+    let passed = if rule.all_must_exist() { missing.is_empty() } else { there > 0 };
+    if passed {
+        return Finding::passed(match missing.is_empty() {
+            true if count == 1 => format!("{} is there", quoted(&rule.paths[0])),
+            true => format!("all {count} paths are there"),
+            false => format!("{there} of {count} paths are there, and one is enough"),
+        });
+    }
+    let more = if missing.len() > NAMED { format!(" and {} more", missing.len() - NAMED) } else { String::new() };
+    let names = missing.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let wanted = if rule.all_must_exist() { "make what is missing" } else { "make one of them" };
+    Finding::failed(format!(
+        "{} of {count} paths missing: {names}{more}. Paths are relative to the project's directory: {wanted}, or correct the \
+         rule's `paths`",
+        missing.len(),
+    ))
+}
+
+/// The path and, unless it is simply not there, why it does not count.
+fn why_missing(file: &Path, path: &str) -> Option<String> {
+    let error = fs::metadata(file).err()?;
+    let is_link = fs::symlink_metadata(file).is_ok();
+    Some(match error.kind() {
+        ErrorKind::NotFound if is_link => format!("{} (a link to nothing)", quoted(path)),
+        ErrorKind::NotFound => quoted(path),
+        _ => format!("{} ({error})", quoted(path)),
+    })
+}

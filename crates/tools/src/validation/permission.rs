@@ -1,0 +1,145 @@
+//! Which programs may be run for rules, and for hooks that an agent registers.
+//!
+//! An agent may have fewer rights than whoever started this process: a sandbox, questions before each command. A command
+//! that it could supply would take it around them. So by default it may only name commands that a person has written down.
+
+use std::collections::BTreeMap;
+
+use windlass_engine::nearest;
+use windlass_engine::validation::{CommandRule, RuleKind, ValidationRule};
+
+use super::quoted;
+
+/// Whether an agent may supply commands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AgentCommands {
+    /// Any command.
+    Allow,
+    /// Only what the configuration names.
+    #[default]
+    Named,
+    /// None, not even by name.
+    Deny,
+}
+
+/// Whether anything may be run at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// A person has trusted the configuration.
+    Trusted,
+    /// Nobody has.
+    Untrusted,
+    /// This is already inside a program that was started to judge work: it would go on without an end.
+    Nested,
+}
+
+/// What the configuration lets an agent run.
+#[derive(Debug, Clone)]
+pub struct Permission {
+    pub standing: Standing,
+    pub agent_commands: AgentCommands,
+    /// The commands that have a name.
+    pub validators: BTreeMap<String, CommandRule>,
+}
+
+/// Why a program is not run, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{cause}")]
+pub struct NotAllowed {
+    pub cause: String,
+    pub remedy: String,
+}
+
+impl NotAllowed {
+    fn new(cause: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { cause: cause.into(), remedy: remedy.into() }
+    }
+}
+
+impl Permission {
+    /// The program that a rule runs; `None` for a rule that runs none.
+    pub fn program<'a>(&'a self, rule: &'a ValidationRule) -> Result<Option<&'a CommandRule>, NotAllowed> {
+        match &rule.kind {
+            RuleKind::Command(command) => self.supplied(command).map(Some),
+            RuleKind::Custom(custom) => self.named(&custom.validator_id).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// A command that the agent supplies. One that a person has written down word for word is that person's.
+    pub fn supplied<'a>(&'a self, command: &'a CommandRule) -> Result<&'a CommandRule, NotAllowed> {
+        self.stands()?;
+        let same = |known: &&CommandRule| {
+            known.command.trim() == command.command.trim() && known.working_directory == command.working_directory
+        };
+        match self.agent_commands {
+            AgentCommands::Allow => Ok(command),
+            AgentCommands::Named if self.validators.values().any(|known| same(&known)) => Ok(command),
+            AgentCommands::Named => Err(NotAllowed::new(
+                format!(
+                    "{} was not run: this project runs only commands that its configuration names \
+                     (`agent_commands: named`)",
+                    quoted(&command.command)
+                ),
+                match self.validators.is_empty() {
+                    true => "ask a person to add it under `validators:`, or to set `agent_commands: allow`".to_owned(),
+                    false => format!(
+                        "use `type: custom` with a `validatorId` of {}, or ask a person to add the command under \
+                         `validators:`",
+                        self.names()
+                    ),
+                },
+            )),
+            AgentCommands::Deny => Err(Self::denied()),
+        }
+    }
+
+    /// A command of the configuration.
+    pub fn named(&self, name: &str) -> Result<&CommandRule, NotAllowed> {
+        self.stands()?;
+        if self.agent_commands == AgentCommands::Deny {
+            return Err(Self::denied());
+        }
+        self.validators.get(name).ok_or_else(|| {
+            let known: Vec<&str> = self.validators.keys().map(String::as_str).collect();
+            let remedy = match nearest(name, &known) {
+                _ if known.is_empty() => {
+                    "the configuration has none: ask a person to add one under `validators:`".to_owned()
+                }
+                Some(meant) => format!("did you mean `{meant}`? known are {}", self.names()),
+                None => format!("known are {}", self.names()),
+            };
+            NotAllowed::new(format!("there is no validator {}", quoted(name)), remedy)
+        })
+    }
+
+    fn stands(&self) -> Result<(), NotAllowed> {
+        match self.standing {
+            Standing::Trusted => Ok(()),
+            Standing::Untrusted => Err(NotAllowed::new(
+                "nobody has trusted this project's configuration, so nothing is run for it",
+                "ask a person to run `windlass trust`, which shows what would run",
+            )),
+            Standing::Nested => Err(NotAllowed::new(
+                "a program that was started to judge work cannot have further ones started for that",
+                "let the rule's or hook's command do the work itself",
+            )),
+        }
+    }
+
+    fn denied() -> NotAllowed {
+        NotAllowed::new(
+            "this project runs no commands for agents (`agent_commands: deny`)",
+            "use rules of another type, or ask a person to set `agent_commands: named`",
+        )
+    }
+
+    fn names(&self) -> String {
+        const SHOWN: usize = 10;
+        let mut names: Vec<_> = self.validators.keys().take(SHOWN).map(|name| quoted(name)).collect();
+        if self.validators.len() > SHOWN {
+            names.push(format!("{} more", self.validators.len() - SHOWN));
+        }
+        names.join(", ")
+    }
+}

@@ -1,0 +1,149 @@
+//! Programs that have to end well: commands of a rule, and validators of the configuration.
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::time::Duration;
+
+use serde_json::Value;
+use windlass_engine::in_words;
+use windlass_engine::validation::{CommandRule, RuleKind, ValidationRule};
+use windlass_hooks::{clean, cut};
+use windlass_process::{Capture, Control, Exit, Finished, Invocation, NotStarted, Spec, overlay, run};
+
+use super::{Finding, Matter, Workshop, quoted};
+
+/// What says that a program was started from here.
+const JUDGING: &str = "WINDLASS_JUDGING";
+/// How long a program may take to end once it is asked to.
+const GRACE: Duration = Duration::from_secs(2);
+/// What is kept in memory of each stream.
+const KEPT: usize = 256 * 1024;
+/// What a result tells of it.
+const TOLD: usize = 4 * 1024;
+
+/// What is run, and what for.
+pub struct Order<'a> {
+    pub command: &'a CommandRule,
+    /// What it finds in its environment, beside what all programs find there.
+    pub told: Vec<(&'static str, OsString)>,
+    pub input: Vec<u8>,
+}
+
+/// Why a program was not run.
+#[derive(Debug, thiserror::Error)]
+pub enum NotRun {
+    #[error("there is no directory {} in the project; make it, or correct `workingDirectory`", quoted(.0))]
+    NoDirectory(String),
+    #[error(transparent)]
+    NotStarted(#[from] NotStarted),
+}
+
+impl Workshop<'_> {
+    /// Runs a command that may be run to its end, or to that of its time. What it wrote holds no secret any more.
+    pub fn run(&self, order: Order<'_>, control: &Control) -> Result<Finished, NotRun> {
+        let below = order.command.working_directory.as_deref().unwrap_or(".");
+        let directory = if below == "." { self.directory.clone() } else { self.directory.join(below) };
+        if !directory.is_dir() {
+            return Err(NotRun::NoDirectory(below.to_owned()));
+        }
+        let mut told = order.told;
+        told.push(("WINDLASS_PROJECT_DIR", self.directory.clone().into()));
+        told.push((JUDGING, "1".into()));
+        let spec = Spec {
+            invocation: Invocation::Shell(order.command.command.clone().into()),
+            directory,
+            environment: overlay(&self.environment, told),
+            stdin: order.input,
+            timeout: Some(order.command.timeout()),
+            silence: None,
+            grace: GRACE,
+            capture: Capture { head: KEPT / 2, tail: KEPT / 2, spill: None },
+        };
+        let ran = run(&spec, self.roster, control, &mut |_, _| {})?;
+        // Before anything is cut out of it: half a secret is one too.
+        Ok(self.mask.run(ran))
+    }
+}
+
+pub fn look(rule: &ValidationRule, matter: Matter<'_>, workshop: &Workshop<'_>, control: &Control) -> Finding {
+    let command = match workshop.permission.program(rule) {
+        Ok(Some(command)) => command,
+        Ok(None) => return Finding::failed("this rule runs no program"),
+        Err(refused) => return Finding::failed(format!("{refused}: {}", refused.remedy)),
+    };
+    let name = match &rule.kind {
+        RuleKind::Custom(custom) => format!("the validator {}", quoted(&custom.validator_id)),
+        _ => quoted(&command.command),
+    };
+    let order = Order { command, told: told(rule, matter), input: input(rule, matter) };
+    match workshop.run(order, control) {
+        Ok(ran) => finding(&name, command, &ran),
+        Err(error) => {
+            let why = error.source().map(|why| format!(": {why}")).unwrap_or_default();
+            Finding::failed(format!("{name} was not run: {error}{why}"))
+        }
+    }
+}
+
+/// What a program finds in its environment. A validator is no turn: what it does through `windlass` is not what the agent
+/// claims. What the agent itself has run, is.
+fn told(rule: &ValidationRule, matter: Matter<'_>) -> Vec<(&'static str, OsString)> {
+    let text = |name: &str| match &matter.context[name] {
+        Value::String(text) if !text.contains('\0') => text.into(),
+        Value::Number(number) => number.to_string().into(),
+        _ => OsString::new(),
+    };
+    let mut told = vec![
+        ("WINDLASS_RULE", rule.name.replace('\0', "").into()),
+        ("WINDLASS_TASK_ID", text("taskId")),
+        ("WINDLASS_ITERATION", text("iteration")),
+    ];
+    if matches!(rule.kind, RuleKind::Custom(_)) {
+        told.push(("WINDLASS_RUN", OsString::new()));
+    }
+    told
+}
+
+/// A validator is told what is judged. A command is run as it would be in a shell, without anything to read.
+fn input(rule: &ValidationRule, matter: Matter<'_>) -> Vec<u8> {
+    match rule.kind {
+        RuleKind::Custom(_) => matter.context.to_string().into_bytes(),
+        _ => Vec::new(),
+    }
+}
+
+/// What its end means. Nothing that was measured is told: the same failure is to be known as the same.
+fn finding(name: &str, command: &CommandRule, ran: &Finished) -> Finding {
+    let limit = in_words(command.timeout());
+    let successes = command.successes();
+    let end = match ran.exit {
+        Exit::Code(code) if u8::try_from(code).is_ok_and(|code| successes.contains(&code)) => {
+            return Finding::passed(format!("{name} ended with exit {code}"));
+        }
+        Exit::Code(code) => format!("{name} ended with exit {code}; {} would pass", expected(&successes)),
+        Exit::Signal(signal) => format!("{name} was ended by signal {signal}"),
+        Exit::TimedOut | Exit::Silent => {
+            format!(
+                "{name} was ended after {limit}, its timeout: make it faster, see why it hangs, or give it more time"
+            )
+        }
+        Exit::Cancelled => format!("{name} was cancelled"),
+        Exit::Lost => format!("nobody knows how {name} ended: validate again"),
+    };
+    Finding::failed(match output(ran) {
+        said if said.is_empty() => format!("{end}. It wrote nothing"),
+        said => format!("{end}. It wrote:\n{said}"),
+    })
+}
+
+fn expected(successes: &[u8]) -> String {
+    let codes: Vec<String> = successes.iter().take(8).map(u8::to_string).collect();
+    format!("exit {}", codes.join(" or "))
+}
+
+/// What it wrote, as far as it tells what is wrong.
+fn output(ran: &Finished) -> String {
+    let texts = [&ran.stdout, &ran.stderr].map(|stream| clean(&stream.text()).trim().to_owned());
+    let all = texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
+    cut(&all, TOLD)
+}
