@@ -12,8 +12,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("testkit", &["engine"]),
     ("hooks", &["engine", "process"]),
     ("agents", &["engine", "process"]),
-    ("runner", &["agents", "engine", "hooks", "process", "store"]),
-    ("tools", &["engine", "hooks", "process", "runner", "store"]),
+    ("runner", &["agents", "engine", "hooks", "process", "store", "tools"]),
+    ("tools", &["engine", "hooks", "process", "store"]),
     ("mcp", &["tools"]),
     ("cli", &["agents", "engine", "hooks", "mcp", "process", "runner", "store", "tools"]),
 ];
