@@ -14,7 +14,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("agents", &["engine", "process"]),
     ("runner", &["agents", "engine", "hooks", "process", "store", "tools"]),
     ("tools", &["engine", "hooks", "process", "store"]),
-    ("cli", &["agents", "engine", "hooks", "process", "runner", "store", "tools"]),
+    ("mcp", &["tools"]),
+    ("cli", &["agents", "engine", "hooks", "mcp", "process", "runner", "store", "tools"]),
 ];
 
 /// The same for the examples.
