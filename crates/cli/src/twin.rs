@@ -1,13 +1,15 @@
 //! Tools as commands of the command line: the same call, told to a person.
 
+use serde::Deserialize as _;
 use serde_json::Value;
+use windlass_engine::Timestamp;
 use windlass_tools::{self as tools, Control, Desk, ToolError, catalogue};
 
 use crate::context::Context;
 use crate::dispatch;
 use crate::failure::{Code, Failure};
 use crate::ground::ProjectGround;
-use crate::remedy;
+use crate::{remedy, show};
 
 /// Calls a tool. What it answers is what a program is shown of it.
 pub fn call(context: &Context, tool: &str, arguments: Value) -> Result<Value, Failure> {
@@ -17,6 +19,17 @@ pub fn call(context: &Context, tool: &str, arguments: Value) -> Result<Value, Fa
     }
     let (control, received) = dispatch::listen()?;
     desk.call(tool, arguments, &control).map_err(|error| told(error).by(received.first()))
+}
+
+/// A text of an answer, as a line for people.
+pub fn text(value: &Value) -> String {
+    crate::text::line(value.as_str().unwrap_or_default()).into_owned()
+}
+
+/// A moment of an answer, as people tell the time.
+pub fn moment(value: &Value) -> String {
+    let at = Timestamp::deserialize(value);
+    at.map_or_else(|_| text(value), |at| show::moment(at).to_string())
 }
 
 /// A tool's error, in the words of the command line.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use serde_json::Value;
 
 use crate::args;
 use crate::failure::{Code, Failure};
@@ -38,6 +39,11 @@ pub fn count(text: &str) -> Result<usize, String> {
 pub fn number(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|number| i64::try_from(*number).is_ok());
     number.ok_or_else(|| format!("expected a whole number from 0 to {}", i64::MAX))
+}
+
+/// Any JSON.
+pub fn json(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("expected JSON: {error}"))
 }
 
 /// How long back: `90s`, `30m`, `24h`, `7d`, `2w`.

@@ -3,6 +3,7 @@
 mod agent;
 mod answer;
 mod backup;
+mod checkpoint;
 mod completions;
 mod config;
 mod demo;
@@ -10,6 +11,8 @@ mod doctor;
 mod events;
 mod hooks;
 mod init;
+mod iteration;
+mod mcp;
 mod note;
 mod run;
 mod say;
@@ -58,9 +61,15 @@ pub enum Command {
     /// Words that are left with a task for whoever works on it next
     #[command(subcommand, visible_alias = "notes")]
     Note(note::Command),
+    /// A series of iterations that an agent runs by itself
+    #[command(subcommand, visible_alias = "iterations")]
+    Iteration(iteration::Command),
+    /// Saved places to resume from
+    #[command(subcommand, visible_alias = "checkpoints")]
+    Checkpoint(checkpoint::Command),
     /// Everything that happened, oldest first
     Events(events::Args),
-    /// What hooks did
+    /// What hooks there are and did; stop hooks of tasks
     #[command(subcommand)]
     Hooks(hooks::Command),
     /// The configuration file
@@ -71,6 +80,11 @@ pub enum Command {
     Doctor(doctor::Args),
     /// Copy the store while it is in use
     Backup(backup::Args),
+    /// Serve the tools over the Model Context Protocol, for agents that drive themselves
+    ///
+    /// Over standard input and output for the client that started it, or over streamable HTTP for several. docs/mcp.md has
+    /// what to write into an agent's settings.
+    Mcp(mcp::Args),
     /// The scripted agent: speaks the Agent Client Protocol and plays a file
     ///
     /// Whoever drives agents can drive it: `windlass run --agent scripted:FILE` does. docs/scripted.md has the steps that a
@@ -96,6 +110,7 @@ pub fn run_in(context: &Context, command: Command, out: &mut Output) -> Result<u
         Command::Doctor(args) => return doctor::run(context, args, out),
         Command::Run(args) => return run::run(context, args, out),
         Command::Agent(args) => return agent::run(context, args, out),
+        Command::Mcp(args) => return mcp::run(context, args, out),
         Command::Demo(args) => return demo::run(args, out),
 
         Command::Init(args) => init::run(context, args, out),
@@ -106,6 +121,8 @@ pub fn run_in(context: &Context, command: Command, out: &mut Output) -> Result<u
         Command::Answer(args) => answer::run(context, args, out),
         Command::Task(command) => task::run(context, command, out),
         Command::Note(command) => note::run(context, command, out),
+        Command::Iteration(command) => iteration::run(context, command, out),
+        Command::Checkpoint(command) => checkpoint::run(context, command, out),
         Command::Events(args) => events::run(context, args, out),
         Command::Hooks(command) => hooks::run(context, command, out),
         Command::Config(args) => config::run(context, args, out),

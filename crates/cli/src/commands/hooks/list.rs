@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::planned::{Planned, Row, Who, planned};
-use windlass_engine::nearest;
+use windlass_engine::{TaskId, nearest};
 
 use crate::config::{Config, Point};
 use crate::context::Context;
@@ -16,6 +16,7 @@ use crate::{plan, text};
   windlass hooks list                          what would run for a task without a type
   windlass hooks list --type product           for a task of that type
   windlass hooks list --point stop --json
+  windlass hooks list --task T3                the stop hooks that are registered for it
 
 Hooks of the registry run inside the commit of their event, the others after it; both in order of priority, lowest
 first. A hook that can never run is marked, with the reason.")]
@@ -29,6 +30,9 @@ pub struct Args {
     /// When this agent works
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
+    /// The stop hooks that are registered for this task, and no others
+    #[arg(long, value_name = "ID", conflicts_with_all = ["point", "kind", "agent"])]
+    pub task: Option<TaskId>,
 }
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {

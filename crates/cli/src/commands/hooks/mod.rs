@@ -1,5 +1,5 @@
-//! `windlass hooks …`: what hooks there are, what they would do, and what became of them. Only `test --run` runs anything,
-//! and nothing is written.
+//! `windlass hooks …`: what hooks there are, what they would do, and what became of them; and the stop hooks of a task,
+//! which are registered, asked and cleared here. Of the others only `test --run` runs anything, and nothing is written.
 
 pub mod collect;
 mod history;
@@ -7,11 +7,14 @@ mod list;
 mod metrics;
 mod payload;
 mod planned;
+mod registered;
 pub mod runs;
 mod show;
 mod test;
 
 use clap::Subcommand;
+
+pub use registered::decision;
 
 use windlass_engine::nearest;
 
@@ -27,7 +30,8 @@ use crate::output::{Done, Output};
   windlass hooks test stop                     what each hook of a point would be given
   windlass hooks history                       the last runs
   windlass hooks history --outcome block       what sent agents back
-  windlass hooks metrics --since 7d            how often each hook passes, and how long it takes"
+  windlass hooks metrics --since 7d            how often each hook passes, and how long it takes
+  windlass hooks register T3                   a stop hook that decides when T3 is done"
 )]
 pub enum Command {
     /// What would run at each point, in which order, and where it was defined
@@ -40,15 +44,25 @@ pub enum Command {
     History(history::Args),
     /// How often each hook ran, passed, blocked, failed and timed out, and how long it took
     Metrics(metrics::Args),
+    /// Have a stop hook decide when the work on a task is done
+    Register(registered::Register),
+    /// Ask the stop hooks of a task about its present iteration
+    Evaluate(registered::Evaluate),
+    /// Take the stop hooks of a task away
+    Clear(registered::Clear),
 }
 
 pub fn run(context: &Context, command: Command, out: &mut Output) -> Done {
     match command {
+        Command::List(list::Args { task: Some(task), .. }) => registered::list(context, task, out),
         Command::List(args) => list::run(context, args, out),
         Command::Show(args) => show::run(context, &args, out),
         Command::Test(args) => test::run(context, args, out),
         Command::History(args) => history::run(context, args, out),
         Command::Metrics(args) => metrics::run(context, &args, out),
+        Command::Register(args) => registered::register(context, &args, out),
+        Command::Evaluate(args) => registered::evaluate(context, &args, out),
+        Command::Clear(args) => registered::clear(context, &args, out),
     }
 }
 

@@ -10,6 +10,8 @@ mod moves;
 pub mod present;
 mod update;
 
+pub use add::read_text;
+
 use clap::Subcommand;
 use windlass_engine::{Authority, Epoch, TaskId};
 

@@ -80,6 +80,14 @@ fn details(task: &Task) -> Vec<(&'static str, String)> {
         details.push(("answered", format!("by {}: {}", answer.by, answer.text.as_deref().unwrap_or("go on"))));
         details.extend(answer.ignores.iter().map(|hook| ("ignores", format!("{hook}, once"))));
     }
+    if let Some(series) = &task.drive.series {
+        let (id, number, most) = (series.id, series.iteration, series.max_iterations);
+        details.push(("iterations", format!("{id}, {number} of {most}")));
+    }
+    let hooks: Vec<String> = task.drive.hooks.iter().map(|hook| hook.id.to_string()).collect();
+    details.extend((!hooks.is_empty()).then(|| ("stop hooks", hooks.join(", "))));
+    let checkpoints: Vec<String> = task.drive.checkpoints_at(now).map(|kept| kept.id.to_string()).collect();
+    details.extend((!checkpoints.is_empty()).then(|| ("checkpoints", checkpoints.join(", "))));
     if let Some(lease) = &task.lease {
         details.push(("held by", show::holder(lease, now)));
     }
