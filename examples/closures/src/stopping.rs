@@ -68,10 +68,11 @@ pub fn desk(project: Project, task: TaskId) -> Result<Desk<Project>, ToolError> 
 }
 
 /// What an agent is told that has changed these files in its first iteration.
-pub fn judged(mut desk: Desk<Project>, task: &str, files: &[&str]) -> Result<Value, ToolError> {
+pub fn judged(mut desk: Desk<Project>, task: &str, files: &[&str]) -> Result<String, ToolError> {
     let mut call = |tool: &str, arguments: Value| desk.call(tool, arguments, &Control::new());
     let series = json!({"taskId": task, "maxIterations": 20, "completionPromises": ["COMPLETE"]});
     let id = call("iteration_start", series)?["iterationId"].take();
-    let mut told = call("iteration_validate", json!({"iterationId": id, "filesModified": files}))?;
-    Ok(told["hookDecision"]["reason"].take())
+    let told = call("iteration_validate", json!({"iterationId": id, "filesModified": files}))?;
+    let decision = &told["hookDecision"];
+    Ok(format!("{} because {}", told["completionSignal"], decision["reason"]))
 }

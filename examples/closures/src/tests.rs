@@ -84,11 +84,11 @@ fn a_closure_decides_when_the_work_may_stop() {
     let mut scene = Scene::new(registry().unwrap());
     scene.add("Release 1.0", &[], 1);
     let tools = desk(scene.project, TaskId(1)).unwrap();
-    assert_eq!(judged(tools, "T1", &[]).unwrap(), "nothing was changed yet");
+    assert_eq!(judged(tools, "T1", &[]).unwrap(), "\"CONTINUE\" because \"nothing was changed yet\"");
     let mut scene = Scene::new(registry().unwrap());
     scene.add("Release 1.0", &[], 1);
     let tools = desk(scene.project, TaskId(1)).unwrap();
-    assert_eq!(judged(tools, "T1", &["a.rs"]).unwrap(), "something was changed");
+    assert_eq!(judged(tools, "T1", &["a.rs"]).unwrap(), "\"COMPLETE\" because \"something was changed\"");
 }
 
 /// Fails where a task is completed without a word.

@@ -104,8 +104,10 @@ fn report(said: &Evaluated, hooks: &[Registered], context: &AgentContext) -> Hoo
         Some(hook) => format!("{} ({}): {}", hook.id, hook.hook, ruling.reason),
         None => format!("{} of {} validation rules failed", failed.len(), context.validation_results.len()),
     };
-    let to_do =
-        || Some(ruling.next_prompt.clone().unwrap_or_else(|| [&[reason.clone()], &failed[..]].concat().join("\n")));
+    let to_do = || {
+        let said = || std::iter::once(&reason).chain(&failed).cloned().collect::<Vec<_>>().join("\n");
+        Some(ruling.next_prompt.clone().unwrap_or_else(said))
+    };
     let (outcome, feedback) = match (who.map(|_| ruling.action), failed.is_empty()) {
         (Some(RuleAction::Escalate), _) => (HookOutcome::Escalate, None),
         (Some(RuleAction::Continue), _) => (HookOutcome::Continue, to_do()),
