@@ -18,7 +18,7 @@ fn project(config: &str) -> World {
     world
 }
 
-fn start<'a>(rule: &'a str) -> Vec<&'a str> {
+fn start(rule: &str) -> Vec<&str> {
     vec!["iteration", "start", "T1", "--max-iterations", "9", "--promise", "COMPLETE", "--rule", rule]
 }
 
