@@ -30,15 +30,15 @@ fn judged(world: &World, rule: &str, words: &[&str]) -> Value {
 }
 
 #[test]
-fn a_command_of_an_agent_is_run_only_where_a_person_has_said_so() {
+fn a_command_of_an_agent_is_run_only_where_a_person_lets_it() {
     let touch = rule("command", &json!({"command": "touch ran"}));
-    let world = project("version: 1\n");
+    let world = project("agent_commands: named\n");
     assert_snapshot!(world.fails(&[&start(&touch)[..], &["--trust"]].concat()), @r"
     error: validationRules[0]: `touch ran` may not be run: this project runs only commands that its configuration names (`agent_commands: named`)
     hint: ask a person to add it under `validators:`, or to set `agent_commands: allow`
     [1 refused]
     ");
-    world.write(".windlass/config.yaml", "agent_commands: allow\n");
+    world.write(".windlass/config.yaml", "version: 1\n");
     assert_snapshot!(world.fails(&start(&touch)), @r"
     error: validationRules[0]: nobody has trusted this project's configuration, so nothing is run for it
     hint: ask a person to run `windlass trust`, which shows what would run
