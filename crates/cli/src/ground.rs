@@ -212,6 +212,12 @@ impl Ground for ProjectGround {
         })
     }
 
+    fn masked(&mut self, text: String) -> Result<String, ToolError> {
+        let inside = Inside::look(&self.opened).map_err(told)?;
+        let mask = dispatch::mask(self.keep(&inside).map_err(told)?.outline.frame());
+        Ok(mask.text(&text).into_owned())
+    }
+
     fn now(&self) -> Timestamp {
         environment::now()
     }
