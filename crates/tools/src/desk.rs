@@ -34,6 +34,9 @@ pub trait Ground {
     /// The project's, below which every path of a rule lies.
     fn directory(&self) -> &Path;
 
+    /// A text without the secrets of the project, for the log to keep.
+    fn masked(&mut self, text: String) -> Result<String, ToolError>;
+
     /// Where programs for rules and for hooks of agents are run, and which may be.
     fn workshop(&mut self) -> Result<Workshop<'_>, ToolError>;
 }

@@ -83,7 +83,7 @@ pub(crate) fn judge<G: Ground>(
         results: context.validation_results,
         promises,
         decision,
-        agent_output: context.agent_output,
+        agent_output: context.agent_output.map(|output| call.ground.masked(output)).transpose()?,
         files_modified: context.files_modified,
         tree: None,
     };

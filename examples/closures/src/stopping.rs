@@ -26,6 +26,11 @@ impl Ground for Project {
         Ok(self.store.execute(&self.rules, &origin, command, nonce)?)
     }
 
+    /// It knows no secrets.
+    fn masked(&mut self, text: String) -> Result<String, ToolError> {
+        Ok(text)
+    }
+
     fn now(&self) -> Timestamp {
         now().expect("it is later than 1970")
     }
