@@ -19,7 +19,8 @@ use crate::{Effort, Outcome};
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
 const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#;
 const READ: &str =
-    r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"task_get","arguments":{"taskId":"T1"}}}"#;
+    r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"task_get","arguments":{"taskId":"T2"}}}"#;
+/// Goes to another task, so that what is read stays the same.
 const NOTE: &str = "the pump is behind the door";
 const WRITE: &str = r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"note_add","arguments":{"taskId":"T1","text":"the pump is behind the door"}}}"#;
 /// So many events are in a log that is called long.
