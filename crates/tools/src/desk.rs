@@ -9,6 +9,7 @@ use windlass_process::Control;
 use windlass_store::Sqlite;
 
 use crate::catalogue::{Effect, find};
+use crate::closure::Closures;
 use crate::error::ToolError;
 use crate::shape::read;
 use crate::validation::Workshop;
@@ -40,11 +41,12 @@ pub trait Ground {
 /// Takes calls, one at a time.
 pub struct Desk<G> {
     pub(crate) ground: G,
+    pub(crate) closures: Closures,
 }
 
 impl<G: Ground> Desk<G> {
     pub fn new(ground: G) -> Self {
-        Self { ground }
+        Self { ground, closures: Closures::default() }
     }
 
     pub fn ground(&self) -> &G {
@@ -54,7 +56,7 @@ impl<G: Ground> Desk<G> {
     /// Calls a tool. Programs that it runs listen to `control`: whoever calls them off gets an error.
     pub fn call(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Value, ToolError> {
         let tool = find(tool)?;
-        let mut call = Call { ground: &mut self.ground, control };
+        let mut call = Call { ground: &mut self.ground, control, closures: &self.closures };
         match tool.name {
             "iteration_start" => answer(&iteration::start(&mut call, read(tool, arguments)?)?),
             "iteration_validate" => answer(&iteration::validate(&mut call, read(tool, arguments)?)?),
@@ -102,6 +104,7 @@ impl<G: Ground> Desk<G> {
 pub(crate) struct Call<'a, G> {
     pub ground: &'a mut G,
     pub control: &'a Control,
+    pub closures: &'a Closures,
 }
 
 impl<G: Ground> Call<'_, G> {
