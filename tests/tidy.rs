@@ -12,9 +12,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("testkit", &["engine"]),
     ("hooks", &["engine", "process"]),
     ("agents", &["engine", "process"]),
-    ("runner", &["agents", "engine", "hooks", "process", "store"]),
-    ("tools", &["engine", "hooks", "process", "runner", "store"]),
-    ("cli", &["agents", "engine", "hooks", "process", "runner", "store", "tools"]),
+    ("tools", &["engine", "hooks", "process", "store"]),
+    ("runner", &["agents", "engine", "hooks", "process", "store", "tools"]),
+    ("mcp", &["tools"]),
+    ("cli", &["agents", "engine", "hooks", "mcp", "process", "runner", "store", "tools"]),
 ];
 
 /// The same for the examples.

@@ -79,6 +79,11 @@ pub fn project_of_run() -> Option<PathBuf> {
     variable("WINDLASS_PROJECT_DIR").map(PathBuf::from)
 }
 
+/// `WINDLASS_MCP_TOKEN`: what clients of our tools over HTTP have to know. A value that is no text is still a value.
+pub fn mcp_token() -> Option<String> {
+    variable("WINDLASS_MCP_TOKEN").map(|value| value.to_string_lossy().into_owned())
+}
+
 /// The value of a variable that somebody has named as a secret.
 pub fn secret(name: &str) -> Option<OsString> {
     variable(name)

@@ -32,7 +32,7 @@ use crate::outline::Outline;
 use crate::trust::{self, Trust};
 use crate::{environment, plan, remedy};
 
-/// A file that was changed so recently may be changed again without its time stamp showing it.
+/// Longer than any clock of a file system takes for a tick.
 const RECENT: Duration = Duration::from_secs(2);
 
 /// A project that tools can be called for.
@@ -42,6 +42,8 @@ pub struct ProjectGround {
     kept: Option<Kept>,
     /// From the first call on that could owe a hook.
     roster: Option<Roster>,
+    /// A file that was changed so recently may be changed again without its time stamp showing it.
+    recent: Duration,
 }
 
 /// A configuration that was understood.
@@ -75,7 +77,7 @@ struct Stamp {
 
 impl ProjectGround {
     pub fn new(opened: Opened) -> Self {
-        Self { opened, user: environment::user(), kept: None, roster: None }
+        Self { opened, user: environment::user(), kept: None, roster: None, recent: RECENT }
     }
 
     /// Who runs programs for the project here.
@@ -126,7 +128,7 @@ impl ProjectGround {
         };
         let changed = Duration::from_secs(found.ctime().max(found.mtime()).unsigned_abs());
         let now = Duration::from_millis(environment::now().millis().unsigned_abs());
-        if changed + RECENT < now { Source::File(stamp) } else { Source::Changing }
+        if changed + self.recent <= now { Source::File(stamp) } else { Source::Changing }
     }
 
     /// Commits. A command that owes no hook is never asked whether hooks are trusted.
@@ -225,7 +227,7 @@ impl Ground for ProjectGround {
 }
 
 /// A failure of the command line, as a tool tells it.
-fn told(failure: Failure) -> ToolError {
+pub fn told(failure: Failure) -> ToolError {
     let code = match failure.code {
         Code::Usage => tools::Code::Invalid,
         Code::Config => tools::Code::Config,
@@ -238,3 +240,7 @@ fn told(failure: Failure) -> ToolError {
     };
     ToolError { code, message: failure.message, causes: failure.causes, hint: failure.hint }
 }
+
+#[cfg(test)]
+#[path = "ground_tests.rs"]
+mod tests;

@@ -6,6 +6,7 @@ mod support;
 
 mod crash;
 mod docs;
+mod mcp;
 mod test_acp;
 mod test_acp_asking;
 mod test_acp_opening;

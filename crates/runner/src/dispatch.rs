@@ -18,6 +18,7 @@ use windlass_engine::{
 use windlass_hooks::Mask;
 use windlass_process::{Control, Environment, Finished, Launcher, NotStarted, Roster, Spec, Stream, Supervisor, run};
 use windlass_store::{Sqlite, Store};
+use windlass_tools::validation::Permission;
 
 use crate::known::Hooks;
 use crate::protected::Protected;
@@ -38,6 +39,8 @@ pub struct Settings {
     pub prompt: Option<Template>,
     /// What nobody may see.
     pub mask: Mask,
+    /// What an agent may have run for its rules and stop hooks.
+    pub permission: Permission,
     /// What may not change under a session.
     pub protected: Protected,
     /// How the supervisor of programs is started; without one they are our own children.

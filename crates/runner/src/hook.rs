@@ -1,6 +1,7 @@
 //! Running one hook that is owed, whatever kind of thing it is.
 
 mod desktop;
+mod registered;
 mod rules;
 mod web;
 
@@ -8,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use windlass_engine::{
-    Command, Debt, DebtId, Effect, Event, HookClass, HookOutcome, HookReport, OwedHook, Phase, Promise, Record,
-    Session, Situation, Task, View,
+    Command, Debt, DebtId, Effect, Event, HookClass, HookOutcome, HookReport, OwedHook, Phase, Promise, REGISTERED,
+    Record, Session, Situation, Task, View,
 };
 use windlass_hooks::{Call, Hook, Kind, Papers, Role, Script, answer, fitting, gist, notice};
 use windlass_process::{Captured, Finished, NotStarted};
@@ -121,6 +122,9 @@ impl Dispatch<'_> {
     pub(crate) fn run_hook(&mut self, debt: &Debt, resolve: Resolve) -> Result<HookReport, RunError> {
         let Effect::Hook(owed) = &debt.effect else { return Err(RunError::NoHook(debt.id)) };
         let scene = self.scene(debt)?;
+        if owed.hook == REGISTERED {
+            return self.ask_registered(&scene, resolve);
+        }
         let Some(hook) = self.settings.hooks.get(&owed.hook) else {
             let (message, event) = ("the configuration that it comes from has no such hook", scene.event.original());
             return Ok(HookReport {
@@ -132,7 +136,9 @@ impl Dispatch<'_> {
         let (values, event) = (scene.values(owed), scene.told());
         let began = Instant::now();
         let running = Running { debt: debt.id, owed, hook: &hook, scene: &scene, values, event, resolve, began };
-        if let Some(changed) = self.tampered(&running)? {
+        if running.role().is_gate()
+            && let Some(changed) = self.tampered(&scene)?
+        {
             return Ok(HookReport { message: Some(changed), ..HookOutcome::Escalate.into() });
         }
         let mut failures = 0;
@@ -232,9 +238,8 @@ impl Dispatch<'_> {
     }
 
     /// Why a gate cannot be believed: files have changed that may not, under this session, or may have.
-    fn tampered(&self, running: &Running<'_>) -> Result<Option<String>, RunError> {
-        let recorded = running.scene.session.as_ref().and_then(|session| session.protected);
-        let Some(recorded) = recorded.filter(|_| running.role().is_gate()) else { return Ok(None) };
+    fn tampered(&self, scene: &Scene) -> Result<Option<String>, RunError> {
+        let Some(recorded) = scene.session.as_ref().and_then(|session| session.protected) else { return Ok(None) };
         let before = self.store.snapshot()?.config(recorded)?.unwrap_or_default();
         Ok(match self.settings.protected.look(&self.settings.directory) {
             Ok(now) => difference(&before, &now).map(|files| {

@@ -12,7 +12,7 @@
 
 use std::fmt::Display;
 
-use windlass_engine::validation::{RuleResult, ValidationRule};
+use windlass_engine::validation::ValidationRule;
 use windlass_engine::{
     AgentContext, Asked, Evaluated, Event, HookDecision, Judging, Limits, Promise, Registered, SeenPromise, Seq,
     StopHook, StopRuling, Timestamp, detect_all, evaluate,
@@ -25,7 +25,7 @@ use crate::hook::{ask_command, registered};
 use crate::iteration::Live;
 use crate::shape::{Field, Kind};
 use crate::task;
-use crate::validation::{self, Workshop, validate};
+use crate::validation::{self, Cancelled, Workshop, validate};
 
 /// What the agent said.
 pub(crate) const OUTPUT: Field =
@@ -65,19 +65,14 @@ pub(crate) fn judge<G: Ground>(
     };
     let asks = hooks.iter().any(|hook| hook.enabled);
     let rules: &[_] = if asked == Asked::Validation || asks { &live.started.validation_rules } else { &[] };
-    let needs_workshop = !rules.is_empty() || hooks.iter().any(runs_a_program);
-    let said = if needs_workshop {
+    let said = if rules.is_empty() && !hooks.iter().any(runs_a_program) {
+        evaluate(&hooks, &context, &mut |hook| ask(hook, &context, None))
+    } else {
         let notes = task::notes(call.ground.store(), &live.task)?;
         let notes: Vec<String> = notes.into_iter().map(|note| note.text).collect();
         let workshop = call.ground.workshop()?;
-        context.validation_results = look(rules, &context, &notes, (&workshop, call.control))?;
-        evaluate(&hooks, &context, &mut |hook| ask(hook, &context, Some(&workshop), call.control))
-    } else {
-        evaluate(&hooks, &context, &mut |hook| ask(hook, &context, None, call.control))
+        find_out(rules, &hooks, &mut context, (&notes, &workshop, call.control)).map_err(called_off)?
     };
-    if call.control.is_cancelled() {
-        return Err(called_off("the hooks were not asked to the end"));
-    }
     let decision = (!hooks.is_empty()).then(|| HookDecision { hook: said.hook, ruling: said.ruling.clone() });
     let judging = Judging {
         asked,
@@ -93,16 +88,19 @@ pub(crate) fn judge<G: Ground>(
     Ok((judging, said))
 }
 
-/// What the rules say now.
-fn look(
+/// Looks at the rules, and asks the hooks about what they found, which is in the context then.
+pub fn find_out(
     rules: &[ValidationRule],
-    context: &AgentContext,
-    notes: &[String],
-    (workshop, control): (&Workshop<'_>, &Control),
-) -> Result<Vec<RuleResult>, ToolError> {
-    let (agent_output, values) = (context.agent_output.as_deref(), context.values());
-    let matter = validation::Matter { agent_output, task_notes: notes, context: &values };
-    validate(rules, matter, workshop, control).map_err(called_off)
+    hooks: &[Registered],
+    context: &mut AgentContext,
+    (notes, workshop, control): (&[String], &Workshop<'_>, &Control),
+) -> Result<Evaluated, Cancelled> {
+    let values = context.values();
+    let matter =
+        validation::Matter { agent_output: context.agent_output.as_deref(), task_notes: notes, context: &values };
+    context.validation_results = validate(rules, matter, workshop, control)?;
+    let said = evaluate(hooks, context, &mut |hook| ask(hook, context, Some((workshop, control))));
+    if control.is_cancelled() { Err(Cancelled) } else { Ok(said) }
 }
 
 fn called_off(what: impl Display) -> ToolError {
@@ -132,11 +130,10 @@ pub(crate) fn runs_a_program(hook: &Registered) -> bool {
 fn ask(
     hook: &Registered,
     context: &AgentContext,
-    workshop: Option<&Workshop<'_>>,
-    control: &Control,
+    outside: Option<(&Workshop<'_>, &Control)>,
 ) -> Result<StopRuling, String> {
-    match (&hook.hook, workshop) {
-        (StopHook::Command { command }, Some(workshop)) => ask_command(command, context, workshop, control),
+    match (&hook.hook, outside) {
+        (StopHook::Command { command }, Some((workshop, control))) => ask_command(command, context, workshop, control),
         (StopHook::Closure { name }, _) => {
             Err(format!("`{name}` is code of another program, which has to ask it by itself"))
         }

@@ -34,5 +34,8 @@ pub mod validation;
 pub use catalogue::{Effect, Tool, catalogue, find};
 pub use desk::{Desk, Ground};
 pub use error::{Code, ToolError};
+pub use hook::registered;
+pub use judging::find_out;
 pub use shape::{Field, Id, Kind, Need};
+pub use task::notes;
 pub use windlass_process::Control;

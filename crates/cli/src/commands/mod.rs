@@ -12,6 +12,7 @@ mod events;
 mod hooks;
 mod init;
 mod iteration;
+mod mcp;
 mod note;
 mod run;
 mod say;
@@ -79,6 +80,11 @@ pub enum Command {
     Doctor(doctor::Args),
     /// Copy the store while it is in use
     Backup(backup::Args),
+    /// Serve the tools over the Model Context Protocol, for agents that drive themselves
+    ///
+    /// Over standard input and output for the client that started it, or over streamable HTTP for several. docs/mcp.md has
+    /// what to write into an agent's settings.
+    Mcp(mcp::Args),
     /// The scripted agent: speaks the Agent Client Protocol and plays a file
     ///
     /// Whoever drives agents can drive it: `windlass run --agent scripted:FILE` does. docs/scripted.md has the steps that a
@@ -104,6 +110,7 @@ pub fn run_in(context: &Context, command: Command, out: &mut Output) -> Result<u
         Command::Doctor(args) => return doctor::run(context, args, out),
         Command::Run(args) => return run::run(context, args, out),
         Command::Agent(args) => return agent::run(context, args, out),
+        Command::Mcp(args) => return mcp::run(context, args, out),
         Command::Demo(args) => return demo::run(args, out),
 
         Command::Init(args) => init::run(context, args, out),

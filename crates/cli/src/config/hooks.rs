@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::iter;
 use std::ops::Range;
 
-use windlass_engine::{Condition, EventType, Matcher, Names, Registry, Rule, Template};
+use windlass_engine::{Condition, EventType, Matcher, Names, REGISTERED, Registry, Rule, Template};
 use windlass_hooks::Script;
 
 use super::builtin::Builtin;
@@ -216,6 +216,10 @@ impl Collected<'_> {
     }
 
     fn claim(&mut self, name: &str, line: usize) -> Result<(), Problem> {
+        if name == REGISTERED {
+            let problem = Problem::new(format!("no hook can have the name `{REGISTERED}`"));
+            return Err(problem.suggest("that is how stop hooks are called that agents register".to_owned()));
+        }
         match self.names.insert(name.to_owned(), line) {
             Some(first) => Err(Problem::new(format!("two hooks have the name {}", quoted(name)))
                 .suggest(format!("the first one is on line {first}; give each its own name"))),

@@ -330,6 +330,7 @@ fn a_hook_that_is_not_one_thing() {
 fn a_name_that_is_taken() {
     let shown = pictures(&[
         "hooks:\n  stop:\n    - {name: check, command: ./a.sh}\n  on_error:\n    - {name: check, command: ./b.sh}\n",
+        "hooks:\n  stop:\n    - {name: registered, command: ./a.sh}\n",
     ]);
     insta::assert_snapshot!(shown, @r"
     error: two hooks have the name `check`
@@ -338,6 +339,13 @@ fn a_name_that_is_taken() {
     5 |     - {name: check, command: ./b.sh}
       |              ^^^^^
     hint: the first one is on line 3; give each its own name
+
+    error: no hook can have the name `registered`
+     --> config.yaml:3:14
+      |
+    3 |     - {name: registered, command: ./a.sh}
+      |              ^^^^^^^^^^
+    hint: that is how stop hooks are called that agents register
     ");
 }
 

@@ -20,6 +20,7 @@ use windlass_hooks::Mask;
 use windlass_process::{Control, Launcher, Roster, signals};
 use windlass_runner::{Dispatch, Outside, Settings, Told};
 use windlass_store::Store;
+use windlass_tools::validation::Standing;
 
 pub use dead::{Reach, Settled, cancelled_by_nobody, left_by_the_dead, settle_dead};
 pub use inside::Inside;
@@ -125,7 +126,9 @@ pub fn settings(
     launcher: Option<Launcher>,
 ) -> Settings {
     let config = outline.frame();
+    let trusted = rules.effects.as_ref().is_some_and(|effects| effects.trust == Trusted::Yes);
     Settings {
+        permission: config.permission(if trusted { Standing::Trusted } else { Standing::Untrusted }),
         hooks: plan::hooks(outline.clone()),
         rules,
         directory: project.root.clone(),

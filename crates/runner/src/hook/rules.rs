@@ -11,6 +11,7 @@ use windlass_hooks::{gist, ruling};
 use windlass_process::{Capture, Exit, Finished, Invocation, Spec};
 
 use super::Running;
+use crate::dispatch::Resolve;
 use crate::{Dispatch, RunError};
 
 /// Looking at a repository takes no longer.
@@ -20,7 +21,7 @@ const NAMES: usize = 256 * 1024;
 
 impl Dispatch<'_> {
     pub(super) fn judge(&mut self, running: &Running<'_>, rules: &[Rule]) -> Result<HookReport, RunError> {
-        Ok(match self.modified_files(running)? {
+        Ok(match self.modified_files(running.resolve)? {
             Ok(files) => ruling::report(running.hook, running.role(), rules, &ruling::context(&running.values, &files)),
             Err(why) => {
                 let message = format!("cannot tell which files have changed: {why}");
@@ -30,7 +31,7 @@ impl Dispatch<'_> {
     }
 
     /// What git sees as changed, or why that cannot be known; nothing where there is no repository.
-    fn modified_files(&mut self, running: &Running<'_>) -> Result<Result<Vec<String>, String>, RunError> {
+    pub(super) fn modified_files(&mut self, resolve: Resolve) -> Result<Result<Vec<String>, String>, RunError> {
         let elsewhere = self.settings.environment.iter().any(|(name, _)| name == "GIT_DIR");
         if !elsewhere && !has_repository(&self.settings.directory) {
             return Ok(Ok(vec![]));
@@ -46,7 +47,7 @@ impl Dispatch<'_> {
             grace: Duration::ZERO,
             capture: Capture { head: NAMES, tail: 0, spill: None },
         };
-        let ran = self.start(&spec, running.resolve)?;
+        let ran = self.start(&spec, resolve)?;
         // Before anything is cut out of it: half a secret is one too.
         Ok(ran.map_err(|error| error.to_string()).and_then(|ran| listed(&ran, |ran| self.settings.mask.run(ran))))
     }

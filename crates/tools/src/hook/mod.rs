@@ -19,7 +19,7 @@ pub(crate) use list::{LIST, list};
 pub(crate) use register::{REGISTER, register};
 
 /// The hooks of a task, in the order of registration, with all that was said about them.
-pub(crate) fn registered(store: &Sqlite, task: &Task) -> Result<Vec<Registered>, ToolError> {
+pub fn registered(store: &Sqlite, task: &Task) -> Result<Vec<Registered>, ToolError> {
     let mut hooks = Vec::with_capacity(task.drive.hooks.len());
     for known in &task.drive.hooks {
         // The row names it, so the log has it.

@@ -36,7 +36,7 @@ pub(crate) struct Whole {
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Note {
+pub struct Note {
     kind: NoteKind,
     pub text: String,
     at: Timestamp,
@@ -51,7 +51,7 @@ pub(crate) fn get<G: Ground>(call: &mut Call<'_, G>, given: Get) -> Result<Whole
 }
 
 /// The newest notes of a task, oldest first.
-pub(crate) fn notes(store: &Sqlite, task: &Task) -> Result<Vec<Note>, ToolError> {
+pub fn notes(store: &Sqlite, task: &Task) -> Result<Vec<Note>, ToolError> {
     let mut notes = Vec::with_capacity(task.memo.notes.len());
     for at in &task.memo.notes {
         let Some(record) = store.event(*at)? else { continue };

@@ -14,7 +14,8 @@ use crate::error::ToolError;
 use crate::shape::{Field, Id, Kind};
 
 pub(crate) use create::{CREATE, create};
-pub(crate) use get::{GET, get, notes};
+pub use get::notes;
+pub(crate) use get::{GET, get};
 pub(crate) use list::{LIST, list};
 pub(crate) use next::{NEXT, next};
 pub(crate) use update::{UPDATE, update};

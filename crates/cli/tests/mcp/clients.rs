@@ -1,0 +1,237 @@
+//! Clients that others have written.
+//!
+//! `scripts/clients` installs them. A test whose client is not there says so and passes.
+
+#![expect(clippy::print_stderr, reason = "a test that is left out says so")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use serde_json::{Value, json};
+
+use super::http::Site;
+use crate::support::{WINDLASS, World};
+
+/// Where `scripts/clients` puts them.
+#[expect(clippy::disallowed_methods, reason = "where the clients are is said to the tests")]
+fn installed(name: &str) -> Option<PathBuf> {
+    let usual = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/clients");
+    let file = std::env::var_os("WINDLASS_CLIENTS").map_or_else(usual, PathBuf::from).join(name);
+    if !file.exists() {
+        eprintln!("LEFT OUT: there is no {}; `scripts/clients` installs it", file.display());
+    }
+    file.exists().then(|| file.canonicalize().unwrap())
+}
+
+/// A script of npm with the words that it is given; none where it is not installed.
+fn node(world: &World, script: &str) -> Option<std::process::Command> {
+    // Not by its real path: what a package finds beside itself depends on where it was called.
+    let (node, script) = (installed("node")?, installed("packages")?.parent()?.join("node_modules").join(script));
+    let mut command = world.program(node);
+    command.arg(script);
+    Some(command)
+}
+
+/// Scenarios that want tools, prompts, resources or extensions that only a server made for them has. These lists only
+/// shrink.
+const FIXTURES: &[&str] = &[
+    "elicitation-sep1034-defaults",
+    "elicitation-sep1330-enums",
+    "json-schema-2020-12",
+    "prompts-get-embedded-resource",
+    "prompts-get-simple",
+    "prompts-get-with-args",
+    "prompts-get-with-image",
+    "resources-read-binary",
+    "resources-read-text",
+    "resources-subscribe",
+    "resources-templates-read",
+    "resources-unsubscribe",
+    "tools-call-audio",
+    "tools-call-elicitation",
+    "tools-call-embedded-resource",
+    "tools-call-error",
+    "tools-call-image",
+    "tools-call-mixed-content",
+    "tools-call-sampling",
+    "tools-call-simple-text",
+    "tools-call-with-logging",
+    "tools-call-with-progress",
+];
+
+/// The same, that only the newest suite has.
+const NEWER_FIXTURES: &[&str] = &[
+    "http-custom-header-server-validation",
+    "input-required-result-basic-elicitation",
+    "input-required-result-basic-list-roots",
+    "input-required-result-basic-sampling",
+    "input-required-result-capability-check",
+    "input-required-result-multi-round",
+    "input-required-result-multiple-input-requests",
+    "input-required-result-non-tool-request",
+    "input-required-result-request-state",
+    "input-required-result-result-type",
+    "input-required-result-tampered-state",
+    "tasks-capability-negotiation",
+    "tasks-dispatch-and-envelope",
+    "tasks-lifecycle",
+    "tasks-mrtr-composition",
+    "tasks-mrtr-input",
+    "tasks-request-headers",
+    "tasks-request-state-removal",
+    "tasks-required-task-error",
+    "tasks-wire-fields",
+];
+
+/// Checks of other scenarios that want the same.
+const CHECKS: &[&str] = &[
+    // Three tools for diagnosis.
+    "server-stateless/sep-2575-server-rejects-undeclared-capability",
+    "server-stateless/sep-2575-missing-capability-http-400",
+    "server-stateless/sep-2575-http-server-no-independent-requests-on-stream",
+    "server-stateless/sep-2575-server-no-log-without-loglevel",
+    // That who asks for prompts is told of none, which `prompts-list` wants, counts as having them.
+    "server-stateless/sep-2575-server-declares-prompts-in-discover",
+];
+
+/// Runs every scenario of a suite, and compares what fails with what may.
+fn conforms(suite: &str, fixtures: &[&[&str]], checks: &[&str]) {
+    let world = World::new();
+    let Some(mut command) = node(&world, &format!("{suite}/dist/index.js")) else { return };
+    let site = Site::start(&world);
+    let results = world.path("results");
+    command.args(["server", "--suite", "all", "--url", &site.whole(), "--output-dir", results.to_str().unwrap()]);
+    let ran = world.finish(&mut command);
+    let (mut scenarios, mut failed) = (0, BTreeSet::new());
+    for entry in fs::read_dir(results).unwrap_or_else(|_| panic!("it did nothing\n{ran}")) {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        let scenario =
+            name.strip_prefix("server-").and_then(|name| name.get(..name.len() - "-2026-01-01T00-00-00-000Z".len()));
+        let scenario = scenario.unwrap_or_else(|| panic!("`{name}` is no result"));
+        scenarios += 1;
+        let told: Vec<Value> = serde_json::from_slice(&fs::read(entry.path().join("checks.json")).unwrap()).unwrap();
+        let wrong = told.iter().filter(|check| check["status"] == "FAILURE").map(|check| check["id"].as_str().unwrap());
+        let wrong: Vec<_> = wrong.map(|check| format!("{scenario}/{check}")).collect();
+        match fixtures.iter().any(|names| names.contains(&scenario)) {
+            true if wrong.is_empty() => panic!("{scenario} passes: take it out of the list"),
+            true => {}
+            false => failed.extend(wrong),
+        }
+    }
+    let left_out: usize = fixtures.iter().map(|names| names.len()).sum();
+    assert!(scenarios > left_out, "{scenarios} scenarios were run\n{ran}");
+    assert_eq!(failed, checks.iter().map(|check| (*check).to_owned()).collect(), "\n{ran}");
+    site.end();
+}
+
+#[test]
+fn the_conformance_suite_of_the_revisions_with_a_handshake_passes() {
+    conforms("conformance-2025", &[FIXTURES], &[]);
+}
+
+#[test]
+fn the_conformance_suite_of_the_newest_revision_passes() {
+    conforms("conformance-2026", &[FIXTURES, NEWER_FIXTURES], CHECKS);
+}
+
+#[test]
+fn the_inspector_lists_and_calls() {
+    let world = World::new();
+    let inspect = |words: &[&str]| {
+        let mut command = node(&world, ".bin/mcp-inspector")?;
+        let ran = world.finish(command.arg("--cli").args(words));
+        assert_eq!(ran.code, 0, "{ran}");
+        Some(serde_json::from_str::<Value>(&ran.stdout).unwrap_or_else(|_| panic!("{ran}")))
+    };
+    let Some(called) = inspect(&[
+        WINDLASS,
+        "mcp",
+        "--method",
+        "tools/call",
+        "--tool-name",
+        "task_create",
+        "--tool-arg",
+        "goal=Mend the pump",
+    ]) else {
+        return;
+    };
+    assert_eq!(called["structuredContent"]["id"], "T1", "{called}");
+    let site = Site::start(&world);
+    let listed = inspect(&[&site.whole(), "--transport", "http", "--method", "tools/list"]).unwrap();
+    let count = listed["tools"].as_array().unwrap().len();
+    assert!(count >= 7, "{listed}");
+    site.end();
+    assert_eq!(world.json(&["task", "show", "T1"])["goal"], "Mend the pump");
+}
+
+/// The client of PyPI, which calls what it is told to call.
+struct Driver {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    tools: Vec<String>,
+}
+
+impl Driver {
+    /// Over the standard streams of a server that it starts, or over HTTP.
+    fn start(world: &World, mode: &str, server: &[&str]) -> Option<Self> {
+        // Not by its real path: by that it would not know its packages.
+        let python = installed("wheels")?.parent()?.join("python/bin/python");
+        let mut command = world.program(python);
+        command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/drive.py")).arg(mode).args(server);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        let mut driver = Self { child, input, output, tools: Vec::new() };
+        driver.tools = serde_json::from_value(driver.heard()).unwrap();
+        Some(driver)
+    }
+
+    fn heard(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("the client has ended: {line}"))
+    }
+
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        writeln!(self.input.as_ref().unwrap(), "{}", json!([tool, arguments])).unwrap();
+        self.heard()
+    }
+
+    fn end(mut self) {
+        self.input = None;
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // Only where a test has failed is it still there.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// In both lifecycles, over both ways: the same tools, the same answers.
+#[test]
+fn the_client_of_pypi_drives_tasks() {
+    let world = World::new();
+    let site = Site::start(&world);
+    let whole = site.whole();
+    let ways: [(&str, &[&str]); 2] = [("legacy", &[WINDLASS, "mcp"]), ("2026-07-28", &[&whole])];
+    for (turn, (mode, server)) in ways.into_iter().enumerate() {
+        let Some(mut driver) = Driver::start(&world, mode, server) else { return };
+        assert!(driver.tools.contains(&"task_next".to_owned()), "{:?}", driver.tools);
+        let id = format!("T{}", turn + 1);
+        assert_eq!(driver.call("task_create", &json!({"goal": "Mend the pump", "priority": 2 - turn}))["id"], id);
+        assert_eq!(driver.call("task_next", &json!({}))["id"], id);
+        assert_eq!(driver.call("task_get", &json!({"taskId": "T99"}))["error"]["code"], "not_found");
+        assert_eq!(driver.call("task_get", &json!({"taskId": "../../etc"}))["error"]["code"], "invalid");
+        assert_eq!(driver.call("no_such_tool", &json!({})), json!({"refused": -32602}));
+        driver.end();
+    }
+    site.end();
+}

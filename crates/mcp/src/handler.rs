@@ -1,0 +1,146 @@
+//! What rmcp asks of a server: who we are, which tools there are, and calls.
+
+use std::sync::{Arc, OnceLock};
+
+use rmcp::handler::server::ServerHandler;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
+    InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
+    ServerConfig, SetLevelRequestMethod, Tool, ToolAnnotations,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::Value;
+use windlass_tools::{Effect, ToolError};
+
+use crate::message::shown;
+use crate::pool::Pool;
+use crate::server::{Desk, Server};
+
+/// What a model is told about the tools as a whole.
+const INSTRUCTIONS: &str = "\
+Windlass keeps tasks and decides when one is done. To drive a task by yourself:
+1. task_get, or task_next for one that is ready; hook_register says who decides (hookType default: promises, then rules).
+2. iteration_start with a maximum, the promises you may make and the rules that check your work.
+3. Work. Then iteration_validate with what you would answer; end it with <promise>COMPLETE</promise> only if it is true.
+4. CONTINUE: iteration_next, and mind the feedback. COMPLETE: iteration_complete. BLOCKED or ESCALATE: ask a person.
+5. hook_clear when the loop is over. checkpoint_create before anything that may break; checkpoint_resume goes on from it.";
+
+/// Serves one client, or one request of it.
+pub struct Handler<D> {
+    tools: &'static [windlass_tools::Tool],
+    listed: Arc<OnceLock<Vec<Tool>>>,
+    pool: Pool<D>,
+    /// Counts those that are at work, where they are counted.
+    _counted: Arc<()>,
+}
+
+impl<D> Clone for Handler<D> {
+    fn clone(&self) -> Self {
+        Self {
+            tools: self.tools,
+            listed: self.listed.clone(),
+            pool: self.pool.clone(),
+            _counted: self._counted.clone(),
+        }
+    }
+}
+
+impl<D: Desk> Handler<D> {
+    pub fn new(server: &Server<D>) -> Self {
+        Self { tools: server.tools, listed: Arc::default(), pool: server.pool.clone(), _counted: Arc::default() }
+    }
+
+    /// The same, while it is there a part of this count.
+    pub fn counted(mut self, count: Arc<()>) -> Self {
+        self._counted = count;
+        self
+    }
+
+    fn listed(&self) -> &[Tool] {
+        self.listed.get_or_init(|| self.tools.iter().map(tool).collect())
+    }
+}
+
+impl<D: Desk> ServerHandler for Handler<D> {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new("windlass", env!("CARGO_PKG_VERSION")))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn initialize(
+        &self,
+        mut request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let result = self.negotiate_initialize(&request)?;
+        request.protocol_version = result.protocol_version.clone();
+        context.peer.set_peer_info(request);
+        Ok(result)
+    }
+
+    /// We say nothing beside our answers, at whatever level.
+    #[expect(deprecated, reason = "clients of older revisions may ask for it")]
+    async fn set_level(
+        &self,
+        _: rmcp::model::SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        match context.protocol_version() {
+            Some(version) if !version.has_initialize() => Err(ErrorData::method_not_found::<SetLevelRequestMethod>()),
+            _ => Ok(()),
+        }
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.listed().to_vec()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.listed().iter().find(|tool| tool.name == name).cloned()
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if !self.tools.iter().any(|tool| tool.name == request.name) {
+            return Err(self.unknown(&request.name));
+        }
+        let arguments = request.arguments.map_or(Value::Null, Value::Object);
+        let done = self.pool.call(&request.name, arguments, &context.ct).await;
+        Ok(done.map_or_else(failed, CallToolResult::structured).into())
+    }
+}
+
+impl<D> Handler<D> {
+    fn unknown(&self, name: &str) -> ErrorData {
+        let names: Vec<_> = self.tools.iter().map(|tool| tool.name).collect();
+        ErrorData::invalid_params(format!("there is no tool `{}`; there are {}", shown(name), names.join(", ")), None)
+    }
+}
+
+/// A tool as clients are told of it.
+fn tool(tool: &windlass_tools::Tool) -> Tool {
+    let schema = match tool.schema() {
+        Value::Object(schema) => schema,
+        _ => unreachable!("the schema of what a tool takes is an object"),
+    };
+    let listed = Tool::new(tool.name, tool.description, schema);
+    match tool.effect {
+        Effect::ReadOnly => listed.with_annotations(ToolAnnotations::new().read_only(true)),
+        Effect::Writes => listed,
+    }
+}
+
+/// A failure as a model reads it, and as a program does.
+fn failed(error: ToolError) -> CallToolResult {
+    let mut result = CallToolResult::error(vec![ContentBlock::text(error.to_string())]);
+    result.structured_content = Some(error.to_json());
+    result
+}

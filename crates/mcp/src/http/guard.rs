@@ -1,0 +1,142 @@
+//! Who is listened to: whoever has the token.
+//!
+//! It is sent as `Authorization: Bearer TOKEN`, or as the last part of the path by clients that cannot send headers.
+//! Host and Origin are looked at by rmcp: a page in a browser must not get here by a name of its own.
+//!
+//! Invariants:
+//! - How much of a token is right cannot be told from the time that a refusal takes.
+//! - Nothing of a request but its head is read before it is admitted.
+
+use std::fmt;
+
+use hyper::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
+use hyper::{Request, StatusCode};
+use subtle::ConstantTimeEq;
+
+use super::{Answer, PATH, answer};
+
+/// A shorter one could be guessed.
+const SHORTEST: usize = 16;
+const LONGEST: usize = 256;
+
+/// What a client has to know.
+#[derive(Clone)]
+pub struct Token(String);
+
+#[derive(Debug, thiserror::Error)]
+#[error("a token has {SHORTEST} to {LONGEST} letters, digits, `-`, `.`, `_` or `~`")]
+pub struct TokenError;
+
+impl Token {
+    pub fn new(text: &str) -> Result<Self, TokenError> {
+        // As they can stand in a path.
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        match (SHORTEST..=LONGEST).contains(&text.len()) && text.bytes().all(plain) {
+            true => Ok(Self(text.to_owned())),
+            false => Err(TokenError),
+        }
+    }
+
+    fn is(&self, given: &str) -> bool {
+        self.0.as_bytes().ct_eq(given.as_bytes()).into()
+    }
+}
+
+/// It is a secret.
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+/// Why a request is not listened to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Refused {
+    NoSuchPath,
+    NoToken,
+    WrongToken,
+}
+
+impl Refused {
+    pub fn answer(&self) -> Answer {
+        let (status, text) = match self {
+            Self::NoSuchPath => (StatusCode::NOT_FOUND, "there is only /mcp here"),
+            Self::NoToken => {
+                (StatusCode::UNAUTHORIZED, "send `Authorization: Bearer TOKEN`, or /mcp/TOKEN as the path")
+            }
+            Self::WrongToken => (StatusCode::UNAUTHORIZED, "this is not the token of this server"),
+        };
+        let mut answer = answer(status, text);
+        if status == StatusCode::UNAUTHORIZED {
+            answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        answer
+    }
+}
+
+/// Whether a request comes from somebody who has the token.
+pub fn admit<B>(request: &Request<B>, token: &Token) -> Result<(), Refused> {
+    let in_path = match request.uri().path().strip_prefix(PATH) {
+        Some("" | "/") => None,
+        Some(below) => Some(below.strip_prefix('/').ok_or(Refused::NoSuchPath)?),
+        None => return Err(Refused::NoSuchPath),
+    };
+    let in_header = request.headers().get(AUTHORIZATION).and_then(|value| bearer(value.to_str().ok()?));
+    match in_path.or(in_header) {
+        Some(given) if token.is(given) => Ok(()),
+        Some(_) => Err(Refused::WrongToken),
+        None => Err(Refused::NoToken),
+    }
+}
+
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: &str = "0123456789abcdef";
+
+    #[track_caller]
+    fn check(path: &str, header: Option<&str>, expected: Result<(), Refused>) {
+        let mut request = Request::builder().uri(path);
+        if let Some(header) = header {
+            request = request.header("authorization", header);
+        }
+        assert_eq!(admit(&request.body(()).unwrap(), &Token::new(TOKEN).unwrap()), expected);
+    }
+
+    #[test]
+    fn only_who_has_the_token_is_admitted() {
+        check("/mcp", Some("Bearer 0123456789abcdef"), Ok(()));
+        check("/mcp/", Some("bearer  0123456789abcdef"), Ok(()));
+        check("/mcp/0123456789abcdef", None, Ok(()));
+        check("/mcp/0123456789abcdef?x=1", None, Ok(()));
+        check("http://localhost/mcp/0123456789abcdef", None, Ok(()));
+        check("/mcp", None, Err(Refused::NoToken));
+        check("/mcp", Some("0123456789abcdef"), Err(Refused::NoToken));
+        check("/mcp", Some("Basic 0123456789abcdef"), Err(Refused::NoToken));
+        check("/mcp", Some("Bearer 0123456789abcdeF"), Err(Refused::WrongToken));
+        check("/mcp", Some("Bearer 0123456789abcde"), Err(Refused::WrongToken));
+        check("/mcp", Some("Bearer "), Err(Refused::WrongToken));
+        check("/mcp/0123456789abcdef/", None, Err(Refused::WrongToken));
+        check("/mcp/wrong", Some("Bearer 0123456789abcdef"), Err(Refused::WrongToken));
+        check("/mcpx", Some("Bearer 0123456789abcdef"), Err(Refused::NoSuchPath));
+        check("/", Some("Bearer 0123456789abcdef"), Err(Refused::NoSuchPath));
+        check("/.well-known/oauth-protected-resource", None, Err(Refused::NoSuchPath));
+    }
+
+    #[test]
+    fn tokens_are_long_and_plain() {
+        assert!(Token::new(TOKEN).is_ok());
+        for wrong in ["", "short", "0123456789abcde", "0123456789abcde/", "0123456789abcde ", "0123456789abcdé"] {
+            assert!(Token::new(wrong).is_err(), "{wrong}");
+        }
+        assert!(Token::new(&"x".repeat(256)).is_ok());
+        assert!(Token::new(&"x".repeat(257)).is_err());
+        assert_eq!(format!("{:?}", Token::new(TOKEN).unwrap()), "Token");
+    }
+}

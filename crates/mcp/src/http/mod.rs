@@ -1,0 +1,248 @@
+//! Clients over streamable HTTP, several at a time.
+//!
+//! ```text
+//! accept ─► path and token (`guard`) ─► body (`body`) ─► rmcp: Host, Origin, session, revision ─► handler
+//! ```
+//!
+//! Invariants:
+//! - Only this machine can connect, and only who has the token is listened to.
+//! - Nobody waits for a client that is slow: each connection is its own task, and none may take its time for ever.
+
+mod body;
+mod guard;
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::header::CONTENT_TYPE;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+pub use guard::{Token, TokenError};
+
+use crate::handler::Handler;
+use crate::message::{self, Heard, LONGEST};
+use crate::server::{Desk, Server, Stop, runtime};
+
+/// Where clients find us.
+pub const PATH: &str = "/mcp";
+/// More connections wait until one of these is closed.
+const CONNECTIONS: usize = 256;
+/// More sessions and requests at a time are refused. A session that nobody uses ends after five minutes.
+const SERVED: usize = 256;
+/// How long a client may take for the head of a request, and between requests.
+const HEAD: Duration = Duration::from_secs(30);
+/// How long connections have to end when the server does.
+const PARTING: Duration = Duration::from_secs(1);
+
+type Answer = Response<BoxBody<Bytes, Infallible>>;
+type Service<D> = StreamableHttpService<Handler<D>, LocalSessionManager>;
+
+/// An address that cannot be listened at.
+#[derive(Debug, thiserror::Error)]
+pub enum AddressError {
+    #[error("`{0}` is no address")]
+    Malformed(String),
+    #[error("`{0}` can be reached from other machines")]
+    NotLoopback(IpAddr),
+    #[error("cannot listen at {address}")]
+    Taken {
+        address: SocketAddr,
+        #[source]
+        cause: io::Error,
+    },
+}
+
+/// An address of this machine that we listen at.
+#[derive(Debug)]
+pub struct Listening {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Listening {
+    /// Listens at `HOST:PORT`, `:PORT` or `PORT`, where the host is this machine's. Port 0 is any that is free.
+    pub fn at(written: &str) -> Result<Self, AddressError> {
+        let wanted = address(written)?;
+        let taken = |cause| AddressError::Taken { address: wanted, cause };
+        let listener = TcpListener::bind(wanted).map_err(taken)?;
+        listener.set_nonblocking(true).map_err(taken)?;
+        let address = listener.local_addr().map_err(taken)?;
+        Ok(Self { listener, address })
+    }
+
+    /// Where clients connect to.
+    pub fn url(&self) -> String {
+        format!("http://{}{PATH}", self.address)
+    }
+}
+
+fn address(written: &str) -> Result<SocketAddr, AddressError> {
+    let malformed = || AddressError::Malformed(message::shown(written));
+    let (host, port) = match written.rsplit_once(':') {
+        Some((host, port)) => (host, port),
+        None => ("", written),
+    };
+    let port = port.parse().map_err(|_| malformed())?;
+    let host = match host.trim_start_matches('[').trim_end_matches(']') {
+        "" | "localhost" => IpAddr::from(Ipv4Addr::LOCALHOST),
+        host => host.parse().map_err(|_| malformed())?,
+    };
+    if !host.is_loopback() {
+        return Err(AddressError::NotLoopback(host));
+    }
+    Ok(SocketAddr::new(host, port))
+}
+
+impl<D: Desk> Server<D> {
+    /// Serves all clients that have the token, until the server is stopped.
+    pub fn serve_http(self, listening: Listening, token: Token) -> io::Result<()> {
+        let runtime = runtime()?;
+        let served = runtime.block_on(self.accept(listening.listener, token));
+        runtime.shutdown_background();
+        served
+    }
+
+    async fn accept(self, listener: TcpListener, token: Token) -> io::Result<()> {
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let site = Arc::new(Site { service: service(&self), token, stop: self.stop.clone() });
+        let room = Arc::new(Semaphore::new(CONNECTIONS));
+        let mut connections = JoinSet::new();
+        loop {
+            let room = room.clone().acquire_owned().await.map_err(io::Error::other)?;
+            let stream = tokio::select! {
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => stream,
+                    // Of one connection, or because there are too many files: both pass.
+                    Err(_) => {
+                        tokio::time::sleep(Duration::from_millis(10)).await;
+                        continue;
+                    }
+                },
+                () = self.stop.token.cancelled() => break,
+            };
+            // Answers are short: waiting for more to send would only delay them.
+            let _ = stream.set_nodelay(true);
+            let site = site.clone();
+            connections.spawn(async move {
+                site.converse(TokioIo::new(stream)).await;
+                drop(room);
+            });
+            while connections.try_join_next().is_some() {}
+        }
+        let _ = timeout(PARTING, async { while connections.join_next().await.is_some() {} }).await;
+        self.pool.rest().await;
+        Ok(())
+    }
+}
+
+fn service<D: Desk>(server: &Server<D>) -> Service<D> {
+    let handler = Handler::new(server);
+    let served = Arc::new(());
+    let make = move || match Arc::strong_count(&served) <= SERVED {
+        true => Ok(handler.clone().counted(served.clone())),
+        false => Err(io::Error::other("too many sessions; end one of them, or wait")),
+    };
+    let here = ["localhost", "127.0.0.1", "[::1]"];
+    let config = StreamableHttpServerConfig::default()
+        .with_allowed_hosts(["localhost", "127.0.0.1", "::1"])
+        .with_allowed_origins(here.map(|host| format!("http://{host}:*")))
+        .with_max_request_body_bytes(LONGEST)
+        .with_json_response(true)
+        .with_cancellation_token(server.stop.token.child_token());
+    StreamableHttpService::new(make, Arc::default(), config)
+}
+
+/// What every connection needs.
+struct Site<D> {
+    service: Service<D>,
+    token: Token,
+    stop: Stop,
+}
+
+impl<D: Desk> Site<D> {
+    /// Answers the requests of one connection.
+    async fn converse(&self, stream: TokioIo<tokio::net::TcpStream>) {
+        let answer = service_fn(async |request| Ok::<_, Infallible>(self.answer(request).await));
+        let mut connection = std::pin::pin!(
+            http1::Builder::new().timer(TokioTimer::new()).header_read_timeout(HEAD).serve_connection(stream, answer)
+        );
+        // How a connection broke is its client's matter.
+        tokio::select! {
+            _ = connection.as_mut() => {}
+            () = self.stop.token.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                let _ = connection.await;
+            }
+        }
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Answer {
+        if let Err(refused) = guard::admit(&request, &self.token) {
+            return refused.answer();
+        }
+        let (head, body) = request.into_parts();
+        if head.method != Method::POST {
+            return self.service.handle(Request::from_parts(head, body)).await;
+        }
+        let bytes = match body::read(body).await {
+            Ok(bytes) => bytes,
+            Err(refused) => return refused,
+        };
+        match message::read(&bytes) {
+            Heard::Request(..) | Heard::Notification(_) => {
+                self.service.handle(Request::from_parts(head, Full::new(bytes))).await
+            }
+            Heard::Refused(error) => {
+                let error = serde_json::to_vec(&error).unwrap_or_default();
+                let mut answer = answer(StatusCode::BAD_REQUEST, error);
+                answer.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static("application/json"));
+                answer
+            }
+            Heard::Nothing => answer(StatusCode::ACCEPTED, ""),
+        }
+    }
+}
+
+fn answer(status: StatusCode, text: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(text.into()).boxed());
+    *answer.status_mut() = status;
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_of_this_machine() {
+        let read = |written| address(written).map(|address| address.to_string()).map_err(|error| error.to_string());
+        let local = |text: &str| Ok(text.to_owned());
+        assert_eq!(read("127.0.0.1:8137"), local("127.0.0.1:8137"));
+        assert_eq!(read("127.1.2.3:0"), local("127.1.2.3:0"));
+        assert_eq!(read("localhost:1"), local("127.0.0.1:1"));
+        assert_eq!(read("[::1]:9"), local("[::1]:9"));
+        assert_eq!(read(":0"), local("127.0.0.1:0"));
+        assert_eq!(read("8137"), local("127.0.0.1:8137"));
+        for other in ["0.0.0.0:1", "[::]:1", "192.168.1.1:80"] {
+            assert!(read(other).unwrap_err().ends_with("can be reached from other machines"), "{other}");
+        }
+        for none in ["", "x", "example.com:80", "127.0.0.1", "127.0.0.1:99999", "http://localhost:1", "a\nb:1"] {
+            assert!(read(none).unwrap_err().ends_with("is no address"), "{none}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The desks that calls are taken to.
+//!
+//! A quick call is answered where it is read. One that may run programs takes its desk to a thread of its own, so that
+//! everybody else is answered meanwhile.
+//!
+//! Invariants:
+//! - A desk is in one call at a time; no lock is held during a call.
+//! - No more than [`SLOW`] calls run programs at a time; one more is refused.
+//! - A call that nobody waits for any more is called off.
+//! - A desk in which something went wrong by our own fault is not used again.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task;
+use tokio_util::sync::CancellationToken;
+use windlass_tools::{Code, Control, ToolError};
+
+use crate::server::Desk;
+
+/// So many calls may run programs at a time: each has a thread, and up to five programs.
+pub(crate) const SLOW: usize = 8;
+
+type Open<D> = dyn Fn() -> Result<D, ToolError> + Send + Sync;
+
+pub(crate) struct Pool<D> {
+    shared: Arc<Shared<D>>,
+    control: Control,
+}
+
+struct Shared<D> {
+    open: Box<Open<D>>,
+    /// Desks that are free.
+    free: Mutex<Vec<Box<D>>>,
+    slow: Arc<Semaphore>,
+}
+
+impl<D> Clone for Pool<D> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone(), control: self.control.clone() }
+    }
+}
+
+impl<D: Desk> Pool<D> {
+    pub fn new(open: impl Fn() -> Result<D, ToolError> + Send + Sync + 'static, control: Control) -> Self {
+        let slow = Arc::new(Semaphore::new(SLOW));
+        Self { shared: Arc::new(Shared { open: Box::new(open), free: Mutex::default(), slow }), control }
+    }
+
+    /// Calls a tool; `cancelled` calls it off.
+    pub async fn call(&self, tool: &str, arguments: Value, cancelled: &CancellationToken) -> Result<Value, ToolError> {
+        let control = self.control.apart();
+        let mut desk = self.shared.take()?;
+        let quick = catch_unwind(AssertUnwindSafe(|| desk.is_quick(tool, &arguments))).map_err(|_| defect())?;
+        if quick {
+            return self.shared.call(desk, tool, arguments, &control);
+        }
+        let Ok(permit) = self.shared.slow.clone().try_acquire_owned() else {
+            self.shared.put_back(desk);
+            return Err(busy());
+        };
+        let shared = self.shared.clone();
+        let called_off = CallOff(control.clone());
+        let tool = tool.to_owned();
+        let work = task::spawn_blocking(move || {
+            // Given back when the programs have ended, however long the answer was waited for.
+            let _permit: OwnedSemaphorePermit = permit;
+            shared.call(desk, &tool, arguments, &control)
+        });
+        let done = tokio::select! {
+            done = work => done.unwrap_or_else(|_| Err(defect())),
+            () = cancelled.cancelled() => Err(ToolError::new(Code::Interrupted, "the call was cancelled")),
+        };
+        drop(called_off);
+        done
+    }
+
+    /// Returns when no call runs programs any more.
+    pub async fn rest(&self) {
+        let all = u32::try_from(SLOW).expect("it is small");
+        // The semaphore is never closed.
+        let _ = self.shared.slow.acquire_many(all).await;
+    }
+}
+
+impl<D: Desk> Shared<D> {
+    fn take(&self) -> Result<Box<D>, ToolError> {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        match free {
+            Some(desk) => Ok(desk),
+            None => (self.open)().map(Box::new),
+        }
+    }
+
+    fn put_back(&self, desk: Box<D>) {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(desk);
+    }
+
+    fn call(&self, mut desk: Box<D>, tool: &str, arguments: Value, control: &Control) -> Result<Value, ToolError> {
+        let done = catch_unwind(AssertUnwindSafe(|| desk.call(tool, arguments, control))).map_err(|_| defect())?;
+        self.put_back(desk);
+        done
+    }
+}
+
+/// Calls off what runs with a control when nobody waits for it any more.
+struct CallOff(Control);
+
+impl Drop for CallOff {
+    fn drop(&mut self) {
+        self.0.call_off();
+    }
+}
+
+fn busy() -> ToolError {
+    ToolError::new(Code::System, format!("{SLOW} calls that may run programs are under way"))
+        .hint("wait for one of them to be answered, then call again")
+}
+
+fn defect() -> ToolError {
+    ToolError::new(Code::System, "the call failed by a defect of Windlass")
+        .hint("`windlass doctor` looks the project over")
+}

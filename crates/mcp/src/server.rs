@@ -1,0 +1,71 @@
+//! What is served, and how it ends.
+
+use std::io;
+
+use serde_json::Value;
+use tokio::runtime::{Builder, Runtime};
+use tokio_util::sync::CancellationToken;
+use windlass_tools::{Control, Ground, Tool, ToolError};
+
+use crate::pool::Pool;
+
+/// Takes calls, one at a time.
+pub trait Desk: Send + 'static {
+    fn call(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Value, ToolError>;
+
+    /// Whether a call runs no program, so that its answer comes at once.
+    fn is_quick(&mut self, tool: &str, arguments: &Value) -> bool;
+}
+
+impl<G: Ground + Send + 'static> Desk for windlass_tools::Desk<G> {
+    fn call(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Value, ToolError> {
+        self.call(tool, arguments, control)
+    }
+
+    fn is_quick(&mut self, tool: &str, arguments: &Value) -> bool {
+        self.is_quick(tool, arguments)
+    }
+}
+
+/// The tools of a project, ready to be served.
+pub struct Server<D> {
+    pub(crate) tools: &'static [Tool],
+    pub(crate) pool: Pool<D>,
+    pub(crate) stop: Stop,
+}
+
+impl<D: Desk> Server<D> {
+    /// `open` makes another desk. Programs that calls run listen to the control of `stop`.
+    pub fn new(
+        tools: &'static [Tool],
+        open: impl Fn() -> Result<D, ToolError> + Send + Sync + 'static,
+        stop: Stop,
+    ) -> Self {
+        Self { tools, pool: Pool::new(open, stop.control.clone()), stop }
+    }
+}
+
+/// Ends a server, from whichever thread. Clones end the same one.
+#[derive(Clone, Default)]
+pub struct Stop {
+    pub(crate) token: CancellationToken,
+    control: Control,
+}
+
+impl Stop {
+    /// `control` is told of the end by whoever else tells it; it reaches the programs.
+    pub fn new(control: Control) -> Self {
+        Self { token: CancellationToken::new(), control }
+    }
+
+    /// No more calls are taken. Programs are the control's matter.
+    pub fn now(&self) {
+        self.token.cancel();
+    }
+}
+
+/// One thread for everything that waits, and a few for what may take long.
+pub(crate) fn runtime() -> io::Result<Runtime> {
+    // Standard streams that are files or terminals are read and written by a thread each.
+    Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(crate::pool::SLOW + 2).build()
+}

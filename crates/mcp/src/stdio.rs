@@ -1,0 +1,209 @@
+//! One client over the standard streams: a message a line.
+//!
+//! The streams are used by this thread itself, without a thread that hands each line on: that would cost more than all the
+//! rest of a call. So a pipe is opened once more, to be able to wait for it without changing it for others who have it.
+//!
+//! Invariants:
+//! - A line is written whole, or the stream is broken.
+//! - No more than [`UNDER_WAY`] requests are unanswered: then no more is read until one of them is.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::sync::Arc;
+
+use rmcp::model::{ClientJsonRpcMessage, ClientNotification, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use rmcp::service::{RoleServer, serve_directly_with_ct};
+use rmcp::transport::Transport;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+use crate::handler::Handler;
+use crate::lines::{Line, Lines};
+use crate::message::{self, Heard};
+use crate::server::{Desk, Server, runtime};
+
+/// Enough for every client that asks before it was answered, and little memory all the same.
+const UNDER_WAY: usize = 64;
+
+type Reader = Box<dyn AsyncRead + Send + Unpin>;
+type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+
+impl<D: Desk> Server<D> {
+    /// Serves the client at the standard streams, until it closes its end or the server is stopped.
+    pub fn serve_stdio(self) -> io::Result<()> {
+        let runtime = runtime()?;
+        let _entered = runtime.enter();
+        let (input, output) = streams()?;
+        runtime.block_on(self.serve(input, output));
+        // A thread may still wait for a file or a terminal that nobody needs any more.
+        runtime.shutdown_background();
+        Ok(())
+    }
+
+    pub(crate) async fn serve(self, input: Reader, output: Writer) {
+        let transport = Stdio::new(input, output, self.stop.token.clone());
+        // Who speaks which revision is settled by each request, or by `initialize` when it comes.
+        let service = serve_directly_with_ct(Handler::new(&self), transport, None, self.stop.token.clone());
+        // It ends by itself at the end of the input; what went wrong there has been told by closing the streams.
+        let _ = service.waiting().await;
+        self.pool.rest().await;
+    }
+}
+
+/// The standard streams in the way that costs least.
+fn streams() -> io::Result<(Reader, Writer)> {
+    let reader: Reader = match pipe::OpenOptions::new().open_receiver("/proc/self/fd/0") {
+        Ok(pipe) => Box::new(pipe),
+        Err(_) => match Other::new(io::stdin().as_fd())? {
+            Other::Socket(socket) => Box::new(socket),
+            Other::File(file) => Box::new(file),
+        },
+    };
+    let writer: Writer = match pipe::OpenOptions::new().open_sender("/proc/self/fd/1") {
+        Ok(pipe) => Box::new(pipe),
+        Err(_) => match Other::new(io::stdout().as_fd())? {
+            Other::Socket(socket) => Box::new(socket),
+            Other::File(file) => Box::new(file),
+        },
+    };
+    Ok((reader, writer))
+}
+
+/// A stream that is no pipe.
+enum Other {
+    /// Some clients use them as pipes. Its two ends are separate, so nobody else has this one.
+    Socket(UnixStream),
+    /// A file or a terminal: a thread waits for it.
+    File(tokio::fs::File),
+}
+
+impl Other {
+    fn new(stream: BorrowedFd<'_>) -> io::Result<Self> {
+        let file = File::from(stream.try_clone_to_owned()?);
+        if !file.metadata()?.file_type().is_socket() {
+            return Ok(Self::File(file.into()));
+        }
+        let socket = StdUnixStream::from(OwnedFd::from(file));
+        socket.set_nonblocking(true)?;
+        Ok(Self::Socket(UnixStream::from_std(socket)?))
+    }
+}
+
+/// The two streams, as rmcp takes messages.
+struct Stdio {
+    lines: Lines<Reader>,
+    output: Arc<Mutex<Writer>>,
+    /// Room for requests that are not answered yet.
+    room: Arc<Semaphore>,
+    /// Room for the next one.
+    next: Option<OwnedSemaphorePermit>,
+    under_way: HashMap<RequestId, OwnedSemaphorePermit>,
+    /// Cancelled when nobody reads what is written.
+    gone: CancellationToken,
+}
+
+impl Stdio {
+    fn new(input: Reader, output: Writer, gone: CancellationToken) -> Self {
+        Self {
+            lines: Lines::new(input),
+            output: Arc::new(Mutex::new(output)),
+            room: Arc::new(Semaphore::new(UNDER_WAY)),
+            next: None,
+            under_way: HashMap::new(),
+            gone,
+        }
+    }
+
+    async fn heard(&mut self) -> Option<Heard> {
+        if self.next.is_none() {
+            self.next = Some(self.room.clone().acquire_owned().await.ok()?);
+        }
+        match self.lines.next().await {
+            Line::Whole => Some(message::read(self.lines.line())),
+            Line::TooLong => Some(Heard::Refused(message::too_long())),
+            Line::End => None,
+        }
+    }
+
+    /// Writes a message, and makes room when that is done.
+    fn write(
+        &self,
+        message: &ServerJsonRpcMessage,
+        room: Option<OwnedSemaphorePermit>,
+    ) -> impl Future<Output = io::Result<()>> + Send + use<> {
+        let line = serde_json::to_vec(message);
+        let (output, gone) = (self.output.clone(), self.gone.clone());
+        async move {
+            let mut line = line?;
+            line.push(b'\n');
+            let mut output = output.lock().await;
+            let written = async {
+                output.write_all(&line).await?;
+                output.flush().await
+            };
+            let written = written.await.inspect_err(|_| gone.cancel());
+            drop(room);
+            written
+        }
+    }
+}
+
+impl Transport<RoleServer> for Stdio {
+    type Error = io::Error;
+
+    fn send(&mut self, message: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let answered = match &message {
+            JsonRpcMessage::Response(response) => Some(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            _ => None,
+        };
+        let room = answered.and_then(|id| self.under_way.remove(id));
+        self.write(&message, room)
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        loop {
+            match self.heard().await? {
+                Heard::Request(id, message) => {
+                    self.under_way.extend(self.next.take().map(|room| (id, room)));
+                    return Some(message);
+                }
+                Heard::Notification(message) => {
+                    if let Some(cancelled) = cancelled(&message) {
+                        // It will not be answered.
+                        self.under_way.remove(cancelled);
+                    }
+                    return Some(message);
+                }
+                Heard::Refused(answer) => {
+                    // Not written here: this may be dropped half way.
+                    let room = self.next.take();
+                    tokio::spawn(self.write(&answer, room));
+                }
+                Heard::Nothing => {}
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Which request a client does not wait for any more.
+fn cancelled(message: &ClientJsonRpcMessage) -> Option<&RequestId> {
+    match message {
+        JsonRpcMessage::Notification(notification) => match &notification.notification {
+            ClientNotification::CancelledNotification(cancelled) => cancelled.params.request_id.as_ref(),
+            _ => None,
+        },
+        _ => None,
+    }
+}

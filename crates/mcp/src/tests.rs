@@ -1,0 +1,312 @@
+//! Whole conversations with a server that has a few tools of its own.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, duplex, split};
+use tokio::io::{ReadHalf, WriteHalf};
+use windlass_tools::{Code, Control, Effect, Tool, ToolError};
+
+use crate::server::{Desk, Server, Stop, runtime};
+
+const fn tool(name: &'static str, effect: Effect) -> Tool {
+    Tool { name, description: "For a test.", twin: "", effect, fields: &[] }
+}
+
+const TOOLS: &[Tool] = &[
+    tool("echo", Effect::ReadOnly),
+    tool("wait", Effect::Writes),
+    tool("fail", Effect::Writes),
+    tool("panic", Effect::Writes),
+];
+
+struct Plain;
+
+impl Desk for Plain {
+    fn call(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Value, ToolError> {
+        match tool {
+            "echo" => Ok(json!({ "said": arguments })),
+            // As a program would be waited for.
+            "wait" => match control.wait(Duration::from_secs(600)) {
+                true => Ok(json!({})),
+                false => Err(ToolError::new(Code::Interrupted, "the program was ended")),
+            },
+            "fail" => Err(ToolError::new(Code::NotFound, "there is no T9").hint("`task_list` shows the tasks")),
+            _ => panic!("this is a test"),
+        }
+    }
+
+    fn is_quick(&mut self, tool: &str, _: &Value) -> bool {
+        tool != "wait"
+    }
+}
+
+/// A client at the other end.
+struct Client {
+    input: Option<WriteHalf<DuplexStream>>,
+    output: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    server: tokio::task::JoinHandle<()>,
+    stop: Stop,
+    control: Control,
+}
+
+impl Client {
+    fn new() -> Self {
+        let (ours, theirs) = duplex(1024 * 1024);
+        let (input, output) = split(theirs);
+        let control = Control::new();
+        let stop = Stop::new(control.clone());
+        let server = Server::new(TOOLS, || Ok(Plain), stop.clone());
+        let server = tokio::spawn(server.serve(Box::new(input), Box::new(output)));
+        let (output, input) = split(ours);
+        Self { input: Some(input), output: BufReader::new(output).lines(), server, stop, control }
+    }
+
+    async fn send(&mut self, line: impl AsRef<[u8]>) {
+        let input = self.input.as_mut().expect("it was not closed");
+        input.write_all(line.as_ref()).await.unwrap();
+        input.write_all(b"\n").await.unwrap();
+    }
+
+    async fn call(&mut self, id: u64, tool: &str) {
+        self.send(request(id, "tools/call", json!({"name": tool, "arguments": {"a": id}}))).await;
+    }
+
+    async fn next(&mut self) -> Value {
+        serde_json::from_str(&self.output.next_line().await.unwrap().expect("an answer")).unwrap()
+    }
+
+    async fn ask(&mut self, line: impl AsRef<[u8]>) -> Value {
+        self.send(line).await;
+        self.next().await
+    }
+
+    /// Closes the input, and waits for the server's end.
+    async fn close(mut self) {
+        self.input.take().unwrap().shutdown().await.unwrap();
+        assert_eq!(self.output.next_line().await.unwrap(), None);
+        self.server.await.unwrap();
+    }
+}
+
+fn request(id: u64, method: &str, params: Value) -> String {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
+}
+
+fn initialize(version: &str) -> String {
+    let client = json!({"name": "test", "version": "1"});
+    request(0, "initialize", json!({"protocolVersion": version, "capabilities": {}, "clientInfo": client}))
+}
+
+/// As a client of the revision without a handshake says who it is.
+fn modern(params: Value) -> Value {
+    let mut params = params;
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    params
+}
+
+fn run(test: impl Future<Output = ()>) {
+    runtime().unwrap().block_on(test);
+}
+
+#[test]
+fn every_revision_is_spoken() {
+    run(async {
+        let answers = [
+            ("2024-11-05", "2024-11-05"),
+            ("2025-03-26", "2025-03-26"),
+            ("2025-06-18", "2025-06-18"),
+            ("2025-11-25", "2025-11-25"),
+            ("2026-07-28", "2025-11-25"),
+            ("1999-01-01", "2025-11-25"),
+        ];
+        for (asked, answered) in answers {
+            let mut client = Client::new();
+            let hello = client.ask(initialize(asked)).await;
+            assert_eq!(hello["result"]["protocolVersion"], answered, "{asked}");
+            assert_eq!(hello["result"]["capabilities"], json!({"tools": {}}));
+            assert_eq!(hello["result"]["serverInfo"]["name"], "windlass");
+            assert!(hello["result"]["instructions"].as_str().unwrap().lines().count() <= 7);
+            client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+            assert_eq!(
+                client.ask(request(1, "ping", json!({}))).await,
+                json!({"jsonrpc": "2.0", "id": 1, "result": {}})
+            );
+            let tools = client.ask(request(2, "tools/list", json!({}))).await;
+            assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), TOOLS.len());
+            assert_eq!(tools["result"]["resultType"], Value::Null, "{asked}");
+            client.close().await;
+        }
+    });
+}
+
+#[test]
+fn the_revision_without_a_handshake_is_spoken() {
+    run(async {
+        let mut client = Client::new();
+        let found = client.ask(request(1, "server/discover", modern(json!({})))).await;
+        assert!(found["result"]["supportedVersions"].as_array().unwrap().contains(&json!("2026-07-28")), "{found}");
+        assert_eq!(found["result"]["capabilities"], json!({"tools": {}}));
+        // Nothing is answered, and nothing is lost.
+        client.send(r#"{"jsonrpc":"2.0","method":"notifications/made_up"}"#).await;
+        let tools = client.ask(request(2, "tools/list", modern(json!({})))).await;
+        assert_eq!(tools["result"]["resultType"], "complete");
+        let called = client.ask(request(3, "tools/call", modern(json!({"name": "echo", "arguments": {"a": 1}})))).await;
+        assert_eq!(called["result"]["structuredContent"], json!({"said": {"a": 1}}));
+        let wrong = modern(json!({}));
+        let wrong = wrong.to_string().replace("2026-07-28", "2099-01-01");
+        let refused = client.ask(request(4, "tools/list", serde_json::from_str(&wrong).unwrap())).await;
+        assert_eq!(refused["error"]["code"], -32022, "{refused}");
+        // A client that found us this way may still shake hands.
+        assert_eq!(client.ask(initialize("2025-11-25")).await["result"]["protocolVersion"], "2025-11-25");
+        client.close().await;
+    });
+}
+
+#[test]
+fn answers_are_there_for_programs_and_for_models() {
+    run(async {
+        let mut client = Client::new();
+        client.ask(initialize("2025-06-18")).await;
+        client.call(1, "echo").await;
+        let answer = json!({"said": {"a": 1}});
+        let result = json!({
+            "content": [{"type": "text", "text": answer.to_string()}],
+            "structuredContent": answer,
+            "isError": false,
+        });
+        assert_eq!(client.next().await["result"], result);
+        client.call(2, "fail").await;
+        let error = json!({"code": "not_found", "message": "there is no T9", "causes": [], "hint": "`task_list` shows the tasks"});
+        let result = json!({
+            "content": [{"type": "text", "text": "there is no T9\nhint: `task_list` shows the tasks"}],
+            "structuredContent": {"error": error},
+            "isError": true,
+        });
+        assert_eq!(client.next().await["result"], result);
+        let listed = client.ask(request(3, "tools/list", json!({}))).await["result"]["tools"].take();
+        assert_eq!(listed[0]["annotations"], json!({"readOnlyHint": true}));
+        assert_eq!(listed[1]["annotations"], Value::Null);
+        assert_eq!(listed[1]["inputSchema"]["type"], "object");
+        client.close().await;
+    });
+}
+
+#[test]
+fn what_is_wrong_with_a_request_is_an_error_of_the_protocol() {
+    run(async {
+        let mut client = Client::new();
+        let unknown = client.ask(request(1, "tools/call", json!({"name": "ech\u{7}o"}))).await;
+        assert_eq!(unknown["error"]["code"], -32602);
+        assert_eq!(unknown["error"]["message"], "there is no tool `ech\\u{7}o`; there are echo, wait, fail, panic");
+        assert_eq!(client.ask(request(2, "made/up", json!({}))).await["error"]["code"], -32601);
+        assert_eq!(client.ask(request(3, "initialize", json!({}))).await["error"]["code"], -32602);
+        assert_eq!(client.ask("{broken").await["error"]["code"], -32700);
+        assert_eq!(client.ask("[]").await["error"]["code"], -32600);
+        assert_eq!(client.ask(b"\xff\xfe").await["error"]["code"], -32700);
+        assert_eq!(client.ask(vec![b'x'; 100_000_000]).await["error"]["message"], "the message is longer than 4 MiB");
+        client.call(4, "echo").await;
+        assert_eq!(client.next().await["id"], 4);
+        client.close().await;
+    });
+}
+
+#[test]
+fn a_defect_costs_one_call_and_not_the_server() {
+    run(async {
+        let mut client = Client::new();
+        client.call(1, "panic").await;
+        let answer = client.next().await;
+        assert_eq!(answer["result"]["isError"], true);
+        assert_eq!(
+            answer["result"]["structuredContent"]["error"]["message"],
+            "the call failed by a defect of Windlass"
+        );
+        client.call(2, "echo").await;
+        assert_eq!(client.next().await["id"], 2);
+        client.close().await;
+    });
+}
+
+#[test]
+fn others_are_answered_while_a_program_runs_and_a_cancelled_call_ends_it() {
+    run(async {
+        let mut client = Client::new();
+        client.call(1, "wait").await;
+        client.call(2, "echo").await;
+        assert_eq!(client.next().await["id"], 2);
+        assert_eq!(client.ask(request(3, "ping", json!({}))).await["id"], 3);
+        client.send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#).await;
+        client.call(4, "echo").await;
+        assert_eq!(client.next().await["id"], 4);
+        // It ends only when no program runs any more, and nothing was answered to the cancelled call.
+        client.close().await;
+    });
+}
+
+#[test]
+fn only_so_many_calls_run_programs_at_a_time() {
+    run(async {
+        let mut client = Client::new();
+        let many = u64::try_from(crate::pool::SLOW).unwrap();
+        for id in 0..=many {
+            client.call(id, "wait").await;
+        }
+        let refused = client.next().await;
+        assert_eq!(refused["id"], many);
+        assert_eq!(refused["result"]["isError"], true);
+        client.control.cancel();
+        for _ in 0..many {
+            assert_eq!(client.next().await["result"]["structuredContent"]["error"]["code"], "interrupted");
+        }
+        client.close().await;
+    });
+}
+
+#[test]
+fn a_server_that_is_stopped_ends_in_order() {
+    run(async {
+        let mut client = Client::new();
+        client.call(1, "wait").await;
+        assert_eq!(client.ask(request(2, "ping", json!({}))).await["id"], 2);
+        client.control.cancel();
+        client.stop.now();
+        client.server.await.unwrap();
+        // What was under way is answered, too.
+        assert_eq!(client.output.next_line().await.unwrap().map(|line| line.contains("interrupted")), Some(true));
+    });
+}
+
+/// A client that asks and asks, and reads nothing, cannot make the server hold all its answers.
+#[test]
+fn what_is_not_read_is_not_made() {
+    run(async {
+        let mut client = Client::new();
+        let mut input = client.input.take().unwrap();
+        let text = "x".repeat(1024);
+        let writing = tokio::spawn(async move {
+            for id in 0..10_000 {
+                let call = request(id, "tools/call", json!({"name": "echo", "arguments": {"text": text}}));
+                input.write_all(format!("{call}\n").as_bytes()).await.unwrap();
+            }
+            input.shutdown().await.unwrap();
+        });
+        // Far more than fits into the pipes: whoever writes has to wait.
+        for _ in 0..1000 {
+            tokio::task::yield_now().await;
+        }
+        assert!(!writing.is_finished());
+        let mut answers = 0;
+        while let Some(line) = client.output.next_line().await.unwrap() {
+            assert!(line.starts_with("{\"jsonrpc\":\"2.0\",\"id\":"), "{line}");
+            answers += 1;
+        }
+        assert_eq!(answers, 10_000);
+        writing.await.unwrap();
+        client.server.await.unwrap();
+    });
+}

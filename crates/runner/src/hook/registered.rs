@@ -1,0 +1,116 @@
+//! What is registered for a task and asked when a turn on it ends: the validation rules of its series, then its stop hooks.
+//!
+//! | they say | at the gate |
+//! | --- | --- |
+//! | complete, and every rule passes | it lets the work pass |
+//! | complete, but a rule fails; or continue | another iteration, with what is to be done |
+//! | escalate, or one of them fails | a person is asked |
+
+use windlass_engine::validation::ValidationRule;
+use windlass_engine::{
+    AgentContext, Command, Evaluated, Event, HookOutcome, HookReport, NewCheckpoint, Registered, RuleAction,
+    SeenPromise, Seq, Task,
+};
+use windlass_process::overlay;
+use windlass_tools::validation::Workshop;
+use windlass_tools::{find_out, notes, registered};
+
+use super::Scene;
+use crate::dispatch::Resolve;
+use crate::{Dispatch, RunError};
+
+impl Dispatch<'_> {
+    /// Asks them all. They are asked about the work, so a file that may not have changed keeps them from it.
+    pub(super) fn ask_registered(&mut self, scene: &Scene, resolve: Resolve) -> Result<HookReport, RunError> {
+        if let Some(changed) = self.tampered(scene)? {
+            return Ok(HookReport { message: Some(changed), ..HookOutcome::Escalate.into() });
+        }
+        let Some(task) = &scene.task else { return Ok(HookOutcome::Skip.into()) };
+        let files = match self.modified_files(resolve)? {
+            Ok(files) => files,
+            Err(why) => return Ok(failure(format!("cannot tell which files have changed: {why}"))),
+        };
+        let known = registered(self.store, task).and_then(|hooks| Ok((hooks, notes(self.store, task)?)));
+        let (hooks, notes) = match known {
+            Ok(known) => known,
+            Err(error) => return Ok(failure(error.to_string())),
+        };
+        let rules = self.rules_of_series(task)?;
+        let mut context = self.context(scene, task, files);
+        let notes: Vec<String> = notes.into_iter().map(|note| note.text).collect();
+        let control = self.control_for(resolve);
+        // A rule or a hook is no turn: what it does through `windlass` is not what the agent claims.
+        let environment = overlay(&self.settings.environment, vec![("WINDLASS_RUN", "".into())]);
+        let workshop = Workshop {
+            directory: self.settings.directory.clone(),
+            environment,
+            mask: self.settings.mask.clone(),
+            permission: self.settings.permission.clone(),
+            roster: self.roster,
+        };
+        let Ok(said) = find_out(&rules, &hooks, &mut context, (&notes, &workshop, &control)) else {
+            return Ok(HookOutcome::Cancelled.into());
+        };
+        let data = said.ruling.checkpoint_data.as_ref().filter(|_| said.ruling.action == RuleAction::Continue);
+        if let Some(data) = data {
+            self.give(&Command::CreateCheckpoint { task: task.id, new: NewCheckpoint::of_hook(data) })?;
+        }
+        Ok(self.settings.mask.report(report(&said, &hooks, &context)))
+    }
+
+    fn rules_of_series(&self, task: &Task) -> Result<Vec<ValidationRule>, RunError> {
+        let Some(series) = &task.drive.series else { return Ok(Vec::new()) };
+        match self.event(Seq(series.id.0))?.envelope.event {
+            Event::SeriesStarted(started) => Ok(started.validation_rules),
+            _ => Err(RunError::MissingEvent(Seq(series.id.0))),
+        }
+    }
+
+    fn context(&self, scene: &Scene, task: &Task, files_modified: Vec<String>) -> AgentContext {
+        let now = (self.outside.now)();
+        let series = task.drive.series.as_ref().map(|series| series.iteration);
+        let session = scene.session.as_ref().map(|session| session.iteration);
+        let last = task.drive.checkpoints_at(now).next_back();
+        let phase = last.and_then(|last| self.store.event(Seq(last.id.0)).ok().flatten());
+        AgentContext {
+            task_id: task.id,
+            iteration: series.or(session).unwrap_or(1),
+            execution_phase: phase.and_then(|made| match made.envelope.event {
+                Event::CheckpointCreated(made) => made.execution_phase,
+                _ => None,
+            }),
+            files_modified,
+            validation_results: Vec::new(),
+            completion_promises: scene.promise.map(|promise| SeenPromise::at(promise, now)).into_iter().collect(),
+            agent_output: scene.output.clone(),
+            draft_content: None,
+            draft_type: None,
+        }
+    }
+}
+
+fn failure(message: String) -> HookReport {
+    HookReport { message: Some(message), ..HookOutcome::Failure.into() }
+}
+
+/// What they say together, as the gate takes it.
+fn report(said: &Evaluated, hooks: &[Registered], context: &AgentContext) -> HookReport {
+    let who = said.hook.and_then(|id| hooks.iter().find(|hook| hook.id == id));
+    let failed = context.validation_results.iter().filter(|result| !result.passed);
+    let failed: Vec<String> = failed.map(|result| format!("{}: {}", result.rule_name, result.message)).collect();
+    let ruling = &said.ruling;
+    let reason = match who {
+        Some(hook) => format!("{} ({}): {}", hook.id, hook.hook, ruling.reason),
+        None => format!("{} of {} validation rules failed", failed.len(), context.validation_results.len()),
+    };
+    let to_do =
+        || Some(ruling.next_prompt.clone().unwrap_or_else(|| [&[reason.clone()], &failed[..]].concat().join("\n")));
+    let (outcome, feedback) = match (who.map(|_| ruling.action), failed.is_empty()) {
+        (Some(RuleAction::Escalate), _) => (HookOutcome::Escalate, None),
+        (Some(RuleAction::Continue), _) => (HookOutcome::Continue, to_do()),
+        (Some(RuleAction::Complete) | None, true) => (HookOutcome::Success, None),
+        (Some(RuleAction::Complete) | None, false) => (HookOutcome::Continue, Some(failed.join("\n"))),
+    };
+    let message = (who.is_some() || !failed.is_empty()).then_some(reason);
+    HookReport { message, feedback, ..outcome.into() }
+}
