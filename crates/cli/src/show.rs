@@ -1,5 +1,7 @@
 //! How tasks and events look to a person.
 
+pub mod drive;
+
 use jiff::Unit;
 use windlass_engine::{
     Decision, Ending, Event, GateAnswer, HookOutcome, Lease, Next, Node, Opening, Promise, Purpose, Record, RunId,
@@ -230,45 +232,9 @@ pub fn summary(record: &Record) -> String {
             let why = hook.message.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
             format!("{} {}{why}", hook.hook, outcome.as_str().unwrap_or_default().replace('_', " "))
         }
-        event => drive_summary(event).unwrap_or_else(|| session_summary(event)),
+        event => drive::summary(record.seq, event).unwrap_or_else(|| session_summary(event)),
     };
     if record.envelope.metadata.forced { format!("(forced) {text}") } else { text }
-}
-
-/// What an agent that drives itself did.
-fn drive_summary(event: &Event) -> Option<String> {
-    Some(match event {
-        Event::HookRegistered(registered) => {
-            let off = if registered.enabled { "" } else { ", disabled" };
-            format!("{}{off}", registered.hook)
-        }
-        Event::HooksCleared(cleared) => cleared.hooks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
-        Event::HookEvaluated(evaluated) => {
-            let hook = evaluated.hook.map_or_else(|| "nobody".to_owned(), |hook| hook.to_string());
-            let (series, number) = (evaluated.series, evaluated.iteration);
-            format!("{series} iteration {number}: {hook} says {}: {}", evaluated.action.name(), evaluated.reason)
-        }
-        Event::SeriesStarted(started) => match started.validation_rules.len() {
-            0 => format!("at most {} iterations", started.max_iterations),
-            1 => format!("at most {} iterations, 1 validation rule", started.max_iterations),
-            rules => format!("at most {} iterations, {rules} validation rules", started.max_iterations),
-        },
-        Event::ValidationFinished(finished) => {
-            let failed: Vec<&str> =
-                finished.results.iter().filter(|it| !it.passed).map(|it| it.rule_name.as_str()).collect();
-            let failed = if failed.is_empty() { String::new() } else { format!(", failed: {}", failed.join(", ")) };
-            format!("{} iteration {}: {}{failed}", finished.series, finished.iteration, finished.signal.name())
-        }
-        Event::SeriesAdvanced(advanced) => format!("{} iteration {}", advanced.series, advanced.iteration),
-        Event::SeriesEnded(ended) => {
-            format!("{} with {} in iteration {}", ended.series, ended.promise.name(), ended.iteration)
-        }
-        Event::CheckpointCreated(made) => {
-            let phase = made.execution_phase.as_ref().map(|phase| format!(", {phase}")).unwrap_or_default();
-            format!("{}, {}{phase}", made.sequence, made.trigger)
-        }
-        _ => return None,
-    })
 }
 
 fn session_summary(event: &Event) -> String {
