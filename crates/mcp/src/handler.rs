@@ -61,6 +61,30 @@ impl<D: Desk> Handler<D> {
     }
 }
 
+impl<D: Desk> Handler<D> {
+    /// Answers a call as older revisions want it, if it runs no program; else leaves it as it is.
+    pub fn call_now(&self, call: &mut CallToolRequestParams) -> Option<CallToolResult> {
+        if !self.knows(&call.name) {
+            return None;
+        }
+        let arguments = call.arguments.take().map_or(Value::Null, Value::Object);
+        match self.pool.call_now(&call.name, arguments) {
+            Ok(done) => {
+                let mut result = done.map_or_else(failed, CallToolResult::structured);
+                result.result_type = None;
+                Some(result)
+            }
+            Err((arguments, desk)) => {
+                self.pool.give_back(desk);
+                if let Value::Object(arguments) = arguments {
+                    call.arguments = Some(arguments);
+                }
+                None
+            }
+        }
+    }
+}
+
 impl<D: Desk> ServerHandler for Handler<D> {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
@@ -109,7 +133,7 @@ impl<D: Desk> ServerHandler for Handler<D> {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if !self.tools.iter().any(|tool| tool.name == request.name) {
+        if !self.knows(&request.name) {
             return Err(self.unknown(&request.name));
         }
         let arguments = request.arguments.map_or(Value::Null, Value::Object);
@@ -119,6 +143,10 @@ impl<D: Desk> ServerHandler for Handler<D> {
 }
 
 impl<D> Handler<D> {
+    fn knows(&self, name: &str) -> bool {
+        self.tools.iter().any(|tool| tool.name == name)
+    }
+
     fn unknown(&self, name: &str) -> ErrorData {
         let names: Vec<_> = self.tools.iter().map(|tool| tool.name).collect();
         ErrorData::invalid_params(format!("there is no tool `{}`; there are {}", shown(name), names.join(", ")), None)

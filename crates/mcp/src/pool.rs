@@ -49,18 +49,30 @@ impl<D: Desk> Pool<D> {
         Self { shared: Arc::new(Shared { open: Box::new(open), free: Mutex::default(), slow }), control }
     }
 
+    /// Calls a tool, if that runs no program; else gives the arguments back, and the desk that was asked.
+    pub fn call_now(&self, tool: &str, arguments: Value) -> Result<Result<Value, ToolError>, (Value, Box<D>)> {
+        let mut desk = match self.shared.take() {
+            Ok(desk) => desk,
+            Err(error) => return Ok(Err(error)),
+        };
+        match catch_unwind(AssertUnwindSafe(|| desk.is_quick(tool, &arguments))) {
+            Ok(true) => Ok(self.shared.call(desk, tool, arguments, &self.control)),
+            Ok(false) => Err((arguments, desk)),
+            Err(_) => Ok(Err(defect())),
+        }
+    }
+
     /// Calls a tool; `cancelled` calls it off.
     pub async fn call(&self, tool: &str, arguments: Value, cancelled: &CancellationToken) -> Result<Value, ToolError> {
-        let control = self.control.apart();
-        let mut desk = self.shared.take()?;
-        let quick = catch_unwind(AssertUnwindSafe(|| desk.is_quick(tool, &arguments))).map_err(|_| defect())?;
-        if quick {
-            return self.shared.call(desk, tool, arguments, &control);
-        }
+        let (arguments, desk) = match self.call_now(tool, arguments) {
+            Ok(done) => return done,
+            Err(slow) => slow,
+        };
         let Ok(permit) = self.shared.slow.clone().try_acquire_owned() else {
             self.shared.put_back(desk);
             return Err(busy());
         };
+        let control = self.control.apart();
         let shared = self.shared.clone();
         let called_off = CallOff(control.clone());
         let tool = tool.to_owned();
@@ -75,6 +87,11 @@ impl<D: Desk> Pool<D> {
         };
         drop(called_off);
         done
+    }
+
+    /// Takes back a desk that was not needed after all.
+    pub fn give_back(&self, desk: Box<D>) {
+        self.shared.put_back(desk);
     }
 
     /// Returns when no call runs programs any more.
