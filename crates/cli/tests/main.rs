@@ -47,6 +47,7 @@ mod test_seeds;
 mod test_signals;
 mod test_summary;
 mod test_task;
+mod test_tools;
 mod test_trust;
 mod test_turn;
 mod test_usage;
