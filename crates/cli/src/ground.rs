@@ -21,7 +21,7 @@ use windlass_engine::{
 };
 use windlass_process::Roster;
 use windlass_store::{ExecuteError, Sqlite, Store};
-use windlass_tools::validation::{Standing, Workshop};
+use windlass_tools::validation::Workshop;
 use windlass_tools::{self as tools, Control, Ground, ToolError};
 
 use crate::config::Config;
@@ -201,20 +201,21 @@ impl Ground for ProjectGround {
         let inside = Inside::look(&self.opened).map_err(told)?;
         let outline = self.keep(&inside).map_err(told)?.outline.clone();
         let config = outline.frame();
-        let standing = match environment::is_judging() {
-            true => Standing::Nested,
-            // Nothing can be trusted where nothing is written, and nothing is run there either.
-            false if !config.exists() => Standing::Trusted,
-            false if self.is_trusted(&inside, config).map_err(told)? => Standing::Trusted,
-            false => Standing::Untrusted,
-        };
+        // Nothing can be trusted where nothing is written, and nothing is run there either.
+        let trusted = !config.exists() || self.is_trusted(&inside, config).map_err(told)?;
         Ok(Workshop {
             directory: self.opened.project.root.clone(),
             environment: environment::inherited_inside(),
             mask: dispatch::mask(config),
-            permission: config.permission(standing),
+            permission: config.permission(dispatch::standing(trusted)),
             roster: self.roster().map_err(told)?,
         })
+    }
+
+    fn masked(&mut self, text: String) -> Result<String, ToolError> {
+        let inside = Inside::look(&self.opened).map_err(told)?;
+        let mask = dispatch::mask(self.keep(&inside).map_err(told)?.outline.frame());
+        Ok(mask.text(&text).into_owned())
     }
 
     fn now(&self) -> Timestamp {

@@ -1,5 +1,5 @@
 //! The reference documents are what the program says about itself: `docs/cli.md`,
-//! `docs/config.schema.json`, and the table of moves in `docs/tasks.md`.
+//! `docs/config.schema.json`, the table of moves in `docs/tasks.md`, and the table of tools in `docs/mcp.md`.
 //!
 //! They are written by `UPDATE=1 cargo nextest run -p windlass-cli reference`, and checked by every other run.
 
@@ -11,12 +11,15 @@ use std::path::{Path, PathBuf};
 
 use clap::{Command, CommandFactory, Parser};
 use windlass_engine::{EventType, MOVES, State};
+use windlass_tools::Need;
 
 use crate::args::{self, Invocation};
 use crate::config;
 
 const BEGIN: &str = "<!-- moves -->\n";
 const END: &str = "<!-- /moves -->\n";
+const TOOLS: &str = "<!-- tools -->\n";
+const TOOLS_END: &str = "<!-- /tools -->\n";
 
 fn documents() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
@@ -46,6 +49,25 @@ fn moves() {
     let (before, rest) = guide.split_once(BEGIN).expect("the guide has a place for the table");
     let (_, after) = rest.split_once(END).expect("the table has an end");
     check("tasks.md", &format!("{before}{BEGIN}{table}{END}{after}"));
+}
+
+/// The table of tools in their guide.
+#[test]
+fn tools() {
+    let mut table = String::from("| tool | what it does | takes | command |\n| --- | --- | --- | --- |\n");
+    for tool in windlass_tools::catalogue() {
+        let field = |field: &windlass_tools::Field| match field.need {
+            Need::Required => format!("`{}`", field.name),
+            Need::Optional => format!("[`{}`]", field.name),
+        };
+        let fields = tool.fields.iter().map(field).collect::<Vec<_>>().join(" ");
+        let about = tool.description;
+        writeln!(table, "| `{}` | {about} | {fields} | `{}` |", tool.name, tool.twin).unwrap();
+    }
+    let guide = fs::read_to_string(documents().join("mcp.md")).unwrap();
+    let (before, rest) = guide.split_once(TOOLS).expect("the guide has a place for the table");
+    let (_, after) = rest.split_once(TOOLS_END).expect("the table has an end");
+    check("mcp.md", &format!("{before}{TOOLS}{table}{TOOLS_END}{after}"));
 }
 
 #[test]
@@ -109,18 +131,18 @@ fn schema_of_the_configuration() {
 
 /// The words of an example, without what a shell does with its output and without the remark beside it.
 fn words(line: &str) -> Vec<String> {
-    let (mut words, mut word, mut quoted, mut blanks) = (Vec::new(), None::<String>, false, 0);
+    let (mut words, mut word, mut quote, mut blanks) = (Vec::new(), None::<String>, None, 0);
     for c in line.chars() {
         match c {
-            '|' | '>' if !quoted => break,
-            ' ' if !quoted => {
+            '|' | '<' | '>' if quote.is_none() => break,
+            ' ' if quote.is_none() => {
                 words.extend(word.take());
                 blanks += 1;
                 continue;
             }
             _ if blanks > 1 => break,
-            '"' => {
-                quoted = !quoted;
+            '"' | '\'' if quote.is_none_or(|quote| quote == c) => {
+                quote = if quote.is_none() { Some(c) } else { None };
                 word.get_or_insert_default();
             }
             c => word.get_or_insert_default().push(c),

@@ -50,9 +50,9 @@ fn told(error: ToolError) -> Failure {
 
 /// A person calls commands, and no tools.
 fn words(text: &str) -> String {
-    catalogue()
-        .iter()
-        .fold(text.to_owned(), |text, tool| text.replace(&format!("`{}`", tool.name), &format!("`{}`", tool.twin)))
+    let text = text.replace("`task_list` shows the tasks", "`windlass task list --all` shows every task");
+    let tools = catalogue().iter();
+    tools.fold(text, |text, tool| text.replace(&format!("`{}`", tool.name), &format!("`{}`", tool.twin)))
 }
 
 #[cfg(test)]

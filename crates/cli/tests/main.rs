@@ -51,5 +51,6 @@ mod test_tools;
 mod test_trust;
 mod test_turn;
 mod test_usage;
+mod test_validation;
 mod test_view;
 mod test_why;

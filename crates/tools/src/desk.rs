@@ -9,6 +9,7 @@ use windlass_process::Control;
 use windlass_store::Sqlite;
 
 use crate::catalogue::{Effect, find};
+use crate::closure::Closures;
 use crate::error::ToolError;
 use crate::shape::read;
 use crate::validation::Workshop;
@@ -33,6 +34,9 @@ pub trait Ground {
     /// The project's, below which every path of a rule lies.
     fn directory(&self) -> &Path;
 
+    /// A text without the secrets of the project, for the log to keep.
+    fn masked(&mut self, text: String) -> Result<String, ToolError>;
+
     /// Where programs for rules and for hooks of agents are run, and which may be.
     fn workshop(&mut self) -> Result<Workshop<'_>, ToolError>;
 }
@@ -40,11 +44,12 @@ pub trait Ground {
 /// Takes calls, one at a time.
 pub struct Desk<G> {
     pub(crate) ground: G,
+    pub(crate) closures: Closures,
 }
 
 impl<G: Ground> Desk<G> {
     pub fn new(ground: G) -> Self {
-        Self { ground }
+        Self { ground, closures: Closures::default() }
     }
 
     pub fn ground(&self) -> &G {
@@ -54,7 +59,7 @@ impl<G: Ground> Desk<G> {
     /// Calls a tool. Programs that it runs listen to `control`: whoever calls them off gets an error.
     pub fn call(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Value, ToolError> {
         let tool = find(tool)?;
-        let mut call = Call { ground: &mut self.ground, control };
+        let mut call = Call { ground: &mut self.ground, control, closures: &self.closures };
         match tool.name {
             "iteration_start" => answer(&iteration::start(&mut call, read(tool, arguments)?)?),
             "iteration_validate" => answer(&iteration::validate(&mut call, read(tool, arguments)?)?),
@@ -102,6 +107,7 @@ impl<G: Ground> Desk<G> {
 pub(crate) struct Call<'a, G> {
     pub ground: &'a mut G,
     pub control: &'a Control,
+    pub closures: &'a Closures,
 }
 
 impl<G: Ground> Call<'_, G> {

@@ -19,6 +19,7 @@ use windlass_engine::{
 };
 use windlass_process::Control;
 
+use crate::closure::Closures;
 use crate::desk::{Call, Ground};
 use crate::error::{Code, ToolError};
 use crate::hook::{ask_command, registered};
@@ -66,12 +67,13 @@ pub(crate) fn judge<G: Ground>(
     let asks = hooks.iter().any(|hook| hook.enabled);
     let rules: &[_] = if asked == Asked::Validation || asks { &live.started.validation_rules } else { &[] };
     let said = if rules.is_empty() && !hooks.iter().any(runs_a_program) {
-        evaluate(&hooks, &context, &mut |hook| ask(hook, &context, None))
+        evaluate(&hooks, &context, &mut |hook| ask(hook, &context, call.closures, None))
     } else {
         let notes = task::notes(call.ground.store(), &live.task)?;
         let notes: Vec<String> = notes.into_iter().map(|note| note.text).collect();
         let workshop = call.ground.workshop()?;
-        find_out(rules, &hooks, &mut context, (&notes, &workshop, call.control)).map_err(called_off)?
+        let means = Means { notes: &notes, workshop: &workshop, control: call.control, closures: call.closures };
+        find_out(rules, &hooks, &mut context, &means).map_err(called_off)?
     };
     let decision = (!hooks.is_empty()).then(|| HookDecision { hook: said.hook, ruling: said.ruling.clone() });
     let judging = Judging {
@@ -81,11 +83,20 @@ pub(crate) fn judge<G: Ground>(
         results: context.validation_results,
         promises,
         decision,
-        agent_output: context.agent_output,
+        agent_output: context.agent_output.map(|output| call.ground.masked(output)).transpose()?,
         files_modified: context.files_modified,
         tree: None,
     };
     Ok((judging, said))
+}
+
+/// What rules and hooks are asked with.
+pub struct Means<'a> {
+    /// What was left with the task, the oldest first.
+    pub notes: &'a [String],
+    pub workshop: &'a Workshop<'a>,
+    pub control: &'a Control,
+    pub closures: &'a Closures,
 }
 
 /// Looks at the rules, and asks the hooks about what they found, which is in the context then.
@@ -93,14 +104,15 @@ pub fn find_out(
     rules: &[ValidationRule],
     hooks: &[Registered],
     context: &mut AgentContext,
-    (notes, workshop, control): (&[String], &Workshop<'_>, &Control),
+    means: &Means<'_>,
 ) -> Result<Evaluated, Cancelled> {
     let values = context.values();
-    let matter =
-        validation::Matter { agent_output: context.agent_output.as_deref(), task_notes: notes, context: &values };
-    context.validation_results = validate(rules, matter, workshop, control)?;
-    let said = evaluate(hooks, context, &mut |hook| ask(hook, context, Some((workshop, control))));
-    if control.is_cancelled() { Err(Cancelled) } else { Ok(said) }
+    let agent_output = context.agent_output.as_deref();
+    let matter = validation::Matter { agent_output, task_notes: means.notes, context: &values };
+    context.validation_results = validate(rules, matter, means.workshop, means.control)?;
+    let outside = Some((means.workshop, means.control));
+    let said = evaluate(hooks, context, &mut |hook| ask(hook, context, means.closures, outside));
+    if means.control.is_cancelled() { Err(Cancelled) } else { Ok(said) }
 }
 
 fn called_off(what: impl Display) -> ToolError {
@@ -130,13 +142,12 @@ pub(crate) fn runs_a_program(hook: &Registered) -> bool {
 fn ask(
     hook: &Registered,
     context: &AgentContext,
+    closures: &Closures,
     outside: Option<(&Workshop<'_>, &Control)>,
 ) -> Result<StopRuling, String> {
     match (&hook.hook, outside) {
         (StopHook::Command { command }, Some((workshop, control))) => ask_command(command, context, workshop, control),
-        (StopHook::Closure { name }, _) => {
-            Err(format!("`{name}` is code of another program, which has to ask it by itself"))
-        }
+        (StopHook::Closure { name }, _) => closures.ask(name, context),
         (other, _) => Err(format!("a hook of type `{other}` asks nobody")),
     }
 }

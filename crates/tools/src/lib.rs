@@ -16,6 +16,7 @@
 
 mod catalogue;
 mod checkpoint;
+mod closure;
 mod desk;
 mod error;
 mod hook;
@@ -32,10 +33,11 @@ mod tests;
 pub mod validation;
 
 pub use catalogue::{Effect, Tool, catalogue, find};
+pub use closure::{Closure, Closures};
 pub use desk::{Desk, Ground};
 pub use error::{Code, ToolError};
 pub use hook::registered;
-pub use judging::find_out;
+pub use judging::{Means, find_out};
 pub use shape::{Field, Id, Kind, Need};
 pub use task::notes;
 pub use windlass_process::Control;

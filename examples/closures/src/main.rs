@@ -11,6 +11,7 @@
 
 mod hooks;
 mod project;
+mod stopping;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +27,8 @@ fn main() -> Outcome<()> {
     for record in tour(&mut project)? {
         println!("{}", line(&record));
     }
+    // The plan of the next release is what an agent works on now.
+    println!("{}", stopping::judged(stopping::desk(project, TaskId(2))?, "T2", &["plan.md"])?);
     Ok(())
 }
 

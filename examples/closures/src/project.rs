@@ -1,7 +1,7 @@
 //! A store, and the rules under which commands are decided: all that a program needs.
 
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use windlass_engine::{Authority, Command, Origin, Record, Registry, Rules, Timestamp};
@@ -11,7 +11,8 @@ pub type Outcome<T> = Result<T, Box<dyn Error>>;
 
 pub struct Project {
     pub store: Sqlite,
-    rules: Rules,
+    pub rules: Rules,
+    pub directory: PathBuf,
 }
 
 impl Project {
@@ -19,7 +20,7 @@ impl Project {
     pub fn open(directory: &Path, registry: Registry) -> Outcome<Self> {
         let store = Sqlite::create(&directory.join("windlass.db"), Lifetime::Service)?;
         // No effects: this program starts no other programs, whatever a configuration may say.
-        Ok(Self { store, rules: Rules { registry, effects: None } })
+        Ok(Self { store, rules: Rules { registry, effects: None }, directory: directory.to_owned() })
     }
 
     /// Carries out a command, and answers its events and those of the hooks. They are durable by then.
@@ -31,13 +32,13 @@ impl Project {
 }
 
 #[expect(clippy::disallowed_methods, reason = "time is an input, and a program is where it comes from")]
-fn now() -> Outcome<Timestamp> {
+pub fn now() -> Outcome<Timestamp> {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
     Ok(Timestamp::from_millis(i64::try_from(since.as_millis())?))
 }
 
 /// Tells this commit from every other one, of other processes too.
-fn nonce() -> Outcome<u128> {
+pub fn nonce() -> Outcome<u128> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;
     Ok(u128::from_le_bytes(bytes))

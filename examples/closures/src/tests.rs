@@ -11,6 +11,7 @@ use windlass_store::{Filter, Store};
 
 use crate::hooks::{announce_releases, label_urgent, registry};
 use crate::project::Project;
+use crate::stopping::{desk, judged};
 use crate::{line, tour};
 
 /// A project in a directory of its own.
@@ -76,6 +77,18 @@ fn a_release_is_followed_up() {
     assert_eq!((created.goal.as_str(), u8::from(created.priority)), ("Announce: Release 1.0", 1));
     assert_eq!(events[1].cause(), Some(events[0].seq));
     assert_eq!(kinds(&scene.complete(2, None)), ["task_completed"], "the announcement is no release");
+}
+
+#[test]
+fn a_closure_decides_when_the_work_may_stop() {
+    let mut scene = Scene::new(registry().unwrap());
+    scene.add("Release 1.0", &[], 1);
+    let tools = desk(scene.project, TaskId(1)).unwrap();
+    assert_eq!(judged(tools, "T1", &[]).unwrap(), "\"CONTINUE\" because \"nothing was changed yet\"");
+    let mut scene = Scene::new(registry().unwrap());
+    scene.add("Release 1.0", &[], 1);
+    let tools = desk(scene.project, TaskId(1)).unwrap();
+    assert_eq!(judged(tools, "T1", &["a.rs"]).unwrap(), "\"COMPLETE\" because \"something was changed\"");
 }
 
 /// Fails where a task is completed without a word.
@@ -162,9 +175,14 @@ fn plain(code: &str) -> String {
 
 #[test]
 fn the_code_of_the_guide_is_the_code_of_this_program() {
-    let sources =
-        [include_str!("hooks.rs"), include_str!("main.rs"), include_str!("project.rs"), include_str!("tests.rs")]
-            .map(plain);
+    let sources = [
+        include_str!("hooks.rs"),
+        include_str!("main.rs"),
+        include_str!("project.rs"),
+        include_str!("stopping.rs"),
+        include_str!("tests.rs"),
+    ]
+    .map(plain);
     let blocks = blocks(&guide(), "rust");
     assert!(blocks.len() >= 4, "the guide shows {} pieces of code", blocks.len());
     for block in blocks {

@@ -47,8 +47,9 @@ pub struct Settings {
     pub strict: Option<bool>,
     /// What happens when stop hooks have sent the agent back as often as they may.
     pub on_retry_limit: OnRetryLimit,
-    /// Which commands an agent may have run, for validation rules and for hooks that it registers.
-    pub agent_commands: AgentCommands,
+    /// Which commands an agent may have run, for validation rules and for hooks that it registers. Default: `allow`, and
+    /// `named` where there are `validators`.
+    pub agent_commands: Option<AgentCommands>,
     /// Commands that an agent may have run by their names: a shell command for each, or a map.
     pub validators: Validators,
     /// What `run_tests` runs. Default: what the project shows.
@@ -254,13 +255,12 @@ pub enum OnRetryLimit {
     Ask,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentCommands {
     /// Any command, with the rights of whoever runs Windlass.
     Allow,
     /// Only those under `validators`.
-    #[default]
     Named,
     /// None.
     Deny,

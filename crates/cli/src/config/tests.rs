@@ -238,7 +238,9 @@ validators:
     assert_eq!((lint.timeout(), lint.successes()), (Duration::from_secs(60), vec![0]));
     assert_eq!((tests.timeout(), tests.successes()), (Duration::from_secs(600), vec![0, 5]));
     assert_eq!(tests.working_directory.as_deref(), Some("packages/web"));
-    assert_eq!(config("").permission(Standing::Trusted).agent_commands, AgentCommands::Named, "unless it says so");
+    let unsaid = |text: &str| config(text).permission(Standing::Trusted).agent_commands;
+    assert_eq!(unsaid(""), AgentCommands::Allow);
+    assert_eq!(unsaid("validators: {lint: make lint}"), AgentCommands::Named, "whoever writes them down means those");
     assert_eq!(shown(&config(&text.replace("allow", "deny"))), "", "none of them is run");
 }
 

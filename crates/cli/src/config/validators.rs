@@ -95,9 +95,12 @@ impl Config {
         Permission {
             standing,
             agent_commands: match self.settings.agent_commands {
-                file::AgentCommands::Allow => AgentCommands::Allow,
-                file::AgentCommands::Named => AgentCommands::Named,
-                file::AgentCommands::Deny => AgentCommands::Deny,
+                Some(file::AgentCommands::Allow) => AgentCommands::Allow,
+                Some(file::AgentCommands::Named) => AgentCommands::Named,
+                Some(file::AgentCommands::Deny) => AgentCommands::Deny,
+                // Whoever has written commands down means those.
+                None if validators.len() > 0 => AgentCommands::Named,
+                None => AgentCommands::Allow,
             },
             validators: validators.map(|(name, written)| (name.clone(), rule(&written.value))).collect(),
         }
@@ -105,7 +108,7 @@ impl Config {
 
     /// Whether an agent may have validators run.
     pub fn runs_validators(&self) -> bool {
-        self.settings.agent_commands != file::AgentCommands::Deny
+        self.settings.agent_commands != Some(file::AgentCommands::Deny)
     }
 
     /// What validators would run, for whoever is asked to trust them. Those of a project that runs none are left out.
@@ -121,7 +124,7 @@ impl Config {
 
     /// Whether an agent may have any command run, which whoever is asked for trust has to know.
     pub(super) fn command_effect(&self) -> Option<Effect> {
-        let allowed = self.settings.agent_commands == file::AgentCommands::Allow;
+        let allowed = self.settings.agent_commands == Some(file::AgentCommands::Allow);
         allowed.then(|| Effect {
             place: "agent_commands".to_owned(),
             name: "allow".to_owned(),

@@ -128,7 +128,7 @@ pub fn settings(
     let config = outline.frame();
     let trusted = rules.effects.as_ref().is_some_and(|effects| effects.trust == Trusted::Yes);
     Settings {
-        permission: config.permission(if trusted { Standing::Trusted } else { Standing::Untrusted }),
+        permission: config.permission(standing(trusted)),
         hooks: plan::hooks(outline.clone()),
         rules,
         directory: project.root.clone(),
@@ -138,6 +138,15 @@ pub fn settings(
         mask: mask(config),
         protected: config.protected(),
         launcher,
+    }
+}
+
+/// Whether programs that judge an agent's work may be run.
+pub fn standing(trusted: bool) -> Standing {
+    match trusted {
+        _ if environment::is_judging() => Standing::Nested,
+        true => Standing::Trusted,
+        false => Standing::Untrusted,
     }
 }
 

@@ -13,7 +13,7 @@ use windlass_engine::{
 };
 use windlass_process::overlay;
 use windlass_tools::validation::Workshop;
-use windlass_tools::{find_out, notes, registered};
+use windlass_tools::{Closures, Means, find_out, notes, registered};
 
 use super::Scene;
 use crate::dispatch::Resolve;
@@ -48,7 +48,8 @@ impl Dispatch<'_> {
             permission: self.settings.permission.clone(),
             roster: self.roster,
         };
-        let Ok(said) = find_out(&rules, &hooks, &mut context, (&notes, &workshop, &control)) else {
+        let means = Means { notes: &notes, workshop: &workshop, control: &control, closures: &Closures::default() };
+        let Ok(said) = find_out(&rules, &hooks, &mut context, &means) else {
             return Ok(HookOutcome::Cancelled.into());
         };
         let data = said.ruling.checkpoint_data.as_ref().filter(|_| said.ruling.action == RuleAction::Continue);
@@ -103,8 +104,10 @@ fn report(said: &Evaluated, hooks: &[Registered], context: &AgentContext) -> Hoo
         Some(hook) => format!("{} ({}): {}", hook.id, hook.hook, ruling.reason),
         None => format!("{} of {} validation rules failed", failed.len(), context.validation_results.len()),
     };
-    let to_do =
-        || Some(ruling.next_prompt.clone().unwrap_or_else(|| [&[reason.clone()], &failed[..]].concat().join("\n")));
+    let to_do = || {
+        let said = || std::iter::once(&reason).chain(&failed).cloned().collect::<Vec<_>>().join("\n");
+        Some(ruling.next_prompt.clone().unwrap_or_else(said))
+    };
     let (outcome, feedback) = match (who.map(|_| ruling.action), failed.is_empty()) {
         (Some(RuleAction::Escalate), _) => (HookOutcome::Escalate, None),
         (Some(RuleAction::Continue), _) => (HookOutcome::Continue, to_do()),

@@ -79,7 +79,7 @@ pub(crate) fn register<G: Ground>(call: &mut Call<'_, G>, given: Register) -> Re
         let rule = supplied(command);
         let workshop = call.ground.workshop()?;
         workshop.permission.supplied(&rule).map_err(|refused| {
-            ToolError::new(Code::Refused, format!("command: {refused}")).hint(refused.remedy.clone())
+            ToolError::new(refused.code, format!("command: {refused}")).hint(refused.remedy.clone())
         })?;
     }
     let new = NewHook { hook, enabled: given.enabled.unwrap_or(true), metadata: given.metadata.unwrap_or_default() };

@@ -114,7 +114,7 @@ fn rules<G: Ground>(call: &mut Call<'_, G>, given: &Value) -> Result<Vec<Validat
     for (place, rule) in rules.iter().enumerate() {
         workshop.permission.program(rule).map_err(|refused| {
             let message = format!("validationRules[{place}]: {refused}");
-            ToolError::new(Code::Refused, message).hint(refused.remedy.clone())
+            ToolError::new(refused.code, message).hint(refused.remedy.clone())
         })?;
     }
     Ok(rules)

@@ -177,11 +177,11 @@ fn a_command_has_to_be_allowed() {
     let given = json!({"taskId": "T1", "hookType": "command", "command": "./check"});
     desk.ground.permission.agent_commands = AgentCommands::Named;
     let told = desk.fails("hook_register", given.clone());
-    assert!(told.starts_with("[refused] command: `./check` was not run") && told.contains("validators:"), "{told}");
+    assert!(told.starts_with("[refused] command: `./check` may not be run") && told.contains("validators:"), "{told}");
     desk.ground.permission.standing = Standing::Untrusted;
     assert!(desk.fails("hook_register", given).contains("windlass trust"));
     let rules = json!([{"type": "command", "name": "a", "config": {"command": "true"}}]);
     let start =
         json!({"taskId": "T1", "maxIterations": 1, "completionPromises": ["COMPLETE"], "validationRules": rules});
-    assert!(desk.fails("iteration_start", start).starts_with("[refused] validationRules[0]: "));
+    assert!(desk.fails("iteration_start", start).starts_with("[trust] validationRules[0]: "));
 }

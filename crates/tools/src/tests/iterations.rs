@@ -1,7 +1,9 @@
 //! A series of iterations, as an agent runs it by itself.
 
 use serde_json::{Value, json};
+use windlass_engine::{Event, EventType, Seq};
 use windlass_process::Control;
+use windlass_store::{Filter, Store};
 
 use super::{Shop, desk};
 use crate::desk::Desk;
@@ -190,4 +192,14 @@ fn inside_a_turn_completing_is_a_claim() {
     let done = desk.ok("iteration_complete", json!({"iterationId": id, "completionPromise": "COMPLETE"}));
     assert_eq!(done["next"], "recorded as a claim: end your turn, and the gates judge it");
     assert_eq!(desk.ok("task_get", json!({"taskId": "T1"}))["state"], "active");
+}
+
+#[test]
+fn a_secret_that_an_agent_says_is_not_kept() {
+    let (mut desk, series) = started(json!({}));
+    desk.ok("iteration_validate", json!({"iterationId": series, "agentOutput": "the token is s3cr3t-value"}));
+    let filter = Filter { types: vec![EventType::ValidationFinished], ..Filter::default() };
+    let kept = desk.ground.store.read(&filter, Seq::START, 9).unwrap();
+    let Event::ValidationFinished(finished) = &kept[0].envelope.event else { panic!("{kept:?}") };
+    assert_eq!(finished.output.as_deref(), Some("the token is ***"));
 }

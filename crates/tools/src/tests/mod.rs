@@ -69,6 +69,10 @@ impl Ground for Shop {
         self.quiet
     }
 
+    fn masked(&mut self, text: String) -> Result<String, ToolError> {
+        Ok(text.replace("s3cr3t-value", "***"))
+    }
+
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.now)
     }

@@ -9,6 +9,7 @@ use windlass_engine::nearest;
 use windlass_engine::validation::{CommandRule, RuleKind, ValidationRule};
 
 use super::quoted;
+use crate::error::Code;
 
 /// Whether an agent may supply commands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,13 +47,15 @@ pub struct Permission {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{cause}")]
 pub struct NotAllowed {
+    /// That nobody trusts the project, or that it does not want this.
+    pub code: Code,
     pub cause: String,
     pub remedy: String,
 }
 
 impl NotAllowed {
     fn new(cause: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { cause: cause.into(), remedy: remedy.into() }
+        Self { code: Code::Refused, cause: cause.into(), remedy: remedy.into() }
     }
 }
 
@@ -77,15 +80,15 @@ impl Permission {
             AgentCommands::Named if self.validators.values().any(|known| same(&known)) => Ok(command),
             AgentCommands::Named => Err(NotAllowed::new(
                 format!(
-                    "{} was not run: this project runs only commands that its configuration names \
+                    "{} may not be run: this project runs only commands that its configuration names \
                      (`agent_commands: named`)",
                     quoted(&command.command)
                 ),
                 match self.validators.is_empty() {
                     true => "ask a person to add it under `validators:`, or to set `agent_commands: allow`".to_owned(),
                     false => format!(
-                        "use `type: custom` with a `validatorId` of {}, or ask a person to add the command under \
-                         `validators:`",
+                        "use one of {}: by its name in a rule of `type: custom`, or its command word for word; or ask a \
+                         person to add this one under `validators:`",
                         self.names()
                     ),
                 },
@@ -116,10 +119,13 @@ impl Permission {
     fn stands(&self) -> Result<(), NotAllowed> {
         match self.standing {
             Standing::Trusted => Ok(()),
-            Standing::Untrusted => Err(NotAllowed::new(
-                "nobody has trusted this project's configuration, so nothing is run for it",
-                "ask a person to run `windlass trust`, which shows what would run",
-            )),
+            Standing::Untrusted => Err(NotAllowed {
+                code: Code::Trust,
+                ..NotAllowed::new(
+                    "nobody has trusted this project's configuration, so nothing is run for it",
+                    "ask a person to run `windlass trust`, which shows what would run",
+                )
+            }),
             Standing::Nested => Err(NotAllowed::new(
                 "a program that was started to judge work cannot have further ones started for that",
                 "let the rule's or hook's command do the work itself",

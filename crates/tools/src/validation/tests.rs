@@ -247,7 +247,7 @@ fn only_what_is_allowed_is_run() {
     let custom = || json!({"validatorId": "mark"});
     let ran = |scene: &Scene| fs::remove_file(scene.project().join("ran")).is_ok();
     scene.permission.agent_commands = AgentCommands::Named;
-    let refused = "`touch ran` was not run: this project runs only commands that its configuration names (`agent_commands: \
+    let refused = "`touch ran` may not be run: this project runs only commands that its configuration names (`agent_commands: \
                    named`): ask a person to add it under `validators:`, or to set `agent_commands: allow`";
     assert_eq!(scene.command(touch()), told(false, refused));
     assert_eq!(
@@ -263,7 +263,7 @@ fn only_what_is_allowed_is_run() {
         told(false, "there is no validator `mark`: did you mean `marks`? known are `marks`")
     );
     let (passed, message) = scene.command(touch());
-    assert!(!passed && message.ends_with("use `type: custom` with a `validatorId` of `marks`, or ask a person to add the command under `validators:`"), "{message}");
+    assert!(!passed && message.ends_with("use one of `marks`: by its name in a rule of `type: custom`, or its command word for word; or ask a person to add this one under `validators:`"), "{message}");
     assert!(!ran(&scene));
     scene.validator("mark", "touch ran");
     assert!(scene.one("custom", custom()).0 && ran(&scene));

@@ -14,8 +14,7 @@ use crate::{twin, usage};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass iteration start T3 --max-iterations 5 --promise COMPLETE --promise BLOCKED
-  windlass iteration start T3 --max-iterations 5 --promise COMPLETE --strict \\
-      --rule '{\"type\": \"command\", \"name\": \"tests\", \"config\": {\"command\": \"make test\"}}'
+  windlass iteration start T3 --max-iterations 5 --promise COMPLETE --strict --rule '{\"type\": \"command\", \"name\": \"tests\", \"config\": {\"command\": \"make test\"}}'
   windlass iteration start T3 --max-iterations 5 --promise COMPLETE --rules rules.json
 
 The task becomes active. A series that is under way is over with it.")]

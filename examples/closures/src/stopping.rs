@@ -1,0 +1,83 @@
+//! A stop hook that is a closure, and the tools that ask it.
+//!
+//! The tools stand on a ground: whatever gives them a store and carries out commands. This program's is its project.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use windlass_engine::{
+    AgentContext, Authority, Command, Origin, Record, RuleAction, RunId, StopRuling, TaskId, Timestamp,
+};
+use windlass_store::{Sqlite, Store};
+use windlass_tools::validation::Workshop;
+use windlass_tools::{Code, Control, Desk, Ground, ToolError};
+
+use crate::project::{Project, nonce, now};
+
+impl Ground for Project {
+    fn store(&self) -> &Sqlite {
+        &self.store
+    }
+
+    fn execute(&mut self, command: &Command, _: &Control) -> Result<Vec<Record>, ToolError> {
+        let origin =
+            Origin { by: "ada".to_owned(), at: self.now(), authority: Authority::Person, run: None, via: None };
+        let nonce = nonce().map_err(|error| ToolError::new(Code::System, error))?;
+        Ok(self.store.execute(&self.rules, &origin, command, nonce)?)
+    }
+
+    /// It knows no secrets.
+    fn masked(&mut self, text: String) -> Result<String, ToolError> {
+        Ok(text)
+    }
+
+    fn now(&self) -> Timestamp {
+        now().expect("it is later than 1970")
+    }
+
+    fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// This program is no part of an agent's turn.
+    fn run(&self) -> Result<Option<RunId>, ToolError> {
+        Ok(None)
+    }
+
+    /// Its hooks are closures, and no program is started for any of them.
+    fn is_quiet(&mut self) -> bool {
+        true
+    }
+
+    fn workshop(&mut self) -> Result<Workshop<'_>, ToolError> {
+        Err(ToolError::new(Code::Refused, "this program starts no others"))
+    }
+}
+
+/// Lets the work stop when something was changed, and asks for a person after ten iterations.
+pub fn wants_changes(context: &AgentContext) -> Result<StopRuling, String> {
+    let (action, reason) = match (context.iteration, context.files_modified.len()) {
+        (11.., _) => (RuleAction::Escalate, "ten iterations were not enough"),
+        (_, 0) => (RuleAction::Continue, "nothing was changed yet"),
+        _ => (RuleAction::Complete, "something was changed"),
+    };
+    Ok(StopRuling::new(action, reason))
+}
+
+/// The tools of a project, with a stop hook of ours for one of its tasks.
+pub fn desk(project: Project, task: TaskId) -> Result<Desk<Project>, ToolError> {
+    let mut desk = Desk::new(project);
+    desk.know("wants-changes", wants_changes);
+    desk.register(task, "wants-changes")?;
+    Ok(desk)
+}
+
+/// What an agent is told that has changed these files in its first iteration.
+pub fn judged(mut desk: Desk<Project>, task: &str, files: &[&str]) -> Result<String, ToolError> {
+    let mut call = |tool: &str, arguments: Value| desk.call(tool, arguments, &Control::new());
+    let series = json!({"taskId": task, "maxIterations": 20, "completionPromises": ["COMPLETE"]});
+    let id = call("iteration_start", series)?["iterationId"].take();
+    let told = call("iteration_validate", json!({"iterationId": id, "filesModified": files}))?;
+    let decision = &told["hookDecision"];
+    Ok(format!("{} because {}", told["completionSignal"], decision["reason"]))
+}
