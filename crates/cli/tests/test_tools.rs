@@ -230,11 +230,32 @@ turns:
     }
 }
 
-/// Where nobody has said that agents may supply commands.
 #[test]
-fn an_agent_registers_no_command_of_its_own() {
-    let call = "{tool: hook_register, arguments: {taskId: T1, hookType: command, command: touch ran}}";
-    let world = World::played("", &format!("turns: [{{do: [{{call: {call}}}, {{promise: COMPLETE}}]}}]\n"));
+fn a_command_that_an_agent_registers_decides_where_it_may_supply_one() {
+    let script = "
+turns:
+  - do:
+      - call:
+          tool: hook_register
+          arguments:
+            taskId: T1
+            hookType: command
+            command: 'echo \"run: $WINDLASS_RUN.\" > ran; test -e pump.txt || { echo pump.txt is missing >&2; exit 2; }'
+      - promise: COMPLETE
+  - when: pump.txt is missing
+    do:
+      - write: {path: pump.txt, content: mended}
+      - promise: COMPLETE
+";
+    let world = World::played("", script);
+    let ran = run(&world);
+    assert_eq!(ran.code, 0, "{ran}");
+    let outcomes: Vec<_> = world.data_of("hook_finished").iter().map(|ended| ended["outcome"].clone()).collect();
+    assert_eq!(outcomes, ["continue", "success"], "{ran}");
+    // What it does is nothing that the agent claims.
+    assert_eq!(std::fs::read_to_string(world.path("ran")).unwrap(), "run: .\n");
+
+    let world = World::played("agent_commands: named\n", script);
     let ran = run(&world);
     assert!(ran.code == 0 && ran.stdout.contains("or to set `agent_commands: allow`"), "{ran}");
     assert!(!world.has("ran") && world.data_of("hook_registered").is_empty(), "{ran}");
