@@ -4,7 +4,7 @@
 //! cargo run --release -p windlass-bench --bin bench -- [--quick] [--only SECTION]… [--write docs/performance.md]
 //! ```
 //!
-//! `--only` measures nothing but what is named: `stores`, `hooks`, `many`, `commands`, `log`, `processes`, `loops`.
+//! `--only` measures nothing but what is named: `stores`, `hooks`, `many`, `commands`, `log`, `processes`, `loops`, `mcp`.
 //!
 //! Figures are ratios against something that was measured minutes apart on the same machine. Nothing here passes or
 //! fails: a goal that is missed is reported as missed.
@@ -19,6 +19,7 @@ mod hooks;
 mod log;
 mod loops;
 mod many;
+mod mcp;
 mod memory;
 mod processes;
 mod report;
@@ -53,7 +54,7 @@ const QUICK: Effort = Effort { many: 300, commands: 40, sizes: [10, 1_000, 20_00
 type Measure = fn(Effort, &Floors, &mut Report) -> Outcome<()>;
 
 /// Everything that is measured, in the order of the page.
-const SECTIONS: [(&str, Measure); 8] = [
+const SECTIONS: [(&str, Measure); 9] = [
     ("stores", stores::measure),
     ("hooks", |effort, _, report| hooks::measure(effort, report)),
     ("many", |effort, _, report| many::measure(effort, report)),
@@ -62,6 +63,7 @@ const SECTIONS: [(&str, Measure); 8] = [
     ("log", |effort, _, report| log::measure(effort, report)),
     ("processes", |effort, _, report| processes::measure(effort, report)),
     ("loops", |effort, _, report| loops::measure(effort, report)),
+    ("mcp", |effort, _, report| mcp::measure(effort, report)),
 ];
 
 /// The first argument of the process that starts programs for us.

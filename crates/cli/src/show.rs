@@ -1,5 +1,7 @@
 //! How tasks and events look to a person.
 
+pub mod drive;
+
 use jiff::Unit;
 use windlass_engine::{
     Decision, Ending, Event, GateAnswer, HookOutcome, Lease, Next, Node, Opening, Promise, Purpose, Record, RunId,
@@ -230,7 +232,7 @@ pub fn summary(record: &Record) -> String {
             let why = hook.message.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
             format!("{} {}{why}", hook.hook, outcome.as_str().unwrap_or_default().replace('_', " "))
         }
-        event => session_summary(event),
+        event => drive::summary(record.seq, event).unwrap_or_else(|| session_summary(event)),
     };
     if record.envelope.metadata.forced { format!("(forced) {text}") } else { text }
 }

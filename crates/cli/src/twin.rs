@@ -49,10 +49,12 @@ fn told(error: ToolError) -> Failure {
 }
 
 /// A person calls commands, and no tools.
-fn words(text: &str) -> String {
+pub fn words(text: &str) -> String {
     let text = text.replace("`task_list` shows the tasks", "`windlass task list --all` shows every task");
-    let tools = catalogue().iter();
-    tools.fold(text, |text, tool| text.replace(&format!("`{}`", tool.name), &format!("`{}`", tool.twin)))
+    catalogue().iter().fold(text, |text, tool| {
+        let command = format!("`{}`", tool.twin);
+        text.replace(&format!("`{}`", tool.name), &command).replace(tool.name, &command)
+    })
 }
 
 #[cfg(test)]
@@ -61,6 +63,7 @@ mod tests {
 
     #[test]
     fn tools_are_called_by_their_commands() {
-        assert_eq!(words("`task_get` shows it, as task_get does"), "`windlass task show` shows it, as task_get does");
+        assert_eq!(words("`task_get` or task_next"), "`windlass task show` or `windlass task next`");
+        assert_eq!(words("`task_list` shows the tasks"), "`windlass task list --all` shows every task");
     }
 }

@@ -1,328 +1,193 @@
-//! Windlass's own tools in the hands of an agent that works under `run`.
+//! The commands that are twins of tools: series of iterations, stop hooks, checkpoints.
 
+use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::support::{Ran, WINDLASS, World, timeless};
+use crate::support::World;
+use crate::support::hooked::hooked;
 
-/// An agent that notes what it is asked, and answers the least that it can.
-const DEAF: &str = r#"
-while read -r line; do
-  printf '%s\n' "$line" >> asked
-  printf '%s' "$line" | jq -c '{jsonrpc: "2.0", id, result: {protocolVersion: 1, sessionId: "s", stopReason: "end_turn"}}'
-done
-"#;
+const START: [&str; 7] = ["iteration", "start", "T1", "--max-iterations", "3", "--promise", "COMPLETE"];
 
-/// The servers that an agent is handed under this configuration.
-fn handed(config: &str, agent: &str) -> Vec<Value> {
-    let world = World::played(config, "");
-    world.write("agent.sh", DEAF);
-    world.run(&["run", "Mend the pump", "--agent", agent, "--max-iterations", "1", "--session", "pump"]);
-    let asked = std::fs::read_to_string(world.path("asked")).unwrap();
-    let opened = asked.lines().find(|line| line.contains("session/new")).unwrap();
-    let mut opened: Value = serde_json::from_str(opened).unwrap();
-    let mut servers = opened["params"]["mcpServers"].take();
-    let run = world.data_of("turn_started")[0]["run"].clone();
-    for server in servers.as_array_mut().unwrap() {
-        for variable in server["env"].as_array_mut().unwrap() {
-            if variable["value"] == run {
-                variable["value"] = json!("of the turn");
-            }
-        }
-    }
-    let text = servers.to_string().replace(&*world.directory.to_string_lossy(), "$WORK");
-    let text = text.replace(&*world.directory.parent().unwrap().to_string_lossy(), "$ROOT");
-    serde_json::from_str(&text).unwrap()
+/// The id of a new series on T1.
+fn started(world: &World, more: &[&str]) -> String {
+    let answer = world.json(&[&START[..], more].concat());
+    answer["iterationId"].as_str().unwrap().to_owned()
 }
 
 #[test]
-fn an_agent_that_stays_is_handed_our_tools_and_told_whose_turn_it_is() {
-    let ours = json!({
-        "name": "windlass", "command": WINDLASS, "args": ["--project", "$WORK", "mcp"],
-        "env": [
-            {"name": "WINDLASS_RUN", "value": "of the turn"},
-            {"name": "WINDLASS_PROJECT_DIR", "value": "$WORK"},
-            {"name": "WINDLASS_STATE_DIR", "value": "$ROOT/state"},
-        ],
-    });
-    assert_eq!(handed("", "acp:sh agent.sh"), [ours.clone()]);
-    let config = |more: &str| format!("agents: {{mine: {{driver: acp, command: sh agent.sh, {more}}}}}\n");
-    let servers = handed(&config("mcp_servers: {files: {command: cat}}, tools: true"), "mine");
-    assert_eq!((servers.len(), &servers[0]["name"], &servers[1]), (2, &json!("files"), &ours));
-    assert_eq!(handed(&config("tools: false"), "mine"), Vec::<Value>::new());
-    assert_eq!(handed("agents: {kimi: {command: sh agent.sh, tools: false}}\n", "kimi"), Vec::<Value>::new());
-    // What a person calls so is theirs.
-    let servers = handed(&config("mcp_servers: {windlass: {command: cat}}"), "mine");
-    assert!(servers.len() == 1 && servers[0]["command"].as_str().unwrap().ends_with("/cat"), "{servers:?}");
-}
-
-fn run(world: &World) -> Ran {
-    world.run(&["run", "Mend the pump", "--agent", "scripted:play.yaml", "--session", "pump"])
-}
-
-fn repository(config: &str, script: &str) -> World {
-    let world = World::played(config, script);
-    assert!(world.program("git").args(["init", "-q"]).status().unwrap().success());
-    world
-}
-
-/// Its server is the same process all the time, and has the run of the first turn.
-#[test]
-fn what_an_agent_calls_belongs_to_the_turn_that_it_is_in() {
-    let world = World::played(
-        "",
-        "
-turns:
-  - do:
-      - call: {tool: note_add, arguments: {text: The valve sticks., kind: tip}}
-      - say: Not yet.
-  - do:
-      - call: {tool: note_add, arguments: {text: It does not stick any more.}}
-      - call: {tool: note_add, arguments: {text: ''}}
-      - call: {tool: sing}
-      - call: {server: other, tool: sing}
-      - promise: COMPLETE
-",
-    );
-    let ran = run(&world);
-    assert_eq!(ran.code, 0, "{ran}");
-    let notes = world.lines(&["events", "--type", "note_added"]);
-    let seen: Vec<_> = notes.iter().map(|note| [&note["session"], &note["iteration"], &note["nodeId"]]).collect();
-    assert_eq!(seen, [[&json!("pump"), &json!(1), &json!("T1")], [&json!("pump"), &json!(2), &json!("T1")]]);
-    assert_eq!(notes[0]["data"], json!({"kind": "tip", "text": "The valve sticks."}));
-    // What fails is told to the agent, and a server that was asked something wrong serves on.
-    let record = world.ok(&["session", "logs", "pump"]);
-    for said in [
-        "[windlass note_add]",
-        "note_add failed: text: ",
-        "sing failed: there is no tool `sing`",
-        "sing failed: no server `other` was handed to the agent",
-    ] {
-        assert!(record.contains(said), "{said}\n{record}");
-    }
+fn an_agents_output_comes_from_standard_input() {
+    let world = World::with_tasks(&["one"]);
+    let id = started(&world, &[]);
+    let said = b"\x1b[31mdone\x1b[0m\n<promise>COMPLETE</promise>\n";
+    let judged = world.feed(&["iteration", "validate", &id, "--output-file", "-", "--json"], said);
+    let judged: Value = serde_json::from_str(&judged.stdout).unwrap();
+    assert_eq!(judged["completionSignal"], "COMPLETE");
+    let evaluated = world.feed(&["hooks", "evaluate", &id, "--output-file", "-", "--json"], said);
+    let evaluated: Value = serde_json::from_str(&evaluated.stdout).unwrap();
+    assert_eq!((&evaluated["hookId"], &evaluated["action"]), (&json!("default"), &json!("continue")));
+    let long = vec![b'x'; 1024 * 1024 + 1];
+    let refused = world.feed(&["iteration", "validate", &id, "--output-file", "-"], &long);
+    assert_eq!(refused.code, 64);
+    assert!(refused.stderr.contains("standard input has more than 1048576 bytes"), "{}", refused.stderr);
 }
 
 #[test]
-fn rules_that_an_agent_registers_decide_at_the_gate() {
-    let world = repository(
-        "",
-        "
-turns:
-  - do:
-      - call:
-          tool: hook_register
-          arguments:
-            taskId: T1
-            hookType: rules
-            rules:
-              - {when: \"'pump.txt' not in filesModified\", action: continue, reason: the pump is as it was, nextPrompt: Write pump.txt.}
-              - {when: 'true', action: complete, reason: the pump is mended}
-      - say: I am done.
-      - promise: COMPLETE
-  - when: Write pump.txt.
-    do:
-      - write: {path: pump.txt, content: mended}
-      - say: It is written.
-      - promise: COMPLETE
-",
-    );
-    let ran = run(&world);
-    assert_eq!(ran.code, 0, "{ran}");
-    insta::assert_snapshot!(timeless(&ran.stdout), @r"
-    session pump
-      scripted:play.yaml, at most 25 iterations
-    iteration 1
-      agent: I am done.
-      the agent says that it is done
-      registered wants another iteration: HOOK-10 (rules): the pump is as it was
-    iteration 2
-      the agent gets one piece of feedback
-      agent: It is written.
-      the agent says that it is done
-      registered ok: HOOK-10 (rules): the pump is mended
-    complete after 2 iterations
-      took <took> agent <took> hooks <took> 2 turns
-      changed one file, +1 -0
+fn what_cannot_be_done_is_told_in_the_words_of_the_command_line() {
+    let world = World::with_tasks(&["one"]);
+    let id = started(&world, &[]);
+    let over = |words: &[&str]| world.fails(words);
+    let told = [
+        over(&["iteration", "next", "IT-99"]),
+        over(&["iteration", "next", "T1"]),
+        over(&["iteration", "complete", &id, "BLOCKED"]),
+        over(&["iteration", "start", "T9", "--max-iterations", "3", "--promise", "COMPLETE"]),
+        over(&["hooks", "register", "T1", "--type", "rules"]),
+        over(&["hooks", "register", "T1", "--type", "rules", "--rules", "tddd"]),
+        over(&["hooks", "list", "--task", "T9"]),
+        over(&["checkpoint", "resume", "T1"]),
+        over(&["checkpoint", "create", "T1", "--context", "{"]),
+    ];
+    assert_snapshot!(told.join("\n"), @r#"
+    error: there is no series of iterations IT-99
+    hint: `windlass iteration start` begins one and tells its id; `windlass task show` tells the one that is under way
+    [1 not_found]
+    error: `T1` is not a value for ITERATION
+    caused by: `T1` is not an iteration id such as IT-12
+    hint: `windlass iteration next --help` shows how it is used
+    [64 usage]
+    error: IT-4 was not started with BLOCKED, but with COMPLETE
+    hint: `windlass task show` shows how its series stands
+    [1 refused]
+    error: there is no task T9
+    hint: `windlass task list --all` shows every task
+    [1 not_found]
+    error: rules: is missing; give the name of a template (tdd, security-remediation, checkpoint-every) or a list such as [{"when": "iteration > 3", "action": "escalate"}]
+    [64 usage]
+    error: rules: has no template `tddd`: did you mean `tdd`?
+    [64 usage]
+    error: there is no task T9
+    hint: `windlass task list --all` shows every task
+    [1 not_found]
+    error: T1 has no checkpoint that could be resumed from
+    hint: `windlass checkpoint create` makes one; `windlass task show` tells how the task stands
+    [1 not_found]
+    error: `{` is not a value for --context
+    caused by: expected JSON: EOF while parsing an object at line 1 column 1
+    hint: `windlass checkpoint create --help` shows how it is used
+    [64 usage]
+    "#);
+}
+
+#[test]
+fn the_maximum_ends_a_series() {
+    let world = World::with_tasks(&["one"]);
+    let id = started(&world, &[]);
+    world.ok(&["iteration", "next", &id]);
+    world.ok(&["iteration", "next", &id]);
+    assert_snapshot!(world.fails(&["iteration", "next", &id]), @"
+    error: IT-4 is at its maximum of 3 iterations: end it with `windlass iteration complete`, or start another series
+    hint: `windlass task show` shows how its series stands
+    [1 refused]
     ");
-    let why = world.ok(&["why", "T1"]);
-    assert!(
-        why.contains("registered at stop wants another iteration: HOOK-10 (rules): the pump is as it was"),
-        "{why}"
-    );
-}
-
-#[test]
-fn validation_rules_of_an_agent_are_looked_at_when_its_turn_ends() {
-    let world = World::played(
-        "",
-        "
-turns:
-  - do:
-      - call: {tool: hook_register, arguments: {taskId: T1, hookType: validation}}
-      - call:
-          tool: iteration_start
-          arguments:
-            taskId: T1
-            maxIterations: 5
-            completionPromises: [COMPLETE]
-            validationRules: [{type: file_existence, name: written, config: {paths: [pump.txt]}}]
-      - say: I am done.
-      - promise: COMPLETE
-  - when: '1 of 1 paths missing: `pump.txt`'
-    do:
-      - write: {path: pump.txt, content: mended}
-      - say: Now I am.
-      - promise: COMPLETE
-",
-    );
-    let ran = run(&world);
-    assert_eq!(ran.code, 0, "{ran}");
-    insta::assert_snapshot!(timeless(&ran.stdout), @r"
-    session pump
-      scripted:play.yaml, at most 25 iterations
-    iteration 1
-      agent: I am done.
-      the agent says that it is done
-      registered wants another iteration: HOOK-10 (validation): 1 of 1 validation rules failed: written
-    iteration 2
-      the agent gets one piece of feedback
-      agent: Now I am.
-      the agent says that it is done
-      registered ok: HOOK-10 (validation): the validation rule passes
-    complete after 2 iterations
-      took <took> agent <took> hooks <took> 2 turns
+    assert_snapshot!(world.ok(&["iteration", "validate", &id, "--output", "more"]), @"
+    ESCALATE  iteration 3 of IT-4
+      maximum: this was iteration 3 of 3
     ");
 }
 
-/// A hook that says complete does not outvote a rule, and rules need no hook.
+/// What an agent may have run says the configuration, and a person's trust.
 #[test]
-fn no_hook_of_an_agent_lets_work_pass_that_its_rules_do_not() {
-    for (hook, message) in [
-        ("{tool: hook_register, arguments: {taskId: T1, hookType: promise}}", "HOOK-10 (promise): "),
-        ("{tool: task_next}", "1 of 1 validation rules failed"),
-    ] {
-        let world = World::played(
-            "",
-            &format!(
-                "
-turns:
-  - do:
-      - call: {hook}
-      - call:
-          tool: iteration_start
-          arguments:
-            taskId: T1
-            maxIterations: 5
-            completionPromises: [COMPLETE]
-            validationRules: [{{type: file_existence, name: written, config: {{paths: [pump.txt]}}}}]
-      - promise: COMPLETE
-  - when: 'written: 1 of 1 paths missing: `pump.txt`'
-    do:
-      - write: {{path: pump.txt, content: mended}}
-      - promise: COMPLETE
-"
-            ),
-        );
-        let ran = run(&world);
-        assert_eq!(ran.code, 0, "{ran}");
-        let outcomes: Vec<_> = world.data_of("hook_finished").iter().map(|ended| ended["outcome"].clone()).collect();
-        assert_eq!(outcomes, ["continue", "success"], "{ran}");
-        assert!(ran.stdout.contains(&format!("registered wants another iteration: {message}")), "{ran}");
-    }
+fn commands_are_run_as_the_configuration_allows() {
+    let world = hooked("validators: {tests: 'test -e done'}\n");
+    world.ok(&["task", "add", "one"]);
+    let rule = |kind: &str, config: Value| json!({"type": kind, "name": "tests", "config": config}).to_string();
+    let supplied = rule("command", json!({"command": "touch owned"}));
+    let refused = world.run(&[&START[..], &["--rule", &supplied]].concat());
+    assert_eq!(refused.code, 1, "{}", refused.stderr);
+    assert!(refused.stderr.contains("validationRules[0]: `touch owned` was not run"), "{}", refused.stderr);
+    let named = rule("custom", json!({"validatorId": "tests"}));
+    let id = started(&world, &["--rule", &named]);
+    let judged = world.json(&["iteration", "validate", &id]);
+    assert_eq!((&judged["validationPassed"], &judged["completionSignal"]), (&json!(false), &json!("CONTINUE")));
+    world.write("done", "");
+    assert_eq!(world.json(&["iteration", "validate", &id])["validationPassed"], true);
+    // Somebody changes what would be run: from now on nothing is.
+    world.write(".windlass/config.yaml", "validators: {tests: 'touch owned'}\n");
+    let judged = world.json(&["iteration", "validate", &id]);
+    assert!(judged["results"][0]["message"].as_str().unwrap().contains("windlass trust"), "{judged}");
+    assert!(!world.path("owned").exists());
 }
 
 #[test]
-fn a_command_that_an_agent_registers_decides_where_it_may_supply_one() {
-    let script = "
-turns:
-  - do:
-      - call:
-          tool: hook_register
-          arguments:
-            taskId: T1
-            hookType: command
-            command: 'echo \"run: $WINDLASS_RUN.\" > ran; test -e pump.txt || { echo pump.txt is missing >&2; exit 2; }'
-      - promise: COMPLETE
-  - when: pump.txt is missing
-    do:
-      - write: {path: pump.txt, content: mended}
-      - promise: COMPLETE
+fn a_command_decides_and_its_output_stays_out_of_ours() {
+    let world = hooked("agent_commands: allow\nhooks: {hook_evaluated: [{name: loud, command: echo loud}]}\n");
+    world.ok(&["task", "add", "one"]);
+    world.write("judge.sh", "jq -e '.agentOutput == \"ready\"' >&2 && exit 0\necho 'not ready' >&2\nexit 2\n");
+    world.ok(&["hooks", "register", "T1", "--type", "command", "--command", "sh judge.sh"]);
+    let id = started(&world, &[]);
+    let judged = world.json(&["iteration", "validate", &id, "--output", "no"]);
+    assert_eq!(
+        (&judged["completionSignal"], &judged["hookDecision"]["action"]),
+        (&json!("CONTINUE"), &json!("continue"))
+    );
+    assert!(judged["hookDecision"]["nextPrompt"].as_str().unwrap().contains("not ready"), "{judged}");
+    let ran = world.run(&["iteration", "validate", &id, "--output", "ready", "--json"]);
+    assert_eq!((ran.stdout.lines().count(), ran.stderr.as_str()), (1, ""));
+    assert!(ran.stdout.contains("\"completionSignal\":\"COMPLETE\""), "{}", ran.stdout);
+}
+
+/// Inside a turn an agent claims, and the gates of its session judge.
+#[test]
+fn inside_a_turn_completing_a_series_is_a_claim() {
+    let world = World::new();
+    let agent = "windlass iteration start T1 --max-iterations 2 --promise COMPLETE --json > started
+id=$(jq -r .iterationId started)
+windlass iteration complete $id COMPLETE > completed
+windlass task show T1 --json | jq -r .state > state
 ";
-    let world = World::played("", script);
-    let ran = run(&world);
-    assert_eq!(ran.code, 0, "{ran}");
-    let outcomes: Vec<_> = world.data_of("hook_finished").iter().map(|ended| ended["outcome"].clone()).collect();
-    assert_eq!(outcomes, ["continue", "success"], "{ran}");
-    // What it does is nothing that the agent claims.
-    assert_eq!(std::fs::read_to_string(world.path("ran")).unwrap(), "run: .\n");
-
-    let world = World::played("agent_commands: named\n", script);
-    let ran = run(&world);
-    assert!(ran.code == 0 && ran.stdout.contains("or to set `agent_commands: allow`"), "{ran}");
-    assert!(!world.has("ran") && world.data_of("hook_registered").is_empty(), "{ran}");
+    world.write("agent.sh", agent);
+    std::os::unix::fs::symlink(crate::support::WINDLASS, world.programs().join("windlass")).unwrap();
+    world.run(&["run", "Fix the login", "--agent", "command:sh agent.sh", "--max-iterations", "1"]);
+    let read = |name: &str| std::fs::read_to_string(world.path(name)).unwrap();
+    assert_eq!(read("state"), "active\n");
+    assert!(read("completed").contains("recorded as a claim"), "{}", read("completed"));
+    assert_eq!(world.json(&["task", "show", "T1"])["state"], "completed");
 }
 
 #[test]
-fn a_hook_of_an_agent_can_ask_for_a_person() {
-    let world = World::played(
-        "",
-        "
-turns:
-  - do:
-      - call:
-          tool: hook_register
-          arguments: {taskId: T1, hookType: rules, rules: [{action: escalate, reason: the pump belongs to somebody else}]}
-      - say: I am done.
-      - promise: COMPLETE
-",
-    );
-    let ran = run(&world);
-    assert_eq!(ran.code, 4, "{ran}");
-    insta::assert_snapshot!(timeless(&ran.stdout), @r"
-    session pump
-      scripted:play.yaml, at most 25 iterations
-    iteration 1
-      agent: I am done.
-      the agent says that it is done
-      registered asks for a person: HOOK-10 (rules): the pump belongs to somebody else
-    a person is needed after one iteration: `registered` asks for a person: HOOK-10 (rules): the pump belongs to somebody else
-      took <took> agent <took> hooks <took> one turn
-      next: windlass answer T1 continue
+fn the_log_says_in_words_how_an_agent_drove_itself() {
+    let world = World::with_tasks(&["one"]);
+    world.ok(&[
+        "hooks",
+        "register",
+        "T1",
+        "--type",
+        "rules",
+        "--rules",
+        r#"{"template": "checkpoint-every", "every": 1}"#,
+    ]);
+    world.ok(&["hooks", "register", "T1", "--disabled"]);
+    let rule = r#"{"type": "file_existence", "name": "guide", "config": {"paths": ["guide.md"]}}"#;
+    let id = started(&world, &["--rule", rule]);
+    world.ok(&["iteration", "validate", &id]);
+    world.ok(&["iteration", "next", &id]);
+    world.ok(&["iteration", "complete", &id, "COMPLETE"]);
+    let told: Vec<String> = world
+        .ok(&["events", "--task", "T1"])
+        .lines()
+        .skip(2)
+        .map(|line| line.split_once("T1     ").unwrap().1.to_owned())
+        .collect();
+    assert_snapshot!(told.join("\n"), @"
+    hook_registered           rules
+    hook_registered           default, disabled
+    task_started
+    series_started            at most 3 iterations, 1 validation rule
+    hook_evaluated            IT-6 iteration 1: HOOK-3 says continue: a checkpoint at iteration 1
+    checkpoint_created        1, hook, iterating
+    validation_finished       IT-6 iteration 1: CONTINUE, failed: guide
+    series_advanced           IT-6 iteration 2
+    series_ended              IT-6 with COMPLETE in iteration 2
+    task_completed
     ");
-}
-
-#[test]
-fn that_the_work_is_done_is_a_claim_which_the_gate_judges() {
-    let world = World::played(
-        "hooks: {stop: [{name: tests, command: 'test -e pump.txt || { echo pump.txt is missing >&2; exit 2; }'}]}\n",
-        "
-turns:
-  - do:
-      - call: {tool: session_complete, arguments: {result: The pump is mended.}}
-      - say: I am done.
-  - do:
-      - write: {path: pump.txt, content: mended}
-      - call: {tool: session_complete, arguments: {result: The pump is mended., artifacts: [pump.txt]}}
-      - say: Now I am.
-",
-    );
-    let ran = run(&world);
-    assert_eq!(ran.code, 0, "{ran}");
-    insta::assert_snapshot!(timeless(&ran.stdout), @r"
-    session pump
-      scripted:play.yaml, at most 25 iterations
-    iteration 1
-      agent: I am done.
-      the agent says that it is done
-      tests blocks: pump.txt is missing
-      [Hook retry 1/5: pump.txt is missing]
-      the agent gets one piece of feedback
-      agent: Now I am.
-      the agent says that it is done
-      tests ok
-    complete after one iteration
-      took <took> agent <took> hooks <took> 2 turns
-    ");
-    assert_eq!(world.data_of("completion_claimed").len(), 2);
-    let completed = world.data_of("task_completed");
-    assert_eq!(completed, [json!({"result": "The pump is mended.", "artifacts": ["pump.txt"]})]);
 }

@@ -264,17 +264,27 @@ fn what_there_is_not() {
     [1 not_found]
     ");
     assert_snapshot!(world.fails(&["why", "mend-the-pump-e01275d"]), @"
-    error: `mend-the-pump-e01275d` is neither a task nor a session
+    error: `mend-the-pump-e01275d` is no task, session, stop hook or series of iterations
     hint: did you mean `mend-the-pump-e01275de`?
     [1 not_found]
     ");
     assert_snapshot!(world.fails(&["why", "\u{1b}[31m"]), @r"
-    error: `\u{1b}[31m` is neither a task nor a session
+    error: `\u{1b}[31m` is no task, session, stop hook or series of iterations
     hint: the only session is mend-the-pump-e01275de; tasks are named like T12
     [1 not_found]
     ");
+    assert_snapshot!(world.fails(&["why", "IT-1"]), @"
+    error: there is no series of iterations IT-1
+    hint: `windlass why TASK` names those of a task, `windlass events --type series_started` all of them
+    [1 not_found]
+    ");
+    assert_snapshot!(world.fails(&["why", "hook-99"]), @"
+    error: there is no stop hook HOOK-99
+    hint: `windlass why TASK` names those of a task, `windlass events --type hook_registered` all of them
+    [1 not_found]
+    ");
     assert_snapshot!(World::new().fails(&["why", "main"]), @"
-    error: `main` is neither a task nor a session
+    error: `main` is no task, session, stop hook or series of iterations
     hint: there are no sessions yet; `windlass run GOAL` starts one; tasks are named like T12
     [1 not_found]
     ");

@@ -18,12 +18,12 @@ use crate::server::{Desk, Server};
 
 /// What a model is told about the tools as a whole.
 const INSTRUCTIONS: &str = "\
-Windlass keeps tasks and decides when one is done. To drive a task by yourself:
-1. task_get, or task_next for one that is ready; hook_register says who decides (hookType default: promises, then rules).
-2. iteration_start with a maximum, the promises you may make and the rules that check your work.
-3. Work. Then iteration_validate with what you would answer; end it with <promise>COMPLETE</promise> only if it is true.
-4. CONTINUE: iteration_next, and mind the feedback. COMPLETE: iteration_complete. BLOCKED or ESCALATE: ask a person.
-5. hook_clear when the loop is over. checkpoint_create before anything that may break; checkpoint_resume goes on from it.";
+Windlass keeps tasks and says when one is done. To work through a task by yourself:
+1. task_get, or task_next for one that is ready. hook_register says who judges: default heeds your promises, then the rules.
+2. iteration_start with a maximum, the promises that you may make, and rules that check the work.
+3. Do the work. Then iteration_validate with your answer as agentOutput; <promise>COMPLETE</promise> in it only if it is true.
+4. CONTINUE: heed the feedback, iteration_next, go on at 3. COMPLETE: iteration_complete. BLOCKED, ESCALATE: task_update to blocked.
+5. hook_clear in the end. checkpoint_create before a risk; checkpoint_resume says how to go on after a restart.";
 
 /// Serves one client, or one request of it.
 pub struct Handler<D> {

@@ -14,6 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::model::{ClientJsonRpcMessage, ClientNotification, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::service::{RoleServer, serve_directly_with_ct};
@@ -22,6 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::handler::Handler;
@@ -31,6 +33,9 @@ use crate::server::{Desk, Server, runtime};
 
 /// Enough for every client that asks before it was answered, and little memory all the same.
 const UNDER_WAY: usize = 64;
+
+/// How long a client has to read the last answers when it has said that it says no more.
+const PARTING: Duration = Duration::from_secs(5);
 
 type Reader = Box<dyn AsyncRead + Send + Unpin>;
 type Writer = Box<dyn AsyncWrite + Send + Unpin>;
@@ -193,7 +198,12 @@ impl Transport<RoleServer> for Stdio {
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        Ok(())
+        // What is still being written has room, and nothing else does.
+        self.next = None;
+        self.under_way.clear();
+        let all = u32::try_from(UNDER_WAY).expect("it is small");
+        let written = timeout(PARTING, self.room.acquire_many(all)).await;
+        written.map(drop).map_err(|_| io::ErrorKind::TimedOut.into())
     }
 }
 

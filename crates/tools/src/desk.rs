@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde_json::Value;
-use windlass_engine::{Command, Record, RunId, Session, Timestamp, View};
+use windlass_engine::{Command, EventType, Record, RunId, Session, Timestamp, View};
 use windlass_process::Control;
 use windlass_store::Sqlite;
 
@@ -111,8 +111,12 @@ pub(crate) struct Call<'a, G> {
 }
 
 impl<G: Ground> Call<'_, G> {
+    /// Has a command decided. Answers what it made happen, its own event first: that the configuration was recorded before
+    /// it says nothing about it.
     pub fn execute(&mut self, command: &Command) -> Result<Vec<Record>, ToolError> {
-        self.ground.execute(command, self.control)
+        let mut records = self.ground.execute(command, self.control)?;
+        records.retain(|record| record.envelope.event.kind() != EventType::ConfigRecorded);
+        Ok(records)
     }
 
     /// The session from inside whose turn the tool is called.

@@ -59,7 +59,7 @@ impl From<Refusal> for ToolError {
                 error.hint("end the turn with `<promise>BLOCKED</promise>` and say what is needed")
             }
             Refusal::NothingReady => error.hint("`task_list` shows what waits, and `task_create` makes a task"),
-            Refusal::IllegalSeries { .. } => error.hint("`task_get` shows the series that is under way"),
+            Refusal::IllegalSeries { .. } => error.hint("`task_get` shows how its series stands"),
             Refusal::TooManyHooks { .. } => error.hint("`hook_clear` takes them all away"),
             Refusal::RunEnded(_) => error.hint("nothing more can be claimed for it"),
             Refusal::Cycle { .. } => error.hint("leave one of these dependencies out"),

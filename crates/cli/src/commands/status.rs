@@ -148,21 +148,31 @@ fn section(title: &str, tasks: &[Task], out: &mut Output) -> Done {
     show::table(tasks, out)?;
     let now = environment::now();
     for task in tasks {
-        let note = match (&task.blocked, &task.lease, &task.reason) {
-            (Some(blocked), ..) => blocked.reason.clone(),
-            (None, Some(lease), _) => format!("held by {} for {}", lease.holder(), held(task, now)),
-            (None, None, Some(reason)) => reason.clone(),
-            (None, None, None) => continue,
-        };
-        let room = out.columns().unwrap_or(usize::MAX).saturating_sub(2);
-        let rows = text::wrap(&text::fit(&format!("{}: {note}", task.id), show::LONG), room, room.saturating_sub(2));
-        out.line(format_args!("  {}", out.paint(Tone::Faint, rows.join("\n    "))))?;
+        for note in notes(task, now) {
+            let room = out.columns().unwrap_or(usize::MAX).saturating_sub(2);
+            let note = text::fit(&format!("{}: {note}", task.id), show::LONG);
+            let rows = text::wrap(&note, room, room.saturating_sub(2));
+            out.line(format_args!("  {}", out.paint(Tone::Faint, rows.join("\n    "))))?;
+        }
         // One that the end of a dependency has blocked waits for that.
         if task.blocked.as_ref().is_some_and(|blocked| blocked.by.is_none()) {
             out.line(format_args!("  {}", out.paint(Tone::Name, answer(task.id).command)))?;
         }
     }
     Ok(())
+}
+
+/// What else there is to say about a task that does not wait to be taken.
+fn notes(task: &Task, now: windlass_engine::Timestamp) -> impl Iterator<Item = String> {
+    let standing = match (&task.blocked, &task.lease, &task.reason) {
+        (Some(blocked), ..) => Some(blocked.reason.clone()),
+        (None, Some(lease), _) => Some(format!("held by {} for {}", lease.holder(), held(task, now))),
+        (None, None, reason) => reason.clone(),
+    };
+    // A session tells by itself how far it is.
+    let in_session = task.lease.as_ref().is_some_and(|lease| lease.session.is_some());
+    let series = task.drive.series.as_ref().filter(|_| !in_session).map(show::drive::series);
+    standing.into_iter().chain(series)
 }
 
 fn held(task: &Task, now: windlass_engine::Timestamp) -> String {

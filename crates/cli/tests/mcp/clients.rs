@@ -173,7 +173,6 @@ struct Driver {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
-    tools: Vec<String>,
 }
 
 impl Driver {
@@ -185,8 +184,9 @@ impl Driver {
         command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/drive.py")).arg(mode).args(server);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
-        let mut driver = Self { child, input, output, tools: Vec::new() };
-        driver.tools = serde_json::from_value(driver.heard()).unwrap();
+        let mut driver = Self { child, input, output };
+        let tools: Vec<String> = serde_json::from_value(driver.heard()).unwrap();
+        assert!(tools.contains(&"iteration_validate".to_owned()), "{tools:?}");
         Some(driver)
     }
 
@@ -215,23 +215,55 @@ impl Drop for Driver {
     }
 }
 
-/// In both lifecycles, over both ways: the same tools, the same answers.
+/// The typical flow of an agent that drives itself. Half way the client goes, and another one comes over another way and
+/// in another lifecycle: nothing is lost.
 #[test]
-fn the_client_of_pypi_drives_tasks() {
+fn the_client_of_pypi_goes_through_the_typical_flow() {
     let world = World::new();
+    let Some(mut agent) = Driver::start(&world, "legacy", &[WINDLASS, "mcp"]) else { return };
+    assert_eq!(agent.call("task_create", &json!({"title": "Mend the pump"}))["id"], "T1");
+    assert_eq!(agent.call("task_get", &json!({"taskId": "T1"}))["goal"], "Mend the pump");
+    let about = json!({"description": "promises first"});
+    let hook = agent.call("hook_register", &json!({"taskId": "T1", "hookType": "default", "metadata": about}));
+    assert_eq!((&hook["hookType"], &hook["enabled"], &hook["metadata"]), (&json!("default"), &json!(true), &about));
+    let promises = json!(["COMPLETE", "BLOCKED"]);
+    let rule = json!({"type": "file_existence", "name": "mended", "config": {"paths": ["pump.txt"]}});
+    let series = agent.call(
+        "iteration_start",
+        &json!({"taskId": "T1", "maxIterations": 10, "completionPromises": promises, "validationRules": [rule]}),
+    );
+    assert_eq!((&series["iterationNumber"], &series["maxIterations"]), (&json!(1), &json!(10)), "{series}");
+    let series = series["iterationId"].clone();
+    let judged = agent.call("iteration_validate", &json!({"iterationId": series, "agentOutput": "I have begun."}));
+    assert_eq!(
+        (&judged["completionSignal"], &judged["validationPassed"]),
+        (&json!("CONTINUE"), &json!(false)),
+        "{judged}"
+    );
+    assert_eq!(judged["hookDecision"]["hookId"], hook["hookId"], "{judged}");
+    assert_eq!(agent.call("iteration_next", &json!({"iterationId": series}))["iterationNumber"], 2);
+    assert_eq!(agent.call("task_get", &json!({"taskId": "../../etc"}))["error"]["code"], "invalid");
+    assert_eq!(agent.call("no_such_tool", &json!({})), json!({"refused": -32602}));
+    agent.end();
+
     let site = Site::start(&world);
-    let whole = site.whole();
-    let ways: [(&str, &[&str]); 2] = [("legacy", &[WINDLASS, "mcp"]), ("2026-07-28", &[&whole])];
-    for (turn, (mode, server)) in ways.into_iter().enumerate() {
-        let Some(mut driver) = Driver::start(&world, mode, server) else { return };
-        assert!(driver.tools.contains(&"task_next".to_owned()), "{:?}", driver.tools);
-        let id = format!("T{}", turn + 1);
-        assert_eq!(driver.call("task_create", &json!({"goal": "Mend the pump", "priority": 2 - turn}))["id"], id);
-        assert_eq!(driver.call("task_next", &json!({}))["id"], id);
-        assert_eq!(driver.call("task_get", &json!({"taskId": "T99"}))["error"]["code"], "not_found");
-        assert_eq!(driver.call("task_get", &json!({"taskId": "../../etc"}))["error"]["code"], "invalid");
-        assert_eq!(driver.call("no_such_tool", &json!({})), json!({"refused": -32602}));
-        driver.end();
-    }
+    let mut agent = Driver::start(&world, "2026-07-28", &[&site.whole()]).expect("it was there");
+    let listed = agent.call("hook_list", &json!({"taskId": "T1"}));
+    assert_eq!((&listed["hookCount"], &listed["hooks"][0]["id"]), (&json!(1), &hook["hookId"]), "{listed}");
+    world.write("pump.txt", "mended");
+    let said = "It is mended. <promise>COMPLETE</promise>";
+    let asked = json!({"iterationId": series, "agentOutput": said, "filesModified": ["pump.txt"]});
+    assert_eq!(agent.call("hook_evaluate", &asked)["action"], "complete");
+    let judged = agent.call("iteration_validate", &asked);
+    assert_eq!(
+        (&judged["completionSignal"], &judged["validationPassed"]),
+        (&json!("COMPLETE"), &json!(true)),
+        "{judged}"
+    );
+    let completed = agent.call("iteration_complete", &json!({"iterationId": series, "completionPromise": "COMPLETE"}));
+    assert_eq!((&completed["taskId"], &completed["totalIterations"]), (&json!("T1"), &json!(2)), "{completed}");
+    assert_eq!(agent.call("hook_clear", &json!({"taskId": "T1"}))["taskId"], "T1");
+    agent.end();
     site.end();
+    assert_eq!(world.json(&["task", "show", "T1"])["state"], "completed");
 }

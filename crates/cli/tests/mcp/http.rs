@@ -190,6 +190,16 @@ fn sessions_are_kept_apart() {
 }
 
 #[test]
+fn sessions_are_bounded() {
+    let site = Site::start(&World::new());
+    let begun = (0..300).take_while(|_| site.initialize(&[]) == 200).count();
+    assert_eq!(begun, 256);
+    let (status, text) = site.post("/mcp", &[], initialize().as_bytes());
+    assert_eq!((status, text.contains("too many sessions; end one of them, or wait")), (500, true), "{text}");
+    site.end();
+}
+
+#[test]
 fn it_says_where_it_cannot_listen_and_where_it_does() {
     let world = World::new();
     insta::assert_snapshot!(world.fails(&["mcp", "--http", "0.0.0.0:8137"]), @r"

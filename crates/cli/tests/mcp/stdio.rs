@@ -121,6 +121,18 @@ fn nothing_that_is_sent_ends_it() {
     assert_eq!(served.close(), (Some(0), String::new()));
 }
 
+/// Whoever says all at once and goes is still answered, whatever was said last.
+#[test]
+fn the_last_word_is_answered_too() {
+    let world = World::new();
+    for last in ["{broken".to_owned(), call(1, "no_such_tool", &json!({})), call(1, "task_list", &json!({}))] {
+        for _ in 0..5 {
+            let ran = world.feed(&["mcp"], last.as_bytes());
+            assert_eq!((ran.code, ran.stdout.lines().count()), (0, 1), "{last}\n{ran}");
+        }
+    }
+}
+
 /// A hook of a call that runs until it is told to end, and says where it is.
 fn stuck() -> World {
     let world = hooked("hooks: {task_created: [{name: stuck, command: sh stuck.sh}]}\n");

@@ -13,7 +13,7 @@ use crate::task::{TASK, find};
 pub(crate) const LIST: Tool = Tool {
     name: "hook_list",
     description: "The stop hooks of a task, in their order.",
-    twin: "windlass hooks list",
+    twin: "windlass hooks list --task",
     effect: Effect::ReadOnly,
     fields: &[TASK],
 };

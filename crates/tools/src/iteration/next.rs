@@ -1,7 +1,7 @@
 //! `iteration_next`
 
 use serde::{Deserialize, Serialize};
-use windlass_engine::{Command, SeriesId};
+use windlass_engine::{Command, Event, SeriesId};
 
 use super::{Config, SERIES, find};
 use crate::catalogue::{Effect, Tool};
@@ -33,12 +33,16 @@ pub(crate) struct Answer {
 
 pub(crate) fn next<G: Ground>(call: &mut Call<'_, G>, given: Next) -> Result<Answer, ToolError> {
     let live = find(call.ground.store(), given.iteration_id)?;
-    call.execute(&Command::AdvanceSeries { task: live.task.id, series: live.series.id })?;
-    let now = find(call.ground.store(), given.iteration_id)?;
+    let records = call.execute(&Command::AdvanceSeries { task: live.task.id, series: live.series.id })?;
+    let number = records.iter().find_map(|record| match &record.envelope.event {
+        Event::SeriesAdvanced(advanced) => Some(advanced.iteration),
+        _ => None,
+    });
+    let iteration_number = number.expect("the next iteration is an event");
     Ok(Answer {
-        iteration_id: now.series.id,
-        iteration_number: now.series.iteration,
-        remaining_iterations: now.series.remaining(),
-        config: now.started.into(),
+        iteration_id: live.series.id,
+        iteration_number,
+        remaining_iterations: live.series.max_iterations.saturating_sub(iteration_number),
+        config: live.started.into(),
     })
 }

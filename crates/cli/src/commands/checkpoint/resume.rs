@@ -32,7 +32,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let made = format!("made {}", twin::moment(&answer["createdAt"]));
     let id = out.paint(Tone::Strong, twin::text(&answer["id"])).to_string();
     out.line(format_args!("{id}  {}", out.paint(Tone::Faint, made)))?;
-    out.line(text::lines(answer["instructions"].as_str().unwrap_or_default()))?;
+    out.line(text::lines(&twin::words(answer["instructions"].as_str().unwrap_or_default())))?;
     if answer["agentContext"].is_object() {
         out.line(format_args!("\n{}", text::line(&answer["agentContext"].to_string())))?;
     }

@@ -7,9 +7,11 @@ use serde_json::{Value, json};
 use windlass_engine::{HookOutcome, Timestamp};
 use windlass_store::Filter;
 
-use super::collect;
+use super::rates::{Rates, Wanted};
 use super::runs::{Outcome, Run, Took};
-use crate::context::Context;
+use super::{collect, rated};
+use crate::context::{Context, Opened};
+use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
 use crate::{environment, show, text, usage};
 
@@ -17,14 +19,20 @@ use crate::{environment, show, text, usage};
 #[command(after_help = "Examples:
   windlass hooks metrics
   windlass hooks metrics --hook lint --since 24h
+  windlass hooks metrics --hook HOOK-9         what a registered stop hook decided
   windlass hooks metrics --json | jq '.hooks[] | {hook, p95Ms}'
+  windlass hooks metrics --json | jq '.stopHooks.types[] | {type, completeRate, rejectedRate}'
 
-Runs that have ended count, interrupted ones too. Hooks inside a commit are not timed: only their errors are recorded.")]
+Runs that have ended count, interrupted ones too. Hooks inside a commit are not timed: only their errors are recorded.
+
+A registered stop hook counts where its word was the last one. Its `complete` is rejected if, before the task is completed, \
+its series goes on to another iteration, a later judgement of the task does not say complete, or the gate of a session does \
+not let the work pass; or if the task is reopened after it was completed.")]
 pub struct Args {
-    /// Only this hook
+    /// Only this hook, by its name, or such as HOOK-9
     #[arg(long, value_name = "NAME")]
     hook: Option<String>,
-    /// Only runs that ended so long ago at most: 30m, 24h, 7d
+    /// Only what ended so long ago at most: 30m, 24h, 7d
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = usage::span)]
     since: Option<Duration>,
 }
@@ -51,6 +59,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
             hooks.entry(hook.clone()).or_default().count(run);
         }
     }
+    let stops = stop_hooks(&opened, args.hook.as_deref(), since)?;
     if out.is_json() {
         let each = hooks.iter().map(|(hook, tally)| {
             let mut object = tally.to_json();
@@ -61,14 +70,36 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
             "since": since,
             "hooks": each.collect::<Vec<_>>(),
             "total": total.to_json(),
+            "stopHooks": rated::to_json(&stops),
         }));
     }
-    if runs.is_empty() {
+    if runs.is_empty() && stops.is_empty() {
         let nothing = if args.hook.is_some() || since.is_some() { "no such runs" } else { "no hook has run yet" };
         return out.line(out.paint(Tone::Faint, nothing));
     }
+    if !runs.is_empty() {
+        of_runs(hooks, &total, out)?;
+    }
+    if stops.is_empty() {
+        return Ok(());
+    }
+    if !runs.is_empty() {
+        out.line("")?;
+    }
+    rated::table(&stops, out)
+}
+
+/// What stop hooks decided that are registered for tasks. A name that is not one of theirs means none of them.
+fn stop_hooks(opened: &Opened, name: Option<&str>, since: Option<Timestamp>) -> Result<Rates, Failure> {
+    match name.map(str::parse) {
+        Some(Err(_)) => Ok(Rates::default()),
+        hook => rated::count(opened, Wanted { hook: hook.and_then(Result::ok), since }),
+    }
+}
+
+fn of_runs(mut hooks: BTreeMap<String, Tally>, total: &Tally, out: &mut Output) -> Done {
     hooks.retain(|_, tally| tally.runs() > 0);
-    table(&hooks, &total, out)?;
+    table(&hooks, total, out)?;
     match total.errors {
         0 => Ok(()),
         1 => out.line(out.paint(Tone::Warning, "one error besides; `windlass hooks history --outcome error` shows it")),
@@ -157,8 +188,16 @@ fn percentile(sorted: &[u64], percent: usize) -> Option<u64> {
 
 /// A part of a whole, to four places.
 #[expect(clippy::cast_precision_loss, reason = "nobody has so many runs that it shows")]
-fn share(part: usize, whole: usize) -> f64 {
+pub fn share(part: usize, whole: usize) -> f64 {
     (part as f64 / whole as f64 * 10_000.0).round() / 10_000.0
+}
+
+/// A part of a whole, in words.
+pub fn percent(part: usize, whole: usize) -> String {
+    match whole {
+        0 => String::new(),
+        whole => format!("{}%", (part * 200 + whole) / (whole * 2)),
+    }
 }
 
 /// What a moment takes, with the blanks before it.
@@ -171,10 +210,7 @@ const SPAN: usize = "999 ms".len();
 const TITLES: [&str; 8] = ["runs", "success", "block", "failure", "timeout", "other", "p50", "p95"];
 
 fn cells(tally: &Tally) -> [String; 8] {
-    let percent = |count: usize| match tally.runs() {
-        0 => String::new(),
-        runs => format!("{}%", (count * 200 + runs) / (runs * 2)),
-    };
+    let percent = |count: usize| percent(count, tally.runs());
     let span = |percent| tally.percentile(percent).map_or_else(|| "-".to_owned(), show::millis);
     [
         tally.runs().to_string(),

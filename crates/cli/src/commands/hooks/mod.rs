@@ -7,6 +7,8 @@ mod list;
 mod metrics;
 mod payload;
 mod planned;
+mod rated;
+mod rates;
 mod registered;
 pub mod runs;
 mod show;
@@ -42,7 +44,7 @@ pub enum Command {
     Test(test::Args),
     /// What ran when, for which event, how long, how it ended and where its output is; newest last
     History(history::Args),
-    /// How often each hook ran, passed, blocked, failed and timed out, and how long it took
+    /// How often each hook ran, passed, blocked, failed and timed out, and how long it took; what stop hooks decided
     Metrics(metrics::Args),
     /// Have a stop hook decide when the work on a task is done
     Register(registered::Register),

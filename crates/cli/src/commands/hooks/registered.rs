@@ -21,7 +21,7 @@ use crate::{text, twin, usage};
   windlass hooks register T3 --type command --command ./judge   gets the context as JSON, prints {action, reason}
 
 Hooks are asked in the order of registration: the first that completes or escalates has the last word. They stay until
-`windlass hooks clear`, or until the task is completed.")]
+`windlass hooks clear`; once the task has ended, nobody asks them any more.")]
 pub struct Register {
     /// The task, such as T3
     #[arg(value_name = "ID")]

@@ -3,6 +3,7 @@
 mod add;
 mod claim;
 mod delete;
+mod driven;
 mod edges;
 mod graph;
 mod list;

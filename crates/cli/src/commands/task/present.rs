@@ -3,6 +3,7 @@
 use serde_json::json;
 use windlass_engine::{Record, Seq, Task, TaskId};
 
+use super::driven;
 use crate::context::{Context, Opened};
 use crate::environment;
 use crate::failure::Failure;
@@ -39,7 +40,8 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     if let Some(body) = &task.body {
         out.line(format_args!("\n{}\n", text::lines(body)))?;
     }
-    for (label, value) in details(&task) {
+    let driven = driven::details(&opened, &task, environment::now())?;
+    for (label, value) in details(&task, driven) {
         out.line(format_args!("  {}  {}", out.paint(Tone::Faint, text::pad(label, 12)), text::line(&value)))?;
     }
     for note in notes(&opened, &task)? {
@@ -59,7 +61,7 @@ fn notes(opened: &Opened, task: &Task) -> Result<Vec<String>, Failure> {
     Ok(notes.into_iter().flatten().collect())
 }
 
-fn details(task: &Task) -> Vec<(&'static str, String)> {
+fn details(task: &Task, driven: Vec<(&'static str, String)>) -> Vec<(&'static str, String)> {
     let now = environment::now();
     let ago = |at| format!("{} ({} ago)", show::moment(at), show::span(at, now));
     let mut details = Vec::new();
@@ -80,14 +82,7 @@ fn details(task: &Task) -> Vec<(&'static str, String)> {
         details.push(("answered", format!("by {}: {}", answer.by, answer.text.as_deref().unwrap_or("go on"))));
         details.extend(answer.ignores.iter().map(|hook| ("ignores", format!("{hook}, once"))));
     }
-    if let Some(series) = &task.drive.series {
-        let (id, number, most) = (series.id, series.iteration, series.max_iterations);
-        details.push(("iterations", format!("{id}, {number} of {most}")));
-    }
-    let hooks: Vec<String> = task.drive.hooks.iter().map(|hook| hook.id.to_string()).collect();
-    details.extend((!hooks.is_empty()).then(|| ("stop hooks", hooks.join(", "))));
-    let checkpoints: Vec<String> = task.drive.checkpoints_at(now).map(|kept| kept.id.to_string()).collect();
-    details.extend((!checkpoints.is_empty()).then(|| ("checkpoints", checkpoints.join(", "))));
+    details.extend(driven);
     if let Some(lease) = &task.lease {
         details.push(("held by", show::holder(lease, now)));
     }

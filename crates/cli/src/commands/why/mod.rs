@@ -1,14 +1,17 @@
-//! `windlass why TASK|SESSION`: how something came to be as it is, and what speaks for it. Everything is read from the
+//! `windlass why TASK|SESSION|HOOK|SERIES`: how something came to be as it is, and what speaks for it. Everything is read from the
 //! log; nothing is run, and nothing written.
 
+mod judged;
 mod session;
 mod story;
 mod task;
 
+use std::fmt::Display;
 use std::path::Path;
 
-use windlass_engine::{Event, Record, SessionName, TaskId, View};
+use windlass_engine::{Event, EventType, HookId, Record, Seq, SeriesId, SessionName, TaskId, View};
 
+use self::judged::Focus;
 use super::hooks::runs::{Cause, Run, Took};
 use crate::context::{Context, Opened};
 use crate::failure::{Code, Failure};
@@ -19,12 +22,14 @@ use crate::{remedy, show, text};
 #[command(after_help = "Examples:
   windlass why T3                              why it is ready, blocked, waiting, …
   windlass why fix-the-login-3757e17e          each iteration: who decided what, on which evidence
+  windlass why IT-12                           how each iteration of a series was judged
+  windlass why HOOK-9                          what a registered stop hook decided, and why
   windlass why T3 --json | jq '.causes[].event.type'
 
-A task goes before a session of the same name.")]
+A task goes before a session of the same name, and a session before a stop hook or a series of iterations.")]
 pub struct Args {
-    /// A task, such as T3, or a session's name
-    #[arg(value_name = "TASK|SESSION")]
+    /// A task, such as T3, a session's name, a stop hook, such as HOOK-9, or a series of iterations, such as IT-12
+    #[arg(value_name = "TASK|SESSION|HOOK|SERIES")]
     subject: String,
 }
 
@@ -39,6 +44,7 @@ const FEEDBACK: usize = 3;
 enum Subject {
     Task(TaskId),
     Session(SessionName),
+    Judged(TaskId, Focus),
 }
 
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
@@ -46,6 +52,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     match subject(&opened, &args.subject)? {
         Subject::Task(id) => task::run(&opened, id, out),
         Subject::Session(name) => session::run(&opened, &name, out),
+        Subject::Judged(task, focus) => task::run_judged(&opened, task, focus, out),
     }
 }
 
@@ -65,13 +72,35 @@ fn subject(opened: &Opened, name: &str) -> Result<Subject, Failure> {
     if let Some(id) = id {
         return Err(remedy::refusal(&windlass_engine::Refusal::UnknownTask(id)));
     }
+    if let Ok(hook) = name.parse::<HookId>() {
+        let kind = EventType::HookRegistered;
+        let found = task_of(opened, Seq(hook.0), kind)?.map(|task| Subject::Judged(task, Focus::Hook(hook)));
+        return found.ok_or_else(|| unknown("stop hook", &hook, kind));
+    }
+    if let Ok(series) = name.parse::<SeriesId>() {
+        let kind = EventType::SeriesStarted;
+        let found = task_of(opened, Seq(series.0), kind)?.map(|task| Subject::Judged(task, Focus::Series(series)));
+        return found.ok_or_else(|| unknown("series of iterations", &series, kind));
+    }
     let sessions = snapshot.sessions().map_err(remedy::store)?;
     let shown = text::fit(name, SHOWN);
     let hint = match remedy::sessions(name, &sessions) {
         near if near.ends_with('?') => near,
         known => format!("{known}; tasks are named like T12"),
     };
-    Err(Failure::new(Code::NotFound, format!("`{shown}` is neither a task nor a session")).hint(hint))
+    let message = format!("`{shown}` is no task, session, stop hook or series of iterations");
+    Err(Failure::new(Code::NotFound, message).hint(hint))
+}
+
+/// The task of the event at a position, if it is of that type.
+fn task_of(opened: &Opened, at: Seq, kind: EventType) -> Result<Option<TaskId>, Failure> {
+    let record = opened.store.event(at).map_err(remedy::store)?.filter(|record| record.kind() == kind);
+    Ok(record.and_then(|record| record.envelope.node.task()))
+}
+
+fn unknown(what: &str, id: &dyn Display, kind: EventType) -> Failure {
+    let all = format!("`windlass why TASK` names those of a task, `windlass events --type {kind}` all of them");
+    Failure::new(Code::NotFound, format!("there is no {what} {id}")).hint(all)
 }
 
 /// A line below another, broken where the terminal ends.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use windlass_engine::{EventType, Move, Record, Seq, SessionName, State, Task, TaskId, View, awaited};
 use windlass_store::{Filter, Store};
 
+use super::judged::{Focus, Judged};
 use super::{Evidence, agency, detail, labelled};
 use crate::commands::hooks::collect;
 use crate::commands::hooks::runs::{Cause, Run};
@@ -60,7 +61,34 @@ pub fn run(opened: &Opened, id: TaskId, out: &mut Output) -> Done {
     if answer.cut {
         detail(8, Tone::Faint, "and so on; `windlass events` shows everything", out)?;
     }
+    let judged = Judged::of(&answer.task, &answer.history, Focus::Newest);
+    if !judged.is_empty() {
+        out.line(format_args!("\n{}", out.paint(Tone::Strong, "judged")))?;
+        judged.show(out)?;
+    }
     history(&answer, out)
+}
+
+/// How the work on a task was judged, as far as that is asked about.
+pub fn run_judged(opened: &Opened, id: TaskId, focus: Focus, out: &mut Output) -> Done {
+    // The row and the log at one moment, although somebody may be at work.
+    let _moment = opened.store.snapshot().map_err(remedy::store)?;
+    let task = opened.task(id)?;
+    let history = history_of(opened, id)?;
+    let judged = Judged::of(&task, &history, focus);
+    if out.is_json() {
+        let mut told = judged.to_json();
+        told["kind"] = json!(if matches!(focus, Focus::Hook(_)) { "hook" } else { "series" });
+        told["task"] = json!(id);
+        return out.object(&told);
+    }
+    show::line(&task, out)?;
+    judged.show(out)
+}
+
+fn history_of(opened: &Opened, id: TaskId) -> Result<Vec<Record>, Failure> {
+    let filter = Filter { task: Some(id), ..Filter::default() };
+    opened.store.read(&filter, Seq::START, usize::MAX).map_err(remedy::store)
 }
 
 fn history(answer: &Answer, out: &mut Output) -> Done {
@@ -83,8 +111,7 @@ fn answer(opened: &Opened, id: TaskId) -> Result<Answer, Failure> {
             open.extend(snapshot.task(other).map_err(remedy::view)?.filter(|other| other.state != State::Completed));
         }
     }
-    let filter = Filter { task: Some(id), ..Filter::default() };
-    let history = opened.store.read(&filter, Seq::START, usize::MAX).map_err(remedy::store)?;
+    let history = history_of(opened, id)?;
     let sets_state = |record: &&Record| record.kind() == EventType::TaskCreated || Move::on(record.kind()).is_some();
     let mut links = Vec::new();
     let mut places = Places { opened, known: BTreeMap::new() };
@@ -188,7 +215,8 @@ fn to_json(answer: &Answer, opened: &Opened) -> Value {
             "hooks": link.runs.iter().map(|run| run.to_json(Some(&cause), &records)).collect::<Vec<_>>(),
         })
     });
-    json!({
+    let mut told = Judged::of(&answer.task, &answer.history, Focus::Newest).to_json();
+    let mut own = json!({
         "kind": "task",
         "task": answer.task,
         "waitsFor": answer.open.iter().map(|task| json!({
@@ -198,5 +226,9 @@ fn to_json(answer: &Answer, opened: &Opened) -> Value {
         "moreCauses": answer.cut,
         "forced": overrides(answer).map(|record| record.seq).collect::<Vec<_>>(),
         "history": answer.history,
-    })
+    });
+    if let (Some(own), Some(told)) = (own.as_object_mut(), told.as_object_mut()) {
+        own.append(told);
+    }
+    own
 }

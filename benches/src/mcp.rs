@@ -1,0 +1,184 @@
+//! The tools over the Model Context Protocol, beside the least that answers a request.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use windlass_engine::{Command as Order, NoteKind, TaskId};
+use windlass_store::{Lifetime, Sqlite, Store};
+
+use crate::commands::program;
+use crate::floors::run;
+use crate::memory::{self, MIB};
+use crate::report::{Report, Times, at_most, ratio, shown};
+use crate::stores::{fill, origin, rules};
+use crate::{Effort, Outcome};
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
+const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#;
+const READ: &str =
+    r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"task_get","arguments":{"taskId":"T2"}}}"#;
+/// Goes to another task, so that what is read stays the same.
+const NOTE: &str = "the pump is behind the door";
+const WRITE: &str = r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"note_add","arguments":{"taskId":"T1","text":"the pump is behind the door"}}}"#;
+/// So many events are in a log that is called long.
+const LONG: u64 = 100_000;
+/// So many of a kind are measured in a row: after another kind, the caches are that one's.
+const ROW: usize = 50;
+/// What was written so recently is read again by every call; people's configurations are older.
+const SETTLED: Duration = Duration::from_millis(2_500);
+
+pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
+    report.section("Tools over MCP");
+    let directory = tempfile::tempdir()?;
+    let [short, long] = [("short", 5), ("long", LONG / 2)].map(|(name, tasks)| project(directory.path(), name, tasks));
+    let (short, long) = (short?, long?);
+    thread::sleep(SETTLED);
+
+    let mut ready = Vec::new();
+    for _ in 0..effort.commands {
+        let began = Instant::now();
+        let mut server = Client::windlass(&short)?;
+        server.ask(INITIALIZE)?;
+        ready.push(began.elapsed());
+    }
+    let ready = Times::from(ready);
+    let measured = format!("{} (p99 {})", shown(ready.p50()), shown(ready.p99()));
+    report.figure(
+        "from starting `windlass mcp` to its first answer",
+        measured,
+        ready.p50().as_secs_f64() * 1e3,
+        at_most(10.0, " ms"),
+    );
+
+    let figures = in_turns(effort, directory.path(), &short, &long)?;
+    report.fact("a minimal JSON-RPC program that gives back what it was sent", shown(figures.echo));
+    report.fact("the commit of a note in a long-lived process", shown(figures.commit));
+    let value = ratio(figures.read, figures.echo);
+    let measured = format!("{} = {value:.2} ×", shown(figures.read));
+    report.figure("a call that reads (`task_get`)", measured, value, at_most(4.0, " × minimal JSON-RPC"));
+    let value = ratio(figures.write.saturating_sub(figures.commit), figures.echo);
+    let measured = format!("{} = commit + {value:.2} ×", shown(figures.write));
+    report.figure(
+        "a call that writes (`note_add`)",
+        measured,
+        value,
+        at_most(4.0, " × minimal JSON-RPC, beside its commit"),
+    );
+    for (what, long, short) in [
+        ("the call that reads", figures.long_read, figures.read),
+        ("the call that writes", figures.long_write, figures.write),
+    ] {
+        let value = ratio(long, short);
+        let measured = format!("{} = {value:.2} × {}", shown(long), shown(short));
+        report.figure(&format!("{what} with {LONG} events in the log"), measured, value, at_most(1.2, " ×"));
+    }
+    let bytes = figures.listed as f64;
+    report.figure(
+        "`tools/list`: what every agent reads",
+        format!("{bytes:.0} bytes"),
+        bytes,
+        at_most(10_240.0, " bytes"),
+    );
+    let [anonymous, resident] = figures.memory.map(|size| size / MIB);
+    report.fact(
+        "memory of `windlass mcp` after all that",
+        format!("{anonymous:.1} MiB anonymous, {resident:.1} MiB in all"),
+    );
+    Ok(())
+}
+
+struct Figures {
+    echo: Duration,
+    commit: Duration,
+    read: Duration,
+    write: Duration,
+    long_read: Duration,
+    long_write: Duration,
+    listed: usize,
+    memory: [f64; 2],
+}
+
+/// Everything that is compared, one after the other, again and again.
+fn in_turns(effort: Effort, directory: &Path, short: &Path, long: &Path) -> Outcome<Figures> {
+    let mut echo = Client::start(Command::new(program("echo")?))?;
+    let (mut short, mut long) = (Client::windlass(short)?, Client::windlass(long)?);
+    let mut store = Sqlite::create(&directory.join("alone.db"), Lifetime::Service)?;
+    fill(&mut store, 5)?;
+    let (rules, origin) = (rules(), origin());
+    let note = Order::AddNote { task: Some(TaskId(1)), kind: NoteKind::Learning, text: NOTE.to_owned() };
+    let listed = short.ask(LIST)?.len();
+    long.ask(LIST)?;
+    let mut times = [const { Vec::new() }; 6];
+    for turn in 0..effort.many / ROW {
+        for (place, times) in times.iter_mut().enumerate() {
+            for nonce in turn * ROW..(turn + 1) * ROW {
+                let began = Instant::now();
+                match place {
+                    0 => drop(echo.ask(READ)?),
+                    1 => drop(store.execute(&rules, &origin, &note, nonce as u128)?),
+                    2 => drop(short.ask(READ)?),
+                    3 => drop(short.ask(WRITE)?),
+                    4 => drop(long.ask(READ)?),
+                    _ => drop(long.ask(WRITE)?),
+                }
+                times.push(began.elapsed());
+            }
+        }
+    }
+    let process = short.child.id().to_string();
+    let memory = [memory::size(&process, "RssAnon")?, memory::size(&process, "VmRSS")?];
+    let [echo, commit, read, write, long_read, long_write] = times.map(|times| Times::from(times).p50());
+    Ok(Figures { echo, commit, read, write, long_read, long_write, listed, memory })
+}
+
+/// A project with so many tasks, each with two events.
+fn project(directory: &Path, name: &str, tasks: u64) -> Outcome<std::path::PathBuf> {
+    let root = directory.join(name);
+    std::fs::create_dir(&root)?;
+    let mut init = Command::new(program("windlass")?);
+    init.arg("init").current_dir(&root).env("WINDLASS_STATE_DIR", root.join("state"));
+    run(init)?;
+    fill(&mut Sqlite::open(&root.join(".windlass/windlass.db"), Lifetime::Service)?, tasks)?;
+    Ok(root)
+}
+
+/// The other end of a program that is asked line by line.
+struct Client {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Client {
+    fn start(mut command: Command) -> Outcome<Self> {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let (input, output) = child.stdin.take().zip(child.stdout.take()).ok_or("no pipes")?;
+        Ok(Self { child, input, output: BufReader::new(output) })
+    }
+
+    fn windlass(project: &Path) -> Outcome<Self> {
+        let mut command = Command::new(program("windlass")?);
+        command.arg("mcp").current_dir(project).env("WINDLASS_STATE_DIR", project.join("state"));
+        Self::start(command)
+    }
+
+    fn ask(&mut self, line: &str) -> Outcome<String> {
+        self.input.write_all(format!("{line}\n").as_bytes())?;
+        let mut answer = String::new();
+        self.output.read_line(&mut answer)?;
+        match answer.contains("\"error\"") || answer.is_empty() {
+            true => Err(format!("{line} was answered with `{answer}`").into()),
+            false => Ok(answer),
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

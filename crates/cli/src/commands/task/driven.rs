@@ -1,0 +1,36 @@
+//! What an agent drives itself with, as `windlass task show` tells it
+
+use windlass_engine::{Event, Seq, Task, Timestamp};
+
+use crate::context::Opened;
+use crate::failure::Failure;
+use crate::show::drive;
+use crate::{remedy, show};
+
+/// Its registered stop hooks, the series that is under way, and the checkpoints that can be resumed from.
+pub fn details(opened: &Opened, task: &Task, now: Timestamp) -> Result<Vec<(&'static str, String)>, Failure> {
+    let mut details = Vec::new();
+    let mut hooks = Vec::new();
+    for hook in &task.drive.hooks {
+        if let Some((_, Event::HookRegistered(said))) = event(opened, hook.id.0)? {
+            hooks.push(drive::hook(hook.id, said.hook.name(), hook.enabled));
+        }
+    }
+    if !hooks.is_empty() {
+        details.push(("stop hooks", format!("{}: {}", hooks.len(), hooks.join(", "))));
+    }
+    details.extend(task.drive.series.as_ref().map(|series| ("series", drive::series(series))));
+    for kept in task.drive.checkpoints_at(now) {
+        if let Some((at, Event::CheckpointCreated(made))) = event(opened, kept.id.0)? {
+            let ago = show::span(at, now);
+            details.push(("checkpoint", format!("{}, {ago} ago", drive::checkpoint(kept.id, &made))));
+        }
+    }
+    Ok(details)
+}
+
+/// The event that a row names, and when it was.
+fn event(opened: &Opened, at: u64) -> Result<Option<(Timestamp, Event)>, Failure> {
+    let record = opened.store.event(Seq(at)).map_err(remedy::store)?;
+    Ok(record.map(|record| (record.envelope.timestamp, record.envelope.event)))
+}

@@ -1,0 +1,232 @@
+//! What is told of an agent that drives itself: `why`, `hooks metrics`, `task show`, `status` and `events`.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::support::terminal::watch;
+use crate::support::{World, timeless};
+
+const GUIDE: &str = r#"{"type": "file_existence", "name": "guide", "config": {"paths": ["guide.md"]}}"#;
+const SANE: &str = r#"{"type": "content_pattern", "name": "sane", "config": {"pattern": "TODO", "target": "agent_output", "mustMatch": false}}"#;
+
+/// T1 with a hook that is asked and one that is not (HOOK-3, HOOK-4), in a series of three strict iterations (IT-6).
+fn driven() -> World {
+    let world = World::with_tasks(&["Write the guide"]);
+    world.ok(&["hooks", "register", "T1", "--type", "promise"]);
+    world.ok(&["hooks", "register", "T1", "--type", "validation", "--disabled"]);
+    let promises = ["--promise", "COMPLETE", "--promise", "BLOCKED"];
+    let start = ["iteration", "start", "T1", "--max-iterations", "3", "--strict", "--rule", GUIDE, "--rule", SANE];
+    world.ok(&[&start[..], &promises].concat());
+    world
+}
+
+/// The promise is not enough in the first iteration, and is in the second.
+fn judged() -> World {
+    let world = driven();
+    world.ok(&["iteration", "validate", "IT-6", "--output", "Done.\n<promise>COMPLETE</promise>"]);
+    world.ok(&["iteration", "next", "IT-6"]);
+    world.write("guide.md", "The pump");
+    world.ok(&["hooks", "evaluate", "IT-6", "--output", "Nearly."]);
+    world.ok(&["checkpoint", "create", "T1", "--phase", "writing", "--step", "2"]);
+    world.ok(&["iteration", "validate", "IT-6", "--output", "Done.\n<promise>COMPLETE</promise>"]);
+    world
+}
+
+fn shown(world: &World, words: &[&str]) -> String {
+    timeless(&world.run(words).to_string())
+}
+
+#[test]
+fn every_decision_with_its_evidence() {
+    let world = judged();
+    assert_snapshot!(shown(&world, &["why", "T1"]), @"
+    T1  active  P2  Write the guide
+
+    because
+         5  <time>  T1     task_started
+            a command of ann
+
+    judged
+      series        iteration 2 of 3 in IT-6, last COMPLETE, strict
+      until         COMPLETE, BLOCKED
+      rule          guide (file_existence)
+      rule          sane (content_pattern)
+      stop hook     HOOK-3 promise
+      stop hook     HOOK-4 validation (disabled)
+      iteration 1 of IT-6  <time>
+        guide failed: 1 of 1 paths missing: `guide.md`. Paths are relative to the project's directory: make what is missing, or correct the rule's `paths`
+        sane passed: `TODO` is not in the agent's output
+        the agent promises COMPLETE
+        HOOK-3 (promise) says complete: the agent says that the work is complete: <promise>COMPLETE</promise>
+        the series is strict: the work is complete when every validation rule passes
+        so: CONTINUE
+      iteration 2 of IT-6  <time>, only the hooks were asked
+        guide passed: `guide.md` is there
+        sane passed: `TODO` is not in the agent's output
+        HOOK-3 (promise) says continue: the agent has made no promise
+      iteration 2 of IT-6  <time>
+        guide passed: `guide.md` is there
+        sane passed: `TODO` is not in the agent's output
+        the agent promises COMPLETE
+        HOOK-3 (promise) says complete: the agent says that the work is complete: <promise>COMPLETE</promise>
+        so: COMPLETE
+
+    history
+         1  <time>  T1     task_created              Write the guide
+         2  <time>  T1     task_ready
+         3  <time>  T1     hook_registered           HOOK-3 promise
+         4  <time>  T1     hook_registered           HOOK-4 validation (disabled)
+         5  <time>  T1     task_started
+         6  <time>  T1     series_started            IT-6, up to 3 iterations, until COMPLETE, BLOCKED, 2 rules, strict
+         7  <time>  T1     hook_evaluated            HOOK-3 complete: the agent says that the work is complete: <promise>COMPLETE</promise>
+         8  <time>  T1     validation_finished       IT-6 iteration 1: CONTINUE, 1 of 2 rules failed, HOOK-3 was asked
+         9  <time>  T1     series_advanced           iteration 2 of IT-6
+        10  <time>  T1     hook_evaluated            HOOK-3 continue: the agent has made no promise
+        11  <time>  T1     checkpoint_created        CP-11, number 1, manual, phase writing, step 2
+        12  <time>  T1     hook_evaluated            HOOK-3 complete: the agent says that the work is complete: <promise>COMPLETE</promise>
+        13  <time>  T1     validation_finished       IT-6 iteration 2: COMPLETE, all 2 rules passed, HOOK-3 was asked
+    ");
+    assert_eq!(world.ok(&["why", "it-6"]).lines().filter(|line| line.contains("so: ")).count(), 2);
+    let told = world.json(&["why", "T1"]);
+    assert_eq!(told["stopHooks"][1], json!({"id": "HOOK-4", "type": "validation", "enabled": false}));
+    assert_eq!((&told["series"]["underWay"], &told["series"]["iteration"]), (&json!(true), &json!(2)));
+    let first = &told["judgements"][0];
+    assert_eq!((&first["asked"], &first["signal"]), (&json!("validation"), &json!("CONTINUE")));
+    assert_eq!((&first["decision"]["hook"], &first["decision"]["type"]), (&json!("HOOK-3"), &json!("promise")));
+    assert_eq!(first["results"][0]["ruleName"], "guide");
+    let asked: Vec<_> = told["judgements"].as_array().unwrap().iter().map(|each| each["asked"].clone()).collect();
+    assert_eq!(asked, ["validation", "hooks", "validation"]);
+    assert_eq!(world.json(&["why", "IT-6"])["judgements"], told["judgements"]);
+}
+
+#[test]
+fn what_one_hook_decided() {
+    let world = driven();
+    assert_snapshot!(shown(&world, &["why", "HOOK-4"]), @"
+    T1  active  P2  Write the guide
+      stop hook     HOOK-4 validation, disabled
+      registered    <time>
+      it has not decided anything yet
+    ");
+    let rules = r#"[{"when": "iteration > 9", "action": "escalate"}]"#;
+    world.ok(&["hooks", "register", "T1", "--type", "rules", "--rules", rules]);
+    world.ok(&["iteration", "validate", "IT-6", "--output", "Nothing to say"]);
+    world.ok(&["hooks", "clear", "T1"]);
+    assert_snapshot!(shown(&world, &["why", "HOOK-7"]), @r#"
+    T1  active  P2  Write the guide
+      stop hook     HOOK-7 rules, no longer registered
+      registered    <time>
+      rules         [{"action":"escalate","when":"iteration > 9"}]
+      iteration 1 of IT-6  <time>
+        guide failed: 1 of 1 paths missing: `guide.md`. Paths are relative to the project's directory: make what is missing, or correct the rule's `paths`
+        sane passed: `TODO` is not in the agent's output
+        HOOK-7 (rules) says continue: none of its rules holds
+        so: CONTINUE
+    "#);
+    let told = world.json(&["why", "HOOK-7"]);
+    assert_eq!(
+        (&told["kind"], &told["task"], &told["hook"]["registered"]),
+        (&json!("hook"), &json!("T1"), &json!(false))
+    );
+    assert_eq!(told["hook"]["definition"]["rules"][0]["when"], "iteration > 9");
+}
+
+#[test]
+fn a_guard_is_named_and_a_long_series_is_cut() {
+    let world = World::with_tasks(&["Write the guide"]);
+    world.ok(&["iteration", "start", "T1", "--max-iterations", "1", "--promise", "COMPLETE"]);
+    for _ in 0..12 {
+        world.ok(&["iteration", "validate", "IT-4"]);
+    }
+    let told = world.ok(&["why", "T1"]);
+    assert!(told.contains("\n  2 earlier judgements; --json shows them\n"), "{told}");
+    assert_eq!(told.matches("    maximum: this was iteration 1 of 1\n    so: ESCALATE\n").count(), 10, "{told}");
+    assert_eq!(world.json(&["why", "T1"])["judgements"].as_array().unwrap().len(), 12);
+    assert_eq!(world.json(&["why", "T1"])["judgements"][0]["guard"], "max_iterations");
+    world.ok(&["iteration", "start", "T1", "--max-iterations", "2", "--promise", "BLOCKED"]);
+    world.ok(&["iteration", "complete", "IT-17", "BLOCKED"]);
+    let told = world.ok(&["why", "T1"]);
+    assert!(told.contains("  series        IT-17, ended with BLOCKED after one iteration\n"), "{told}");
+    assert!(told.contains("  other series  IT-4\n"), "{told}");
+    let told = world.ok(&["why", "IT-4"]);
+    assert!(told.contains("  series        IT-4, left in iteration 1 of 1\n"), "{told}");
+}
+
+#[test]
+fn how_often_a_complete_did_not_hold() {
+    let world = judged();
+    assert_snapshot!(shown(&world, &["hooks", "metrics"]), @"
+    stop hook  type     task  decided  complete  continue  escalate  rejected  errors  last
+    HOOK-3     promise  T1          3       67%       33%        0%    1 of 2       0  <time>
+    total      promise              3       67%       33%        0%    1 of 2       0  <time>
+    ");
+    world.ok(&["iteration", "complete", "IT-6", "COMPLETE"]);
+    world.ok(&["task", "reopen", "T1", "--force", "--reason", "a chapter is missing"]);
+    let told = world.json(&["hooks", "metrics", "--hook", "HOOK-3"]);
+    assert_eq!(told["stopHooks"]["total"]["rejected"], 2);
+    assert_eq!(told["stopHooks"]["hooks"][0]["rejectedRate"], 1.0);
+    assert_eq!(told["stopHooks"]["types"][0]["type"], "promise");
+    assert_eq!(world.json(&["hooks", "metrics", "--since", "0s"])["stopHooks"]["hooks"], json!([]));
+    assert_eq!(world.ok(&["hooks", "metrics", "--hook", "HOOK-4"]), "no such runs\n");
+    assert_eq!(world.ok(&["hooks", "metrics", "--hook", "lint"]), "no such runs\n");
+}
+
+#[test]
+fn a_task_and_the_status_tell_where_the_agent_is() {
+    let world = driven();
+    let status = world.ok(&["status"]);
+    assert!(status.contains("\n  T1: iteration 1 of 3 in IT-6, not judged yet\n"), "{status}");
+    let world = judged();
+    assert_snapshot!(shown(&world, &["task", "show", "T1"]), @"
+    T1  active  P2  Write the guide
+      stop hooks    2: HOOK-3 promise, HOOK-4 validation (disabled)
+      series        iteration 2 of 3 in IT-6, last COMPLETE
+      checkpoint  CP-11, number 1, manual, phase writing, step 2, <took> ago
+      created       <time>
+      started       <time>
+    ");
+    let task = world.json(&["task", "show", "T1"]);
+    assert_eq!(task["drive"]["series"]["id"], "IT-6");
+    assert_eq!(world.json(&["task", "list"])["drive"], task["drive"], "the row is the row");
+}
+
+#[test]
+fn events_say_what_happened() {
+    let world = judged();
+    world.ok(&["iteration", "complete", "IT-6", "COMPLETE"]);
+    world.ok(&["hooks", "clear", "T1"]);
+    assert_snapshot!(shown(&world, &["events", "--from", "3"]), @"
+     3  <time>  T1     hook_registered           HOOK-3 promise
+     4  <time>  T1     hook_registered           HOOK-4 validation (disabled)
+     5  <time>  T1     task_started
+     6  <time>  T1     series_started            IT-6, up to 3 iterations, until COMPLETE, BLOCKED, 2 rules, strict
+     7  <time>  T1     hook_evaluated            HOOK-3 complete: the agent says that the work is complete: <promise>COMPLETE</promise>
+     8  <time>  T1     validation_finished       IT-6 iteration 1: CONTINUE, 1 of 2 rules failed, HOOK-3 was asked
+     9  <time>  T1     series_advanced           iteration 2 of IT-6
+    10  <time>  T1     hook_evaluated            HOOK-3 continue: the agent has made no promise
+    11  <time>  T1     checkpoint_created        CP-11, number 1, manual, phase writing, step 2
+    12  <time>  T1     hook_evaluated            HOOK-3 complete: the agent says that the work is complete: <promise>COMPLETE</promise>
+    13  <time>  T1     validation_finished       IT-6 iteration 2: COMPLETE, all 2 rules passed, HOOK-3 was asked
+    14  <time>  T1     series_ended              IT-6 with COMPLETE after 2 iterations
+    15  <time>  T1     task_completed
+    16  <time>  T1     hooks_cleared             2 hooks: HOOK-3, HOOK-4
+    ");
+}
+
+#[test]
+fn nothing_is_wider_than_the_terminal_and_nothing_is_obeyed() {
+    let world = driven();
+    let rule = r#"[{"action": "continue", "reason": "red: \u001b[31m", "nextPrompt": "one\ntwo\nthree\nfour\u202e"}]"#;
+    world.ok(&["hooks", "clear", "T1"]);
+    world.ok(&["hooks", "register", "T1", "--type", "rules", "--rules", rule]);
+    world.ok(&["iteration", "validate", "IT-6", "--output", "\u{1b}[2J"]);
+    for words in [&["why", "T1"][..], &["why", "HOOK-8"], &["hooks", "metrics"], &["task", "show", "T1"], &["events"]] {
+        let (shown, code) = watch(world.command(words).env("NO_COLOR", "1"), 80);
+        assert_eq!(code, 0, "{shown}");
+        assert!(shown.lines().all(|line| line.chars().count() <= 80), "{words:?} {shown}");
+        assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{words:?} {shown:?}");
+    }
+    let told = world.ok(&["why", "T1"]);
+    assert!(told.contains("HOOK-8 (rules) says continue: red: \\u{1b}[31m\n      | one\n"), "{told}");
+    assert!(told.contains("      one more line\n"), "{told}");
+}
