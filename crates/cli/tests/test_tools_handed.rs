@@ -44,7 +44,7 @@ fn an_agent_that_stays_is_handed_our_tools_and_told_whose_turn_it_is() {
             {"name": "WINDLASS_STATE_DIR", "value": "$ROOT/state"},
         ],
     });
-    assert_eq!(handed("", "acp:sh agent.sh"), [ours.clone()]);
+    assert_eq!(handed("", "acp:sh agent.sh"), std::slice::from_ref(&ours));
     let config = |more: &str| format!("agents: {{mine: {{driver: acp, command: sh agent.sh, {more}}}}}\n");
     let servers = handed(&config("mcp_servers: {files: {command: cat}}, tools: true"), "mine");
     assert_eq!((servers.len(), &servers[0]["name"], &servers[1]), (2, &json!("files"), &ours));
