@@ -7,7 +7,7 @@ use crate::support::terminal::watch;
 use crate::support::{World, timeless};
 
 const GUIDE: &str = r#"{"type": "file_existence", "name": "guide", "config": {"paths": ["guide.md"]}}"#;
-const SANE: &str = r#"{"type": "content_pattern", "name": "sane", "config": {"pattern": "TODO", "target": "agent_output", "mustMatch": false}}"#;
+const SANE: &str = r#"{"type": "content_pattern", "name": "sane", "config": {"pattern": "later", "target": "agent_output", "mustMatch": false}}"#;
 
 /// T1 with a hook that is asked and one that is not (HOOK-3, HOOK-4), in a series of three strict iterations (IT-6).
 fn driven() -> World {
@@ -55,18 +55,18 @@ fn every_decision_with_its_evidence() {
       stop hook     HOOK-4 validation (disabled)
       iteration 1 of IT-6  <time>
         guide failed: 1 of 1 paths missing: `guide.md`. Paths are relative to the project's directory: make what is missing, or correct the rule's `paths`
-        sane passed: `TODO` is not in the agent's output
+        sane passed: `later` is not in the agent's output
         the agent promises COMPLETE
         HOOK-3 (promise) says complete: the agent says that the work is complete: <promise>COMPLETE</promise>
         the series is strict: the work is complete when every validation rule passes
         so: CONTINUE
       iteration 2 of IT-6  <time>, only the hooks were asked
         guide passed: `guide.md` is there
-        sane passed: `TODO` is not in the agent's output
+        sane passed: `later` is not in the agent's output
         HOOK-3 (promise) says continue: the agent has made no promise
       iteration 2 of IT-6  <time>
         guide passed: `guide.md` is there
-        sane passed: `TODO` is not in the agent's output
+        sane passed: `later` is not in the agent's output
         the agent promises COMPLETE
         HOOK-3 (promise) says complete: the agent says that the work is complete: <promise>COMPLETE</promise>
         so: COMPLETE
@@ -119,7 +119,7 @@ fn what_one_hook_decided() {
       rules         [{"action":"escalate","when":"iteration > 9"}]
       iteration 1 of IT-6  <time>
         guide failed: 1 of 1 paths missing: `guide.md`. Paths are relative to the project's directory: make what is missing, or correct the rule's `paths`
-        sane passed: `TODO` is not in the agent's output
+        sane passed: `later` is not in the agent's output
         HOOK-7 (rules) says continue: none of its rules holds
         so: CONTINUE
     "#);

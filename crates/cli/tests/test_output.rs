@@ -121,6 +121,9 @@ fn completions_for_every_shell() {
 fn messages_are_broken_between_words() {
     let world = World::new();
     let (shown, _) = watch(world.command(&["why", "nothing"]).env("NO_COLOR", "1"), 44);
-    assert!(shown.starts_with("error: `nothing` is neither a task nor a\n  session\nhint: "), "{shown}");
+    assert!(
+        shown.starts_with("error: `nothing` is no task, session, stop\n  hook or series of iterations\nhint: "),
+        "{shown}"
+    );
     assert!(shown.lines().all(|line| line.chars().count() <= 44), "{shown}");
 }

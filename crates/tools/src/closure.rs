@@ -9,7 +9,7 @@ use serde_json::Map;
 use windlass_engine::{AgentContext, Command, HookId, NewHook, StopHook, StopRuling, TaskId};
 use windlass_process::Control;
 
-use crate::desk::{Desk, Ground};
+use crate::desk::{Call, Desk, Ground};
 use crate::error::ToolError;
 
 /// What decides; an error asks for a person.
@@ -42,7 +42,9 @@ impl<G: Ground> Desk<G> {
     pub fn register(&mut self, task: TaskId, name: &str) -> Result<HookId, ToolError> {
         let hook = StopHook::Closure { name: name.to_owned() };
         let command = Command::RegisterHook { task, new: NewHook { hook, enabled: true, metadata: Map::new() } };
-        let records = self.ground.execute(&command, &Control::new())?;
+        let control = Control::new();
+        let mut call = Call { ground: &mut self.ground, control: &control, closures: &self.closures };
+        let records = call.execute(&command)?;
         Ok(HookId(records.first().expect("what is registered has its event").seq.0))
     }
 }
