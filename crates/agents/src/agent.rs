@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt::{self, Display};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use windlass_process::{Environment, Invocation, overlay};
@@ -52,6 +52,8 @@ pub struct Setup {
     pub permissions: Permissions,
     /// Servers of tools that it is handed, where its protocol allows it.
     pub servers: Vec<McpServer>,
+    /// The program that serves Windlass's own tools, by its whole path, if it is handed those as well.
+    pub tools: Option<PathBuf>,
 }
 
 /// Agents that are known by name, best known first, and how each is driven unless somebody says otherwise.

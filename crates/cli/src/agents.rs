@@ -16,7 +16,11 @@ use crate::failure::{Code, Failure};
 
 /// The agent of that name: as the configuration sets it up, else as it is known.
 pub fn resolve(name: &str, settings: &Settings) -> Result<Agent, Failure> {
-    let Some(written) = settings.agents.get(name) else { return parse(name, settings) };
+    let Some(written) = settings.agents.get(name) else {
+        let mut agent = parse(name, settings)?;
+        agent.setup.tools = tools();
+        return Ok(agent);
+    };
     let setup = Setup {
         command: written.command.clone(),
         args: written.args.clone(),
@@ -24,8 +28,14 @@ pub fn resolve(name: &str, settings: &Settings) -> Result<Agent, Failure> {
         environment: written.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         permissions: written.permissions.clone().unwrap_or_default(),
         servers: written.mcp_servers.iter().map(|(name, server)| found(name, server)).collect::<Result<_, _>>()?,
+        tools: tools().filter(|_| written.tools != Some(false)),
     };
     Ok(Agent { name: name.to_owned(), driver: driver(name, written), setup })
+}
+
+/// The program that serves our own tools: this one.
+fn tools() -> Option<PathBuf> {
+    environment::own_program().ok().filter(|file| runs(file))
 }
 
 /// A server of tools, by its whole path.
@@ -154,6 +164,7 @@ mod tests {
             environment: vec![("A".to_owned(), "1".to_owned())],
             permissions: Permissions::default(),
             servers: vec![],
+            tools: tools(),
         };
         assert_eq!(resolve("codex", &settings).unwrap().setup, setup);
         let settings = self::settings("agents: {kimi: {permissions: {execute: deny}}, qwen: {permissions: read-only}}");
@@ -161,6 +172,9 @@ mod tests {
         let allowed = |name| ToolKind::ALL.map(|(_, kind)| permissions(name).allow(kind));
         assert_eq!(allowed("kimi"), ToolKind::ALL.map(|(_, kind)| kind != ToolKind::Execute));
         assert_eq!(permissions("qwen"), Permissions::read_only());
+        let settings = self::settings("agents: {claude: {tools: false}, goose: {tools: true}, kimi: {model: m}}");
+        let has_tools = |name| resolve(name, &settings).unwrap().setup.tools.is_some();
+        assert_eq!(["claude", "goose", "kimi", "codex", "acp:x"].map(has_tools), [false, true, true, true, true]);
         let failure = resolve("codx", &settings).unwrap_err();
         assert_eq!(failure.hint.as_deref(), Some("did you mean `codex`?"));
     }

@@ -49,6 +49,7 @@ mod test_signals;
 mod test_summary;
 mod test_task;
 mod test_tools;
+mod test_tools_handed;
 mod test_trust;
 mod test_turn;
 mod test_usage;

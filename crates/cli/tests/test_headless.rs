@@ -7,7 +7,7 @@ use std::process::Stdio;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{Ran, World};
+use crate::support::{Ran, WINDLASS, World};
 
 const AGENTS: [&str; 5] = ["claude", "codex", "opencode", "gemini", "goose"];
 
@@ -103,6 +103,24 @@ fn a_gate_sends_every_agent_back_into_the_same_conversation() {
         assert_eq!(turns[1]["output"], "It is still mended. <promise>COMPLETE</promise>", "{agent}");
         let prompt = world.kept("prompt.2");
         assert!(prompt.contains("it leaks") && !prompt.contains("What you said"), "{agent} {prompt}");
+    }
+}
+
+#[test]
+fn our_tools_are_handed_to_every_agent_that_can_be_told_for_one_turn() {
+    for agent in AGENTS {
+        for tools in [true, false] {
+            let config = if tools { String::new() } else { format!("agents: {{{agent}: {{tools: false}}}}\n") };
+            let world = faked(agent, &config, "printf '%s' \"$OPENCODE_CONFIG_CONTENT\" > content; play ok");
+            let ran = run(&world, agent);
+            assert_eq!(ran.code, 0, "{agent}\n{ran}");
+            let told = world.kept("words.1") + &world.kept("content");
+            let run = world.data_of("turn_started")[0]["run"].as_str().unwrap().to_owned();
+            let place = world.directory.display().to_string();
+            let wanted = ["WINDLASS_RUN", &run, WINDLASS, "--project", &place, "mcp"];
+            let is_told = tools && agent != "gemini";
+            assert_eq!(wanted.map(|word| told.contains(word)), [is_told; 6], "{agent}: {told}");
+        }
     }
 }
 

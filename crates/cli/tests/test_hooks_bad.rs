@@ -249,6 +249,10 @@ const FILES: &[(&str, &str)] = &[
         "1:17: the agent `codex` has `permissions`, and does not ask over the Agent Client Protocol | say it in `args`, as the program wants it, or drive it with `driver: acp`",
     ),
     (
+        "agents: {gemini: {tools: true}}\n",
+        "1:18: the agent `gemini` is to get `tools`, and its driver has no way to hand them | add `windlass mcp` to its own settings, if it has any for such servers",
+    ),
+    (
         "agents: {codex: {mcp_servers: {a: {command: x}}}}\n",
         "1:17: the agent `codex` has `mcp_servers`, and does not speak the Agent Client Protocol | write them into its own configuration, or drive it with `driver: acp`",
     ),

@@ -14,9 +14,9 @@ use windlass_tools::{Effect, ToolError};
 
 use crate::message::shown;
 use crate::pool::Pool;
-use crate::server::{Desk, Server};
+use crate::server::{Desk, Driven, Server};
 
-/// What a model is told about the tools as a whole.
+/// What a model is told about the tools as a whole, where it drives itself.
 const INSTRUCTIONS: &str = "\
 Windlass keeps tasks and says when one is done. To work through a task by yourself:
 1. task_get, or task_next for one that is ready. hook_register says who judges: default heeds your promises, then the rules.
@@ -25,11 +25,20 @@ Windlass keeps tasks and says when one is done. To work through a task by yourse
 4. CONTINUE: heed the feedback, iteration_next, go on at 3. COMPLETE: iteration_complete. BLOCKED, ESCALATE: task_update to blocked.
 5. hook_clear in the end. checkpoint_create before a risk; checkpoint_resume says how to go on after a restart.";
 
+/// The same in a turn of the loop: there nobody else counts, and nobody takes tasks.
+const INSIDE: &str = "\
+Windlass runs you, turn by turn, on the task that you were given, and judges the work whenever your turn ends.
+1. note_add leaves word for whoever works on your task next. task_create is for work that is not part of it.
+2. hook_register, and iteration_start with validationRules, add to how your task is judged.
+3. session_complete claims that your task is done, as <promise>COMPLETE</promise> in your answer does. Then end your turn.
+Do not take other tasks or count iterations (task_next, iteration_next): Windlass does.";
+
 /// Serves one client, or one request of it.
 pub struct Handler<D> {
     tools: &'static [windlass_tools::Tool],
     listed: Arc<OnceLock<Vec<Tool>>>,
     pool: Pool<D>,
+    driven: Driven,
     /// Counts those that are at work, where they are counted.
     _counted: Arc<()>,
 }
@@ -40,6 +49,7 @@ impl<D> Clone for Handler<D> {
             tools: self.tools,
             listed: self.listed.clone(),
             pool: self.pool.clone(),
+            driven: self.driven,
             _counted: self._counted.clone(),
         }
     }
@@ -47,7 +57,8 @@ impl<D> Clone for Handler<D> {
 
 impl<D: Desk> Handler<D> {
     pub fn new(server: &Server<D>) -> Self {
-        Self { tools: server.tools, listed: Arc::default(), pool: server.pool.clone(), _counted: Arc::default() }
+        let (tools, pool, driven) = (server.tools, server.pool.clone(), server.driven);
+        Self { tools, listed: Arc::default(), pool, driven, _counted: Arc::default() }
     }
 
     /// The same, while it is there a part of this count.
@@ -89,7 +100,10 @@ impl<D: Desk> ServerHandler for Handler<D> {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(Implementation::new("windlass", env!("CARGO_PKG_VERSION")))
-            .with_instructions(INSTRUCTIONS)
+            .with_instructions(match self.driven {
+                Driven::ByItself => INSTRUCTIONS,
+                Driven::ByWindlass => INSIDE,
+            })
     }
 
     async fn initialize(

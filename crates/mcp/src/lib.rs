@@ -26,4 +26,4 @@ mod stdio;
 mod tests;
 
 pub use http::{AddressError, Listening, Token, TokenError};
-pub use server::{Desk, Server, Stop};
+pub use server::{Desk, Driven, Server, Stop};

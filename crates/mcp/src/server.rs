@@ -32,6 +32,15 @@ pub struct Server<D> {
     pub(crate) tools: &'static [Tool],
     pub(crate) pool: Pool<D>,
     pub(crate) stop: Stop,
+    pub(crate) driven: Driven,
+}
+
+/// Who has the agent go on that calls the tools.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Driven {
+    #[default]
+    ByItself,
+    ByWindlass,
 }
 
 impl<D: Desk> Server<D> {
@@ -41,7 +50,13 @@ impl<D: Desk> Server<D> {
         open: impl Fn() -> Result<D, ToolError> + Send + Sync + 'static,
         stop: Stop,
     ) -> Self {
-        Self { tools, pool: Pool::new(open, stop.control.clone()), stop }
+        Self { tools, pool: Pool::new(open, stop.control.clone()), stop, driven: Driven::default() }
+    }
+
+    /// The same for an agent that is driven so: it is told what the tools are for.
+    pub fn driven(mut self, driven: Driven) -> Self {
+        self.driven = driven;
+        self
     }
 }
 

@@ -50,12 +50,13 @@ impl Runner<'_> {
         // It is the same process in the next one.
         environment.retain(|(name, _)| name != "WINDLASS_ITERATION");
         let spec = acp::spec(self.agent.invocation(&launcher.program), &self.dispatch.settings.directory, environment);
+        let servers = self.servers(turn);
         let start = acp::Start {
             launcher,
             roster: self.dispatch.roster,
             spec: &spec,
             permissions: &self.agent.setup.permissions,
-            servers: &self.agent.setup.servers,
+            servers: &servers,
             model: self.agent.setup.model.as_deref(),
             before: session.conversation.as_deref(),
             cost: session.watch.used_in_conversation.cost.unwrap_or_default(),

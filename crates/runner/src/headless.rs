@@ -101,8 +101,10 @@ impl Runner<'_> {
     fn say(&mut self, saying: &Saying<'_>, patience: &Patience) -> Result<Answered, RunError> {
         let Saying { dialect, session, turn, place, prompt, .. } = saying;
         let settings = &self.dispatch.settings;
-        let script = headless::script(&self.agent, *dialect, *place);
-        let mut spec = headless::spec(script, prompt, &settings.directory, self.variables(session, turn));
+        let tools = self.own_server(turn);
+        let script = headless::script(&self.agent, *dialect, *place, tools.as_ref());
+        let environment = dialect.with_tools(tools.as_ref(), self.variables(session, turn));
+        let mut spec = headless::spec(script, prompt, &settings.directory, environment);
         spec.silence = self.allowance.silence;
         spec.timeout = patience.until.map(|until| until.saturating_duration_since(Instant::now()));
         let before = match place {

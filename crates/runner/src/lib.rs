@@ -29,6 +29,7 @@ mod outside;
 mod prompt;
 mod protected;
 mod record;
+mod tools;
 mod turn;
 
 use std::time::{Duration, Instant};

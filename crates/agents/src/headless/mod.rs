@@ -20,6 +20,7 @@ mod claude;
 mod codex;
 mod gemini;
 mod goose;
+mod handing;
 mod hearing;
 mod line;
 mod opencode;
@@ -31,6 +32,7 @@ use windlass_process::{Capture, Environment, Invocation, Spec};
 pub use hearing::{Ended, Heard, Hearing, Said};
 pub(crate) use line::{bare, parse};
 
+use crate::acp::McpServer;
 use crate::agent::quoted;
 use crate::command::prompted;
 use crate::{Agent, Setup};
@@ -104,6 +106,19 @@ impl Dialect {
         }
     }
 
+    /// Whether there is a way to hand it tools.
+    pub fn takes_tools(self) -> bool {
+        self != Self::Gemini
+    }
+
+    /// The environment of a turn, with tools that it is handed.
+    pub fn with_tools(self, tools: Option<&McpServer>, around: Environment) -> Environment {
+        match tools {
+            Some(server) => handing::environment(self, server, around),
+            None => around,
+        }
+    }
+
     fn words(self, place: Place<'_>, setup: &Setup) -> Words {
         match self {
             Self::Claude => claude::words(place, setup),
@@ -115,9 +130,12 @@ impl Dialect {
     }
 }
 
-/// The script that says a prompt, which comes on standard input, in a conversation.
-pub fn script(agent: &Agent, dialect: Dialect, place: Place<'_>) -> String {
-    let Words { first, last } = dialect.words(place, &agent.setup);
+/// The script that says a prompt, which comes on standard input, in a conversation, with tools that the agent is handed.
+pub fn script(agent: &Agent, dialect: Dialect, place: Place<'_>, tools: Option<&McpServer>) -> String {
+    let Words { mut first, last } = dialect.words(place, &agent.setup);
+    // Before other options: one that takes as many values as come is ended by the next.
+    let behind = first.iter().position(|word| word.starts_with('-')).unwrap_or(first.len());
+    first.splice(behind..behind, tools.map(|server| handing::words(dialect, server)).unwrap_or_default());
     let mut script = agent.program(dialect).to_owned();
     for word in first.iter().chain(&agent.setup.args).chain(&last) {
         script.push(' ');

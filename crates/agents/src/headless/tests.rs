@@ -196,7 +196,7 @@ fn command_lines_are_those_that_were_recorded() {
             };
             let id = argv.iter().find(is_id).map(String::as_str);
             let place = if is_new { Place::New(id) } else { Place::Before(id.expect("an id")) };
-            let words = script(&agent, dialect, place).split(' ').map(str::to_owned).collect();
+            let words = script(&agent, dialect, place, None).split(' ').map(str::to_owned).collect();
             assert_eq!(sorted(words), sorted(argv.clone()), "{name} {scenario}");
         }
     }
@@ -209,7 +209,7 @@ fn what_a_person_says_about_a_command_line_holds() {
         let crate::Driver::Headless(dialect) = agent.driver else { panic!("{name}") };
         agent.setup.args = args.iter().map(|word| (*word).to_owned()).collect();
         agent.setup.model = Some("m 1".to_owned());
-        assert_eq!(script(&agent, dialect, place), expected);
+        assert_eq!(script(&agent, dialect, place, None), expected);
     };
     check(
         "claude",

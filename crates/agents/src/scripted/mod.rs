@@ -8,6 +8,7 @@
 //! It is what the demo, the tests and the measurements talk to: a real process that speaks the real protocol, and does on
 //! purpose what other agents do by mistake.
 
+mod client;
 mod player;
 mod script;
 
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use windlass_process::Control;
 
+use client::Servers;
 pub use player::Setting;
 use player::{Ended, Player, chunk, update};
 pub use script::{Script, ScriptError};
@@ -55,7 +57,8 @@ pub fn serve(
     let heard = turn.clone();
     std::thread::spawn(move || listen(input, &sender, &heard));
     let memory = Memory { conversation: format!("scripted-{nonce:032x}"), ..Memory::default() };
-    Agent { script, setting, memory, directory: PathBuf::new(), messages, turn, tools: 0 }.serve(out)
+    Agent { script, setting, memory, directory: PathBuf::new(), messages, turn, tools: 0, servers: Servers::default() }
+        .serve(out)
 }
 
 /// Passes messages on, until there are no more. A cancel reaches the turn that is played at once.
@@ -92,6 +95,7 @@ struct Agent<'a> {
     /// What ends the turn that is played.
     turn: Arc<Mutex<Control>>,
     tools: u32,
+    servers: Servers,
 }
 
 impl Agent<'_> {
@@ -128,15 +132,21 @@ impl Agent<'_> {
         }
     }
 
-    fn begin(&mut self, params: &Value) -> Result<Value, Refused> {
+    /// Where it works, and with whose tools.
+    fn open(&mut self, params: &Value) {
         self.directory = PathBuf::from(params["cwd"].as_str().unwrap_or("."));
+        self.servers.handed(params);
+    }
+
+    fn begin(&mut self, params: &Value) -> Result<Value, Refused> {
+        self.open(params);
         self.keep().map_err(|error| refused(INTERNAL, format!("cannot remember anything: {error}")))?;
         Ok(json!({"sessionId": self.memory.conversation}))
     }
 
     /// Takes up a conversation of an earlier process, and tells it again where the protocol wants it.
     fn load(&mut self, params: &Value, tells: bool, out: &mut dyn Write) -> io::Result<Result<Value, Refused>> {
-        self.directory = PathBuf::from(params["cwd"].as_str().unwrap_or("."));
+        self.open(params);
         let name = params["sessionId"].as_str().unwrap_or_default();
         let kept = self.memory_file().and_then(|file| fs::read(file).ok());
         let kept = kept.and_then(|bytes| serde_json::from_slice::<Memory>(&bytes).ok());
@@ -173,6 +183,7 @@ impl Agent<'_> {
             ask: &mut |out, method, params| ask(messages, out, method, params),
             said: String::new(),
             tools: self.tools,
+            servers: &mut self.servers,
             terminal: Value::Null,
         };
         let ended = player.play(&self.script.turns[index].steps);

@@ -8,9 +8,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_process::{Capture, Control, Environment, Exit, Invocation, Roster, Spec, run};
+use windlass_process::{Capture, Control, Environment, Exit, Invocation, Launcher, Roster, Spec, run};
 
-use super::script::{Change, Question, Step};
+use super::client::Servers;
+use super::script::{Call, Change, Question, Step};
 use crate::acp::{Message, Refused};
 
 /// What a command may print before it is cut.
@@ -22,6 +23,8 @@ const PIECE: usize = 8 * 1024;
 pub struct Setting<'a> {
     pub roster: &'a Roster,
     pub environment: Environment,
+    /// What programs that stay are started with.
+    pub launcher: &'a Launcher,
 }
 
 /// How a turn ended.
@@ -52,6 +55,8 @@ pub struct Player<'a> {
     pub said: String,
     /// How many tools were used.
     pub tools: u32,
+    /// Whose tools can be called.
+    pub servers: &'a mut Servers,
     /// The terminal that was made last.
     pub terminal: Value,
 }
@@ -85,6 +90,7 @@ impl Player<'_> {
             Step::Wait(span) => drop(self.control.wait(span.0)),
             Step::Ask(title) => return self.permission(title),
             Step::Request(question) => self.request(question)?,
+            Step::Call(call) => self.call(call)?,
             Step::Update(told) => update(self.out, self.conversation, told.clone())?,
             Step::Answer(answer) => return Ok(Some(Ended::Answered(answer.clone()))),
             Step::Stop(reason) => return Ok(Some(Ended::Stopped(reason.clone()))),
@@ -189,6 +195,19 @@ impl Player<'_> {
             Ok(answer) => self.say(&format!("{method}: {answer}\n")),
             Err(refused) => self.say(&format!("{method} failed: {} ({})\n", refused.message, refused.code)),
         }
+    }
+
+    fn call(&mut self, Call { server, tool, arguments }: &Call) -> io::Result<()> {
+        let shown = self.begin_tool(&format!("{server} {tool}"), "other", self.directory.to_owned().as_path())?;
+        let wanted = (tool.as_str(), &Value::Object(arguments.clone()));
+        let called = self.servers.call(server, wanted, (self.setting, self.directory, self.control));
+        let (success, text) = match called {
+            Ok(called) => (!called.failed, called.text),
+            Err(why) => (false, why),
+        };
+        self.end_tool(&shown, success, text.clone())?;
+        let verb = if success { "" } else { " failed" };
+        self.say(&format!("{tool}{verb}: {text}\n"))
     }
 
     fn begin_tool(&mut self, title: &str, kind: &str, path: &Path) -> io::Result<String> {

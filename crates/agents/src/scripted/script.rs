@@ -69,6 +69,8 @@ pub enum Step {
     Ask(String),
     /// Asks for something in the protocol's own words, and says what came of it.
     Request(Question),
+    /// Calls a tool of a server that it was handed, and says the answer.
+    Call(Call),
     /// Tells of something in the protocol's own words.
     Update(Value),
     /// Ends the turn with this stop reason.
@@ -113,6 +115,21 @@ pub struct Question {
     pub method: String,
     #[serde(default)]
     pub params: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Call {
+    /// The server's name; without it, Windlass's own.
+    #[serde(default = "own_server")]
+    pub server: String,
+    pub tool: String,
+    #[serde(default)]
+    pub arguments: Map<String, Value>,
+}
+
+fn own_server() -> String {
+    "windlass".to_owned()
 }
 
 /// `500ms`, `2s`.
@@ -172,6 +189,7 @@ turns:
       - wait: 20ms
       - ask: may I?
       - request: {method: terminal/create, params: {command: ls}}
+      - call: {tool: note_add, arguments: {text: x}}
       - update: {sessionUpdate: plan, entries: []}
       - stop: refusal
       - answer: {stopReason: end_turn}
@@ -188,9 +206,9 @@ turns:
     #[test]
     fn every_step_can_be_written() {
         let script = Script::parse(ALL).expect("it is right");
-        assert_eq!(script.turns[0].steps.len(), 19);
+        assert_eq!(script.turns[0].steps.len(), 20);
         assert_eq!(script.turns[0].steps[6], Step::Wait(Span(Duration::from_millis(20))));
-        assert_eq!(script.turns[0].steps[14], Step::Hang);
+        assert_eq!(script.turns[0].steps[15], Step::Hang);
         assert_eq!(script.turns[1].times, 1);
     }
 

@@ -1,7 +1,7 @@
 //! `windlass mcp`: the tools, for agents.
 
 use serde_json::json;
-use windlass_mcp::{AddressError, Listening, Server, Stop as End, Token};
+use windlass_mcp::{AddressError, Driven, Listening, Server, Stop as End, Token};
 use windlass_process::{Control, signals};
 use windlass_store::Lifetime;
 use windlass_tools::{Desk, catalogue};
@@ -39,7 +39,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     })
     .map_err(|error| Failure::new(Code::System, "cannot listen to signals").caused_by(error))?;
     let open = move || Ok(Desk::new(ProjectGround::new(context.open_for(Lifetime::Service).map_err(told)?)));
-    let server = Server::new(catalogue(), open, end);
+    let driven = if environment::run().is_some() { Driven::ByWindlass } else { Driven::ByItself };
+    let server = Server::new(catalogue(), open, end).driven(driven);
     let served = match args.http {
         Some(address) => over_http(server, &address, out)?,
         None if out.is_json() => {

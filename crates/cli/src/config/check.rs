@@ -52,6 +52,10 @@ fn agents(settings: &Settings) -> Result<(), Problem> {
             _ if is_command && agent.model.is_some() => {
                 ("has a `model`, and its driver has no way to say so", Some("put it into `command` or `args`"))
             }
+            _ if agent.tools == Some(true) && !takes_tools(agent.driver, known) => (
+                "is to get `tools`, and its driver has no way to hand them",
+                Some("add `windlass mcp` to its own settings, if it has any for such servers"),
+            ),
             _ if !agent.mcp_servers.is_empty() && !speaks_acp => (
                 "has `mcp_servers`, and does not speak the Agent Client Protocol",
                 Some("write them into its own configuration, or drive it with `driver: acp`"),
@@ -69,6 +73,15 @@ fn agents(settings: &Settings) -> Result<(), Problem> {
         });
     }
     Ok(())
+}
+
+/// Whether an agent can be handed Windlass's own tools.
+fn takes_tools(driver: Option<Driver>, known: Option<Known>) -> bool {
+    match (driver, known) {
+        (Some(driver), _) => !matches!(driver, Driver::Command | Driver::Gemini),
+        (None, Some(Known::Headless(dialect))) => dialect.takes_tools(),
+        (None, known) => matches!(known, Some(Known::Acp(_))),
+    }
 }
 
 fn cost(cost: &Located<f64>) -> Result<(), Problem> {

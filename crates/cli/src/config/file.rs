@@ -136,6 +136,8 @@ pub struct Agent {
     pub permissions: Option<Permissions>,
     /// Servers of the Model Context Protocol that an agent is handed which speaks the Agent Client Protocol, by name.
     pub mcp_servers: BTreeMap<String, McpServer>,
+    /// Whether it is handed Windlass's own tools (`windlass mcp`) in its conversation. Default: where there is a way to.
+    pub tools: Option<bool>,
     /// Hooks that run after the task's own when this agent works.
     pub(super) hooks: Points,
 }

@@ -9,6 +9,7 @@
 mod agents;
 mod place;
 
+use serde_json::{Value, json};
 use windlass_testkit::provider::{CACHED, FRESH, WRITTEN};
 
 use agents::Real;
@@ -74,6 +75,65 @@ fn works(test: &str, real: &Real, agent: &str, tells: Tells) {
     assert!(asked.first().is_some_and(|first| first.contains("the tide is at 17")), "{asked:?}");
     let last = asked.last().unwrap();
     assert!(last.contains("notes.txt is half mended") && last.contains("the tide is at 17"), "it remembers");
+}
+
+/// What the model does with our tools in a turn after which it goes on, and in its last one.
+const FIRST_NOTE: &str = "
+- call: {tool: note_add, input: {text: The tide is at 17.}}
+- say: Not yet.
+";
+const LAST_NOTE: &str = "
+- call: {tool: note_add, input: {text: Now it is at 18.}}
+- say: Noted. <promise>COMPLETE</promise>
+";
+
+/// Claude Code offers tools of servers only to a model that has looked for them.
+const SEARCH: &str = "
+- call: {tool: ToolSearch, input: {query: 'select:mcp__windlass__note_add'}}
+";
+
+/// The agent has our tools, and what it does with them belongs to the turn that it is in.
+fn notes(test: &str, real: &Real, agent: &str, model: &[&str]) {
+    if !alone(test, real) {
+        return;
+    }
+    let place = Place::new(real, &model.concat());
+    let (code, out) = place.windlass(&["run", "Mend notes.txt", "--agent", agent, "--session", "tide"]);
+    assert_eq!(code, 0, "{out}");
+    let seen = |note: &Value| json!([note["session"], note["iteration"], note["data"]["text"]]);
+    let notes: Vec<_> = place.whole_events("note_added").iter().map(seen).collect();
+    let expected = match model.contains(&FIRST_NOTE) {
+        true => vec![json!(["tide", 1, "The tide is at 17."]), json!(["tide", 2, "Now it is at 18."])],
+        false => vec![json!(["tide", 1, "Now it is at 18."])],
+    };
+    assert_eq!(notes, expected, "{out}");
+}
+
+#[test]
+fn claude_with_our_tools() {
+    notes("claude_with_our_tools", &agents::CLAUDE, "claude", &[SEARCH, FIRST_NOTE, LAST_NOTE]);
+}
+
+#[test]
+fn goose_with_our_tools() {
+    notes("goose_with_our_tools", &agents::GOOSE, "goose", &[FIRST_NOTE, LAST_NOTE]);
+}
+
+#[test]
+fn goose_over_acp_with_our_tools() {
+    let agent = "acp:goose acp --with-builtin developer";
+    notes("goose_over_acp_with_our_tools", &agents::GOOSE, agent, &[FIRST_NOTE, LAST_NOTE]);
+}
+
+#[test]
+fn codex_with_our_tools() {
+    notes("codex_with_our_tools", &agents::CODEX, "codex", &[FIRST_NOTE, LAST_NOTE]);
+}
+
+/// It takes long over a turn, so there is only one.
+#[test]
+fn opencode_with_our_tools() {
+    notes("opencode_with_our_tools", &agents::OPENCODE, "opencode", &[LAST_NOTE]);
 }
 
 #[test]

@@ -117,10 +117,14 @@ impl Place {
 
     /// What the log says of a type of event.
     pub fn events(&self, kind: &str) -> Vec<Value> {
+        self.whole_events(kind).into_iter().map(|mut event| event["data"].take()).collect()
+    }
+
+    /// The same, with what is around it.
+    pub fn whole_events(&self, kind: &str) -> Vec<Value> {
         let (code, text) = self.windlass(&["--json", "events", "--type", kind]);
         assert_eq!(code, 0, "{text}");
-        let event = |line: &str| serde_json::from_str::<Value>(line).unwrap()["data"].take();
-        text.lines().map(event).collect()
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// What the model was asked to go on with, without what was asked beside.

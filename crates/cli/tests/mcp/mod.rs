@@ -5,7 +5,7 @@ mod http;
 mod stdio;
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -35,7 +35,10 @@ struct Served {
 
 impl Served {
     fn start(world: &World, words: &[&str]) -> Self {
-        let mut command = world.command(&[&["mcp"], words].concat());
+        Self::of(&mut world.command(&[&["mcp"], words].concat()))
+    }
+
+    fn of(command: &mut Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
         Self { child, input, output }

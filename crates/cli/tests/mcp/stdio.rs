@@ -28,6 +28,20 @@ fn an_agent_is_served_and_the_end_of_its_input_is_the_end() {
     assert_eq!(world.json(&["task", "show", "T1"])["goal"], "Mend the pump");
 }
 
+#[test]
+fn whoever_is_run_by_windlass_is_not_told_to_drive_itself() {
+    let world = World::new();
+    let mut told = Vec::new();
+    for run in ["", "pump.1.0123456789abcdef"] {
+        let mut command = world.command(&["mcp"]);
+        let mut served = Served::of(command.env("WINDLASS_RUN", run));
+        told.push(served.ask(initialize())["result"]["instructions"].as_str().unwrap().to_owned());
+        served.close();
+    }
+    assert!(told[0].contains("To work through a task by yourself"), "{told:?}");
+    assert!(told[1].starts_with("Windlass runs you") && told[1].contains("session_complete"), "{told:?}");
+}
+
 /// What others do in the meantime is seen, and a project need not have a store before the first call.
 #[test]
 fn the_project_is_opened_by_the_first_call() {

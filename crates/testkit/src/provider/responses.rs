@@ -8,19 +8,30 @@ use super::http::Event;
 
 pub struct Responses;
 
+/// Between the name of a namespace and that of a tool in it. No name has it.
+const SPACE: char = '.';
+
+fn function(tool: &Value, space: &str) -> Option<Tool> {
+    Some(Tool { name: format!("{space}{}", tool["name"].as_str()?), schema: tool["parameters"].clone() })
+}
+
 impl Dialect for Responses {
     fn question(&self, body: &Value) -> Question {
         let is_answer = |item: &&Value| match item["type"].as_str() {
             Some("message") | None => item["role"] == "assistant" && is_answer(&text_of(&item["content"]), false),
             Some(kind) => kind.ends_with("_call"),
         };
-        let tool = |tool: &Value| {
-            (tool["type"] == "function")
-                .then(|| Some(Tool { name: tool["name"].as_str()?.to_owned(), schema: tool["parameters"].clone() }))?
-        };
+        let tools = list(&body["tools"]).iter().flat_map(|tool| match tool["type"].as_str() {
+            Some("function") => function(tool, "").into_iter().collect(),
+            Some("namespace") => {
+                let space = format!("{}{SPACE}", tool["name"].as_str().unwrap_or_default());
+                list(&tool["tools"]).iter().filter_map(|tool| function(tool, &space)).collect()
+            }
+            _ => Vec::new(),
+        });
         Question {
             model: body["model"].as_str().unwrap_or_default().to_owned(),
-            tools: list(&body["tools"]).iter().filter_map(tool).collect(),
+            tools: tools.collect(),
             answers: list(&body["input"]).iter().filter(is_answer).count(),
             schema: body.pointer("/text/format/schema").cloned(),
         }
@@ -92,10 +103,14 @@ fn response(reply: &Reply, status: &str) -> Value {
 fn item(reply: &Reply) -> Option<Value> {
     let number = reply.number;
     if let Some(call) = &reply.call {
-        return Some(json!({
+        let mut item = json!({
             "type": "function_call", "id": format!("fc_{number}"), "call_id": format!("call_{number}"),
             "name": call.tool, "arguments": call.input.to_string(), "status": "completed",
-        }));
+        });
+        if let Some((space, name)) = call.tool.split_once(SPACE) {
+            (item["namespace"], item["name"]) = (json!(space), json!(name));
+        }
+        return Some(item);
     }
     let part = match reply.end {
         End::Refused => json!({"type": "refusal", "refusal": reply.text}),

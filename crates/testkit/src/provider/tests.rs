@@ -156,6 +156,20 @@ fn a_question_with_a_schema_gets_what_fits_it() {
     assert_eq!(answer["candidates"][0]["content"]["parts"][0]["text"], r#"{"choice":"small","sure":false}"#);
 }
 
+/// As Codex offers those of its servers.
+#[test]
+fn tools_in_a_namespace_are_called_in_it() {
+    let call = "- call: {tool: note_add, input: {text: hi}}";
+    let provider = Provider::start(serde_saphyr::from_str(call).expect("it is right")).expect("a free port");
+    let tools = json!([{"type": "namespace", "name": "mcp__windlass", "tools": [
+        {"type": "function", "name": "note_add", "parameters": {}},
+    ]}]);
+    let answer = body(&ask(&provider, "/v1/responses", &json!({"model": "stub", "input": [], "tools": tools})));
+    let called = &answer["output"][0];
+    assert_eq!([&called["namespace"], &called["name"]], ["mcp__windlass", "note_add"]);
+    assert_eq!(called["arguments"], r#"{"text":"hi"}"#);
+}
+
 #[test]
 fn a_tool_that_is_not_offered_is_an_error() {
     let provider = started(&[Step::Call(Use { tool: "task_list".to_owned(), input: Value::Null })]);

@@ -1,0 +1,139 @@
+//! A client of the servers of tools that the agent was handed: as little of the Model Context Protocol as a call takes.
+//!
+//! ```text
+//!   handed ─► started at the first call ─► initialize ─► tools/call … tools/call ─► ended with the agent
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use windlass_process::{Capture, Control, Heard, Invocation, Live, Spec};
+
+use super::player::Setting;
+use crate::acp::{LINE, Lines, McpServer, Message, NO_SUCH_METHOD, Refused};
+
+/// The revision of the protocol that is spoken here.
+const REVISION: &str = "2025-11-25";
+/// How long a server may take over an answer.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// What is kept of what it complains about.
+const COMPLAINTS: usize = 4 * 1024;
+/// What agents pass on to servers of tools. All else they have to be told.
+const PASSED_ON: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
+
+/// The servers that the agent was handed, and those that are under way.
+#[derive(Default)]
+pub struct Servers {
+    handed: Vec<McpServer>,
+    started: BTreeMap<String, Client>,
+}
+
+/// What a tool has answered, as text.
+pub struct Called {
+    pub text: String,
+    pub failed: bool,
+}
+
+impl Servers {
+    /// The ones that came with a conversation.
+    pub fn handed(&mut self, params: &Value) {
+        let servers = params["mcpServers"].as_array().map(Vec::as_slice).unwrap_or_default();
+        self.handed = servers.iter().filter_map(McpServer::parse).collect();
+        self.started.clear();
+    }
+
+    /// Calls a tool. The error says why there is no answer.
+    pub fn call(
+        &mut self,
+        server: &str,
+        (tool, arguments): (&str, &Value),
+        (setting, directory, control): (&Setting<'_>, &Path, &Control),
+    ) -> Result<Called, String> {
+        let mut client = match self.started.remove(server) {
+            Some(client) => client,
+            None => {
+                let found = self.handed.iter().find(|handed| handed.name == server);
+                let found = found.ok_or_else(|| format!("no server `{server}` was handed to the agent"))?;
+                Client::start(found, setting, directory, control)?
+            }
+        };
+        let answer = client.ask("tools/call", json!({"name": tool, "arguments": arguments}), control)?;
+        // One that has failed to answer is not asked again.
+        self.started.insert(server.to_owned(), client);
+        let answer = answer.map_err(|refused| format!("{} ({})", refused.message, refused.code))?;
+        let parts = answer["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let text: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
+        Ok(Called { text: text.join("\n"), failed: answer["isError"] == true })
+    }
+}
+
+/// A server that was started.
+struct Client {
+    live: Live,
+    lines: Lines,
+    asked: u64,
+}
+
+impl Client {
+    fn start(server: &McpServer, setting: &Setting<'_>, directory: &Path, control: &Control) -> Result<Self, String> {
+        let words = std::iter::once(server.command.clone().into()).chain(server.args.iter().map(Into::into));
+        let passed_on = |name: &std::ffi::OsStr| PASSED_ON.iter().any(|passed| name == *passed);
+        let around = setting.environment.iter().filter(|(name, _)| passed_on(name)).cloned();
+        let spec = Spec {
+            invocation: Invocation::Argv(words.collect()),
+            directory: directory.to_owned(),
+            environment: around.chain(server.env.iter().map(|(name, value)| (name.into(), value.into()))).collect(),
+            stdin: Vec::new(),
+            timeout: None,
+            silence: None,
+            grace: Duration::from_secs(1),
+            capture: Capture { head: COMPLAINTS, tail: COMPLAINTS, spill: None },
+        };
+        let live = Live::start(setting.launcher, &spec, setting.roster).map_err(|error| error.to_string())?;
+        let mut client = Self { live, lines: Lines::new(LINE), asked: 0 };
+        let greeting = json!({
+            "protocolVersion": REVISION,
+            "capabilities": {},
+            "clientInfo": {"name": "windlass-scripted", "version": env!("CARGO_PKG_VERSION")},
+        });
+        let greeted = client.ask("initialize", greeting, control)?;
+        greeted.map_err(|refused| format!("the server refused `initialize`: {}", refused.message))?;
+        let ready = Message::Notice { method: "notifications/initialized".to_owned(), params: json!({}) };
+        let mut attended = client.live.attend(control).map_err(|error| error.to_string())?;
+        attended.say(&ready.line());
+        drop(attended);
+        Ok(client)
+    }
+
+    /// Asks, and waits for the answer. What the server asks meanwhile is not served.
+    fn ask(&mut self, method: &str, params: Value, control: &Control) -> Result<Result<Value, Refused>, String> {
+        self.asked += 1;
+        let id = json!(self.asked);
+        let mut attended = self.live.attend(control).map_err(|error| error.to_string())?;
+        attended.say(&Message::Request { id: id.clone(), method: method.to_owned(), params }.line());
+        let mut until = Some(Instant::now() + PATIENCE);
+        loop {
+            while let Some(line) = self.lines.next().map_err(|breach| breach.to_string())? {
+                match Message::parse(&line) {
+                    Ok(Message::Answer { id: answered, outcome }) if answered == id => return Ok(outcome),
+                    Ok(Message::Request { id, .. }) => {
+                        let message = "nothing is served here".to_owned();
+                        let outcome = Err(Refused { code: NO_SUCH_METHOD, message, data: None });
+                        attended.say(&Message::Answer { id, outcome }.line());
+                    }
+                    Ok(_) => {}
+                    Err(breach) => return Err(format!("the server broke the protocol: {breach}")),
+                }
+            }
+            match attended.hear(&mut until) {
+                Heard::Said(bytes) => self.lines.push(&bytes),
+                Heard::Beside => {}
+                Heard::Over => return Err(format!("the server ended before it answered `{method}`")),
+                Heard::Late => return Err(format!("the server did not answer `{method}`")),
+                Heard::Cancelled | Heard::Killed => return Err("cancelled".to_owned()),
+            }
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! Windlass's own tools in the hands of an agent that works under `run`.
+
+use serde_json::{Value, json};
+
+use crate::support::{Ran, WINDLASS, World, timeless};
+
+/// An agent that notes what it is asked, and answers the least that it can.
+const DEAF: &str = r#"
+while read -r line; do
+  printf '%s\n' "$line" >> asked
+  printf '%s' "$line" | jq -c '{jsonrpc: "2.0", id, result: {protocolVersion: 1, sessionId: "s", stopReason: "end_turn"}}'
+done
+"#;
+
+/// The servers that an agent is handed under this configuration.
+fn handed(config: &str, agent: &str) -> Vec<Value> {
+    let world = World::played(config, "");
+    world.write("agent.sh", DEAF);
+    world.run(&["run", "Mend the pump", "--agent", agent, "--max-iterations", "1", "--session", "pump"]);
+    let asked = std::fs::read_to_string(world.path("asked")).unwrap();
+    let opened = asked.lines().find(|line| line.contains("session/new")).unwrap();
+    let mut opened: Value = serde_json::from_str(opened).unwrap();
+    let mut servers = opened["params"]["mcpServers"].take();
+    let run = world.data_of("turn_started")[0]["run"].clone();
+    for server in servers.as_array_mut().unwrap() {
+        for variable in server["env"].as_array_mut().unwrap() {
+            if variable["value"] == run {
+                variable["value"] = json!("of the turn");
+            }
+        }
+    }
+    let text = servers.to_string().replace(&*world.directory.to_string_lossy(), "$WORK");
+    let text = text.replace(&*world.directory.parent().unwrap().to_string_lossy(), "$ROOT");
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn an_agent_that_stays_is_handed_our_tools_and_told_whose_turn_it_is() {
+    let ours = json!({
+        "name": "windlass", "command": WINDLASS, "args": ["--project", "$WORK", "mcp"],
+        "env": [
+            {"name": "WINDLASS_RUN", "value": "of the turn"},
+            {"name": "WINDLASS_PROJECT_DIR", "value": "$WORK"},
+            {"name": "WINDLASS_STATE_DIR", "value": "$ROOT/state"},
+        ],
+    });
+    assert_eq!(handed("", "acp:sh agent.sh"), std::slice::from_ref(&ours));
+    let config = |more: &str| format!("agents: {{mine: {{driver: acp, command: sh agent.sh, {more}}}}}\n");
+    let servers = handed(&config("mcp_servers: {files: {command: cat}}, tools: true"), "mine");
+    assert_eq!((servers.len(), &servers[0]["name"], &servers[1]), (2, &json!("files"), &ours));
+    assert_eq!(handed(&config("tools: false"), "mine"), Vec::<Value>::new());
+    assert_eq!(handed("agents: {kimi: {command: sh agent.sh, tools: false}}\n", "kimi"), Vec::<Value>::new());
+    // What a person calls so is theirs.
+    let servers = handed(&config("mcp_servers: {windlass: {command: cat}}"), "mine");
+    assert!(servers.len() == 1 && servers[0]["command"].as_str().unwrap().ends_with("/cat"), "{servers:?}");
+}
+
+fn run(world: &World) -> Ran {
+    world.run(&["run", "Mend the pump", "--agent", "scripted:play.yaml", "--session", "pump"])
+}
+
+fn repository(config: &str, script: &str) -> World {
+    let world = World::played(config, script);
+    assert!(world.program("git").args(["init", "-q"]).status().unwrap().success());
+    world
+}
+
+/// Its server is the same process all the time, and has the run of the first turn.
+#[test]
+fn what_an_agent_calls_belongs_to_the_turn_that_it_is_in() {
+    let world = World::played(
+        "",
+        "
+turns:
+  - do:
+      - call: {tool: note_add, arguments: {text: The valve sticks., kind: tip}}
+      - say: Not yet.
+  - do:
+      - call: {tool: note_add, arguments: {text: It does not stick any more.}}
+      - call: {tool: note_add, arguments: {text: ''}}
+      - call: {tool: sing}
+      - call: {server: other, tool: sing}
+      - promise: COMPLETE
+",
+    );
+    let ran = run(&world);
+    assert_eq!(ran.code, 0, "{ran}");
+    let notes = world.lines(&["events", "--type", "note_added"]);
+    let seen: Vec<_> = notes.iter().map(|note| [&note["session"], &note["iteration"], &note["nodeId"]]).collect();
+    assert_eq!(seen, [[&json!("pump"), &json!(1), &json!("T1")], [&json!("pump"), &json!(2), &json!("T1")]]);
+    assert_eq!(notes[0]["data"], json!({"kind": "tip", "text": "The valve sticks."}));
+    // What fails is told to the agent, and a server that was asked something wrong serves on.
+    let record = world.ok(&["session", "logs", "pump"]);
+    for said in [
+        "[windlass note_add]",
+        "note_add failed: text: ",
+        "sing failed: there is no tool `sing`",
+        "sing failed: no server `other` was handed to the agent",
+    ] {
+        assert!(record.contains(said), "{said}\n{record}");
+    }
+}
+
+#[test]
+fn rules_that_an_agent_registers_decide_at_the_gate() {
+    let world = repository(
+        "",
+        "
+turns:
+  - do:
+      - call:
+          tool: hook_register
+          arguments:
+            taskId: T1
+            hookType: rules
+            rules:
+              - {when: \"'pump.txt' not in filesModified\", action: continue, reason: the pump is as it was, nextPrompt: Write pump.txt.}
+              - {when: 'true', action: complete, reason: the pump is mended}
+      - say: I am done.
+      - promise: COMPLETE
+  - when: Write pump.txt.
+    do:
+      - write: {path: pump.txt, content: mended}
+      - say: It is written.
+      - promise: COMPLETE
+",
+    );
+    let ran = run(&world);
+    assert_eq!(ran.code, 0, "{ran}");
+    insta::assert_snapshot!(timeless(&ran.stdout), @r"
+    session pump
+      scripted:play.yaml, at most 25 iterations
+    iteration 1
+      agent: I am done.
+      the agent says that it is done
+      registered wants another iteration: HOOK-10 (rules): the pump is as it was
+    iteration 2
+      the agent gets one piece of feedback
+      agent: It is written.
+      the agent says that it is done
+      registered ok: HOOK-10 (rules): the pump is mended
+    complete after 2 iterations
+      took <took> agent <took> hooks <took> 2 turns
+      changed one file, +1 -0
+    ");
+    let why = world.ok(&["why", "T1"]);
+    assert!(
+        why.contains("registered at stop wants another iteration: HOOK-10 (rules): the pump is as it was"),
+        "{why}"
+    );
+}
+
+#[test]
+fn validation_rules_of_an_agent_are_looked_at_when_its_turn_ends() {
+    let world = World::played(
+        "",
+        "
+turns:
+  - do:
+      - call: {tool: hook_register, arguments: {taskId: T1, hookType: validation}}
+      - call:
+          tool: iteration_start
+          arguments:
+            taskId: T1
+            maxIterations: 5
+            completionPromises: [COMPLETE]
+            validationRules: [{type: file_existence, name: written, config: {paths: [pump.txt]}}]
+      - say: I am done.
+      - promise: COMPLETE
+  - when: '1 of 1 paths missing: `pump.txt`'
+    do:
+      - write: {path: pump.txt, content: mended}
+      - say: Now I am.
+      - promise: COMPLETE
+",
+    );
+    let ran = run(&world);
+    assert_eq!(ran.code, 0, "{ran}");
+    insta::assert_snapshot!(timeless(&ran.stdout), @r"
+    session pump
+      scripted:play.yaml, at most 25 iterations
+    iteration 1
+      agent: I am done.
+      the agent says that it is done
+      registered wants another iteration: HOOK-10 (validation): 1 of 1 validation rules failed: written
+    iteration 2
+      the agent gets one piece of feedback
+      agent: Now I am.
+      the agent says that it is done
+      registered ok: HOOK-10 (validation): the validation rule passes
+    complete after 2 iterations
+      took <took> agent <took> hooks <took> 2 turns
+    ");
+}
+
+/// A hook that says complete does not outvote a rule, and rules need no hook.
+#[test]
+fn no_hook_of_an_agent_lets_work_pass_that_its_rules_do_not() {
+    for (hook, message) in [
+        ("{tool: hook_register, arguments: {taskId: T1, hookType: promise}}", "HOOK-10 (promise): "),
+        ("{tool: task_next}", "1 of 1 validation rules failed"),
+    ] {
+        let world = World::played(
+            "",
+            &format!(
+                "
+turns:
+  - do:
+      - call: {hook}
+      - call:
+          tool: iteration_start
+          arguments:
+            taskId: T1
+            maxIterations: 5
+            completionPromises: [COMPLETE]
+            validationRules: [{{type: file_existence, name: written, config: {{paths: [pump.txt]}}}}]
+      - promise: COMPLETE
+  - when: 'written: 1 of 1 paths missing: `pump.txt`'
+    do:
+      - write: {{path: pump.txt, content: mended}}
+      - promise: COMPLETE
+"
+            ),
+        );
+        let ran = run(&world);
+        assert_eq!(ran.code, 0, "{ran}");
+        let outcomes: Vec<_> = world.data_of("hook_finished").iter().map(|ended| ended["outcome"].clone()).collect();
+        assert_eq!(outcomes, ["continue", "success"], "{ran}");
+        assert!(ran.stdout.contains(&format!("registered wants another iteration: {message}")), "{ran}");
+    }
+}
+
+#[test]
+fn a_command_that_an_agent_registers_decides_where_it_may_supply_one() {
+    let script = "
+turns:
+  - do:
+      - call:
+          tool: hook_register
+          arguments:
+            taskId: T1
+            hookType: command
+            command: 'echo \"run: $WINDLASS_RUN.\" > ran; test -e pump.txt || { echo pump.txt is missing >&2; exit 2; }'
+      - promise: COMPLETE
+  - when: pump.txt is missing
+    do:
+      - write: {path: pump.txt, content: mended}
+      - promise: COMPLETE
+";
+    let world = World::played("", script);
+    let ran = run(&world);
+    assert_eq!(ran.code, 0, "{ran}");
+    let outcomes: Vec<_> = world.data_of("hook_finished").iter().map(|ended| ended["outcome"].clone()).collect();
+    assert_eq!(outcomes, ["continue", "success"], "{ran}");
+    // What it does is nothing that the agent claims.
+    assert_eq!(std::fs::read_to_string(world.path("ran")).unwrap(), "run: .\n");
+
+    let world = World::played("agent_commands: named\n", script);
+    let ran = run(&world);
+    assert!(ran.code == 0 && ran.stdout.contains("or to set `agent_commands: allow`"), "{ran}");
+    assert!(!world.has("ran") && world.data_of("hook_registered").is_empty(), "{ran}");
+}
+
+#[test]
+fn a_hook_of_an_agent_can_ask_for_a_person() {
+    let world = World::played(
+        "",
+        "
+turns:
+  - do:
+      - call:
+          tool: hook_register
+          arguments: {taskId: T1, hookType: rules, rules: [{action: escalate, reason: the pump belongs to somebody else}]}
+      - say: I am done.
+      - promise: COMPLETE
+",
+    );
+    let ran = run(&world);
+    assert_eq!(ran.code, 4, "{ran}");
+    insta::assert_snapshot!(timeless(&ran.stdout), @r"
+    session pump
+      scripted:play.yaml, at most 25 iterations
+    iteration 1
+      agent: I am done.
+      the agent says that it is done
+      registered asks for a person: HOOK-10 (rules): the pump belongs to somebody else
+    a person is needed after one iteration: `registered` asks for a person: HOOK-10 (rules): the pump belongs to somebody else
+      took <took> agent <took> hooks <took> one turn
+      next: windlass answer T1 continue
+    ");
+}
+
+#[test]
+fn that_the_work_is_done_is_a_claim_which_the_gate_judges() {
+    let world = World::played(
+        "hooks: {stop: [{name: tests, command: 'test -e pump.txt || { echo pump.txt is missing >&2; exit 2; }'}]}\n",
+        "
+turns:
+  - do:
+      - call: {tool: session_complete, arguments: {result: The pump is mended.}}
+      - say: I am done.
+  - do:
+      - write: {path: pump.txt, content: mended}
+      - call: {tool: session_complete, arguments: {result: The pump is mended., artifacts: [pump.txt]}}
+      - say: Now I am.
+",
+    );
+    let ran = run(&world);
+    assert_eq!(ran.code, 0, "{ran}");
+    insta::assert_snapshot!(timeless(&ran.stdout), @r"
+    session pump
+      scripted:play.yaml, at most 25 iterations
+    iteration 1
+      agent: I am done.
+      the agent says that it is done
+      tests blocks: pump.txt is missing
+      [Hook retry 1/5: pump.txt is missing]
+      the agent gets one piece of feedback
+      agent: Now I am.
+      the agent says that it is done
+      tests ok
+    complete after one iteration
+      took <took> agent <took> hooks <took> 2 turns
+    ");
+    assert_eq!(world.data_of("completion_claimed").len(), 2);
+    let completed = world.data_of("task_completed");
+    assert_eq!(completed, [json!({"result": "The pump is mended.", "artifacts": ["pump.txt"]})]);
+}

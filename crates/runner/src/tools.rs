@@ -1,0 +1,41 @@
+//! The server of Windlass's own tools, as an agent is handed it.
+//!
+//! It is this very program. Agents do not pass their environment on to servers, so what tells it whose turn it serves is said
+//! to it.
+
+use windlass_agents::acp::McpServer;
+use windlass_engine::Turn;
+
+use crate::Runner;
+
+/// What an agent calls it.
+const NAME: &str = "windlass";
+/// Where a person's trust is kept, if not where it usually is.
+const PASSED_ON: [&str; 2] = ["WINDLASS_STATE_DIR", "XDG_STATE_HOME"];
+
+impl Runner<'_> {
+    /// All servers that an agent is handed in a turn that begins now.
+    pub(crate) fn servers(&self, turn: &Turn) -> Vec<McpServer> {
+        self.agent.setup.servers.iter().cloned().chain(self.own_server(turn)).collect()
+    }
+
+    /// Windlass's own, unless somebody has said that it is not to be, or has another one of that name. Paths that are no text
+    /// cannot be handed.
+    pub(crate) fn own_server(&self, turn: &Turn) -> Option<McpServer> {
+        let setup = &self.agent.setup;
+        let command = setup.tools.clone().filter(|command| command.to_str().is_some())?;
+        if setup.servers.iter().any(|server| server.name == NAME) {
+            return None;
+        }
+        let settings = &self.dispatch.settings;
+        let root = settings.directory.to_str()?.to_owned();
+        let passed_on = settings.environment.iter().filter_map(|(name, value)| {
+            let name = PASSED_ON.into_iter().find(|passed| name == passed)?;
+            Some((name.to_owned(), value.to_str()?.to_owned()))
+        });
+        let own =
+            [("WINDLASS_RUN".to_owned(), turn.run.to_string()), ("WINDLASS_PROJECT_DIR".to_owned(), root.clone())];
+        let args = vec!["--project".to_owned(), root, "mcp".to_owned()];
+        Some(McpServer { name: NAME.to_owned(), command, args, env: own.into_iter().chain(passed_on).collect() })
+    }
+}
