@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::action::ActionRequest;
 use crate::debt::HookOutcome;
-use crate::drive::{Judging, NewCheckpoint, NewHook, NewSeries};
+use crate::drive::{HookDecision, Judging, NewCheckpoint, NewHook, NewSeries};
 use crate::fault::Fault;
 use crate::id::{DebtId, Digest, Epoch, OwnerName, RunId, SeriesId, SessionName, TaskId, TypeName};
 use crate::note::NoteKind;
@@ -16,6 +16,7 @@ use crate::session::{Ending, GateAnswer, Terms, Work};
 use crate::task::{EdgeKind, Priority};
 use crate::time::Timestamp;
 use crate::usage::Usage;
+use crate::validation::RuleResult;
 
 /// By what right a command is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -271,6 +272,12 @@ pub enum Command {
         task: TaskId,
         series: SeriesId,
         judging: Box<Judging>,
+    },
+    /// Says what the hooks of a task have decided at the gate of the session that works on it.
+    RecordRuling {
+        task: TaskId,
+        decision: Box<HookDecision>,
+        results: Vec<RuleResult>,
     },
     AdvanceSeries {
         task: TaskId,

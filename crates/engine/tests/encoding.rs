@@ -301,7 +301,7 @@ fn drive_events() -> Vec<Event> {
         .into(),
         payload::HooksCleared { hooks: vec![HookId(5), HookId(6)] }.into(),
         payload::HookEvaluated {
-            series,
+            series: Some(series),
             iteration: 2,
             hook: Some(HookId(5)),
             action: RuleAction::Continue,

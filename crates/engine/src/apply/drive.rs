@@ -8,20 +8,24 @@ use crate::id::{CheckpointId, HookId, SeriesId};
 impl Fold<'_> {
     pub(super) fn hook_registered(&self, registered: &payload::HookRegistered) -> Changes {
         self.touched(|task| {
-            task.drive.hooks.push(HookRef { id: HookId(self.seq.0), enabled: registered.enabled });
+            let inside = self.envelope.session.is_some();
+            task.drive.hooks.push(HookRef { id: HookId(self.seq.0), enabled: registered.enabled, inside });
         })
     }
 
     pub(super) fn hooks_cleared(&self, cleared: &payload::HooksCleared) -> Changes {
         let task = self.own_task()?;
-        if !task.drive.hooks.iter().map(|hook| hook.id).eq(cleared.hooks.iter().copied()) {
-            return Err(self.unfit("it does not name the stop hooks of the task".to_owned()));
+        let known = |id: &HookId| task.drive.hooks.iter().any(|hook| hook.id == *id);
+        if cleared.hooks.is_empty() || !cleared.hooks.iter().all(known) {
+            return Err(self.unfit("it does not name stop hooks of the task".to_owned()));
         }
-        self.touched(|task| task.drive.hooks.clear())
+        self.touched(|task| task.drive.hooks.retain(|hook| !cleared.hooks.contains(&hook.id)))
     }
 
     pub(super) fn hook_evaluated(&self, evaluated: &payload::HookEvaluated) -> Changes {
-        self.live(evaluated.series, evaluated.iteration)?;
+        if let Some(series) = evaluated.series {
+            self.live(series, evaluated.iteration)?;
+        }
         self.touched(|_| {})
     }
 
@@ -34,6 +38,7 @@ impl Fold<'_> {
             circuit_breaker_threshold: started.circuit_breaker_threshold,
             strict: started.strict,
             rules: u32::try_from(started.validation_rules.len()).unwrap_or(u32::MAX),
+            inside: self.envelope.session.is_some(),
             before: Streak::default(),
             judged: None,
         };

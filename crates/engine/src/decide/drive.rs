@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Deciding;
-use crate::drive::{Asked, HookDecision, Judging, NewCheckpoint, NewHook, NewSeries, Series, Signal};
+use crate::drive::{Asked, HookDecision, HookRef, Judging, NewCheckpoint, NewHook, NewSeries, Series, Signal};
 use crate::event::{EventType, Node, payload};
 use crate::id::{CheckpointId, HookId, Seq, SeriesId, SessionName, TaskId};
 use crate::limits::Limits;
@@ -12,6 +12,7 @@ use crate::promise::Promise;
 use crate::refusal::Refusal;
 use crate::ruling::RuleAction;
 use crate::task::{State, Task};
+use crate::validation::RuleResult;
 
 /// What the person is told who finds a task blocked.
 const BLOCKED: &str = "the agent says that it is blocked";
@@ -28,9 +29,10 @@ impl Deciding<'_, '_> {
         self.emit(Node::Task(id), payload::HookRegistered { hook, enabled, metadata }).map(drop)
     }
 
-    /// Where there is none, nothing happens.
+    /// Where there is none, nothing happens. An agent takes away only what agents have registered.
     pub(super) fn clear_hooks(&mut self, id: TaskId) -> Result<(), Refusal> {
-        let hooks: Vec<HookId> = self.task(id)?.drive.hooks.iter().map(|hook| hook.id).collect();
+        let may = |hook: &&HookRef| hook.inside || self.turn.is_none();
+        let hooks: Vec<HookId> = self.task(id)?.drive.hooks.iter().filter(may).map(|hook| hook.id).collect();
         match hooks.is_empty() {
             true => Ok(()),
             false => self.emit(Node::Task(id), payload::HooksCleared { hooks }).map(drop),
@@ -47,6 +49,10 @@ impl Deciding<'_, '_> {
             self.start(id, &Value::Null)?;
         } else if !inside {
             self.may_touch(&task)?;
+        }
+        if let Some(live) = task.drive.series.filter(|live| self.turn.is_some() && !live.inside && live.rules > 0) {
+            let why = format!("was started for {id} by somebody else, and its rules hold: go on with it");
+            return Err(Refusal::IllegalSeries { id: live.id, why });
         }
         let new = new.clone();
         self.emit(
@@ -78,7 +84,8 @@ impl Deciding<'_, '_> {
             return Err(Refusal::IllegalSeries { id: series, why });
         }
         if let Some(decision) = &judging.decision {
-            self.hook_evaluated(&task, &live, judging, decision)?;
+            let results: &[_] = if judging.asked == Asked::Hooks { &judging.results } else { &[] };
+            self.hook_evaluated(id, Some(series), live.iteration, decision, results)?;
         }
         if judging.asked == Asked::Validation {
             self.validation_finished(id, &live, judging)?;
@@ -86,31 +93,44 @@ impl Deciding<'_, '_> {
         Ok(())
     }
 
+    pub(super) fn record_ruling(
+        &mut self,
+        id: TaskId,
+        decision: &HookDecision,
+        results: &[RuleResult],
+    ) -> Result<(), Refusal> {
+        let held = self.task(id)?.lease.and_then(|lease| lease.session);
+        let session = held.map(|name| self.session(&name)).transpose()?;
+        self.place = session.as_ref().map(|session| (session.name.clone(), Some(session.iteration)));
+        let iteration = session.map_or(0, |session| session.iteration);
+        self.hook_evaluated(id, None, iteration, decision, results)
+    }
+
     fn hook_evaluated(
         &mut self,
-        task: &Task,
-        series: &Series,
-        judging: &Judging,
+        id: TaskId,
+        series: Option<SeriesId>,
+        iteration: u32,
         decision: &HookDecision,
+        results: &[RuleResult],
     ) -> Result<(), Refusal> {
         let HookDecision { hook, ruling } = decision.clone();
-        let results = if judging.asked == Asked::Hooks { judging.results.clone() } else { Vec::new() };
         let evaluated = payload::HookEvaluated {
-            series: series.id,
-            iteration: series.iteration,
+            series,
+            iteration,
             hook,
             action: ruling.action,
             reason: ruling.reason,
             next_prompt: ruling.next_prompt,
             metadata: ruling.metadata,
-            results,
+            results: results.to_vec(),
         };
-        self.emit(Node::Task(task.id), evaluated)?;
+        self.emit(Node::Task(id), evaluated)?;
         match ruling.checkpoint_data.filter(|_| ruling.action == RuleAction::Continue) {
             Some(data) => {
                 let mut new = NewCheckpoint::of_hook(&data);
-                new.execution_step = new.execution_step.or(Some(u64::from(series.iteration)));
-                self.create_checkpoint(task.id, &new).map(drop)
+                new.execution_step = new.execution_step.or(Some(u64::from(iteration)));
+                self.create_checkpoint(id, &new).map(drop)
             }
             None => Ok(()),
         }
@@ -140,13 +160,17 @@ impl Deciding<'_, '_> {
     }
 
     pub(super) fn advance_series(&mut self, id: TaskId, series: SeriesId) -> Result<(), Refusal> {
-        let live = live(&self.unended(id)?, series)?;
+        let task = self.unended(id)?;
+        let live = live(&task, series)?;
+        let refuse = |why: String| Err(Refusal::IllegalSeries { id: series, why });
+        if task.state == State::Blocked {
+            return refuse(format!("waits for a person: {id} is blocked"));
+        }
         if live.remaining() == 0 {
-            let why = format!(
-                "is at its maximum of {} iterations: end it with iteration_complete, or start another series",
-                live.max_iterations
-            );
-            return Err(Refusal::IllegalSeries { id: series, why });
+            let most = live.max_iterations;
+            return refuse(format!(
+                "is at its maximum of {most} iterations: {id} needs a person now, unless it is done"
+            ));
         }
         self.emit(Node::Task(id), payload::SeriesAdvanced { series, iteration: live.iteration + 1 }).map(drop)
     }
@@ -163,7 +187,10 @@ impl Deciding<'_, '_> {
         if live.strict && promise == Promise::Complete && !judged_complete {
             return refuse("is strict: it is completed after iteration_validate has answered COMPLETE".to_owned());
         }
-        self.emit(Node::Task(id), payload::SeriesEnded { series, iteration: live.iteration, promise })?;
+        // Whoever else has started it wants its rules to hold until the work is accepted.
+        if live.inside || self.turn.is_none() {
+            self.emit(Node::Task(id), payload::SeriesEnded { series, iteration: live.iteration, promise })?;
+        }
         match promise {
             Promise::Complete => self.complete(id, None, &[]),
             Promise::Blocked => self.block(id, BLOCKED, &[]),

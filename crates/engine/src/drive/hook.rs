@@ -169,6 +169,9 @@ impl NewHook {
 pub struct HookRef {
     pub id: HookId,
     pub enabled: bool,
+    /// It was registered from inside a session: by the agent that it judges.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inside: bool,
 }
 
 /// A registered stop hook with all that was said about it.
@@ -177,6 +180,8 @@ pub struct Registered {
     pub id: HookId,
     pub hook: StopHook,
     pub enabled: bool,
+    /// By the agent that it judges, from inside a session.
+    pub inside: bool,
     pub metadata: Map<String, Value>,
 }
 

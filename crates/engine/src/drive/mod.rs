@@ -86,17 +86,19 @@ impl Drive {
         self.checkpoints.iter().find(|kept| kept.id == id)
     }
 
-    /// Keeps another checkpoint, and forgets those that are too old or too many; never the last one of the series under way.
+    /// Keeps another checkpoint, and forgets those that are too old or too many; never the last one of the series under way,
+    /// nor the last one that was asked for.
     pub(crate) fn keep(&mut self, checkpoint: CheckpointRef, now: Timestamp) {
         self.checkpoints_made = checkpoint.sequence;
         self.checkpoints.retain(|kept| kept.expires_at > now);
         self.checkpoints.push(checkpoint);
         let live = self.series.as_ref().map(|series| series.id);
         let of_live = |kept: &CheckpointRef| kept.series.is_some() && kept.series == live;
+        let asked_for = |kept: &CheckpointRef| kept.trigger == Trigger::Manual;
         while self.checkpoints.len() > CHECKPOINTS {
-            let last_of_live = self.checkpoints.iter().rposition(of_live);
-            let oldest = (0..self.checkpoints.len()).find(|place| Some(*place) != last_of_live);
-            self.checkpoints.remove(oldest.expect("one of several is not the last of the series"));
+            let spared = [self.checkpoints.iter().rposition(of_live), self.checkpoints.iter().rposition(asked_for)];
+            let oldest = (0..self.checkpoints.len()).find(|place| !spared.contains(&Some(*place)));
+            self.checkpoints.remove(oldest.expect("at most two of several are spared"));
         }
     }
 }

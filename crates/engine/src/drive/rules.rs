@@ -47,6 +47,15 @@ impl RulesText {
     /// Reads what somebody outside has written.
     pub fn parse(value: &Value) -> Result<Self, Refusal> {
         check_value(RULES, value)?;
+        // A list that came as text, and a rule that came alone, mean a list.
+        let unpacked = match value {
+            Value::String(text) if text.trim_start().starts_with(['[', '{']) => serde_json::from_str(text).ok(),
+            Value::Object(fields) if fields.contains_key("action") => Some(Value::Array(vec![value.clone()])),
+            _ => None,
+        };
+        if let Some(unpacked) = unpacked {
+            return Self::parse(&unpacked);
+        }
         let read = match value {
             Value::Array(rules) => rules
                 .iter()

@@ -64,6 +64,9 @@ pub struct Series {
     /// How many validation rules it has.
     #[serde(default, skip_serializing_if = "super::is_zero")]
     pub rules: u32,
+    /// It was started from inside a session, by the agent that it judges.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inside: bool,
     /// How the iterations before this one ended.
     #[serde(default)]
     pub before: Streak,

@@ -118,6 +118,10 @@ impl Template {
             Self::Tdd { rule } => vec![
                 RuleText::new(Some(passes(rule)), RuleAction::Complete, "the tests pass"),
                 RuleText {
+                    next_prompt: Some(format!("Give iteration_start a validation rule `{rule}` that runs the tests.")),
+                    ..RuleText::new(Some(is_missing(rule)), RuleAction::Continue, &format!("there is no rule `{rule}`"))
+                },
+                RuleText {
                     next_prompt: Some("Mend the tests that fail, and run them again.".to_owned()),
                     ..RuleText::new(None, RuleAction::Continue, "the tests do not pass yet")
                 },
@@ -147,6 +151,11 @@ impl Template {
             ],
         }
     }
+}
+
+/// That no validation rule has this name.
+fn is_missing(rule: &str) -> String {
+    format!("not (validationResults | selectattr('ruleName', 'eq', '{rule}') | list)")
 }
 
 /// That a validation rule has passed.

@@ -32,7 +32,7 @@ fn context(promises: &[Promise], results: &[(&str, bool)]) -> AgentContext {
 }
 
 fn registered(id: u64, hook: StopHook, enabled: bool) -> Registered {
-    Registered { id: HookId(id), hook, enabled, metadata: Map::new() }
+    Registered { id: HookId(id), hook, enabled, inside: false, metadata: Map::new() }
 }
 
 fn rules(text: Value) -> StopHook {

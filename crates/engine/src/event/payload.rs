@@ -325,7 +325,9 @@ payloads! {
     }
     /// Registered stop hooks were asked.
     HookEvaluated {
-        series: SeriesId,
+        /// Nothing at the gate of a session, which has iterations of its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        series: Option<SeriesId>,
         iteration: u32,
         /// Whose word it is; nobody's where none is registered and enabled.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,7 @@ pub(crate) mod list;
 pub(crate) mod register;
 
 use serde_json::{Map, Value};
-use windlass_engine::{Event, Registered, Seq, Task};
+use windlass_engine::{Event, HookRef, Registered, Seq, Task};
 use windlass_store::Sqlite;
 
 use crate::error::ToolError;
@@ -25,7 +25,8 @@ pub fn registered(store: &Sqlite, task: &Task) -> Result<Vec<Registered>, ToolEr
         // The row names it, so the log has it.
         let Some(record) = store.event(Seq(known.id.0))? else { continue };
         if let Event::HookRegistered(said) = record.envelope.event {
-            hooks.push(Registered { id: known.id, hook: said.hook, enabled: known.enabled, metadata: said.metadata });
+            let HookRef { id, enabled, inside } = *known;
+            hooks.push(Registered { id, hook: said.hook, enabled, inside, metadata: said.metadata });
         }
     }
     Ok(hooks)
