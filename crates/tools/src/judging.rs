@@ -83,7 +83,7 @@ pub(crate) fn judge<G: Ground>(
         results: context.validation_results,
         promises,
         decision,
-        agent_output: context.agent_output.map(|output| call.ground.masked(output)).transpose()?,
+        agent_output: context.agent_output,
         files_modified: context.files_modified,
     };
     Ok((judging, said))
