@@ -72,6 +72,9 @@ const PROMISES: [(Promise, &str); 3] =
 
 const OPEN: &str = "<promise>";
 const CLOSE: &str = "</promise>";
+/// How much of a line is looked at, and how much of a message: the end of it.
+const LINE: usize = 8 * 1024;
+const MESSAGE: usize = 256 * 1024;
 /// What stands for an open tag where others are quoted.
 const TAKEN_APART: &str = "[promise]";
 
@@ -88,6 +91,7 @@ pub fn detect(message: &str, prompt: &str) -> Option<Promise> {
 
 /// All claims in a message that answers this prompt, in the order in which they count.
 pub fn detect_all(message: &str, prompt: &str) -> Vec<Promise> {
+    let message = &message[message.ceil_char_boundary(message.len().saturating_sub(MESSAGE))..];
     let message = joined(&plain(message)).to_lowercase();
     let lines = speech::own_lines(&message);
     let echoes = Echoes::of(prompt);
@@ -118,8 +122,19 @@ struct Claim<'m> {
     after: &'m str,
 }
 
-/// What a line claims, if it is said and not only mentioned. The line above may have begun its sentence.
+/// What a line claims, if it is said and not only mentioned: of several claims the last one, as over several lines. The line
+/// above may have begun its sentence.
 fn claim<'m>(line: &'m str, above: &str) -> Option<Claim<'m>> {
+    let mut rest = &line[line.ceil_char_boundary(line.len().saturating_sub(LINE))..];
+    let mut last = None;
+    while let Some(claim) = first_claim(rest, if last.is_none() { above } else { "" }) {
+        rest = claim.after;
+        last = Some(claim);
+    }
+    last
+}
+
+fn first_claim<'m>(line: &'m str, above: &str) -> Option<Claim<'m>> {
     let line = line.trim();
     let mut from = 0;
     while let Some(place) = line[from..].find(OPEN).map(|place| from + place) {
@@ -132,8 +147,7 @@ fn claim<'m>(line: &'m str, above: &str) -> Option<Claim<'m>> {
         let ends = is_ornament_after(after) && is_text_before(before);
         let broken = starts && negation::is_unfinished(above) && is_begun_as_negated(above, *promise);
         if (starts && !broken && !is_about(after, *promise)) || (ends && !broken && !is_negated(before, *promise)) {
-            // Of several the last one counts, as over several lines.
-            return claim(after, "").or(Some(Claim { promise: *promise, after }));
+            return Some(Claim { promise: *promise, after });
         }
     }
     None

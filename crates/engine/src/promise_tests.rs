@@ -482,3 +482,11 @@ fn the_last_words_are_those_before_the_claim() {
     assert_eq!(words("### <promise>BLOCKED</promise>"), None);
     assert_eq!(words(&"é".repeat(200)).map(|words| words.len()), Some(300));
 }
+
+/// Neither the stack nor the time that it takes grows with the square of it.
+#[test]
+fn a_flood_of_promises_is_read_to_its_end() {
+    let lines = "<promise>COMPLETE</promise>\n".repeat(38_000);
+    assert_eq!(detect(&lines, ""), Some(Promise::Complete));
+    detect(&"<promise>COMPLETE</promise> 1. ".repeat(38_000), "");
+}

@@ -65,7 +65,6 @@ impl Driving {
                     decision: first.map(|hook| HookDecision { hook: Some(hook), ruling }),
                     agent_output: None,
                     files_modified: vec![],
-                    tree: None,
                 };
                 Command::JudgeSeries { task, series, judging: Box::new(judging) }
             }

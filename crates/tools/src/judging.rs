@@ -85,7 +85,6 @@ pub(crate) fn judge<G: Ground>(
         decision,
         agent_output: context.agent_output.map(|output| call.ground.masked(output)).transpose()?,
         files_modified: context.files_modified,
-        tree: None,
     };
     Ok((judging, said))
 }
@@ -110,6 +109,11 @@ pub fn find_out(
     let agent_output = context.agent_output.as_deref();
     let matter = validation::Matter { agent_output, task_notes: means.notes, context: &values };
     context.validation_results = validate(rules, matter, means.workshop, means.control)?;
+    ask_hooks(hooks, context, means)
+}
+
+/// Asks hooks about what is known.
+pub fn ask_hooks(hooks: &[Registered], context: &AgentContext, means: &Means<'_>) -> Result<Evaluated, Cancelled> {
     let outside = Some((means.workshop, means.control));
     let said = evaluate(hooks, context, &mut |hook| ask(hook, context, means.closures, outside));
     if means.control.is_cancelled() { Err(Cancelled) } else { Ok(said) }

@@ -48,7 +48,8 @@ impl Fold<'_> {
     pub(super) fn validation_finished(&self, finished: &payload::ValidationFinished) -> Changes {
         let series = self.live(finished.series, finished.iteration)?;
         let payload::ValidationFinished { passed, signal, alike, .. } = *finished;
-        let judged = Some(Judged { passed, signal, alike });
+        let times = series.judged.map_or(0, |judged| judged.times) + 1;
+        let judged = Some(Judged { passed, signal, times, alike });
         self.touched(|task| task.drive.series = Some(Series { judged, ..series }))
     }
 

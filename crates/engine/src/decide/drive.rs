@@ -85,7 +85,7 @@ impl Deciding<'_, '_> {
         }
         if let Some(decision) = &judging.decision {
             let results: &[_] = if judging.asked == Asked::Hooks { &judging.results } else { &[] };
-            self.hook_evaluated(id, Some(series), live.iteration, decision, results)?;
+            self.hook_evaluated(id, (Some(series), live.iteration), decision, results)?;
         }
         if judging.asked == Asked::Validation {
             self.validation_finished(id, &live, judging)?;
@@ -103,14 +103,13 @@ impl Deciding<'_, '_> {
         let session = held.map(|name| self.session(&name)).transpose()?;
         self.place = session.as_ref().map(|session| (session.name.clone(), Some(session.iteration)));
         let iteration = session.map_or(0, |session| session.iteration);
-        self.hook_evaluated(id, None, iteration, decision, results)
+        self.hook_evaluated(id, (None, iteration), decision, results)
     }
 
     fn hook_evaluated(
         &mut self,
         id: TaskId,
-        series: Option<SeriesId>,
-        iteration: u32,
+        (series, iteration): (Option<SeriesId>, u32),
         decision: &HookDecision,
         results: &[RuleResult],
     ) -> Result<(), Refusal> {

@@ -15,6 +15,7 @@ use std::fmt::{self, Display};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::checkpoint::NewCheckpoint;
 use super::context::AgentContext;
 use super::rules::RulesText;
 use crate::id::HookId;
@@ -141,6 +142,14 @@ impl StopRuling {
     pub fn new(action: RuleAction, reason: impl Into<String>) -> Self {
         Self { action, reason: reason.into(), next_prompt: None, checkpoint_data: None, metadata: Map::new() }
     }
+
+    /// What it says, unless it asks for a checkpoint that cannot be made.
+    fn with_a_sound_checkpoint(self) -> Result<Self, String> {
+        match self.checkpoint_data.as_ref().map(|data| NewCheckpoint::of_hook(data).check()) {
+            Some(Err(refusal)) => Err(format!("checkpointData: {refusal}")),
+            _ => Ok(self),
+        }
+    }
 }
 
 /// A stop hook to be registered.
@@ -203,6 +212,7 @@ pub fn evaluate(
     let mut said = None;
     for registered in hooks.iter().filter(|registered| registered.enabled) {
         let decided = registered.hook.decide(context).unwrap_or_else(|| outside(registered));
+        let decided = decided.and_then(|ruling| ruling.with_a_sound_checkpoint());
         let ruling = decided.unwrap_or_else(|error| StopRuling {
             metadata: Map::from_iter([("error".to_owned(), json!(error))]),
             ..StopRuling::new(RuleAction::Escalate, format!("the hook failed: {error}"))

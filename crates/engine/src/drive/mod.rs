@@ -30,7 +30,7 @@ pub use hook::{Evaluated, HookRef, NewHook, Registered, StopHook, StopRuling, ev
 pub use rules::{RuleText, RulesText};
 pub use series::{Asked, Guard, HookDecision, Judged, Judging, NewSeries, Series, Signal, Streak};
 
-use crate::id::{CheckpointId, SeriesId};
+use crate::id::SeriesId;
 use crate::time::Timestamp;
 
 /// How the stop hooks that are registered for a task are called where they are owed, all of them together.
@@ -79,24 +79,26 @@ impl Drive {
 
     /// The checkpoints that can be resumed from at that moment, oldest first.
     pub fn checkpoints_at(&self, now: Timestamp) -> impl DoubleEndedIterator<Item = &CheckpointRef> {
-        self.checkpoints.iter().filter(move |kept| kept.expires_at > now)
+        let spared = self.last_of_live();
+        let lasts = move |(place, kept): &(usize, &CheckpointRef)| kept.expires_at > now || Some(*place) == spared;
+        self.checkpoints.iter().enumerate().filter(lasts).map(|(_, kept)| kept)
     }
 
-    pub fn checkpoint(&self, id: CheckpointId) -> Option<&CheckpointRef> {
-        self.checkpoints.iter().find(|kept| kept.id == id)
+    /// Where the last checkpoint of the series under way is.
+    fn last_of_live(&self) -> Option<usize> {
+        let live = self.series.as_ref().map(|series| series.id)?;
+        self.checkpoints.iter().rposition(|kept| kept.series == Some(live))
     }
 
     /// Keeps another checkpoint, and forgets those that are too old or too many; never the last one of the series under way,
     /// nor the last one that was asked for.
     pub(crate) fn keep(&mut self, checkpoint: CheckpointRef, now: Timestamp) {
         self.checkpoints_made = checkpoint.sequence;
-        self.checkpoints.retain(|kept| kept.expires_at > now);
+        self.checkpoints = self.checkpoints_at(now).cloned().collect();
         self.checkpoints.push(checkpoint);
-        let live = self.series.as_ref().map(|series| series.id);
-        let of_live = |kept: &CheckpointRef| kept.series.is_some() && kept.series == live;
         let asked_for = |kept: &CheckpointRef| kept.trigger == Trigger::Manual;
         while self.checkpoints.len() > CHECKPOINTS {
-            let spared = [self.checkpoints.iter().rposition(of_live), self.checkpoints.iter().rposition(asked_for)];
+            let spared = [self.last_of_live(), self.checkpoints.iter().rposition(asked_for)];
             let oldest = (0..self.checkpoints.len()).find(|place| !spared.contains(&Some(*place)));
             self.checkpoints.remove(oldest.expect("at most two of several are spared"));
         }

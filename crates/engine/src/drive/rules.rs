@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::checkpoint::NewCheckpoint;
 use super::templates::Template as Named;
 use crate::expression::{Condition, ExpressionError, Names, Template};
 use crate::limits::{Limits, check_value};
@@ -125,6 +126,10 @@ impl RuleText {
         let template = |field: &str, text: &Option<String>| {
             text.as_ref().map(|text| Template::parse(text, &names)).transpose().map_err(|error| wrong(field, &error))
         };
+        if let Some(data) = &self.checkpoint_data {
+            let checked = NewCheckpoint::of_hook(data).check();
+            checked.map_err(|refusal| Refusal::invalid(RULES, format!("[{at}].checkpointData: {refusal}")))?;
+        }
         Ok(Rule {
             when: self.when.as_ref().map(|text| condition("when", text)).transpose()?,
             all_of: self.all_of.iter().map(|text| condition("allOf", text)).collect::<Result<_, _>>()?,

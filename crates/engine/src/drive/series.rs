@@ -92,6 +92,8 @@ pub struct Streak {
 pub struct Judged {
     pub passed: bool,
     pub signal: Signal,
+    /// How often it was judged.
+    pub times: u32,
     /// What failed and what the work was, where something failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alike: Option<Digest>,
@@ -141,8 +143,6 @@ pub struct Judging {
     pub decision: Option<HookDecision>,
     pub agent_output: Option<String>,
     pub files_modified: Vec<String>,
-    /// What has changed in the directory of the work, where that is known.
-    pub tree: Option<Digest>,
 }
 
 /// What hooks have decided.
@@ -171,25 +171,18 @@ impl Judging {
         self.results.iter().all(|result| result.passed)
     }
 
-    /// What failed, and what the work was.
+    /// What failed, and what the work was. Numbers are left out: times and counts differ each time.
     fn alike(&self) -> Option<Digest> {
+        let words = |text: &str| text.replace(|letter: char| letter.is_ascii_digit(), "");
         let failed = self.results.iter().filter(|result| !result.passed);
-        let seen = match self.tree {
-            // What a program writes may differ each time; what it found fault with does not.
-            Some(tree) => json!([tree, failed.map(|it| &it.rule_name).collect::<Vec<_>>()]),
-            None => {
-                // Times and counts differ each time.
-                let words = |message: &str| message.replace(|letter: char| letter.is_ascii_digit(), "");
-                let failed: Vec<_> = failed.map(|it| (&it.rule_name, words(&it.message))).collect();
-                json!([self.agent_output, self.files_modified, failed])
-            }
-        };
+        let failed: Vec<_> = failed.map(|it| (&it.rule_name, words(&it.message))).collect();
+        let seen = json!([self.agent_output.as_deref().map(words), self.files_modified, failed]);
         (!self.passed()).then(|| Digest::of(seen.to_string().as_bytes()))
     }
 }
 
 impl Series {
-    /// What an iteration comes to. `now` is this iteration, however often it was judged before.
+    /// What an iteration comes to, however often it was judged before.
     pub(crate) fn verdict(&self, judging: &Judging) -> Verdict {
         let passed = judging.passed();
         let mut feedback: Vec<String> = judging
@@ -206,10 +199,11 @@ impl Series {
             signal = Signal::Continue;
             feedback.push("the series is strict: the work is complete when every validation rule passes".to_owned());
         }
-        let mut judged = Judged { passed, signal, alike: judging.alike() };
+        let times = self.judged.map_or(0, |judged| judged.times) + 1;
+        let mut judged = Judged { passed, signal, times, alike: judging.alike() };
         let guard = Some(self.before.and(judged))
             .filter(|_| signal == Signal::Continue)
-            .and_then(|streak| self.tripped(streak));
+            .and_then(|streak| self.tripped(streak, times));
         if let Some(guard) = guard {
             feedback.push(self.explained(guard));
             (signal, judged.signal) = (Signal::Escalate, Signal::Escalate);
@@ -217,8 +211,10 @@ impl Series {
         Verdict { signal, guard, feedback, judged }
     }
 
-    fn tripped(&self, streak: Streak) -> Option<Guard> {
+    /// Whoever asks again and again without going on to the next iteration goes in circles, too.
+    fn tripped(&self, streak: Streak, times: u32) -> Option<Guard> {
         match self {
+            _ if times > Limits::SERIES => Some(Guard::Thrashing),
             _ if self.iteration >= self.max_iterations => Some(Guard::MaxIterations),
             _ if streak.failed >= self.circuit_breaker_threshold => Some(Guard::CircuitBreaker),
             _ if streak.alike >= ALIKE => Some(Guard::Thrashing),
@@ -235,7 +231,7 @@ impl Series {
             Guard::CircuitBreaker => {
                 format!("circuit breaker: validation failed in {} iterations in a row", self.circuit_breaker_threshold)
             }
-            Guard::Thrashing => format!("thrashing: the same work with the same failures {ALIKE} times in a row"),
+            Guard::Thrashing => "thrashing: the same again and again, with the same failures".to_owned(),
         }
     }
 

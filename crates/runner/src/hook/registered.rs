@@ -2,18 +2,20 @@
 //!
 //! | they say | at the gate |
 //! | --- | --- |
-//! | complete, and every rule passes | it lets the work pass |
+//! | complete, and every rule passes | they let the work pass |
 //! | complete, but a rule fails; or continue | another iteration, with what is to be done |
 //! | escalate, or one of them fails | a person is asked |
 
+use std::time::Instant;
+
 use windlass_engine::validation::ValidationRule;
 use windlass_engine::{
-    AgentContext, Command, Evaluated, Event, HookOutcome, HookReport, NewCheckpoint, Registered, RuleAction,
+    AgentContext, Command, Evaluated, Event, HookDecision, HookOutcome, HookReport, Registered, RuleAction,
     SeenPromise, Seq, Task,
 };
 use windlass_process::overlay;
-use windlass_tools::validation::Workshop;
-use windlass_tools::{Closures, Means, find_out, notes, registered};
+use windlass_tools::validation::{Cancelled, Workshop};
+use windlass_tools::{Closures, Means, ask_hooks, find_out, notes, registered};
 
 use super::Scene;
 use crate::dispatch::Resolve;
@@ -49,14 +51,18 @@ impl Dispatch<'_> {
             roster: self.roster,
         };
         let means = Means { notes: &notes, workshop: &workshop, control: &control, closures: &Closures::default() };
-        let Ok(said) = find_out(&rules, &hooks, &mut context, &means) else {
+        let began = Instant::now();
+        let Ok(said) = ask_both(&rules, &hooks, &mut context, &means) else {
             return Ok(HookOutcome::Cancelled.into());
         };
-        let data = said.ruling.checkpoint_data.as_ref().filter(|_| said.ruling.action == RuleAction::Continue);
-        if let Some(data) = data {
-            self.give(&Command::CreateCheckpoint { task: task.id, new: NewCheckpoint::of_hook(data) })?;
+        let mask = self.settings.mask.clone();
+        if said.hook.is_some() {
+            let decision = Box::new(HookDecision { hook: said.hook, ruling: said.ruling.clone() });
+            let results = context.validation_results.clone();
+            self.give(&Command::RecordRuling { task: task.id, decision, results })?;
         }
-        Ok(self.settings.mask.report(report(&said, &hooks, &context)))
+        let report = mask.report(report(&said, &hooks, &context));
+        Ok(HookReport { took: Some(began.elapsed()), event: Some(scene.event.original()), ..report })
     }
 
     fn rules_of_series(&self, task: &Task) -> Result<Vec<ValidationRule>, RunError> {
@@ -90,6 +96,26 @@ impl Dispatch<'_> {
     }
 }
 
+/// Asks those of others, and then those that the agent itself has registered, each in their order. The stricter word
+/// counts: an agent adds to what holds for it, and never takes anything away.
+fn ask_both(
+    rules: &[ValidationRule],
+    hooks: &[Registered],
+    context: &mut AgentContext,
+    means: &Means<'_>,
+) -> Result<Evaluated, Cancelled> {
+    let (own, others): (Vec<_>, Vec<_>) = hooks.iter().cloned().partition(|hook| hook.inside);
+    let first = find_out(rules, &others, context, means)?;
+    if own.is_empty() || first.ruling.action == RuleAction::Escalate {
+        return Ok(first);
+    }
+    // What the rules have found is known by now.
+    let second = ask_hooks(&own, context, means)?;
+    let continues = |said: &Evaluated| said.hook.is_some() && said.ruling.action == RuleAction::Continue;
+    let first_counts = second.hook.is_none() || (continues(&first) && second.ruling.action != RuleAction::Escalate);
+    Ok(if first_counts { first } else { second })
+}
+
 fn failure(message: String) -> HookReport {
     HookReport { message: Some(message), ..HookOutcome::Failure.into() }
 }
@@ -102,7 +128,12 @@ fn report(said: &Evaluated, hooks: &[Registered], context: &AgentContext) -> Hoo
     let ruling = &said.ruling;
     let reason = match who {
         Some(hook) => format!("{} ({}): {}", hook.id, hook.hook, ruling.reason),
-        None => format!("{} of {} validation rules failed", failed.len(), context.validation_results.len()),
+        None => {
+            let failing = context.validation_results.iter().filter(|result| !result.passed);
+            let names: Vec<&str> = failing.map(|result| result.rule_name.as_str()).collect();
+            let all = context.validation_results.len();
+            format!("{} of {all} validation rules failed: {}", names.len(), names.join(", "))
+        }
     };
     let to_do = || {
         let said = || std::iter::once(&reason).chain(&failed).cloned().collect::<Vec<_>>().join("\n");

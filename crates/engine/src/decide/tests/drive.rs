@@ -12,7 +12,7 @@ use crate::drive::{
     Asked, Guard, HookDecision, Judging, NewCheckpoint, NewHook, NewSeries, Signal, StopHook, StopRuling, Trigger,
 };
 use crate::event::{Event, EventType, Record, payload};
-use crate::id::{Digest, HookId, SeriesId, TaskId};
+use crate::id::{HookId, SeriesId, TaskId};
 use crate::promise::Promise;
 use crate::refusal::Refusal;
 use crate::ruling::RuleAction;
@@ -42,7 +42,6 @@ fn judging(iteration: u32, promises: &[Promise], results: &[bool]) -> Judging {
         decision: None,
         agent_output: Some(format!("words of iteration {iteration}")),
         files_modified: vec![],
-        tree: None,
     }
 }
 
@@ -215,12 +214,17 @@ fn the_same_work_with_the_same_failures_is_thrashing() {
         let last = trips.then_some(Guard::Thrashing);
         assert_eq!(told, [None, None, last]);
     };
-    check(|iteration| judging(iteration, &[], &[false]), false);
-    check(|iteration| Judging { agent_output: None, ..judging(iteration, &[], &[false]) }, true);
+    check(|iteration| judging(iteration, &[], &[false]), true);
     check(|iteration| Judging { agent_output: None, ..judging(iteration, &[], &[true]) }, false);
-    check(|iteration| Judging { tree: Some(Digest::of(b"tree")), ..judging(iteration, &[], &[false]) }, true);
     check(
-        |iteration| Judging { tree: Some(Digest::of(&[iteration as u8])), ..judging(iteration, &[], &[false]) },
+        |iteration| Judging { agent_output: Some("x".repeat(iteration as usize)), ..judging(iteration, &[], &[false]) },
+        false,
+    );
+    check(
+        |iteration| Judging {
+            files_modified: vec!["y".repeat(iteration as usize)],
+            ..judging(iteration, &[], &[false])
+        },
         false,
     );
 }
