@@ -79,12 +79,12 @@ fn every_decision_with_its_evidence() {
          5  <time>  T1     task_started
          6  <time>  T1     series_started            IT-6, up to 3 iterations, until COMPLETE, BLOCKED, 2 rules, strict
          7  <time>  T1     hook_evaluated            HOOK-3 complete: the agent says that the work is complete: <promise>COMPLETE</promise>
-         8  <time>  T1     validation_finished       IT-6 iteration 1: CONTINUE, 1 of 2 rules failed, HOOK-3 was asked
+         8  <time>  T1     validation_finished       IT-6 iteration 1: CONTINUE, 1 of 2 rules failed, HOOK-3 decided
          9  <time>  T1     series_advanced           iteration 2 of IT-6
         10  <time>  T1     hook_evaluated            HOOK-3 continue: the agent has made no promise
         11  <time>  T1     checkpoint_created        CP-11, number 1, manual, phase writing, step 2
         12  <time>  T1     hook_evaluated            HOOK-3 complete: the agent says that the work is complete: <promise>COMPLETE</promise>
-        13  <time>  T1     validation_finished       IT-6 iteration 2: COMPLETE, all 2 rules passed, HOOK-3 was asked
+        13  <time>  T1     validation_finished       IT-6 iteration 2: COMPLETE, all 2 rules passed, HOOK-3 decided
     ");
     assert_eq!(world.ok(&["why", "it-6"]).lines().filter(|line| line.contains("so: ")).count(), 2);
     let told = world.json(&["why", "T1"]);
@@ -169,6 +169,11 @@ fn how_often_a_complete_did_not_hold() {
     assert_eq!(world.json(&["hooks", "metrics", "--since", "0s"])["stopHooks"]["hooks"], json!([]));
     assert_eq!(world.ok(&["hooks", "metrics", "--hook", "HOOK-4"]), "no such runs\n");
     assert_eq!(world.ok(&["hooks", "metrics", "--hook", "lint"]), "no such runs\n");
+    for words in [&["hooks", "metrics", "--hook", "HOOK-77"][..], &["why", "HOOK-77"]] {
+        let ran = world.run(words);
+        assert_eq!(ran.code, 1, "{ran}");
+        assert!(ran.stderr.starts_with("error: there is no stop hook HOOK-77\n"), "{ran}");
+    }
 }
 
 #[test]
@@ -201,12 +206,12 @@ fn events_say_what_happened() {
      5  <time>  T1     task_started
      6  <time>  T1     series_started            IT-6, up to 3 iterations, until COMPLETE, BLOCKED, 2 rules, strict
      7  <time>  T1     hook_evaluated            HOOK-3 complete: the agent says that the work is complete: <promise>COMPLETE</promise>
-     8  <time>  T1     validation_finished       IT-6 iteration 1: CONTINUE, 1 of 2 rules failed, HOOK-3 was asked
+     8  <time>  T1     validation_finished       IT-6 iteration 1: CONTINUE, 1 of 2 rules failed, HOOK-3 decided
      9  <time>  T1     series_advanced           iteration 2 of IT-6
     10  <time>  T1     hook_evaluated            HOOK-3 continue: the agent has made no promise
     11  <time>  T1     checkpoint_created        CP-11, number 1, manual, phase writing, step 2
     12  <time>  T1     hook_evaluated            HOOK-3 complete: the agent says that the work is complete: <promise>COMPLETE</promise>
-    13  <time>  T1     validation_finished       IT-6 iteration 2: COMPLETE, all 2 rules passed, HOOK-3 was asked
+    13  <time>  T1     validation_finished       IT-6 iteration 2: COMPLETE, all 2 rules passed, HOOK-3 decided
     14  <time>  T1     series_ended              IT-6 with COMPLETE after 2 iterations
     15  <time>  T1     task_completed
     16  <time>  T1     hooks_cleared             2 hooks: HOOK-3, HOOK-4

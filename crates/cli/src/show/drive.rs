@@ -12,7 +12,8 @@ pub fn summary(seq: Seq, event: &Event) -> Option<String> {
         }
         Event::HookEvaluated(evaluated) => {
             let by = evaluated.hook.map(|hook| format!("{hook} ")).unwrap_or_default();
-            format!("{by}{}: {}", evaluated.action.name(), evaluated.reason)
+            let place = if evaluated.series.is_none() { " at the gate" } else { "" };
+            format!("{by}{}{place}: {}", evaluated.action.name(), evaluated.reason)
         }
         Event::SeriesStarted(started) => self::started(SeriesId(seq.0), started),
         Event::ValidationFinished(finished) => self::finished(finished),
@@ -52,8 +53,7 @@ fn finished(finished: &payload::ValidationFinished) -> String {
     };
     let by = match (finished.hook, finished.guard) {
         (_, Some(guard)) => format!(", stopped by {}", self::guard(guard)),
-        // What it said may have been overruled.
-        (Some(hook), None) => format!(", {hook} was asked"),
+        (Some(hook), None) => format!(", {hook} decided"),
         (None, None) => String::new(),
     };
     format!("{} iteration {}: {}{rules}{by}", finished.series, finished.iteration, finished.signal.name())

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_engine::{HookOutcome, Timestamp};
+use windlass_engine::{HookId, HookOutcome, Timestamp};
 use windlass_store::Filter;
 
 use super::rates::{Rates, Wanted};
 use super::runs::{Outcome, Run, Took};
 use super::{collect, rated};
+use crate::commands::why::task_of_hook;
 use crate::context::{Context, Opened};
 use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
@@ -25,9 +26,10 @@ use crate::{environment, show, text, usage};
 
 Runs that have ended count, interrupted ones too. Hooks inside a commit are not timed: only their errors are recorded.
 
-A registered stop hook counts where its word was the last one. Its `complete` is rejected if, before the task is completed, \
-its series goes on to another iteration, a later judgement of the task does not say complete, or the gate of a session does \
-not let the work pass; or if the task is reopened after it was completed.")]
+A registered stop hook counts where its word was the last one, in a series of iterations and at the gate of a session. Its \
+`complete` is rejected if, before the task is completed, its series goes on to another iteration, a later judgement of the task \
+does not say complete, or the gate of a session does not let the work pass; at a gate, if that gate does not let the work pass; \
+and in both if the task is reopened after it was completed.")]
 pub struct Args {
     /// Only this hook, by its name, or such as HOOK-9
     #[arg(long, value_name = "NAME")]
@@ -60,6 +62,12 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         }
     }
     let stops = stop_hooks(&opened, args.hook.as_deref(), since)?;
+    // A configured hook may have such a name too.
+    if runs.is_empty()
+        && let Some(Ok(hook)) = args.hook.as_deref().map(str::parse::<HookId>)
+    {
+        task_of_hook(&opened, hook)?;
+    }
     if out.is_json() {
         let each = hooks.iter().map(|(hook, tally)| {
             let mut object = tally.to_json();

@@ -2,17 +2,20 @@
 //!
 //! A `complete` is rejected
 //!
-//! - if, before the task is completed, its series goes on to another iteration, another judgement of the task does not say
-//!   complete (that of the same iteration included, where the series is strict and a rule failed), or the gate of a session
-//!   does not let the work pass;
-//! - or if the task is reopened after it was completed.
+//! - in a series: if, before the task is completed, the series goes on to another iteration, another judgement of the task
+//!   does not say complete (that of the same iteration included, where the series is strict and a rule failed), or the gate
+//!   of a session does not let the work pass;
+//! - at the gate of a session: if that gate does not let the work pass;
+//! - and in both, if the task is reopened after it was completed.
 //!
 //! Not here: where the events come from, and how it is shown (`rated`).
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use windlass_engine::{Event, EventType, HookId, Record, RuleAction, Signal, State, TaskId, Timestamp, Verdict};
+use windlass_engine::{
+    Event, EventType, HookId, Record, RuleAction, SessionName, Signal, State, TaskId, Timestamp, Verdict,
+};
 
 use super::metrics::share;
 
@@ -40,10 +43,24 @@ pub struct Rates {
     wanted: Wanted,
     known: BTreeMap<HookId, (&'static str, TaskId)>,
     tallies: BTreeMap<HookId, Tally>,
-    /// Whose `complete` stands so far, for each task that is not completed.
-    standing: BTreeMap<TaskId, Vec<HookId>>,
-    /// The same, for each task that was completed then.
+    /// Each `complete` that stands so far, by the task, until the task is completed or its gate lets the work pass.
+    standing: BTreeMap<TaskId, Vec<Standing>>,
+    /// Whose `complete` has held since, by the task.
     held: BTreeMap<TaskId, Vec<HookId>>,
+}
+
+/// A `complete` of which it is not known yet whether it holds.
+#[derive(Debug)]
+struct Standing {
+    hook: HookId,
+    place: Place,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Place {
+    Series,
+    /// At the gate of a session, if the log knows of which.
+    Gate(Option<SessionName>),
 }
 
 /// What the decisions of a hook add up to.
@@ -81,22 +98,35 @@ impl Rates {
             }
             Event::HookEvaluated(said) => {
                 if said.action != RuleAction::Complete {
-                    self.reject(task);
+                    self.reject(task, &Place::Series);
                 }
                 let at = record.envelope.timestamp;
                 if let Some(hook) = said.hook.filter(|hook| self.wants(*hook, at)) {
                     let tally = self.tallies.entry(hook).or_default();
                     tally.count(said.action, said.metadata.contains_key("error"), at);
                     if said.action == RuleAction::Complete {
-                        self.standing.entry(task).or_default().push(hook);
+                        let gate = || Place::Gate(record.envelope.session.clone());
+                        let place = said.series.map_or_else(gate, |_| Place::Series);
+                        self.standing.entry(task).or_default().push(Standing { hook, place });
                     }
                 }
             }
-            Event::ValidationFinished(finished) if finished.signal != Signal::Complete => self.reject(task),
-            Event::SeriesAdvanced(_) => self.reject(task),
-            Event::GateDecided(decided) if decided.verdict != Verdict::Pass => self.reject(task),
+            Event::ValidationFinished(finished) if finished.signal != Signal::Complete => {
+                self.reject(task, &Place::Series);
+            }
+            Event::SeriesAdvanced(_) => self.reject(task, &Place::Series),
+            Event::GateDecided(decided) => {
+                let gate = Place::Gate(record.envelope.session.clone());
+                if decided.verdict == Verdict::Pass {
+                    let passed = self.taken(task, |place| *place == gate);
+                    self.held.entry(task).or_default().extend(passed);
+                } else {
+                    self.reject(task, &gate);
+                    self.reject(task, &Place::Series);
+                }
+            }
             Event::TaskCompleted(_) => {
-                let standing = self.standing.remove(&task).unwrap_or_default();
+                let standing = self.taken(task, |_| true);
                 self.held.entry(task).or_default().extend(standing);
             }
             Event::TaskReopened(reopened) if reopened.from == State::Completed => {
@@ -111,10 +141,16 @@ impl Rates {
         self.wanted.hook.is_none_or(|wanted| wanted == hook) && self.wanted.since.is_none_or(|since| at >= since)
     }
 
-    /// No `complete` that stands for a task holds.
-    fn reject(&mut self, task: TaskId) {
-        let standing = self.standing.remove(&task).unwrap_or_default();
+    /// No `complete` that stands for a task and was said there holds.
+    fn reject(&mut self, task: TaskId, there: &Place) {
+        let standing = self.taken(task, |place| place == there);
         self.count_rejected(standing);
+    }
+
+    /// Takes out whose `complete` stands for a task and was said at such a place.
+    fn taken(&mut self, task: TaskId, there: impl Fn(&Place) -> bool) -> Vec<HookId> {
+        let Some(standing) = self.standing.get_mut(&task) else { return Vec::new() };
+        standing.extract_if(.., |standing| there(&standing.place)).map(|standing| standing.hook).collect()
     }
 
     fn count_rejected(&mut self, hooks: Vec<HookId>) {

@@ -1,18 +1,20 @@
-//! How the work on a task was judged while an agent drove itself: which hook decided what, on which evidence.
+//! How the work on a task was judged by what is registered for it: which hook decided what, on which evidence.
 //!
 //! ```text
 //! hook_evaluated ─► validation_finished      one judgement, where both come of one command
-//! hook_evaluated                             one in which only the hooks were asked
+//! hook_evaluated                             one in which only the hooks were asked, or at the gate of a session
 //! validation_finished                        one without hooks
 //! ```
 //!
-//! Not here: gates of sessions (`session`).
+//! Not here: what else has a say at the gate of a session, and what the gate decides (`session`).
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use windlass_engine::validation::RuleResult;
-use windlass_engine::{Event, HookId, Promise, Record, Seq, SeriesId, Signal, StopHook, Task, Timestamp, payload};
+use windlass_engine::{
+    Event, HookId, Promise, Record, Seq, SeriesId, SessionName, Signal, StopHook, Task, Timestamp, payload,
+};
 
 use super::{detail, labelled};
 use crate::output::{Done, Output, Tone};
@@ -29,10 +31,10 @@ const PROMPT: usize = 3;
 /// What is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Focus {
-    /// The newest series of the task.
+    /// The newest series of the task, and the gates of its sessions.
     Newest,
     Series(SeriesId),
-    /// Whatever this hook decided, in any series.
+    /// Whatever this hook decided, in any series and at any gate.
     Hook(HookId),
 }
 
@@ -62,11 +64,19 @@ struct SeriesSeen<'h> {
     ended: Option<Promise>,
 }
 
+/// Where the work was judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place<'h> {
+    Series(SeriesId),
+    /// At the gate of a session, if the log knows of which.
+    Gate(Option<&'h SessionName>),
+}
+
 /// One judgement: what the hooks said, what it came to, or both.
 struct Judgement<'h> {
     seq: Seq,
     at: Timestamp,
-    series: SeriesId,
+    place: Place<'h>,
     iteration: u32,
     decided: Option<&'h payload::HookEvaluated>,
     finished: Option<&'h payload::ValidationFinished>,
@@ -97,7 +107,7 @@ impl<'h> Judged<'h> {
                 Event::HookEvaluated(said) => judged.judgements.push(Judgement {
                     seq,
                     at,
-                    series: said.series,
+                    place: said.series.map_or(Place::Gate(record.envelope.session.as_ref()), Place::Series),
                     iteration: said.iteration,
                     decided: Some(said),
                     finished: None,
@@ -112,17 +122,17 @@ impl<'h> Judged<'h> {
 
     /// What a judgement came to. Whoever is registered is asked with every one, so that the last words are its own.
     fn finish(&mut self, seq: Seq, at: Timestamp, finished: &'h payload::ValidationFinished) {
-        let (series, iteration) = (finished.series, finished.iteration);
+        let (place, iteration) = (Place::Series(finished.series), finished.iteration);
         let own = |last: &&mut Judgement<'h>| {
             let hook = last.decided.map(|said| said.hook);
             last.finished.is_none()
-                && (last.at, last.series, last.iteration, hook) == (at, series, iteration, Some(finished.hook))
+                && (last.at, last.place, last.iteration, hook) == (at, place, iteration, Some(finished.hook))
         };
         match self.judgements.last_mut().filter(own) {
             Some(last) => last.finished = Some(finished),
             None => {
                 let finished = Some(finished);
-                self.judgements.push(Judgement { seq, at, series, iteration, decided: None, finished });
+                self.judgements.push(Judgement { seq, at, place, iteration, decided: None, finished });
             }
         }
     }
@@ -138,7 +148,10 @@ impl<'h> Judged<'h> {
             }
         };
         self.others = all.iter().map(|series| series.id).filter(|id| Some(*id) != wanted).collect();
-        self.judgements.retain(|judgement| Some(judgement.series) == wanted);
+        self.judgements.retain(|judgement| match judgement.place {
+            Place::Series(id) => Some(id) == wanted,
+            Place::Gate(_) => self.focus == Focus::Newest,
+        });
         self.series = all.iter().position(|series| Some(series.id) == wanted).map(|place| all.swap_remove(place));
     }
 
@@ -274,8 +287,16 @@ impl Judgement<'_> {
     }
 
     fn show(&self, judged: &Judged<'_>, out: &mut Output) -> Done {
-        let asked = if self.finished.is_some() { "" } else { ", only the hooks were asked" };
-        let title = out.paint(Tone::Strong, format!("iteration {} of {}", self.iteration, self.series)).to_string();
+        let asked = match (self.place, self.finished) {
+            (Place::Gate(_), _) => ", at the gate",
+            (Place::Series(_), None) => ", only the hooks were asked",
+            (Place::Series(_), Some(_)) => "",
+        };
+        let whole = match self.place {
+            Place::Series(id) => id.to_string(),
+            Place::Gate(session) => session.map_or_else(|| "a session".to_owned(), SessionName::to_string),
+        };
+        let title = out.paint(Tone::Strong, format!("iteration {} of {whole}", self.iteration)).to_string();
         let rest = out.paint(Tone::Faint, format!("{}{asked}", show::moment(self.at))).to_string();
         out.line(format_args!("  {title}  {rest}"))?;
         for result in self.results() {
@@ -325,12 +346,17 @@ impl Judgement<'_> {
             })
         });
         let finished = self.finished;
+        let (series, session, asked) = match self.place {
+            Place::Series(id) => (Some(id), None, if finished.is_some() { "validation" } else { "hooks" }),
+            Place::Gate(session) => (None, session, "gate"),
+        };
         json!({
             "seq": self.seq,
             "at": self.at,
-            "series": self.series,
+            "series": series,
+            "session": session,
             "iteration": self.iteration,
-            "asked": if finished.is_some() { "validation" } else { "hooks" },
+            "asked": asked,
             "results": self.results(),
             "promises": finished.map(|finished| &finished.promises),
             "decision": decision,

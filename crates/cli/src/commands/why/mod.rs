@@ -73,9 +73,7 @@ fn subject(opened: &Opened, name: &str) -> Result<Subject, Failure> {
         return Err(remedy::refusal(&windlass_engine::Refusal::UnknownTask(id)));
     }
     if let Ok(hook) = name.parse::<HookId>() {
-        let kind = EventType::HookRegistered;
-        let found = task_of(opened, Seq(hook.0), kind)?.map(|task| Subject::Judged(task, Focus::Hook(hook)));
-        return found.ok_or_else(|| unknown("stop hook", &hook, kind));
+        return Ok(Subject::Judged(task_of_hook(opened, hook)?, Focus::Hook(hook)));
     }
     if let Ok(series) = name.parse::<SeriesId>() {
         let kind = EventType::SeriesStarted;
@@ -90,6 +88,12 @@ fn subject(opened: &Opened, name: &str) -> Result<Subject, Failure> {
     };
     let message = format!("`{shown}` is no task, session, stop hook or series of iterations");
     Err(Failure::new(Code::NotFound, message).hint(hint))
+}
+
+/// The task that a stop hook is or was registered for.
+pub fn task_of_hook(opened: &Opened, hook: HookId) -> Result<TaskId, Failure> {
+    let kind = EventType::HookRegistered;
+    task_of(opened, Seq(hook.0), kind)?.ok_or_else(|| unknown("stop hook", &hook, kind))
 }
 
 /// The task of the event at a position, if it is of that type.

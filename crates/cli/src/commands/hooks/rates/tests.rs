@@ -13,11 +13,13 @@ fn action(word: &str) -> RuleAction {
     }
 }
 
-/// One event: a task, what happens, and how.
-fn event(line: &str) -> (TaskId, Event) {
+/// One event: a task, what happens, how, and in which session, if in one. A hook decides at its gate then.
+fn event(line: &str) -> (TaskId, Event, Option<SessionName>) {
     let words: Vec<&str> = line.split(' ').collect();
     let word = |place: usize| words.get(place).copied().unwrap_or_default();
     let series = SeriesId(1);
+    let session = words.get(3).map(|name| name.parse().unwrap());
+    let in_series = session.is_none().then_some(series);
     let event = match word(1) {
         "registers" => {
             let hook = if word(2) == "promise" { StopHook::Promise } else { StopHook::Validation };
@@ -52,38 +54,29 @@ fn event(line: &str) -> (TaskId, Event) {
             let from = if word(2) == "failed" { State::Failed } else { State::Completed };
             payload::TaskReopened { from, reason: String::new() }.into()
         }
-        "nobody" => evaluated(None, word(2), false),
-        hook => evaluated(Some(hook.parse().unwrap()), word(2), word(2) == "failed"),
+        "nobody" => evaluated(in_series, None, word(2)),
+        hook => evaluated(in_series, Some(hook.parse().unwrap()), word(2)),
     };
-    (word(0).parse().unwrap(), event)
+    (word(0).parse().unwrap(), event, session)
 }
 
-fn evaluated(hook: Option<HookId>, word: &str, failed: bool) -> Event {
+fn evaluated(series: Option<SeriesId>, hook: Option<HookId>, word: &str) -> Event {
+    let failed = word == "failed";
     let metadata = if failed { Map::from_iter([("error".to_owned(), json!("it broke"))]) } else { Map::new() };
     let (action, reason) = (action(word), String::new());
     let results = vec![];
-    payload::HookEvaluated {
-        series: SeriesId(1),
-        iteration: 1,
-        hook,
-        action,
-        reason,
-        next_prompt: None,
-        metadata,
-        results,
-    }
-    .into()
+    payload::HookEvaluated { series, iteration: 1, hook, action, reason, next_prompt: None, metadata, results }.into()
 }
 
 /// Counts a log: an event is at the position of its line, and so many seconds after the beginning.
 fn counted(wanted: Wanted, lines: &[&str]) -> Rates {
     let mut rates = Rates::new(wanted);
     for (seq, line) in (1..).zip(lines) {
-        let (task, event) = event(line);
+        let (task, event, session) = event(line);
         let metadata =
             Metadata { triggered_by: "ann".to_owned(), cause: None, depth: 0, via: None, forced: false, owes: None };
         let (node, timestamp) = (Node::Task(task), at(seq));
-        let envelope = Envelope { timestamp, node, session: None, iteration: None, event, metadata };
+        let envelope = Envelope { timestamp, node, session, iteration: None, event, metadata };
         rates.take(&Record { seq: Seq(seq), envelope });
     }
     rates
@@ -132,6 +125,32 @@ fn nothing_is_rejected_twice_and_nothing_by_another_task() {
     check(&[&["T1 HOOK-1 complete"], &again[..]].concat(), (1, 1));
 }
 
+#[test]
+fn a_complete_at_a_gate_is_settled_by_that_gate() {
+    let said = "T1 HOOK-1 complete pump";
+    check(&[said], (1, 0));
+    check(&[said, "T1 gate pass pump", "T1 completed"], (1, 0));
+    check(&[said, "T1 gate block pump"], (1, 1));
+    check(&[said, "T1 gate block pump", said, "T1 gate pass pump", "T1 completed"], (2, 1));
+    check(&[said, "T1 gate pass pump", "T1 completed", "T1 reopened completed"], (1, 1));
+    check(&[said, "T1 gate block pump", "T1 completed", "T1 reopened completed"], (1, 1));
+    // What comes later is about other work, and so is the gate of another session.
+    check(&[said, "T1 gate pass pump", "T1 HOOK-1 continue pump", "T1 gate block pump"], (1, 0));
+    check(&[said, "T1 gate block valve"], (1, 0));
+    check(&[said, "T1 judged CONTINUE", "T1 advances", "T1 gate pass pump"], (1, 0));
+    // The same question once more, after a crash.
+    check(&[said, said, "T1 gate block pump"], (2, 2));
+    // Somebody completes the task while the gate is at it.
+    check(&[said, "T1 completed", "T1 reopened completed"], (1, 1));
+}
+
+#[test]
+fn a_gate_speaks_against_a_complete_in_a_series() {
+    check(&["T1 HOOK-1 complete", "T1 HOOK-1 continue pump"], (1, 1));
+    check(&["T1 HOOK-1 complete", "T1 HOOK-1 complete pump", "T1 gate block pump"], (2, 2));
+    check(&["T1 HOOK-1 complete", "T1 HOOK-1 complete pump", "T1 gate pass pump", "T1 advances"], (2, 1));
+}
+
 const TWO: &[&str] = &[
     "T1 registers validation",
     "T2 registers promise",
@@ -167,5 +186,11 @@ fn one_hook_or_those_of_late() {
     let of_late = counted(Wanted { hook: None, since: Some(at(5)) }, TWO);
     assert_eq!(of_late.hooks().len(), 1, "HOOK-2 has decided before that");
     assert_eq!(of_late.total().evaluations(), 2);
+    let at_gates = ["T1 registers", "T1 HOOK-1 complete pump", "T1 HOOK-9 escalate pump"];
+    let of_one = counted(Wanted { hook: Some(HookId(1)), since: None }, &at_gates);
+    assert_eq!(
+        of_one.types(),
+        BTreeMap::from([("validation", Tally { complete: 1, last: Some(at(2)), ..Tally::default() })])
+    );
     assert!(counted(Wanted { hook: Some(HookId(9)), since: None }, TWO).is_empty());
 }
