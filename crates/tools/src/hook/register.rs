@@ -1,5 +1,7 @@
 //! `hook_register`
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use windlass_engine::validation::CommandRule;
@@ -35,6 +37,9 @@ pub(crate) const REGISTER: Tool = Tool {
         ),
     ],
 };
+
+/// A hook runs whole test suites; a rule has a timeout of its own where it needs one.
+const TIMEOUT: Duration = Duration::from_mins(10);
 
 const TYPES: &[&str] = &["default", "validation", "promise", "command", "rules"];
 
@@ -101,7 +106,7 @@ pub(super) fn supplied(command: &str) -> CommandRule {
         command: command.to_owned(),
         expected_exit_code: None,
         success_exit_codes: Vec::new(),
-        timeout: None,
+        timeout: Some(TIMEOUT),
         working_directory: None,
     }
 }
