@@ -135,6 +135,23 @@ fn without_hooks_the_promises_decide() {
 }
 
 #[test]
+fn a_promise_that_does_not_count_is_told() {
+    let (mut desk, id) = started(json!({"completionPromises": ["BLOCKED", "ESCALATE"]}));
+    let mut feedback = |said: &str| {
+        let judged = desk.ok("iteration_validate", json!({"iterationId": id, "agentOutput": said}));
+        judged["feedback"].clone()
+    };
+    let unlisted = "COMPLETE does not count: the series was started with BLOCKED, ESCALATE";
+    assert_eq!(feedback("<promise>COMPLETE</promise>"), json!([unlisted]));
+    let shown = "a promise in quotes, in code or with other words does not count; write <promise>COMPLETE</promise> \
+                 on a line by itself";
+    assert_eq!(feedback("I write `<promise>COMPLETE</promise>` when I am done."), json!([shown]));
+    assert_eq!(feedback("<promise>DONE</promise>"), json!([shown]));
+    assert_eq!(feedback("<promise>BLOCKED</promise>"), json!([]));
+    assert_eq!(feedback("more to do"), json!([]));
+}
+
+#[test]
 fn blocked_blocks_the_task() {
     let (mut desk, id) = started(json!({}));
     let told = desk.fails("iteration_complete", json!({"iterationId": id, "completionPromise": "ESCALATE"}));
