@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use windlass_engine::{Command, EventType, Record, RunId, Session, Timestamp, View};
+use windlass_engine::{Command, EventType, Record, RunId, Session, Task, Timestamp, View};
 use windlass_hooks::Mask;
 use windlass_process::Control;
 use windlass_store::Sqlite;
@@ -133,6 +133,21 @@ impl<G: Ground> Call<'_, G> {
     pub fn session(&self) -> Result<Option<Session>, ToolError> {
         let Some(run) = self.ground.run()? else { return Ok(None) };
         Ok(self.ground.store().snapshot()?.session(&run.session)?)
+    }
+
+    /// Whether the turn from inside which the tool is called works on this task.
+    pub fn holds(&self, task: &Task) -> Result<bool, ToolError> {
+        let run = self.ground.run()?;
+        let holder = task.lease.as_ref().and_then(|lease| lease.session.as_ref());
+        Ok(run.is_some_and(|run| holder == Some(&run.session)))
+    }
+
+    /// What to do about a task with which only a person can help.
+    pub fn stuck(&self, task: &Task) -> Result<String, ToolError> {
+        Ok(match self.holds(task)? {
+            true => "end your message with `<promise>BLOCKED</promise>` and say what is needed".to_owned(),
+            false => format!("set {} to blocked with `task_update`, for a person", task.id),
+        })
     }
 }
 
