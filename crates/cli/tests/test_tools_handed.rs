@@ -41,6 +41,7 @@ fn an_agent_that_stays_is_handed_our_tools_and_told_whose_turn_it_is() {
         "env": [
             {"name": "WINDLASS_RUN", "value": "of the turn"},
             {"name": "WINDLASS_PROJECT_DIR", "value": "$WORK"},
+            {"name": "WINDLASS_TRUSTED", "value": "1"},
             {"name": "WINDLASS_STATE_DIR", "value": "$ROOT/state"},
         ],
     });

@@ -114,3 +114,34 @@ fn a_validation_that_is_interrupted_leaves_nothing() {
     assert!(rustix::process::test_kill_process(Pid::from_raw(pid).unwrap()).is_err(), "it is gone");
     assert!(world.lines(&["events", "--type", "validation_finished"]).is_empty());
 }
+
+#[test]
+fn a_configuration_that_was_trusted_and_is_gone_leaves_a_decision_to_a_person() {
+    let touch = rule("command", &json!({"command": "touch ran"}));
+    let world = project("agent_commands: deny\n");
+    world.ok(&["trust", "--yes"]);
+    std::fs::remove_file(world.path(".windlass/config.yaml")).unwrap();
+    assert_snapshot!(world.fails(&start(&touch)), @r"
+    error: validationRules[0]: nobody has trusted this project's configuration, so nothing is run for it
+    hint: ask a person to run `windlass trust`, which shows what would run
+    [64 trust]
+    ");
+    assert!(!world.path("ran").exists());
+}
+
+/// A run that runs nothing of the project needs no trust, and gives none to the agent.
+#[test]
+fn inside_a_run_of_an_untrusted_project_nothing_is_run_for_an_agent() {
+    let touch = rule("command", &json!({"command": "touch ran"}));
+    let agent = format!(
+        "command:windlass iteration start T1 --max-iterations 2 --promise COMPLETE --rule '{touch}'; \
+         windlass hooks register T1 --type command --command 'touch ran'; echo '<promise>BLOCKED</promise>'"
+    );
+    let world = project("version: 1\n");
+    world.run(&["run", "--task", "T1", "--agent", &agent]);
+    assert!(!world.path("ran").exists());
+    assert!(world.lines(&["events", "--type", "series_started", "--type", "hook_registered"]).is_empty());
+    world.run(&["task", "unblock", "T1"]);
+    world.run(&["run", "--task", "T1", "--agent", &agent, "--trust", "--fresh"]);
+    assert!(world.path("ran").exists(), "what a person trusts is run");
+}

@@ -68,13 +68,21 @@ impl<D: Desk> Pool<D> {
             Ok(done) => return done,
             Err(slow) => slow,
         };
-        let Ok(permit) = self.shared.slow.clone().try_acquire_owned() else {
-            self.shared.put_back(desk);
-            return Err(busy());
+        let (permit, desk) = match self.shared.slow.clone().try_acquire_owned() {
+            Ok(permit) => (permit, desk),
+            Err(_) => {
+                // Others come first. Whoever waits holds nothing meanwhile.
+                self.shared.put_back(desk);
+                let permit = tokio::select! {
+                    permit = self.shared.slow.clone().acquire_owned() => permit.map_err(|_| defect())?,
+                    () = cancelled.cancelled() => return Err(called_off()),
+                };
+                (permit, self.shared.take()?)
+            }
         };
         let control = self.control.apart();
         let shared = self.shared.clone();
-        let called_off = CallOff(control.clone());
+        let leaving = CallOff(control.clone());
         let tool = tool.to_owned();
         let work = task::spawn_blocking(move || {
             // Given back when the programs have ended, however long the answer was waited for.
@@ -83,9 +91,9 @@ impl<D: Desk> Pool<D> {
         });
         let done = tokio::select! {
             done = work => done.unwrap_or_else(|_| Err(defect())),
-            () = cancelled.cancelled() => Err(ToolError::new(Code::Interrupted, "the call was cancelled")),
+            () = cancelled.cancelled() => Err(called_off()),
         };
-        drop(called_off);
+        drop(leaving);
         done
     }
 
@@ -131,9 +139,8 @@ impl Drop for CallOff {
     }
 }
 
-fn busy() -> ToolError {
-    ToolError::new(Code::System, format!("{SLOW} calls that may run programs are under way"))
-        .hint("wait for one of them to be answered, then call again")
+fn called_off() -> ToolError {
+    ToolError::new(Code::Interrupted, "the call was cancelled")
 }
 
 fn defect() -> ToolError {

@@ -190,6 +190,8 @@ fn named_templates() {
     check(json!("tdd"), 1, &[("tests_pass", true)], Complete);
     check(json!("tdd"), 1, &[("tests_pass", false)], Continue);
     check(json!("tdd"), 1, &[], Continue);
+    check(json!(r#"[{"action": "escalate"}]"#), 1, &[], Escalate);
+    check(json!({"action": "escalate"}), 1, &[], Escalate);
     check(json!({"template": "tdd", "rule": "cargo"}), 1, &[("cargo", true)], Complete);
     check(json!("security-remediation"), 1, &[("vulns_fixed", true), ("sast_clean", true)], Complete);
     check(json!("security-remediation"), 9, &[("vulns_fixed", true), ("sast_clean", false)], Continue);
@@ -224,6 +226,10 @@ fn what_is_no_rule_is_refused_with_its_place() {
     check(json!([{"action": "complete", "when": "iteration >"}]), "[0].when: ");
     check(json!([{"action": "complete", "when": 7}]), "[0] cannot be read");
     check(json!([{"action": "complete", "reason": "{{ nothing }}"}]), "[0].reason: ");
+    check(
+        json!([{"action": "continue", "checkpointData": {"executionPhase": " "}}]),
+        "[0].checkpointData: executionPhase is empty",
+    );
     check(json!("ttd"), "has no template `ttd`: did you mean `tdd`?");
     check(json!({"rule": "x"}), "names no template");
     check(json!({"template": "tdd", "rulez": "x"}), "cannot be read");

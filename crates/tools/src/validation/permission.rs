@@ -1,7 +1,8 @@
 //! Which programs may be run for rules, and for hooks that an agent registers.
 //!
 //! An agent may have fewer rights than whoever started this process: a sandbox, questions before each command. A command
-//! that it could supply would take it around them. So by default it may only name commands that a person has written down.
+//! that it could supply would take it around them. So where a person has written commands down it may only name those, unless
+//! the person says otherwise.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +13,11 @@ use super::quoted;
 use crate::error::Code;
 
 /// Whether an agent may supply commands.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentCommands {
     /// Any command.
     Allow,
     /// Only what the configuration names.
-    #[default]
     Named,
     /// None, not even by name.
     Deny,

@@ -410,3 +410,65 @@ fn an_agent_in_a_session_sets_out_on_a_series_and_claims() {
     assert!(matches!(refusal, Refusal::Held { .. }), "{refusal}");
     assert!(project.task("T1").drive.series.is_some(), "what is refused has changed nothing");
 }
+
+#[test]
+fn an_agent_adds_to_what_others_registered_and_takes_nothing_of_it_away() {
+    let mut project = in_a_session();
+    let others = project.register(hook(StopHook::Validation)).unwrap();
+    let run = Some(run_id("a.1"));
+    let own = Command::RegisterHook { task: TASK, new: hook(StopHook::Promise) };
+    project.give(Authority::Person, run.clone(), &own).unwrap();
+    let hooks = |project: &Script| -> Vec<(HookId, bool)> {
+        project.task("T1").drive.hooks.iter().map(|hook| (hook.id, hook.inside)).collect()
+    };
+    assert_eq!(hooks(&project).iter().map(|(_, inside)| *inside).collect::<Vec<_>>(), [false, true]);
+    let clear = Command::ClearHooks { task: TASK };
+    assert_eq!(project.give(Authority::Person, run.clone(), &clear).unwrap().len(), 1);
+    assert_eq!(hooks(&project), [(others, false)]);
+    assert!(project.give(Authority::Person, run, &clear).unwrap().is_empty());
+    project.crash();
+    project.ask(&clear).unwrap();
+    assert!(hooks(&project).is_empty(), "a person takes away what they like");
+}
+
+#[test]
+fn the_rules_of_somebody_else_hold_until_the_work_is_accepted() {
+    let mut project = Script::after(hooks(&["check"]), "add one");
+    let rules = json!([{"type": "file_existence", "name": "docs", "config": {"paths": ["README.md"]}}]);
+    let rules = serde_json::from_value(rules).unwrap();
+    let id = project.start_series(NewSeries { rules, ..series(9) }).unwrap();
+    project.run("release T1\nsession a task=T1");
+    let run = Some(run_id("a.1"));
+    let start = Command::StartSeries { task: TASK, new: series(1) };
+    let refusal = project.give(Authority::Person, run.clone(), &start).unwrap_err().to_string();
+    assert!(refusal.starts_with(&format!("{id} was started for T1 by somebody else")), "{refusal}");
+    let complete = Command::CompleteSeries { task: TASK, series: id, promise: Promise::Complete };
+    let records = project.give(Authority::Person, run, &complete).unwrap();
+    assert_eq!(kinds(&records), [EventType::CompletionClaimed]);
+    assert!(project.task("T1").drive.series.is_some());
+    assert!(project.task("T1").drive.has_a_say());
+}
+
+#[test]
+fn what_waits_for_a_person_does_not_go_on() {
+    let mut project = one_task();
+    let id = project.start_series(series(5)).unwrap();
+    project.run("block T1");
+    let refusal = project.ask(&Command::AdvanceSeries { task: TASK, series: id }).unwrap_err().to_string();
+    assert_eq!(refusal, format!("{id} waits for a person: T1 is blocked"));
+}
+
+#[test]
+fn what_is_decided_at_a_gate_is_recorded_with_its_session() {
+    let mut project = in_a_session();
+    let id = project.register(hook(StopHook::Default)).unwrap();
+    let ruling = StopRuling {
+        checkpoint_data: Some(json!({"executionPhase": "midpoint"})),
+        ..StopRuling::new(RuleAction::Continue, "not yet")
+    };
+    let decision = Box::new(HookDecision { hook: Some(id), ruling });
+    let records = project.ask(&Command::RecordRuling { task: TASK, decision, results: vec![] }).unwrap();
+    assert_eq!(kinds(&records), [EventType::HookEvaluated, EventType::CheckpointCreated]);
+    let place = (records[0].envelope.session.as_ref().map(|name| name.as_str()), records[0].envelope.iteration);
+    assert_eq!(place, (Some("a"), Some(1)));
+}
