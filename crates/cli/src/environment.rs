@@ -89,6 +89,12 @@ pub fn secret(name: &str) -> Option<OsString> {
     variable(name)
 }
 
+/// `WINDLASS_TRUSTED`: whether the run that this process is part of was trusted. Whoever can set it for a process of ours has
+/// that process's rights already.
+pub fn is_trusted() -> bool {
+    variable("WINDLASS_TRUSTED").is_some_and(|value| value == "1")
+}
+
 /// Everything that programs started from here inherit, but for what Windlass itself says to the ones that it starts.
 pub fn inherited() -> Vec<(OsString, OsString)> {
     const OURS: [&str; 3] = ["WINDLASS_PROJECT", "WINDLASS_STATE_DIR", "WINDLASS_FAILPOINT"];

@@ -19,6 +19,7 @@ use std::time::Duration;
 use windlass_engine::{
     Authority, Command, ConfigDigest, Digest, Origin, Record, Refusal, Rules, RunId, Timestamp, Trusted,
 };
+use windlass_hooks::Mask;
 use windlass_process::Roster;
 use windlass_store::{ExecuteError, Sqlite, Store};
 use windlass_tools::validation::Workshop;
@@ -29,6 +30,7 @@ use crate::context::Opened;
 use crate::dispatch::{self, Inside};
 use crate::failure::{Code, Failure};
 use crate::outline::Outline;
+use crate::output::Messages;
 use crate::trust::{self, Trust};
 use crate::{environment, plan, remedy};
 
@@ -183,7 +185,12 @@ impl Ground for ProjectGround {
         };
         let records = self.commit(&inside, &origin, command)?;
         if records.iter().any(|record| record.envelope.metadata.owes.is_some()) {
-            self.settle(control).map_err(told)?;
+            // What was asked for has happened, whatever becomes of its hooks.
+            match self.settle(control) {
+                Err(failure) if matches!(failure.code, Code::Interrupted(_)) => return Err(told(failure)),
+                Err(failure) => Messages::new().failure(&failure),
+                Ok(()) => {}
+            }
         }
         Ok(records)
     }
@@ -201,8 +208,9 @@ impl Ground for ProjectGround {
         let inside = Inside::look(&self.opened).map_err(told)?;
         let outline = self.keep(&inside).map_err(told)?.outline.clone();
         let config = outline.frame();
-        // Nothing can be trusted where nothing is written, and nothing is run there either.
-        let trusted = !config.exists() || self.is_trusted(&inside, config).map_err(told)?;
+        // What holds inside a run is what the run was told; its configuration alone is no reason to trust it.
+        let told_so = self.opened.trust || (inside.config.is_some() && environment::is_trusted());
+        let trusted = told_so || trust::serves_agents(&self.opened.project, config).map_err(told)?;
         Ok(Workshop {
             directory: self.opened.project.root.clone(),
             environment: environment::inherited_inside(),
@@ -212,10 +220,9 @@ impl Ground for ProjectGround {
         })
     }
 
-    fn masked(&mut self, text: String) -> Result<String, ToolError> {
+    fn mask(&mut self) -> Result<Mask, ToolError> {
         let inside = Inside::look(&self.opened).map_err(told)?;
-        let mask = dispatch::mask(self.keep(&inside).map_err(told)?.outline.frame());
-        Ok(mask.text(&text).into_owned())
+        Ok(dispatch::mask(self.keep(&inside).map_err(told)?.outline.frame()))
     }
 
     fn now(&self) -> Timestamp {

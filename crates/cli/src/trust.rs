@@ -94,6 +94,16 @@ impl Standing {
     }
 }
 
+/// Whether agents may have programs run for their rules and hooks. Where nothing is written nothing can be trusted; but where
+/// something that was trusted has been taken away, a person has to look.
+pub fn serves_agents(project: &Project, config: &Config) -> Result<bool, Failure> {
+    Ok(match state(project, config)? {
+        Trust::Trusted => true,
+        Trust::Never => !config.exists(),
+        Trust::Changed => false,
+    })
+}
+
 /// Trusts the configuration as it was read, and the workflows as they are.
 pub fn grant(project: &Project, config: &Config) -> Result<(), Failure> {
     decisions()?.grant(project, config)

@@ -33,8 +33,11 @@ impl Runner<'_> {
             let name = PASSED_ON.into_iter().find(|passed| name == passed)?;
             Some((name.to_owned(), value.to_str()?.to_owned()))
         });
-        let own =
-            [("WINDLASS_RUN".to_owned(), turn.run.to_string()), ("WINDLASS_PROJECT_DIR".to_owned(), root.clone())];
+        let own = [
+            ("WINDLASS_RUN".to_owned(), turn.run.to_string()),
+            ("WINDLASS_PROJECT_DIR".to_owned(), root.clone()),
+            ("WINDLASS_TRUSTED".to_owned(), self.trusted().to_owned()),
+        ];
         let args = vec!["--project".to_owned(), root, "mcp".to_owned()];
         Some(McpServer { name: NAME.to_owned(), command, args, env: own.into_iter().chain(passed_on).collect() })
     }

@@ -10,6 +10,7 @@ use windlass_engine::{
 };
 use windlass_hooks::{Retry, clean, cut};
 use windlass_process::{Environment, Finished, Spec, overlay};
+use windlass_tools::validation::Standing;
 
 use crate::conversation::Conversed;
 use crate::dispatch::Resolve;
@@ -283,6 +284,11 @@ impl Runner<'_> {
         waits.max().unwrap_or_default()
     }
 
+    /// Whether agents may have programs run, as their own calls of `windlass` are told.
+    pub(crate) fn trusted(&self) -> &'static str {
+        if self.dispatch.settings.permission.standing == Standing::Trusted { "1" } else { "" }
+    }
+
     pub(crate) fn variables(&self, session: &Session, turn: &Turn) -> Environment {
         let told: Vec<(&str, OsString)> = vec![
             ("WINDLASS_SESSION", session.name.as_str().into()),
@@ -290,6 +296,7 @@ impl Runner<'_> {
             ("WINDLASS_TASK_ID", session.task.map(|id| id.to_string()).unwrap_or_default().into()),
             ("WINDLASS_RUN", turn.run.to_string().into()),
             ("WINDLASS_PROJECT_DIR", self.dispatch.settings.directory.clone().into()),
+            ("WINDLASS_TRUSTED", self.trusted().into()),
         ];
         overlay(&self.agent.environment(&self.dispatch.settings.environment), told)
     }

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use serde::Serialize;
-use serde_json::Value;
-use windlass_engine::{Command, EventType, Record, RunId, Session, Timestamp, View};
+use serde_json::{Map, Value};
+use windlass_engine::{Command, EventType, Record, RunId, Session, Task, Timestamp, View};
+use windlass_hooks::Mask;
 use windlass_process::Control;
 use windlass_store::Sqlite;
 
@@ -34,12 +35,15 @@ pub trait Ground {
     /// The project's, below which every path of a rule lies.
     fn directory(&self) -> &Path;
 
-    /// A text without the secrets of the project, for the log to keep.
-    fn masked(&mut self, text: String) -> Result<String, ToolError>;
+    /// The secrets of the project, which nobody is to see, and no log is to keep.
+    fn mask(&mut self) -> Result<Mask, ToolError>;
 
     /// Where programs for rules and for hooks of agents are run, and which may be.
     fn workshop(&mut self) -> Result<Workshop<'_>, ToolError>;
 }
+
+/// How much of what an agent said is looked at without making others wait.
+const AT_ONCE: usize = 16 * 1024;
 
 /// Takes calls, one at a time.
 pub struct Desk<G> {
@@ -59,6 +63,9 @@ impl<G: Ground> Desk<G> {
     /// Calls a tool. Programs that it runs listen to `control`: whoever calls them off gets an error.
     pub fn call(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Value, ToolError> {
         let tool = find(tool)?;
+        // Before anything is made of it: what a tool records, or a hook says, is made of what was given.
+        let arguments =
+            if tool.effect == Effect::ReadOnly { arguments } else { masked(arguments, &self.ground.mask()?) };
         let mut call = Call { ground: &mut self.ground, control, closures: &self.closures };
         match tool.name {
             "iteration_start" => answer(&iteration::start(&mut call, read(tool, arguments)?)?),
@@ -98,7 +105,10 @@ impl<G: Ground> Desk<G> {
         let store = self.ground.store();
         let id = arguments["iterationId"].as_str().and_then(|id| id.parse().ok());
         let Some(Ok(live)) = id.map(|id| iteration::find(store, id)) else { return false };
-        live.started.validation_rules.iter().any(|rule| rule.runs_a_program())
+        // A pattern or a report takes its time, too.
+        let is_long = arguments["agentOutput"].as_str().is_some_and(|output| output.len() > AT_ONCE);
+        is_long
+            || !live.started.validation_rules.is_empty()
             || hook::registered(store, &live.task).is_ok_and(|hooks| hooks.iter().any(judging::runs_a_program))
     }
 }
@@ -123,6 +133,34 @@ impl<G: Ground> Call<'_, G> {
     pub fn session(&self) -> Result<Option<Session>, ToolError> {
         let Some(run) = self.ground.run()? else { return Ok(None) };
         Ok(self.ground.store().snapshot()?.session(&run.session)?)
+    }
+
+    /// Whether the turn from inside which the tool is called works on this task.
+    pub fn holds(&self, task: &Task) -> Result<bool, ToolError> {
+        let run = self.ground.run()?;
+        let holder = task.lease.as_ref().and_then(|lease| lease.session.as_ref());
+        Ok(run.is_some_and(|run| holder == Some(&run.session)))
+    }
+
+    /// What to do about a task with which only a person can help.
+    pub fn stuck(&self, task: &Task) -> Result<String, ToolError> {
+        Ok(match self.holds(task)? {
+            true => "end your message with `<promise>BLOCKED</promise>` and say what is needed".to_owned(),
+            false => format!("set {} to blocked with `task_update`, for a person", task.id),
+        })
+    }
+}
+
+/// A value without secrets.
+fn masked(value: Value, mask: &Mask) -> Value {
+    match value {
+        _ if mask.is_empty() => value,
+        Value::String(text) => Value::String(mask.text(&text).into_owned()),
+        Value::Array(items) => items.into_iter().map(|item| masked(item, mask)).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, field)| (name, masked(field, mask))).collect::<Map<_, _>>().into()
+        }
+        other => other,
     }
 }
 

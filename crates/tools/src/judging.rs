@@ -12,10 +12,11 @@
 
 use std::fmt::Display;
 
+use serde_json::{Map, Value};
 use windlass_engine::validation::ValidationRule;
 use windlass_engine::{
-    AgentContext, Asked, Evaluated, Event, HookDecision, Judging, Limits, Promise, Registered, SeenPromise, Seq,
-    StopHook, StopRuling, Timestamp, detect_all, evaluate,
+    AgentContext, Asked, Evaluated, Event, HookDecision, Judging, Limits, Promise, Registered, RuleAction, SeenPromise,
+    Seq, StopHook, StopRuling, Timestamp, detect_all, evaluate,
 };
 use windlass_process::Control;
 
@@ -34,6 +35,9 @@ pub(crate) const OUTPUT: Field =
 /// What it changed.
 pub(crate) const FILES: Field =
     Field::optional("filesModified", "", Kind::List(&Kind::Words(Limits::ARTIFACT), 0, Limits::FILES));
+
+/// What hooks may say of a checkpoint. The engine saves data with anything else in it as the agent's context.
+const CHECKPOINT: [&str; 5] = ["executionPhase", "executionStep", "agentContext", "draftContent", "draftType"];
 
 /// What is to be judged.
 pub(crate) struct Matter {
@@ -66,7 +70,7 @@ pub(crate) fn judge<G: Ground>(
     };
     let asks = hooks.iter().any(|hook| hook.enabled);
     let rules: &[_] = if asked == Asked::Validation || asks { &live.started.validation_rules } else { &[] };
-    let said = if rules.is_empty() && !hooks.iter().any(runs_a_program) {
+    let mut said = if rules.is_empty() && !hooks.iter().any(runs_a_program) {
         evaluate(&hooks, &context, &mut |hook| ask(hook, &context, call.closures, None))
     } else {
         let notes = task::notes(call.ground.store(), &live.task)?;
@@ -75,7 +79,11 @@ pub(crate) fn judge<G: Ground>(
         let means = Means { notes: &notes, workshop: &workshop, control: call.control, closures: call.closures };
         find_out(rules, &hooks, &mut context, &means).map_err(called_off)?
     };
-    let decision = (!hooks.is_empty()).then(|| HookDecision { hook: said.hook, ruling: said.ruling.clone() });
+    if said.ruling.action == RuleAction::Continue {
+        said.ruling.checkpoint_data = said.ruling.checkpoint_data.map(|data| with_draft(data, &context));
+    }
+    // Where every hook is disabled, nobody has decided.
+    let decision = asks.then(|| HookDecision { hook: said.hook, ruling: said.ruling.clone() });
     let judging = Judging {
         asked,
         iteration: context.iteration,
@@ -83,7 +91,7 @@ pub(crate) fn judge<G: Ground>(
         results: context.validation_results,
         promises,
         decision,
-        agent_output: context.agent_output.map(|output| call.ground.masked(output)).transpose()?,
+        agent_output: context.agent_output,
         files_modified: context.files_modified,
     };
     Ok((judging, said))
@@ -127,6 +135,40 @@ fn called_off(what: impl Display) -> ToolError {
 fn promises(live: &Live, output: Option<&str>) -> Vec<Promise> {
     let counts = |promise: &Promise| *promise != Promise::Complete || live.series.completion_promises.contains(promise);
     detect_all(output.unwrap_or_default(), "").into_iter().filter(counts).collect()
+}
+
+/// Why a promise that the agent seems to have made does not count.
+pub(crate) fn unheard(live: &Live, output: Option<&str>) -> Option<String> {
+    let output = output?;
+    let listed = &live.series.completion_promises;
+    match detect_all(output, "").as_slice() {
+        [] if output.to_ascii_lowercase().contains("<promise>") => Some(
+            "a promise in quotes, in code or with other words does not count; write <promise>COMPLETE</promise> on a \
+             line by itself"
+                .to_owned(),
+        ),
+        said if said.contains(&Promise::Complete) && !listed.contains(&Promise::Complete) => {
+            let listed: Vec<&str> = listed.iter().map(|promise| promise.name()).collect();
+            Some(format!("COMPLETE does not count: the series was started with {}", listed.join(", ")))
+        }
+        _ => None,
+    }
+}
+
+/// What a checkpoint is to save, with the draft that the hooks were shown, unless they say one themselves.
+fn with_draft(data: Value, context: &AgentContext) -> Value {
+    let Some(draft) = &context.draft_content else { return data };
+    let mut data = match data {
+        Value::Object(data) if data.keys().all(|name| CHECKPOINT.contains(&name.as_str())) => data,
+        other => Map::from_iter([("agentContext".to_owned(), other)]),
+    };
+    if !data.get("draftContent").is_some_and(Value::is_string) {
+        data.insert("draftContent".to_owned(), Value::from(draft.as_str()));
+        if let Some(kind) = &context.draft_type {
+            data.insert("draftType".to_owned(), Value::from(kind.as_str()));
+        }
+    }
+    Value::Object(data)
 }
 
 /// The phase that the last checkpoint tells.

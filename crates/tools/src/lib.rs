@@ -40,4 +40,5 @@ pub use hook::registered;
 pub use judging::{Means, ask_hooks, find_out};
 pub use shape::{Field, Id, Kind, Need};
 pub use task::notes;
+pub use windlass_hooks::Mask;
 pub use windlass_process::Control;

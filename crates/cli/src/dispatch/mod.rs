@@ -126,9 +126,9 @@ pub fn settings(
     launcher: Option<Launcher>,
 ) -> Settings {
     let config = outline.frame();
-    let trusted = rules.effects.as_ref().is_some_and(|effects| effects.trust == Trusted::Yes);
     Settings {
-        permission: config.permission(standing(trusted)),
+        // Only a session judges what agents have registered, and it says whether it may.
+        permission: config.permission(standing(false)),
         hooks: plan::hooks(outline.clone()),
         rules,
         directory: project.root.clone(),

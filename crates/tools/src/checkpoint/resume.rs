@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_engine::{CheckpointId, Seq, SeriesId, Task, TaskId, Timestamp};
+use windlass_engine::{CheckpointId, Seq, Series, SeriesId, Signal, State as TaskState, Task, TaskId, Timestamp};
 
 use super::held;
 use crate::catalogue::{Effect, Tool};
@@ -83,12 +83,13 @@ pub(crate) fn resume<G: Ground>(call: &mut Call<'_, G>, given: Resume) -> Result
         }
     };
     let hook_count = task.drive.hooks.len();
+    let stuck = call.stuck(&task)?;
     Ok(Answer {
         id: kept.id,
         task_id: task.id,
         sequence: made.sequence,
         created_at,
-        instructions: instructions(&task, &made, iteration.as_ref()),
+        instructions: instructions(&task, &made, &stuck),
         execution_phase: made.execution_phase,
         execution_step: made.execution_step,
         agent_context: made.agent_context,
@@ -119,8 +120,13 @@ fn missing<G: Ground>(call: &Call<'_, G>, task: &Task, id: Option<CheckpointId>)
 }
 
 /// How to go on, in words.
-fn instructions(task: &Task, made: &windlass_engine::payload::CheckpointCreated, state: Option<&State>) -> String {
-    let mut lines = vec![format!("Go on with {} ({}): {}", task.id, task.state, first_line(&task.goal))];
+fn instructions(task: &Task, made: &windlass_engine::payload::CheckpointCreated, stuck: &str) -> String {
+    let head = match task.state {
+        state if is_over(state) => "It is over with",
+        TaskState::Blocked => "Do not go on yet with",
+        _ => "Go on with",
+    };
+    let mut lines = vec![format!("{head} {} ({}): {}", task.id, task.state, first_line(&task.goal))];
     match (&made.execution_phase, made.execution_step) {
         (Some(phase), Some(step)) => lines.push(format!("You were in phase {phase}, at step {step}.")),
         (Some(phase), None) => lines.push(format!("You were in phase {phase}.")),
@@ -131,19 +137,41 @@ fn instructions(task: &Task, made: &windlass_engine::payload::CheckpointCreated,
         let cut = made.draft_bytes.map(|bytes| format!(" (cut: it had {bytes} bytes)")).unwrap_or_default();
         lines.push(format!("draftContent has your draft{cut}."));
     }
-    match state {
-        Some(state) => lines.push(format!(
-            "{} is at iteration {} of {}: do its work, then call iteration_validate.",
-            state.iteration_id,
-            state.iteration_number,
-            state.iteration_number + state.remaining_iterations
-        )),
-        None => lines.push("No series of iterations is under way: iteration_start begins one.".to_owned()),
-    }
+    lines.push(next(task, stuck));
     match task.drive.hooks.len() {
-        0 => {}
+        hooks if hooks == 0 || is_over(task.state) => {}
         1 => lines.push("Its stop hook is still registered.".to_owned()),
         hooks => lines.push(format!("Its {hooks} stop hooks are still registered.")),
     }
     lines.join("\n")
+}
+
+/// What to do now: as the task stands, then as the series was judged.
+fn next(task: &Task, stuck: &str) -> String {
+    match (task.state, &task.drive.series) {
+        (state, _) if is_over(state) => "There is nothing left to do.".to_owned(),
+        (TaskState::Blocked, _) => {
+            "A person has to answer first; then `task_update` with state ready unblocks it.".to_owned()
+        }
+        (_, Some(series)) => judged(series, stuck),
+        (_, None) => "No series of iterations is under way: iteration_start begins one.".to_owned(),
+    }
+}
+
+fn is_over(state: TaskState) -> bool {
+    matches!(state, TaskState::Completed | TaskState::Failed | TaskState::Deleted)
+}
+
+fn judged(series: &Series, stuck: &str) -> String {
+    let Series { id, iteration, max_iterations, .. } = series;
+    let at = format!("{id} is at iteration {iteration} of {max_iterations}");
+    match series.judged.map(|judged| judged.signal) {
+        None => format!("{at}: do its work, then call iteration_validate."),
+        Some(Signal::Complete) => format!("{at}, judged COMPLETE: call iteration_complete."),
+        // Of the last one nothing goes on.
+        Some(Signal::Continue) if series.remaining() == 0 => format!("{at}, its last: {stuck}."),
+        Some(Signal::Continue) => format!("{at}, judged CONTINUE: call iteration_next."),
+        Some(Signal::Blocked) => format!("{at}, judged BLOCKED: {stuck}."),
+        Some(Signal::Escalate) => format!("{at}, judged ESCALATE: {stuck}."),
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use windlass_engine::{HookId, TaskId};
+use windlass_engine::{HookId, Registered, RulesText, StopHook, TaskId};
 
 use super::{metadata, registered};
 use crate::catalogue::{Effect, Tool};
@@ -37,11 +37,38 @@ struct Listed {
     id: HookId,
     enabled: bool,
     metadata: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+    /// As they were registered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rules: Option<Value>,
+}
+
+/// So many bytes of rules are shown; of longer ones, how long they are.
+const SHOWN: usize = 4 * 1024;
+
+impl From<Registered> for Listed {
+    fn from(hook: Registered) -> Self {
+        let metadata = metadata(&hook);
+        let (command, rules) = match hook.hook {
+            StopHook::Command { command } => (Some(command), None),
+            StopHook::Rules { rules } => (None, Some(shown(&rules))),
+            _ => (None, None),
+        };
+        Self { id: hook.id, enabled: hook.enabled, metadata, command, rules }
+    }
+}
+
+fn shown(rules: &RulesText) -> Value {
+    let text = serde_json::to_value(rules).expect("rules have string keys");
+    match text.to_string().len() {
+        bytes if bytes > SHOWN => Value::from(format!("{bytes} bytes of rules")),
+        _ => text,
+    }
 }
 
 pub(crate) fn list<G: Ground>(call: &mut Call<'_, G>, given: List) -> Result<Answer, ToolError> {
     let hooks = registered(call.ground.store(), &find(call, given.task_id)?)?;
-    let hooks: Vec<Listed> =
-        hooks.iter().map(|hook| Listed { id: hook.id, enabled: hook.enabled, metadata: metadata(hook) }).collect();
+    let hooks: Vec<Listed> = hooks.into_iter().map(Listed::from).collect();
     Ok(Answer { task_id: given.task_id, hook_count: hooks.len(), hooks })
 }

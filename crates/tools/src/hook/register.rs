@@ -1,15 +1,18 @@
 //! `hook_register`
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use windlass_engine::validation::CommandRule;
-use windlass_engine::{Command, HookId, Limits, NewHook, RulesText, StopHook, TaskId};
+use windlass_engine::{Command, HookId, Limits, NewHook, RulesText, State, StopHook, TaskId};
 
 use crate::catalogue::{Effect, Tool};
 use crate::desk::{Call, Ground};
 use crate::error::{Code, ToolError};
+use crate::iteration::way_out;
 use crate::shape::{Field, Kind};
-use crate::task::TASK;
+use crate::task::{TASK, find};
 
 pub(crate) const REGISTER: Tool = Tool {
     name: "hook_register",
@@ -35,6 +38,9 @@ pub(crate) const REGISTER: Tool = Tool {
         ),
     ],
 };
+
+/// A hook runs whole test suites; a rule has a timeout of its own where it needs one.
+const TIMEOUT: Duration = Duration::from_mins(10);
 
 const TYPES: &[&str] = &["default", "validation", "promise", "command", "rules"];
 
@@ -82,6 +88,12 @@ pub(crate) fn register<G: Ground>(call: &mut Call<'_, G>, given: Register) -> Re
             ToolError::new(refused.code, format!("command: {refused}")).hint(refused.remedy.clone())
         })?;
     }
+    let task = find(call, given.task_id)?;
+    // One that is blocked is worked on again.
+    if let Some(hint) = way_out(&task).filter(|_| task.state != State::Blocked) {
+        let message = format!("no hook can be registered for {}: it is {}", task.id, task.state);
+        return Err(ToolError::new(Code::Refused, message).hint(hint));
+    }
     let new = NewHook { hook, enabled: given.enabled.unwrap_or(true), metadata: given.metadata.unwrap_or_default() };
     let records = call.execute(&Command::RegisterHook { task: given.task_id, new: new.clone() })?;
     let at = records.first().expect("a registration is an event").seq;
@@ -101,7 +113,7 @@ pub(super) fn supplied(command: &str) -> CommandRule {
         command: command.to_owned(),
         expected_exit_code: None,
         success_exit_codes: Vec::new(),
-        timeout: None,
+        timeout: Some(TIMEOUT),
         working_directory: None,
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use windlass_engine::{Command, Event, Promise, SeriesId, TaskId, Timestamp};
 
-use super::{SERIES, find};
+use super::{Live, SERIES, find};
 use crate::catalogue::{Effect, Tool};
 use crate::desk::{Call, Ground};
 use crate::error::{Code, ToolError};
@@ -46,6 +46,9 @@ pub(crate) fn complete<G: Ground>(call: &mut Call<'_, G>, given: Complete) -> Re
     let promise = promise(&given.completion_promise)?;
     let live = find(call.ground.store(), given.iteration_id)?;
     let (task, series) = (live.task.id, live.series.id);
+    if !live.series.completion_promises.contains(&promise) {
+        return Err(unlisted(call, &live, promise)?);
+    }
     let records = call.execute(&Command::CompleteSeries { task, series, promise })?;
     let claimed = records.iter().any(|record| matches!(record.envelope.event, Event::CompletionClaimed(_)));
     Ok(Answer {
@@ -54,5 +57,19 @@ pub(crate) fn complete<G: Ground>(call: &mut Call<'_, G>, given: Complete) -> Re
         total_iterations: live.series.iteration,
         completion_promise: promise,
         next: claimed.then_some("recorded as a claim: end your turn, and the gates judge it"),
+    })
+}
+
+/// What to do instead of ending a series with a promise that it does not take.
+fn unlisted<G: Ground>(call: &Call<'_, G>, live: &Live, promise: Promise) -> Result<ToolError, ToolError> {
+    let listed: Vec<&str> = live.series.completion_promises.iter().map(|promise| promise.name()).collect();
+    let listed = listed.join(", ");
+    let message = format!("{} was not started with {}, but with {listed}", live.series.id, promise.name());
+    let error = ToolError::new(Code::Refused, message);
+    Ok(match promise {
+        Promise::Complete => {
+            error.hint(format!("end it with {listed}, or begin a series with COMPLETE: `iteration_start`"))
+        }
+        Promise::Blocked | Promise::Escalate => error.hint(call.stuck(&live.task)?),
     })
 }

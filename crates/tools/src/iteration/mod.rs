@@ -7,7 +7,7 @@ pub(crate) mod validate;
 
 use serde::Serialize;
 use windlass_engine::validation::ValidationRule;
-use windlass_engine::{Event, Promise, Refusal, Seq, Series, SeriesId, Task, View, payload};
+use windlass_engine::{Event, Promise, Refusal, Seq, Series, SeriesId, State, Task, View, payload};
 use windlass_store::Sqlite;
 
 use crate::error::{Code, ToolError};
@@ -42,12 +42,33 @@ pub(crate) fn find(store: &Sqlite, id: SeriesId) -> Result<Live, ToolError> {
     let task = snapshot.task(task)?.ok_or(Refusal::UnknownTask(task))?;
     match task.drive.series(id).cloned() {
         Some(series) => Ok(Live { task, series, started }),
-        None => {
-            let goes_on = task.drive.series.as_ref().map(|other| format!("; {} goes on in {}", task.id, other.id));
-            let why = goes_on.unwrap_or_else(|| format!("; {} is {}", task.id, task.state));
-            Err(ToolError::new(Code::Refused, format!("{id} is over{why}"))
-                .hint("`iteration_start` begins another series"))
+        None => Err(over(id, &task)),
+    }
+}
+
+/// Why a series is not under way, and what to do instead.
+fn over(id: SeriesId, task: &Task) -> ToolError {
+    let is_over = |why: String| ToolError::new(Code::Refused, format!("{id} is over; {why}"));
+    if let Some(other) = &task.drive.series {
+        return is_over(format!("{} goes on in {}", task.id, other.id)).hint(format!("go on with {}", other.id));
+    }
+    let error = is_over(format!("{} is {}", task.id, task.state));
+    match way_out(task) {
+        Some(hint) => error.hint(hint),
+        None => error.hint("`iteration_start` begins another series"),
+    }
+}
+
+/// What to do about a task that nobody can work on now.
+pub(crate) fn way_out(task: &Task) -> Option<String> {
+    match task.state {
+        State::Completed => Some("there is nothing left to do; `task_create` makes another task".to_owned()),
+        State::Failed => Some(format!("a person can take it up again: `windlass task reopen {}`", task.id)),
+        State::Deleted => Some("`task_list` shows the tasks".to_owned()),
+        State::Blocked => {
+            Some("a person has to answer first; then `task_update` with state ready unblocks it".to_owned())
         }
+        _ => None,
     }
 }
 

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use windlass_engine::validation::{RuleKind, ValidationRule};
 use windlass_engine::{Command, Event, Limits, NewSeries, Promise, Seq, SeriesId, TaskId, Timestamp};
 
-use super::Config;
+use super::{Config, way_out};
 use crate::catalogue::{Effect, Tool};
 use crate::desk::{Call, Ground};
 use crate::error::{Code, ToolError};
 use crate::shape::{Field, Kind};
-use crate::task::TASK;
+use crate::task::{TASK, find};
 
 /// Failed iterations in a row after which a person is asked, unless somebody says otherwise.
 const BREAKER: u32 = 3;
@@ -87,6 +87,11 @@ pub(crate) fn start<G: Ground>(call: &mut Call<'_, G>, given: Start) -> Result<A
         breaker: given.circuit_breaker_threshold.unwrap_or(BREAKER),
         strict: given.strict.unwrap_or(false),
     };
+    let task = find(call, given.task_id)?;
+    if let Some(hint) = way_out(&task) {
+        let message = format!("no series can be started on {}: it is {}", task.id, task.state);
+        return Err(ToolError::new(Code::Refused, message).hint(hint));
+    }
     let records = call.execute(&Command::StartSeries { task: given.task_id, new })?;
     let started = records.into_iter().find_map(|record| match record.envelope.event {
         Event::SeriesStarted(started) => Some((record.seq, record.envelope.timestamp, started)),

@@ -8,7 +8,7 @@ use super::{SERIES, find};
 use crate::catalogue::{Effect, Tool};
 use crate::desk::{Call, Ground};
 use crate::error::ToolError;
-use crate::judging::{FILES, Matter, OUTPUT, judge};
+use crate::judging::{FILES, Matter, OUTPUT, judge, unheard};
 
 pub(crate) const VALIDATE: Tool = Tool {
     name: "iteration_validate",
@@ -41,6 +41,8 @@ pub(crate) struct Answer {
     completion_promises_detected: Vec<SeenPromise>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hook_decision: Option<Decision>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    checkpoint_created: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -54,6 +56,7 @@ struct Decision {
 
 pub(crate) fn validate<G: Ground>(call: &mut Call<'_, G>, given: Validate) -> Result<Answer, ToolError> {
     let live = find(call.ground.store(), given.iteration_id)?;
+    let unheard = unheard(&live, given.agent_output.as_deref());
     let matter = Matter {
         agent_output: given.agent_output,
         files_modified: given.files_modified,
@@ -69,12 +72,14 @@ pub(crate) fn validate<G: Ground>(call: &mut Call<'_, G>, given: Validate) -> Re
     });
     let (task, series) = (live.task.id, live.series.id);
     let records = call.execute(&Command::JudgeSeries { task, series, judging: Box::new(judging) })?;
+    let checkpoint_created = records.iter().any(|record| matches!(record.envelope.event, Event::CheckpointCreated(_)));
     let finished = records.into_iter().find_map(|record| match record.envelope.event {
         Event::ValidationFinished(finished) => Some((record.envelope.timestamp, finished)),
         _ => None,
     });
     let (at, finished) = finished.expect("an iteration that was judged has its event");
-    let payload::ValidationFinished { iteration, passed, signal, results, promises, feedback, .. } = finished;
+    let payload::ValidationFinished { iteration, passed, signal, results, promises, mut feedback, .. } = finished;
+    feedback.extend(unheard);
     Ok(Answer {
         iteration_number: iteration,
         validation_passed: passed,
@@ -84,5 +89,6 @@ pub(crate) fn validate<G: Ground>(call: &mut Call<'_, G>, given: Validate) -> Re
         results,
         completion_promises_detected: promises.into_iter().map(|promise| SeenPromise::at(promise, at)).collect(),
         hook_decision: decision,
+        checkpoint_created,
     })
 }

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::desk;
+use super::{Shop, desk};
+use crate::desk::Desk;
 
 const MINUTE: i64 = 60_000;
 
@@ -36,6 +37,56 @@ fn what_was_saved_is_found_again_with_how_to_go_on() {
     IT-5 is at iteration 2 of 5: do its work, then call iteration_validate.
     Its stop hook is still registered.
     ");
+}
+
+/// What somebody who comes back is told to do now.
+fn told(desk: &mut Desk<Shop>) -> String {
+    let resumed = desk.ok("checkpoint_resume", json!({"taskId": "T1"}));
+    let told = resumed["instructions"].as_str().unwrap().to_owned();
+    told.lines().filter(|line| !line.starts_with("Go on with")).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn how_to_go_on_follows_the_last_judgement_and_the_task() {
+    let mut desk = desk();
+    desk.ok("task_create", json!({"goal": "a"}));
+    let start = json!({"taskId": "T1", "maxIterations": 5, "completionPromises": ["COMPLETE"]});
+    let series = desk.ok("iteration_start", start.clone())["iterationId"].as_str().unwrap().to_owned();
+    desk.ok("checkpoint_create", json!({"taskId": "T1", "trigger": "manual"}));
+    let mut after = |said: &str| {
+        desk.ok("iteration_validate", json!({"iterationId": series, "agentOutput": said}));
+        told(&mut desk)
+    };
+    assert_eq!(after("more"), "IT-4 is at iteration 1 of 5, judged CONTINUE: call iteration_next.");
+    let stuck = "set T1 to blocked with `task_update`, for a person.";
+    for word in ["BLOCKED", "ESCALATE"] {
+        let expected = format!("IT-4 is at iteration 1 of 5, judged {word}: {stuck}");
+        assert_eq!(after(&format!("<promise>{word}</promise>")), expected);
+    }
+    let complete = "<promise>COMPLETE</promise>";
+    assert_eq!(after(complete), "IT-4 is at iteration 1 of 5, judged COMPLETE: call iteration_complete.");
+    desk.ok("task_update", json!({"taskId": "T1", "state": "blocked", "reason": "which login?"}));
+    assert_eq!(
+        told(&mut desk),
+        "Do not go on yet with T1 (blocked): a \
+         A person has to answer first; then `task_update` with state ready unblocks it."
+    );
+    desk.ok("task_update", json!({"taskId": "T1", "state": "ready"}));
+    let series = desk.ok("iteration_start", start)["iterationId"].clone();
+    desk.ok("iteration_complete", json!({"iterationId": series, "completionPromise": "COMPLETE"}));
+    assert_eq!(told(&mut desk), "It is over with T1 (completed): a There is nothing left to do.");
+}
+
+#[test]
+fn inside_a_turn_a_person_is_asked_for_with_its_last_message() {
+    let mut desk = desk();
+    desk.enter("a");
+    let start = json!({"taskId": "T1", "maxIterations": 1, "completionPromises": ["COMPLETE"]});
+    let series = desk.ok("iteration_start", start)["iterationId"].clone();
+    desk.ok("checkpoint_create", json!({"taskId": "T1", "trigger": "manual"}));
+    desk.ok("iteration_validate", json!({"iterationId": series, "agentOutput": "more"}));
+    let told = told(&mut desk);
+    assert!(told.contains("judged ESCALATE: end your message with `<promise>BLOCKED</promise>`"), "{told}");
 }
 
 #[test]

@@ -58,6 +58,23 @@ fn a_registration_answers_with_all_of_itself() {
 }
 
 #[test]
+fn the_list_tells_what_hooks_do() {
+    let rules = json!([{"when": "iteration > 3", "action": "escalate"}]);
+    let hooks = [
+        json!({"hookType": "command", "command": "./check"}),
+        json!({"hookType": "rules", "rules": rules}),
+        json!({"hookType": "rules", "rules": {"template": "checkpoint-every", "every": 3}}),
+        json!({"hookType": "rules", "rules": [{"action": "continue", "reason": "x".repeat(5000)}]}),
+    ];
+    let (mut desk, _) = with(&hooks, json!([]));
+    let listed = &desk.ok("hook_list", json!({"taskId": "T1"}))["hooks"];
+    assert_eq!((&listed[0]["command"], listed[0].get("rules")), (&json!("./check"), None));
+    assert_eq!((&listed[1]["rules"], listed[1].get("command")), (&rules, None));
+    assert_eq!(listed[2]["rules"], json!({"template": "checkpoint-every", "every": 3}));
+    assert_eq!(listed[3]["rules"], "5035 bytes of rules");
+}
+
+#[test]
 fn what_a_hook_needs_is_asked_for() {
     let mut desk = desk();
     desk.ok("task_create", json!({"goal": "a"}));
@@ -120,6 +137,31 @@ fn a_disabled_hook_is_passed_over() {
     let hooks = [json!({"hookType": "promise"}), json!({"hookType": "validation", "enabled": false})];
     let (mut desk, id) = with(&hooks, found("all green"));
     check(&mut desk, &id, "all green", ("HOOK-3", "continue"));
+}
+
+#[test]
+fn where_every_hook_is_disabled_the_tags_decide() {
+    let (mut desk, id) = with(&[json!({"hookType": "validation", "enabled": false})], found("all green"));
+    let judged =
+        desk.ok("iteration_validate", json!({"iterationId": id, "agentOutput": "<promise>COMPLETE</promise>"}));
+    assert_eq!((&judged["completionSignal"], judged.get("hookDecision")), (&json!("COMPLETE"), None));
+}
+
+#[test]
+fn a_checkpoint_of_a_hook_has_the_draft_that_it_was_shown() {
+    let check = |data: Value, draft: &str, kind: Value, context: Value| {
+        let rules = json!([{"action": "continue", "reason": "go on", "checkpointData": data}]);
+        let (mut desk, id) = with(&[json!({"hookType": "rules", "rules": rules})], json!([]));
+        desk.ok("hook_evaluate", json!({"iterationId": id, "draftContent": "shown", "draftType": "design"}));
+        let kept = desk.ok("checkpoint_resume", json!({"taskId": "T1"}));
+        assert_eq!((&kept["draftContent"], &kept["draftType"]), (&json!(draft), &kind));
+        assert_eq!(kept["agentContext"], context);
+        let judged = desk.ok("iteration_validate", json!({"iterationId": id}));
+        assert_eq!(judged["checkpointCreated"], true);
+    };
+    check(json!({"executionPhase": "testing"}), "shown", json!("design"), Value::Null);
+    check(json!({"branch": "fix"}), "shown", json!("design"), json!({"branch": "fix"}));
+    check(json!({"draftContent": "own"}), "own", Value::Null, Value::Null);
 }
 
 /// Judging by what an earlier call found would let work pass that is broken by now.

@@ -58,7 +58,7 @@ fn the_flow_goes_to_its_end() {
     assert_eq!((&done["taskId"], &done["totalIterations"]), (&json!("T1"), &json!(2)));
     assert_eq!(desk.ok("task_get", json!({"taskId": "T1"}))["state"], "completed");
     let told = desk.fails("iteration_next", json!({"iterationId": id}));
-    assert!(told.contains("is over; T1 is completed\nhint: `iteration_start` begins another series"), "{told}");
+    assert!(told.contains("is over; T1 is completed\nhint: there is nothing left to do"), "{told}");
 }
 
 #[test]
@@ -135,13 +135,66 @@ fn without_hooks_the_promises_decide() {
 }
 
 #[test]
+fn a_promise_that_does_not_count_is_told() {
+    let (mut desk, id) = started(json!({"completionPromises": ["BLOCKED", "ESCALATE"]}));
+    let mut feedback = |said: &str| {
+        let judged = desk.ok("iteration_validate", json!({"iterationId": id, "agentOutput": said}));
+        judged["feedback"].clone()
+    };
+    let unlisted = "COMPLETE does not count: the series was started with BLOCKED, ESCALATE";
+    assert_eq!(feedback("<promise>COMPLETE</promise>"), json!([unlisted]));
+    let shown = "a promise in quotes, in code or with other words does not count; write <promise>COMPLETE</promise> \
+                 on a line by itself";
+    assert_eq!(feedback("I write `<promise>COMPLETE</promise>` when I am done."), json!([shown]));
+    assert_eq!(feedback("<promise>DONE</promise>"), json!([shown]));
+    assert_eq!(feedback("<promise>BLOCKED</promise>"), json!([]));
+    assert_eq!(feedback("more to do"), json!([]));
+}
+
+#[test]
 fn blocked_blocks_the_task() {
     let (mut desk, id) = started(json!({}));
     let told = desk.fails("iteration_complete", json!({"iterationId": id, "completionPromise": "ESCALATE"}));
-    assert!(told.contains("was not started with ESCALATE, but with COMPLETE, BLOCKED"), "{told}");
+    assert_eq!(
+        told,
+        "[refused] IT-4 was not started with ESCALATE, but with COMPLETE, BLOCKED\n\
+         hint: set T1 to blocked with `task_update`, for a person"
+    );
     let done = desk.ok("iteration_complete", json!({"iterationId": id, "completionPromise": "BLOCKED"}));
     assert_eq!(done["completionPromise"], "BLOCKED");
     assert_eq!(desk.ok("task_get", json!({"taskId": "T1"}))["state"], "blocked");
+    let answer = "hint: a person has to answer first; then `task_update` with state ready unblocks it";
+    let told = desk.fails("iteration_next", json!({"iterationId": id}));
+    assert_eq!(told, format!("[refused] IT-4 is over; T1 is blocked\n{answer}"));
+    let start = json!({"taskId": "T1", "maxIterations": 5, "completionPromises": ["COMPLETE"]});
+    let told = desk.fails("iteration_start", start);
+    assert_eq!(told, format!("[refused] no series can be started on T1: it is blocked\n{answer}"));
+}
+
+#[test]
+fn on_a_task_that_is_over_nothing_is_begun() {
+    let (mut desk, id) = started(json!({"completionPromises": ["BLOCKED", "COMPLETE"]}));
+    desk.ok("iteration_complete", json!({"iterationId": id, "completionPromise": "COMPLETE"}));
+    let hint = "hint: there is nothing left to do; `task_create` makes another task";
+    let told = desk.fails("hook_register", json!({"taskId": "T1", "hookType": "default"}));
+    assert_eq!(told, format!("[refused] no hook can be registered for T1: it is completed\n{hint}"));
+    let start = json!({"taskId": "T1", "maxIterations": 5, "completionPromises": ["COMPLETE"]});
+    let told = desk.fails("iteration_start", start);
+    assert_eq!(told, format!("[refused] no series can be started on T1: it is completed\n{hint}"));
+}
+
+/// The session holds the task, so no other tool can move it.
+#[test]
+fn inside_a_turn_a_person_is_asked_for_by_the_message() {
+    let mut desk = desk();
+    desk.enter("Fix the login");
+    let given = json!({"taskId": "T1", "maxIterations": 3, "completionPromises": ["COMPLETE"]});
+    let id = desk.ok("iteration_start", given)["iterationId"].clone();
+    let hint = "hint: end your message with `<promise>BLOCKED</promise>` and say what is needed";
+    let told = desk.fails("iteration_complete", json!({"iterationId": id, "completionPromise": "BLOCKED"}));
+    assert!(told.ends_with(hint), "{told}");
+    let told = desk.fails("task_update", json!({"taskId": "T1", "state": "blocked", "reason": "which login?"}));
+    assert!(told.ends_with(hint), "{told}");
 }
 
 #[test]
@@ -166,7 +219,7 @@ fn ids_that_name_no_series_are_told_apart() {
     // Another series takes its place.
     desk.ok("iteration_start", json!({"taskId": "T1", "maxIterations": 1, "completionPromises": ["COMPLETE"]}));
     let told = desk.fails("iteration_validate", json!({"iterationId": id}));
-    assert!(told.contains("is over; T1 goes on in IT-"), "{told}");
+    assert_eq!(told, "[refused] IT-4 is over; T1 goes on in IT-5\nhint: go on with IT-5");
 }
 
 #[test]

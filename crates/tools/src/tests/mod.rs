@@ -69,8 +69,8 @@ impl Ground for Shop {
         self.quiet
     }
 
-    fn masked(&mut self, text: String) -> Result<String, ToolError> {
-        Ok(text.replace("s3cr3t-value", "***"))
+    fn mask(&mut self) -> Result<Mask, ToolError> {
+        Ok(Mask::new([("TOKEN", "s3cr3t-value")]))
     }
 
     fn now(&self) -> Timestamp {

@@ -171,6 +171,10 @@ impl Run<'_> {
         let left = choice::left_task(&opened.store, args, wish)?;
         let begin = job.begin(&choice, wish, left, args)?;
         let settings = settings(&opened.project, &outline, &owner, choice.name())?;
+        let trusted = context.trust
+            || (inside.config.is_some() && environment::is_trusted())
+            || trust::serves_agents(&opened.project, config)?;
+        let settings = Settings { permission: config.permission(dispatch::standing(trusted)), ..settings };
         let tally = tally(opened, &choice, config, view)?;
         let person = (asking::has_terminal() && !out.is_json()).then_some(Person { view, still });
         let work = choice.work(wish);
