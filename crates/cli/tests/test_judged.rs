@@ -235,3 +235,90 @@ fn nothing_is_wider_than_the_terminal_and_nothing_is_obeyed() {
     assert!(told.contains("HOOK-8 (rules) says continue: red: \\u{1b}[31m\n      | one\n"), "{told}");
     assert!(told.contains("      one more line\n"), "{told}");
 }
+
+const PUMP: &str = r#"{"type": "file_existence", "name": "written", "config": {"paths": ["pump.txt"]}}"#;
+
+/// What a hook says at the gates of a session on T1, which a person has registered before (HOOK-3), with a rule in a series (IT-5).
+/// The gate has a hook of its own.
+fn gated() -> World {
+    let config =
+        "hooks: {stop: [{name: oil, command: 'test -e oil.txt || { echo oil.txt is missing >&2; exit 2; }'}]}\n";
+    let world = World::played(
+        config,
+        "
+turns:
+  - do: [{promise: COMPLETE}]
+  - do: [{write: {path: pump.txt, content: mended}}, {promise: COMPLETE}]
+  - do: [{write: {path: oil.txt, content: oiled}}, {promise: COMPLETE}]
+",
+    );
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "Mend the pump"]);
+    world.ok(&["hooks", "register", "T1", "--type", "validation"]);
+    world.ok(&["iteration", "start", "T1", "--max-iterations", "9", "--promise", "COMPLETE", "--rule", PUMP]);
+    world.ok(&["task", "release", "T1"]);
+    let ran = world.run(&["run", "--task", "T1", "--agent", "scripted:play.yaml", "--session", "pump"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    world
+}
+
+#[test]
+fn what_a_hook_decided_at_the_gate_of_a_session() {
+    let world = gated();
+    assert_snapshot!(shown(&world, &["why", "HOOK-3"]), @"
+    T1  completed  P2  Mend the pump
+      stop hook     HOOK-3 validation, in force
+      registered    <time>
+      iteration 1 of pump  <time>, at the gate
+        written failed: 1 of 1 paths missing: `pump.txt`. Paths are relative to the project's directory: make what is missing, or correct the rule's `paths`
+        HOOK-3 (validation) says continue: 1 of 1 validation rules failed: written
+          | Mend what the validation rules found:
+          | - written: 1 of 1 paths missing: `pump.txt`. Paths are relative to the project's directory: make what is missing, or correct the rule's `paths`
+        the gate says block, so: sent back (1 of 5)
+      iteration 1 of pump  <time>, at the gate
+        written passed: `pump.txt` is there
+        HOOK-3 (validation) says complete: the validation rule passes
+        the gate says block, so: sent back (2 of 5)
+      iteration 1 of pump  <time>, at the gate
+        written passed: `pump.txt` is there
+        HOOK-3 (validation) says complete: the validation rule passes
+        the gate says pass, so: complete
+    ");
+    let of_hook = shown(&world, &["why", "HOOK-3"]);
+    let (_, judgements) = of_hook.split_once("  iteration 1 of pump").unwrap();
+    let of_task = shown(&world, &["why", "T1"]);
+    let section =
+        format!("  stop hook     HOOK-3 validation\n  iteration 1 of pump{}\n\nhistory\n", judgements.trim_end());
+    assert!(of_task.contains(&section), "{of_task}");
+    let told = world.json(&["why", "T1"])["judgements"].clone();
+    assert_eq!(told.as_array().unwrap().len(), 3);
+    assert_eq!((&told[1]["session"], &told[1]["iteration"]), (&json!("pump"), &json!(1)));
+    assert_eq!(
+        (&told[1]["series"], &told[1]["asked"], &told[1]["verdict"]),
+        (&json!(null), &json!("gate"), &json!("block"))
+    );
+    assert_eq!((&told[1]["decision"]["hook"], &told[1]["results"][0]["passed"]), (&json!("HOOK-3"), &json!(true)));
+    assert_eq!(world.json(&["why", "HOOK-3"])["judgements"], told);
+    assert_eq!(world.json(&["why", "IT-5"])["judgements"], json!([]), "a gate is not the series");
+    let events = shown(&world, &["events", "--type", "hook_evaluated"]);
+    assert_snapshot!(events, @"
+    18  <time>  T1     hook_evaluated            HOOK-3 continue at the gate: 1 of 1 validation rules failed: written
+    30  <time>  T1     hook_evaluated            HOOK-3 complete at the gate: the validation rule passes
+    41  <time>  T1     hook_evaluated            HOOK-3 complete at the gate: the validation rule passes
+    ");
+}
+
+#[test]
+fn decisions_at_gates_count_for_their_hooks() {
+    let world = gated();
+    let stop_hooks = |told: &str| told.split_once("stop hook").map(|(_, table)| format!("stop hook{table}"));
+    assert_snapshot!(stop_hooks(&shown(&world, &["hooks", "metrics"])).unwrap(), @"
+    stop hook  type        task  decided  complete  continue  escalate  rejected  errors  last
+    HOOK-3     validation  T1          3       67%       33%        0%    1 of 2       0  <time>
+    total      validation              3       67%       33%        0%    1 of 2       0  <time>
+    ");
+    world.ok(&["task", "reopen", "T1", "--force", "--reason", "it leaks"]);
+    let told = world.json(&["hooks", "metrics", "--hook", "HOOK-3"]);
+    assert_eq!(told["stopHooks"]["hooks"][0]["rejected"], 2);
+    assert_eq!((&told["hooks"], &told["stopHooks"]["types"][0]["type"]), (&json!([]), &json!("validation")));
+}

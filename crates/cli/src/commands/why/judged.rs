@@ -2,20 +2,22 @@
 //!
 //! ```text
 //! hook_evaluated ─► validation_finished      one judgement, where both come of one command
-//! hook_evaluated                             one in which only the hooks were asked, or at the gate of a session
+//! hook_evaluated                             one in which only the hooks were asked
+//! hook_evaluated ─► gate_decided             one at the gate of a session
 //! validation_finished                        one without hooks
 //! ```
 //!
-//! Not here: what else has a say at the gate of a session, and what the gate decides (`session`).
+//! Not here: what else has a say at the gate of a session (`session`).
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use windlass_engine::validation::RuleResult;
 use windlass_engine::{
-    Event, HookId, Promise, Record, Seq, SeriesId, SessionName, Signal, StopHook, Task, Timestamp, payload,
+    Event, HookId, Promise, Record, Seq, SeriesId, SessionName, Signal, StopHook, Task, Timestamp, Verdict, payload,
 };
 
+use super::story::verdict_name;
 use super::{detail, labelled};
 use crate::output::{Done, Output, Tone};
 use crate::show;
@@ -80,6 +82,14 @@ struct Judgement<'h> {
     iteration: u32,
     decided: Option<&'h payload::HookEvaluated>,
     finished: Option<&'h payload::ValidationFinished>,
+    /// What the gate came to, where it was judged at one.
+    gate: Option<GateSeen<'h>>,
+}
+
+#[derive(Clone, Copy)]
+struct GateSeen<'h> {
+    record: &'h Record,
+    verdict: Verdict,
 }
 
 impl<'h> Judged<'h> {
@@ -111,8 +121,10 @@ impl<'h> Judged<'h> {
                     iteration: said.iteration,
                     decided: Some(said),
                     finished: None,
+                    gate: None,
                 }),
                 Event::ValidationFinished(finished) => judged.finish(seq, at, finished),
+                Event::GateDecided(decided) => judged.decide_gate(GateSeen { record, verdict: decided.verdict }),
                 _ => {}
             }
         }
@@ -132,9 +144,16 @@ impl<'h> Judged<'h> {
             Some(last) => last.finished = Some(finished),
             None => {
                 let finished = Some(finished);
-                self.judgements.push(Judgement { seq, at, place, iteration, decided: None, finished });
+                self.judgements.push(Judgement { seq, at, place, iteration, decided: None, finished, gate: None });
             }
         }
+    }
+
+    /// What a gate came to: whoever was asked at it since the one before has been asked for this one.
+    fn decide_gate(&mut self, gate: GateSeen<'h>) {
+        let place = Place::Gate(gate.record.envelope.session.as_ref());
+        let of_session = self.judgements.iter_mut().rev().filter(|judgement| judgement.place == place);
+        of_session.take_while(|judgement| judgement.gate.is_none()).for_each(|judgement| judgement.gate = Some(gate));
     }
 
     /// Leaves out what was not asked about.
@@ -307,6 +326,11 @@ impl Judgement<'_> {
             detail(4, Tone::Plain, &format!("the agent promises {}", drive::promises(&finished.promises)), out)?;
         }
         self.show_decision(judged, out)?;
+        if let Some(gate) = self.gate {
+            let tone = if gate.verdict == Verdict::Pass { Tone::Good } else { Tone::Warning };
+            let line = format!("the gate says {}, so: {}", verdict_name(gate.verdict), show::summary(gate.record));
+            detail(4, tone, &line, out)?;
+        }
         let Some(finished) = self.finished else { return Ok(()) };
         for line in &finished.feedback {
             // What rules said stands above already.
@@ -363,6 +387,7 @@ impl Judgement<'_> {
             "guard": finished.and_then(|finished| finished.guard),
             "feedback": finished.map(|finished| &finished.feedback),
             "signal": finished.map(|finished| finished.signal),
+            "verdict": self.gate.map(|gate| gate.verdict),
             "filesModified": finished.map(|finished| &finished.files_modified),
             "output": finished.and_then(|finished| finished.output.as_ref()),
         })
