@@ -48,9 +48,16 @@ fn told(error: ToolError) -> Failure {
     Failure { code, message: words(&error.message), causes, hint: error.hint.as_deref().map(words), picture: None }
 }
 
+/// Where one tool is several commands, or takes another word.
+const OWN: [(&str, &str); 3] = [
+    ("`task_list` shows the tasks", "`windlass task list --all` shows every task"),
+    ("to blocked with `task_update`", "to blocked with `windlass task block`"),
+    ("`task_update` with state ready", "`windlass task unblock`"),
+];
+
 /// A person calls commands, and no tools.
 pub fn words(text: &str) -> String {
-    let text = text.replace("`task_list` shows the tasks", "`windlass task list --all` shows every task");
+    let text = OWN.iter().fold(text.to_owned(), |text, (tool, command)| text.replace(tool, command));
     catalogue().iter().fold(text, |text, tool| {
         let command = format!("`{}`", tool.twin);
         text.replace(&format!("`{}`", tool.name), &command).replace(tool.name, &command)
@@ -65,5 +72,8 @@ mod tests {
     fn tools_are_called_by_their_commands() {
         assert_eq!(words("`task_get` or task_next"), "`windlass task show` or `windlass task next`");
         assert_eq!(words("`task_list` shows the tasks"), "`windlass task list --all` shows every task");
+        assert_eq!(words("`task_update` with state ready unblocks it"), "`windlass task unblock` unblocks it");
+        let stuck = "set T1 to blocked with `task_update`, for a person";
+        assert_eq!(words(stuck), "set T1 to blocked with `windlass task block`, for a person");
     }
 }

@@ -4,8 +4,9 @@ use std::sync::{Arc, OnceLock};
 
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
-    InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
+    ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult,
+    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
     ServerConfig, SetLevelRequestMethod, Tool, ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer};
@@ -130,6 +131,30 @@ impl<D: Desk> ServerHandler for Handler<D> {
         }
     }
 
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(no_method(&request.method))
+    }
+
+    async fn get_prompt(
+        &self,
+        _: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        Err(no_method("prompts/get"))
+    }
+
+    async fn read_resource(
+        &self,
+        _: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        Err(no_method("resources/read"))
+    }
+
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
@@ -165,6 +190,11 @@ impl<D> Handler<D> {
         let names: Vec<_> = self.tools.iter().map(|tool| tool.name).collect();
         ErrorData::invalid_params(format!("there is no tool `{}`; there are {}", shown(name), names.join(", ")), None)
     }
+}
+
+fn no_method(name: &str) -> ErrorData {
+    let message = format!("there is no method `{}` here; there are tools: tools/list, tools/call", shown(name));
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
 }
 
 /// A tool as clients are told of it.

@@ -138,7 +138,7 @@ impl<D: Desk> Stdio<D> {
         }
         match self.lines.next().await {
             Line::Whole => Some(message::read(self.lines.line())),
-            Line::TooLong => Some(Heard::Refused(message::too_long())),
+            Line::TooLong => Some(Heard::Refused(message::too_long(self.lines.line()))),
             Line::End => None,
         }
     }
@@ -194,6 +194,10 @@ impl<D: Desk> Transport<RoleServer> for Stdio<D> {
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
             match self.heard().await? {
+                Heard::Request(id, _) if self.under_way.contains_key(&id) => {
+                    let room = self.next.take();
+                    tokio::spawn(self.write(&message::taken(&id), room));
+                }
                 Heard::Request(id, mut message) => {
                     let room = self.next.take();
                     match self.shortcut(&mut message) {

@@ -203,14 +203,39 @@ fn what_is_wrong_with_a_request_is_an_error_of_the_protocol() {
         let unknown = client.ask(request(1, "tools/call", json!({"name": "ech\u{7}o"}))).await;
         assert_eq!(unknown["error"]["code"], -32602);
         assert_eq!(unknown["error"]["message"], "there is no tool `ech\\u{7}o`; there are echo, wait, fail, panic");
-        assert_eq!(client.ask(request(2, "made/up", json!({}))).await["error"]["code"], -32601);
+        for method in ["made/up", "resources/read", "prompts/get"] {
+            let params = json!({"uri": "a:b", "name": "a"});
+            let error = &client.ask(request(2, method, params)).await["error"];
+            let told = format!("there is no method `{method}` here; there are tools: tools/list, tools/call");
+            assert_eq!((&error["code"], &error["message"]), (&json!(-32601), &json!(told)));
+        }
         assert_eq!(client.ask(request(3, "initialize", json!({}))).await["error"]["code"], -32602);
         assert_eq!(client.ask("{broken").await["error"]["code"], -32700);
         assert_eq!(client.ask("[]").await["error"]["code"], -32600);
         assert_eq!(client.ask(b"\xff\xfe").await["error"]["code"], -32700);
         assert_eq!(client.ask(vec![b'x'; 100_000_000]).await["error"]["message"], "the message is longer than 4 MiB");
+        let long = format!(r#"{{"jsonrpc":"2.0","id":"a","method":"{}"}}"#, "x".repeat(5_000_000));
+        assert_eq!(client.ask(long).await["id"], "a");
         client.call(4, "echo").await;
         assert_eq!(client.next().await["id"], 4);
+        client.close().await;
+    });
+}
+
+/// An answer with that id would be taken for the answer to the first one.
+#[test]
+fn an_id_that_is_under_way_is_not_taken_twice() {
+    run(async {
+        let mut client = Client::new();
+        client.call(1, "wait").await;
+        client.call(1, "echo").await;
+        let refused = client.next().await;
+        assert_eq!(refused.get("id").filter(|id| !id.is_null()), None);
+        assert_eq!(refused["error"]["message"], "a request with the id `1` is not answered yet; give each its own");
+        let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+        client.send(cancelled.to_string()).await;
+        client.call(1, "echo").await;
+        assert_eq!(client.next().await["id"], 1);
         client.close().await;
     });
 }

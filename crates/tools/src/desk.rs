@@ -4,14 +4,14 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use windlass_engine::{Command, EventType, Record, RunId, Session, Task, Timestamp, View};
+use windlass_engine::{Command, EventType, Record, RunId, Session, Task, TaskId, Timestamp, View};
 use windlass_hooks::Mask;
 use windlass_process::Control;
 use windlass_store::Sqlite;
 
 use crate::catalogue::{Effect, find};
 use crate::closure::Closures;
-use crate::error::ToolError;
+use crate::error::{Code, ToolError};
 use crate::shape::read;
 use crate::validation::Workshop;
 use crate::{checkpoint, hook, iteration, judging, note, session, task};
@@ -140,6 +140,16 @@ impl<G: Ground> Call<'_, G> {
         let run = self.ground.run()?;
         let holder = task.lease.as_ref().and_then(|lease| lease.session.as_ref());
         Ok(run.is_some_and(|run| holder == Some(&run.session)))
+    }
+
+    /// Has a command decided that blocks a task. Inside the turn that holds it, only the turn's own message does that.
+    pub fn block(&mut self, task: TaskId, command: &Command) -> Result<Vec<Record>, ToolError> {
+        let error = match self.execute(command) {
+            Err(error) if error.code == Code::Refused => error,
+            done => return done,
+        };
+        let task = task::find(self, task)?;
+        Err(if self.holds(&task)? { error.hint(self.stuck(&task)?) } else { error })
     }
 
     /// What to do about a task with which only a person can help.

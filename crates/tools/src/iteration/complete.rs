@@ -49,7 +49,11 @@ pub(crate) fn complete<G: Ground>(call: &mut Call<'_, G>, given: Complete) -> Re
     if !live.series.completion_promises.contains(&promise) {
         return Err(unlisted(call, &live, promise)?);
     }
-    let records = call.execute(&Command::CompleteSeries { task, series, promise })?;
+    let command = Command::CompleteSeries { task, series, promise };
+    let records = match promise {
+        Promise::Complete => call.execute(&command)?,
+        Promise::Blocked | Promise::Escalate => call.block(task, &command)?,
+    };
     let claimed = records.iter().any(|record| matches!(record.envelope.event, Event::CompletionClaimed(_)));
     Ok(Answer {
         task_id: task,

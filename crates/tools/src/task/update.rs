@@ -87,13 +87,9 @@ pub(crate) fn update<G: Ground>(call: &mut Call<'_, G>, given: Update) -> Result
         (None, None) if changes => Command::UpdateTask { id, patch },
         (None, None) => return wrong("taskId: nothing else is given; give the fields that are to change"),
     };
-    match call.execute(&command) {
-        Ok(_) => find(call, id),
-        // The turn itself holds it: nobody else has to be waited for.
-        Err(error) if matches!(command, Command::BlockTask { .. }) && error.code == Code::Refused => {
-            let task = find(call, id)?;
-            Err(if call.holds(&task)? { error.hint(call.stuck(&task)?) } else { error })
-        }
-        Err(error) => Err(error),
-    }
+    match command {
+        Command::BlockTask { .. } => call.block(id, &command)?,
+        _ => call.execute(&command)?,
+    };
+    find(call, id)
 }

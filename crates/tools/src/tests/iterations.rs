@@ -188,11 +188,13 @@ fn on_a_task_that_is_over_nothing_is_begun() {
 fn inside_a_turn_a_person_is_asked_for_by_the_message() {
     let mut desk = desk();
     desk.enter("Fix the login");
-    let given = json!({"taskId": "T1", "maxIterations": 3, "completionPromises": ["COMPLETE"]});
+    let given = json!({"taskId": "T1", "maxIterations": 3, "completionPromises": ["COMPLETE", "ESCALATE"]});
     let id = desk.ok("iteration_start", given)["iterationId"].clone();
     let hint = "hint: end your message with `<promise>BLOCKED</promise>` and say what is needed";
-    let told = desk.fails("iteration_complete", json!({"iterationId": id, "completionPromise": "BLOCKED"}));
-    assert!(told.ends_with(hint), "{told}");
+    for promise in ["BLOCKED", "ESCALATE"] {
+        let told = desk.fails("iteration_complete", json!({"iterationId": id, "completionPromise": promise}));
+        assert!(told.ends_with(hint), "{told}");
+    }
     let told = desk.fails("task_update", json!({"taskId": "T1", "state": "blocked", "reason": "which login?"}));
     assert!(told.ends_with(hint), "{told}");
 }
