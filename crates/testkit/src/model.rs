@@ -126,7 +126,7 @@ impl Model {
             let blocked_by = if let Phase::Blocked(by) = node.phase { by } else { None };
             let (priority, lease) = (node.priority, node.lease);
             let Driven { hooks, series, checkpoints } = &node.driven;
-            let driven = (*hooks, series.as_ref().map(|turns| turns.iteration), *checkpoints);
+            let driven = (hooks.len(), series.as_ref().map(|turns| turns.iteration), *checkpoints);
             (*id, Row { state: self.state(*id), blocked_by, open: self.open(*id).len(), priority, lease, driven })
         };
         self.tasks.iter().map(row).collect()
@@ -215,7 +215,7 @@ impl Attempt<'_> {
             }
             C::ReopenTask { id, .. } => {
                 self.put_down(*id, &[Failed], &[Completed, Deleted], Phase::Waiting)?;
-                self.node(*id)?.driven.hooks = 0;
+                self.node(*id)?.driven.hooks.clear();
                 self.model.free_waiters(*id);
                 Some(())
             }

@@ -10,7 +10,8 @@ use windlass_engine::State::{
 /// What is known of a task's hooks, series and checkpoints.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Driven {
-    pub hooks: usize,
+    /// Whether each was registered from inside a session.
+    pub hooks: Vec<bool>,
     pub series: Option<Turns>,
     /// How many there have been.
     pub checkpoints: u32,
@@ -22,6 +23,8 @@ pub struct Turns {
     pub most: u32,
     pub promises: Vec<Promise>,
     pub strict: bool,
+    /// Whether it was started from inside a session.
+    pub inside: bool,
     /// Whether this iteration was last judged to be complete.
     pub complete: bool,
 }
@@ -34,7 +37,7 @@ impl Model {
                 node.driven.series = None;
             }
             if node.phase == Phase::Deleted {
-                node.driven.hooks = 0;
+                node.driven.hooks.clear();
             }
         }
     }
@@ -44,17 +47,20 @@ impl Attempt<'_> {
     pub(super) fn drive(&mut self, command: &Command) -> Option<()> {
         match command {
             Command::RegisterHook { task, .. } => {
+                let inside = self.session_around().is_some();
                 let driven = self.unended(*task)?;
-                driven.hooks += 1;
-                (driven.hooks <= 20).then_some(())
+                driven.hooks.push(inside);
+                (driven.hooks.len() <= 20).then_some(())
             }
             Command::ClearHooks { task } => {
-                self.driven(*task)?.hooks = 0;
+                let is_agent = self.is_agent();
+                self.driven(*task)?.hooks.retain(|inside| is_agent && !inside);
                 Some(())
             }
             Command::StartSeries { task, new } => self.start_series(*task, new),
             Command::JudgeSeries { task, judging, .. } => self.judge(*task, judging),
             Command::AdvanceSeries { task, .. } => {
+                (self.state(*task)? != Blocked).then_some(())?;
                 let turns = self.unended(*task)?.series.as_mut()?;
                 turns.iteration += 1;
                 turns.complete = false;
@@ -79,8 +85,14 @@ impl Attempt<'_> {
             self.leave(task, &[Active], &[])?;
         }
         let (most, promises, strict) = (new.max_iterations, new.promises.clone(), new.strict);
-        self.driven(task)?.series = Some(Turns { iteration: 1, most, promises, strict, complete: false });
+        let inside = self.session_around().is_some();
+        self.driven(task)?.series = Some(Turns { iteration: 1, most, promises, strict, inside, complete: false });
         Some(())
+    }
+
+    /// Whether the command comes from inside a session's turn.
+    fn is_agent(&self) -> bool {
+        self.origin.run.as_ref().is_some_and(|run| self.session(&run.session).is_some())
     }
 
     /// Whether the command comes from inside a turn of the session that has the task.
@@ -108,7 +120,11 @@ impl Attempt<'_> {
     }
 
     fn complete_series(&mut self, task: TaskId, promise: Promise) -> Option<()> {
-        let turns = self.unended(task)?.series.take()?;
+        let is_agent = self.is_agent();
+        let driven = self.unended(task)?;
+        let turns = driven.series.clone()?;
+        // What others have started an agent does not end.
+        driven.series.take_if(|turns| !is_agent || turns.inside);
         let believed = !turns.strict || turns.complete || promise != Promise::Complete;
         (turns.promises.contains(&promise) && believed).then_some(())?;
         match promise {
