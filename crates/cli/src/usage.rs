@@ -41,6 +41,11 @@ pub fn number(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| format!("expected a whole number from 0 to {}", i64::MAX))
 }
 
+/// A number of which the tools take so many; they tell of those that are only too large.
+pub fn number_to<const MOST: u32>(text: &str) -> Result<u64, String> {
+    number(text).map_err(|_| format!("expected a whole number from 1 to {MOST}"))
+}
+
 /// Any JSON.
 pub fn json(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| format!("expected JSON: {error}"))

@@ -41,6 +41,7 @@ fn what_cannot_be_done_is_told_in_the_words_of_the_command_line() {
         over(&["iteration", "next", "T1"]),
         over(&["iteration", "complete", &id, "BLOCKED"]),
         over(&["iteration", "start", "T9", "--max-iterations", "3", "--promise", "COMPLETE"]),
+        over(&["iteration", "start", "T1", "--max-iterations", "-1", "--promise", "COMPLETE"]),
         over(&["hooks", "register", "T1", "--type", "rules"]),
         over(&["hooks", "register", "T1", "--type", "rules", "--rules", "tddd"]),
         over(&["hooks", "list", "--task", "T9"]),
@@ -56,11 +57,15 @@ fn what_cannot_be_done_is_told_in_the_words_of_the_command_line() {
     hint: `windlass iteration next --help` shows how it is used
     [64 usage]
     error: IT-4 was not started with BLOCKED, but with COMPLETE
-    hint: `windlass task show` shows how its series stands
+    hint: set T1 to blocked with `windlass task block`, for a person
     [1 refused]
     error: there is no task T9
     hint: `windlass task list --all` shows every task
     [1 not_found]
+    error: `-1` is not a value for --max-iterations
+    caused by: expected a whole number from 1 to 100
+    hint: `windlass iteration start --help` shows how it is used
+    [64 usage]
     error: rules: is missing; give the name of a template (tdd, security-remediation, checkpoint-every) or a list such as [{"when": "iteration > 3", "action": "escalate"}]
     [64 usage]
     error: rules: has no template `tddd`: did you mean `tdd`?
@@ -92,6 +97,7 @@ fn the_maximum_ends_a_series() {
     assert_snapshot!(world.ok(&["iteration", "validate", &id, "--output", "more"]), @"
     ESCALATE  iteration 3 of IT-4
       maximum: this was iteration 3 of 3
+    a person is needed: `windlass task block ID --reason WHY` says so
     ");
 }
 

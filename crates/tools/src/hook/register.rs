@@ -32,8 +32,8 @@ pub(crate) const REGISTER: Tool = Tool {
         ),
         Field::optional(
             "rules",
-            "tdd, security-remediation, checkpoint-every, or a list of {when: 'iteration > 3', \
-             action: complete|continue|escalate, reason, nextPrompt}",
+            "tdd, security-remediation, checkpoint-every, {template, …}, or a list of {when: 'iteration > 3', allOf, anyOf, \
+             action: complete|continue|escalate, reason, nextPrompt, checkpointData}",
             Kind::Own(rules_schema),
         ),
     ],

@@ -62,7 +62,7 @@ fn list(context: &Context, args: &List, out: &mut Output) -> Done {
 /// A checkpoint in a line.
 fn line(checkpoint: &Value, out: &mut Output) -> Done {
     let id = out.paint(Tone::Strong, twin::text(&checkpoint["id"])).to_string();
-    let mut parts = vec![format!("{}, {}", checkpoint["sequence"], twin::text(&checkpoint["trigger"]))];
+    let mut parts = vec![format!("number {}, {}", checkpoint["sequence"], twin::text(&checkpoint["trigger"]))];
     parts.extend(checkpoint["executionPhase"].as_str().map(|_| twin::text(&checkpoint["executionPhase"])));
     parts.extend(checkpoint["executionStep"].as_u64().map(|step| format!("step {step}")));
     match checkpoint["draftCutFrom"].as_u64() {

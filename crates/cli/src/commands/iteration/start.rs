@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use windlass_engine::{Promise, TaskId};
+use windlass_engine::{Limits, Promise, TaskId};
 
 use crate::commands::task::read_text;
 use crate::context::Context;
@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(value_name = "ID")]
     task: TaskId,
     /// How many iterations there may be, 1 to 100
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = usage::number)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = usage::number_to::<{ Limits::SERIES }>)]
     max_iterations: u64,
     /// A promise that ends the series: COMPLETE, BLOCKED, ESCALATE; may be given several times
     #[arg(long, value_name = "PROMISE", required = true)]
@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "rule")]
     rules: Option<PathBuf>,
     /// After how many failed iterations in a row a person is needed, 1 to 20 [default: 3]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = usage::number)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = usage::number_to::<{ Limits::BREAKER }>)]
     breaker: Option<u64>,
     /// The work is complete only when every rule passes
     #[arg(long)]

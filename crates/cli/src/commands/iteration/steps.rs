@@ -52,8 +52,19 @@ pub fn validate(context: &Context, args: &Validate, out: &mut Output) -> Done {
             out.line(format_args!("  {}", text::line(line)))?;
         }
     }
-    if answer["hookDecision"].is_object() { decision(&answer["hookDecision"], out) } else { Ok(()) }
+    if answer["checkpointCreated"] == true {
+        out.line("  a checkpoint was made")?;
+    }
+    if answer["hookDecision"].is_object() {
+        decision(&answer["hookDecision"], out)?;
+    }
+    match answer["completionSignal"].as_str() {
+        Some("BLOCKED" | "ESCALATE") => out.line(out.paint(Tone::Faint, STUCK)),
+        _ => Ok(()),
+    }
 }
+
+const STUCK: &str = "a person is needed: `windlass task block ID --reason WHY` says so";
 
 /// A result, as feedback tells it.
 fn said(result: &Value) -> String {
