@@ -90,7 +90,7 @@ fn the_maximum_ends_a_series() {
     world.ok(&["iteration", "next", &id]);
     world.ok(&["iteration", "next", &id]);
     assert_snapshot!(world.fails(&["iteration", "next", &id]), @"
-    error: IT-4 is at its maximum of 3 iterations: end it with `windlass iteration complete`, or start another series
+    error: IT-4 is at its maximum of 3 iterations: T1 needs a person now, unless it is done
     hint: `windlass task show` shows how its series stands
     [1 refused]
     ");

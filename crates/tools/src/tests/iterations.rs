@@ -256,5 +256,5 @@ fn a_secret_that_an_agent_says_is_not_kept() {
     let filter = Filter { types: vec![EventType::ValidationFinished], ..Filter::default() };
     let kept = desk.ground.store.read(&filter, Seq::START, 9).unwrap();
     let Event::ValidationFinished(finished) = &kept[0].envelope.event else { panic!("{kept:?}") };
-    assert_eq!(finished.output.as_deref(), Some("the token is ***"));
+    assert_eq!(finished.output.as_deref(), Some("the token is [secret TOKEN]"));
 }
