@@ -169,7 +169,7 @@ impl Client {
         self.input.write_all(format!("{line}\n").as_bytes())?;
         let mut answer = String::new();
         self.output.read_line(&mut answer)?;
-        match answer.contains("\"error\"") || answer.is_empty() {
+        match answer.contains("\"error\":{") || answer.contains("\"isError\":true") || answer.is_empty() {
             true => Err(format!("{line} was answered with `{answer}`").into()),
             false => Ok(answer),
         }
