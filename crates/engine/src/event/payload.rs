@@ -405,7 +405,7 @@ payloads! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         draft_bytes: Option<u64>,
         expires_at: Timestamp,
-        /// The series that was under way, and how far it was.
+        /// The series that was under way.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         series: Option<SeriesId>,
     }
