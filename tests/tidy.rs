@@ -12,10 +12,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("testkit", &["engine"]),
     ("hooks", &["engine", "process"]),
     ("agents", &["engine", "process"]),
+    ("bridge", &[]),
     ("tools", &["engine", "hooks", "process", "store"]),
     ("runner", &["agents", "engine", "hooks", "process", "store", "tools"]),
     ("mcp", &["tools"]),
-    ("cli", &["agents", "engine", "hooks", "mcp", "process", "runner", "store", "tools"]),
+    ("cli", &["agents", "bridge", "engine", "hooks", "mcp", "process", "runner", "store", "tools"]),
 ];
 
 /// The same for the examples.

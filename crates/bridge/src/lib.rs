@@ -1,0 +1,24 @@
+//! What agents' own hook systems say, and how each of them wants to be answered.
+//!
+//! ```text
+//! standard input ─ Call::read ─► Call, in one set of words ─ judged elsewhere ─► Reply ─ Words::of ─► stdout, stderr, exit
+//! ```
+//!
+//! Invariants:
+//! - Text in, text out: no files, no environment, no clock.
+//! - Exit code 2 and words that block are written for a deliberate block, and for nothing else.
+//! - No answer has a field that its agent does not know.
+//!
+//! Not here: which hooks run, and what they decide (`engine`, `runner`); whose project it is (`cli`).
+
+mod agent;
+mod call;
+mod moment;
+mod reply;
+mod words;
+
+pub use agent::{Agent, UnknownAgent};
+pub use call::{BadCall, Call, Tool};
+pub use moment::Moment;
+pub use reply::{Reply, Ruling};
+pub use words::Words;
