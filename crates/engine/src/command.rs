@@ -5,10 +5,11 @@ use core::time::Duration;
 use serde_json::Value;
 
 use crate::action::ActionRequest;
+use crate::bridge::{Call, CallVerdict, Caller};
 use crate::debt::HookOutcome;
 use crate::drive::{HookDecision, Judging, NewCheckpoint, NewHook, NewSeries};
 use crate::fault::Fault;
-use crate::id::{DebtId, Digest, Epoch, OwnerName, RunId, SeriesId, SessionName, TaskId, TypeName};
+use crate::id::{DebtId, Digest, Epoch, OwnerName, RunId, Seq, SeriesId, SessionName, TaskId, TypeName};
 use crate::note::NoteKind;
 use crate::promise::Promise;
 use crate::resolution::Resolution;
@@ -375,6 +376,15 @@ pub enum Command {
         debt: DebtId,
         owner: OwnerName,
         report: HookReport,
+    },
+    /// An agent's own hook system calls.
+    Call(Box<Call>),
+    /// Answers the call at a position.
+    AnswerCall {
+        at: Seq,
+        caller: Caller,
+        point: String,
+        verdict: Box<CallVerdict>,
     },
     /// Takes over a debt whose owner is dead. It names that owner: if another was quicker, the debt is in living hands.
     RecoverEffect {

@@ -23,6 +23,8 @@ pub enum HookClass {
     Webhook,
     /// Says of itself that it may run again.
     Idempotent,
+    /// An agent's hook system waits for it, and nobody else ever will.
+    Bridge,
     Other,
 }
 
@@ -129,6 +131,7 @@ impl Effect {
                 HookClass::Gate | HookClass::Idempotent => Recovery::RunAgain,
                 HookClass::Vcs => Recovery::LookThenAct,
                 HookClass::Webhook => Recovery::SendAgain,
+                HookClass::Bridge => Recovery::Record(OnFailure::Ignore),
                 HookClass::Other => Recovery::Record(hook.on_failure),
             },
         }
@@ -167,7 +170,8 @@ pub struct Debt {
 impl Debt {
     /// What whoever takes it over has to do.
     pub fn recovery(&self) -> Recovery {
-        if self.attempts == 0 { Recovery::Run } else { self.effect.recovery() }
+        let awaited = !matches!(&self.effect, Effect::Hook(hook) if hook.class == HookClass::Bridge);
+        if self.attempts == 0 && awaited { Recovery::Run } else { self.effect.recovery() }
     }
 }
 

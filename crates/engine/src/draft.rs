@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::apply::{ApplyError, apply};
+use crate::bridge::{Caller, Conversation};
 use crate::debt::Debt;
 use crate::event::{Envelope, Node};
 use crate::id::{ConfigDigest, DebtId, EdgeId, Seq, SessionName, TaskId};
@@ -25,6 +26,7 @@ pub struct Draft<'v> {
     over: Memory,
     dropped_edges: BTreeSet<EdgeId>,
     dropped_debts: BTreeSet<DebtId>,
+    dropped_conversations: BTreeSet<Caller>,
     /// Rows of the base that were looked up before.
     seen_tasks: RefCell<BTreeMap<TaskId, Option<Task>>>,
     seen_sessions: RefCell<BTreeMap<SessionName, Option<Session>>>,
@@ -39,6 +41,7 @@ impl<'v> Draft<'v> {
             over: Memory::default(),
             dropped_edges: BTreeSet::new(),
             dropped_debts: BTreeSet::new(),
+            dropped_conversations: BTreeSet::new(),
             seen_tasks: RefCell::default(),
             seen_sessions: RefCell::default(),
             scopes: RefCell::default(),
@@ -53,6 +56,8 @@ impl<'v> Draft<'v> {
                 Change::DropEdge(id) if !self.over.has_edge(*id) => drop(self.dropped_edges.insert(*id)),
                 Change::DropDebt(id) => drop(self.dropped_debts.insert(*id)),
                 Change::PutDebt(debt) => drop(self.dropped_debts.remove(&debt.id)),
+                Change::DropConversation(caller) => drop(self.dropped_conversations.insert(caller.clone())),
+                Change::PutConversation(row) => drop(self.dropped_conversations.remove(&row.caller)),
                 _ => {}
             }
             self.over.execute(change);
@@ -86,7 +91,8 @@ impl<'v> Draft<'v> {
     pub fn into_changes(self) -> Vec<Change> {
         let edges = self.dropped_edges.into_iter().map(Change::DropEdge);
         let debts = self.dropped_debts.into_iter().map(Change::DropDebt);
-        edges.chain(debts).chain(self.over.into_rows()).collect()
+        let conversations = self.dropped_conversations.into_iter().map(Change::DropConversation);
+        edges.chain(debts).chain(conversations).chain(self.over.into_rows()).collect()
     }
 
     fn looked_at(&self, scope: Scope) {
@@ -188,6 +194,17 @@ impl View for Draft<'_> {
             None => {
                 self.looked_at(Scope::Debt(id));
                 self.base.debt(id)
+            }
+        }
+    }
+
+    fn conversation(&self, caller: &Caller) -> Looked<Option<Conversation>> {
+        match self.over.conversation(caller)? {
+            Some(row) => Ok(Some(row)),
+            None if self.dropped_conversations.contains(caller) => Ok(None),
+            None => {
+                self.looked_at(Scope::Conversation(caller.clone()));
+                self.base.conversation(caller)
             }
         }
     }

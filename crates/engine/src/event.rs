@@ -126,6 +126,8 @@ events! {
     SeriesAdvanced = "series_advanced",
     SeriesEnded = "series_ended",
     CheckpointCreated = "checkpoint_created",
+    BridgeCalled = "bridge_called",
+    BridgeAnswered = "bridge_answered",
     HookStarted = "hook_started",
     HookFinished = "hook_finished",
     HookError = "hook_error",

@@ -15,6 +15,7 @@
 
 mod action;
 mod apply;
+mod bridge;
 mod builtins;
 mod command;
 mod config_text;
@@ -55,6 +56,7 @@ mod watch;
 
 pub use action::{Action, ActionRequest, TaskAction};
 pub use apply::{ApplyError, apply};
+pub use bridge::{Call, CallRuling, CallVerdict, Caller, Conversation, Objector};
 pub use command::{Answer, Authority, Command, Deletion, Failing, HookReport, NewSession, NewTask, Origin, TaskPatch};
 pub use config_text::ConfigText;
 pub use debt::{Debt, Effect, HookClass, HookOutcome, OnFailure, Owed, OwedHook, Recovery};

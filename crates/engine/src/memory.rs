@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 
 use crate::apply::{ApplyError, apply};
+use crate::bridge::{Caller, Conversation};
 use crate::debt::{Debt, Effect};
 use crate::event::Record;
 use crate::id::{ConfigDigest, DebtId, EdgeId, Seq, SessionName, TaskId};
@@ -24,6 +25,7 @@ pub struct Memory {
     to: BTreeSet<(TaskId, EdgeId)>,
     sessions: BTreeMap<SessionName, Session>,
     debts: BTreeMap<DebtId, Debt>,
+    conversations: BTreeMap<Caller, Conversation>,
     configs: BTreeMap<ConfigDigest, String>,
 }
 
@@ -43,8 +45,9 @@ impl Memory {
         let edges = self.edges.into_values().map(Change::PutEdge);
         let sessions = self.sessions.into_values().map(|session| Change::PutSession(Box::new(session)));
         let debts = self.debts.into_values().map(|debt| Change::PutDebt(Box::new(debt)));
+        let conversations = self.conversations.into_values().map(|row| Change::PutConversation(Box::new(row)));
         let configs = self.configs.into_iter().map(|(digest, text)| Change::PutConfig { digest, text });
-        tasks.chain(edges).chain(sessions).chain(debts).chain(configs)
+        tasks.chain(edges).chain(sessions).chain(debts).chain(conversations).chain(configs)
     }
 
     /// Carries out the changes of a commit that ends at this position, as every view does.
@@ -89,6 +92,8 @@ impl Memory {
             Change::PutSession(session) => drop(self.sessions.insert(session.name.clone(), *session)),
             Change::PutDebt(debt) => drop(self.debts.insert(debt.id, *debt)),
             Change::DropDebt(id) => drop(self.debts.remove(&id)),
+            Change::PutConversation(row) => drop(self.conversations.insert(row.caller.clone(), *row)),
+            Change::DropConversation(caller) => drop(self.conversations.remove(&caller)),
             Change::PutConfig { digest, text } => drop(self.configs.insert(digest, text)),
         }
     }
@@ -154,6 +159,10 @@ impl View for Memory {
 
     fn debt(&self, id: DebtId) -> Looked<Option<Debt>> {
         Ok(self.debts.get(&id).cloned())
+    }
+
+    fn conversation(&self, caller: &Caller) -> Looked<Option<Conversation>> {
+        Ok(self.conversations.get(caller).cloned())
     }
 
     fn owed(&self, after: Option<DebtId>) -> Looked<Option<Debt>> {

@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use crate::bridge::Call;
 use crate::event::{Envelope, Event, Metadata, Node, payload};
 use crate::promise::Promise;
 use crate::session::Session;
@@ -24,6 +25,8 @@ pub struct Situation<'a> {
     pub output: Option<&'a str>,
     /// What it claims with that.
     pub promise: Option<Promise>,
+    /// What an agent's own hook system says.
+    pub call: Option<&'a Call>,
 }
 
 impl Situation<'_> {
@@ -40,7 +43,8 @@ impl Situation<'_> {
             metadata,
         };
         let (session, task, output, promise) = (None, None, None, None);
-        let nothing = Situation { point: "", hook: "", envelope: &envelope, session, task, output, promise };
+        let call = None;
+        let nothing = Situation { point: "", hook: "", envelope: &envelope, session, task, output, promise, call };
         let mut values = nothing.values();
         values["event"]["type"] = json!("");
         values
@@ -56,19 +60,31 @@ impl Situation<'_> {
             "retries": self.session.map_or(0, |session| session.retries),
             "max_retries": self.session.map_or(0, |session| session.terms.max_hook_retries),
             "goal": self.goal(),
-            "agent": self.session.map_or("", |session| &session.agent),
+            "agent": self.agent(),
+            "conversation": self.call.map_or("", |call| &call.caller.conversation),
             "error": self.error().unwrap_or_default(),
-            "output": self.output.unwrap_or_default(),
+            "output": self.output(),
+            "prompt": self.call.map_or("", |call| &call.prompt),
             "promise": self.promise.map_or_else(|| json!(""), |promise| json!(promise)),
             "task_id": task_id,
             "taskId": task_id,
             "task_content": self.task_content(),
             "task": task_values(self.task),
             "event": self.event_values(),
-            "tool_name": "",
-            "tool_input": {},
+            "tool_name": self.call.and_then(|call| call.tool.first()).map_or("", String::as_str),
+            "tool_input": self.call.map_or_else(|| json!({}), |call| call.tool_input.clone()),
+            "tool_response": self.call.map_or_else(|| json!({}), |call| call.tool_response.clone()),
             "project_dir": "",
         })
+    }
+
+    fn agent(&self) -> &str {
+        let called = self.call.map(|call| call.caller.agent.as_str());
+        self.session.map(|session| session.agent.as_str()).or(called).unwrap_or_default()
+    }
+
+    fn output(&self) -> &str {
+        self.output.or(self.call.map(|call| call.output.as_str())).unwrap_or_default()
     }
 
     pub fn session_name(&self) -> &str {

@@ -5,6 +5,7 @@
 
 use std::error::Error;
 
+use crate::bridge::{Caller, Conversation};
 use crate::debt::Debt;
 use crate::id::{ConfigDigest, DebtId, EdgeId, Seq, SessionName, TaskId};
 use crate::session::Session;
@@ -33,6 +34,7 @@ pub enum Scope {
     Task(TaskId),
     Session(SessionName),
     Debt(DebtId),
+    Conversation(Caller),
     /// The shape of the graph: moves with every edge that is added and stays. Taking edges away closes no circle.
     Edges,
     /// The counter that task ids come from.
@@ -56,6 +58,8 @@ pub trait View {
     fn expired(&self, before: Timestamp, after: Option<(Timestamp, TaskId)>) -> Looked<Option<(Timestamp, TaskId)>>;
     fn session(&self, name: &SessionName) -> Looked<Option<Session>>;
     fn debt(&self, id: DebtId) -> Looked<Option<Debt>>;
+    /// What is remembered of a conversation that calls by itself.
+    fn conversation(&self, caller: &Caller) -> Looked<Option<Conversation>>;
     /// The first debt after the one given.
     fn owed(&self, after: Option<DebtId>) -> Looked<Option<Debt>>;
     /// The text of a configuration that was recorded.
@@ -72,6 +76,7 @@ pub trait View {
             Scope::Task(id) => self.task(*id)?.map_or(0, |task| task.version.0),
             Scope::Session(name) => self.session(name)?.map_or(0, |session| session.version.0),
             Scope::Debt(id) => self.debt(*id)?.map_or(0, |debt| debt.version.0),
+            Scope::Conversation(caller) => self.conversation(caller)?.map_or(0, |row| row.version.0),
             Scope::Edges => self.last_edge()?.map_or(0, |edge| edge.0),
             Scope::Ids => self.last_task()?.map_or(0, |task| task.0),
         })
@@ -87,5 +92,7 @@ pub enum Change {
     PutSession(Box<Session>),
     PutDebt(Box<Debt>),
     DropDebt(DebtId),
+    PutConversation(Box<Conversation>),
+    DropConversation(Caller),
     PutConfig { digest: ConfigDigest, text: String },
 }

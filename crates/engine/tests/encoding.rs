@@ -6,10 +6,11 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use windlass_engine::validation::RuleResult;
 use windlass_engine::{
-    ActionRequest, Cause, Closing, Cost, Decision, Digest, EdgeKind, Ending, Envelope, Epoch, Event, EventType, Fault,
-    GateAnswer, Guard, HookClass, HookId, HookOutcome, Metadata, Next, Node, NoteKind, OnFailure, Opening, Owed,
-    OwedHook, OwnerName, Priority, Promise, Purpose, Resolution, RuleAction, RulesText, RunId, Seq, SeriesId, Signal,
-    State, StopHook, TaskId, Terms, Timestamp, Trigger, Usage, Verdict, Voice, Work, decode, encode, payload,
+    ActionRequest, CallRuling, Cause, Closing, Cost, Decision, Digest, EdgeKind, Ending, Envelope, Epoch, Event,
+    EventType, Fault, GateAnswer, Guard, HookClass, HookId, HookOutcome, Metadata, Next, Node, NoteKind, OnFailure,
+    Opening, Owed, OwedHook, OwnerName, Priority, Promise, Purpose, Resolution, RuleAction, RulesText, RunId, Seq,
+    SeriesId, Signal, State, StopHook, TaskId, Terms, Timestamp, Trigger, Usage, Verdict, Voice, Work, decode, encode,
+    payload,
 };
 use windlass_testkit::{Project, histories, rules};
 
@@ -269,7 +270,8 @@ fn event_types_keep_their_names() {
          promise_detected gate_decided gate_answered iteration_completed iteration_failed iteration_interrupted \
          iteration_postponed delivery_finished delivery_failed \
          delivery_interrupted feedback_queued feedback_delivered hook_registered hooks_cleared hook_evaluated \
-         series_started validation_finished series_advanced series_ended checkpoint_created hook_started hook_finished \
+         series_started validation_finished series_advanced series_ended checkpoint_created bridge_called \
+         bridge_answered hook_started hook_finished \
          hook_error action_error"
     );
 }
@@ -474,6 +476,28 @@ fn other_events() -> Vec<Event> {
             .into(),
         payload::AutoLabelSuggestion { labels: list(), keywords: list() }.into(),
         payload::ConfigRecorded { digest: config, text: word() }.into(),
+        payload::BridgeCalled {
+            agent: word(),
+            conversation: word(),
+            point: word(),
+            tool: Some(word()),
+            about: Some(word()),
+            anew: true,
+        }
+        .into(),
+        payload::BridgeAnswered {
+            agent: word(),
+            conversation: word(),
+            point: word(),
+            ruling: CallRuling::Block,
+            reason: Some(word()),
+            hooks: list(),
+            retries: 2,
+            max_retries: 5,
+            let_go: Some(word()),
+            told: Some(word()),
+        }
+        .into(),
         payload::HookStarted { debt, hook: word(), owner: owner(), attempt: 2, after: Some(word()) }.into(),
         payload::HookFinished {
             debt,

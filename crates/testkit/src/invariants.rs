@@ -31,7 +31,11 @@ impl Rows {
                 Change::PutEdge(edge) => rows.edges.push(edge),
                 Change::PutSession(session) => rows.sessions.push(*session),
                 Change::PutDebt(debt) => rows.debts.push(*debt),
-                Change::PutConfig { .. } | Change::DropEdge(_) | Change::DropDebt(_) => {}
+                Change::PutConfig { .. }
+                | Change::PutConversation(_)
+                | Change::DropConversation(_)
+                | Change::DropEdge(_)
+                | Change::DropDebt(_) => {}
             }
         }
         rows

@@ -80,7 +80,7 @@ fn effects() -> Effects {
     effects.overrides =
         ["task_started", "on_task_complete"].map(|point| (bug.clone(), point.to_owned())).into_iter().collect();
     let mut also =
-        |event, hook, whose| effects.hooks.entry(event).or_default().push(Planned { hook, whose, when: None });
+        |event, hook, whose| effects.hooks.entry(event).or_default().push(Planned { whose, ..Planned::from(hook) });
     let triage = owed("triage", "task_started", HookClass::Idempotent, OnFailure::Ignore);
     also(EventType::TaskStarted, triage, PlannedFor::TasksOf(bug));
     let greet = owed("greet", "session_start", HookClass::Other, OnFailure::Escalate);

@@ -5,6 +5,7 @@
 //! - An event that the rules could not have decided is refused with both sides named, so a replay checks the log.
 //! - Every row that an event concerns gets the event's position as its version: the task that it names, always.
 
+mod bridge;
 mod drive;
 mod effects;
 mod sessions;
@@ -123,6 +124,8 @@ impl Fold<'_> {
             Event::SeriesAdvanced(advanced) => self.series_advanced(advanced),
             Event::SeriesEnded(ended) => self.series_ended(ended),
             Event::CheckpointCreated(created) => self.checkpoint_created(created),
+            Event::BridgeCalled(called) => self.bridge_called(called),
+            Event::BridgeAnswered(answered) => self.bridge_answered(answered),
             Event::HookStarted(started) => self.hook_started(started),
             Event::HookFinished(finished) => self.hook_finished(finished),
         }

@@ -7,6 +7,7 @@
 //! - A command that is refused is dropped whole, whatever it had decided until then.
 //! - What a hook may ask for is checked before its first event, so a refused action leaves nothing behind in the commit.
 
+mod bridge;
 mod cascade;
 mod drive;
 mod edges;
@@ -22,6 +23,7 @@ mod work;
 
 use std::collections::BTreeMap;
 
+use crate::bridge::Call;
 use crate::command::{Authority, Command, Origin};
 use crate::debt::{Debt, Effect};
 use crate::draft::Draft;
@@ -33,6 +35,7 @@ use crate::refusal::Refusal;
 use crate::registry::Registry;
 use crate::task::Task;
 use crate::view::{Change, Looked, Scope, View};
+use bridge::Asked;
 use lineage::{COMMAND, Line};
 pub use owing::{Effects, Planned, PlannedFor, Trusted};
 pub use planned::PlannedHooks;
@@ -124,6 +127,8 @@ struct Deciding<'v, 'r> {
     stops: Option<SessionName>,
     /// The turn that the command comes from, if its session is known.
     turn: Option<RunId>,
+    /// What an agent's hook system says, while the event is made that owes its hooks.
+    call: Option<&'r Call>,
     /// What the agent claims with the turn whose end is told.
     claims: Option<Promise>,
     /// The configuration that owed hooks come from, once it is known to be recorded.
@@ -162,12 +167,13 @@ impl<'v, 'r> Deciding<'v, 'r> {
             place,
             stops: None,
             turn,
+            call: None,
             claims: None,
             owed_under: None,
         })
     }
 
-    fn command(&mut self, command: &Command) -> Result<(), Refusal> {
+    fn command(&mut self, command: &'r Command) -> Result<(), Refusal> {
         use Command as C;
         match command {
             C::CreateTask(new) => self.create(new).map(drop),
@@ -211,6 +217,8 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::FailTurn { run, failing } => self.fail_turn(run, failing),
             C::PostponeTurn { run, failing, until } => self.postpone_turn(run, failing, *until),
             C::InterruptTurn { run, record, usage } => self.interrupt_turn(run, record.clone(), *usage),
+            C::Call(call) => self.call(call),
+            C::AnswerCall { at, caller, point, verdict } => self.answer_call(*at, &Asked { caller, point, verdict }),
             C::BeginEffect { debt, owner } => self.begin_effect(*debt, owner),
             C::RetryEffect { debt, owner, after } => self.retry_effect(*debt, owner, after),
             C::FinishEffect { debt, owner, report } => self.finish_effect(*debt, owner, report),

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Deciding;
 use super::planned::PlannedHooks;
 use crate::apply::apply;
+use crate::bridge::Call;
 use crate::config_text::ConfigText;
 use crate::debt::{HookClass, OnFailure, Owed, OwedHook};
 use crate::drive::REGISTERED;
@@ -19,6 +20,7 @@ use crate::event::{Envelope, Event, EventType, Node, payload};
 use crate::expression::{Condition, ExpressionFault};
 use crate::id::{Digest, OwnerName, TypeName};
 use crate::limits::Limits;
+use crate::matcher::Matcher;
 use crate::promise::Promise;
 use crate::refusal::Refusal;
 use crate::session::Session;
@@ -70,6 +72,8 @@ impl PlannedFor {
 pub struct Planned {
     pub hook: OwedHook,
     pub whose: PlannedFor,
+    /// For which tools, where a tool is used.
+    pub matcher: Matcher,
     /// Under which condition it is owed.
     pub when: Option<Condition>,
 }
@@ -80,9 +84,17 @@ pub(super) struct Complaint {
     why: String,
 }
 
+impl Planned {
+    /// Whether it stands where an agent's hook system calls, and is for the tool there.
+    pub fn is_for(&self, call: &Call) -> bool {
+        let here = self.hook.point == call.point || self.hook.point == EventType::BridgeCalled.name();
+        here && (call.tool.is_empty() || call.tool.iter().any(|tool| self.matcher.matches(tool)))
+    }
+}
+
 impl From<OwedHook> for Planned {
     fn from(hook: OwedHook) -> Self {
-        Self { hook, whose: PlannedFor::Everybody, when: None }
+        Self { hook, whose: PlannedFor::Everybody, matcher: Matcher::default(), when: None }
     }
 }
 
@@ -108,6 +120,7 @@ struct Around<'a> {
     session: Option<&'a Session>,
     task: Option<Task>,
     promise: Option<Promise>,
+    call: Option<&'a Call>,
 }
 
 impl Around<'_> {
@@ -138,6 +151,7 @@ impl Around<'_> {
             task: self.task.as_ref(),
             output: self.output(),
             promise: self.promise,
+            call: self.call,
         };
         when.holds(&situation.values())
     }
@@ -177,11 +191,15 @@ impl Deciding<'_, '_> {
         let agent = match &envelope.event {
             // Its session is not there yet.
             Event::SessionStarted(started) => Some(started.agent.clone()),
-            _ => session.map(|session| session.agent.clone()),
+            _ => session.map(|session| session.agent.clone()).or(self.call.map(|call| call.caller.agent.clone())),
         };
-        let is_meant = |planned: &&Planned| effects.is_for(planned, task.as_ref(), agent.as_deref());
+        let call = self.call.filter(|_| event == EventType::BridgeCalled);
+        let is_meant = |planned: &&Planned| {
+            effects.is_for(planned, task.as_ref(), agent.as_deref()) && call.is_none_or(|call| planned.is_for(call))
+        };
         let meant = planned.into_iter().flat_map(|planned| planned.iter()).filter(is_meant);
-        let around = Around { envelope, session, task: self.meant_task(task.clone(), session)?, promise: self.claims };
+        let task = self.meant_task(task.clone(), session)?;
+        let around = Around { envelope, session, task, promise: self.claims, call };
         let (mut hooks, mut complaints) = around.holding(meant);
         if event == EventType::HookError {
             // One about a condition of a hook for errors would lead to the next.

@@ -3,6 +3,7 @@
 mod actions;
 mod authority;
 mod bounds;
+mod bridge;
 mod builtins;
 mod cascade;
 mod conversations;

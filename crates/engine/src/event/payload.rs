@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::action::ActionRequest;
+use crate::bridge::CallRuling;
 use crate::debt::HookOutcome;
 use crate::drive::{Guard, Signal, StopHook, Trigger};
 use crate::fault::Fault;
@@ -408,6 +409,40 @@ payloads! {
         /// The series that was under way.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         series: Option<SeriesId>,
+    }
+    /// An agent's own hook system has called.
+    BridgeCalled {
+        agent: String,
+        conversation: String,
+        point: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool: Option<String>,
+        /// What it is about, in a few words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        about: Option<String>,
+        /// A person has spoken since the agent was last sent back.
+        anew: bool,
+    }
+    /// What it was answered.
+    BridgeAnswered {
+        agent: String,
+        conversation: String,
+        point: String,
+        ruling: CallRuling,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// Who says no.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        hooks: Vec<String>,
+        /// How often the agent was sent back since a person last spoke, this time included.
+        retries: u32,
+        max_retries: u32,
+        /// Why it was let go although hooks say no.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        let_go: Option<String>,
+        /// What else the agent was told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        told: Option<String>,
     }
     HookStarted {
         debt: DebtId,

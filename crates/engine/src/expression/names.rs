@@ -30,8 +30,10 @@ const HOOK: &[Name] = &[
     ("goal", Plain),
     ("error", Plain),
     ("output", Plain),
+    ("prompt", Plain),
     ("promise", Plain),
     ("agent", Plain),
+    ("conversation", Plain),
     ("task_id", Plain),
     ("taskId", Plain),
     ("task_content", Plain),
@@ -39,6 +41,7 @@ const HOOK: &[Name] = &[
     ("event", Fields(EVENT)),
     ("tool_name", Plain),
     ("tool_input", Open),
+    ("tool_response", Open),
     ("project_dir", Plain),
 ];
 

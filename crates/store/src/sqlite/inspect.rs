@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use rusqlite::types::ValueRef;
-use windlass_engine::{Change, Digest, Memory, Record, Seq};
+use windlass_engine::{Caller, Change, Digest, Memory, Record, Seq};
 
 use super::Sqlite;
 use super::queries::{STORED, Stored, misfiled, stored};
@@ -173,6 +173,7 @@ impl Sqlite {
             "tasks" => "CAST(id AS TEXT), state || ' ' || priority || ' ' || ifnull(lease_until, '') || ' ' || row",
             "edges" => "CAST(id AS TEXT), from_id || ' ' || kind || ' ' || to_id",
             "debts" => "seq || '.' || place, row",
+            "conversations" => "agent || ' ' || conversation, row",
             "sessions" => "name, row",
             _ => "digest, content",
         };
@@ -221,7 +222,13 @@ fn line(change: Change) -> (String, String) {
         }
         Change::PutSession(session) => (format!("sessions {}", session.name), rows::write(&session)),
         Change::PutDebt(debt) => (format!("debts {}", debt.id), rows::write(&debt)),
+        Change::PutConversation(row) => {
+            let Caller { agent, conversation } = &row.caller;
+            (format!("conversations {agent} {conversation}"), rows::write(&row))
+        }
         Change::PutConfig { digest, text } => (format!("configs {digest}"), text),
-        Change::DropEdge(_) | Change::DropDebt(_) => unreachable!("rows are put, not dropped"),
+        Change::DropEdge(_) | Change::DropDebt(_) | Change::DropConversation(_) => {
+            unreachable!("rows are put, not dropped")
+        }
     }
 }

@@ -5,8 +5,8 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, para
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use windlass_engine::{
-    Change, ConfigDigest, Debt, DebtId, Direction, Edge, EdgeId, Looked, Priority, Seq, Session, SessionName, Task,
-    TaskId, Timestamp, View, ViewError,
+    Caller, Change, ConfigDigest, Conversation, Debt, DebtId, Direction, Edge, EdgeId, Looked, Priority, Seq, Session,
+    SessionName, Task, TaskId, Timestamp, View, ViewError,
 };
 
 use super::{Sqlite, queries};
@@ -166,6 +166,11 @@ impl View for Snapshot<'_> {
         self.one("SELECT row FROM debts WHERE seq = ? AND place = ?", params![signed(id.seq.0), id.index], parsed)
     }
 
+    fn conversation(&self, caller: &Caller) -> Looked<Option<Conversation>> {
+        let sql = "SELECT row FROM conversations WHERE agent = ? AND conversation = ?";
+        self.one(sql, [&caller.agent, &caller.conversation], parsed)
+    }
+
     fn owed(&self, after: Option<DebtId>) -> Looked<Option<Debt>> {
         let sql = "SELECT row FROM debts WHERE (seq, place) > (?, ?) ORDER BY seq, place LIMIT 1";
         let (seq, place) = after.map_or((-1, 0), |id| (signed(id.seq.0), i64::from(id.index)));
@@ -214,6 +219,14 @@ pub(super) fn execute(connection: &Connection, change: &Change) -> rusqlite::Res
         Change::DropDebt(id) => {
             run("DELETE FROM debts WHERE seq = ? AND place = ?", params![signed(id.seq.0), id.index])
         }
+        Change::PutConversation(row) => run(
+            "REPLACE INTO conversations (agent, conversation, row) VALUES (?, ?, ?)",
+            params![row.caller.agent, row.caller.conversation, write(row)],
+        ),
+        Change::DropConversation(caller) => run(
+            "DELETE FROM conversations WHERE agent = ? AND conversation = ?",
+            params![caller.agent, caller.conversation],
+        ),
         Change::PutConfig { digest, text } => {
             run("REPLACE INTO configs (digest, content) VALUES (?, ?)", params![digest.to_string(), text])
         }

@@ -23,7 +23,8 @@ pub(super) struct Schema {
 }
 
 /// The schema that this version writes. The second has other rows of sessions and tasks: they hold what turns have used.
-pub(super) const PRESENT: Schema = Schema { number: 2, log_changes: &[""] };
+/// The third has rows of conversations.
+pub(super) const PRESENT: Schema = Schema { number: 3, log_changes: &["", ""] };
 
 /// The log. `previous` is the event before this one in the history of the same task, so that a history is read without
 /// an index; `nonce` tells commits apart.
@@ -56,6 +57,12 @@ pub(super) const PROJECTIONS: &str = "
     ) STRICT;
     CREATE TABLE sessions (name TEXT PRIMARY KEY, row TEXT NOT NULL) STRICT, WITHOUT ROWID;
     CREATE TABLE debts (seq INTEGER, place INTEGER, row TEXT NOT NULL, PRIMARY KEY (seq, place)) STRICT, WITHOUT ROWID;
+    CREATE TABLE conversations (
+        agent TEXT NOT NULL,
+        conversation TEXT NOT NULL,
+        row TEXT NOT NULL,
+        PRIMARY KEY (agent, conversation)
+    ) STRICT, WITHOUT ROWID;
     CREATE TABLE configs (digest TEXT PRIMARY KEY, content TEXT NOT NULL) STRICT, WITHOUT ROWID;
 ";
 
@@ -68,7 +75,7 @@ pub(super) const INDEXES: &str = "
 ";
 
 /// The tables of [`PROJECTIONS`].
-pub(super) const PROJECTED: [&str; 5] = ["tasks", "edges", "sessions", "debts", "configs"];
+pub(super) const PROJECTED: [&str; 6] = ["tasks", "edges", "sessions", "debts", "conversations", "configs"];
 
 /// How far the write-ahead log is grown when a store is made: beyond what it holds when it is folded back.
 const GROWN_BYTES: u32 = 1200 * 1024;
@@ -203,13 +210,15 @@ mod tests {
     use crate::{Lifetime, Store};
 
     /// Suppose there were one schema more, which notes something beside every event.
-    const NEXT: Schema =
-        Schema { number: 3, log_changes: &["", "ALTER TABLE events ADD COLUMN noted TEXT NOT NULL DEFAULT 'nothing'"] };
+    const NEXT: Schema = Schema {
+        number: 4,
+        log_changes: &["", "", "ALTER TABLE events ADD COLUMN noted TEXT NOT NULL DEFAULT 'nothing'"],
+    };
 
     /// And another one, whose way does not work.
     const BROKEN: Schema = Schema {
-        number: 4,
-        log_changes: &["", NEXT.log_changes[1], "DELETE FROM events; ALTER TABLE events ADD COLUMN noted TEXT"],
+        number: 5,
+        log_changes: &["", "", NEXT.log_changes[2], "DELETE FROM events; ALTER TABLE events ADD COLUMN noted TEXT"],
     };
 
     /// A store of schema 1 with a few tasks. Its projections are from another time.
@@ -260,7 +269,7 @@ mod tests {
         let path = older(directory.path());
         let before = log(&path);
         let store = opened(&path, &NEXT).unwrap();
-        assert_eq!(numbers(&path), (APPLICATION, 3));
+        assert_eq!(numbers(&path), (APPLICATION, 4));
         assert_eq!(log(&path), before);
         assert!(store.inspect().unwrap().is_sound(), "the projections were folded anew");
         let noted = "SELECT count(*) FROM events WHERE noted = 'nothing'";
@@ -270,7 +279,7 @@ mod tests {
         // Once is enough, and the older program is kept out.
         drop(opened(&path, &NEXT).unwrap());
         let refused = Sqlite::open(&path, Lifetime::Command).err().unwrap();
-        assert!(matches!(refused, StoreError::Newer { found: 3, known: 2, .. }), "{refused}");
+        assert!(matches!(refused, StoreError::Newer { found: 4, known: 3, .. }), "{refused}");
     }
 
     #[test]
@@ -294,7 +303,7 @@ mod tests {
                 scope.spawn(|| opened(&path, &NEXT).unwrap());
             }
         });
-        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 3), before.clone()));
+        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 4), before.clone()));
         assert_eq!((numbers(&copy_of(&path)), log(&copy_of(&path))), ((APPLICATION, 1), before));
     }
 
@@ -358,6 +367,6 @@ mod tests {
         assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9), "{status}");
         assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 1), before.clone()));
         drop(opened(&path, &NEXT).unwrap());
-        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 3), before));
+        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 4), before));
     }
 }

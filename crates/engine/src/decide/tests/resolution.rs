@@ -8,11 +8,8 @@ use crate::event::EventType;
 /// A hook called `name` at a point, for those whom it is for.
 fn planned(name: &str, point: &str, whose: PlannedFor) -> Planned {
     let (hook, point, class) = (name.to_owned(), point.to_owned(), HookClass::Other);
-    Planned {
-        hook: OwedHook { hook, point, class, on_failure: OnFailure::Ignore, send_backs: None },
-        whose,
-        when: None,
-    }
+    let owed = OwedHook { hook, point, class, on_failure: OnFailure::Ignore, send_backs: None };
+    Planned { whose, ..Planned::from(owed) }
 }
 
 fn bugs() -> PlannedFor {

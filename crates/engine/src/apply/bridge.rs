@@ -1,0 +1,36 @@
+//! Folds what is remembered of conversations that call by themselves.
+
+use super::{Changes, Fold};
+use crate::bridge::{CallRuling, Caller, Conversation, sends_back};
+use crate::event::payload;
+use crate::view::Change;
+
+impl Fold<'_> {
+    /// Once a person has spoken the agent may be sent back as often as before.
+    pub(super) fn bridge_called(&self, called: &payload::BridgeCalled) -> Changes {
+        let payload::BridgeCalled { agent, conversation, anew, .. } = called.clone();
+        if anew { self.forgotten(Caller { agent, conversation }) } else { Ok(Vec::new()) }
+    }
+
+    pub(super) fn bridge_answered(&self, answered: &payload::BridgeAnswered) -> Changes {
+        let payload::BridgeAnswered { agent, conversation, point, ruling, hooks, retries, reason, .. } = answered;
+        let caller = Caller { agent: agent.clone(), conversation: conversation.clone() };
+        if !sends_back(point) {
+            return Ok(Vec::new());
+        }
+        if *ruling != CallRuling::Block {
+            return self.forgotten(caller);
+        }
+        let before = self.view.conversation(&caller)?.unwrap_or_else(|| Conversation::new(caller));
+        if *retries != before.retries + 1 {
+            return Err(self.unfit(format!("the agent was sent back {} times before", before.retries)));
+        }
+        let after = before.sent_back(hooks, reason.as_deref().unwrap_or_default(), self.seq);
+        Ok(vec![Change::PutConversation(Box::new(after))])
+    }
+
+    fn forgotten(&self, caller: Caller) -> Changes {
+        let known = self.view.conversation(&caller)?;
+        Ok(known.map(|_| Change::DropConversation(caller)).into_iter().collect())
+    }
+}

@@ -1,0 +1,140 @@
+//! The bridge: conversations that people have with their agents themselves, and whose own hook systems call us.
+//!
+//! ```text
+//! call ─► bridge_called, which owes the hooks of its point ─► what they come to ─► bridge_answered ─► the agent
+//! ```
+//!
+//! Of a conversation only this is remembered: how often its stop hooks have sent the agent back since a person last spoke,
+//! and with which words. So the limit holds from one process to the next.
+//!
+//! Invariants:
+//! - What is remembered belongs to one conversation of one agent, and to no other.
+//! - A block beyond the limit is let go, and the answer says so.
+//! - Hooks of a call whose caller is dead are not run again: nobody waits for the answer.
+//!
+//! Not here: what agents say and want to hear (`bridge`, the crate).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::{Digest, Seq};
+use crate::limits::Limits;
+
+/// Points at which an agent that is told no goes on: only there it could be told for ever.
+const SENDS_BACK: [&str; 2] = ["stop", "subagent_stop"];
+
+/// One conversation of one agent.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Caller {
+    pub agent: String,
+    pub conversation: String,
+}
+
+/// What an agent's hook system says at one point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    pub caller: Caller,
+    pub point: String,
+    /// The tool that is about to be used or was, by all of its names. The first one counts in conditions.
+    pub tool: Vec<String>,
+    pub tool_input: Value,
+    pub tool_response: Value,
+    pub prompt: String,
+    /// What the agent said last.
+    pub output: String,
+    /// What the call is about, in a few words for people.
+    pub about: String,
+    /// A person has spoken since the agent was last sent back.
+    pub anew: bool,
+}
+
+/// What becomes of what is about to happen. Mildest first, so that `max` is the strictest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallRuling {
+    /// What the agent would do without us.
+    Pass,
+    Allow,
+    /// A person is to be asked.
+    Ask,
+    Block,
+}
+
+/// Who says no, and how often at most.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Objector {
+    pub hook: String,
+    pub most: Option<u32>,
+}
+
+/// What hooks have come to about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallVerdict {
+    pub ruling: CallRuling,
+    pub reason: Option<String>,
+    pub objectors: Vec<Objector>,
+    /// How often stop hooks may send the agent back.
+    pub max_retries: u32,
+    /// What else the agent is told, or what a tool is called with instead, as it is kept.
+    pub told: Option<String>,
+}
+
+/// What is remembered of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Conversation {
+    pub caller: Caller,
+    /// How often the agent was sent back since a person last spoke.
+    pub retries: u32,
+    /// The same for each hook.
+    pub sent_back: BTreeMap<String, u32>,
+    /// With which words it was sent back last, and how often in a row.
+    pub words: Digest,
+    pub same: u32,
+    pub version: Seq,
+}
+
+impl Conversation {
+    pub(crate) fn new(caller: Caller) -> Self {
+        Self { caller, retries: 0, sent_back: BTreeMap::new(), words: Digest::ZERO, same: 0, version: Seq::START }
+    }
+
+    /// Why the agent may not be sent back once more, in words for people.
+    pub(crate) fn limit(&self, verdict: &CallVerdict) -> Option<String> {
+        let sent = |hook: &str| self.sent_back.get(hook).copied().unwrap_or(0);
+        let spent = verdict.objectors.iter().find_map(|objector| {
+            objector.most.filter(|most| sent(&objector.hook) >= *most).map(|most| (objector.hook.as_str(), most))
+        });
+        if let Some((hook, most)) = spent {
+            return Some(format!("`{hook}` may send the agent back {most} times, and has"));
+        }
+        if self.retries >= verdict.max_retries {
+            return Some(format!("the agent was sent back {} times (`max_hook_retries`)", self.retries));
+        }
+        let repeats = self.words == words(verdict.reason.as_deref().unwrap_or_default());
+        (repeats && self.same + 1 >= Limits::SAME_BLOCKS)
+            .then(|| format!("the same words {} times in a row", Limits::SAME_BLOCKS))
+    }
+
+    /// After it was sent back once more.
+    pub(crate) fn sent_back(mut self, hooks: &[String], reason: &str, version: Seq) -> Self {
+        let words = words(reason);
+        self.same = if self.words == words { self.same + 1 } else { 1 };
+        self.words = words;
+        self.retries += 1;
+        hooks.iter().for_each(|hook| *self.sent_back.entry(hook.clone()).or_default() += 1);
+        Self { version, ..self }
+    }
+}
+
+/// Whether an agent goes on that is told no at this point.
+pub(crate) fn sends_back(point: &str) -> bool {
+    SENDS_BACK.contains(&point)
+}
+
+fn words(reason: &str) -> Digest {
+    Digest::of(reason.as_bytes())
+}

@@ -1,0 +1,68 @@
+//! Commands of the bridge: an agent's own hook system calls, and is answered.
+
+use super::{Causing, Deciding};
+use crate::bridge::{Call, CallRuling, CallVerdict, Caller, Conversation, sends_back};
+use crate::event::{Node, payload};
+use crate::id::Seq;
+use crate::limits::{Limits, check_bytes, check_text, gist};
+use crate::refusal::Refusal;
+use crate::view::View;
+
+impl Caller {
+    fn check(&self) -> Result<(), Refusal> {
+        check_text("the agent", &self.agent, Limits::CONVERSATION)?;
+        check_text("the conversation", &self.conversation, Limits::CONVERSATION)
+    }
+}
+
+impl<'r> Deciding<'_, 'r> {
+    /// What the hooks of its point are owed by.
+    pub(super) fn call(&mut self, call: &'r Call) -> Result<(), Refusal> {
+        call.caller.check()?;
+        check_text("the point", &call.point, Limits::LABEL)?;
+        self.call = Some(call);
+        let Caller { agent, conversation } = call.caller.clone();
+        let about = Some(gist(&call.about)).filter(|about| !about.is_empty());
+        let (point, tool, anew) = (call.point.clone(), call.tool.first().map(|tool| gist(tool)), call.anew);
+        let called = payload::BridgeCalled { agent, conversation, point, tool, about, anew };
+        self.emit(Node::System, called)?;
+        self.call = None;
+        Ok(())
+    }
+
+    /// Says what hooks have come to. Where an agent was sent back too often it is let go.
+    pub(super) fn answer_call(&mut self, at: Seq, asked: &Asked<'_>) -> Result<(), Refusal> {
+        let Asked { caller, point, verdict } = *asked;
+        caller.check()?;
+        check_bytes("the reason", verdict.reason.as_deref().unwrap_or_default(), Limits::FEEDBACK)?;
+        check_bytes("what is told", verdict.told.as_deref().unwrap_or_default(), Limits::FEEDBACK)?;
+        let row = self.draft.conversation(caller)?;
+        let conversation = row.unwrap_or_else(|| Conversation::new(caller.clone()));
+        let counts = verdict.ruling == CallRuling::Block && sends_back(point);
+        let let_go = conversation.limit(verdict).filter(|_| counts);
+        let sent_back = counts && let_go.is_none();
+        self.cause = Some(Causing::At(at));
+        let Caller { agent, conversation: name } = caller.clone();
+        let answered = payload::BridgeAnswered {
+            agent,
+            conversation: name,
+            point: point.to_owned(),
+            ruling: if let_go.is_some() { CallRuling::Pass } else { verdict.ruling },
+            reason: verdict.reason.clone(),
+            hooks: verdict.objectors.iter().map(|objector| objector.hook.clone()).collect(),
+            retries: conversation.retries + u32::from(sent_back),
+            max_retries: verdict.max_retries,
+            let_go,
+            told: verdict.told.clone(),
+        };
+        self.emit(Node::System, answered).map(drop)
+    }
+}
+
+/// What is to be answered, to whom and where.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub caller: &'a Caller,
+    pub point: &'a str,
+    pub verdict: &'a CallVerdict,
+}

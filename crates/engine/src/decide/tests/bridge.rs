@@ -1,0 +1,204 @@
+//! Agents' own hook systems call: which hooks are owed, how often an agent is sent back, and what a crash leaves.
+
+use serde_json::json;
+
+use super::script::{Script, default_rules};
+use crate::bridge::{Call, CallRuling, CallVerdict, Caller, Objector};
+use crate::command::{Authority, Command, Origin};
+use crate::debt::{HookClass, OnFailure, OwedHook, Recovery};
+use crate::decide::{Effects, Planned, Rules, Trusted, decide};
+use crate::event::{Event, EventType, payload};
+use crate::expression::{Condition, Names};
+use crate::id::Seq;
+use crate::matcher::Matcher;
+use crate::refusal::Refusal;
+use crate::view::View;
+
+const OWNER: &str = "w1";
+
+fn planned(hook: &str, point: &str, matcher: &str, when: Option<&str>) -> Planned {
+    let owed = OwedHook {
+        hook: hook.to_owned(),
+        point: point.to_owned(),
+        class: HookClass::Bridge,
+        on_failure: OnFailure::Ignore,
+        send_backs: None,
+    };
+    Planned {
+        matcher: Matcher::parse(matcher).unwrap(),
+        when: when.map(|when| Condition::parse(when, &Names::hook()).unwrap()),
+        ..Planned::from(owed)
+    }
+}
+
+fn rules(trust: Trusted) -> Rules {
+    let hooks = vec![
+        planned("tests", "stop", "", None),
+        planned("guard", "pre_tool_use", "Bash", None),
+        planned("edits", "pre_tool_use", "Edit|Write", None),
+        planned("careful", "pre_tool_use", "", Some("'rm ' in tool_input.command")),
+    ];
+    let effects = Effects::of("hooks: {}", OWNER.parse().unwrap(), []);
+    let hooks = [(EventType::BridgeCalled, hooks.into())].into();
+    Rules { effects: Some(Effects { hooks, trust, ..effects }), ..default_rules() }
+}
+
+fn caller(conversation: &str) -> Caller {
+    Caller { agent: "claude".to_owned(), conversation: conversation.to_owned() }
+}
+
+fn call(point: &str, tool: &[&str], command: &str, anew: bool) -> Call {
+    Call {
+        caller: caller("one"),
+        point: point.to_owned(),
+        tool: tool.iter().map(|tool| (*tool).to_owned()).collect(),
+        tool_input: json!({ "command": command }),
+        tool_response: json!({}),
+        prompt: String::new(),
+        output: String::new(),
+        about: command.to_owned(),
+        anew,
+    }
+}
+
+fn give(project: &mut Script, command: &Command) -> Result<Vec<Event>, Refusal> {
+    let at = "2026-01-17T10:00:00Z".parse().unwrap();
+    let origin = Origin { by: "ada".to_owned(), at, authority: Authority::Person, run: None, via: None };
+    let records: Vec<_> = {
+        let decided = decide(&project.memory, &project.rules, &origin, command)?;
+        decided.entries().iter().map(|entry| entry.record.clone()).collect()
+    };
+    records.iter().for_each(|record| project.memory.apply(record).unwrap());
+    project.log.extend(records.iter().cloned());
+    Ok(records.into_iter().map(|record| record.envelope.event).collect())
+}
+
+/// The hooks that a call makes owed.
+fn owed(call: Call) -> Vec<String> {
+    let mut project = Script::new(rules(Trusted::Yes));
+    give(&mut project, &Command::Call(Box::new(call))).unwrap();
+    let owes = project.log.iter().find_map(|record| record.envelope.metadata.owes.clone());
+    owes.map(|owed| owed.hooks.into_iter().map(|hook| hook.hook).collect()).unwrap_or_default()
+}
+
+#[test]
+fn the_hooks_of_its_point_and_tool_are_owed() {
+    assert_eq!(owed(call("stop", &[], "", true)), ["tests"]);
+    assert_eq!(owed(call("pre_tool_use", &["Bash"], "ls", true)), ["guard"]);
+    assert_eq!(owed(call("pre_tool_use", &["Bash", "run_shell_command"], "rm x", true)), ["guard", "careful"]);
+    assert_eq!(owed(call("pre_tool_use", &["replace", "Edit"], "ls", true)), ["edits"]);
+    assert_eq!(owed(call("post_tool_use", &["Bash"], "ls", true)), [""; 0]);
+}
+
+#[test]
+fn nobody_trusts_it_so_nothing_is_owed() {
+    let mut project = Script::new(rules(Trusted::No));
+    let refused = give(&mut project, &Command::Call(Box::new(call("stop", &[], "", true)))).unwrap_err();
+    assert!(matches!(refused, Refusal::Untrusted { .. }), "{refused}");
+    let quiet = give(&mut project, &Command::Call(Box::new(call("post_tool_use", &["Bash"], "ls", true))));
+    assert_eq!(quiet.unwrap().len(), 1);
+}
+
+/// What a stop comes to that one hook blocks.
+fn block(project: &mut Script, conversation: &str, reason: &str, most: Option<u32>) -> payload::BridgeAnswered {
+    let verdict = CallVerdict {
+        ruling: CallRuling::Block,
+        reason: Some(reason.to_owned()),
+        objectors: vec![Objector { hook: "tests".to_owned(), most }],
+        max_retries: 3,
+        told: None,
+    };
+    answer(project, conversation, verdict)
+}
+
+fn answer(project: &mut Script, conversation: &str, verdict: CallVerdict) -> payload::BridgeAnswered {
+    let (at, caller, point) = (Seq(1), caller(conversation), "stop".to_owned());
+    let answered = Command::AnswerCall { at, caller, point, verdict: Box::new(verdict) };
+    match give(project, &answered).unwrap().remove(0) {
+        Event::BridgeAnswered(answered) => answered,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn project() -> Script {
+    let mut project = Script::new(rules(Trusted::Yes));
+    give(&mut project, &Command::Call(Box::new(call("stop", &[], "", true)))).unwrap();
+    project
+}
+
+#[test]
+fn an_agent_is_sent_back_so_often_and_then_let_go() {
+    let mut project = project();
+    for turn in 1..=3 {
+        let sent = block(&mut project, "one", &format!("{turn} tests fail"), None);
+        assert_eq!((sent.ruling, sent.retries, sent.let_go), (CallRuling::Block, turn, None));
+    }
+    let end = block(&mut project, "one", "4 tests fail", None);
+    let why = "the agent was sent back 3 times (`max_hook_retries`)";
+    assert_eq!((end.ruling, end.retries, end.let_go.as_deref()), (CallRuling::Pass, 3, Some(why)));
+    // It is over with that: the next time everything begins anew.
+    assert_eq!(block(&mut project, "one", "5 tests fail", None).retries, 1);
+}
+
+#[test]
+fn no_conversation_pays_for_another() {
+    let mut project = project();
+    assert_eq!(block(&mut project, "one", "a", None).retries, 1);
+    assert_eq!(block(&mut project, "two", "a", None).retries, 1);
+    assert_eq!(block(&mut project, "one", "b", None).retries, 2);
+}
+
+#[test]
+fn a_person_who_speaks_begins_anew() {
+    let mut project = project();
+    block(&mut project, "one", "a", None);
+    give(&mut project, &Command::Call(Box::new(call("stop", &[], "", false)))).unwrap();
+    assert_eq!(block(&mut project, "one", "b", None).retries, 2);
+    give(&mut project, &Command::Call(Box::new(call("user_prompt_submit", &[], "", true)))).unwrap();
+    assert_eq!(block(&mut project, "one", "c", None).retries, 1);
+}
+
+#[test]
+fn the_same_words_three_times_are_enough() {
+    let mut project = project();
+    assert_eq!(block(&mut project, "one", "same", None).let_go, None);
+    assert_eq!(block(&mut project, "one", "same", None).let_go, None);
+    let end = block(&mut project, "one", "same", None);
+    assert_eq!(end.let_go.as_deref(), Some("the same words 3 times in a row"));
+}
+
+#[test]
+fn a_hook_may_be_content_with_less() {
+    let mut project = project();
+    assert_eq!(block(&mut project, "one", "a", Some(1)).let_go, None);
+    let end = block(&mut project, "one", "b", Some(1));
+    assert_eq!(end.let_go.as_deref(), Some("`tests` may send the agent back 1 times, and has"));
+}
+
+#[test]
+fn passing_is_forgotten() {
+    let mut project = project();
+    block(&mut project, "one", "a", None);
+    let passed = CallVerdict { ruling: CallRuling::Pass, reason: None, objectors: vec![], max_retries: 3, told: None };
+    answer(&mut project, "one", passed);
+    assert_eq!(project.memory.conversation(&caller("one")).unwrap(), None);
+}
+
+#[test]
+fn hooks_of_a_dead_caller_are_not_run_again() {
+    let mut project = project();
+    let debt = project.memory.owed(None).unwrap().unwrap();
+    assert_eq!(debt.recovery(), Recovery::Record(OnFailure::Ignore));
+    let (dead, owner) = (OWNER.parse().unwrap(), "w2".parse().unwrap());
+    let events = give(&mut project, &Command::RecoverEffect { debt: debt.id, dead, owner }).unwrap();
+    assert_eq!(events.iter().map(Event::kind).collect::<Vec<_>>(), [EventType::HookFinished]);
+    assert_eq!(project.memory.owed(None).unwrap(), None);
+}
+
+#[test]
+fn a_call_without_a_conversation_is_refused() {
+    let mut nameless = call("stop", &[], "", true);
+    nameless.caller.conversation = " ".to_owned();
+    let refused = give(&mut project(), &Command::Call(Box::new(nameless))).unwrap_err();
+    assert_eq!(refused.to_string(), "the conversation is empty");
+}
