@@ -58,6 +58,13 @@ pub fn project() -> Option<PathBuf> {
     variable("WINDLASS_PROJECT").map(PathBuf::from)
 }
 
+/// The project that an agent says it works in, to hooks that it runs.
+pub fn agent_project() -> Option<PathBuf> {
+    const NAMES: [&str; 5] =
+        ["CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "QWEN_PROJECT_DIR", "COPILOT_PROJECT_DIR", "CURSOR_PROJECT_DIR"];
+    NAMES.iter().find_map(|name| variable(name)).map(PathBuf::from).filter(|directory| directory.is_absolute())
+}
+
 /// `WINDLASS_RUN`: the run that this process is part of, if an agent or a hook started it. A value that is no text is
 /// still a value: whoever reads it refuses it.
 pub fn run() -> Option<String> {

@@ -53,7 +53,7 @@ pub fn runnable(hook: &Hook) -> Option<hooks::Hook> {
         name: hook.name.clone(),
         kind,
         timeout: timeout(hook),
-        pipes: entry.pipe_output.unwrap_or(false),
+        pipes: entry.pipe_output,
         max_output: max_output(hook),
         retry,
         feedback: hook.feedback.clone(),
@@ -112,7 +112,12 @@ fn planned_at(event: EventType, hooks: &[Hook]) -> Vec<Planned> {
     let mut planned: Vec<(&Hook, Point)> = hooks.iter().flat_map(points).collect();
     // Equal ones stay in the order of definition.
     planned.sort_by_key(|(hook, _)| priority(hook));
-    planned.into_iter().map(|(hook, point)| self::planned(hook, point)).collect()
+    planned.into_iter().map(|(hook, point)| self::planned(hook, point, event)).collect()
+}
+
+/// The hooks that agents' own hook systems may call, in the order in which they run.
+pub fn bridged(outline: &Outline) -> Vec<Planned> {
+    planned_at(EventType::BridgeCalled, &outline.hooks_of(EventType::BridgeCalled))
 }
 
 /// Whether some event makes this hook owed.
@@ -131,8 +136,9 @@ fn name(kind: &str) -> TypeName {
     kind.parse().expect("the names of types were checked when they were read")
 }
 
-fn planned(hook: &Hook, point: Point) -> Planned {
-    Planned { hook: owed_hook(hook, point), whose: whose(hook), when: hook.when.clone() }
+fn planned(hook: &Hook, point: Point, event: EventType) -> Planned {
+    let (matcher, when) = (hook.matcher.clone(), hook.when.clone());
+    Planned { hook: owed_hook(hook, point, event), whose: whose(hook), matcher, when }
 }
 
 /// For whose work a hook is.
@@ -144,9 +150,10 @@ pub fn whose(hook: &Hook) -> PlannedFor {
     }
 }
 
-fn owed_hook(hook: &Hook, point: Point) -> OwedHook {
+fn owed_hook(hook: &Hook, point: Point, event: EventType) -> OwedHook {
     let gate = is_gate(point);
     let class = match (&hook.kind, hook.entry.idempotent) {
+        _ if event == EventType::BridgeCalled => HookClass::Bridge,
         _ if gate => HookClass::Gate,
         (Kind::Http(_), _) => HookClass::Webhook,
         (Kind::Rules(_) | Kind::Desktop, _) | (_, Some(true)) => HookClass::Idempotent,

@@ -241,7 +241,7 @@ fn feedback(hook: &Hook, role: Role, read: &Read) -> String {
         }
         HookOutcome::Block => join(&[&parts.stderr, &parts.output], "\n\n"),
         HookOutcome::Failure | HookOutcome::TimedOut if role.is_gate() => piped(),
-        _ if hook.pipes => piped(),
+        _ if hook.pipes() => piped(),
         _ => return String::new(),
     };
     match outcome {

@@ -18,7 +18,7 @@ const ROLES: [Role; 3] = [Stop, Pipeline, Observer];
 fn hook(pipes: bool) -> Hook {
     let timeout = Duration::from_secs(30);
     let kind = Kind::Command(Script::parse("make test").expect("it names nothing"));
-    Hook { name: "tests".to_owned(), kind, timeout, pipes, max_output: 400, retry: None, feedback: None }
+    Hook { name: "tests".to_owned(), kind, timeout, pipes: Some(pipes), max_output: 400, retry: None, feedback: None }
 }
 
 fn ran(exit: Exit, stdout: &str, stderr: &str) -> Result<Finished, NotStarted> {

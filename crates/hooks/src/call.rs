@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use windlass_engine::DebtId;
 use windlass_process::{Capture, Invocation, Spec, Spill, overlay};
 
@@ -26,6 +26,8 @@ pub struct Call<'a> {
     pub values: &'a Value,
     /// The event that made it owed.
     pub event: &'a Value,
+    /// What an agent's own hook system said, where it called.
+    pub said: Option<&'a Map<String, Value>>,
     /// What it is owed under; a trial is owed by nobody.
     pub debt: Option<DebtId>,
     pub project: &'a Path,
@@ -83,6 +85,10 @@ impl<'a> Call<'a> {
             ("WINDLASS_PAYLOAD_FILE", papers.payload().into()),
             ("WINDLASS_PROJECT_DIR", self.project.into()),
         ];
+        // Scripts that were written for Claude Code find themselves by it.
+        if !self.environment.iter().any(|(name, _)| name == "CLAUDE_PROJECT_DIR") {
+            told.push(("CLAUDE_PROJECT_DIR", self.project.into()));
+        }
         for (value, file, carried) in [
             ("WINDLASS_TASK_CONTENT", "WINDLASS_TASK_CONTENT_FILE", papers.task_content()),
             ("WINDLASS_ERROR", "WINDLASS_ERROR_FILE", papers.error()),
@@ -93,7 +99,8 @@ impl<'a> Call<'a> {
         told
     }
 
-    /// Our own names, and Claude Code's for the same things. A notice says less.
+    /// Our own names, and Claude Code's for the same things. What an agent said by itself stays as it said it. A notice says
+    /// less.
     pub fn payload(&self) -> Value {
         if self.text("/point") == NOTIFY {
             return notice::payload(self.values, self.project);
@@ -116,7 +123,9 @@ impl<'a> Call<'a> {
             if fields.get("tool_name").is_some_and(|name| name == "") {
                 fields.remove("tool_name");
                 fields.remove("tool_input");
+                fields.remove("tool_response");
             }
+            fields.extend(self.said.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
         }
         payload
     }

@@ -48,14 +48,21 @@ pub struct Hook {
     pub name: String,
     pub kind: Kind,
     pub timeout: Duration,
-    /// Whether its output reaches the agent.
-    pub pipes: bool,
+    /// Whether its output reaches the agent, if it says so.
+    pub pipes: Option<bool>,
     /// Bytes of output that are kept for the agent.
     pub max_output: usize,
     /// How often it is tried again.
     pub retry: Option<Retry>,
     /// What the agent is told.
     pub feedback: Option<Template>,
+}
+
+impl Hook {
+    /// Whether its output reaches the agent. Nobody is told anything unasked.
+    pub fn pipes(&self) -> bool {
+        self.pipes.unwrap_or(false)
+    }
 }
 
 /// What runs.

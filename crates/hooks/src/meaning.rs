@@ -50,6 +50,7 @@ impl Stance {
             Permission::Allow => Self::Pass,
             Permission::Deny => Self::Block,
             Permission::Ask => Self::Escalate,
+            Permission::Defer => Self::Silent,
         });
         // To an agent it means: stop here, whatever else was decided, and show the reason to the user. Sending the agent
         // back would be the opposite, and letting it pass would call work done that nobody has called so.

@@ -45,6 +45,6 @@ fn ruled(hook: &Hook, role: Role, ruling: Ruling) -> HookReport {
         (RuleAction::Escalate, _) => HookOutcome::Escalate,
     };
     let told = ruling.next_prompt.or_else(|| ruling.reason.clone());
-    let told = told.filter(|_| hook.pipes || (role.is_gate() && outcome != HookOutcome::Success));
+    let told = told.filter(|_| hook.pipes() || (role.is_gate() && outcome != HookOutcome::Success));
     HookReport { message: ruling.reason, feedback: told, ..outcome.into() }
 }

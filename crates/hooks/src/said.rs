@@ -114,10 +114,13 @@ pub enum Permission {
     Allow,
     Deny,
     Ask,
+    /// Nothing is said: as if the hook were not there.
+    Defer,
 }
 
 impl Word for Permission {
-    const WORDS: &'static [(&'static str, Self)] = &[("allow", Self::Allow), ("deny", Self::Deny), ("ask", Self::Ask)];
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("allow", Self::Allow), ("deny", Self::Deny), ("ask", Self::Ask), ("defer", Self::Defer)];
 }
 
 /// Why a JSON object is no answer.
@@ -277,14 +280,15 @@ fn agree(said: &Said) -> Result<(), BadAnswer> {
         Decision::Block => ("block", false),
     };
     let permission = |permission| match permission {
-        Permission::Allow => ("allow", true),
-        Permission::Deny => ("deny", false),
-        Permission::Ask => ("ask", false),
+        Permission::Allow => Some(("allow", true)),
+        Permission::Deny => Some(("deny", false)),
+        Permission::Ask => Some(("ask", false)),
+        Permission::Defer => None,
     };
     hear("status", said.status.map(status));
     hear("action", said.action.map(step));
     hear("decision", said.decision.map(decision));
-    hear("permissionDecision", said.specific.permission.map(permission));
+    hear("permissionDecision", said.specific.permission.and_then(permission));
     match (yes, no) {
         (Some(yes), Some(no)) => Err(BadAnswer::Contradiction { yes, no }),
         _ => Ok(()),

@@ -9,6 +9,7 @@
 //! - Only what is ours is run. What the dead have left is ours once the log says so.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use windlass_engine::{
@@ -20,6 +21,7 @@ use windlass_process::{Control, Environment, Finished, Launcher, NotStarted, Ros
 use windlass_store::{Sqlite, Store};
 use windlass_tools::validation::Permission;
 
+use crate::bridge::Called;
 use crate::known::Hooks;
 use crate::protected::Protected;
 use crate::{Outside, RunError, Told};
@@ -55,6 +57,8 @@ pub struct Dispatch<'a> {
     pub(crate) roster: &'a Roster,
     pub(crate) control: Control,
     pub(crate) outside: Outside<'a>,
+    /// What an agent's own hook system says, while its hooks run.
+    pub(crate) called: Option<Arc<Called>>,
     /// Started when it is first needed.
     supervisor: Option<Supervisor>,
 }
@@ -76,7 +80,7 @@ impl<'a> Dispatch<'a> {
         outside: Outside<'a>,
     ) -> Result<Self, RunError> {
         let owner = roster.name().parse().map_err(RunError::Owner)?;
-        Ok(Self { store, settings, owner, roster, control, outside, supervisor: None })
+        Ok(Self { store, settings, owner, roster, control, outside, called: None, supervisor: None })
     }
 
     /// Carries out a command of our own, and tells what came of it.
@@ -150,7 +154,7 @@ impl<'a> Dispatch<'a> {
     }
 
     /// The first hook that is owed and meant.
-    fn next(&self, meant: impl Fn(&Self, &Debt) -> bool) -> Result<Option<Debt>, RunError> {
+    pub(crate) fn next(&self, meant: impl Fn(&Self, &Debt) -> bool) -> Result<Option<Debt>, RunError> {
         let snapshot = self.store.snapshot()?;
         let mut after: Option<DebtId> = None;
         while let Some(debt) = snapshot.owed(after)? {

@@ -5,6 +5,7 @@ mod registered;
 mod rules;
 mod web;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -12,9 +13,10 @@ use windlass_engine::{
     Command, Debt, DebtId, Effect, Event, HookClass, HookOutcome, HookReport, OwedHook, Phase, Promise, REGISTERED,
     Record, Session, Situation, Task, View,
 };
-use windlass_hooks::{Call, Hook, Kind, Papers, Role, Script, answer, fitting, gist, notice};
-use windlass_process::{Captured, Finished, NotStarted};
+use windlass_hooks::{Call, Hook, Kind, Papers, Role, Said, Script, answer, fitting, gist, notice, said};
+use windlass_process::{Captured, Exit, Finished, NotStarted};
 
+use crate::bridge::{Called, is_context, is_heard};
 use crate::dispatch::Resolve;
 use crate::protected::difference;
 use crate::{Dispatch, RunError};
@@ -29,6 +31,8 @@ struct Scene {
     task: Option<Task>,
     output: Option<String>,
     promise: Option<Promise>,
+    /// What an agent's own hook system says.
+    call: Option<Arc<Called>>,
 }
 
 impl Scene {
@@ -50,6 +54,7 @@ impl Scene {
             task: self.task.as_ref(),
             output: self.output.as_deref(),
             promise: self.promise,
+            call: self.call.as_deref().map(|called| &called.call),
         };
         situation.values()
     }
@@ -60,14 +65,19 @@ struct Attempt {
     report: HookReport,
     /// Whether another one could end otherwise, and how long to wait for it at least.
     again: Option<Duration>,
+    /// What it said, where an agent's hook system waits for it.
+    said: Option<Box<Said>>,
 }
 
 impl From<HookReport> for Attempt {
     fn from(report: HookReport) -> Self {
         let failed = matches!(report.outcome, HookOutcome::Failure | HookOutcome::TimedOut);
-        Self { report, again: failed.then_some(Duration::ZERO) }
+        Self { report, again: failed.then_some(Duration::ZERO), said: None }
     }
 }
+
+/// How a hook ended, with what it said where somebody waits to hear it.
+pub(crate) type Heard = (HookReport, Option<Box<Said>>);
 
 /// One hook, about to be run.
 struct Running<'a> {
@@ -101,6 +111,7 @@ impl Running<'_> {
     fn role(&self) -> Role {
         match self.owed.class {
             HookClass::Gate => Role::Stop,
+            HookClass::Bridge if is_heard(&self.owed.point) => Role::Stop,
             _ => Role::Observer,
         }
     }
@@ -120,36 +131,42 @@ fn told_briefly(report: &HookReport, ran: &Result<Finished, NotStarted>) -> Opti
 impl Dispatch<'_> {
     /// Runs a hook that has begun. One that fails is tried again as often as it says.
     pub(crate) fn run_hook(&mut self, debt: &Debt, resolve: Resolve) -> Result<HookReport, RunError> {
+        self.hear_hook(debt, resolve).map(|(report, _)| report)
+    }
+
+    /// The same, with what it said.
+    pub(crate) fn hear_hook(&mut self, debt: &Debt, resolve: Resolve) -> Result<Heard, RunError> {
         let Effect::Hook(owed) = &debt.effect else { return Err(RunError::NoHook(debt.id)) };
         let scene = self.scene(debt)?;
         if owed.hook == REGISTERED {
-            return self.ask_registered(&scene, resolve);
+            return Ok((self.ask_registered(&scene, resolve)?, None));
         }
-        let Some(hook) = self.settings.hooks.get(&owed.hook) else {
+        let Some(mut hook) = self.settings.hooks.get(&owed.hook) else {
             let (message, event) = ("the configuration that it comes from has no such hook", scene.event.original());
-            return Ok(HookReport {
-                message: Some(message.to_owned()),
-                event: Some(event),
-                ..HookOutcome::Failure.into()
-            });
+            let report =
+                HookReport { message: Some(message.to_owned()), event: Some(event), ..HookOutcome::Failure.into() };
+            return Ok((report, None));
         };
+        if owed.class == HookClass::Bridge {
+            hook.pipes.get_or_insert(is_context(&owed.point));
+        }
         let (values, event) = (scene.values(owed), scene.told());
         let began = Instant::now();
         let running = Running { debt: debt.id, owed, hook: &hook, scene: &scene, values, event, resolve, began };
         if running.role().is_gate()
             && let Some(changed) = self.tampered(&scene)?
         {
-            return Ok(HookReport { message: Some(changed), ..HookOutcome::Escalate.into() });
+            return Ok((HookReport { message: Some(changed), ..HookOutcome::Escalate.into() }, None));
         }
         let mut failures = 0;
         loop {
-            let Attempt { report, again } = self.attempt(&running)?;
+            let Attempt { report, again, said } = self.attempt(&running)?;
             let report = fitting(self.settings.mask.report(report), &hook);
             let report = HookReport { event: Some(scene.event.original()), ..report };
             failures += 1;
-            let Some(wait) = self.wait_before(&running, failures, again)? else { return Ok(report) };
+            let Some(wait) = self.wait_before(&running, failures, again)? else { return Ok((report, said)) };
             if !self.wait(wait, resolve) {
-                return Ok(HookOutcome::Cancelled.into());
+                return Ok((HookOutcome::Cancelled.into(), None));
             }
             let after = report.message.unwrap_or_default();
             self.give(&Command::RetryEffect { debt: debt.id, owner: self.owner.clone(), after })?;
@@ -174,14 +191,14 @@ impl Dispatch<'_> {
 
     fn attempt(&mut self, running: &Running<'_>) -> Result<Attempt, RunError> {
         match &running.hook.kind {
-            Kind::Command(script) => self.command(running, script).map(Attempt::from),
+            Kind::Command(script) => self.command(running, script),
             Kind::Http(address) => self.send(running, address),
             Kind::Rules(rules) => self.judge(running, rules).map(Attempt::from),
             Kind::Desktop => self.show_on_desktop(running).map(Attempt::from),
         }
     }
 
-    fn command(&mut self, running: &Running<'_>, script: &Script) -> Result<HookReport, RunError> {
+    fn command(&mut self, running: &Running<'_>, script: &Script) -> Result<Attempt, RunError> {
         let place = self.settings.records.join(running.debt.to_string());
         let call = self.call(running);
         let papers = Papers::at(&place, &call);
@@ -189,7 +206,7 @@ impl Dispatch<'_> {
         if let Err(error) = papers.write(&spec.stdin) {
             // A full disk, or a hook that took our directory away: no reason to leave the other hooks undone.
             let message = format!("cannot write its payload beside {}: {error}", place.display());
-            return Ok(HookReport { message: Some(message), ..HookOutcome::Failure.into() });
+            return Ok(HookReport { message: Some(message), ..HookOutcome::Failure.into() }.into());
         }
         let ran = self.start(&spec, running.resolve)?;
         let record = ran.as_ref().ok().and_then(|ran| self.record(ran));
@@ -199,13 +216,20 @@ impl Dispatch<'_> {
         // Before anything is cut out of it: half a secret is one too.
         let ran = ran.map(|ran| self.settings.mask.run(ran)).map(|ran| running.heard(ran));
         let report = answer(running.hook, running.role(), &ran, &running.values);
-        Ok(HookReport { record, message: told_briefly(&report, &ran), ..report })
+        let waits = running.scene.call.is_some();
+        let said = ran.as_ref().ok().filter(|ran| waits && ran.exit == Exit::Code(0)).and_then(|ran| {
+            // One that is no answer was taken for a failure.
+            said::parse(&ran.stdout.text()).ok().flatten().map(Box::new)
+        });
+        let report = HookReport { record, message: told_briefly(&report, &ran), ..report };
+        Ok(Attempt { said, ..report.into() })
     }
 
     fn call<'a>(&'a self, running: &'a Running<'_>) -> Call<'a> {
         Call {
             values: &running.values,
             event: &running.event,
+            said: running.scene.call.as_deref().map(|called| &called.payload),
             debt: Some(running.debt),
             project: &self.settings.directory,
             environment: &self.settings.environment,
@@ -224,7 +248,9 @@ impl Dispatch<'_> {
             Phase::Judging(_, claim) => claim,
             _ => None,
         });
-        Ok(Scene { event, session, task, output, promise })
+        let bridged = matches!(&debt.effect, Effect::Hook(hook) if hook.class == HookClass::Bridge);
+        let call = self.called.clone().filter(|_| bridged);
+        Ok(Scene { event, session, task, output, promise, call })
     }
 
     /// What the agent said at the end of its last finished turn.

@@ -17,6 +17,7 @@
 //!
 //! Not here: any decision (`engine::Session::step`), printing, the environment.
 
+mod bridge;
 mod change;
 mod closing;
 mod conversation;
@@ -41,6 +42,7 @@ use windlass_engine::{
 };
 use windlass_store::ExecuteError;
 
+pub use bridge::{Called, Replied};
 pub use dispatch::{Dispatch, Settings};
 pub use error::RunError;
 pub use known::Hooks;

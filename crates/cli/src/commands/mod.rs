@@ -9,6 +9,7 @@ mod config;
 mod demo;
 mod doctor;
 mod events;
+mod hook;
 mod hooks;
 mod init;
 mod iteration;
@@ -72,6 +73,11 @@ pub enum Command {
     /// What hooks there are and did; stop hooks of tasks
     #[command(subcommand)]
     Hooks(hooks::Command),
+    /// The bridge: an agent's own hook system calls this
+    ///
+    /// Reads what the agent says from standard input, runs the project's hooks of that point, and answers as that agent wants
+    /// to be answered. Whatever goes wrong, the agent goes on. docs/bridge.md has it all.
+    Hook(hook::Args),
     /// The configuration file
     Config(config::Args),
     /// Say whether this project may run its hooks
@@ -110,6 +116,7 @@ pub fn run_in(context: &Context, command: Command, out: &mut Output) -> Result<u
         Command::Doctor(args) => return doctor::run(context, args, out),
         Command::Run(args) => return run::run(context, args, out),
         Command::Agent(args) => return agent::run(context, args, out),
+        Command::Hook(args) => return hook::run(context, args, out),
         Command::Mcp(args) => return mcp::run(context, args, out),
         Command::Demo(args) => return demo::run(args, out),
 

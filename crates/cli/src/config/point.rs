@@ -38,6 +38,16 @@ const COMES_WITH: &[(&str, EventType)] = &[
     ("after_submit", EventType::TaskSubmitted),
     ("session_end", EventType::SessionEnded),
     (notice::NOTIFY, EventType::SessionEnded),
+    // An agent's own hook system calls.
+    ("session_start", EventType::BridgeCalled),
+    ("user_prompt_submit", EventType::BridgeCalled),
+    ("pre_tool_use", EventType::BridgeCalled),
+    ("post_tool_use", EventType::BridgeCalled),
+    ("stop", EventType::BridgeCalled),
+    ("subagent_stop", EventType::BridgeCalled),
+    ("notification", EventType::BridgeCalled),
+    ("pre_compact", EventType::BridgeCalled),
+    ("session_end", EventType::BridgeCalled),
     // Where a person is asked: nobody else looks at it before one does.
     (notice::NOTIFY, EventType::GateDecided),
 ];

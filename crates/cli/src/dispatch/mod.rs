@@ -8,6 +8,7 @@
 //! - A command that owes no hook pays for none: no lock file, no signals, no look at trust.
 //! - A failing hook is told to people, and the command still succeeds.
 
+mod bridged;
 mod dead;
 mod inside;
 
@@ -22,6 +23,7 @@ use windlass_runner::{Dispatch, Outside, Settings, Told};
 use windlass_store::Store;
 use windlass_tools::validation::Standing;
 
+pub use bridged::{Bridged, answer_call};
 pub use dead::{Reach, Settled, cancelled_by_nobody, left_by_the_dead, settle_dead};
 pub use inside::Inside;
 

@@ -31,8 +31,8 @@ impl Dispatch<'_> {
             Ended::Failed { .. } => None,
         };
         let report = http::report(running.hook, running.role(), ended, began.elapsed(), &running.values);
-        let Attempt { report, again } = report.into();
-        Ok(Attempt { report, again: again.and(least) })
+        let attempt = Attempt::from(report);
+        Ok(Attempt { again: attempt.again.and(least), ..attempt })
     }
 }
 
@@ -44,5 +44,6 @@ fn key(running: &Running<'_>) -> String {
 
 /// What cannot be sent now cannot be sent later either.
 fn never(why: String) -> Attempt {
-    Attempt { report: HookReport { message: Some(why), ..HookOutcome::Failure.into() }, again: None }
+    let report = HookReport { message: Some(why), ..HookOutcome::Failure.into() };
+    Attempt { report, again: None, said: None }
 }

@@ -54,7 +54,7 @@ fn meaning(timeout: Duration, ran: &Result<Finished, NotStarted>) -> Result<Stop
         name: "command".to_owned(),
         kind: Kind::Rules(Vec::new()),
         timeout,
-        pipes: true,
+        pipes: Some(true),
         max_output: TOLD,
         retry: None,
         feedback: None,

@@ -133,8 +133,14 @@ impl Trier<'_> {
         let runnable = plan::runnable(hook).expect("only those are tried");
         let environment = environment::inherited();
         let event = json!({"type": values["event"]["type"], "data": values["event"]["data"]});
-        let call =
-            Call { values: &values, event: &event, debt: None, project: &self.project.root, environment: &environment };
+        let call = Call {
+            values: &values,
+            event: &event,
+            debt: None,
+            project: &self.project.root,
+            environment: &environment,
+            said: None,
+        };
         let papers = Papers::at(&self.records.join(format!("trial-{}", std::process::id())), &call);
         let command = match &runnable.kind {
             Kind::Command(script) => Some(call.filled(script, &papers)),

@@ -1,0 +1,202 @@
+//! `windlass hook POINT`: the bridge. An agent's own hook system calls it at every moment that it is installed for.
+//!
+//! Invariants:
+//! - Standard output carries the answer in the agent's own contract, and nothing else.
+//! - It exits with 2 only for a deliberate block. Whatever goes wrong here, the agent goes on, and the person is told.
+
+use std::io::{self, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use windlass_bridge::{Agent, Call, Moment, Reply, Ruling, Words};
+use windlass_engine::{Call as Calling, CallRuling, Caller};
+use windlass_runner::{Called, Replied};
+
+use crate::config::Point;
+use crate::context::Context;
+use crate::dispatch::{Bridged, answer_call};
+use crate::failure::{Code, Failure};
+use crate::output::{Output, Stop};
+use crate::project::{self, Project};
+use crate::{environment, text, usage};
+
+/// The longest payload that is read: tools may answer with whole files.
+const LONGEST: usize = 64 * 1024 * 1024;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass install claude                 writes these calls into the settings of Claude Code
+  echo '{\"session_id\": \"try\", \"cwd\": \".\"}' | windlass hook stop --as claude; echo \"exit $?\"
+
+Exit codes: 2 blocks, with the reason on standard error; everything else lets the agent go on.")]
+pub struct Args {
+    /// Where the agent is: stop, pre_tool_use, post_tool_use, user_prompt_submit, session_start, session_end,
+    /// subagent_stop, notification or pre_compact, in any agent's spelling
+    #[arg(value_name = "POINT")]
+    point: String,
+    /// Whose contract to speak [default: whoever the call looks like]
+    #[arg(long = "as", value_name = "AGENT", value_parser = usage::one_of::<Agent>(Agent::ALL.iter().map(|agent| agent.name())))]
+    agent: Option<Agent>,
+    /// Let go after this time, before the agent loses its patience: 30s, 10m, 1h
+    #[arg(long, value_name = "TIME", value_parser = usage::span)]
+    within: Option<Duration>,
+}
+
+pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> {
+    let moment = moment(&args.point)?;
+    if out.is_json() {
+        let failure = Failure::new(Code::Usage, "agents have contracts of their own; the bridge has no --json");
+        return Err(failure.hint("`windlass hooks history --json` tells what hooks did").into());
+    }
+    if io::stdin().is_terminal() {
+        let failure =
+            Failure::new(Code::Usage, "nobody calls: an agent's own hook system writes a payload to standard input");
+        return Err(failure
+            .hint("`windlass install AGENT` has an agent call; `windlass hooks test POINT` is for people")
+            .into());
+    }
+    let bytes = read();
+    let agent = args.agent.unwrap_or(Agent::Claude);
+    let reply = bytes.and_then(|bytes| {
+        let call = Call::read(agent, moment, &bytes).map_err(|error| Failure::from_error(Code::Usage, &error))?;
+        answered(context, call, args.within)
+    });
+    let reply = reply.unwrap_or_else(|failure| Reply { message: Some(went_wrong(&failure)), ..Reply::default() });
+    speak(&Words::of(agent, moment, &reply))
+}
+
+fn moment(name: &str) -> Result<Moment, Failure> {
+    let point = Point::parse(name);
+    point.and_then(|point| Moment::of_point(point.name())).ok_or_else(|| {
+        let points: Vec<&str> = Moment::ALL.iter().map(|moment| moment.point()).collect();
+        let near = windlass_engine::nearest(name, &points).map(|near| format!("did you mean `{near}`? "));
+        Failure::new(Code::Usage, format!("no agent calls at `{}`", text::line(name))).hint(format!(
+            "{}the points are {}",
+            near.unwrap_or_default(),
+            points.join(", ")
+        ))
+    })
+}
+
+/// What the agent says. What is beyond the bound is read too, so that it is not cut off in the middle of writing.
+fn read() -> Result<Vec<u8>, Failure> {
+    let fail = |error| Failure::new(Code::System, "cannot read what the agent says").caused_by(error);
+    let mut input = io::stdin().lock();
+    let mut bytes = Vec::new();
+    (&mut input).take(LONGEST as u64 + 1).read_to_end(&mut bytes).map_err(fail)?;
+    if bytes.len() <= LONGEST {
+        return Ok(bytes);
+    }
+    io::copy(&mut input, &mut io::sink()).map_err(fail)?;
+    Err(Failure::new(Code::Usage, format!("the agent says more than {} MiB at once", LONGEST / 1024 / 1024)))
+}
+
+fn answered(context: &Context, call: Call, within: Option<Duration>) -> Result<Reply, Failure> {
+    let Some(project) = project_of(context, &call)? else { return Ok(Reply::default()) };
+    let moment = call.moment;
+    if call.conversation.is_none() && matches!(moment, Moment::Stop | Moment::SubagentStop) {
+        // Nobody could say how often it was sent back already.
+        return Err(Failure::new(Code::Usage, "the agent does not say which conversation this is"));
+    }
+    let bridged = answer_call(project, called(call), moment, within, context.trust)?;
+    Ok(match bridged {
+        Bridged::Nothing => Reply::default(),
+        Bridged::Untrusted => Reply { message: is_noticed(moment).then(|| UNTRUSTED.to_owned()), ..Reply::default() },
+        Bridged::Replied(replied) => reply(replied),
+    })
+}
+
+const UNTRUSTED: &str = "windlass: the hooks of this project are not trusted, so nothing was checked. \
+                         `windlass trust` shows what would run.";
+
+/// Where a person hears of what is wrong. Once a turn is enough.
+fn is_noticed(moment: Moment) -> bool {
+    matches!(moment, Moment::SessionStart | Moment::Stop)
+}
+
+/// The project that the agent works in. Wherever somebody points to, another project's conversation is none of its
+/// concern.
+fn project_of(context: &Context, call: &Call) -> Result<Option<Project>, Failure> {
+    let said = call.directory.as_deref().map(PathBuf::from).filter(|directory| directory.is_absolute());
+    let directory = environment::agent_project().or(said).unwrap_or_else(|| context.directory.clone());
+    let around = project::around(&directory)?;
+    let named = context.project.clone().or_else(environment::project);
+    let Some(named) = named else { return Ok(around) };
+    let named = project::find(Some(&named), None, &context.directory)?;
+    let inside = |directory: &Path| directory.canonicalize().is_ok_and(|real| real.starts_with(&named.root));
+    let its_own = inside(&directory) || around.is_some_and(|around| around.root == named.root);
+    Ok(its_own.then_some(named))
+}
+
+/// A call in the engine's words.
+fn called(call: Call) -> Called {
+    let Call { agent, moment, conversation, is_sent_back, last_message, prompt, tool, payload, .. } = call;
+    let conversation = conversation.unwrap_or_else(|| "unknown".to_owned());
+    let subagent = payload.get("agent_id").and_then(|id| id.as_str()).filter(|_| moment == Moment::SubagentStop);
+    let conversation = match subagent {
+        Some(subagent) => format!("{conversation}/{subagent}"),
+        None => conversation,
+    };
+    let anew = moment == Moment::UserPromptSubmit || is_sent_back == Some(false);
+    let (prompt, output) = (prompt.unwrap_or_default(), last_message.unwrap_or_default());
+    let about = match (&tool, moment) {
+        (Some(tool), _) => serde_json::Value::Object(tool.input.clone()).to_string(),
+        (None, Moment::UserPromptSubmit) => prompt.clone(),
+        (None, _) => output.clone(),
+    };
+    let (tool, tool_input) = match tool {
+        Some(tool) => {
+            let own = (tool.own_name != tool.name).then_some(tool.own_name);
+            (std::iter::once(tool.name).chain(own).collect(), tool.input.into())
+        }
+        None => (Vec::new(), serde_json::json!({})),
+    };
+    let call = Calling {
+        caller: Caller { agent: agent.name().to_owned(), conversation },
+        point: moment.point().to_owned(),
+        tool,
+        tool_input,
+        tool_response: payload.get("tool_response").cloned().unwrap_or_else(|| serde_json::json!({})),
+        prompt,
+        output,
+        about,
+        anew,
+    };
+    Called { call, payload }
+}
+
+fn reply(replied: Replied) -> Reply {
+    let Replied { ruling, reason, halt, context, updated_input, messages } = replied;
+    let messages: Vec<String> = messages.iter().map(|message| format!("windlass: {message}")).collect();
+    Reply {
+        ruling: match ruling {
+            CallRuling::Pass => Ruling::Pass,
+            CallRuling::Allow => Ruling::Allow(reason),
+            CallRuling::Ask => Ruling::Ask(reason),
+            CallRuling::Block => Ruling::Block(reason),
+        },
+        halt,
+        context: Some(context).filter(|context| !context.is_empty()),
+        updated_input,
+        message: Some(messages.join("\n")).filter(|message| !message.is_empty()),
+    }
+}
+
+/// What a person is told where nothing could be checked.
+fn went_wrong(failure: &Failure) -> String {
+    let causes: String = failure.causes.iter().map(|cause| format!(": {cause}")).collect();
+    let hint = failure.hint.as_deref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+    text::line(&format!("windlass: nothing was checked: {failure}{causes}{hint}")).into_owned()
+}
+
+fn speak(words: &Words) -> Result<u8, Stop> {
+    if !words.stderr.is_empty() {
+        // An agent that does not listen is still to be answered.
+        let _ = writeln!(io::stderr().lock(), "{}", words.stderr);
+    }
+    if !words.stdout.is_empty() {
+        let mut to = io::stdout().lock();
+        writeln!(to, "{}", words.stdout).and_then(|()| to.flush())?;
+    }
+    Ok(words.exit)
+}

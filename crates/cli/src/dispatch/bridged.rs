@@ -1,0 +1,136 @@
+//! Runs the hooks of a call from an agent's own hook system.
+//!
+//! ```text
+//! hooks for this point and tool? ─ no ─► nothing is opened, nothing recorded
+//!        └─ yes ─► trusted? ─► inside a run of ours? ─► commit ─► hooks ─► what they come to
+//! ```
+//!
+//! Invariants:
+//! - Inside a hook of ours nobody is called: an agent that a hook asks for help would be judged by that hook again.
+//! - What a running session does by itself is left to it.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use windlass_bridge::Moment;
+use windlass_engine::{Authority, Origin, Planned, Trusted};
+use windlass_process::Launcher;
+use windlass_runner::{Called, Dispatch, Outside, Replied};
+use windlass_store::{Lifetime, Sqlite, StoreError};
+
+use super::{Inside, RECORDS, enlist, listen, owner, random_bytes, settings};
+use crate::config::Written;
+use crate::context::{Opened, create_store};
+use crate::failure::{Code, Failure};
+use crate::outline::Outline;
+use crate::project::Project;
+use crate::trust::{self, Trust};
+use crate::{SUPERVISE, environment, plan, remedy};
+
+/// What came of a call.
+pub enum Bridged {
+    /// Nothing is configured for it, or it is somebody else's to judge.
+    Nothing,
+    /// Hooks are there, and nobody trusts them.
+    Untrusted,
+    Replied(Replied),
+}
+
+/// Has the hooks of a call run, if there are any.
+pub fn answer_call(
+    project: Project,
+    called: Called,
+    moment: Moment,
+    within: Option<Duration>,
+    trust: bool,
+) -> Result<Bridged, Failure> {
+    if environment::debt().is_some() || environment::is_judging() {
+        return Ok(Bridged::Nothing);
+    }
+    let written = Written::load(&project)?;
+    let driven = environment::run().is_some();
+    let outline = Outline::of(written)?;
+    if !driven && !has_hooks(&outline, &called) {
+        return Ok(Bridged::Nothing);
+    }
+    let trusted = trust || driven || trust::state(&project, outline.frame())? == Trust::Trusted;
+    if !trusted {
+        return Ok(Bridged::Untrusted);
+    }
+    let mut opened = Opened { store: open(&project)?, project, trust };
+    let inside = Inside::look(&opened)?;
+    let outline = match inside.config {
+        // The session judges by itself what it knows of.
+        Some(_) if is_its_own(moment) => return Ok(Bridged::Nothing),
+        Some(_) => Outline::of(inside.written(&opened)?)?,
+        // It was started by a run that is over: then a person has it.
+        None if driven && !trust && trust::state(&opened.project, outline.frame())? != Trust::Trusted => {
+            return Ok(Bridged::Untrusted);
+        }
+        None => outline,
+    };
+    if !has_hooks(&outline, &called) {
+        return Ok(Bridged::Nothing);
+    }
+    let run = inside.config.and(inside.run);
+    let origin =
+        Origin { by: environment::user(), at: environment::now(), authority: Authority::Person, run, via: None };
+    run_hooks(&mut opened, &Arc::new(outline), &origin, called, moment, within)
+}
+
+fn has_hooks(outline: &Outline, called: &Called) -> bool {
+    plan::bridged(outline).iter().any(|planned: &Planned| planned.is_for(&called.call))
+}
+
+/// What a running session has hooks for by itself.
+fn is_its_own(moment: Moment) -> bool {
+    matches!(moment, Moment::Stop | Moment::SessionStart | Moment::SessionEnd)
+}
+
+/// A project that came with a repository has no store yet.
+fn open(project: &Project) -> Result<Sqlite, Failure> {
+    match Sqlite::open(&project.store_file(), Lifetime::Command) {
+        Err(StoreError::Missing(_)) => {
+            create_store(project)?;
+            Sqlite::open(&project.store_file(), Lifetime::Command).map_err(remedy::store)
+        }
+        opened => opened.map_err(remedy::store),
+    }
+}
+
+fn run_hooks(
+    opened: &mut Opened,
+    outline: &Arc<Outline>,
+    origin: &Origin,
+    called: Called,
+    moment: Moment,
+    within: Option<Duration>,
+) -> Result<Bridged, Failure> {
+    let (control, received) = listen()?;
+    if let Some(time) = within {
+        let control = control.clone();
+        // Ends with the process, if not before.
+        thread::spawn(move || {
+            if control.wait(time) {
+                control.cancel()
+            }
+        });
+    }
+    let roster = enlist(&opened.project)?;
+    let rules = plan::rules(outline, &owner(&roster), Trusted::Yes)?;
+    let records = opened.project.make_records(RECORDS)?;
+    // An agent that loses its patience kills us, and a gate may run for long: nothing of it is to survive.
+    let launcher = matches!(moment, Moment::Stop | Moment::SubagentStop)
+        .then(|| Launcher::own(SUPERVISE))
+        .transpose()
+        .map_err(|error| Failure::new(Code::System, "cannot find this very program").caused_by(error))?;
+    let settings = settings(&opened.project, outline, rules, records, launcher);
+    // Whoever waits is told in the answer, and nowhere else.
+    let outside = Outside { now: &environment::now, random: &random_bytes, tell: &mut |_| {}, shows_output: false };
+    let most = outline.frame().settings.limits.max_hook_retries;
+    let mut dispatch = Dispatch::new(&mut opened.store, settings, &roster, control, outside).map_err(remedy::run)?;
+    let replied = dispatch.answer_call(origin, called, most).map_err(remedy::run);
+    let replied = replied.map_err(|failure| failure.by(received.first()))?;
+    Ok(replied.map_or(Bridged::Nothing, Bridged::Replied))
+}

@@ -1,0 +1,230 @@
+//! Agents' own hook systems call: their hooks are run, and what these say is added up to one answer.
+//!
+//! ```text
+//! call ─► bridge_called ─► its hooks, one after another ─► added up ─► bridge_answered: passed on, or let go at the limit
+//! ```
+//!
+//! Invariants:
+//! - Only a hook that says no blocks. One that fails does so only where its entry has `on_failure: block`.
+//! - The strictest ruling counts, and no reason is lost.
+//!
+//! Not here: how agents say it and want to hear it (`bridge`, the crate).
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use windlass_engine::{
+    Call, CallRuling, CallVerdict, Command, Effect, Event, HookOutcome, HookReport, Limits, Objector, OnFailure,
+    Origin, OwedHook, Seq, payload,
+};
+use windlass_hooks::said::Permission;
+use windlass_hooks::{Said, clean, cut};
+
+use crate::dispatch::Resolve;
+use crate::{Dispatch, RunError};
+
+/// What an agent's hook system says, and all of it in its own words.
+#[derive(Debug)]
+pub struct Called {
+    pub call: Call,
+    pub payload: Map<String, Value>,
+}
+
+/// What hooks have come to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replied {
+    pub ruling: CallRuling,
+    /// Why, in the words of whoever says it.
+    pub reason: String,
+    /// The agent is to end altogether.
+    pub halt: Option<String>,
+    /// For the agent to read.
+    pub context: String,
+    pub updated_input: Option<Map<String, Value>>,
+    /// For people.
+    pub messages: Vec<String>,
+}
+
+/// Whether an agent hears a no at this point.
+pub(crate) fn is_heard(point: &str) -> bool {
+    matches!(point, "stop" | "subagent_stop" | "pre_tool_use" | "post_tool_use" | "user_prompt_submit")
+}
+
+/// Whether what a hook prints here is for the agent, unless it says otherwise. So it is in Claude Code.
+pub(crate) fn is_context(point: &str) -> bool {
+    matches!(point, "session_start" | "user_prompt_submit")
+}
+
+impl Dispatch<'_> {
+    /// Runs the hooks of a call and answers what they come to; `None` where there are none. `max_retries` is how often stop
+    /// hooks may send an agent back.
+    pub fn answer_call(
+        &mut self,
+        origin: &Origin,
+        called: Called,
+        max_retries: u32,
+    ) -> Result<Option<Replied>, RunError> {
+        let called = Arc::new(called);
+        let records = self.give_for(origin, &Command::Call(Box::new(called.call.clone())))?;
+        let at = records.iter().find(|record| matches!(record.envelope.event, Event::BridgeCalled(_)));
+        let Some(at) = at.filter(|record| record.envelope.metadata.owes.is_some()).map(|record| record.seq) else {
+            return Ok(None);
+        };
+        self.called = Some(called.clone());
+        let sum = self.run_called(at);
+        self.called = None;
+        let mut replied = sum?.finish(&called.call.point);
+        self.conclude(origin, at, &called.call, &mut replied, max_retries)?;
+        self.settle()?;
+        Ok(Some(replied.replied))
+    }
+
+    fn run_called(&mut self, at: Seq) -> Result<Sum, RunError> {
+        let mut sum = Sum::default();
+        while let Some(debt) = self.next(|_, debt| debt.id.seq == at)? {
+            self.give(&Command::BeginEffect { debt: debt.id, owner: self.owner.clone() })?;
+            let (report, said) = self.hear_hook(&debt, Resolve::Cancellable)?;
+            let cancelled = report.outcome == HookOutcome::Cancelled;
+            self.give(&Command::FinishEffect { debt: debt.id, owner: self.owner.clone(), report: report.clone() })?;
+            if let Effect::Hook(owed) = &debt.effect {
+                sum.add(owed, report, said.map(|said| *said).unwrap_or_default());
+            }
+            if cancelled {
+                return Err(RunError::Killed);
+            }
+        }
+        Ok(sum)
+    }
+
+    /// Records the answer, where there is one to record. Beyond the limit the agent is let go.
+    fn conclude(
+        &mut self,
+        origin: &Origin,
+        at: Seq,
+        call: &Call,
+        concluded: &mut Concluded,
+        max_retries: u32,
+    ) -> Result<(), RunError> {
+        let replied = &mut concluded.replied;
+        let updated = replied.updated_input.as_ref().map(|input| Value::Object(input.clone()).to_string());
+        let told = [replied.context.as_str(), updated.as_deref().unwrap_or_default()];
+        let told = told.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
+        let silent = replied.ruling == CallRuling::Pass && told.is_empty();
+        if silent && !matches!(call.point.as_str(), "stop" | "subagent_stop") {
+            return Ok(());
+        }
+        let kept = |text: &str| Some(cut(text, Limits::OUTPUT_KEPT)).filter(|text| !text.trim().is_empty());
+        let verdict = CallVerdict {
+            ruling: replied.ruling,
+            reason: kept(&replied.reason),
+            objectors: concluded.objectors.clone(),
+            max_retries,
+            told: kept(&told),
+        };
+        let (caller, point) = (call.caller.clone(), call.point.clone());
+        let answer = Command::AnswerCall { at, caller, point, verdict: Box::new(verdict) };
+        let records = self.give_for(origin, &answer)?;
+        let answered = records.into_iter().find_map(|record| match record.envelope.event {
+            Event::BridgeAnswered(answered) => Some(answered),
+            _ => None,
+        });
+        if let Some(payload::BridgeAnswered { let_go: Some(why), .. }) = answered {
+            replied.ruling = CallRuling::Pass;
+            let hooks: Vec<String> =
+                concluded.objectors.iter().map(|objector| format!("`{}`", objector.hook)).collect();
+            replied.messages.push(format!(
+                "{why}; it is let go, but {} still says no: {}",
+                hooks.join(", "),
+                replied.reason
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What the hooks of a call have said so far.
+#[derive(Default)]
+struct Sum {
+    reasons: Vec<(CallRuling, String)>,
+    objectors: Vec<Objector>,
+    halt: Option<String>,
+    context: Vec<String>,
+    updated_input: Option<Map<String, Value>>,
+    messages: Vec<String>,
+}
+
+struct Concluded {
+    replied: Replied,
+    objectors: Vec<Objector>,
+}
+
+impl Sum {
+    fn add(&mut self, owed: &OwedHook, report: HookReport, said: Said) {
+        let HookReport { outcome, message, feedback, .. } = report;
+        let name = &owed.hook;
+        let why = message.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+        self.messages.extend(said.system_message.as_deref().map(clean).filter(|text| !text.trim().is_empty()));
+        match outcome {
+            HookOutcome::Success | HookOutcome::Skip => self.agreed(feedback, said),
+            HookOutcome::Block | HookOutcome::Continue => self.object(owed, feedback),
+            HookOutcome::Escalate if said.goes_on == Some(false) => {
+                self.halt.get_or_insert(said.stop_reason.or(feedback).map(|text| clean(&text)).unwrap_or_default());
+            }
+            HookOutcome::Escalate => self.ask(owed, feedback, format!("`{name}` asks for a person{why}")),
+            HookOutcome::Failure | HookOutcome::TimedOut => {
+                let what = if outcome == HookOutcome::TimedOut { "was too slow" } else { "failed" };
+                let told = format!("hook `{name}` {what}{why}");
+                match owed.on_failure {
+                    OnFailure::Ignore => self.messages.push(told),
+                    OnFailure::Block => self.object(owed, feedback.or(Some(told))),
+                    OnFailure::Escalate => self.ask(owed, feedback, told),
+                }
+            }
+            HookOutcome::Cancelled | HookOutcome::Interrupted => {
+                self.messages.push(format!("hook `{name}` was cancelled"));
+            }
+        }
+    }
+
+    fn agreed(&mut self, feedback: Option<String>, said: Said) {
+        let specific = said.specific;
+        if specific.permission == Some(Permission::Allow) {
+            let why = specific.permission_reason.or(said.reason).unwrap_or_default();
+            self.reasons.push((CallRuling::Allow, clean(&why)));
+        }
+        self.context.extend(feedback.or(specific.additional_context).map(|text| clean(&text)));
+        // The later one has seen no more than the earlier one, but its priority says that it comes after.
+        self.updated_input = specific.updated_input.or(self.updated_input.take());
+    }
+
+    fn object(&mut self, owed: &OwedHook, feedback: Option<String>) {
+        let usual = || format!("`{}` says no, and not why.", owed.hook);
+        self.reasons.push((CallRuling::Block, feedback.unwrap_or_else(usual)));
+        self.objectors.push(Objector { hook: owed.hook.clone(), most: owed.send_backs });
+    }
+
+    /// Before a tool a person can be asked; elsewhere they can only be told.
+    fn ask(&mut self, owed: &OwedHook, feedback: Option<String>, told: String) {
+        match owed.point.as_str() {
+            "pre_tool_use" => self.reasons.push((CallRuling::Ask, feedback.unwrap_or(told))),
+            _ => self.messages.push(told),
+        }
+    }
+
+    fn finish(self, point: &str) -> Concluded {
+        let strictest = self.reasons.iter().map(|(ruling, _)| *ruling).max().unwrap_or(CallRuling::Pass);
+        // Allowing is for tools alone.
+        let ruling =
+            if strictest == CallRuling::Allow && point != "pre_tool_use" { CallRuling::Pass } else { strictest };
+        let reasons = self.reasons.into_iter().filter(|(own, text)| *own == ruling && !text.trim().is_empty());
+        let replied = Replied {
+            ruling,
+            reason: reasons.map(|(_, text)| text).collect::<Vec<_>>().join("\n\n"),
+            halt: self.halt,
+            context: self.context.join("\n\n"),
+            updated_input: self.updated_input.filter(|_| ruling != CallRuling::Block),
+            messages: self.messages,
+        };
+        Concluded { replied, objectors: self.objectors }
+    }
+}
