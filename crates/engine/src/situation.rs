@@ -6,11 +6,10 @@
 use serde_json::{Value, json};
 
 use crate::bridge::Call;
-use crate::event::{Envelope, Event, Metadata, Node, payload};
+use crate::event::{Envelope, Event, payload};
 use crate::promise::Promise;
 use crate::session::Session;
 use crate::task::Task;
-use crate::time::Timestamp;
 
 /// An event with everything around it that its hooks may want to know.
 #[derive(Debug, Clone, Copy)]
@@ -32,16 +31,7 @@ pub struct Situation<'a> {
 impl Situation<'_> {
     /// Every name with its empty value: what a trial begins with.
     pub fn nothing() -> Value {
-        let metadata =
-            Metadata { triggered_by: String::new(), cause: None, depth: 0, via: None, forced: false, owes: None };
-        let envelope = Envelope {
-            timestamp: Timestamp::from_millis(0),
-            node: Node::System,
-            session: None,
-            iteration: None,
-            event: payload::TaskReady {}.into(),
-            metadata,
-        };
+        let envelope = Envelope::bare(payload::TaskReady {}.into());
         let (session, task, output, promise) = (None, None, None, None);
         let call = None;
         let nothing = Situation { point: "", hook: "", envelope: &envelope, session, task, output, promise, call };

@@ -8,6 +8,16 @@ use crate::limits::{Limits, check_bytes, check_text, gist};
 use crate::refusal::Refusal;
 use crate::view::View;
 
+impl Call {
+    /// As the log tells it.
+    pub(super) fn event(&self) -> payload::BridgeCalled {
+        let Caller { agent, conversation } = self.caller.clone();
+        let about = Some(gist(&self.about)).filter(|about| !about.is_empty());
+        let (point, tool, anew) = (self.point.clone(), self.tool.first().map(|tool| gist(tool)), self.anew);
+        payload::BridgeCalled { agent, conversation, point, tool, about, anew }
+    }
+}
+
 impl Caller {
     fn check(&self) -> Result<(), Refusal> {
         check_text("the agent", &self.agent, Limits::CONVERSATION)?;
@@ -21,11 +31,7 @@ impl<'r> Deciding<'_, 'r> {
         call.caller.check()?;
         check_text("the point", &call.point, Limits::LABEL)?;
         self.call = Some(call);
-        let Caller { agent, conversation } = call.caller.clone();
-        let about = Some(gist(&call.about)).filter(|about| !about.is_empty());
-        let (point, tool, anew) = (call.point.clone(), call.tool.first().map(|tool| gist(tool)), call.anew);
-        let called = payload::BridgeCalled { agent, conversation, point, tool, about, anew };
-        self.emit(Node::System, called)?;
+        self.emit(Node::System, call.event())?;
         self.call = None;
         Ok(())
     }
@@ -34,6 +40,9 @@ impl<'r> Deciding<'_, 'r> {
     pub(super) fn answer_call(&mut self, at: Seq, asked: &Asked<'_>) -> Result<(), Refusal> {
         let Asked { caller, point, verdict } = *asked;
         caller.check()?;
+        if at == Seq::START || at > self.draft.head()? {
+            return Err(Refusal::invalid("the call", "is not in the log"));
+        }
         check_bytes("the reason", verdict.reason.as_deref().unwrap_or_default(), Limits::FEEDBACK)?;
         check_bytes("what is told", verdict.told.as_deref().unwrap_or_default(), Limits::FEEDBACK)?;
         let row = self.draft.conversation(caller)?;
