@@ -58,6 +58,11 @@ pub fn project() -> Option<PathBuf> {
     variable("WINDLASS_PROJECT").map(PathBuf::from)
 }
 
+/// Whether a variable is there: agents are known by theirs.
+pub fn is_set(name: &str) -> bool {
+    variable(name).is_some()
+}
+
 /// The project that an agent says it works in, to hooks that it runs.
 pub fn agent_project() -> Option<PathBuf> {
     const NAMES: [&str; 5] =

@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use windlass_bridge::{Agent, Call, Moment, Reply, Ruling, Words};
+use windlass_bridge::{Agent, Call, Moment, Reply, Ruling, Tool, Words};
 use windlass_engine::{Call as Calling, CallRuling, Caller};
 use windlass_runner::{Called, Replied};
 
@@ -55,12 +55,15 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
             .hint("`windlass install AGENT` has an agent call; `windlass hooks test POINT` is for people")
             .into());
     }
-    let bytes = read();
-    let agent = args.agent.unwrap_or(Agent::Claude);
-    let reply = bytes.and_then(|bytes| {
-        let call = Call::read(agent, moment, &bytes).map_err(|error| Failure::from_error(Code::Usage, &error))?;
-        answered(context, call, args.within)
+    let call = read().and_then(|bytes| {
+        let call = match args.agent {
+            Some(agent) => Call::read(agent, moment, &bytes),
+            None => Call::read_from_whoever(moment, &bytes, environment::is_set),
+        };
+        call.map_err(|error| Failure::from_error(Code::Usage, &error))
     });
+    let agent = call.as_ref().map_or(args.agent, |call| Some(call.agent)).unwrap_or(Agent::Claude);
+    let reply = call.and_then(|call| answered(context, call, args.within));
     let reply = reply.unwrap_or_else(|failure| Reply { message: Some(went_wrong(&failure)), ..Reply::default() });
     speak(&Words::of(agent, moment, &reply))
 }
@@ -94,15 +97,19 @@ fn read() -> Result<Vec<u8>, Failure> {
 fn answered(context: &Context, call: Call, within: Option<Duration>) -> Result<Reply, Failure> {
     let Some(project) = project_of(context, &call)? else { return Ok(Reply::default()) };
     let moment = call.moment;
+    if call.is_own_prompt() {
+        return Ok(Reply::default());
+    }
     if call.conversation.is_none() && matches!(moment, Moment::Stop | Moment::SubagentStop) {
         // Nobody could say how often it was sent back already.
         return Err(Failure::new(Code::Usage, "the agent does not say which conversation this is"));
     }
+    let tool = call.tool.clone();
     let bridged = answer_call(project, called(call), moment, within, context.trust)?;
     Ok(match bridged {
         Bridged::Nothing => Reply::default(),
         Bridged::Untrusted => Reply { message: is_noticed(moment).then(|| UNTRUSTED.to_owned()), ..Reply::default() },
-        Bridged::Replied(replied) => reply(replied),
+        Bridged::Replied(replied) => reply(replied, tool.as_ref()),
     })
 }
 
@@ -130,14 +137,14 @@ fn project_of(context: &Context, call: &Call) -> Result<Option<Project>, Failure
 
 /// A call in the engine's words.
 fn called(call: Call) -> Called {
-    let Call { agent, moment, conversation, is_sent_back, last_message, prompt, tool, payload, .. } = call;
+    let anew = call.begins_anew();
+    let Call { agent, moment, conversation, last_message, prompt, tool, payload, .. } = call;
     let conversation = conversation.unwrap_or_else(|| "unknown".to_owned());
     let subagent = payload.get("agent_id").and_then(|id| id.as_str()).filter(|_| moment == Moment::SubagentStop);
     let conversation = match subagent {
         Some(subagent) => format!("{conversation}/{subagent}"),
         None => conversation,
     };
-    let anew = moment == Moment::UserPromptSubmit || is_sent_back == Some(false);
     let (prompt, output) = (prompt.unwrap_or_default(), last_message.unwrap_or_default());
     let about = match (&tool, moment) {
         (Some(tool), _) => serde_json::Value::Object(tool.input.clone()).to_string(),
@@ -165,7 +172,7 @@ fn called(call: Call) -> Called {
     Called { call, payload }
 }
 
-fn reply(replied: Replied) -> Reply {
+fn reply(replied: Replied, tool: Option<&Tool>) -> Reply {
     let Replied { ruling, reason, halt, context, updated_input, messages } = replied;
     let messages: Vec<String> = messages.iter().map(|message| format!("windlass: {message}")).collect();
     Reply {
@@ -177,7 +184,7 @@ fn reply(replied: Replied) -> Reply {
         },
         halt,
         context: Some(context).filter(|context| !context.is_empty()),
-        updated_input,
+        updated_input: updated_input.map(|input| tool.map_or(input.clone(), |tool| tool.in_own_keys(input))),
         message: Some(messages.join("\n")).filter(|message| !message.is_empty()),
     }
 }

@@ -14,12 +14,12 @@ use std::thread;
 use std::time::Duration;
 
 use windlass_bridge::Moment;
-use windlass_engine::{Authority, Origin, Trusted, would_owe};
+use windlass_engine::{Authority, Command, Origin, RunId, Trusted, View, would_owe};
 use windlass_process::Launcher;
 use windlass_runner::{Called, Dispatch, Outside, Replied};
-use windlass_store::{Lifetime, Sqlite, StoreError};
+use windlass_store::{Lifetime, Sqlite, Store, StoreError};
 
-use super::{Inside, RECORDS, enlist, listen, owner, random_bytes, settings};
+use super::{Inside, RECORDS, enlist, listen, owner, random, random_bytes, settings};
 use crate::config::Written;
 use crate::context::{Opened, create_store};
 use crate::failure::{Code, Failure};
@@ -52,8 +52,10 @@ pub fn answer_call(
     let driven = environment::run().is_some();
     let outline = Outline::of(written)?;
     // Inside a run a condition may ask for more than is known here.
-    if !driven && !would_owe(&called.call, &plan::bridged(&outline)) {
-        return Ok(Bridged::Nothing);
+    let planned = plan::bridged(&outline);
+    if !driven && !would_owe(&called.call, &planned) {
+        let counts = called.call.anew && planned.iter().any(|planned| planned.hook.point == Moment::Stop.point());
+        return if counts { forget(project, &outline, &called) } else { Ok(Bridged::Nothing) };
     }
     let trusted = trust || driven || trust::state(&project, outline.frame())? == Trust::Trusted;
     if !trusted {
@@ -74,10 +76,28 @@ pub fn answer_call(
     if driven && !plan::bridged(&outline).iter().any(|planned| planned.is_for(&called.call)) {
         return Ok(Bridged::Nothing);
     }
-    let run = inside.config.and(inside.run);
-    let origin =
-        Origin { by: environment::user(), at: environment::now(), authority: Authority::Person, run, via: None };
+    let origin = person(inside.config.and(inside.run));
     run_hooks(&mut opened, &Arc::new(outline), &origin, called, moment, within)
+}
+
+/// A person has spoken, and no hook hears it: what is remembered of the conversation is over all the same.
+fn forget(project: Project, outline: &Outline, called: &Called) -> Result<Bridged, Failure> {
+    let mut store = match Sqlite::open(&project.store_file(), Lifetime::Command) {
+        // Then nothing is remembered.
+        Err(StoreError::Missing(_)) => return Ok(Bridged::Nothing),
+        opened => opened.map_err(remedy::store)?,
+    };
+    let row = store.snapshot().map_err(remedy::store)?.conversation(&called.call.caller).map_err(remedy::view)?;
+    if row.is_some() {
+        let call = Command::Call(Box::new(called.call.clone()));
+        let rules = plan::pure_rules(outline.frame())?;
+        store.execute(&rules, &person(None), &call, random()?).map_err(remedy::execute)?;
+    }
+    Ok(Bridged::Nothing)
+}
+
+fn person(run: Option<RunId>) -> Origin {
+    Origin { by: environment::user(), at: environment::now(), authority: Authority::Person, run, via: None }
 }
 
 /// What a running session has hooks for by itself.
