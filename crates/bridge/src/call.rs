@@ -102,13 +102,13 @@ impl Call {
         }
     }
 
-    /// Whether the agent comes here anew, and not because a stop hook has sent it back: a person has asked for something, or
-    /// it says so at its end. Some show the feedback of a stop hook to the hooks for prompts, as if a person had said it, and
-    /// nothing in it tells that; but those say it at their end.
+    /// Whether the agent comes here anew, and not because a stop hook has sent it back. Most say so at their end. What they
+    /// show to the hooks for prompts tells nothing: feedback of a stop hook, and the end of a task in the background, are
+    /// prompts to some.
     pub fn begins_anew(&self) -> bool {
         match self.moment {
             Moment::Stop | Moment::SubagentStop => self.is_sent_back == Some(false),
-            Moment::UserPromptSubmit => !matches!(self.agent, Agent::Gemini | Agent::Copilot) && !self.is_own_prompt(),
+            Moment::UserPromptSubmit => self.agent == Agent::Goose,
             _ => false,
         }
     }

@@ -67,6 +67,8 @@ impl Contract {
 
 fn no(agent: Agent, moment: Moment) -> No {
     match (moment, agent) {
+        // Kimi Code does not wait for an answer.
+        (Moment::SubagentStop | Moment::PostToolUse, Agent::Kimi) => No::Never,
         (Moment::Stop | Moment::SubagentStop, Agent::Cursor) => No::Quietly,
         (Moment::Stop | Moment::SubagentStop, _) => No::Aloud,
         (Moment::UserPromptSubmit, Agent::Goose) => No::Never,
@@ -75,8 +77,7 @@ fn no(agent: Agent, moment: Moment) -> No {
         (Moment::PreToolUse, _) => No::Twice,
         (Moment::PostToolUse, Agent::Claude | Agent::Codex | Agent::Gemini | Agent::Copilot) => No::Quietly,
         (Moment::PostToolUse, Agent::Qwen | Agent::Cursor) => No::AsContext,
-        // goose takes no answer after a tool, Kimi Code does not wait for one.
-        (Moment::PostToolUse, Agent::Goose | Agent::Kimi) => No::Never,
+        (Moment::PostToolUse, Agent::Goose) => No::Never,
         (Moment::SessionStart | Moment::Notification | Moment::PreCompact | Moment::SessionEnd, _) => No::Never,
     }
 }

@@ -63,7 +63,11 @@ fn at_the_end() {
     copilot goose kimi: {"decision":"block","reason":"Not yet.\n\nRead me."} | stderr "Not yet.\n\nRead me." | exit 2 | unsaid [Message]
     cursor: {"followup_message":"Not yet.\n\nRead me."} | stderr "Look."
     "#);
-    assert_eq!(table(Moment::SubagentStop, &no()), table(Moment::Stop, &no()));
+    insta::assert_snapshot!(table(Moment::SubagentStop, &no()), @r#"
+    claude codex gemini qwen copilot goose: {"decision":"block","reason":"Not yet."} | stderr "Not yet." | exit 2
+    cursor: {"followup_message":"Not yet."}
+    kimi: stderr "Not yet." | unsaid [Block]
+    "#);
 }
 
 #[test]
@@ -272,7 +276,7 @@ proptest! {
             prop_assert!(!blocks(&words) || deliberate || reply.halt.is_some(), "{agent} {moment:?} {words:?}");
             let answer: Value = serde_json::from_str(&words.stdout).unwrap_or_default();
             prop_assert!(answer["continue"] != false || reply.halt.is_some() || agent == Agent::Cursor && blocks_prompt(&reply));
-            if matches!(moment, Moment::Stop | Moment::SubagentStop) {
+            if moment == Moment::Stop {
                 let sends_back = matches!(reply.ruling, Ruling::Block(_)) && reply.halt.is_none();
                 prop_assert_eq!(blocks(&words), sends_back);
             }
