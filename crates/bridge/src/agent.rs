@@ -22,16 +22,8 @@ pub enum Agent {
 pub struct UnknownAgent(String);
 
 impl Agent {
-    pub const ALL: &[Self] = &[
-        Self::Claude,
-        Self::Codex,
-        Self::Gemini,
-        Self::Qwen,
-        Self::Copilot,
-        Self::Goose,
-        Self::Kimi,
-        Self::Cursor,
-    ];
+    pub const ALL: &[Self] =
+        &[Self::Claude, Self::Codex, Self::Gemini, Self::Qwen, Self::Copilot, Self::Goose, Self::Kimi, Self::Cursor];
 
     /// What it is called on the command line and in the log.
     pub const fn name(self) -> &'static str {

@@ -15,6 +15,7 @@ mod agent;
 mod call;
 mod moment;
 mod reply;
+pub mod settings;
 mod words;
 
 pub use agent::{Agent, UnknownAgent};
