@@ -23,7 +23,7 @@ mod toml;
 mod unfit;
 
 pub use command::Program;
-pub use table::{File, Holds, Scope, event, files};
+pub use table::{File, Holds, Scope, event, files, sharers};
 pub use unfit::Unfit;
 
 /// What is known of a file as it was before we wrote into it.
@@ -65,7 +65,7 @@ impl File {
         if self.has_servers() && server {
             text = match self.is_toml() {
                 true => toml::with_server(&text, program)?,
-                false => servers::with(&text, self.agent, program)?,
+                false => servers::with(&text, self, program)?,
             };
         }
         Ok(text)

@@ -5,19 +5,17 @@ use jsonc_parser::common::Ranged;
 
 use super::command::Program;
 use super::json::{self, Container};
-use super::{Before, Unfit};
-use crate::Agent;
+use super::{Before, File, Unfit};
 
 /// Where servers are, and what we are called among them.
 pub const LIST: &str = "mcpServers";
 pub const NAME: &str = "windlass";
 
-fn entry(agent: Agent, program: &Program) -> String {
+fn entry(file: &File, program: &Program) -> String {
     let command = json::quoted(&program.path);
-    match agent {
-        Agent::Copilot => {
-            format!(r#"{{"type": "local", "command": {command}, "args": ["mcp"], "tools": ["*"]}}"#)
-        }
+    match file.name {
+        // Copilot's own file says which tools of a server are offered.
+        "mcp-config.json" => format!(r#"{{"type": "local", "command": {command}, "args": ["mcp"], "tools": ["*"]}}"#),
         _ => format!(r#"{{"command": {command}, "args": ["mcp"]}}"#),
     }
 }
@@ -42,7 +40,7 @@ pub fn has(text: &str) -> bool {
     json::root(text).ok().flatten().is_some_and(|root| find(&root).ok().flatten().is_some_and(is_ours))
 }
 
-pub fn with(text: &str, agent: Agent, program: &Program) -> Result<String, Unfit> {
+pub fn with(text: &str, file: &File, program: &Program) -> Result<String, Unfit> {
     let mut text = json::with_root(text)?;
     let root = json::root(&text)?.expect("it was made above");
     match find(&root)? {
@@ -58,7 +56,7 @@ pub fn with(text: &str, agent: Agent, program: &Program) -> Result<String, Unfit
         text = Container::from(&root).append(&text, &format!("\"{LIST}\": {{}}"));
     }
     let servers = json::container(&text, &[LIST]).expect("it was made above");
-    Ok(servers.append(&text, &format!("\"{NAME}\": {}", entry(agent, program))))
+    Ok(servers.append(&text, &format!("\"{NAME}\": {}", entry(file, program))))
 }
 
 pub fn without(text: &str, before: Before<'_>) -> Result<String, Unfit> {

@@ -85,14 +85,16 @@ pub fn files(agent: Agent, scope: Scope) -> Vec<File> {
         (Agent::Gemini, _) => vec![file(".gemini", "settings.json", Both)],
         (Agent::Qwen, _) => vec![file(".qwen", "settings.json", Both)],
         (Agent::Copilot, Scope::Project) => {
-            vec![file(".github", "hooks/windlass.json", Hooks).own(), file(".github", "mcp.json", Servers)]
+            vec![file(".github", "hooks/windlass.json", Hooks).own(), file("", ".mcp.json", Servers)]
         }
         (Agent::Copilot, Scope::User) => vec![
             file(".copilot", "hooks/windlass.json", Hooks).own().moved_by("COPILOT_HOME"),
             file(".copilot", "mcp-config.json", Servers).moved_by("COPILOT_HOME"),
         ],
-        // Its servers are in a file of YAML that it writes itself.
-        (Agent::Goose, _) => vec![file(".agents", "plugins/windlass/hooks/hooks.json", Hooks).own()],
+        (Agent::Goose, _) => vec![
+            file(".agents", "plugins/windlass/hooks/hooks.json", Hooks).own(),
+            file(".agents", "plugins/windlass/.mcp.json", Servers).own(),
+        ],
         (Agent::Kimi, Scope::Project) => Vec::new(),
         (Agent::Kimi, Scope::User) => vec![
             file(".kimi-code", "config.toml", Hooks).moved_by("KIMI_CODE_HOME"),
@@ -100,6 +102,13 @@ pub fn files(agent: Agent, scope: Scope) -> Vec<File> {
         ],
         (Agent::Cursor, _) => vec![file(".cursor", "hooks.json", Hooks), file(".cursor", "mcp.json", Servers)],
     }
+}
+
+/// The agents that read the same file for the same purpose.
+pub fn sharers(file: &File, scope: Scope) -> Vec<Agent> {
+    let is_same = |other: &File| (other.folder, other.name) == (file.folder, file.name);
+    let shares = |agent: &Agent| *agent != file.agent && files(*agent, scope).iter().any(is_same);
+    Agent::ALL.iter().copied().filter(shares).collect()
 }
 
 /// What an agent calls a moment, if it has it.
@@ -119,7 +128,8 @@ pub fn event(agent: Agent, moment: Moment) -> Option<&'static str> {
             Moment::Stop => Some("AfterAgent"),
             Moment::SubagentStop => None,
             Moment::Notification => Some("Notification"),
-            Moment::PreCompact => Some("PreCompress"),
+            // Its `PreCompress` comes before every request, whether anything is compressed or not.
+            Moment::PreCompact => None,
             Moment::SessionEnd => Some("SessionEnd"),
         },
         Agent::Cursor => match moment {
@@ -148,13 +158,23 @@ pub fn patience(agent: Agent, moment: Moment) -> u64 {
         // Nobody waits for what comes of them.
         Moment::Notification | Moment::SessionEnd => 60,
     };
-    // Kimi refuses its whole list of hooks for a longer time.
-    if agent == Agent::Kimi { seconds.min(600) } else { seconds }
+    match (agent, moment) {
+        // It refuses its whole list of hooks for a longer time.
+        (Agent::Kimi, _) => seconds.min(600),
+        // It takes no more, and says so at every start.
+        (Agent::Codex, Moment::SessionEnd) => 3,
+        _ => seconds,
+    }
 }
 
 /// How many of them are ours: the rest is for letting go.
 pub fn within(patience: u64) -> u64 {
-    patience - if patience >= 600 { 10 } else { 5 }
+    let rest = match patience {
+        0..60 => 1,
+        60..600 => 5,
+        _ => 10,
+    };
+    patience.saturating_sub(rest).max(1)
 }
 
 /// A time as the agent counts it.
