@@ -6,7 +6,8 @@ use windlass_bridge::settings::{Program, Scope};
 use super::{Target, status};
 use crate::trust::Standing;
 
-pub fn next(target: &Target, program: &Program) -> Vec<String> {
+/// `is_new` says whether anything was written just now.
+pub fn next(target: &Target, program: &Program, is_new: bool) -> Vec<String> {
     let Target { agent, project, .. } = target;
     let title = agent.title();
     let mut steps: Vec<String> = Vec::new();
@@ -37,6 +38,8 @@ pub fn next(target: &Target, program: &Program) -> Vec<String> {
     if of_project && other.is_some_and(|other| status::calls(other, Scope::Project, project.as_ref())) {
         steps.push("Copilot reads the hooks of Claude Code too, so it calls twice here".to_owned());
     }
-    steps.push(format!("start {title} anew: it reads its settings when it starts"));
+    if is_new {
+        steps.push(format!("start {title} anew: it reads its settings when it starts"));
+    }
     steps
 }

@@ -28,9 +28,14 @@ pub struct Change {
 }
 
 fn unfit(place: &Place, error: &Unfit) -> Failure {
+    let remedy = match error {
+        Unfit::Taken { .. } => "take that entry away, or do without --mcp",
+        Unfit::Closed { .. } => "write it as tables of their own, and try again",
+        Unfit::Syntax { .. } | Unfit::Kind { .. } | Unfit::Twice { .. } => "repair the file, and try again",
+    };
     Failure::new(Code::Refused, format!("cannot edit `{}`", place.path.display()))
         .caused_by(error)
-        .hint("nothing was written; repair the file, and try again")
+        .hint(format!("nothing was written; {remedy}"))
 }
 
 impl Change {
@@ -167,10 +172,14 @@ impl Change {
     }
 }
 
+/// Says beforehand if a change cannot be carried out.
+pub fn check_writable(changes: &[Change]) -> Result<(), Failure> {
+    changes.iter().filter(|change| !change.is_nothing()).try_for_each(|change| change.place.check_writable())
+}
+
 /// Carries all changes out, or none.
 pub fn carry_out(changes: &[Change]) -> Result<(), Failure> {
     let changes: Vec<_> = changes.iter().filter(|change| !change.is_nothing()).collect();
-    changes.iter().try_for_each(|change| change.place.check_writable())?;
     for (index, change) in changes.iter().enumerate() {
         if let Err(failure) = change.carry_out() {
             changes[..index].iter().rev().for_each(|change| change.take_back());

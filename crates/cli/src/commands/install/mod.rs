@@ -93,6 +93,13 @@ pub struct Consent {
     dry_run: bool,
 }
 
+impl Consent {
+    /// Nobody is shown or asked about what cannot be done.
+    fn check(self, changes: &[Change]) -> Result<(), Failure> {
+        if self.dry_run { Ok(()) } else { change::check_writable(changes) }
+    }
+}
+
 /// Whose settings of which agent.
 #[derive(Debug)]
 struct Target {
@@ -137,11 +144,13 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         wanted.map(|file| Change::adding(file, target.scope(), project, &named.program, server)).collect()
     };
     let mut changes = plan(args.mcp)?;
+    args.consent.check(&changes)?;
     let is_silent = !confirm::can_ask(out);
     if !args.mcp && !is_silent && !args.consent.yes && !args.consent.dry_run {
         let more = plan(true)?;
         let question = "Have it start the MCP server `windlass mcp` too, for tasks and iterations?";
         if differs(&changes, &more) && confirm::ask(question, out)? {
+            args.consent.check(&more)?;
             changes = more;
         }
     }
@@ -151,7 +160,11 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         out.line("")?;
     }
     let done = settle(&changes, args.consent, is_silent, out)?;
-    let next = if done == Outcome::Shown { Vec::new() } else { advice::next(&target, &named.program) };
+    let next = if done == Outcome::Shown {
+        Vec::new()
+    } else {
+        advice::next(&target, &named.program, done == Outcome::Written)
+    };
     let moments = Moment::ALL.iter().filter(|moment| settings::event(args.agent, **moment).is_some());
     let moments: Vec<_> = moments.map(|moment| moment.point()).collect();
     if out.is_json() {

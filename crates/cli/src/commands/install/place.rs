@@ -59,7 +59,9 @@ impl Place {
     /// Its text; `None` where there is no file.
     pub fn read(&self) -> Result<Option<String>, Failure> {
         let cannot = |cause: String| {
-            Failure::new(Code::System, format!("cannot read `{}`", self.path.display())).caused_by(cause)
+            Failure::new(Code::System, format!("cannot read `{}`", self.path.display()))
+                .caused_by(cause)
+                .hint("nothing was written; look at what is there, and try again")
         };
         let bytes = match small_file::read(&self.real, SIZE + 1) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -103,7 +105,7 @@ impl Place {
     pub fn write(&self, text: Option<&str>) -> Result<(), Failure> {
         let written = match text {
             None => fs::remove_file(&self.real),
-            Some(text) => replace(&self.real, text.as_bytes()),
+            Some(text) => replace(&self.real, text.as_bytes(), 0o666),
         };
         written.map_err(|error| {
             Failure::new(Code::System, format!("cannot write `{}`", self.path.display())).caused_by(error)
@@ -120,7 +122,7 @@ fn unusable(path: &Path, error: io::Error) -> Failure {
 /// The real path of a file that may not be there yet.
 fn resolve(path: &Path) -> io::Result<PathBuf> {
     match path.canonicalize() {
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
         resolved => return resolved,
     }
     if path.symlink_metadata().is_ok() {
@@ -134,14 +136,14 @@ fn resolve(path: &Path) -> io::Result<PathBuf> {
     Ok(parent.join(name))
 }
 
-/// Writes beside the file and renames, so that a reader sees the old text or the new one.
-pub fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Writes beside the file and renames, so that a reader sees the old text or the new one. A new file gets a mode.
+pub fn replace(file: &Path, bytes: &[u8], new_mode: u32) -> io::Result<()> {
     let directory = file.parent().unwrap_or(Path::new("/"));
     DirBuilder::new().recursive(true).create(directory)?;
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let beside = directory.join(format!(".{name}.{}.new", std::process::id()));
     let old = fs::metadata(file).ok();
-    let mode = old.as_ref().map_or(0o666, |old| old.permissions().mode() & 0o7777);
+    let mode = old.as_ref().map_or(new_mode, |old| old.permissions().mode() & 0o7777);
     // Nobody reads it before it has its mode.
     let first = if old.is_some() { 0o600 } else { mode };
     let written = OpenOptions::new().write(true).create_new(true).mode(first).open(&beside).and_then(|mut to| {

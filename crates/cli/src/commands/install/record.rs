@@ -77,7 +77,7 @@ pub fn keep(file: &Path, record: &Record) -> Result<(), Failure> {
         .mode(0o700)
         .create(&directory)
         .and_then(|()| fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)))
-        .and_then(|()| place::replace(&to, text.as_bytes()))
+        .and_then(|()| place::replace(&to, text.as_bytes(), 0o600))
         .map_err(|error| Failure::new(Code::System, format!("cannot write `{}`", to.display())).caused_by(error))
 }
 

@@ -33,6 +33,7 @@ pub struct Args {
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let target = Target::find(context, args.agent, args.scope, "uninstall")?;
     let changes = plan(&target)?;
+    args.consent.check(&changes)?;
     let is_silent = !confirm::can_ask(out);
     let done = settle(&changes, args.consent, is_silent, out)?;
     if out.is_json() {
