@@ -9,7 +9,7 @@ use insta::assert_snapshot;
 use serde_json::Value;
 
 use crate::support::terminal::answer;
-use crate::support::{Ran, WINDLASS, World};
+use crate::support::{WINDLASS, World};
 
 /// Each agent, a scope that it has, and the file of its hooks.
 const AGENTS: &[(&str, &str, &str)] = &[
@@ -161,23 +161,23 @@ fn what_each_agent_asks_of_the_person() {
     let all: Vec<_> = AGENTS.iter().map(|(agent, scope, _)| said(agent, scope)).collect();
     assert_snapshot!(all.join("\n"), @"
     claude, project: start Claude Code anew: it reads its settings when it starts
-    claude, user: start Claude Code anew: it reads its settings when it starts
+    claude, user: it is installed in the settings of this project too: one of the two is enough, and both may call twice; start Claude Code anew: it reads its settings when it starts
     codex, project: Codex runs no hook that you have not approved: `/hooks` in Codex shows them; let Codex trust this folder: it asks when it is started here; start Codex anew: it reads its settings when it starts
-    codex, user: Codex runs no hook that you have not approved: `/hooks` in Codex shows them; start Codex anew: it reads its settings when it starts
+    codex, user: Codex runs no hook that you have not approved: `/hooks` in Codex shows them; it is installed in the settings of this project too: one of the two is enough, and both may call twice; start Codex anew: it reads its settings when it starts
     gemini, project: let Gemini CLI trust this folder: of others it reads no hooks, and says nothing; start Gemini CLI anew: it reads its settings when it starts
-    gemini, user: start Gemini CLI anew: it reads its settings when it starts
+    gemini, user: it is installed in the settings of this project too: one of the two is enough, and both may call twice; start Gemini CLI anew: it reads its settings when it starts
     qwen, project: start Qwen Code anew: it reads its settings when it starts
-    qwen, user: start Qwen Code anew: it reads its settings when it starts
+    qwen, user: it is installed in the settings of this project too: one of the two is enough, and both may call twice; start Qwen Code anew: it reads its settings when it starts
     copilot, project: let GitHub Copilot CLI trust this folder: of others it reads no hooks, and says nothing; Copilot reads the hooks of Claude Code too, so it calls twice here; start GitHub Copilot CLI anew: it reads its settings when it starts
-    copilot, user: start GitHub Copilot CLI anew: it reads its settings when it starts
+    copilot, user: it is installed in the settings of this project too: one of the two is enough, and both may call twice; start GitHub Copilot CLI anew: it reads its settings when it starts
     goose, project: start goose anew: it reads its settings when it starts
-    goose, user: start goose anew: it reads its settings when it starts
+    goose, user: it is installed in the settings of this project too: one of the two is enough, and both may call twice; start goose anew: it reads its settings when it starts
     kimi, user: start Kimi Code anew: it reads its settings when it starts
     cursor, project: let Cursor trust this folder: of others it reads no hooks, and says nothing; start Cursor anew: it reads its settings when it starts
-    cursor, user: start Cursor anew: it reads its settings when it starts
+    cursor, user: it is installed in the settings of this project too: one of the two is enough, and both may call twice; start Cursor anew: it reads its settings when it starts
     ");
     world.write(".windlass/config.yaml", "hooks: {stop: [{command: make test}]}\n");
-    assert_snapshot!(said("claude", "project"), @"claude, project: its hooks are not trusted: `windlass trust` shows what would run; Copilot reads the hooks of Claude Code too, so it calls twice here");
+    assert_snapshot!(said("claude", "project"), @"claude, project: its hooks are not trusted: `windlass trust` shows what would run; Copilot reads the hooks of Claude Code too, so it calls twice here; it is installed in your own settings too: one of the two is enough, and both may call twice");
 }
 
 #[test]
@@ -467,17 +467,36 @@ fn a_server_of_ones_own_stays() {
     }
 }
 
-/// The program may go away: Copilot would take that for a denial, and must not.
+/// The program may go away: Copilot and Gemini CLI would take that for a no, and must not. A real no stays one.
 #[test]
 fn a_missing_program_denies_nothing() {
-    let world = world();
-    world.ok(&["install", "copilot", "--yes"]);
-    let text = fs::read_to_string(world.path(".github/hooks/windlass.json")).unwrap();
-    let settings: Value = serde_json::from_str(&text).unwrap();
-    let command = settings["hooks"]["PreToolUse"][0]["bash"].as_str().unwrap();
-    fs::remove_file(world.programs().join("windlass")).unwrap();
-    let ran: Ran = world.finish(world.program("bash").args(["-c", command]));
-    assert!(ran.code == 0 && ran.stdout.is_empty() && ran.stderr.contains("going on without its hooks"), "{ran}");
+    for (agent, file) in [("copilot", ".github/hooks/windlass.json"), ("gemini", ".gemini/settings.json")] {
+        let world = world();
+        world.ok(&["install", agent, "--yes"]);
+        let settings: Value = serde_json::from_str(&fs::read_to_string(world.path(file)).unwrap()).unwrap();
+        let commands: Vec<_> = settings["hooks"].as_object().unwrap().values().map(command).collect();
+        let program = world.programs().join("windlass");
+        for (exit, expected) in [(None, 0), (Some(0), 0), (Some(1), 0), (Some(2), 2), (Some(101), 0)] {
+            fs::remove_file(&program).unwrap_or_default();
+            if let Some(code) = exit {
+                fs::write(&program, format!("#!/bin/sh\necho '{{}}'\nexit {code}\n")).unwrap();
+                fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            for command in &commands {
+                let ran = world.finish(world.program("sh").args(["-c", command]));
+                assert_eq!(ran.code, expected, "{exit:?} {command}\n{ran}");
+                let is_told = ran.stderr.contains("going on without its hooks");
+                assert_eq!(is_told, !matches!(exit, Some(0 | 2)), "{exit:?} {command}\n{ran}");
+                assert_eq!(ran.stdout.is_empty(), exit.is_none(), "{ran}");
+            }
+        }
+    }
+}
+
+/// What the first entry of an event runs.
+fn command(entries: &Value) -> String {
+    let hook = entries[0]["hooks"].get(0).unwrap_or(&entries[0]);
+    hook.get("command").or(hook.get("bash")).unwrap().as_str().unwrap().to_owned()
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use crate::{Agent, Moment};
 
-/// Said where the program is gone and the agent would take that for a no.
-const GUARD: &str = " || { echo 'windlass did not answer; going on without its hooks' >&2; }";
+/// For agents that take any failure for a no: only 2 is one, and everything else lets go and says so.
+const GUARD: &str = " || { [ $? = 2 ] && exit 2; echo 'windlass did not answer; going on without its hooks' >&2; }";
 
 /// This program, as settings name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,18 +16,23 @@ pub struct Program {
 
 /// What the agent's hook system is to run.
 pub fn line(program: &Program, agent: Agent, moment: Moment, within: u64) -> String {
-    let guard = if takes_failure_for_no(agent, moment) { GUARD } else { "" };
+    let guard = if takes_failure_for_no(agent) { GUARD } else { "" };
     format!("{} hook {} --as {agent} --within {within}s{guard}", program.word, moment.point())
 }
 
-/// Whether the agent denies what was about to happen when a hook fails in any way.
-fn takes_failure_for_no(agent: Agent, moment: Moment) -> bool {
-    agent == Agent::Copilot && moment == Moment::PreToolUse
+/// Whether what was about to happen does not, if a hook cannot even be started: Copilot denies a tool for any failure, and
+/// Gemini CLI drops a prompt, a tool and the end of a turn for every exit code above 1.
+fn takes_failure_for_no(agent: Agent) -> bool {
+    matches!(agent, Agent::Copilot | Agent::Gemini)
 }
 
 /// Whether a command is one of those that are written for this agent, whatever its program, version and time.
 pub fn is_ours(command: &str, agent: Agent) -> bool {
-    let command = command.strip_suffix(GUARD).unwrap_or(command);
+    let is_guard = |tail: &str| tail.ends_with('}') && tail.contains("echo 'windlass did not answer");
+    let command = match command.split_once(" || {") {
+        Some((head, tail)) if is_guard(tail) => head,
+        _ => command,
+    };
     let Some(rest) = after_word(command) else { return false };
     let words: Vec<_> = rest.split(' ').collect();
     match words.as_slice() {

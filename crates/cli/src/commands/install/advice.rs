@@ -38,6 +38,11 @@ pub fn next(target: &Target, program: &Program, is_new: bool) -> Vec<String> {
     if of_project && other.is_some_and(|other| status::calls(other, Scope::Project, project.as_ref())) {
         steps.push("Copilot reads the hooks of Claude Code too, so it calls twice here".to_owned());
     }
+    let elsewhere = if of_project { Scope::User } else { Scope::Project };
+    if (of_project || project.is_some()) && status::calls(*agent, elsewhere, project.as_ref()) {
+        let whose = if of_project { "your own settings" } else { "the settings of this project" };
+        steps.push(format!("it is installed in {whose} too: one of the two is enough, and both may call twice"));
+    }
     if is_new {
         steps.push(format!("start {title} anew: it reads its settings when it starts"));
     }
