@@ -322,17 +322,18 @@ fn directories_that_agents_take_from_variables() {
     assert_eq!(tree(&world.home()), BTreeMap::new());
 }
 
-/// Nothing is written into a file that cannot be understood or used, and it says why.
+/// What is said where settings cannot be used. Nothing is written then.
+fn refused(prepare: &dyn Fn(&World)) -> String {
+    let world = world();
+    prepare(&world);
+    let before = tree(&world.directory);
+    let said = world.fails(&["install", "gemini", "--yes", "--mcp"]);
+    assert_eq!(tree(&world.directory), before);
+    said.replace(&*world.home().to_string_lossy(), "$HOME")
+}
+
 #[test]
-fn settings_that_cannot_be_used() {
-    let refused = |prepare: &dyn Fn(&World)| {
-        let world = world();
-        prepare(&world);
-        let before = tree(&world.directory);
-        let said = world.fails(&["install", "gemini", "--yes", "--mcp"]);
-        assert_eq!(tree(&world.directory), before);
-        said.replace(&*world.home().to_string_lossy(), "$HOME")
-    };
+fn settings_that_cannot_be_understood() {
     let with = |text: &'static str| move |world: &World| drop(world.write(".gemini/settings.json", text));
     assert_snapshot!(refused(&with("{\n  \"a\": 1\n  \"b\": 2\n}\n")), @"
     error: cannot edit `$WORK/.gemini/settings.json`
@@ -364,6 +365,10 @@ fn settings_that_cannot_be_used() {
     hint: nothing was written; look at what is there, and try again
     [1 system]
     ");
+}
+
+#[test]
+fn settings_that_cannot_be_used() {
     assert_snapshot!(refused(&|world| fs::create_dir_all(world.path(".gemini/settings.json")).unwrap()), @"
     error: cannot read `$WORK/.gemini/settings.json`
     caused by: it is no regular file

@@ -82,7 +82,7 @@ impl From<Scope> for settings::Scope {
     }
 }
 
-/// How it is decided whether to write.
+// How it is decided whether to write.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Consent {
     /// Write without being asked
