@@ -17,6 +17,7 @@ mod event;
 mod moment;
 mod recognise;
 mod reply;
+pub mod settings;
 mod words;
 
 pub use agent::{Agent, UnknownAgent};

@@ -159,6 +159,16 @@ pub fn state_directory() -> Option<PathBuf> {
         .filter(|directory| directory.is_absolute())
 }
 
+/// The person's home.
+pub fn home() -> Option<PathBuf> {
+    variable("HOME").map(PathBuf::from).filter(|directory| directory.is_absolute())
+}
+
+/// A directory that an agent takes from a variable of its own: `CODEX_HOME`.
+pub fn agent_directory(name: &str) -> Option<PathBuf> {
+    variable(name).map(PathBuf::from).filter(|directory| directory.is_absolute())
+}
+
 /// What tells this very program from every other version of it: its file, and when that was written.
 pub fn program() -> Option<String> {
     let file = env::current_exe().ok()?;

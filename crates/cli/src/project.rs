@@ -150,7 +150,7 @@ fn named_project(by: &str, root: &Path) -> Result<Project, Failure> {
 }
 
 /// A text as one word for a shell.
-fn shell_word(text: &str) -> String {
+pub fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@".contains(c);
     if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }

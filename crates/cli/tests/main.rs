@@ -32,6 +32,7 @@ mod test_hooks_trust;
 mod test_hooks_web;
 mod test_hostile;
 mod test_init;
+mod test_install;
 mod test_judged;
 mod test_kill;
 mod test_lifecycle;

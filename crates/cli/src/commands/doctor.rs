@@ -10,6 +10,7 @@ use serde_json::json;
 use windlass_engine::Effect;
 use windlass_store::Report;
 
+use crate::commands::install;
 use crate::config::Config;
 use crate::context::Context;
 use crate::failure::{Code, Failure};
@@ -68,6 +69,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     }
     let mut checks = vec![check_config(&project), check_store(context, &project, args.rebuild)?];
     checks.extend(agents::check(&project));
+    checks.extend(check_callers(&project));
     checks.extend(check_left(context));
     checks.extend(check_cancelled(context));
     let sound = checks.iter().all(|check| check.problems.is_empty());
@@ -84,6 +86,13 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         checks.iter().try_for_each(|check| show(check, out))?;
     }
     Ok(u8::from(!sound))
+}
+
+/// Which agents call us by their own hooks, where any does.
+fn check_callers(project: &Project) -> Option<Check> {
+    let callers = install::status::callers(project);
+    let note = format!("installed for {}", callers.join(", "));
+    (!callers.is_empty()).then(|| Check { what: "bridge", problems: vec![], note, hint: None })
 }
 
 /// Does what the dead have left undone.

@@ -6,12 +6,14 @@ mod backup;
 mod checkpoint;
 mod completions;
 mod config;
+mod confirm;
 mod demo;
 mod doctor;
 mod events;
 mod hook;
 mod hooks;
 mod init;
+pub mod install;
 mod iteration;
 mod mcp;
 mod note;
@@ -82,6 +84,13 @@ pub enum Command {
     Config(config::Args),
     /// Say whether this project may run its hooks
     Trust(trust::Args),
+    /// Have an agent's own hook system call the hooks of this project
+    ///
+    /// Shows what would be written into the agent's settings, and asks. What is there stays as it is; `windlass uninstall`
+    /// takes exactly this away again. docs/bridge.md has what each agent understands.
+    Install(install::Args),
+    /// Take out of an agent's settings what `windlass install` has written
+    Uninstall(install::uninstall::Args),
     /// Look the project and its store over
     Doctor(doctor::Args),
     /// Copy the store while it is in use
@@ -134,6 +143,8 @@ pub fn run_in(context: &Context, command: Command, out: &mut Output) -> Result<u
         Command::Hooks(command) => hooks::run(context, command, out),
         Command::Config(args) => config::run(context, args, out),
         Command::Trust(args) => trust::run(context, args, out),
+        Command::Install(args) => install::run(context, &args, out),
+        Command::Uninstall(args) => install::uninstall::run(context, &args, out),
         Command::Backup(args) => backup::run(context, args, out),
         Command::Completions(args) => completions::run(args, out),
     }

@@ -1,14 +1,13 @@
 //! `windlass trust`: shows what a project's configuration would run, and records that a person allows it.
 
-use std::io::{self, BufRead, IsTerminal};
-
 use serde_json::{Value, json};
 
+use crate::commands::confirm;
 use crate::config::{Config, Effect};
 use crate::context::Context;
 use crate::environment;
 use crate::failure::{Code, Failure};
-use crate::output::{Done, Output, Stop, Tone};
+use crate::output::{Done, Output, Tone};
 use crate::project::Project;
 use crate::text;
 use crate::trust::{self, Trust};
@@ -106,20 +105,13 @@ fn describe(project: &Project, config: &Config, state: Trust, out: &mut Output) 
 
 /// Goes on only if a person says yes.
 fn ask(project: &Project, config: &Config, state: Trust, out: &mut Output) -> Done {
-    if out.is_json() || !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+    if !confirm::can_ask(out) {
         return Err(refused("nobody can be asked here").hint("`windlass trust --yes` trusts without asking").into());
     }
     describe(project, config, state, out)?;
-    out.line("Trust it? [y/N]")?;
-    out.flush()?;
-    let mut answer = String::new();
-    io::stdin()
-        .lock()
-        .read_line(&mut answer)
-        .map_err(|error| Stop::from(Failure::new(Code::System, "cannot read the answer").caused_by(error)))?;
-    match answer.trim().to_lowercase().as_str() {
-        "y" | "yes" => Ok(()),
-        _ => Err(refused("the answer was no").into()),
+    match confirm::ask("Trust it?", out)? {
+        true => Ok(()),
+        false => Err(refused("the answer was no").into()),
     }
 }
 

@@ -1,0 +1,23 @@
+//! Asking a person yes or no.
+
+use std::io::{self, BufRead, IsTerminal};
+
+use crate::failure::{Code, Failure};
+use crate::output::{Output, Stop};
+
+/// Whether somebody is there who can be asked.
+pub fn can_ask(out: &Output) -> bool {
+    !out.is_json() && io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
+/// Asks, and says whether the answer was yes.
+pub fn ask(question: &str, out: &mut Output) -> Result<bool, Stop> {
+    out.line(format_args!("{question} [y/N]"))?;
+    out.flush()?;
+    let mut answer = String::new();
+    io::stdin()
+        .lock()
+        .read_line(&mut answer)
+        .map_err(|error| Stop::from(Failure::new(Code::System, "cannot read the answer").caused_by(error)))?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}

@@ -1,0 +1,50 @@
+//! What is left for the person to do: agents run new hooks only after somebody has said that they may.
+
+use windlass_bridge::Agent;
+use windlass_bridge::settings::{Program, Scope};
+
+use super::{Target, status};
+use crate::trust::Standing;
+
+/// `is_new` says whether anything was written just now.
+pub fn next(target: &Target, program: &Program, is_new: bool) -> Vec<String> {
+    let Target { agent, project, .. } = target;
+    let title = agent.title();
+    let mut steps: Vec<String> = Vec::new();
+    if let Some(warning) = project.as_ref().and_then(|project| Standing::of(project).warning()) {
+        steps.push(warning.to_owned());
+    }
+    let of_project = target.scope() == Scope::Project;
+    if of_project && program.path.contains('/') {
+        steps.push("others who share these settings have no such path: put `windlass` on the PATH first".to_owned());
+    }
+    match agent {
+        Agent::Codex => {
+            steps.push("Codex runs no hook that you have not approved: `/hooks` in Codex shows them".to_owned());
+            if of_project {
+                steps.push("let Codex trust this folder: it asks when it is started here".to_owned());
+            }
+        }
+        Agent::Gemini | Agent::Copilot | Agent::Cursor if of_project => {
+            steps.push(format!("let {title} trust this folder: of others it reads no hooks, and says nothing"));
+        }
+        _ => {}
+    }
+    let other = match agent {
+        Agent::Copilot => Some(Agent::Claude),
+        Agent::Claude => Some(Agent::Copilot),
+        _ => None,
+    };
+    if of_project && other.is_some_and(|other| status::calls(other, Scope::Project, project.as_ref())) {
+        steps.push("Copilot reads the hooks of Claude Code too, so it calls twice here".to_owned());
+    }
+    let elsewhere = if of_project { Scope::User } else { Scope::Project };
+    if (of_project || project.is_some()) && status::calls(*agent, elsewhere, project.as_ref()) {
+        let whose = if of_project { "your own settings" } else { "the settings of this project" };
+        steps.push(format!("it is installed in {whose} too: one of the two is enough, and both may call twice"));
+    }
+    if is_new {
+        steps.push(format!("start {title} anew: it reads its settings when it starts"));
+    }
+    steps
+}

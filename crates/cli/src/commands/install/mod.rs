@@ -1,0 +1,245 @@
+//! `windlass install AGENT`: has an agent's own hook system call us.
+//!
+//! ```text
+//! files of the agent ─► a change for each ─► shown ─► a person says yes ─► what was there is remembered ─► written
+//! ```
+//!
+//! Invariants:
+//! - Nothing is written that was not shown, unless `--yes` asks for that.
+//! - All files are written, or none.
+//!
+//! Not here: what is written (`bridge::settings`).
+
+mod advice;
+mod change;
+mod diff;
+mod place;
+mod program;
+mod record;
+pub mod status;
+pub mod uninstall;
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+use windlass_bridge::settings::{self, File};
+use windlass_bridge::{Agent, Moment};
+
+use crate::commands::confirm;
+use crate::context::Context;
+use crate::failure::{Code, Failure};
+use crate::output::{Done, Output, Stop, Tone};
+use crate::project::Project;
+use crate::text;
+use crate::usage;
+
+use change::Change;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass install claude                 show what would be written, and ask
+  windlass install codex --yes            write it without being asked
+  windlass install gemini --mcp           the tools over MCP too
+  windlass install kimi --scope user      in your own settings, for all projects
+  windlass install copilot --dry-run      only show")]
+pub struct Args {
+    /// The agent that is to call
+    #[arg(value_parser = usage::one_of::<Agent>(Agent::ALL.iter().map(|agent| agent.name())))]
+    agent: Agent,
+    /// Whose settings
+    #[arg(long, value_enum, default_value_t = Scope::Project)]
+    scope: Scope,
+    /// Have the agent start `windlass mcp` as an MCP server too
+    #[arg(long)]
+    mcp: bool,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+/// Whose settings are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Scope {
+    /// The project's, for everybody who works on it
+    Project,
+    /// Your own, for all projects
+    User,
+}
+
+impl Scope {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Project => "project",
+            Self::User => "user",
+        }
+    }
+}
+
+impl From<Scope> for settings::Scope {
+    fn from(scope: Scope) -> Self {
+        match scope {
+            Scope::Project => Self::Project,
+            Scope::User => Self::User,
+        }
+    }
+}
+
+// How it is decided whether to write.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct Consent {
+    /// Write without being asked
+    #[arg(long, conflicts_with = "dry_run")]
+    yes: bool,
+    /// Only show what would be written
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Consent {
+    /// Nobody is shown or asked about what cannot be done.
+    fn check(self, changes: &[Change]) -> Result<(), Failure> {
+        if self.dry_run { Ok(()) } else { change::check_writable(changes) }
+    }
+}
+
+/// Whose settings of which agent.
+#[derive(Debug)]
+struct Target {
+    agent: Agent,
+    scope: Scope,
+    project: Option<Project>,
+    files: Vec<File>,
+}
+
+impl Target {
+    fn find(context: &Context, agent: Agent, scope: Scope, verb: &str) -> Result<Self, Failure> {
+        let project = match scope {
+            Scope::User => context.project().ok(),
+            Scope::Project => Some(context.project().map_err(|failure| match failure.code {
+                Code::NoProject => failure.hint(format!(
+                    "`windlass init` makes one here, and `windlass {verb} {agent} --scope user` is for all projects"
+                )),
+                _ => failure,
+            })?),
+        };
+        let files = settings::files(agent, scope.into());
+        if files.is_empty() {
+            let title = agent.title();
+            return Err(Failure::new(Code::Usage, format!("{title} has no settings of a project"))
+                .caused_by("it reads hooks from the settings of a person alone")
+                .hint(format!("`windlass {verb} {agent} --scope user` is for all projects")));
+        }
+        Ok(Self { agent, scope, project, files })
+    }
+
+    fn scope(&self) -> settings::Scope {
+        self.scope.into()
+    }
+}
+
+pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
+    let target = Target::find(context, args.agent, args.scope, "install")?;
+    let named = program::name()?;
+    let plan = |server: bool| -> Result<Vec<Change>, Failure> {
+        let wanted = target.files.iter().filter(|file| server || file.has_hooks());
+        let project = target.project.as_ref();
+        wanted.map(|file| Change::adding(file, target.scope(), project, &named.program, server)).collect()
+    };
+    let mut changes = plan(args.mcp)?;
+    args.consent.check(&changes)?;
+    let is_silent = !confirm::can_ask(out);
+    if !args.mcp && !is_silent && !args.consent.yes && !args.consent.dry_run {
+        let more = plan(true)?;
+        let question = "Have it start the MCP server `windlass mcp` too, for tasks and iterations?";
+        if differs(&changes, &more) && confirm::ask(question, out)? {
+            args.consent.check(&more)?;
+            changes = more;
+        }
+    }
+    let title = args.agent.title();
+    if !out.is_json() && !changes.iter().all(Change::is_nothing) {
+        out.line(format_args!("{title} will call `{}`: {}", text::line(&named.program.word), text::line(&named.why)))?;
+        out.line("")?;
+    }
+    let done = settle(&changes, args.consent, is_silent, out)?;
+    let next = if done == Outcome::Shown {
+        Vec::new()
+    } else {
+        advice::next(&target, &named.program, done == Outcome::Written)
+    };
+    let moments = Moment::ALL.iter().filter(|moment| settings::event(args.agent, **moment).is_some());
+    let moments: Vec<_> = moments.map(|moment| moment.point()).collect();
+    if out.is_json() {
+        let more = json!({"program": named.program.word, "why": named.why, "moments": moments, "next": next});
+        return out.object(&report(&target, &changes, done, &more));
+    }
+    match done {
+        Outcome::Shown => return out.line("Nothing was written: this is what it would be."),
+        Outcome::Nothing => out.line(format_args!("{title} is set up already. Nothing was changed."))?,
+        Outcome::Written => {
+            let good = out.paint(Tone::Good, "installed");
+            out.line(format_args!("{good}: {title} calls Windlass at {}", moments.join(", ")))?;
+        }
+    }
+    next.iter().try_for_each(|step| out.line(format_args!("  {}", text::line(step))))
+}
+
+/// Whether one list of changes does more than the other.
+fn differs(some: &[Change], more: &[Change]) -> bool {
+    let texts = |changes: &[Change]| -> Vec<_> {
+        let real = changes.iter().filter(|change| !change.is_nothing());
+        real.map(|change| (change.place.real.clone(), change.new.clone())).collect()
+    };
+    texts(some) != texts(more)
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Nothing,
+    Shown,
+    Written,
+}
+
+/// Shows the changes, asks, and carries them out.
+fn settle(changes: &[Change], consent: Consent, is_silent: bool, out: &mut Output) -> Result<Outcome, Stop> {
+    if changes.iter().all(Change::is_nothing) {
+        return Ok(Outcome::Nothing);
+    }
+    if !out.is_json() {
+        changes.iter().filter(|change| !change.is_nothing()).try_for_each(|change| change.show(out))?;
+    }
+    if consent.dry_run {
+        return Ok(Outcome::Shown);
+    }
+    if !consent.yes {
+        let refused = |cause: &str| Failure::new(Code::Usage, "nothing was written").caused_by(cause);
+        if is_silent {
+            let hint = "--yes writes without asking, and --dry-run only shows";
+            return Err(refused("nobody can be asked here").hint(hint).into());
+        }
+        if !confirm::ask("Write it?", out)? {
+            return Err(refused("the answer was no").into());
+        }
+    }
+    change::carry_out(changes)?;
+    Ok(Outcome::Written)
+}
+
+fn report(target: &Target, changes: &[Change], outcome: Outcome, more: &Value) -> Value {
+    let file = |change: &Change| {
+        let diff: Vec<_> = match change.is_nothing() {
+            true => Vec::new(),
+            false => change.diff().iter().map(|row| row.to_string().trim_end().to_owned()).collect(),
+        };
+        json!({"path": change.place.path.to_string_lossy(), "change": change.name(), "diff": diff})
+    };
+    let mut report = json!({
+        "agent": target.agent.name(),
+        "scope": target.scope.name(),
+        "written": outcome == Outcome::Written,
+        "files": changes.iter().map(file).collect::<Vec<_>>(),
+    });
+    if let (Some(report), Some(more)) = (report.as_object_mut(), more.as_object()) {
+        report.extend(more.clone());
+    }
+    report
+}

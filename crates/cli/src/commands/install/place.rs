@@ -1,0 +1,164 @@
+//! Where settings files are on this machine, and how they are read and replaced.
+//!
+//! Invariants:
+//! - A file is replaced as a whole, and keeps its mode; a link to it stays a link.
+//! - Nothing in a project leads us to a file outside of it.
+
+use std::fs::{self, DirBuilder, File as Handle, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+use windlass_bridge::settings::{File, Scope};
+
+use crate::environment;
+use crate::failure::{Code, Failure};
+use crate::project::Project;
+use crate::small_file;
+
+/// Claude Code's own file of everything is a few megabytes after a year.
+const SIZE: u64 = 32 * 1024 * 1024;
+
+/// A settings file on this machine.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// As the agent looks for it.
+    pub path: PathBuf,
+    /// Where its bytes are.
+    pub real: PathBuf,
+}
+
+/// What a scope is below.
+pub fn root(file: &File, scope: Scope, project: Option<&Project>) -> Result<PathBuf, Failure> {
+    if let (Scope::Project, Some(project)) = (scope, project) {
+        return Ok(project.root.join(file.folder));
+    }
+    if let Some(directory) = file.variable.and_then(environment::agent_directory) {
+        return Ok(directory);
+    }
+    environment::home().map(|home| home.join(file.folder)).ok_or_else(|| {
+        Failure::new(Code::System, "there is no home to look for settings in")
+            .caused_by("`HOME` is unset or not absolute")
+            .hint("set `HOME`, or use `--scope project`")
+    })
+}
+
+impl Place {
+    pub fn of(file: &File, scope: Scope, project: Option<&Project>) -> Result<Self, Failure> {
+        let path = root(file, scope, project)?.join(file.name);
+        let real = resolve(&path).map_err(|error| unusable(&path, error))?;
+        match project.filter(|project| scope == Scope::Project && !real.starts_with(&project.root)) {
+            None => Ok(Self { path, real }),
+            Some(project) => Err(Failure::new(Code::Refused, format!("cannot use `{}`", path.display()))
+                .caused_by(format!("it leads out of the project, to `{}`", real.display()))
+                .hint(format!("make it a file inside of `{}`, or use `--scope user`", project.root.display()))),
+        }
+    }
+
+    /// Its text; `None` where there is no file.
+    pub fn read(&self) -> Result<Option<String>, Failure> {
+        let cannot = |cause: String| {
+            Failure::new(Code::System, format!("cannot read `{}`", self.path.display()))
+                .caused_by(cause)
+                .hint("nothing was written; look at what is there, and try again")
+        };
+        let bytes = match small_file::read(&self.real, SIZE + 1) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::InvalidInput => {
+                return Err(cannot("it is no regular file".into()));
+            }
+            read => read.map_err(|error| cannot(error.to_string()))?,
+        };
+        if bytes.len() as u64 > SIZE {
+            return Err(cannot(format!("it has more than {} MiB", SIZE / 1024 / 1024)));
+        }
+        String::from_utf8(bytes).map(Some).map_err(|_| cannot("it is no UTF-8 text".to_owned()))
+    }
+
+    /// The directories that have to be made for it, the outermost first.
+    pub fn missing_directories(&self) -> Vec<PathBuf> {
+        let parents = self.real.ancestors().skip(1);
+        let mut missing: Vec<_> = parents.take_while(|parent| !parent.exists()).map(Path::to_owned).collect();
+        missing.reverse();
+        missing
+    }
+
+    /// Says beforehand if it cannot be written.
+    pub fn check_writable(&self) -> Result<(), Failure> {
+        let parent = self.real.ancestors().skip(1).find(|parent| parent.exists()).unwrap_or(Path::new("/"));
+        let read_only = match fs::metadata(&self.real) {
+            Ok(metadata) => metadata.permissions().readonly() || access(&self.real, Access::WRITE_OK).is_err(),
+            Err(_) => false,
+        };
+        let (cause, what) = match access(parent, Access::WRITE_OK) {
+            _ if read_only => ("it is read-only".to_owned(), &*self.real),
+            Err(error) => (format!("`{}`: {}", parent.display(), io::Error::from(error)), parent),
+            Ok(()) => return Ok(()),
+        };
+        Err(Failure::new(Code::System, format!("cannot write `{}`", self.path.display()))
+            .caused_by(cause)
+            .hint(format!("nothing was written; let yourself write to `{}`, and try again", what.display())))
+    }
+
+    /// Puts a text in its place, or takes the file away.
+    pub fn write(&self, text: Option<&str>) -> Result<(), Failure> {
+        let written = match text {
+            None => fs::remove_file(&self.real),
+            Some(text) => replace(&self.real, text.as_bytes(), 0o666),
+        };
+        written.map_err(|error| {
+            Failure::new(Code::System, format!("cannot write `{}`", self.path.display())).caused_by(error)
+        })
+    }
+}
+
+fn unusable(path: &Path, error: io::Error) -> Failure {
+    Failure::new(Code::System, format!("cannot use `{}`", path.display()))
+        .caused_by(error)
+        .hint("nothing was written; repair or remove what is in its place")
+}
+
+/// The real path of a file that may not be there yet.
+fn resolve(path: &Path) -> io::Result<PathBuf> {
+    match path.canonicalize() {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+        resolved => return resolved,
+    }
+    if path.symlink_metadata().is_ok() {
+        return Err(io::Error::other("it is a link that leads nowhere"));
+    }
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(path.to_owned()) };
+    let parent = resolve(parent)?;
+    if parent.exists() && !parent.is_dir() {
+        return Err(io::Error::other(format!("`{}` is not a directory", parent.display())));
+    }
+    Ok(parent.join(name))
+}
+
+/// Writes beside the file and renames, so that a reader sees the old text or the new one. A new file gets a mode.
+pub fn replace(file: &Path, bytes: &[u8], new_mode: u32) -> io::Result<()> {
+    let directory = file.parent().unwrap_or(Path::new("/"));
+    DirBuilder::new().recursive(true).create(directory)?;
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let beside = directory.join(format!(".{name}.{}.new", std::process::id()));
+    let old = fs::metadata(file).ok();
+    let mode = old.as_ref().map_or(new_mode, |old| old.permissions().mode() & 0o7777);
+    // Nobody reads it before it has its mode.
+    let first = if old.is_some() { 0o600 } else { mode };
+    let written = OpenOptions::new().write(true).create_new(true).mode(first).open(&beside).and_then(|mut to| {
+        to.write_all(bytes)?;
+        if let Some(old) = &old {
+            // Only root can give a file away; for everybody else it is their own already.
+            let _ = std::os::unix::fs::fchown(&to, Some(old.uid()), Some(old.gid()));
+            to.set_permissions(fs::Permissions::from_mode(mode))?;
+        }
+        to.sync_all()?;
+        fs::rename(&beside, file)
+    });
+    if written.is_err() {
+        // Best effort: the error that matters is the one above.
+        let _ = fs::remove_file(&beside);
+    }
+    written.and_then(|()| Handle::open(directory)?.sync_all())
+}

@@ -1,0 +1,67 @@
+//! `windlass uninstall AGENT`: takes out of an agent's settings what `install` has written.
+
+use serde_json::json;
+use windlass_bridge::Agent;
+use windlass_bridge::settings::{self, File};
+
+use super::change::Change;
+use super::{Consent, Outcome, Scope, Target, report, settle, status};
+use crate::commands::confirm;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{Done, Output, Tone};
+use crate::usage;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass uninstall claude               show what would be taken away, and ask
+  windlass uninstall codex --yes          take it away without being asked
+  windlass uninstall kimi --scope user    out of your own settings
+
+A file that nobody has changed since is as it was before, to the byte; of any other only our entries are taken away.")]
+pub struct Args {
+    /// The agent that is not to call any more
+    #[arg(value_parser = usage::one_of::<Agent>(Agent::ALL.iter().map(|agent| agent.name())))]
+    agent: Agent,
+    /// Whose settings
+    #[arg(long, value_enum, default_value_t = Scope::Project)]
+    scope: Scope,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
+    let target = Target::find(context, args.agent, args.scope, "uninstall")?;
+    let changes = plan(&target)?;
+    args.consent.check(&changes)?;
+    let is_silent = !confirm::can_ask(out);
+    let done = settle(&changes, args.consent, is_silent, out)?;
+    if out.is_json() {
+        return out.object(&report(&target, &changes, done, &json!({})));
+    }
+    let title = args.agent.title();
+    match done {
+        Outcome::Shown => out.line("Nothing was written: this is what it would be."),
+        Outcome::Nothing => out.line(format_args!("{title} has nothing of ours in its settings. Nothing was changed.")),
+        Outcome::Written => {
+            let good = out.paint(Tone::Good, "uninstalled");
+            out.line(format_args!("{good}: {title} does not call Windlass any more"))
+        }
+    }
+}
+
+fn plan(target: &Target) -> Result<Vec<Change>, Failure> {
+    let removing = |server: bool| {
+        let change = |file: &File| Change::removing(file, target.scope(), target.project.as_ref(), server);
+        target.files.iter().filter(|file| !is_needed(target, file)).map(change).collect::<Result<Vec<_>, _>>()
+    };
+    let changes = removing(false)?;
+    // Where we remember what we have written, a server of our name in another file is somebody's own.
+    if changes.iter().any(Change::is_known) { Ok(changes) } else { removing(true) }
+}
+
+/// Whether another agent that calls us reads the same file.
+fn is_needed(target: &Target, file: &File) -> bool {
+    let sharers = settings::sharers(file, target.scope());
+    sharers.into_iter().any(|agent| status::calls(agent, target.scope(), target.project.as_ref()))
+}

@@ -1,0 +1,518 @@
+//! `windlass install` and `windlass uninstall`: what is written into agents' settings, and that it goes without a trace
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::support::terminal::answer;
+use crate::support::{WINDLASS, World};
+
+/// Each agent, a scope that it has, and the file of its hooks.
+const AGENTS: &[(&str, &str, &str)] = &[
+    ("claude", "project", ".claude/settings.json"),
+    ("claude", "user", ".claude/settings.json"),
+    ("codex", "project", ".codex/hooks.json"),
+    ("codex", "user", ".codex/hooks.json"),
+    ("gemini", "project", ".gemini/settings.json"),
+    ("gemini", "user", ".gemini/settings.json"),
+    ("qwen", "project", ".qwen/settings.json"),
+    ("qwen", "user", ".qwen/settings.json"),
+    ("copilot", "project", ".github/hooks/windlass.json"),
+    ("copilot", "user", ".copilot/hooks/windlass.json"),
+    ("goose", "project", ".agents/plugins/windlass/hooks/hooks.json"),
+    ("goose", "user", ".agents/plugins/windlass/hooks/hooks.json"),
+    ("kimi", "user", ".kimi-code/config.toml"),
+    ("cursor", "project", ".cursor/hooks.json"),
+    ("cursor", "user", ".cursor/hooks.json"),
+];
+
+/// Settings as people leave them.
+const MESSY: &str = r#"// mine
+{"model": "x",   /* the small one */
+    "hooks": { "Stop" : [
+        {"hooks": [{"type": "command", "command": "make test"}]}, // never remove
+    ], "unknown": 7 }, "last": [ ]  }
+"#;
+
+fn world() -> World {
+    let world = World::new();
+    symlink(WINDLASS, world.programs().join("windlass")).unwrap();
+    world
+}
+
+impl World {
+    fn home(&self) -> PathBuf {
+        self.directory.with_file_name("home")
+    }
+
+    fn base(&self, scope: &str) -> PathBuf {
+        if scope == "user" { self.home() } else { self.directory.clone() }
+    }
+}
+
+/// Every file and directory below, with what is in it and who may do what.
+fn tree(root: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![root.to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            let metadata = path.symlink_metadata().unwrap();
+            let content = if metadata.is_file() { fs::read(&path).unwrap() } else { Vec::new() };
+            if metadata.is_dir() && !path.ends_with(".windlass") {
+                open.push(path.clone());
+            }
+            found.insert(path, (metadata.permissions().mode(), content));
+        }
+    }
+    found
+}
+
+#[test]
+fn what_is_written_for_claude() {
+    let world = world();
+    assert_snapshot!(world.run(&["install", "claude"]), @r#"
+    Claude Code will call `windlass`: the one on the PATH is this program
+
+    $WORK/.claude/settings.json  new file
+    + {
+    +   "hooks": {
+    +     "SessionStart": [
+    +       {"hooks": [{"type": "command", "command": "windlass hook session_start --as claude --within 590s", "timeout": 600}]}
+    +     ],
+    +     "UserPromptSubmit": [
+    +       {"hooks": [{"type": "command", "command": "windlass hook user_prompt_submit --as claude --within 590s", "timeout": 600}]}
+    +     ],
+    +     "PreToolUse": [
+    +       {"hooks": [{"type": "command", "command": "windlass hook pre_tool_use --as claude --within 590s", "timeout": 600}]}
+    +     ],
+    +     "PostToolUse": [
+    +       {"hooks": [{"type": "command", "command": "windlass hook post_tool_use --as claude --within 590s", "timeout": 600}]}
+    +     ],
+    +     "Stop": [
+    +       {"hooks": [{"type": "command", "command": "windlass hook stop --as claude --within 3590s", "timeout": 3600}]}
+    +     ],
+    +     "SubagentStop": [
+    +       {"hooks": [{"type": "command", "command": "windlass hook subagent_stop --as claude --within 3590s", "timeout": 3600}]}
+    +     ],
+    +     "Notification": [
+    +       {"hooks": [{"type": "command", "command": "windlass hook notification --as claude --within 55s", "timeout": 60}]}
+    +     ],
+    +     "PreCompact": [
+    +       {"hooks": [{"type": "command", "command": "windlass hook pre_compact --as claude --within 590s", "timeout": 600}]}
+    +     ],
+    +     "SessionEnd": [
+    +       {"hooks": [{"type": "command", "command": "windlass hook session_end --as claude --within 55s", "timeout": 60}]}
+    +     ]
+    +   }
+    + }
+
+    error: nothing was written
+    caused by: nobody can be asked here
+    hint: --yes writes without asking, and --dry-run only shows
+    [exit 64]
+    "#);
+    assert!(!world.path(".claude").exists());
+    let mut report = world.json(&["install", "claude", "--yes"]);
+    let text = fs::read_to_string(world.path(".claude/settings.json")).unwrap();
+    let diff = report["files"][0]["diff"].take();
+    let added: String =
+        diff.as_array().unwrap().iter().map(|row| row.as_str().unwrap()[2..].to_owned() + "\n").collect();
+    assert_eq!(added, text);
+    assert_snapshot!(report.to_string().replace(&*world.directory.to_string_lossy(), "$WORK"), @r#"{"agent":"claude","files":[{"change":"created","diff":null,"path":"$WORK/.claude/settings.json"}],"moments":["session_start","user_prompt_submit","pre_tool_use","post_tool_use","stop","subagent_stop","notification","pre_compact","session_end"],"next":["start Claude Code anew: it reads its settings when it starts"],"program":"windlass","scope":"project","why":"the one on the PATH is this program","written":true}"#);
+    assert_snapshot!(world.run(&["install", "claude"]), @"Claude Code is set up already. Nothing was changed.");
+    assert_snapshot!(world.run(&["install", "claude", "--mcp", "--dry-run"]), @r#"
+    Claude Code will call `windlass`: the one on the PATH is this program
+
+    $WORK/.mcp.json  new file
+    + {
+    +   "mcpServers": {
+    +     "windlass": {"command": "windlass", "args": ["mcp"]}
+    +   }
+    + }
+
+    Nothing was written: this is what it would be.
+    "#);
+    assert_snapshot!(world.run(&["doctor"]), @"
+    ok     configuration  0 hooks that run something; trust: trusted
+    ok     store          0 events
+    ok     agents         none found
+    ok     bridge         installed for claude (project)
+    ");
+    assert_snapshot!(world.run(&["uninstall", "claude", "--dry-run", "--json"]), @r#"{"agent":"claude","files":[{"change":"deleted","diff":["- {","-   \"hooks\": {","-     \"SessionStart\": [","-       {\"hooks\": [{\"type\": \"command\", \"command\": \"windlass hook session_start --as claude --within 590s\", \"timeout\": 600}]}","-     ],","-     \"UserPromptSubmit\": [","-       {\"hooks\": [{\"type\": \"command\", \"command\": \"windlass hook user_prompt_submit --as claude --within 590s\", \"timeout\": 600}]}","-     ],","-     \"PreToolUse\": [","-       {\"hooks\": [{\"type\": \"command\", \"command\": \"windlass hook pre_tool_use --as claude --within 590s\", \"timeout\": 600}]}","-     ],","-     \"PostToolUse\": [","-       {\"hooks\": [{\"type\": \"command\", \"command\": \"windlass hook post_tool_use --as claude --within 590s\", \"timeout\": 600}]}","-     ],","-     \"Stop\": [","-       {\"hooks\": [{\"type\": \"command\", \"command\": \"windlass hook stop --as claude --within 3590s\", \"timeout\": 3600}]}","-     ],","-     \"SubagentStop\": [","-       {\"hooks\": [{\"type\": \"command\", \"command\": \"windlass hook subagent_stop --as claude --within 3590s\", \"timeout\": 3600}]}","-     ],","-     \"Notification\": [","-       {\"hooks\": [{\"type\": \"command\", \"command\": \"windlass hook notification --as claude --within 55s\", \"timeout\": 60}]}","-     ],","-     \"PreCompact\": [","-       {\"hooks\": [{\"type\": \"command\", \"command\": \"windlass hook pre_compact --as claude --within 590s\", \"timeout\": 600}]}","-     ],","-     \"SessionEnd\": [","-       {\"hooks\": [{\"type\": \"command\", \"command\": \"windlass hook session_end --as claude --within 55s\", \"timeout\": 60}]}","-     ]","-   }","- }"],"path":"$WORK/.claude/settings.json"},{"change":"unchanged","diff":[],"path":"$WORK/.mcp.json"}],"scope":"project","written":false}"#);
+    world.ok(&["uninstall", "claude", "--yes"]);
+    assert!(!world.path(".claude").exists());
+    assert_snapshot!(world.run(&["uninstall", "claude"]), @"Claude Code has nothing of ours in its settings. Nothing was changed.");
+}
+
+/// What is left to do differs from agent to agent.
+#[test]
+fn what_each_agent_asks_of_the_person() {
+    let world = world();
+    let said = |agent: &str, scope: &str| {
+        let report = world.json(&["install", agent, "--scope", scope, "--yes"]);
+        let steps: Vec<_> = report["next"].as_array().unwrap().iter().map(|step| step.as_str().unwrap()).collect();
+        format!("{agent}, {scope}: {}", steps.join("; "))
+    };
+    let all: Vec<_> = AGENTS.iter().map(|(agent, scope, _)| said(agent, scope)).collect();
+    assert_snapshot!(all.join("\n"), @"
+    claude, project: start Claude Code anew: it reads its settings when it starts
+    claude, user: it is installed in the settings of this project too: one of the two is enough, and both may call twice; start Claude Code anew: it reads its settings when it starts
+    codex, project: Codex runs no hook that you have not approved: `/hooks` in Codex shows them; let Codex trust this folder: it asks when it is started here; start Codex anew: it reads its settings when it starts
+    codex, user: Codex runs no hook that you have not approved: `/hooks` in Codex shows them; it is installed in the settings of this project too: one of the two is enough, and both may call twice; start Codex anew: it reads its settings when it starts
+    gemini, project: let Gemini CLI trust this folder: of others it reads no hooks, and says nothing; start Gemini CLI anew: it reads its settings when it starts
+    gemini, user: it is installed in the settings of this project too: one of the two is enough, and both may call twice; start Gemini CLI anew: it reads its settings when it starts
+    qwen, project: start Qwen Code anew: it reads its settings when it starts
+    qwen, user: it is installed in the settings of this project too: one of the two is enough, and both may call twice; start Qwen Code anew: it reads its settings when it starts
+    copilot, project: let GitHub Copilot CLI trust this folder: of others it reads no hooks, and says nothing; Copilot reads the hooks of Claude Code too, so it calls twice here; start GitHub Copilot CLI anew: it reads its settings when it starts
+    copilot, user: it is installed in the settings of this project too: one of the two is enough, and both may call twice; start GitHub Copilot CLI anew: it reads its settings when it starts
+    goose, project: start goose anew: it reads its settings when it starts
+    goose, user: it is installed in the settings of this project too: one of the two is enough, and both may call twice; start goose anew: it reads its settings when it starts
+    kimi, user: start Kimi Code anew: it reads its settings when it starts
+    cursor, project: let Cursor trust this folder: of others it reads no hooks, and says nothing; start Cursor anew: it reads its settings when it starts
+    cursor, user: it is installed in the settings of this project too: one of the two is enough, and both may call twice; start Cursor anew: it reads its settings when it starts
+    ");
+    world.write(".windlass/config.yaml", "hooks: {stop: [{command: make test}]}\n");
+    assert_snapshot!(said("claude", "project"), @"claude, project: its hooks are not trusted: `windlass trust` shows what would run; Copilot reads the hooks of Claude Code too, so it calls twice here; it is installed in your own settings too: one of the two is enough, and both may call twice");
+}
+
+#[test]
+fn every_agent_comes_and_goes() {
+    for (agent, scope, file) in AGENTS {
+        let world = world();
+        let before = tree(world.directory.parent().unwrap());
+        let words = |verb| vec![verb, *agent, "--scope", *scope, "--yes", "--mcp"];
+        world.ok(&words("install"));
+        let path = world.base(scope).join(file);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(&format!("windlass hook stop --as {agent} --within ")), "{text}");
+        let mut installed = tree(world.directory.parent().unwrap());
+        world.ok(&words("install"));
+        assert_eq!(tree(world.directory.parent().unwrap()), installed, "{agent}: twice is not once");
+
+        world.ok(&words("uninstall")[..5]);
+        installed = tree(world.directory.parent().unwrap());
+        installed.retain(|path, _| !path.ends_with("state/settings"));
+        assert_eq!(installed, before, "{agent} in {scope} leaves something behind");
+    }
+}
+
+#[test]
+fn what_was_there_stays() {
+    for (agent, scope, file) in AGENTS {
+        let world = world();
+        let path = world.base(scope).join(file);
+        let messy =
+            if *agent == "kimi" { "a = 1 # mine\n\n[[hooks]]\nevent = 'Stop'\ncommand = 'make test'" } else { MESSY };
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, messy).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        let before = tree(&world.base(scope));
+        world.ok(&["install", agent, "--scope", scope, "--yes"]);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains("mine") && text.contains("make test") && text.contains("windlass hook stop"), "{text}");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        world.ok(&["uninstall", agent, "--scope", scope, "--yes"]);
+        assert_eq!(tree(&world.base(scope)), before, "{agent}");
+
+        // Somebody else edits the file in between, or the record is lost.
+        for lose in [false, true] {
+            world.ok(&["install", agent, "--scope", scope, "--yes"]);
+            let edited = fs::read_to_string(&path).unwrap().replace("mine", "ours");
+            fs::write(&path, edited).unwrap();
+            if lose {
+                fs::remove_dir_all(world.directory.with_file_name("state")).unwrap();
+            }
+            world.ok(&["uninstall", agent, "--scope", scope, "--yes"]);
+            let kept = fs::read_to_string(&path).unwrap();
+            assert!(!kept.contains("windlass hook"), "{kept}");
+            if !lose {
+                assert_eq!(kept, messy.replace("mine", "ours"), "{agent}");
+            }
+            fs::write(&path, messy).unwrap();
+        }
+    }
+}
+
+/// Installing again after an edit does not make the edit part of what is undone.
+#[test]
+fn an_edit_between_two_installs_is_kept() {
+    let world = world();
+    let file = world.write(".claude/settings.json", "{\"model\": \"x\"}\n");
+    world.ok(&["install", "claude", "--yes"]);
+    let edited = fs::read_to_string(&file).unwrap().replace("\"x\"", "\"y\"");
+    fs::write(&file, edited).unwrap();
+    // From another place, so that there is something to write.
+    let copy = world.path("copy of windlass");
+    fs::copy(WINDLASS, &copy).unwrap();
+    let mut again = world.program(&copy);
+    let ran = world.finish(again.args(["install", "claude", "--yes"]));
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("is another one"), "{ran}");
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("'") && text.contains("copy of windlass' hook stop --as claude"), "{text}");
+    world.ok(&["uninstall", "claude", "--yes"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "{\"model\": \"y\"}\n");
+}
+
+#[test]
+fn a_person_is_asked() {
+    let world = world();
+    for (typed, code, hooks, server) in [
+        ("n\nn\n", 64, false, false),
+        ("\n\u{4}", 64, false, false),
+        ("n\ny\n", 0, true, false),
+        ("y\nYES\n", 0, true, true),
+    ] {
+        let (shown, ended) = answer(&mut world.command(&["install", "claude"]), 100, typed);
+        assert_eq!(ended, code, "{shown}");
+        assert_eq!(world.path(".claude/settings.json").exists(), hooks, "{shown}");
+        assert_eq!(world.path(".mcp.json").exists(), server, "{shown}");
+        assert!(shown.contains("MCP server") && shown.contains("Write it? [y/N]"), "{shown}");
+        assert!(shown.contains("\u{1b}[32m+ "), "additions are green\n{shown}");
+        world.ok(&["uninstall", "claude", "--yes"]);
+    }
+    world.ok(&["install", "claude", "--yes"]);
+    let (shown, ended) = answer(&mut world.command(&["uninstall", "claude"]), 100, "y\n");
+    assert!(ended == 0 && !world.path(".claude").exists(), "{shown}");
+}
+
+#[test]
+fn without_a_project() {
+    let world = World::empty();
+    assert_snapshot!(world.fails(&["install", "gemini"]), @"
+    error: there is no project here
+    caused by: `$WORK` and its parents have no `.windlass` directory
+    hint: `windlass init` makes one here, and `windlass install gemini --scope user` is for all projects
+    [64 no_project]
+    ");
+    let ran = world.run(&["install", "gemini", "--scope", "user", "--yes"]);
+    assert!(ran.code == 0 && world.home().join(".gemini/settings.json").exists(), "{ran}");
+    assert_snapshot!(World::new().fails(&["install", "kimi"]), @"
+    error: Kimi Code has no settings of a project
+    caused by: it reads hooks from the settings of a person alone
+    hint: `windlass install kimi --scope user` is for all projects
+    [64 usage]
+    ");
+    assert_snapshot!(World::new().fails(&["install", "cluade"]), @"
+    error: `cluade` is not a value for AGENT
+    caused by: there are claude, codex, gemini, qwen, copilot, goose, kimi, cursor
+    hint: did you mean `claude`?
+    [64 usage]
+    ");
+}
+
+#[test]
+fn directories_that_agents_take_from_variables() {
+    let world = world();
+    for (agent, variable, file) in [
+        ("claude", "CLAUDE_CONFIG_DIR", "settings.json"),
+        ("codex", "CODEX_HOME", "hooks.json"),
+        ("copilot", "COPILOT_HOME", "hooks/windlass.json"),
+        ("kimi", "KIMI_CODE_HOME", "config.toml"),
+    ] {
+        let place = world.path(&format!("of {agent}"));
+        let ran = world.run_with((variable, place.to_str().unwrap()), &["install", agent, "--scope", "user", "--yes"]);
+        assert!(ran.code == 0 && place.join(file).exists(), "{ran}");
+    }
+    assert_eq!(tree(&world.home()), BTreeMap::new());
+}
+
+/// What is said where settings cannot be used. Nothing is written then.
+fn refused(prepare: &dyn Fn(&World)) -> String {
+    let world = world();
+    prepare(&world);
+    let before = tree(&world.directory);
+    let said = world.fails(&["install", "gemini", "--yes", "--mcp"]);
+    assert_eq!(tree(&world.directory), before);
+    said.replace(&*world.home().to_string_lossy(), "$HOME")
+}
+
+#[test]
+fn settings_that_cannot_be_understood() {
+    let with = |text: &'static str| move |world: &World| drop(world.write(".gemini/settings.json", text));
+    assert_snapshot!(refused(&with("{\n  \"a\": 1\n  \"b\": 2\n}\n")), @"
+    error: cannot edit `$WORK/.gemini/settings.json`
+    caused by: line 2, column 9: expected comma
+    hint: nothing was written; repair the file, and try again
+    [1 refused]
+    ");
+    assert_snapshot!(refused(&with("{\"hooks\": \"none\"}")), @"
+    error: cannot edit `$WORK/.gemini/settings.json`
+    caused by: `hooks` is a string, not an object
+    hint: nothing was written; repair the file, and try again
+    [1 refused]
+    ");
+    assert_snapshot!(refused(&with("{\"hooks\": {\"AfterAgent\": {}}}")), @"
+    error: cannot edit `$WORK/.gemini/settings.json`
+    caused by: `hooks.AfterAgent` is an object, not a list
+    hint: nothing was written; repair the file, and try again
+    [1 refused]
+    ");
+    assert_snapshot!(refused(&with("{\"mcpServers\": {\"windlass\": {\"command\": \"other\"}}}")), @"
+    error: cannot edit `$WORK/.gemini/settings.json`
+    caused by: `mcpServers.windlass` is there already, and runs something else
+    hint: nothing was written; take that entry away, or do without --mcp
+    [1 refused]
+    ");
+    assert_snapshot!(refused(&|world| drop(world.write(".gemini/settings.json", b"\xff\xfe"))), @"
+    error: cannot read `$WORK/.gemini/settings.json`
+    caused by: it is no UTF-8 text
+    hint: nothing was written; look at what is there, and try again
+    [1 system]
+    ");
+}
+
+#[test]
+fn settings_that_cannot_be_used() {
+    assert_snapshot!(refused(&|world| fs::create_dir_all(world.path(".gemini/settings.json")).unwrap()), @"
+    error: cannot read `$WORK/.gemini/settings.json`
+    caused by: it is no regular file
+    hint: nothing was written; look at what is there, and try again
+    [1 system]
+    ");
+    assert_snapshot!(refused(&|world| drop(world.write(".gemini", "a file"))), @"
+    error: cannot use `$WORK/.gemini/settings.json`
+    caused by: `$WORK/.gemini` is not a directory
+    hint: nothing was written; repair or remove what is in its place
+    [1 system]
+    ");
+    assert_snapshot!(refused(&|world| {
+        let file = world.write(".gemini/settings.json", "{}");
+        fs::set_permissions(file, fs::Permissions::from_mode(0o444)).unwrap();
+    }), @"
+    error: cannot write `$WORK/.gemini/settings.json`
+    caused by: it is read-only
+    hint: nothing was written; let yourself write to `$WORK/.gemini/settings.json`, and try again
+    [1 system]
+    ");
+    assert_snapshot!(refused(&|world| {
+        fs::write(world.home().join("precious.json"), "{}").unwrap();
+        fs::create_dir(world.path(".gemini")).unwrap();
+        symlink(world.home().join("precious.json"), world.path(".gemini/settings.json")).unwrap();
+    }), @"
+    error: cannot use `$WORK/.gemini/settings.json`
+    caused by: it leads out of the project, to `$HOME/precious.json`
+    hint: make it a file inside of `$WORK`, or use `--scope user`
+    [1 refused]
+    ");
+    assert_snapshot!(refused(&|world| symlink(world.home(), world.path(".gemini")).unwrap()), @"
+    error: cannot use `$WORK/.gemini/settings.json`
+    caused by: it leads out of the project, to `$HOME/settings.json`
+    hint: make it a file inside of `$WORK`, or use `--scope user`
+    [1 refused]
+    ");
+    assert_snapshot!(refused(&|world| {
+        fs::create_dir(world.path(".gemini")).unwrap();
+        symlink("nowhere", world.path(".gemini/settings.json")).unwrap();
+    }), @"
+    error: cannot use `$WORK/.gemini/settings.json`
+    caused by: it is a link that leads nowhere
+    hint: nothing was written; repair or remove what is in its place
+    [1 system]
+    ");
+}
+
+/// If the second file cannot be written, the first one is not either.
+#[test]
+fn all_files_or_none() {
+    let world = world();
+    let file = world.write(".codex/config.toml", "model = 'x'\n");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o444)).unwrap();
+    let before = tree(&world.directory);
+    let ran = world.run(&["install", "codex", "--mcp", "--yes"]);
+    assert!(ran.code == 1 && ran.stderr.contains("it is read-only"), "{ran}");
+    assert_eq!(tree(&world.directory), before);
+}
+
+/// Whoever keeps settings elsewhere and links to them keeps the link.
+#[test]
+fn a_linked_file_is_edited_where_it_is() {
+    let world = world();
+    let kept = world.home().join("dotfiles/settings.json");
+    fs::create_dir_all(kept.parent().unwrap()).unwrap();
+    fs::create_dir(world.home().join(".claude")).unwrap();
+    fs::write(&kept, "{}\n").unwrap();
+    let link = world.home().join(".claude/settings.json");
+    symlink("../dotfiles/settings.json", &link).unwrap();
+    let shown = world.ok(&["install", "claude", "--scope", "user", "--yes"]);
+    assert!(shown.contains("which is ") && link.is_symlink(), "{shown}");
+    assert!(fs::read_to_string(&kept).unwrap().contains("windlass hook"));
+    world.ok(&["uninstall", "claude", "--scope", "user", "--yes"]);
+    assert!(link.is_symlink());
+    assert_eq!(fs::read_to_string(&kept).unwrap(), "{}\n");
+}
+
+/// Claude Code and Copilot read the same file of MCP servers: the last one takes the entry away.
+#[test]
+fn a_shared_file_stays_as_long_as_somebody_needs_it() {
+    let world = world();
+    world.ok(&["install", "claude", "--mcp", "--yes"]);
+    world.ok(&["install", "copilot", "--mcp", "--yes"]);
+    world.ok(&["uninstall", "claude", "--yes"]);
+    assert!(fs::read_to_string(world.path(".mcp.json")).unwrap().contains("windlass"));
+    world.ok(&["uninstall", "copilot", "--yes"]);
+    assert!(!world.path(".mcp.json").exists());
+}
+
+/// A server that somebody has set up by hand is theirs.
+#[test]
+fn a_server_of_ones_own_stays() {
+    let world = world();
+    let own = "{\"mcpServers\": {\"windlass\": {\"command\": \"windlass\", \"args\": [\"mcp\"]}}}\n";
+    for (agent, file) in [("claude", ".mcp.json"), ("gemini", ".gemini/settings.json")] {
+        let file = world.write(file, own);
+        world.ok(&["install", agent, "--yes"]);
+        world.ok(&["uninstall", agent, "--yes"]);
+        assert_eq!(fs::read_to_string(file).unwrap(), own, "{agent}");
+    }
+}
+
+/// The program may go away: Copilot and Gemini CLI would take that for a no, and must not. A real no stays one.
+#[test]
+fn a_missing_program_denies_nothing() {
+    for (agent, file) in [("copilot", ".github/hooks/windlass.json"), ("gemini", ".gemini/settings.json")] {
+        let world = world();
+        world.ok(&["install", agent, "--yes"]);
+        let settings: Value = serde_json::from_str(&fs::read_to_string(world.path(file)).unwrap()).unwrap();
+        let commands: Vec<_> = settings["hooks"].as_object().unwrap().values().map(command).collect();
+        let program = world.programs().join("windlass");
+        for (exit, expected) in [(None, 0), (Some(0), 0), (Some(1), 0), (Some(2), 2), (Some(101), 0)] {
+            fs::remove_file(&program).unwrap_or_default();
+            if let Some(code) = exit {
+                fs::write(&program, format!("#!/bin/sh\necho '{{}}'\nexit {code}\n")).unwrap();
+                fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            for command in &commands {
+                let ran = world.finish(world.program("sh").args(["-c", command]));
+                assert_eq!(ran.code, expected, "{exit:?} {command}\n{ran}");
+                let is_told = ran.stderr.contains("going on without its hooks");
+                assert_eq!(is_told, !matches!(exit, Some(0 | 2)), "{exit:?} {command}\n{ran}");
+                assert_eq!(ran.stdout.is_empty(), exit.is_none(), "{ran}");
+            }
+        }
+    }
+}
+
+/// What the first entry of an event runs.
+fn command(entries: &Value) -> String {
+    let hook = entries[0]["hooks"].get(0).unwrap_or(&entries[0]);
+    hook.get("command").or(hook.get("bash")).unwrap().as_str().unwrap().to_owned()
+}
+
+#[test]
+fn records_are_private() {
+    let world = world();
+    world.write(".claude/settings.json", "{\"env\": {\"KEY\": \"secret\"}}");
+    world.ok(&["install", "claude", "--yes"]);
+    let records = world.directory.with_file_name("state").join("settings");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&records), 0o700);
+    for entry in fs::read_dir(&records).unwrap() {
+        assert_eq!(mode(&entry.unwrap().path()), 0o600);
+    }
+}
