@@ -1,6 +1,6 @@
 //! What each agent's settings look like: where they are, what it calls our moments, how it counts time.
 //!
-//! Versions that this was seen with are in `docs/bridge.md`.
+//! Versions that this was seen with are in `docs/install.md`.
 
 use crate::{Agent, Moment};
 

@@ -87,7 +87,7 @@ pub enum Command {
     /// Have an agent's own hook system call the hooks of this project
     ///
     /// Shows what would be written into the agent's settings, and asks. What is there stays as it is; `windlass uninstall`
-    /// takes exactly this away again. docs/bridge.md has what each agent understands.
+    /// takes exactly this away again. docs/install.md has the files.
     Install(install::Args),
     /// Take out of an agent's settings what `windlass install` has written
     Uninstall(install::uninstall::Args),
