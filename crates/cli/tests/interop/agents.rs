@@ -3,6 +3,8 @@
 /// An agent as it is installed.
 pub struct Real {
     pub program: &'static str,
+    /// How a person has it do something without a terminal.
+    pub headless: &'static [&'static str],
     /// `@MODEL@` stands for the model's address.
     pub environment: &'static [(&'static str, &'static str)],
     /// Under its home.
@@ -11,9 +13,21 @@ pub struct Real {
 
 pub const GOOSE: Real = Real {
     program: "goose",
+    headless: &[
+        "run",
+        "-q",
+        "--no-session",
+        "--with-builtin",
+        "developer",
+        "--output-format",
+        "stream-json",
+        "-t",
+        "Mend notes.txt",
+    ],
     environment: &[
         ("GOOSE_PROVIDER", "openai"),
         ("GOOSE_MODEL", "stub"),
+        ("GOOSE_MODE", "auto"),
         ("OPENAI_HOST", "@MODEL@"),
         ("OPENAI_BASE_PATH", "v1/chat/completions"),
         ("OPENAI_API_KEY", "dummy"),
@@ -24,6 +38,13 @@ pub const GOOSE: Real = Real {
 
 pub const CODEX: Real = Real {
     program: "codex",
+    headless: &[
+        "exec",
+        "--json",
+        "--dangerously-bypass-hook-trust",
+        "--dangerously-bypass-approvals-and-sandbox",
+        "Mend notes.txt",
+    ],
     environment: &[("STUB_KEY", "dummy")],
     files: &[(
         ".codex/config.toml",
@@ -41,6 +62,7 @@ supports_websockets = false
 
 pub const OPENCODE: Real = Real {
     program: "opencode",
+    headless: &["run", "--format", "json", "--auto", "Mend notes.txt"],
     environment: &[("OPENCODE_DISABLE_MODELS_FETCH", "1")],
     files: &[
         // Else it waits for a minute for what it cannot reach.
@@ -55,6 +77,15 @@ pub const OPENCODE: Real = Real {
 
 pub const CLAUDE: Real = Real {
     program: "claude",
+    headless: &[
+        "-p",
+        "Mend notes.txt",
+        "--output-format",
+        "stream-json",
+        "--verbose",
+        "--permission-mode",
+        "bypassPermissions",
+    ],
     environment: &[
         ("ANTHROPIC_BASE_URL", "@MODEL@"),
         ("ANTHROPIC_API_KEY", "dummy"),
@@ -67,6 +98,7 @@ pub const CLAUDE: Real = Real {
 
 pub const GEMINI: Real = Real {
     program: "gemini",
+    headless: &["-y", "--skip-trust", "-o", "stream-json", "-p", "Mend notes.txt"],
     environment: &[
         ("GEMINI_API_KEY", "dummy"),
         ("GOOGLE_GEMINI_BASE_URL", "@MODEL@"),

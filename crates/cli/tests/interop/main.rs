@@ -7,6 +7,7 @@
 #![expect(clippy::print_stderr, reason = "a test that is left out says so")]
 
 mod agents;
+mod bridged;
 mod place;
 
 use serde_json::{Value, json};

@@ -50,6 +50,8 @@ pub fn alone(test: &str, real: &Real) -> bool {
 
 /// Where an agent works.
 pub struct Place {
+    /// What was written into its home, by path.
+    settings: Vec<String>,
     root: tempfile::TempDir,
     environment: Vec<(String, String)>,
     model: Provider,
@@ -71,7 +73,8 @@ impl Place {
         ];
         environment
             .extend(real.environment.iter().map(|(name, value)| ((*name).to_owned(), value.replace("@MODEL@", &url))));
-        let place = Self { root, environment, model };
+        let settings = real.files.iter().map(|(name, _)| format!("../home/{name}")).collect();
+        let place = Self { settings, root, environment, model };
         for directory in ["home", "tmp", "work"] {
             fs::create_dir(place.root.path().join(directory)).unwrap();
         }
@@ -98,12 +101,18 @@ impl Place {
         fs::read_to_string(self.work().join(name)).unwrap_or_default()
     }
 
-    fn run(&self, program: &str, words: &[&str]) -> (i32, String) {
+    /// A program, as a person would run it.
+    pub fn run(&self, program: &str, words: &[&str]) -> (i32, String) {
         let mut command = Command::new(program);
         command.args(words).env_clear().envs(self.environment.iter().cloned()).current_dir(self.work());
         let output = command.stdin(Stdio::null()).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code().unwrap_or(-1), text(&output.stdout) + &text(&output.stderr))
+    }
+
+    /// What the agent's settings hold.
+    pub fn settings(&self) -> Vec<String> {
+        self.settings.iter().map(|file| self.read(file)).collect()
     }
 
     pub fn windlass(&self, words: &[&str]) -> (i32, String) {
