@@ -6,8 +6,9 @@ use std::process::Stdio;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::support::hooked::hooked;
-use crate::support::{Ran, World, timeless};
+use crate::support::hooked::{DONE, hooked};
+use crate::support::{Ran, WINDLASS, World, timeless};
+use crate::test_run::{RUN, world};
 
 const ID: &str = "0b7c2f6e-43d1-4d4e-9a52-0d3c9a5f5a11";
 
@@ -329,4 +330,36 @@ fn a_call_that_was_cut_off() {
       slow was left
       answer: none, it was cut off; the agent went on
     ");
+}
+
+/// What an agent's own hook system asks while a session drives it is told with the session.
+#[test]
+fn inside_a_session() {
+    let payload = r#"{"session_id": "its-own-talk", "tool_name": "Bash", "tool_input": {"command": "rm -rf /"}}"#;
+    let agent = format!("echo '{payload}' | {WINDLASS} hook pre_tool_use --as claude >answer; {DONE}");
+    let config = "hooks: {pre_tool_use: [{name: never, matcher: Bash, command: 'echo never that >&2; exit 2'}]}";
+    let world = world(config, &agent);
+    assert_eq!(world.run(RUN).code, 0);
+    let logs = seen(&world, &["session", "logs", "mend-the-pump-e01275de"]);
+    let told: Vec<&str> = logs.lines().filter(|line| line.contains("claude") || line.contains("  | never")).collect();
+    assert_snapshot!(told.join("\n"), @r#"
+    <time>  claude its-own-talk: calls at pre_tool_use, Bash: {"command":"rm -rf /"}
+      | never that
+    <time>  claude its-own-talk: is answered, blocked
+      | never that
+    "#);
+    assert_snapshot!(seen(&world, &["why", "its-own-talk"]), @r#"
+    conversation its-own-talk  at pre_tool_use: blocked
+      agent         Claude Code
+      first call    <time>, for ann
+      last call     <time>, for ann
+      calls         1
+
+    pre_tool_use  Bash  <time>, in mend-the-pump-e01275de
+      about: {"command":"rm -rf /"}
+      never blocks: never that (<took>)
+        | never that
+        feedback 11
+      answer: blocked by never
+    "#);
 }
