@@ -129,7 +129,7 @@ fn project_of(context: &Context, call: &Call) -> Result<Option<Project>, Failure
 }
 
 /// A call in the engine's words.
-fn called(call: Call) -> Called {
+pub fn called(call: Call) -> Called {
     let Call { agent, moment, conversation, is_sent_back, last_message, prompt, tool, payload, .. } = call;
     let conversation = conversation.unwrap_or_else(|| "unknown".to_owned());
     let subagent = payload.get("agent_id").and_then(|id| id.as_str()).filter(|_| moment == Moment::SubagentStop);

@@ -4,7 +4,7 @@ use super::{Causing, Deciding};
 use crate::bridge::{Call, CallRuling, CallVerdict, Caller, Conversation, sends_back};
 use crate::event::{Node, payload};
 use crate::id::Seq;
-use crate::limits::{Limits, check_bytes, check_text, gist};
+use crate::limits::{Limits, check_bytes, check_text};
 use crate::refusal::Refusal;
 use crate::view::View;
 
@@ -21,11 +21,7 @@ impl<'r> Deciding<'_, 'r> {
         call.caller.check()?;
         check_text("the point", &call.point, Limits::LABEL)?;
         self.call = Some(call);
-        let Caller { agent, conversation } = call.caller.clone();
-        let about = Some(gist(&call.about)).filter(|about| !about.is_empty());
-        let (point, tool, anew) = (call.point.clone(), call.tool.first().map(|tool| gist(tool)), call.anew);
-        let called = payload::BridgeCalled { agent, conversation, point, tool, about, anew };
-        self.emit(Node::System, called)?;
+        self.emit(Node::System, call.event())?;
         self.call = None;
         Ok(())
     }
