@@ -4,7 +4,7 @@
 //! cargo run --release -p windlass-bench --bin bench -- [--quick] [--only SECTION]… [--write docs/performance.md]
 //! ```
 //!
-//! `--only` measures nothing but what is named: `stores`, `hooks`, `many`, `commands`, `log`, `processes`, `loops`, `mcp`.
+//! `--only` measures nothing but what is named: `stores`, `hooks`, `many`, `commands`, `configured`, `bridge`, `log`, `processes`, `loops`, `mcp`.
 //!
 //! Figures are ratios against something that was measured minutes apart on the same machine. Nothing here passes or
 //! fails: a goal that is missed is reported as missed.
@@ -12,6 +12,7 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts programs and reads the clock")]
 
+mod bridge;
 mod commands;
 mod configured;
 mod floors;
@@ -54,12 +55,13 @@ const QUICK: Effort = Effort { many: 300, commands: 40, sizes: [10, 1_000, 20_00
 type Measure = fn(Effort, &Floors, &mut Report) -> Outcome<()>;
 
 /// Everything that is measured, in the order of the page.
-const SECTIONS: [(&str, Measure); 9] = [
+const SECTIONS: [(&str, Measure); 10] = [
     ("stores", stores::measure),
     ("hooks", |effort, _, report| hooks::measure(effort, report)),
     ("many", |effort, _, report| many::measure(effort, report)),
     ("commands", commands::measure),
     ("configured", |effort, _, report| configured::measure(effort, report)),
+    ("bridge", |effort, _, report| bridge::measure(effort, report)),
     ("log", |effort, _, report| log::measure(effort, report)),
     ("processes", |effort, _, report| processes::measure(effort, report)),
     ("loops", |effort, _, report| loops::measure(effort, report)),

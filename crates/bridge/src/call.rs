@@ -1,6 +1,17 @@
 //! What an agent says when it calls, in one set of words: Claude Code's, whoever calls.
+//!
+//! Invariants:
+//! - Only what is no JSON object is refused. A field that is missing, or is not what it should be, is as if it were not there.
+//! - Nothing that the agent says is lost: what has got another value here is there under a name of its own.
+
+mod tool;
+
+#[cfg(test)]
+mod tests;
 
 use serde_json::{Map, Value};
+
+pub use tool::Tool;
 
 use crate::{Agent, Moment};
 
@@ -24,16 +35,6 @@ pub struct Call {
     pub payload: Map<String, Value>,
 }
 
-/// The tool that is about to be used, or was.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Tool {
-    /// Claude Code's name for it, if there is one.
-    pub name: String,
-    /// The agent's own name.
-    pub own_name: String,
-    pub input: Map<String, Value>,
-}
-
 /// What cannot be understood of a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadCall {
@@ -41,33 +42,158 @@ pub enum BadCall {
     Nothing,
     #[error("standard input is no JSON object: {0}")]
     NoObject(String),
-    #[error("`{field}` is {found}, not {wanted}")]
-    Field { field: &'static str, found: String, wanted: &'static str },
 }
 
 impl Call {
     pub fn read(agent: Agent, moment: Moment, bytes: &[u8]) -> Result<Self, BadCall> {
-        if bytes.trim_ascii().is_empty() {
-            return Err(BadCall::Nothing);
+        Ok(Self::understand(agent, moment, object(bytes)?))
+    }
+
+    /// The same where nobody says who calls. `is_set` tells which environment variables there are.
+    pub fn read_from_whoever(moment: Moment, bytes: &[u8], is_set: impl Fn(&str) -> bool) -> Result<Self, BadCall> {
+        let payload = object(bytes)?;
+        Ok(Self::understand(Agent::recognise(&payload, is_set), moment, payload))
+    }
+
+    fn understand(agent: Agent, moment: Moment, payload: Map<String, Value>) -> Self {
+        let said = Said(&payload);
+        let directory = said.text(&["cwd", "working_dir"]).or_else(|| said.first_root());
+        let conversation = said.name(&["session_id", "conversation_id", "sessionId"]);
+        let is_sent_back = said.is_sent_back();
+        let last_message = said.text(&["last_assistant_message", "prompt_response"]);
+        let prompt = said.prompt(moment);
+        let tool = said.tool(agent, directory.as_deref());
+        let response = said.response();
+        let mut call =
+            Self { agent, moment, conversation, directory, is_sent_back, last_message, prompt, tool, payload };
+        // Claude Code's own words need no translation.
+        if agent != Agent::Claude {
+            call.translate(response);
         }
-        let payload: Map<String, Value> =
-            serde_json::from_slice(bytes).map_err(|error| BadCall::NoObject(error.to_string()))?;
-        let text = |field: &str| payload.get(field).and_then(Value::as_str).map(str::to_owned);
-        let tool = text("tool_name").map(|name| Tool {
-            own_name: name.clone(),
-            name,
-            input: payload.get("tool_input").and_then(Value::as_object).cloned().unwrap_or_default(),
-        });
-        Ok(Self {
-            agent,
-            moment,
-            conversation: text("session_id"),
-            directory: text("cwd"),
-            is_sent_back: payload.get("stop_hook_active").and_then(Value::as_bool),
-            last_message: text("last_assistant_message"),
-            prompt: text("prompt"),
-            tool,
-            payload,
-        })
+        if let Some(tool) = &call.tool {
+            call.payload.insert("agent_tool_name".to_owned(), Value::String(tool.own_name.clone()));
+        }
+        call
+    }
+
+    fn translate(&mut self, response: Option<Value>) {
+        let event = Some(Value::from(self.moment.claude_name()));
+        let text = |text: &Option<String>| text.clone().map(Value::String);
+        self.say("hook_event_name", event, Some("agent_event_name"));
+        self.say("session_id", text(&self.conversation), None);
+        self.say("cwd", text(&self.directory), None);
+        self.say("stop_hook_active", self.is_sent_back.map(Value::Bool), None);
+        self.say("last_assistant_message", text(&self.last_message), None);
+        self.say("prompt", text(&self.prompt), Some("agent_prompt"));
+        self.say("tool_response", response, None);
+        if let Some(tool) = &self.tool {
+            let (name, input) = (Value::String(tool.name.clone()), Value::Object(tool.input.clone()));
+            self.say("tool_name", Some(name), None);
+            self.say("tool_input", Some(input), None);
+        }
+    }
+
+    /// Says something in Claude Code's words; what stood there may be kept under another name.
+    fn say(&mut self, name: &str, value: Option<Value>, kept: Option<&str>) {
+        let Some(value) = value else { return };
+        let before = self.payload.insert(name.to_owned(), value.clone());
+        if let (Some(kept), Some(before)) = (kept, before.filter(|before| *before != value)) {
+            self.payload.insert(kept.to_owned(), before);
+        }
+    }
+
+    /// Whether the agent comes here anew, and not because a stop hook has sent it back: a person has asked for something, or
+    /// it says so at its end. Some show the feedback of a stop hook to the hooks for prompts, as if a person had said it, and
+    /// nothing in it tells that; but those say it at their end.
+    pub fn begins_anew(&self) -> bool {
+        match self.moment {
+            Moment::Stop | Moment::SubagentStop => self.is_sent_back == Some(false),
+            Moment::UserPromptSubmit => !matches!(self.agent, Agent::Gemini | Agent::Copilot) && !self.is_own_prompt(),
+            _ => false,
+        }
+    }
+
+    /// Whether it is the agent that goes on, where it says that somebody has asked for something: Qwen Code calls for that
+    /// after every tool, and after a stop hook.
+    pub fn is_own_prompt(&self) -> bool {
+        let is_prompt = self.moment == Moment::UserPromptSubmit;
+        is_prompt && self.agent == Agent::Qwen && !self.payload.contains_key("submitted_prompt")
+    }
+}
+
+fn object(bytes: &[u8]) -> Result<Map<String, Value>, BadCall> {
+    if bytes.trim_ascii().is_empty() {
+        return Err(BadCall::Nothing);
+    }
+    // Some shells put a byte order mark before what they pass on.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let refused = |error: serde_json::Error| BadCall::NoObject(error.to_string());
+    match serde_json::from_slice(bytes) {
+        // Tools may answer with bytes that are no text.
+        Err(_) if std::str::from_utf8(bytes).is_err() => {
+            serde_json::from_str(&String::from_utf8_lossy(bytes)).map_err(refused)
+        }
+        read => read.map_err(refused),
+    }
+}
+
+/// A payload as the agent wrote it.
+struct Said<'a>(&'a Map<String, Value>);
+
+impl Said<'_> {
+    /// The first of these fields that is a text with something in it.
+    fn text(&self, fields: &[&str]) -> Option<String> {
+        let text = |field: &&str| self.0.get(*field)?.as_str().filter(|text| !text.is_empty());
+        fields.iter().find_map(text).map(str::to_owned)
+    }
+
+    /// The same for names, which may be numbers.
+    fn name(&self, fields: &[&str]) -> Option<String> {
+        let number = |field: &&str| self.0.get(*field)?.as_number().map(ToString::to_string);
+        self.text(fields).or_else(|| fields.iter().find_map(number))
+    }
+
+    /// Cursor may have several folders open.
+    fn first_root(&self) -> Option<String> {
+        self.0.get("workspace_roots")?.as_array()?.first()?.as_str().map(str::to_owned)
+    }
+
+    /// Cursor counts.
+    fn is_sent_back(&self) -> Option<bool> {
+        let counted = || self.0.get("loop_count")?.as_u64().map(|count| count > 0);
+        self.0.get("stop_hook_active").and_then(Value::as_bool).or_else(counted)
+    }
+
+    /// A text, or a list of parts; goose has it elsewhere.
+    fn prompt(&self, moment: Moment) -> Option<String> {
+        match self.0.get("prompt") {
+            Some(Value::String(text)) => Some(text.clone()),
+            Some(Value::Array(parts)) => {
+                let texts: Vec<&str> = parts.iter().filter_map(|part| part.get("text")?.as_str()).collect();
+                Some(texts.join("\n"))
+            }
+            _ if moment == Moment::UserPromptSubmit => self.text(&["message"]),
+            _ => None,
+        }
+    }
+
+    fn tool(&self, agent: Agent, directory: Option<&str>) -> Option<Tool> {
+        let name = self.text(&["tool_name"])?;
+        let input = match self.0.get("tool_input") {
+            Some(Value::Object(input)) => input.clone(),
+            // An object within a text.
+            Some(Value::String(text)) => serde_json::from_str(text).unwrap_or_default(),
+            _ => Map::new(),
+        };
+        if agent == Agent::Claude {
+            return Some(Tool::known(&name, input));
+        }
+        let context = self.0.get("mcp_context");
+        let part = |name: &str| context?.get(name)?.as_str().filter(|part| !part.is_empty());
+        Some(Tool::new(&name, input, part("server_name").zip(part("tool_name")), directory))
+    }
+
+    fn response(&self) -> Option<Value> {
+        ["tool_response", "tool_result", "tool_output"].iter().find_map(|field| self.0.get(*field)).cloned()
     }
 }

@@ -13,7 +13,9 @@
 
 mod agent;
 mod call;
+mod event;
 mod moment;
+mod recognise;
 mod reply;
 mod words;
 
@@ -21,4 +23,4 @@ pub use agent::{Agent, UnknownAgent};
 pub use call::{BadCall, Call, Tool};
 pub use moment::Moment;
 pub use reply::{Reply, Ruling};
-pub use words::Words;
+pub use words::{Unsaid, Words};

@@ -1,8 +1,26 @@
 //! A reply in an agent's own contract.
+//!
+//! ```text
+//! Reply ─ settle: what this agent can be told at this moment ─► Settled ─ claude or cursor: how it is worded ─► Words
+//! ```
+//!
+//! Invariants:
+//! - Words that block, and exit code 2, come from a ruling that blocks, or that this agent knows no milder word for.
+//! - Standard output is empty or one JSON object, standard error is not blank with exit code 2.
+//! - What cannot be said is told to whoever asks for the words.
 
-use serde_json::{Map, Value, json};
+mod claude;
+mod contract;
+mod cursor;
+mod settle;
 
-use crate::{Agent, Moment, Reply, Ruling};
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Map, Value};
+
+use crate::{Agent, Moment, Reply};
+use settle::Settled;
 
 /// What is written, and with what we exit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -10,42 +28,48 @@ pub struct Words {
     pub stdout: String,
     pub stderr: String,
     pub exit: u8,
+    /// What the agent has no words for at this moment.
+    pub unsaid: Vec<Unsaid>,
+}
+
+/// A part of a reply that an agent cannot be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Unsaid {
+    /// It happens all the same. The person is told why it should not.
+    Block,
+    /// It goes on. Where something is about to happen, that is blocked instead.
+    Halt,
+    /// It decides by its own rules.
+    Allow,
+    /// It cannot ask, so that it does not happen.
+    Ask,
+    /// It does not read it.
+    Context,
+    /// The tool is used as it was going to be.
+    UpdatedInput,
+    /// The person does not see it.
+    Message,
 }
 
 impl Words {
-    pub fn of(_agent: Agent, moment: Moment, reply: &Reply) -> Self {
-        let mut answer = Map::new();
-        let mut specific = Map::new();
-        let mut words = Self::default();
-        match &reply.ruling {
-            Ruling::Block(reason) => {
-                answer.insert("decision".to_owned(), json!("block"));
-                answer.insert("reason".to_owned(), json!(reason));
-                if moment == Moment::PreToolUse {
-                    specific.insert("permissionDecision".to_owned(), json!("deny"));
-                    specific.insert("permissionDecisionReason".to_owned(), json!(reason));
-                } else if moment.can_block() {
-                    (words.stderr, words.exit) = (reason.clone(), 2);
-                }
-            }
-            Ruling::Pass | Ruling::Allow(_) | Ruling::Ask(_) => {}
+    pub fn of(agent: Agent, moment: Moment, reply: &Reply) -> Self {
+        let settled = Settled::of(agent, moment, reply);
+        match agent {
+            Agent::Cursor => cursor::words(moment, settled),
+            _ => claude::words(agent, moment, settled),
         }
-        if let Some(context) = &reply.context {
-            specific.insert("additionalContext".to_owned(), json!(context));
-        }
-        if let Some(input) = &reply.updated_input {
-            specific.insert("updatedInput".to_owned(), json!(input));
-        }
-        if let Some(message) = &reply.message {
-            answer.insert("systemMessage".to_owned(), json!(message));
-        }
-        if !specific.is_empty() {
-            specific.insert("hookEventName".to_owned(), json!(moment.claude_name()));
-            answer.insert("hookSpecificOutput".to_owned(), Value::Object(specific));
-        }
-        if !answer.is_empty() {
-            words.stdout = Value::Object(answer).to_string();
-        }
-        words
+    }
+
+    /// An answer that may have nothing in it.
+    fn answer(answer: Map<String, Value>, unsaid: Vec<Unsaid>) -> Self {
+        let stdout = if answer.is_empty() { String::new() } else { Value::Object(answer).to_string() };
+        Self { stdout, stderr: String::new(), exit: 0, unsaid }
+    }
+}
+
+/// Puts something into an object, if there is something.
+fn put(object: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>) {
+    if let Some(value) = value {
+        object.insert(key.to_owned(), value.into());
     }
 }

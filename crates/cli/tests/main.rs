@@ -11,6 +11,7 @@ mod test_acp;
 mod test_acp_asking;
 mod test_acp_opening;
 mod test_acp_serving;
+mod test_bridge;
 mod test_command;
 mod test_config;
 mod test_damage;

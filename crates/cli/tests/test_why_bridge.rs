@@ -59,6 +59,7 @@ fn seen(world: &World, words: &[&str]) -> String {
 /// A conversation with a bit of everything.
 fn talked() -> World {
     let world = hooked(CONFIG);
+    // Nothing is for this one, so nothing is recorded.
     prompt(&world, ID, "Mend the pump");
     prompt(&world, ID, "This is urgent");
     tool(&world, ID, "Bash", &json!({"command": "ls"}));
@@ -76,22 +77,21 @@ fn talked() -> World {
 fn events_say_who_called_and_what_was_answered() {
     let world = talked();
     assert_snapshot!(seen(&world, &["events", "--type", "bridge_called", "--type", "bridge_answered"]), @r#"
-     1  <time>         bridge_called             claude 0b7c2f6e-43d1 at user_prompt_submit: Mend the pump
-     3  <time>         bridge_called             claude 0b7c2f6e-43d1 at user_prompt_submit: This is urgent
-     6  <time>         bridge_answered           claude 0b7c2f6e-43d1 at user_prompt_submit: passed; told: the cellar is locked
-     7  <time>         bridge_called             claude 0b7c2f6e-43d1 at pre_tool_use, Bash: {"command":"ls"}
-    10  <time>         bridge_called             claude 0b7c2f6e-43d1 at pre_tool_use, Bash: {"command":"rm -rf /"}
-    13  <time>         bridge_answered           claude 0b7c2f6e-43d1 at pre_tool_use: blocked: never that
-    14  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
-    17  <time>         bridge_answered           claude 0b7c2f6e-43d1 at stop: sent back (1 of 5): 2 of 9 tests failed⏎⏎test_login failed
-    18  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
-    21  <time>         bridge_answered           claude 0b7c2f6e-43d1 at stop: sent back (2 of 5): 2 of 9 tests failed⏎⏎test_login failed
-    22  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
-    25  <time>         bridge_answered           claude 0b7c2f6e-43d1 at stop: sent back (1 of 5): 2 of 9 tests failed⏎⏎test_login failed
-    26  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
-    29  <time>         bridge_answered           claude 0b7c2f6e-43d1 at stop: sent back (2 of 5): 2 of 9 tests failed⏎⏎test_login failed
-    30  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
-    33  <time>         bridge_answered           claude 0b7c2f6e-43d1 at stop: let go, the same words 3 times in a row: 2 of 9 tests failed⏎⏎test_login failed
+     2  <time>         bridge_called             claude 0b7c2f6e-43d1 at user_prompt_submit: This is urgent
+     5  <time>         bridge_answered           claude 0b7c2f6e-43d1 at user_prompt_submit: passed; told: the cellar is locked
+     6  <time>         bridge_called             claude 0b7c2f6e-43d1 at pre_tool_use, Bash: {"command":"ls"}
+     9  <time>         bridge_called             claude 0b7c2f6e-43d1 at pre_tool_use, Bash: {"command":"rm -rf /"}
+    12  <time>         bridge_answered           claude 0b7c2f6e-43d1 at pre_tool_use: blocked: never that
+    13  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
+    16  <time>         bridge_answered           claude 0b7c2f6e-43d1 at stop: sent back (1 of 5): 2 of 9 tests failed⏎⏎test_login failed
+    17  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
+    20  <time>         bridge_answered           claude 0b7c2f6e-43d1 at stop: sent back (2 of 5): 2 of 9 tests failed⏎⏎test_login failed
+    21  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
+    24  <time>         bridge_answered           claude 0b7c2f6e-43d1 at stop: sent back (1 of 5): 2 of 9 tests failed⏎⏎test_login failed
+    25  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
+    28  <time>         bridge_answered           claude 0b7c2f6e-43d1 at stop: sent back (2 of 5): 2 of 9 tests failed⏎⏎test_login failed
+    29  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
+    32  <time>         bridge_answered           claude 0b7c2f6e-43d1 at stop: let go, the same words 3 times in a row: 2 of 9 tests failed⏎⏎test_login failed
     "#);
 }
 
@@ -103,7 +103,7 @@ fn a_conversation_from_its_first_call_to_its_last() {
       agent         Claude Code
       first call    <time>, for ann
       last call     <time>, for ann
-      calls         9, 1 of them without hooks, as no condition held
+      calls         8
       sent back     4 times
       let go        once
 
@@ -111,7 +111,7 @@ fn a_conversation_from_its_first_call_to_its_last() {
       about: This is urgent
       remind ok (<took>)
         | the cellar is locked
-        feedback 5
+        feedback 4
       answer: passed
 
     pre_tool_use  Bash  <time>
@@ -123,7 +123,7 @@ fn a_conversation_from_its_first_call_to_its_last() {
       about: {"command":"rm -rf /"}
       no-rm blocks: never that (<took>)
         | never that
-        feedback 12
+        feedback 11
       answer: blocked by no-rm
 
     stop  <time>
@@ -131,7 +131,7 @@ fn a_conversation_from_its_first_call_to_its_last() {
       tests blocks: 2 of 9 tests failed (<took>)
         | 2 of 9 tests failed
         | test_login failed
-        feedback 16
+        feedback 15
       answer: sent back (1 of 5) by tests
 
     stop  <time>
@@ -139,7 +139,7 @@ fn a_conversation_from_its_first_call_to_its_last() {
       tests blocks: 2 of 9 tests failed (<took>)
         | 2 of 9 tests failed
         | test_login failed
-        feedback 20
+        feedback 19
       answer: sent back (2 of 5) by tests
 
     stop  <time>
@@ -148,7 +148,7 @@ fn a_conversation_from_its_first_call_to_its_last() {
       tests blocks: 2 of 9 tests failed (<took>)
         | 2 of 9 tests failed
         | test_login failed
-        feedback 24
+        feedback 23
       answer: sent back (1 of 5) by tests
 
     stop  <time>
@@ -156,7 +156,7 @@ fn a_conversation_from_its_first_call_to_its_last() {
       tests blocks: 2 of 9 tests failed (<took>)
         | 2 of 9 tests failed
         | test_login failed
-        feedback 28
+        feedback 27
       answer: sent back (2 of 5) by tests
 
     stop  <time>
@@ -164,7 +164,7 @@ fn a_conversation_from_its_first_call_to_its_last() {
       tests blocks: 2 of 9 tests failed (<took>)
         | 2 of 9 tests failed
         | test_login failed
-        feedback 32
+        feedback 31
       answer: let go, the same words 3 times in a row; no from tests
     "#);
     for name in [&ID[..6], &ID[..13], "claude:0b7c2f", &format!("claude:{ID}")] {
@@ -181,13 +181,13 @@ fn a_conversation_from_its_first_call_to_its_last() {
     let calls = told["calls"].as_array().unwrap();
     let points: Vec<_> = calls.iter().map(|call| call["point"].as_str().unwrap()).collect();
     let (asked, used) = ("user_prompt_submit", "pre_tool_use");
-    assert_eq!(points, [asked, asked, used, used, "stop", "stop", "stop", "stop", "stop"]);
-    assert_eq!((&calls[0]["hooks"], &calls[0]["answer"]), (&json!([]), &Value::Null));
-    let denied = &calls[3];
+    assert_eq!(points, [asked, used, used, "stop", "stop", "stop", "stop", "stop"]);
+    assert_eq!((&calls[0]["answer"]["told"], &calls[1]["answer"]), (&json!("the cellar is locked"), &Value::Null));
+    let denied = &calls[2];
     assert_eq!((&denied["tool"], &denied["about"]), (&json!("Bash"), &json!(r#"{"command":"rm -rf /"}"#)));
     assert_eq!(denied["hooks"][0]["feedback"]["text"], "never that");
     assert_eq!((&denied["answer"]["ruling"], &denied["answer"]["decidedBy"]), (&json!("block"), &json!(["no-rm"])));
-    let last = &calls[8]["answer"];
+    let last = &calls[7]["answer"];
     assert_eq!((&last["ruling"], &last["letGo"]), (&json!("pass"), &json!("the same words 3 times in a row")));
     assert_eq!((&last["retries"], &last["maxRetries"]), (&json!(2), &json!(5)));
 }
@@ -198,12 +198,12 @@ fn runs_belong_to_conversations() {
     let world = talked();
     stop(&world, "another-one", false);
     assert_snapshot!(seen(&world, &["hooks", "history", "--hook", "tests", "--limit", "2"]), @"
-    <time>  tests  stop  bridge_called 30, claude 0b7c2f6e-43d1  blocks  <took>  2 of 9 tests failed
-    <time>  tests  stop  bridge_called 34, claude another-one  blocks  <took>  2 of 9 tests failed
+    <time>  tests  stop  bridge_called 29, claude 0b7c2f6e-43d1  blocks  <took>  2 of 9 tests failed
+    <time>  tests  stop  bridge_called 33, claude another-one  blocks  <took>  2 of 9 tests failed
     ");
     assert_snapshot!(seen(&world, &["hooks", "history", "--conversation", &ID[..8], "--point", "pre_tool_use"]), @"
-    <time>  no-rm  pre_tool_use  bridge_called 7, claude 0b7c2f6e-43d1  ok  <took>
-    <time>  no-rm  pre_tool_use  bridge_called 10, claude 0b7c2f6e-43d1  blocks  <took>  never that
+    <time>  no-rm  pre_tool_use  bridge_called 6, claude 0b7c2f6e-43d1  ok  <took>
+    <time>  no-rm  pre_tool_use  bridge_called 9, claude 0b7c2f6e-43d1  blocks  <took>  never that
     ");
     assert_snapshot!(seen(&world, &["hooks", "metrics", "--conversation", "another-one"]), @"
     hook   runs  success  block  failure  timeout  other     p50     p95  last run

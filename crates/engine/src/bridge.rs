@@ -19,9 +19,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::event::payload;
 use crate::id::{Digest, Seq};
-use crate::limits::{Limits, gist};
+use crate::limits::Limits;
 
 /// Points at which an agent that is told no goes on: only there it could be told for ever.
 const SENDS_BACK: [&str; 2] = ["stop", "subagent_stop"];
@@ -50,16 +49,6 @@ pub struct Call {
     pub about: String,
     /// A person has spoken since the agent was last sent back.
     pub anew: bool,
-}
-
-impl Call {
-    /// What the log keeps of it.
-    pub(crate) fn event(&self) -> payload::BridgeCalled {
-        let Caller { agent, conversation } = self.caller.clone();
-        let about = Some(gist(&self.about)).filter(|about| !about.is_empty());
-        let (point, tool, anew) = (self.point.clone(), self.tool.first().map(|tool| gist(tool)), self.anew);
-        payload::BridgeCalled { agent, conversation, point, tool, about, anew }
-    }
 }
 
 /// What becomes of what is about to happen. Mildest first, so that `max` is the strictest.

@@ -267,6 +267,22 @@ pub struct Envelope {
     pub metadata: Metadata,
 }
 
+impl Envelope {
+    /// An event that nobody has made happen yet.
+    pub(crate) fn bare(event: Event) -> Self {
+        let metadata =
+            Metadata { triggered_by: String::new(), cause: None, depth: 0, via: None, forced: false, owes: None };
+        Self {
+            timestamp: Timestamp::from_millis(0),
+            node: Node::System,
+            session: None,
+            iteration: None,
+            event,
+            metadata,
+        }
+    }
+}
+
 /// An event at its place in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {

@@ -60,7 +60,7 @@ pub use bridge::{Call, CallRuling, CallVerdict, Caller, Conversation, Objector};
 pub use command::{Answer, Authority, Command, Deletion, Failing, HookReport, NewSession, NewTask, Origin, TaskPatch};
 pub use config_text::ConfigText;
 pub use debt::{Debt, Effect, HookClass, HookOutcome, OnFailure, Owed, OwedHook, Recovery};
-pub use decide::{Decided, Effects, Entry, Planned, PlannedFor, PlannedHooks, Rules, Trusted, decide};
+pub use decide::{Decided, Effects, Entry, Planned, PlannedFor, PlannedHooks, Rules, Trusted, decide, would_owe};
 pub use draft::Draft;
 pub use drive::{
     AgentContext, Asked, CheckpointRef, Drive, Evaluated, Guard, HookDecision, HookRef, Judged, Judging, NewCheckpoint,

@@ -62,6 +62,13 @@ pub fn judge(rules: &[Rule], context: &Value) -> Result<Option<Ruling>, Expressi
 }
 
 impl Rule {
+    /// Whether a condition or a text of it uses a name.
+    pub fn uses(&self, name: &str) -> bool {
+        let mut conditions = self.when.iter().chain(&self.all_of).chain(&self.any_of);
+        let mut texts = self.reason.iter().chain(&self.next_prompt);
+        conditions.any(|condition| condition.uses(name)) || texts.any(|text| text.uses(name))
+    }
+
     fn holds(&self, context: &Value) -> Result<bool, ExpressionFault> {
         for condition in self.when.iter().chain(&self.all_of) {
             if !condition.holds(context)? {

@@ -6,11 +6,10 @@
 use serde_json::{Value, json};
 
 use crate::bridge::Call;
-use crate::event::{Envelope, Event, Metadata, Node, payload};
+use crate::event::{Envelope, Event, payload};
 use crate::promise::Promise;
 use crate::session::Session;
 use crate::task::Task;
-use crate::time::Timestamp;
 
 /// An event with everything around it that its hooks may want to know.
 #[derive(Debug, Clone, Copy)]
@@ -43,16 +42,7 @@ impl Situation<'_> {
     }
 
     fn bare(point: &str, event: Event, call: Option<&Call>) -> Value {
-        let metadata =
-            Metadata { triggered_by: String::new(), cause: None, depth: 0, via: None, forced: false, owes: None };
-        let envelope = Envelope {
-            timestamp: Timestamp::from_millis(0),
-            node: Node::System,
-            session: None,
-            iteration: None,
-            event,
-            metadata,
-        };
+        let envelope = Envelope::bare(event);
         let (session, task, output, promise) = (None, None, None, None);
         Situation { point, hook: "", envelope: &envelope, session, task, output, promise, call }.values()
     }

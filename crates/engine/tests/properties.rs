@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use windlass_engine::{
-    Answer, Authority, Cause, Command, Draft, Effect, Entry, Event, EventType, GateAnswer, HookOutcome, Memory, Node,
-    Opening, Origin, Record, Refusal, Seq, Task, TaskId, View, Wanted, decide, decode, encode,
+    Answer, Authority, CallRuling, Cause, Command, Draft, Effect, Entry, Event, EventType, GateAnswer, HookOutcome,
+    Memory, Node, Opening, Origin, Record, Refusal, Seq, Task, TaskId, View, Wanted, decide, decode, encode,
 };
 use windlass_testkit::debts::due;
 use windlass_testkit::invariants::Rows;
@@ -265,6 +265,9 @@ fn may_stand_twice(record: &Record) -> bool {
     if let Event::ConversationOpened(opened) = &record.envelope.event {
         return opened.opening != Opening::New;
     }
+    if let Event::BridgeAnswered(answered) = &record.envelope.event {
+        return answered.point != "stop" || answered.ruling != CallRuling::Block;
+    }
     matches!(
         record.kind(),
         E::TaskUpdated
@@ -281,6 +284,7 @@ fn may_stand_twice(record: &Record) -> bool {
             | E::HookEvaluated
             | E::SeriesStarted
             | E::ValidationFinished
+            | E::BridgeCalled
             | E::HookError
             | E::ActionError
     )

@@ -24,7 +24,9 @@ fn rows(snapshot: &Snapshot<'_>) -> Vec<Change> {
     let sessions = sessions.into_iter().map(|session| Change::PutSession(Box::new(session)));
     let debts = snapshot.debts().expect("debts can be read");
     let debts = debts.into_iter().map(|debt| Change::PutDebt(Box::new(debt)));
-    tasks.chain(edges).chain(sessions).chain(debts).collect()
+    let conversations = snapshot.conversations().expect("conversations can be read");
+    let conversations = conversations.into_iter().map(|row| Change::PutConversation(Box::new(row)));
+    tasks.chain(edges).chain(sessions).chain(debts).chain(conversations).collect()
 }
 
 /// The answers that are not rows: what the indexes are for.

@@ -14,12 +14,13 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
 use windlass_engine::{
-    ActionRequest, Answer, Authority, Command, Completion, Cost, Debt, DebtId, Deletion, Digest, Direction, EdgeKind,
-    Effect, Ending, Epoch, Failing, Fault, GateAnswer, HookOutcome, HookReport, Looked, NewSession, NewTask, NoteKind,
-    OnRetryLimit, Origin, OwnerName, Priority, Promise, Resolution, RunId, SessionName, TaskId, TaskPatch, Terms,
-    Timestamp, Usage, View, Wanted, Work,
+    ActionRequest, Answer, Authority, CallVerdict, Caller, Command, Completion, Cost, Debt, DebtId, Deletion, Digest,
+    Direction, EdgeKind, Effect, Ending, Epoch, Failing, Fault, GateAnswer, HookOutcome, HookReport, Looked,
+    NewSession, NewTask, NoteKind, OnRetryLimit, Origin, OwnerName, Priority, Promise, Resolution, RunId, SessionName,
+    TaskId, TaskPatch, Terms, Timestamp, Usage, View, Wanted, Work,
 };
 
+use crate::calling::{call, caller, point, verdict};
 use crate::driving::{Driving, driving};
 use crate::wishes::actions;
 
@@ -81,6 +82,12 @@ pub enum Ask {
     GoOn(SessionName, Reply),
     /// What an agent does with a task to drive itself.
     Drive(TaskId, Driving),
+    /// Answers the last event as if it were a call.
+    Answer {
+        caller: Caller,
+        point: String,
+        verdict: CallVerdict,
+    },
     /// Does something about one of the debts.
     Debt {
         nth: usize,
@@ -194,6 +201,10 @@ impl Step {
             }
             Ask::GoOn(name, answer) => go_on(view, name, answer)?,
             Ask::Drive(task, driving) => driving.command(view, *task)?,
+            Ask::Answer { caller, point, verdict } => {
+                let (caller, point, verdict) = (caller.clone(), point.clone(), Box::new(verdict.clone()));
+                Command::AnswerCall { at: view.head()?, caller, point, verdict }
+            }
             Ask::Debt { nth, step } => debt_command(view, *nth, step)?,
         })
     }
@@ -371,7 +382,7 @@ pub fn step() -> impl Strategy<Value = Step> {
         1 => Just(Right::FormerHolder),
     ];
     let create = new_task().prop_map(|new| Ask::Plain(Command::CreateTask(new)));
-    let ask = prop_oneof![2 => create, 10 => about_a_task(), 4 => about_edges(), 9 => about_sessions(), 3 => debts(), 4 => about_drive()];
+    let ask = prop_oneof![2 => create, 10 => about_a_task(), 4 => about_edges(), 9 => about_sessions(), 3 => debts(), 4 => about_drive(), 3 => about_calls()];
     let from = (option::weighted(0.2, turn()), option::weighted(0.1, 0..3_usize));
     (prop_oneof![3 => 0..20_i64, 1 => 20..200_i64], right, from, ask)
         .prop_map(|(after, right, (inside, via), ask)| Step { after, right, inside, via, ask })
@@ -448,6 +459,13 @@ fn about_drive() -> impl Strategy<Value = Ask> {
     // Mostly the same one: a series has several steps.
     let task = prop_oneof![3 => Just(TaskId(1)), 1 => task()];
     (task, driving()).prop_map(|(task, driving)| Ask::Drive(task, driving))
+}
+
+fn about_calls() -> impl Strategy<Value = Ask> {
+    prop_oneof![
+        1 => call().prop_map(|call| Ask::Plain(Command::Call(Box::new(call)))),
+        2 => (caller(), point(), verdict()).prop_map(|(caller, point, verdict)| Ask::Answer { caller, point, verdict }),
+    ]
 }
 
 fn about_edges() -> impl Strategy<Value = Ask> {

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::{
-    Change, Debt, DebtId, Edge, Effect, EventType, Limits, Memory, Priority, Record, Seq, Session, State, Task, TaskId,
-    Timestamp, View,
+    Change, Conversation, Debt, DebtId, Edge, Effect, EventType, Limits, Memory, Priority, Record, Seq, Session, State,
+    Task, TaskId, Timestamp, View,
 };
 
+use crate::calling::sent_back;
 use crate::debts::{Due, due};
 use crate::sessions;
 use crate::wishes::asked;
@@ -20,6 +21,7 @@ pub struct Rows {
     pub edges: Vec<Edge>,
     pub sessions: Vec<Session>,
     pub debts: Vec<Debt>,
+    pub conversations: Vec<Conversation>,
 }
 
 impl Rows {
@@ -31,11 +33,8 @@ impl Rows {
                 Change::PutEdge(edge) => rows.edges.push(edge),
                 Change::PutSession(session) => rows.sessions.push(*session),
                 Change::PutDebt(debt) => rows.debts.push(*debt),
-                Change::PutConfig { .. }
-                | Change::PutConversation(_)
-                | Change::DropConversation(_)
-                | Change::DropEdge(_)
-                | Change::DropDebt(_) => {}
+                Change::PutConversation(row) => rows.conversations.push(*row),
+                Change::PutConfig { .. } | Change::DropConversation(_) | Change::DropEdge(_) | Change::DropDebt(_) => {}
             }
         }
         rows
@@ -55,6 +54,7 @@ pub fn broken(memory: &Memory, log: &[Record]) -> Vec<String> {
     edges(&rows, &graph, &mut wrong);
     indexes(memory, &mut wrong);
     owed(&rows, log, &mut wrong);
+    conversations(&rows, log, &mut wrong);
     wrong.0
 }
 
@@ -227,6 +227,17 @@ fn bounded(rows: &Rows, log: &[Record], wrong: &mut Findings) {
     for (root, count) in descended.into_iter().filter(|(_, count)| *count > most) {
         wrong.0.push(format!("{count} descend from {root}"));
     }
+}
+
+/// What is remembered of conversations is what the log says.
+fn conversations(rows: &Rows, log: &[Record], wrong: &mut Findings) {
+    let remembered: BTreeMap<_, _> = rows
+        .conversations
+        .iter()
+        .map(|row| ((row.caller.agent.clone(), row.caller.conversation.clone()), row.retries))
+        .collect();
+    let expected = sent_back(log);
+    wrong.unless(remembered == expected, || format!("{remembered:?} is remembered, not {expected:?}"));
 }
 
 /// Whether an event counts. Becoming ready is bounded by the graph; the rest tells how hooks ended.

@@ -4,6 +4,7 @@
 //! have come of them, and [`invariants`] what may never come of any. A test of another view runs the same history
 //! against it and compares. [`provider`] is the model that real agents are given.
 
+pub mod calling;
 pub mod debts;
 pub mod driving;
 pub mod history;

@@ -416,6 +416,8 @@ impl Attempt<'_> {
     fn session_or_debt(&mut self, command: &Command) -> Option<()> {
         use Command as C;
         match command {
+            C::Call(_) => Some(()),
+            C::AnswerCall { at, .. } => (at.0 > 0).then_some(()),
             C::StartSession(new) => {
                 let free = new.task.is_none_or(|task| self.model.clone().may_be_taken(task, self.origin.at));
                 (free && self.session(&new.name).is_none()).then_some(())

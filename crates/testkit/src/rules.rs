@@ -71,6 +71,7 @@ fn effects() -> Effects {
         (EventType::IterationCompleted, vec![owed("note", "post_iteration", HookClass::Other, OnFailure::Ignore)]),
         (EventType::IterationFailed, vec![owed("rue", "on_error", HookClass::Idempotent, OnFailure::Ignore)]),
         (EventType::IterationInterrupted, vec![owed("mourn", "on_error", HookClass::Other, OnFailure::Ignore)]),
+        (EventType::BridgeCalled, vec![owed("bridged", "stop", HookClass::Bridge, OnFailure::Ignore)]),
         (EventType::SessionEnded, vec![owed("bye", "session_end", HookClass::Other, OnFailure::Ignore)]),
         (EventType::ConfigRecorded, vec![owed("trust", "config_recorded", HookClass::Other, OnFailure::Ignore)]),
     ];

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use windlass_bridge::Moment;
-use windlass_engine::{Authority, Origin, Planned, Trusted};
+use windlass_engine::{Authority, Origin, Trusted, would_owe};
 use windlass_process::Launcher;
 use windlass_runner::{Called, Dispatch, Outside, Replied};
 use windlass_store::{Lifetime, Sqlite, StoreError};
@@ -51,7 +51,8 @@ pub fn answer_call(
     let written = Written::load(&project)?;
     let driven = environment::run().is_some();
     let outline = Outline::of(written)?;
-    if !driven && !has_hooks(&outline, &called) {
+    // Inside a run a condition may ask for more than is known here.
+    if !driven && !would_owe(&called.call, &plan::bridged(&outline)) {
         return Ok(Bridged::Nothing);
     }
     let trusted = trust || driven || trust::state(&project, outline.frame())? == Trust::Trusted;
@@ -70,17 +71,13 @@ pub fn answer_call(
         }
         None => outline,
     };
-    if !has_hooks(&outline, &called) {
+    if driven && !plan::bridged(&outline).iter().any(|planned| planned.is_for(&called.call)) {
         return Ok(Bridged::Nothing);
     }
     let run = inside.config.and(inside.run);
     let origin =
         Origin { by: environment::user(), at: environment::now(), authority: Authority::Person, run, via: None };
     run_hooks(&mut opened, &Arc::new(outline), &origin, called, moment, within)
-}
-
-fn has_hooks(outline: &Outline, called: &Called) -> bool {
-    plan::bridged(outline).iter().any(|planned: &Planned| planned.is_for(&called.call))
 }
 
 /// What a running session has hooks for by itself.

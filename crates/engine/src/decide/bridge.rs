@@ -4,9 +4,19 @@ use super::{Causing, Deciding};
 use crate::bridge::{Call, CallRuling, CallVerdict, Caller, Conversation, sends_back};
 use crate::event::{Node, payload};
 use crate::id::Seq;
-use crate::limits::{Limits, check_bytes, check_text};
+use crate::limits::{Limits, check_bytes, check_text, gist};
 use crate::refusal::Refusal;
 use crate::view::View;
+
+impl Call {
+    /// As the log tells it.
+    pub(crate) fn event(&self) -> payload::BridgeCalled {
+        let Caller { agent, conversation } = self.caller.clone();
+        let about = Some(gist(&self.about)).filter(|about| !about.is_empty());
+        let (point, tool, anew) = (self.point.clone(), self.tool.first().map(|tool| gist(tool)), self.anew);
+        payload::BridgeCalled { agent, conversation, point, tool, about, anew }
+    }
+}
 
 impl Caller {
     fn check(&self) -> Result<(), Refusal> {
@@ -30,6 +40,9 @@ impl<'r> Deciding<'_, 'r> {
     pub(super) fn answer_call(&mut self, at: Seq, asked: &Asked<'_>) -> Result<(), Refusal> {
         let Asked { caller, point, verdict } = *asked;
         caller.check()?;
+        if at == Seq::START || at > self.draft.head()? {
+            return Err(Refusal::invalid("the call", "is not in the log"));
+        }
         check_bytes("the reason", verdict.reason.as_deref().unwrap_or_default(), Limits::FEEDBACK)?;
         check_bytes("what is told", verdict.told.as_deref().unwrap_or_default(), Limits::FEEDBACK)?;
         let row = self.draft.conversation(caller)?;

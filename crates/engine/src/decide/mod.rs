@@ -37,7 +37,7 @@ use crate::task::Task;
 use crate::view::{Change, Looked, Scope, View};
 use bridge::Asked;
 use lineage::{COMMAND, Line};
-pub use owing::{Effects, Planned, PlannedFor, Trusted};
+pub use owing::{Effects, Planned, PlannedFor, Trusted, would_owe};
 pub use planned::PlannedHooks;
 
 /// What a project's configuration means to the engine.

@@ -92,6 +92,14 @@ impl Planned {
     }
 }
 
+/// Whether a call that comes from no session would make any of these hooks owed. A condition that cannot be answered may hold.
+pub fn would_owe<'p>(call: &Call, planned: impl IntoIterator<Item = &'p Planned>) -> bool {
+    let event: Event = call.event().into();
+    let envelope = Envelope::bare(event);
+    let around = Around { envelope: &envelope, session: None, task: None, promise: None, call: Some(call) };
+    planned.into_iter().filter(|planned| planned.is_for(call)).any(|planned| around.holds(planned).unwrap_or(true))
+}
+
 impl From<OwedHook> for Planned {
     fn from(hook: OwedHook) -> Self {
         Self { hook, whose: PlannedFor::Everybody, matcher: Matcher::default(), when: None }

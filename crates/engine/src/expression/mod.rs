@@ -80,6 +80,11 @@ impl Condition {
         Ok(Self(Arc::new(CompiledCondition { text: text.to_owned(), used, expression })))
     }
 
+    /// Whether it uses a name.
+    pub fn uses(&self, name: &str) -> bool {
+        self.0.used.names(name)
+    }
+
     /// Whether it holds. A value that is no truth value counts as in Python: empty and zero do not hold.
     pub fn holds(&self, context: &Value) -> Result<bool, ExpressionFault> {
         let CompiledCondition { text, used, expression } = &*self.0;

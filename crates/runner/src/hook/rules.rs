@@ -21,7 +21,10 @@ const NAMES: usize = 256 * 1024;
 
 impl Dispatch<'_> {
     pub(super) fn judge(&mut self, running: &Running<'_>, rules: &[Rule]) -> Result<HookReport, RunError> {
-        Ok(match self.modified_files(running.resolve)? {
+        // Git takes longer than everything else here, so it is asked only where somebody wants to know.
+        let looks = rules.iter().any(|rule| rule.uses("filesModified"));
+        let files = if looks { self.modified_files(running.resolve)? } else { Ok(Vec::new()) };
+        Ok(match files {
             Ok(files) => ruling::report(running.hook, running.role(), rules, &ruling::context(&running.values, &files)),
             Err(why) => {
                 let message = format!("cannot tell which files have changed: {why}");

@@ -3,8 +3,8 @@
 use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Row, params, params_from_iter};
 use windlass_engine::{
-    ApplyError, CommitId, Debt, Digest, Direction, Edge, EventType, Priority, Record, Seq, Session, State, Task,
-    TaskId, View, decode,
+    ApplyError, CommitId, Conversation, Debt, Digest, Direction, Edge, EventType, Priority, Record, Seq, Session,
+    State, Task, TaskId, View, decode,
 };
 
 use super::Sqlite;
@@ -318,6 +318,13 @@ impl Snapshot<'_> {
     pub fn debts(&self) -> Result<Vec<Debt>, StoreError> {
         self.store.sql(|connection| {
             connection.prepare("SELECT row FROM debts ORDER BY seq, place")?.query_map([], parsed)?.collect()
+        })
+    }
+
+    pub fn conversations(&self) -> Result<Vec<Conversation>, StoreError> {
+        self.store.sql(|connection| {
+            let sql = "SELECT row FROM conversations ORDER BY agent, conversation";
+            connection.prepare(sql)?.query_map([], parsed)?.collect()
         })
     }
 

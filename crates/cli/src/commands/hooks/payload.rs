@@ -28,7 +28,7 @@ pub struct Given {
 }
 
 /// Fields with which agents' own hook systems tell whose conversation it is. Our own names are others.
-const SAID_BY_AGENTS: [&str; 2] = ["session_id", "hook_event_name"];
+const SAID_BY_AGENTS: [&str; 4] = ["session_id", "conversation_id", "sessionId", "hook_event_name"];
 
 /// What a payload stands for: a call of an agent where only those come, where somebody says so, or where it looks like one;
 /// else a moment of the loop.
@@ -46,7 +46,10 @@ pub fn given(payload: Option<&Path>, point: Point, agent: Option<Agent>) -> Resu
     match moment.filter(|_| is_call) {
         Some(moment) => {
             let said = given.as_ref().map_or_else(|| "{}".to_owned(), |(_, given)| given.to_string());
-            let call = Call::read(agent.unwrap_or(Agent::Claude), moment, said.as_bytes());
+            let call = match agent {
+                Some(agent) => Call::read(agent, moment, said.as_bytes()),
+                None => Call::read_from_whoever(moment, said.as_bytes(), |_| false),
+            };
             let called = hook::called(call.map_err(|error| Failure::from_error(Code::Usage, &error))?);
             Ok(Given { values: Situation::of_call(&called.call), called: Some(called) })
         }

@@ -1,0 +1,106 @@
+//! What an agent pays at every turn and at every tool call for the bridge: whole commands, from cold.
+//!
+//! At most of these calls nothing is to be done: no hook stands at the point, or none for the tool. Beside them stands one
+//! whose stop hook is a rule that lets the agent go: everything but a program.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tempfile::TempDir;
+use windlass_store::{Lifetime, Sqlite};
+
+use crate::commands::program;
+use crate::floors::run;
+use crate::report::{Report, Times, at_most, ratio, shown};
+use crate::stores::fill;
+use crate::{Effort, Outcome};
+
+const CONFIG: &str = "hooks:
+  stop: [{rules: [{when: 'retries > 9', action: continue, reason: never}]}]
+  pre_tool_use: [{matcher: Edit, command: 'false'}]
+";
+
+/// What is called, and what it costs at most in bare programs, if there is a goal.
+const CALLS: &[(&str, &str, Option<f64>)] = &[
+    ("`hook stop` where no hook stands", "subagent_stop", Some(1.3)),
+    ("`hook pre_tool_use` with hooks for other tools", "pre_tool_use", Some(1.3)),
+    ("`hook stop` with a rule that lets it go: four commits", "stop", None),
+];
+
+pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
+    report.section("The bridge: what an agent pays at every turn and tool call, from cold");
+    let mut sizes = Vec::new();
+    for size in effort.sizes {
+        sizes.push(at_size(effort, size)?);
+    }
+    for (place, (name, _, goal)) in CALLS.iter().enumerate() {
+        let times: Vec<Duration> = sizes.iter().map(|(_, times)| times[place]).collect();
+        let worst = sizes.iter().map(|(bare, times)| ratio(times[place], *bare)).fold(0.0, f64::max);
+        let all: Vec<String> = times.iter().map(|time| shown(*time)).collect();
+        let bare: Vec<String> = sizes.iter().map(|(bare, _)| shown(*bare)).collect();
+        let measured = format!("{} = {worst:.2} × the bare program ({})", all.join(", "), bare.join(", "));
+        match goal {
+            Some(goal) => report.figure(name, measured, worst, at_most(*goal, " ×")),
+            None => report.fact(name, measured),
+        }
+        let spread = ratio(*times.iter().max().expect("three sizes"), *times.iter().min().expect("three sizes"));
+        let flat = format!("{name} at {:?} tasks, flat within", effort.sizes);
+        report.figure(&flat, format!("{spread:.2} ×"), spread, at_most(1.5, " ×"));
+    }
+    Ok(())
+}
+
+/// The medians of the bare program and of every call, taken in turns.
+fn at_size(effort: Effort, size: u64) -> Outcome<(Duration, Vec<Duration>)> {
+    let directory = project(size)?;
+    let bare = program("bare")?;
+    let copy = directory.path().join("bare.db");
+    Sqlite::open(&directory.path().join(".windlass/windlass.db"), Lifetime::Service)?.backup(&copy)?;
+    let mut bare_times = Vec::new();
+    let mut times = vec![Vec::new(); CALLS.len()];
+    for _ in 0..effort.commands {
+        let mut command = Command::new(&bare);
+        command.arg(&copy);
+        let began = Instant::now();
+        run(command)?;
+        bare_times.push(began.elapsed());
+        for (place, (_, point, _)) in CALLS.iter().enumerate() {
+            let began = Instant::now();
+            call(directory.path(), point)?;
+            times[place].push(began.elapsed());
+        }
+    }
+    let medians = times.into_iter().map(|times| Times::from(times).p50()).collect();
+    Ok((Times::from(bare_times).p50(), medians))
+}
+
+/// A trusted project with so many tasks, and what an agent says.
+fn project(size: u64) -> Outcome<TempDir> {
+    let directory = tempfile::tempdir()?;
+    run(windlass(directory.path(), &["init"])?)?;
+    fs::write(directory.path().join(".windlass/config.yaml"), CONFIG)?;
+    run(windlass(directory.path(), &["trust", "--yes"])?)?;
+    fill(&mut Sqlite::open(&directory.path().join(".windlass/windlass.db"), Lifetime::Service)?, size)?;
+    let payload = json!({
+        "session_id": "0f4c9f0e-6f0b-4b5e-8f0e-0c3f3a9d7a11", "cwd": directory.path(), "stop_hook_active": false,
+        "tool_name": "Bash", "tool_input": {"command": "cargo test --workspace"},
+    });
+    fs::write(directory.path().join("payload.json"), payload.to_string())?;
+    Ok(directory)
+}
+
+fn windlass(directory: &Path, words: &[&str]) -> Outcome<Command> {
+    let mut command = Command::new(program("windlass")?);
+    command.args(words).current_dir(directory).env("WINDLASS_STATE_DIR", directory.join("state"));
+    Ok(command)
+}
+
+fn call(directory: &Path, point: &str) -> Outcome<()> {
+    let mut command = windlass(directory, &["hook", point, "--as", "claude"])?;
+    let payload = File::open(directory.join("payload.json"))?;
+    let status = command.stdin(payload).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+    if status.success() { Ok(()) } else { Err(format!("{command:?} ended with {status}").into()) }
+}

@@ -1,0 +1,334 @@
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// Whatever agents have said, with who said it and where.
+fn recordings() -> Vec<(Agent, Moment, String, Vec<u8>)> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings");
+    let mut files: Vec<PathBuf> = Agent::ALL
+        .iter()
+        .flat_map(|agent| fs::read_dir(directory.join(agent.name())).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    let recording = |file: PathBuf| {
+        let agent = file.parent().unwrap().file_name().unwrap().to_str().unwrap().parse().unwrap();
+        let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
+        let moment = Moment::of_point(name.split('.').next().unwrap()).unwrap();
+        (agent, moment, name, fs::read(file).unwrap())
+    };
+    files.into_iter().map(recording).collect()
+}
+
+#[test]
+fn every_recording_has_claude_codes_words() {
+    for (agent, moment, name, bytes) in recordings() {
+        let call = Call::read(agent, moment, &bytes).unwrap();
+        assert!(call.conversation.is_some(), "{agent} {name}");
+        assert_eq!(call.payload["hook_event_name"], moment.claude_name(), "{agent} {name}");
+        assert_eq!(call.payload["session_id"], json!(call.conversation), "{agent} {name}");
+        if moment == Moment::Stop {
+            assert_eq!(call.is_sent_back == Some(true), name.ends_with("sent_back") && agent != Agent::Goose);
+        }
+        if call.tool.as_ref().is_some_and(|tool| ["Write", "Edit", "Read"].contains(&tool.name.as_str())) {
+            assert_eq!(call.payload["tool_input"]["file_path"], "/home/dev/project/a.txt", "{agent} {name}");
+        }
+    }
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "a line for every recording")]
+fn every_recording_is_understood() {
+    let mut seen = String::new();
+    for (agent, moment, name, bytes) in recordings() {
+        let call = Call::read(agent, moment, &bytes).unwrap();
+        seen += &(summary(&name, call) + "\n");
+    }
+    insta::assert_snapshot!(seen, @r#"
+    claude post_tool_use.edit: Edit (Edit) file_path,new_string,old_string,replace_all -> object
+    claude post_tool_use: Bash (Bash) command -> object
+    claude pre_compact:
+    claude pre_tool_use.edit: Edit (Edit) file_path,new_string,old_string,replace_all
+    claude pre_tool_use: Bash (Bash) command
+    claude pre_tool_use.read: Read (Read) file_path
+    claude pre_tool_use.write: Write (Write) content,file_path
+    claude session_end:
+    claude session_start:
+    claude stop: Some(false) Some("All done.")
+    claude stop.sent_back: Some(true) Some("Done again.")
+    claude subagent_stop:
+    claude user_prompt_submit: "Please do the work."
+    codex post_tool_use: Bash (Bash) command -> text
+    codex pre_tool_use: Bash (Bash) command
+    codex session_end:
+    codex session_start:
+    codex stop: Some(false) Some("All done.")
+    codex stop.sent_back: Some(true) Some("Done again.")
+    codex user_prompt_submit: "Please do the work."
+    copilot notification:
+    copilot post_tool_use.edit: Edit (Edit) file_path,new_str,new_string,old_str,old_string,path -> object
+    copilot post_tool_use: Bash (Bash) command,description -> object
+    copilot pre_tool_use.edit: Edit (Edit) file_path,new_str,new_string,old_str,old_string,path
+    copilot pre_tool_use: Bash (Bash) command,description
+    copilot pre_tool_use.read: Read (Read) file_path,path
+    copilot pre_tool_use.write: Write (Write) content,file_path,file_text,path
+    copilot session_end:
+    copilot session_start:
+    copilot stop: Some(false) None
+    copilot stop.sent_back: Some(true) None
+    copilot user_prompt_submit: "Please do the work."
+    copilot user_prompt_submit.sent_back: "WHY-stop1"
+    cursor post_tool_use: Bash (Shell) command,working_directory -> text
+    cursor pre_compact:
+    cursor pre_tool_use: Bash (Shell) command,working_directory
+    cursor pre_tool_use.write: Write (Write) content,contents,file_path,path
+    cursor session_end:
+    cursor session_start:
+    cursor stop: Some(false) None
+    cursor stop.sent_back: Some(true) None
+    cursor subagent_stop:
+    cursor user_prompt_submit: "Please do the work."
+    gemini notification:
+    gemini post_tool_use.edit: Edit (replace) file_path,instruction,new_string,old_string -> object
+    gemini post_tool_use: Bash (run_shell_command) command -> object
+    gemini pre_compact:
+    gemini pre_tool_use.edit: Edit (replace) file_path,instruction,new_string,old_string
+    gemini pre_tool_use: Bash (run_shell_command) command
+    gemini pre_tool_use.read: Read (read_file) file_path
+    gemini pre_tool_use.write: Write (write_file) content,file_path
+    gemini session_end:
+    gemini session_start:
+    gemini stop: Some(false) Some("All done. done.")
+    gemini stop.sent_back: Some(true) Some("All done. done.\nDone again. again.")
+    gemini user_prompt_submit: "Please do the work."
+    gemini user_prompt_submit.sent_back: "WHY-stop1"
+    goose post_tool_use.edit: Edit (edit) after,before,file_path,new_string,old_string,path
+    goose post_tool_use: Bash (shell) command
+    goose pre_tool_use.edit: Edit (edit) after,before,file_path,new_string,old_string,path
+    goose pre_tool_use: Bash (shell) command
+    goose pre_tool_use.write: Write (write) content,file_path,path
+    goose session_end: nowhere
+    goose session_start: nowhere
+    goose stop: None Some("All done.")
+    goose stop.sent_back: None Some("Done again.")
+    goose user_prompt_submit: nowhere "Please do the work."
+    kimi post_tool_use.edit: Edit (Edit) file_path,new_string,old_string,path -> text
+    kimi post_tool_use: Bash (Bash) command -> text
+    kimi pre_tool_use.edit: Edit (Edit) file_path,new_string,old_string,path
+    kimi pre_tool_use: Bash (Bash) command
+    kimi pre_tool_use.read: Read (Read) file_path,path
+    kimi pre_tool_use.write: Write (Write) content,file_path,path
+    kimi session_start:
+    kimi stop: Some(false) None
+    kimi user_prompt_submit: "Please do the work."
+    qwen notification:
+    qwen post_tool_use.edit: Edit (edit) file_path,new_string,old_string -> object
+    qwen post_tool_use: Bash (run_shell_command) command -> object
+    qwen pre_tool_use.edit: Edit (edit) file_path,new_string,old_string
+    qwen pre_tool_use: Bash (run_shell_command) command
+    qwen pre_tool_use.read: Read (read_file) file_path
+    qwen pre_tool_use.write: Write (write_file) content,file_path
+    qwen session_start:
+    qwen stop: Some(false) Some("All done.")
+    qwen stop.sent_back: Some(true) Some("Done again.")
+    qwen subagent_stop:
+    qwen user_prompt_submit.after_tool: ""
+    qwen user_prompt_submit: "Please do the work."
+    qwen user_prompt_submit.sent_back: "WHY-err1"
+    "#);
+}
+
+/// What was understood, in a line.
+fn summary(name: &str, call: Call) -> String {
+    let mut line = format!("{} {name}:", call.agent);
+    if call.directory.is_none() {
+        line += " nowhere";
+    }
+    if let Some(prompt) = call.prompt.filter(|_| call.moment == Moment::UserPromptSubmit) {
+        write!(line, " {prompt:?}").unwrap();
+    }
+    if let Some(tool) = call.tool {
+        let keys: Vec<&str> = tool.input.keys().map(String::as_str).collect();
+        write!(line, " {} ({}) {}", tool.name, tool.own_name, keys.join(",")).unwrap();
+    }
+    if call.moment == Moment::Stop {
+        write!(line, " {:?} {:?}", call.is_sent_back, call.last_message).unwrap();
+    }
+    if let Some(response) = call.payload.get("tool_response") {
+        write!(line, " -> {}", kind(response)).unwrap();
+    }
+    line
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Object(_) => "object",
+        Value::String(_) => "text",
+        _ => "other",
+    }
+}
+
+#[test]
+fn every_recording_tells_who_speaks() {
+    for (agent, moment, name, bytes) in recordings() {
+        let call = Call::read_from_whoever(moment, &bytes, |_| false).unwrap();
+        assert_eq!(call.agent, agent, "{name}");
+    }
+}
+
+#[test]
+fn the_environment_tells_what_a_payload_does_not() {
+    let check = |set: &[&str], agent| {
+        let call = Call::read_from_whoever(Moment::Stop, b"{}", |name| set.contains(&name)).unwrap();
+        assert_eq!(call.agent, agent, "{set:?}");
+    };
+    check(&[], Agent::Claude);
+    check(&["CLAUDE_PROJECT_DIR"], Agent::Claude);
+    check(&["CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR"], Agent::Gemini);
+    check(&["CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "QWEN_PROJECT_DIR"], Agent::Qwen);
+    check(&["CLAUDE_PROJECT_DIR", "COPILOT_PROJECT_DIR"], Agent::Copilot);
+    check(&["CLAUDE_PROJECT_DIR", "CURSOR_PROJECT_DIR"], Agent::Cursor);
+}
+
+#[test]
+fn only_what_is_no_object_is_refused() {
+    let check = |bytes: &[u8], expected: &str| {
+        let error = Call::read(Agent::Claude, Moment::Stop, bytes).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    };
+    check(b" \n", "standard input is empty; an agent's hook system writes a JSON object there");
+    check(b"[1]", "standard input is no JSON object: invalid type: sequence, expected a map at line 1 column 0");
+    check(b"{", "standard input is no JSON object: EOF while parsing an object at line 1 column 1");
+    check(
+        format!("{{\"a\":{}{}}}", "[".repeat(200), "]".repeat(200)).as_bytes(),
+        "standard input is no JSON object: recursion limit exceeded at line 1 column 132",
+    );
+    let read = |bytes: &[u8]| Call::read(Agent::Codex, Moment::PreToolUse, bytes).unwrap();
+    assert_eq!(read(b"\xef\xbb\xbf{\"session_id\": 7}").conversation.as_deref(), Some("7"));
+    assert_eq!(read(b"{\"session_id\": \"a\xffb\"}").conversation.as_deref(), Some("a\u{fffd}b"));
+    let odd = read(
+        br#"{"session_id": [], "cwd": 1, "tool_name": {}, "tool_input": 3, "prompt": null, "stop_hook_active": "yes"}"#,
+    );
+    assert_eq!((odd.conversation, odd.directory, odd.tool, odd.is_sent_back), (None, None, None, None));
+}
+
+#[test]
+fn claude_codes_words_are_left_alone() {
+    let said = json!({"session_id": "s", "cwd": "/p", "tool_name": "Task", "tool_input": {"path": "a"}, "prompt": "x"});
+    let call = Call::read(Agent::Claude, Moment::PreToolUse, said.to_string().as_bytes()).unwrap();
+    let mut expected = said.clone();
+    expected["agent_tool_name"] = json!("Task");
+    assert_eq!(Value::Object(call.payload), expected);
+}
+
+#[test]
+fn another_input_goes_back_in_the_agents_own_keys() {
+    let check = |agent, said: Value, wanted: Value, expected: Value| {
+        let said = json!({"cwd": "/p", "tool_name": said["name"], "tool_input": said["input"]});
+        let call = Call::read(agent, Moment::PreToolUse, said.to_string().as_bytes()).unwrap();
+        let wanted = wanted.as_object().unwrap().clone();
+        assert_eq!(Value::Object(call.tool.unwrap().in_own_keys(wanted)), expected);
+    };
+    // What the hook has seen, with one thing changed.
+    check(
+        Agent::Goose,
+        json!({"name": "edit", "input": {"path": "a.txt", "before": "x", "after": "y"}}),
+        json!({"path": "a.txt", "before": "x", "after": "y", "file_path": "/p/a.txt", "old_string": "x", "new_string": "z"}),
+        json!({"path": "a.txt", "before": "x", "after": "z"}),
+    );
+    // Only what it knows.
+    check(
+        Agent::Copilot,
+        json!({"name": "bash", "input": {"command": "rm x", "description": "clean up"}}),
+        json!({"command": "true"}),
+        json!({"command": "true", "description": "clean up"}),
+    );
+    check(
+        Agent::Copilot,
+        json!({"name": "create", "input": {"path": "a", "file_text": "x"}}),
+        json!({"file_path": "/p/b", "content": "y"}),
+        json!({"path": "/p/b", "file_text": "y"}),
+    );
+    check(
+        Agent::Gemini,
+        json!({"name": "write_file", "input": {"file_path": "a.txt", "content": "x"}}),
+        json!({"file_path": "/p/a.txt", "content": "y"}),
+        json!({"file_path": "a.txt", "content": "y"}),
+    );
+    // In Claude Code the new one takes the place of the old one.
+    check(
+        Agent::Claude,
+        json!({"name": "Bash", "input": {"command": "ls", "timeout": 5}}),
+        json!({"command": "pwd"}),
+        json!({"command": "pwd"}),
+    );
+}
+
+#[test]
+fn tools_have_one_name() {
+    let check = |agent, said: Value, name: &str, file: Option<&str>| {
+        let call = Call::read(agent, Moment::PreToolUse, said.to_string().as_bytes()).unwrap();
+        let tool = call.tool.unwrap();
+        assert_eq!(tool.name, name);
+        assert_eq!(tool.input.get("file_path").and_then(Value::as_str), file);
+        assert_eq!(call.payload["agent_tool_name"], said["tool_name"]);
+    };
+    let patch = "*** Begin Patch\n*** Update File: src/a.rs\n@@\n-x\n+y\n*** Add File: b\n+z\n*** End Patch";
+    let patch = json!({"cwd": "/p", "tool_name": "apply_patch", "tool_input": {"command": patch}});
+    check(Agent::Codex, patch, "Edit", Some("/p/src/a.rs"));
+    check(Agent::Codex, json!({"tool_name": "mcp__windlass__task_list"}), "mcp__windlass__task_list", None);
+    check(Agent::Goose, json!({"tool_name": "windlass__task_list"}), "mcp__windlass__task_list", None);
+    let from_server =
+        json!({"tool_name": "mcp_a_b_c", "mcp_context": {"server_name": "a_b", "tool_name": "c"}, "tool_input": {}});
+    check(Agent::Gemini, from_server, "mcp__a_b__c", None);
+    check(Agent::Cursor, json!({"tool_name": "Delete", "tool_input": "{\"file_path\": \"/x\"}"}), "Delete", Some("/x"));
+}
+
+#[test]
+fn feedback_of_a_stop_hook_is_no_new_beginning() {
+    for (agent, moment, name, bytes) in recordings() {
+        let call = Call::read(agent, moment, &bytes).unwrap();
+        let sent_back = name.ends_with("sent_back");
+        match moment {
+            Moment::Stop if agent != Agent::Goose => assert_eq!(call.begins_anew(), !sent_back, "{agent} {name}"),
+            _ if sent_back => assert!(!call.begins_anew(), "{agent} {name}"),
+            _ => {}
+        }
+        let is_own = agent == Agent::Qwen && name.starts_with("user_prompt_submit.");
+        assert_eq!(call.is_own_prompt(), is_own, "{agent} {name}");
+    }
+}
+
+proptest! {
+    /// Nothing that arrives makes it panic, and every object is understood.
+    #[test]
+    fn nothing_breaks_it(bytes in proptest::collection::vec(any::<u8>(), 0..200), agent in 0..Agent::ALL.len(), moment in 0..Moment::ALL.len()) {
+        let _ = Call::read(Agent::ALL[agent], Moment::ALL[moment], &bytes);
+    }
+
+    #[test]
+    fn odd_fields_do_not_break_it(field in "session_id|cwd|tool_name|tool_input|prompt|message|workspace_roots|loop_count|mcp_context|working_dir", value in odd(), agent in 0..Agent::ALL.len(), moment in 0..Moment::ALL.len()) {
+        let mut payload = json!({"session_id": "s", "cwd": "/p", "tool_name": "shell", "tool_input": {"command": "ls"}});
+        payload[field] = value;
+        let call = Call::read(Agent::ALL[agent], Moment::ALL[moment], payload.to_string().as_bytes());
+        prop_assert!(call.is_ok());
+    }
+}
+
+fn odd() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        ".{0,9}".prop_map(Value::from),
+        Just(json!([])),
+        Just(json!({})),
+        Just(json!([{"text": "a"}, 1])),
+        Just(json!({"path": 1, "server_name": "", "tool_name": 2})),
+    ]
+}

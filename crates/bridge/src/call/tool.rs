@@ -1,0 +1,148 @@
+//! Tools, as Claude Code would name them, so that one hook is for the same thing everywhere.
+//!
+//! Invariants:
+//! - What the agent says of a tool stays; Claude Code's names are put beside it.
+//! - What a hook wants changed goes back under the agent's own names, and nothing that was only added here does.
+
+use serde_json::{Map, Value};
+
+/// The tool that is about to be used, or was.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tool {
+    /// Claude Code's name for it, if there is one.
+    pub name: String,
+    /// The agent's own name.
+    pub own_name: String,
+    /// What it is called with, under the agent's own keys and Claude Code's.
+    pub input: Map<String, Value>,
+    /// The same as the agent says it.
+    pub own_input: Map<String, Value>,
+    /// Claude Code's keys that stand for keys of the agent; none where it is Claude Code's own tool.
+    renamed: Option<Vec<(&'static str, &'static str)>>,
+}
+
+/// Names of the same tools. No two agents mean different things by one of them.
+const NAMES: &[Names] = &[
+    ("Bash", &["run_shell_command", "shell", "Shell", "bash", "exec_command", "local_shell", "shell_command"]),
+    ("Write", &["write_file", "write", "create"]),
+    ("Edit", &["replace", "edit", "apply_patch", "StrReplace", "search_replace"]),
+    ("Read", &["read_file", "view", "read", "read_image", "view_image"]),
+    ("LS", &["list_directory", "tree"]),
+    ("Grep", &["grep_search", "search_file_content", "grep"]),
+    ("Glob", &["glob"]),
+    ("WebFetch", &["web_fetch", "FetchURL"]),
+    ("WebSearch", &["web_search", "google_web_search", "SearchWeb"]),
+    ("TodoWrite", &["write_todos", "todo_write", "TodoList", "update_plan"]),
+    ("Agent", &["agent", "task", "Task", "invoke_agent", "delegate", "spawn_agent"]),
+    ("Skill", &["skill", "activate_skill", "load_skill"]),
+    ("NotebookEdit", &["notebook_edit"]),
+];
+
+/// A name of Claude Code, and what others call the same.
+type Names = (&'static str, &'static [&'static str]);
+
+/// The keys of a tool's input.
+const KEYS: &[(&str, &[Names])] = &[
+    ("Bash", &[("command", &["cmd"])]),
+    ("Write", &[("file_path", PATHS), ("content", &["file_text", "contents"])]),
+    ("Edit", &[("file_path", PATHS), ("old_string", &["old_str", "before"]), ("new_string", &["new_str", "after"])]),
+    ("Read", &[("file_path", PATHS)]),
+    ("LS", &[("path", &["dir_path"])]),
+    ("Grep", &[("path", &["dir_path"])]),
+    ("Glob", &[("path", &["dir_path"])]),
+    ("Agent", &[("subagent_type", &["agent_type", "agent_name"]), ("prompt", &["instructions"])]),
+];
+const PATHS: &[&str] = &["path", "target_file"];
+
+impl Tool {
+    /// One of Claude Code.
+    pub(super) fn known(name: &str, input: Map<String, Value>) -> Self {
+        let name = name.to_owned();
+        Self { own_name: name.clone(), name, own_input: input.clone(), input, renamed: None }
+    }
+
+    /// One of another agent. `server` is where it comes from, if the agent says so; `directory` is where relative paths begin.
+    pub(super) fn new(
+        own_name: &str,
+        own_input: Map<String, Value>,
+        server: Option<(&str, &str)>,
+        directory: Option<&str>,
+    ) -> Self {
+        let name = server.map_or_else(|| claude_name(own_name), |(server, tool)| format!("mcp__{server}__{tool}"));
+        let mut tool = Self { name, renamed: None, ..Self::known(own_name, own_input) };
+        tool.renamed = Some(tool.add_keys());
+        tool.add_patched_file();
+        tool.make_absolute(directory);
+        tool
+    }
+
+    fn add_keys(&mut self) -> Vec<(&'static str, &'static str)> {
+        let mut renamed = Vec::new();
+        let keys = KEYS.iter().find(|(name, _)| *name == self.name).map_or(&[] as &[_], |(_, keys)| keys);
+        for (claude, others) in keys {
+            if self.input.contains_key(*claude) {
+                continue;
+            }
+            if let Some((own, value)) = others.iter().find_map(|own| Some((*own, self.own_input.get(*own)?.clone()))) {
+                self.input.insert((*claude).to_owned(), value);
+                renamed.push((*claude, own));
+            }
+        }
+        renamed
+    }
+
+    /// A patch names its files inside; the first one stands for it.
+    fn add_patched_file(&mut self) {
+        if self.own_name != "apply_patch" || self.input.contains_key("file_path") {
+            return;
+        }
+        let patch = ["command", "input", "patch"].iter().find_map(|key| self.own_input.get(*key)?.as_str());
+        let marks = ["*** Update File: ", "*** Add File: ", "*** Delete File: "];
+        let named = |line: &str| marks.iter().find_map(|mark| line.strip_prefix(mark)).map(str::to_owned);
+        if let Some(file) = patch.and_then(|patch| patch.lines().find_map(named)) {
+            self.input.insert("file_path".to_owned(), Value::String(file));
+        }
+    }
+
+    /// Claude Code's paths are absolute, and hooks rely on it.
+    fn make_absolute(&mut self, directory: Option<&str>) {
+        let Some(directory) = directory.filter(|directory| directory.starts_with('/')) else { return };
+        if let Some(Value::String(path)) = self.input.get_mut("file_path")
+            && !path.is_empty()
+            && !path.starts_with(['/', '~'])
+        {
+            *path = format!("{}/{}", directory.trim_end_matches('/'), path.trim_start_matches("./"));
+        }
+    }
+
+    /// An input that a hook wants instead, as the agent takes it. What a hook does not know of stays.
+    pub fn in_own_keys(&self, mut wanted: Map<String, Value>) -> Map<String, Value> {
+        let Some(renamed) = &self.renamed else { return wanted };
+        let mut input = self.own_input.clone();
+        for (claude, own) in renamed {
+            if let Some(value) = wanted.remove(*claude)
+                && self.input.get(*claude) != Some(&value)
+            {
+                wanted.insert((*own).to_owned(), value);
+            }
+        }
+        for (key, value) in wanted {
+            // What was only added or completed here is not the agent's.
+            if self.input.get(&key) != Some(&value) {
+                input.insert(key, value);
+            }
+        }
+        input
+    }
+}
+
+fn claude_name(own: &str) -> String {
+    let known = NAMES.iter().find(|(_, others)| others.contains(&own)).map(|(name, _)| (*name).to_owned());
+    known.or_else(|| from_server(own)).unwrap_or_else(|| own.to_owned())
+}
+
+/// `server__tool`, as goose has it.
+fn from_server(own: &str) -> Option<String> {
+    let (server, tool) = own.split_once("__")?;
+    (server != "mcp" && !server.is_empty() && !tool.is_empty()).then(|| format!("mcp__{server}__{tool}"))
+}

@@ -1,0 +1,339 @@
+//! Agents' own hook systems call `windlass hook`: what they are answered, and that it is never in their way.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::hooked::{hooked, is_dead};
+use crate::support::{Ran, World};
+
+/// What Claude Code says when it is about to stop.
+fn stopping(world: &World, conversation: &str, sent_back: bool) -> Value {
+    json!({
+        "session_id": conversation, "transcript_path": "/tmp/t.jsonl", "cwd": world.directory,
+        "hook_event_name": "Stop", "stop_hook_active": sent_back, "last_assistant_message": "All done.",
+    })
+}
+
+fn tool(world: &World, name: &str, input: &Value) -> Value {
+    json!({
+        "session_id": "s", "cwd": world.directory, "hook_event_name": "PreToolUse",
+        "tool_name": name, "tool_input": input, "tool_use_id": "t1",
+    })
+}
+
+fn call(world: &World, point: &str, payload: &Value) -> Ran {
+    world.feed(&["hook", point, "--as", "claude"], payload.to_string().as_bytes())
+}
+
+/// What the agent reads on standard output.
+fn said(ran: &Ran) -> Value {
+    assert!(ran.code == 0 || ran.code == 2, "{ran}");
+    if ran.stdout.is_empty() { Value::Null } else { serde_json::from_str(&ran.stdout).unwrap() }
+}
+
+/// It goes on, and whoever sits there is told this.
+#[track_caller]
+fn check_let_go(ran: &Ran, told: &str) {
+    assert_eq!(ran.code, 0, "{ran}");
+    let answer = said(ran);
+    assert!(answer.get("decision").is_none() && answer["hookSpecificOutput"].is_null(), "{ran}");
+    let message = answer["systemMessage"].as_str().unwrap_or_default();
+    assert!(message.contains(told), "`{told}` is not in `{message}`");
+}
+
+/// Fails with other words each time, as tests do.
+const FAILING: &str = "hooks:
+  stop:
+    - name: tests
+      command: 'echo x >> tried; echo \"$(wc -l < tried) tests fail\" >&2; exit 2'
+limits: {max_hook_retries: 2}
+";
+
+#[test]
+fn an_agent_is_sent_back_with_the_reason_and_let_go_at_the_limit() {
+    let world = hooked(FAILING);
+    let first = call(&world, "stop", &stopping(&world, "one", false));
+    assert_eq!((first.code, first.stderr.trim()), (2, "1 tests fail"));
+    assert_eq!(said(&first), json!({"decision": "block", "reason": "1 tests fail"}));
+    assert_eq!(call(&world, "Stop", &stopping(&world, "one", true)).code, 2);
+    let last = call(&world, "stop", &stopping(&world, "one", true));
+    check_let_go(
+        &last,
+        "sent back 2 times (`max_hook_retries`); it is let go, but `tests` still says no: 3 tests fail",
+    );
+    let answers = world.data_of("bridge_answered");
+    let seen: Vec<_> = answers.iter().map(|answer| json!([answer["ruling"], answer["retries"]])).collect();
+    assert_eq!(seen, [json!(["block", 1]), json!(["block", 2]), json!(["pass", 2])]);
+}
+
+#[test]
+fn each_conversation_has_tries_of_its_own_and_a_person_gives_new_ones() {
+    let world = hooked(FAILING);
+    for conversation in ["one", "two"] {
+        for sent_back in [false, true] {
+            assert_eq!(call(&world, "stop", &stopping(&world, conversation, sent_back)).code, 2, "{conversation}");
+        }
+    }
+    assert_eq!(call(&world, "stop", &stopping(&world, "one", true)).code, 0);
+    // The next stop is the end of another turn.
+    assert_eq!(call(&world, "stop", &stopping(&world, "two", false)).code, 2);
+}
+
+#[test]
+fn nothing_is_recorded_where_no_hook_stands() {
+    let world = hooked(
+        "hooks: {stop: [{command: 'true', when: \"'never' in output\"}], pre_tool_use: [{matcher: Edit, command: 'false'}]}\n",
+    );
+    for (point, payload) in [
+        ("stop", stopping(&world, "one", false)),
+        ("pre_tool_use", tool(&world, "Bash", &json!({"command": "ls"}))),
+        ("post_tool_use", tool(&world, "Edit", &json!({}))),
+        ("session_start", json!({"session_id": "one", "cwd": world.directory, "source": "startup"})),
+    ] {
+        let ran = call(&world, point, &payload);
+        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "", ""), "{point}");
+    }
+    assert!(world.lines(&["events"]).is_empty());
+}
+
+#[test]
+fn it_is_never_in_the_way() {
+    let marking = "hooks: {stop: [{command: 'touch ran; exit 2'}]}\n";
+    let untrusted = World::new();
+    untrusted.write(".windlass/config.yaml", marking);
+    check_let_go(&call(&untrusted, "stop", &stopping(&untrusted, "one", false)), "not trusted");
+    let wrong = hooked(marking);
+    wrong.write(".windlass/config.yaml", "hooks: {stop: [{comand: x}]}\n");
+    check_let_go(&call(&wrong, "stop", &stopping(&wrong, "one", false)), "unknown key `comand`");
+    let damaged = hooked(marking);
+    damaged.write(".windlass/windlass.db", "this is no store, and never was one: it only lies where one should be");
+    check_let_go(&call(&damaged, "stop", &stopping(&damaged, "one", false)), "windlass.db");
+    let nowhere = World::empty();
+    let ran = call(&nowhere, "stop", &stopping(&nowhere, "one", false));
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""));
+    for world in [untrusted, wrong, damaged, nowhere] {
+        assert!(!world.has("ran"), "nothing may run");
+    }
+}
+
+#[test]
+fn what_no_agent_says_is_told_and_passes() {
+    let world = hooked(FAILING);
+    let nameless = json!({"cwd": world.directory, "hook_event_name": "Stop"}).to_string();
+    let cases: [(&[u8], &str); 6] = [
+        (b"", "standard input is empty"),
+        (b"hello", "no JSON object"),
+        (b"[1]", "no JSON object"),
+        (b"{\"session_id\": \"\xff\"}", "no JSON object"),
+        (b"{\"session_id\": ", "no JSON object"),
+        (nameless.as_bytes(), "which conversation"),
+    ];
+    for (input, told) in cases {
+        check_let_go(&world.feed(&["hook", "stop", "--as", "claude"], input), told);
+    }
+    assert!(world.lines(&["events"]).is_empty() && !world.has("tried"));
+}
+
+#[test]
+fn a_hook_that_fails_is_no_block_unless_it_is_said_to_be() {
+    let world = hooked("hooks: {stop: [{name: broken, command: 'echo oops >&2; exit 1'}]}\n");
+    check_let_go(&call(&world, "stop", &stopping(&world, "one", false)), "hook `broken` failed: exit 1: oops");
+    let slow = hooked("hooks: {stop: [{name: slow, command: sleep 600, timeout: 50ms}]}\n");
+    check_let_go(&call(&slow, "stop", &stopping(&slow, "one", false)), "hook `slow` was too slow");
+    let strict = hooked("hooks: {stop: [{name: broken, command: 'echo oops >&2; exit 1', on_failure: block}]}\n");
+    let ran = call(&strict, "stop", &stopping(&strict, "one", false));
+    assert_eq!(ran.code, 2, "{ran}");
+    assert!(ran.stderr.contains("oops") && ran.stderr.contains("exit 1"), "{ran}");
+}
+
+#[test]
+fn the_bridge_lets_go_before_the_agent_loses_its_patience() {
+    let world = hooked("hooks: {stop: [{name: slow, command: 'echo $$ > pid; exec sleep 600'}]}\n");
+    let payload = stopping(&world, "one", false).to_string();
+    let ran = world.feed(&["hook", "stop", "--as", "claude", "--within", "1s"], payload.as_bytes());
+    check_let_go(&ran, "nothing was checked");
+    assert!(is_dead(world.number_in("pid")));
+}
+
+const TOOLS: &str = r#"hooks:
+  pre_tool_use:
+    - name: no-force
+      matcher: Bash
+      command: 'jq -e ".tool_input.command | test(\"--force\")" > /dev/null || exit 0; echo "never force" >&2; exit 2'
+    - name: dry
+      matcher: Bash
+      when: "'deploy' in tool_input.command"
+      command: >-
+        echo '{"hookSpecificOutput": {"hookEventName": "PreToolUse", "updatedInput": {"command": "deploy --dry-run"}}}'
+    - name: ask
+      matcher: mcp__.*
+      command: >-
+        echo '{"hookSpecificOutput": {"permissionDecision": "ask", "permissionDecisionReason": "is it meant?"}}'
+    - name: guard
+      matcher: Edit|Write
+      rules:
+        - {when: "'.env' in tool_input.file_path", action: continue, reason: "secrets stay as they are"}
+"#;
+
+#[test]
+fn a_tool_is_denied_asked_about_or_called_otherwise() {
+    let world = hooked(TOOLS);
+    let answer = |name: &str, input: Value| said(&call(&world, "PreToolUse", &tool(&world, name, &input)));
+    let denied = answer("Bash", json!({"command": "git push --force"}));
+    assert_eq!(denied["hookSpecificOutput"]["permissionDecision"], "deny");
+    assert_eq!(denied["hookSpecificOutput"]["permissionDecisionReason"], "never force");
+    let updated = answer("Bash", json!({"command": "deploy now"}));
+    assert_eq!(updated["hookSpecificOutput"]["updatedInput"], json!({"command": "deploy --dry-run"}));
+    assert_eq!(answer("Bash", json!({"command": "ls"})), Value::Null);
+    let asked = answer("mcp__db__drop", json!({}));
+    assert_eq!(asked["hookSpecificOutput"]["permissionDecision"], "ask");
+    let guarded = answer("Write", json!({"file_path": "/x/.env", "content": ""}));
+    assert_eq!(guarded["hookSpecificOutput"]["permissionDecisionReason"], "secrets stay as they are");
+    assert_eq!(answer("Read", json!({"file_path": "/x/.env"})), Value::Null);
+}
+
+/// Written for Claude Code, by somebody who has never heard of us.
+const SCRIPT: &str = r#"#!/bin/bash
+input=$(cat)
+[ "$(jq -r .hook_event_name <<< "$input")" = PostToolUse ] || exit 1
+file=$(jq -r .tool_input.file_path <<< "$input")
+[ "$(jq -r .session_id <<< "$input")" = s ] || exit 1
+[ "$(jq -r .transcript_path <<< "$input")" = /tmp/t.jsonl ] || exit 1
+if ! grep -q license "$CLAUDE_PROJECT_DIR/$file"; then
+  echo "$file has no license: $(jq -r .tool_response.ok <<< "$input")" >&2
+  exit 2
+fi
+jq -n '{hookSpecificOutput: {hookEventName: "PostToolUse", additionalContext: "it is licensed"}}'
+"#;
+
+#[test]
+fn a_script_for_claude_code_does_the_same_unchanged() {
+    let world =
+        hooked("hooks: {PostToolUse: [{matcher: 'Edit|Write', command: 'bash \"$CLAUDE_PROJECT_DIR\"/license.sh'}]}\n");
+    world.write("license.sh", SCRIPT);
+    let used = |file: &str| {
+        let payload = json!({
+            "session_id": "s", "transcript_path": "/tmp/t.jsonl", "cwd": "/", "hook_event_name": "PostToolUse",
+            "tool_name": "Write", "tool_input": {"file_path": file}, "tool_response": {"ok": true},
+        });
+        let mut command = world.command(&["hook", "PostToolUse", "--as", "claude"]);
+        fed(&world, command.env("CLAUDE_PROJECT_DIR", &world.directory).current_dir("/"), &payload)
+    };
+    world.write("bare.rs", "fn main() {}");
+    world.write("fine.rs", "// license");
+    assert_eq!(said(&used("bare.rs"))["reason"], "bare.rs has no license: true");
+    assert_eq!(said(&used("fine.rs"))["hookSpecificOutput"]["additionalContext"], "it is licensed");
+}
+
+fn fed(world: &World, command: &mut Command, payload: &Value) -> Ran {
+    let file = world.write("../payload.json", payload.to_string());
+    world.finish(command.stdin(Stdio::from(fs::File::open(file).unwrap())))
+}
+
+#[test]
+fn what_hooks_print_at_a_prompt_and_at_the_start_reaches_the_agent() {
+    let config = "hooks:
+  user_prompt_submit: [{command: echo the tide is at 17}, {command: echo not this, pipe_output: false}]
+  session_start: [{command: 'jq -r .source'}]
+  session_end: [{command: touch ended}]
+";
+    let world = hooked(config);
+    let payload = json!({"session_id": "s", "cwd": world.directory, "prompt": "go", "source": "startup"});
+    let context = |point| said(&call(&world, point, &payload))["hookSpecificOutput"]["additionalContext"].clone();
+    assert_eq!(context("UserPromptSubmit"), "the tide is at 17");
+    assert_eq!(context("SessionStart"), "startup");
+    assert_eq!(call(&world, "SessionEnd", &payload).stdout, "");
+    assert!(world.has("ended"));
+}
+
+#[test]
+fn another_projects_conversation_is_never_captured() {
+    let world = hooked(FAILING);
+    let elsewhere = World::empty();
+    let payload = stopping(&elsewhere, "one", false);
+    let named = world.directory.to_str().unwrap();
+    let words = ["--project", named, "hook", "stop", "--as", "claude"];
+    assert_eq!(world.feed(&words, payload.to_string().as_bytes()).code, 0);
+    assert_eq!(fed(&world, world.command(&["hook", "stop"]).env("WINDLASS_PROJECT", named), &payload).code, 0);
+    assert!(!world.has("tried"));
+    // What is below it is its own.
+    world.write("deep/down/file", "");
+    let mut payload = stopping(&world, "one", false);
+    payload["cwd"] = json!(world.path("deep/down"));
+    assert_eq!(world.feed(&words, payload.to_string().as_bytes()).code, 2);
+}
+
+/// A scripted agent whose own hook system calls.
+fn driven(config: &str, point: &str, payload: &Value) -> World {
+    let call = format!("windlass hook {point} --as claude < payload > answer; echo $? >> answer");
+    let play = json!({"turns": [{"do": [{"run": call}, {"promise": "COMPLETE"}]}]});
+    let world = World::played(config, &play.to_string()).with_windlass();
+    world.write("payload", payload.to_string());
+    let ran = world.run(&["run", "Mend it", "--agent", "scripted:play.yaml"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    world
+}
+
+#[test]
+fn under_a_run_its_session_judges_and_the_tools_are_still_watched() {
+    let config = "hooks:
+  stop: [{name: gate, command: echo x >> gates}]
+  pre_tool_use: [{name: watch, command: 'echo no >&2; exit 2'}]
+";
+    let world = driven(config, "stop", &json!({"session_id": "inner", "stop_hook_active": false}));
+    assert_eq!(fs::read_to_string(world.path("answer")).unwrap(), "0\n");
+    assert_eq!(fs::read_to_string(world.path("gates")).unwrap(), "x\n", "the session has asked, and nobody else");
+    assert!(world.data_of("bridge_called").is_empty());
+    let world = driven(config, "pre_tool_use", &json!({"session_id": "inner", "tool_name": "Bash", "tool_input": {}}));
+    assert!(fs::read_to_string(world.path("answer")).unwrap().contains("\"deny\""));
+    let called = &world.lines(&["events", "--type", "bridge_called"])[0];
+    assert!(called["session"].is_string() && called["iteration"] == 1, "{called}");
+}
+
+/// An agent that a hook asks for help is not judged by that hook again.
+#[test]
+fn inside_a_hook_nobody_is_called() {
+    let world = hooked(
+        "hooks: {stop: [{command: 'echo x >> calls; printf \"%s\" \"{\\\"session_id\\\": \\\"inner\\\"}\" | windlass hook stop'}]}\n",
+    );
+    let world = world.with_windlass();
+    assert_eq!(call(&world, "stop", &stopping(&world, "one", false)).code, 0);
+    assert_eq!(fs::read_to_string(world.path("calls")).unwrap(), "x\n");
+}
+
+#[test]
+fn hooks_of_a_bridge_that_was_killed_are_not_run_again() {
+    let world = hooked(
+        "hooks: {stop: [{name: gate, command: 'echo x >> runs; kill -9 $PPID; kill -9 $(cat bridge)', idempotent: true}]}\n",
+    );
+    world.write("call.sh", "echo $$ > bridge; exec windlass hook stop --as claude");
+    let world = world.with_windlass();
+    let ran = fed(&world, world.program("sh").arg("call.sh"), &stopping(&world, "one", false));
+    assert_eq!(ran.code, 137, "{ran}");
+    world.run(&["doctor", "--settle"]);
+    assert_eq!(fs::read_to_string(world.path("runs")).unwrap(), "x\n");
+    assert_eq!(world.ending_of("gate").0, "interrupted");
+}
+
+#[test]
+fn people_who_call_it_are_told_what_it_is_for() {
+    let world = World::new();
+    insta::assert_snapshot!(world.fails(&["hook", "stopp"]), @r"
+    error: no agent calls at `stopp`
+    hint: did you mean `stop`? the points are session_start, user_prompt_submit, pre_tool_use, post_tool_use, stop, subagent_stop, notification, pre_compact, session_end
+    [64 usage]
+    ");
+    insta::assert_snapshot!(world.fails(&["hook", "task_created"]), @r"
+    error: no agent calls at `task_created`
+    hint: the points are session_start, user_prompt_submit, pre_tool_use, post_tool_use, stop, subagent_stop, notification, pre_compact, session_end
+    [64 usage]
+    ");
+    insta::assert_snapshot!(world.fails(&["hook", "stop", "--as", "claud"]), @r"
+    error: `claud` is not a value for --as
+    caused by: there are claude, codex, gemini, qwen, copilot, goose, kimi, cursor
+    hint: did you mean `claude`?
+    [64 usage]
+    ");
+}

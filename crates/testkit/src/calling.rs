@@ -1,0 +1,66 @@
+//! Agents' own hook systems in random histories: what they say, what they are answered, and what should be remembered of it.
+
+use std::collections::BTreeMap;
+
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::json;
+use windlass_engine::{Call, CallRuling, CallVerdict, Caller, Event, Objector, Record};
+
+/// One of two conversations.
+pub fn caller() -> impl Strategy<Value = Caller> {
+    select(vec!["one", "two"]).prop_map(|name| Caller { agent: "claude".to_owned(), conversation: name.to_owned() })
+}
+
+/// Mostly at the one point where it matters.
+pub fn point() -> impl Strategy<Value = String> {
+    prop_oneof![4 => Just("stop"), 1 => Just("pre_tool_use")].prop_map(str::to_owned)
+}
+
+pub fn call() -> impl Strategy<Value = Call> {
+    (caller(), point(), prop::bool::weighted(0.2)).prop_map(|(caller, point, anew)| Call {
+        caller,
+        tool: if point == "stop" { vec![] } else { vec!["Bash".to_owned()] },
+        point,
+        tool_input: json!({"command": "ls"}),
+        tool_response: json!({}),
+        prompt: String::new(),
+        output: String::new(),
+        about: "ls".to_owned(),
+        anew,
+    })
+}
+
+pub fn verdict() -> impl Strategy<Value = CallVerdict> {
+    let ruling = prop_oneof![5 => Just(CallRuling::Block), 1 => Just(CallRuling::Pass), 1 => Just(CallRuling::Ask)];
+    let reason = option::of(select(vec!["the tests fail", "the lint fails"]).prop_map(str::to_owned));
+    (ruling, reason, option::of(0..4_u32), 0..5_u32).prop_map(|(ruling, reason, most, max_retries)| CallVerdict {
+        ruling,
+        reason,
+        objectors: vec![Objector { hook: "check".to_owned(), most }],
+        max_retries,
+        told: None,
+    })
+}
+
+/// How often each conversation was sent back since a person last spoke or it was let go, by the log alone.
+pub fn sent_back(log: &[Record]) -> BTreeMap<(String, String), u32> {
+    let mut sent_back = BTreeMap::new();
+    for record in log {
+        match &record.envelope.event {
+            Event::BridgeCalled(called) if called.anew => {
+                sent_back.remove(&(called.agent.clone(), called.conversation.clone()));
+            }
+            Event::BridgeAnswered(answered) if answered.point == "stop" => {
+                let key = (answered.agent.clone(), answered.conversation.clone());
+                match answered.ruling {
+                    CallRuling::Block => *sent_back.entry(key).or_default() += 1,
+                    _ => drop(sent_back.remove(&key)),
+                }
+            }
+            _ => {}
+        }
+    }
+    sent_back
+}
