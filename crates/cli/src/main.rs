@@ -2,6 +2,7 @@
 
 mod agents;
 mod args;
+mod callers;
 mod commands;
 mod config;
 mod context;

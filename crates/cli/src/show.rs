@@ -1,5 +1,6 @@
 //! How tasks and events look to a person.
 
+pub mod bridge;
 pub mod drive;
 
 use jiff::Unit;
@@ -232,7 +233,10 @@ pub fn summary(record: &Record) -> String {
             let why = hook.message.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
             format!("{} {}{why}", hook.hook, outcome.as_str().unwrap_or_default().replace('_', " "))
         }
-        event => drive::summary(record.seq, event).unwrap_or_else(|| session_summary(event)),
+        event => {
+            let known = drive::summary(record.seq, event).or_else(|| bridge::summary(event));
+            known.unwrap_or_else(|| session_summary(event))
+        }
     };
     if record.envelope.metadata.forced { format!("(forced) {text}") } else { text }
 }

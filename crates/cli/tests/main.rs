@@ -58,3 +58,4 @@ mod test_usage;
 mod test_validation;
 mod test_view;
 mod test_why;
+mod test_why_bridge;

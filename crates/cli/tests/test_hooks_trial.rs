@@ -199,3 +199,70 @@ fn matchers_choose_by_the_tool() {
         assert_eq!(found, expected, "{tool}");
     }
 }
+
+/// Where an agent's own hook system calls, a trial is what the bridge would do: who can say no, which tools are meant, and
+/// what hooks are told.
+#[test]
+fn a_call_is_tried_as_the_bridge_would_answer_it() {
+    let world = hooked(
+        r#"
+hooks:
+  pre_tool_use:
+    - {name: guard, matcher: Bash, when: '"rm " in tool_input.command', command: 'cat >given; echo never that >&2; exit 2'}
+  session_start: [{name: greet, command: echo the cellar is locked}]
+  notification: [{name: watch, command: exit 2}]
+  stop: [{name: tests, command: 'echo no >&2; exit 2'}]
+"#,
+    );
+    let try_out = |point: &str, payload: &Value, more: &[&str]| {
+        world.write("payload", payload.to_string());
+        let words = ["hooks", "test", point, "--payload", "payload", "--run"];
+        world.json(&[&words, more].concat())
+    };
+    let said = json!({
+        "session_id": "talk-1",
+        "transcript_path": "/talks/1.jsonl",
+        "hook_event_name": "PreToolUse",
+        "permission_mode": "plan",
+        "tool_name": "Bash",
+        "tool_input": {"command": "rm -rf /"},
+    });
+    let trial = try_out("pre_tool_use", &said, &[]);
+    assert_eq!((&trial["matches"], &trial["holds"]), (&json!(true), &json!(true)));
+    assert_eq!((&trial["verdict"]["outcome"], &trial["verdict"]["feedback"]), (&json!("block"), &json!("never that")));
+    let given: Value = serde_json::from_slice(&fs::read(world.path("given")).unwrap()).unwrap();
+    for (name, value) in said.as_object().unwrap() {
+        assert_eq!(given[name], *value, "{name}");
+    }
+    assert_eq!((&given["conversation"], &given["event"]["type"]), (&json!("talk-1"), &json!("bridge_called")));
+
+    let edits = try_out("pre_tool_use", &json!({"tool_name": "Edit", "tool_input": {"file_path": "a"}}), &[]);
+    assert_eq!((&edits["matches"], &edits["verdict"]), (&json!(false), &Value::Null));
+    // At this point nobody hears a no.
+    let watch = try_out("notification", &json!({"session_id": "talk-1", "message": "hm"}), &[]);
+    assert_eq!(watch["verdict"]["outcome"], "failure");
+
+    // Where the loop comes too, the payload or somebody says who it is.
+    let greet = |payload: Value, more: &[&str]| try_out("session_start", &payload, more)["verdict"]["feedback"].clone();
+    assert_eq!(greet(json!({"session_id": "talk-1", "source": "startup"}), &[]), "the cellar is locked");
+    assert_eq!(greet(json!({}), &["--as", "claude"]), "the cellar is locked");
+    assert_eq!(greet(json!({"iteration": 0}), &[]), Value::Null);
+    let stop = try_out("stop", &json!({"session_id": "talk-1", "stop_hook_active": true}), &[]);
+    assert_eq!((&stop["verdict"]["outcome"], &stop["payload"]["stop_hook_active"]), (&json!("block"), &json!(true)));
+
+    let never = world.fails(&["hooks", "test", "task_created", "--as", "claude"]);
+    assert!(never.starts_with("error: Claude Code never calls at task_created\nhint: agents call at "), "{never}");
+}
+
+/// Nobody is told that such a hook never runs, nor that it always does.
+#[test]
+fn hooks_that_only_agents_call_are_listed_as_such() {
+    let world = hooked("hooks: {pre_tool_use: [{name: guard, command: 'true'}], stop: [{command: 'true'}]}");
+    let listed = world.ok(&["hooks", "list"]);
+    assert!(listed.contains("pre_tool_use (where an agent's own hook system calls)\n   100  guard  true  (line 1)\n"));
+    let points = world.lines(&["hooks", "list"]);
+    let bridge = |point: &str| points.iter().find(|row| row["point"] == point).unwrap()["bridge"].clone();
+    assert_eq!([bridge("pre_tool_use"), bridge("stop"), bridge("task_created")], [true, true, false]);
+    assert_eq!(world.json(&["hooks", "show", "guard"])["runs"], true);
+    assert!(!world.run(&["config", "check"]).to_string().contains("warning"));
+}

@@ -122,7 +122,9 @@ fn messages_are_broken_between_words() {
     let world = World::new();
     let (shown, _) = watch(world.command(&["why", "nothing"]).env("NO_COLOR", "1"), 44);
     assert!(
-        shown.starts_with("error: `nothing` is no task, session, stop\n  hook or series of iterations\nhint: "),
+        shown.starts_with(
+            "error: `nothing` is no task, session,\n  conversation, stop hook or series of\n  iterations\nhint: "
+        ),
         "{shown}"
     );
     assert!(shown.lines().all(|line| line.chars().count() <= 44), "{shown}");

@@ -264,13 +264,13 @@ fn what_there_is_not() {
     [1 not_found]
     ");
     assert_snapshot!(world.fails(&["why", "mend-the-pump-e01275d"]), @"
-    error: `mend-the-pump-e01275d` is no task, session, stop hook or series of iterations
+    error: `mend-the-pump-e01275d` is no task, session, conversation, stop hook or series of iterations
     hint: did you mean `mend-the-pump-e01275de`?
     [1 not_found]
     ");
     assert_snapshot!(world.fails(&["why", "\u{1b}[31m"]), @r"
-    error: `\u{1b}[31m` is no task, session, stop hook or series of iterations
-    hint: the only session is mend-the-pump-e01275de; tasks are named like T12
+    error: `\u{1b}[31m` is no task, session, conversation, stop hook or series of iterations
+    hint: the only session is mend-the-pump-e01275de; tasks are named like T12; `windlass events --type bridge_called` names conversations
     [1 not_found]
     ");
     assert_snapshot!(world.fails(&["why", "IT-1"]), @"
@@ -284,8 +284,8 @@ fn what_there_is_not() {
     [1 not_found]
     ");
     assert_snapshot!(World::new().fails(&["why", "main"]), @"
-    error: `main` is no task, session, stop hook or series of iterations
-    hint: there are no sessions yet; `windlass run GOAL` starts one; tasks are named like T12
+    error: `main` is no task, session, conversation, stop hook or series of iterations
+    hint: there are no sessions yet; `windlass run GOAL` starts one; tasks are named like T12; `windlass events --type bridge_called` names conversations
     [1 not_found]
     ");
 }

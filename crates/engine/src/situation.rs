@@ -31,13 +31,20 @@ pub struct Situation<'a> {
 impl Situation<'_> {
     /// Every name with its empty value: what a trial begins with.
     pub fn nothing() -> Value {
-        let envelope = Envelope::bare(payload::TaskReady {}.into());
-        let (session, task, output, promise) = (None, None, None, None);
-        let call = None;
-        let nothing = Situation { point: "", hook: "", envelope: &envelope, session, task, output, promise, call };
-        let mut values = nothing.values();
+        let mut values = Self::bare("", payload::TaskReady {}.into(), None);
         values["event"]["type"] = json!("");
         values
+    }
+
+    /// What the hooks of a call are run for, before they have names: what a trial of one begins with.
+    pub fn of_call(call: &Call) -> Value {
+        Self::bare(&call.point, call.event().into(), Some(call))
+    }
+
+    fn bare(point: &str, event: Event, call: Option<&Call>) -> Value {
+        let envelope = Envelope::bare(event);
+        let (session, task, output, promise) = (None, None, None, None);
+        Situation { point, hook: "", envelope: &envelope, session, task, output, promise, call }.values()
     }
 
     pub fn values(&self) -> Value {

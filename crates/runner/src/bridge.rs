@@ -46,12 +46,12 @@ pub struct Replied {
 }
 
 /// Whether an agent hears a no at this point.
-pub(crate) fn is_heard(point: &str) -> bool {
+pub fn is_heard(point: &str) -> bool {
     matches!(point, "stop" | "subagent_stop" | "pre_tool_use" | "post_tool_use" | "user_prompt_submit")
 }
 
 /// Whether what a hook prints here is for the agent, unless it says otherwise. So it is in Claude Code.
-pub(crate) fn is_context(point: &str) -> bool {
+pub fn is_context(point: &str) -> bool {
     matches!(point, "session_start" | "user_prompt_submit")
 }
 

@@ -42,7 +42,7 @@ use windlass_engine::{
 };
 use windlass_store::ExecuteError;
 
-pub use bridge::{Called, Replied};
+pub use bridge::{Called, Replied, is_context, is_heard};
 pub use dispatch::{Dispatch, Settings};
 pub use error::RunError;
 pub use known::Hooks;

@@ -136,7 +136,7 @@ fn project_of(context: &Context, call: &Call) -> Result<Option<Project>, Failure
 }
 
 /// A call in the engine's words.
-fn called(call: Call) -> Called {
+pub fn called(call: Call) -> Called {
     let anew = call.begins_anew();
     let Call { agent, moment, conversation, last_message, prompt, tool, payload, .. } = call;
     let conversation = conversation.unwrap_or_else(|| "unknown".to_owned());

@@ -10,7 +10,7 @@ use crate::view::View;
 
 impl Call {
     /// As the log tells it.
-    pub(super) fn event(&self) -> payload::BridgeCalled {
+    pub(crate) fn event(&self) -> payload::BridgeCalled {
         let Caller { agent, conversation } = self.caller.clone();
         let about = Some(gist(&self.about)).filter(|about| !about.is_empty());
         let (point, tool, anew) = (self.point.clone(), self.tool.first().map(|tool| gist(tool)), self.anew);

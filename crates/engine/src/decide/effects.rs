@@ -197,11 +197,12 @@ impl Deciding<'_, '_> {
     }
 }
 
-/// Whether the agent gets to hear what a hook has to say: while there is one, and unless it is meant for a person or a
-/// person wants it ignored.
+/// Whether the agent gets to hear what a hook has to say: while there is one, and unless it is meant for a person, a person
+/// wants it ignored, or the agent's own hook system has asked, which is answered at once.
 fn is_heard(session: &Session, debt: &Debt, outcome: HookOutcome) -> bool {
-    let ignored = matches!(&debt.effect, Effect::Hook(hook) if session.overlooks(hook, outcome));
-    session.ended().is_none() && outcome != HookOutcome::Escalate && !ignored
+    let Effect::Hook(hook) = &debt.effect else { return false };
+    let unheard = hook.class == HookClass::Bridge || session.overlooks(hook, outcome);
+    session.ended().is_none() && outcome != HookOutcome::Escalate && !unheard
 }
 
 /// What is recorded about a hook that has failed by itself.

@@ -11,12 +11,13 @@ use super::runs::{Cause, Causes, Outcome, Run, Took};
 use crate::config::Point;
 use crate::context::Context;
 use crate::output::{Done, Output, Tone};
-use crate::{show, text, usage};
+use crate::{callers, show, text, usage};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass hooks history
   windlass hooks history --point stop --outcome block --outcome timed_out
+  windlass hooks history --conversation 0b7c2f6e-43d1    what ran when an agent called by itself
   windlass hooks history --hook lint --limit 0 --json | jq .durationMs
 
 A duration with a tilde was not measured: it is the time between the hook's two events.")]
@@ -33,6 +34,9 @@ pub struct Args {
     /// Only runs for this task
     #[arg(long, value_name = "ID")]
     task: Option<TaskId>,
+    /// Only runs for calls of this conversation's agent, by its id or how that begins
+    #[arg(long, value_name = "ID")]
+    conversation: Option<String>,
     /// Only runs that ended so; may be given several times
     #[arg(long, value_name = "OUTCOME", value_parser = outcome())]
     outcome: Vec<Outcome>,
@@ -62,10 +66,16 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     if let Some(name) = &args.session {
         opened.session(name)?;
     }
+    let caller = args.conversation.as_deref().map(|name| callers::known(&opened, name)).transpose()?;
     let mut causes = Causes::new(&opened.store);
     let mut wanted = |run: &Run| {
         let named = args.hook.is_none() || args.hook == run.hook;
         if !named || !(args.outcome.is_empty() || args.outcome.contains(&run.outcome)) {
+            return Ok(false);
+        }
+        if let Some(caller) = &caller
+            && !causes.is_of(run, caller)?
+        {
             return Ok(false);
         }
         let Some(point) = args.point else { return Ok(true) };
@@ -86,6 +96,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
             || args.point.is_some()
             || args.session.is_some()
             || args.task.is_some()
+            || args.conversation.is_some()
             || !args.outcome.is_empty();
         let nothing = if narrowed { "no such runs" } else { "no hook has run yet" };
         return out.line(out.paint(Tone::Faint, nothing));
@@ -135,6 +146,8 @@ fn event(run: &Run, cause: Option<&Cause>) -> String {
     let kind = cause.map(|cause| cause.kind.name());
     let mut parts: Vec<String> =
         run.event.map(|seq| format!("{} {seq}", kind.unwrap_or("event"))).into_iter().collect();
+    let call = cause.and_then(|cause| cause.call.as_ref());
+    parts.extend(call.map(|call| show::bridge::caller(&call.agent, &call.conversation)));
     parts.extend(run.node.task().map(|task| task.to_string()));
     parts.extend(run.session.as_ref().map(|session| match run.iteration {
         Some(iteration) => format!("{session} {iteration}"),

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::planned::{Planned, Row, Who, planned};
-use windlass_engine::{TaskId, nearest};
+use windlass_engine::{EventType, TaskId, nearest};
 
 use crate::config::{Config, Point};
 use crate::context::Context;
@@ -83,12 +83,17 @@ fn as_json(planned: &Planned<'_>) -> serde_json::Value {
         "point": planned.point.name(),
         "event": planned.event.map(|event| event.name()),
         "gate": plan::is_gate(planned.point),
+        "bridge": planned.point.events().any(|event| event == EventType::BridgeCalled),
         "hooks": planned.rows.iter().map(Row::to_json).collect::<Vec<_>>(),
     })
 }
 
 fn show(planned: &Planned<'_>, out: &mut Output) -> Done {
-    let gate = if plan::is_gate(planned.point) { " (gate)" } else { "" };
+    let gate = match planned.event {
+        _ if plan::is_gate(planned.point) => " (gate)",
+        Some(EventType::BridgeCalled) => " (where an agent's own hook system calls)",
+        _ => "",
+    };
     out.line(format_args!("{}{}", out.paint(Tone::Name, planned.point.name()), out.paint(Tone::Faint, gate)))?;
     let width = planned.rows.iter().map(|row| text::line(row.name()).chars().count()).max().unwrap_or(0).min(32);
     for row in &planned.rows {

@@ -8,18 +8,19 @@ use windlass_engine::{HookId, HookOutcome, Timestamp};
 use windlass_store::Filter;
 
 use super::rates::{Rates, Wanted};
-use super::runs::{Outcome, Run, Took};
+use super::runs::{Causes, Outcome, Run, Took};
 use super::{collect, rated};
 use crate::commands::why::task_of_hook;
 use crate::context::{Context, Opened};
 use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
-use crate::{environment, show, text, usage};
+use crate::{callers, environment, show, text, usage};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass hooks metrics
   windlass hooks metrics --hook lint --since 24h
+  windlass hooks metrics --conversation 0b7c2f6e-43d1
   windlass hooks metrics --hook HOOK-9         what a registered stop hook decided
   windlass hooks metrics --json | jq '.hooks[] | {hook, p95Ms}'
   windlass hooks metrics --json | jq '.stopHooks.types[] | {type, completeRate, rejectedRate}'
@@ -34,6 +35,9 @@ pub struct Args {
     /// Only this hook, by its name, or such as HOOK-9
     #[arg(long, value_name = "NAME")]
     hook: Option<String>,
+    /// Only what ran for calls of this conversation's agent, by its id or how that begins
+    #[arg(long, value_name = "ID")]
+    conversation: Option<String>,
     /// Only what ended so long ago at most: 30m, 24h, 7d
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = usage::span)]
     since: Option<Duration>,
@@ -48,9 +52,15 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         let ago = i64::try_from(ago.as_millis()).unwrap_or(i64::MAX);
         environment::now().plus_millis(-ago)
     });
+    let caller = args.conversation.as_deref().map(|name| callers::known(&opened, name)).transpose()?;
+    let mut causes = Causes::new(&opened.store);
     let mut wanted = |run: &Run| {
         let named = args.hook.is_none() || args.hook == run.hook;
-        Ok(named && run.when() >= since)
+        let meant = named && run.when() >= since;
+        match &caller {
+            Some(caller) if meant => causes.is_of(run, caller),
+            _ => Ok(meant),
+        }
     };
     let runs = collect::newest(&opened, Filter::default(), usize::MAX, &mut wanted)?;
     let mut hooks: BTreeMap<String, Tally> = BTreeMap::new();
@@ -61,7 +71,11 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
             hooks.entry(hook.clone()).or_default().count(run);
         }
     }
-    let stops = stop_hooks(&opened, args.hook.as_deref(), since)?;
+    // Those that are registered for tasks are asked by sessions and series, never by a call.
+    let stops = match &caller {
+        Some(_) => Rates::default(),
+        None => stop_hooks(&opened, args.hook.as_deref(), since)?,
+    };
     // A configured hook may have such a name too.
     if runs.is_empty()
         && let Some(Ok(hook)) = args.hook.as_deref().map(str::parse::<HookId>)
@@ -82,7 +96,8 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         }));
     }
     if runs.is_empty() && stops.is_empty() {
-        let nothing = if args.hook.is_some() || since.is_some() { "no such runs" } else { "no hook has run yet" };
+        let narrowed = args.hook.is_some() || since.is_some() || caller.is_some();
+        let nothing = if narrowed { "no such runs" } else { "no hook has run yet" };
         return out.line(out.paint(Tone::Faint, nothing));
     }
     if !runs.is_empty() {

@@ -1,4 +1,4 @@
-//! What a trial is run for: the empty values, and over them what a person gives.
+//! What a trial is run for: the empty values, and over them what a person gives; or what an agent's own hook system would say.
 //!
 //! Invariant: what is put into commands as it is has the form that it has in the log. A payload may come from anywhere,
 //! and a session's name with a semicolon in it would be run.
@@ -7,8 +7,11 @@ use std::fs::File;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use windlass_engine::{ParseIdError, SessionName, Situation, TaskId};
+use windlass_bridge::{Agent, Call, Moment};
+use windlass_engine::{EventType, ParseIdError, SessionName, Situation, TaskId};
+use windlass_runner::Called;
 
+use crate::commands::hook;
 use crate::config::Point;
 use crate::failure::{Code, Failure};
 use crate::small_file;
@@ -16,27 +19,70 @@ use crate::small_file;
 /// The longest payload that is read.
 const LONGEST: u64 = 16 * 1024 * 1024;
 
-/// What hooks are told, with what a payload says in place of the empty values.
-pub fn values(payload: Option<&Path>, point: Point) -> Result<Value, Failure> {
-    let mut values = Situation::nothing();
-    values["point"] = json!(point.name());
-    values["event"]["type"] = json!(point.event().map_or("", |event| event.name()));
-    let Some(path) = payload else { return Ok(values) };
-    let wrong = |cause: String| {
-        Failure::new(Code::Usage, format!("cannot use the payload `{}`", path.display())).caused_by(cause)
-    };
+/// What hooks are tried with.
+pub struct Given {
+    /// What they are told.
+    pub values: Value,
+    /// What an agent says, where the trial is one of its calls.
+    pub called: Option<Called>,
+}
+
+/// Fields with which agents' own hook systems tell whose conversation it is. Our own names are others.
+const SAID_BY_AGENTS: [&str; 4] = ["session_id", "conversation_id", "sessionId", "hook_event_name"];
+
+/// What a payload stands for: a call of an agent where only those come, where somebody says so, or where it looks like one;
+/// else a moment of the loop.
+pub fn given(payload: Option<&Path>, point: Point, agent: Option<Agent>) -> Result<Given, Failure> {
+    let moment = Moment::of_point(point.name());
+    if let (Some(agent), None) = (agent, moment) {
+        let points: Vec<&str> = Moment::ALL.iter().map(|moment| moment.point()).collect();
+        let failure = Failure::new(Code::Usage, format!("{} never calls at {point}", agent.title()));
+        return Err(failure.hint(format!("agents call at {}", points.join(", "))));
+    }
+    let given = payload.map(|path| read(path).map(|given| (path, given))).transpose()?;
+    let says = |given: &Value| SAID_BY_AGENTS.iter().any(|field| given.get(field).is_some());
+    let only_calls = point.event() == Some(EventType::BridgeCalled);
+    let is_call = only_calls || agent.is_some() || given.as_ref().is_some_and(|(_, given)| says(given));
+    match moment.filter(|_| is_call) {
+        Some(moment) => {
+            let said = given.as_ref().map_or_else(|| "{}".to_owned(), |(_, given)| given.to_string());
+            let call = match agent {
+                Some(agent) => Call::read(agent, moment, said.as_bytes()),
+                None => Call::read_from_whoever(moment, said.as_bytes(), |_| false),
+            };
+            let called = hook::called(call.map_err(|error| Failure::from_error(Code::Usage, &error))?);
+            Ok(Given { values: Situation::of_call(&called.call), called: Some(called) })
+        }
+        None => Ok(Given { values: values(given, point)?, called: None }),
+    }
+}
+
+fn wrong(path: &Path, cause: impl Into<String>) -> Failure {
+    Failure::new(Code::Usage, format!("cannot use the payload `{}`", path.display())).caused_by(cause.into())
+}
+
+fn read(path: &Path) -> Result<Value, Failure> {
     let bytes = if path == Path::new("-") {
         small_file::read_from(std::io::stdin().lock(), LONGEST)
     } else {
         File::open(path).and_then(|file| small_file::read_from(file, LONGEST))
     };
-    let bytes = bytes.map_err(|error| wrong(error.to_string()))?;
-    let given: Value = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
+    let bytes = bytes.map_err(|error| wrong(path, error.to_string()))?;
+    let given: Value = serde_json::from_slice(&bytes).map_err(|error| wrong(path, error.to_string()))?;
     if !given.is_object() {
-        return Err(wrong("it is not a JSON object".to_owned()).hint("write it as {\"iteration\": 1, …}"));
+        return Err(wrong(path, "it is not a JSON object").hint("write it as {\"iteration\": 1, …}"));
     }
+    Ok(given)
+}
+
+/// What hooks are told, with what a payload says in place of the empty values.
+fn values(given: Option<(&Path, Value)>, point: Point) -> Result<Value, Failure> {
+    let mut values = Situation::nothing();
+    values["point"] = json!(point.name());
+    values["event"]["type"] = json!(point.event().map_or("", |event| event.name()));
+    let Some((path, given)) = given else { return Ok(values) };
     lay_over(&mut values, given);
-    check(&values).map_err(|(cause, hint)| wrong(cause).hint(hint))?;
+    check(&values).map_err(|(cause, hint)| wrong(path, cause).hint(hint))?;
     // The same under its other names, unless they are given too.
     for (name, of) in [("task_id", "id"), ("taskId", "id"), ("task_content", "content")] {
         if values[name] == "" && values["task"][of].is_string() {

@@ -9,14 +9,15 @@ use std::str::FromStr;
 
 use serde_json::{Value, json};
 use windlass_engine::{
-    ActionRequest, DebtId, EventType, HookOutcome, Node, Owed, OwedHook, Record, Seq, SessionName, Timestamp, payload,
+    ActionRequest, Caller, DebtId, Event, EventType, HookOutcome, Node, Owed, OwedHook, Record, Seq, SessionName,
+    Timestamp, payload,
 };
 use windlass_store::Sqlite;
 
 use crate::failure::Failure;
 use crate::output::Tone;
 use crate::project::DIRECTORY;
-use crate::{remedy, show};
+use crate::{callers, remedy, show};
 
 /// How a run ended, or that it has not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -215,10 +216,14 @@ impl Run {
 
     /// The run as programs read it.
     pub fn to_json(&self, cause: Option<&Cause>, records: &Path) -> Value {
+        let call = cause.and_then(|cause| cause.call.as_ref());
         json!({
             "hook": self.hook,
             "action": self.action,
             "point": cause.and_then(|cause| cause.point(self)),
+            "agent": call.map(|call| &call.agent),
+            "conversation": call.map(|call| &call.conversation),
+            "tool": call.and_then(|call| call.tool.as_ref()),
             "event": self.event.map(|seq| json!({"seq": seq, "type": cause.map(|cause| cause.kind)})),
             "nodeId": self.node,
             "session": self.session,
@@ -241,12 +246,18 @@ impl Run {
 #[derive(Debug, Clone)]
 pub struct Cause {
     pub kind: EventType,
+    /// What an agent's own hook system said, where that called.
+    pub call: Option<payload::BridgeCalled>,
     owes: Option<Owed>,
 }
 
 impl Cause {
     pub fn of(record: &Record) -> Self {
-        Self { kind: record.kind(), owes: record.envelope.metadata.owes.clone() }
+        let call = match &record.envelope.event {
+            Event::BridgeCalled(called) => Some(called.clone()),
+            _ => None,
+        };
+        Self { kind: record.kind(), call, owes: record.envelope.metadata.owes.clone() }
     }
 
     /// What the run's hook was owed as.
@@ -291,5 +302,10 @@ impl<'s> Causes<'s> {
             self.known.insert(seq, event.as_ref().map(Cause::of));
         }
         Ok(self.known.get(&seq).and_then(Option::as_ref))
+    }
+    /// Whether it ran because of a call from this conversation.
+    pub fn is_of(&mut self, run: &Run, caller: &Caller) -> Result<bool, Failure> {
+        let call = self.of(run)?.and_then(|cause| cause.call.as_ref());
+        Ok(call.is_some_and(|call| callers::is_of(caller, call)))
     }
 }

@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
+use windlass_bridge::Agent;
 use windlass_engine::{HookOutcome, HookReport};
 use windlass_hooks::{self as hooks, Call, Kind, Mask, Papers, Role, answer, http, ruling};
 use windlass_process::{Control, run as start};
+use windlass_runner::{Called, is_context, is_heard};
 
-use super::payload::values;
+use super::payload::{Given, given};
 use super::planned::{Row, Who, at};
 use crate::config::{Config, Hook, Point};
 use crate::context::Context;
@@ -16,7 +18,7 @@ use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
 use crate::project::Project;
 use crate::trust::{self, Trust};
-use crate::{dispatch, environment, plan, remedy, text};
+use crate::{dispatch, environment, plan, remedy, text, usage};
 
 /// Where trials keep what they write.
 const RECORDS: &str = "trials";
@@ -30,9 +32,13 @@ const PAYLOAD_FILE: &str = "WINDLASS_PAYLOAD_FILE";
   windlass hooks test stop                               the commands, and what they would be given
   echo '{\"iteration\": 3}' | windlass hooks test stop --payload -
   windlass hooks test on_error --payload error.json --run   run them, and show what they say
+  echo '{\"tool_name\": \"Bash\", \"tool_input\": {\"command\": \"ls\"}}' | windlass hooks test pre_tool_use --payload -
 
 A payload is a JSON object with the names that conditions use: `iteration`, `error`, `task.labels`, … What it does not
-name has its empty value. `docs/hooks.md` lists the names.")]
+name has its empty value. `docs/hooks.md` lists the names.
+
+Where only agents' own hook systems call, with --as, and where it has a `session_id`, a payload is what the agent would say, and \
+the hooks are tried as `windlass hook` would run them.")]
 pub struct Args {
     /// The point
     #[arg(value_name = "POINT", value_parser = super::point)]
@@ -40,6 +46,9 @@ pub struct Args {
     /// A JSON object with what the hooks are run for; `-` reads it from standard input
     #[arg(long, value_name = "FILE")]
     payload: Option<PathBuf>,
+    /// As if this agent's own hook system called [default: whoever the payload looks like, where only those call]
+    #[arg(long = "as", value_name = "AGENT", value_parser = usage::one_of::<Agent>(Agent::ALL.iter().map(|agent| agent.name())))]
+    agent: Option<Agent>,
     /// Only this hook
     #[arg(long, value_name = "NAME")]
     hook: Option<String>,
@@ -74,7 +83,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
             .hint(remedy::HOW_TO_TRUST)
             .into());
     }
-    let values = values(args.payload.as_deref(), args.point)?;
+    let Given { values, called } = given(args.payload.as_deref(), args.point, args.agent)?;
     let kind = args.kind.clone().or_else(|| values["task"]["type"].as_str().map(str::to_owned));
     let who = Who { kind: kind.filter(|kind| !kind.is_empty()), agent: values["agent"].as_str().map(str::to_owned) };
     let registry = plan::pure_rules(&config)?.registry;
@@ -93,7 +102,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let mask = dispatch::mask(&config);
     let listening = if args.run { Some(dispatch::listen()?) } else { None };
     let control = listening.as_ref().map_or_else(Control::new, |(control, _)| control.clone());
-    let trier = Trier { project: &project, point: args.point, values, records, mask, control };
+    let trier = Trier { project: &project, point: args.point, values, called, records, mask, control };
     for hook in written {
         let trial = trier.try_out(hook, args.run)?;
         show(&trial, &trier, out)?;
@@ -115,6 +124,8 @@ struct Trier<'a> {
     project: &'a Project,
     point: Point,
     values: Value,
+    /// What an agent says whose own hook system calls.
+    called: Option<Called>,
     records: PathBuf,
     mask: Mask,
     control: Control,
@@ -125,12 +136,16 @@ impl Trier<'_> {
         let mut values = self.values.clone();
         values["hook"] = json!(hook.name);
         let tool = values["tool_name"].as_str().unwrap_or_default();
-        let matches = tool.is_empty() || hook.matcher.matches(tool);
+        let tools = self.called.as_ref().map_or_else(|| vec![tool], Self::tools);
+        let matches = tools.iter().all(|tool| tool.is_empty()) || tools.iter().any(|tool| hook.matcher.matches(tool));
         let holds = match &hook.when {
             Some(when) => when.holds(&values).map_err(|fault| fault.to_string()),
             None => Ok(true),
         };
-        let runnable = plan::runnable(hook).expect("only those are tried");
+        let mut runnable = plan::runnable(hook).expect("only those are tried");
+        if self.called.is_some() {
+            runnable.pipes.get_or_insert(is_context(self.point.name()));
+        }
         let environment = environment::inherited();
         let event = json!({"type": values["event"]["type"], "data": values["event"]["data"]});
         let call = Call {
@@ -139,7 +154,7 @@ impl Trier<'_> {
             debt: None,
             project: &self.project.root,
             environment: &environment,
-            said: None,
+            said: self.called.as_ref().map(|called| &called.payload),
         };
         let papers = Papers::at(&self.records.join(format!("trial-{}", std::process::id())), &call);
         let command = match &runnable.kind {
@@ -156,14 +171,26 @@ impl Trier<'_> {
         Ok(Trial { hook, matches, holds, command, environment: told, payload: call.payload(), report })
     }
 
-    /// As the engine has it: where a condition cannot be answered a gate runs, for otherwise it would stand open, and
-    /// nothing else does.
+    /// The tool of a call, by all of its names.
+    fn tools(called: &Called) -> Vec<&str> {
+        called.call.tool.iter().map(String::as_str).collect()
+    }
+
+    /// As the engine has it: where a condition cannot be answered a gate of the loop runs, for otherwise it would stand open,
+    /// and nothing else does.
     fn would_run(&self, holds: &Result<bool, String>) -> bool {
-        *holds.as_ref().unwrap_or(&plan::is_gate(self.point))
+        *holds.as_ref().unwrap_or(&(self.called.is_none() && plan::is_gate(self.point)))
     }
 
     fn role(&self) -> Role {
         match self.point.name() {
+            point if self.called.is_some() => {
+                if is_heard(point) {
+                    Role::Stop
+                } else {
+                    Role::Observer
+                }
+            }
             "stop" => Role::Stop,
             "before_submit" | "before_merge" => Role::Pipeline,
             _ => Role::Observer,

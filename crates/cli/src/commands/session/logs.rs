@@ -174,6 +174,18 @@ fn entry(record: &Record, records: &Path) -> Option<Entry> {
             };
             Entry { text: Some(queued.text.clone()), ..entry(&queued.source, Tone::Plain, what.to_owned()) }
         }
+        Event::BridgeCalled(called) => {
+            let caller = show::bridge::caller(&called.agent, &called.conversation);
+            entry(&caller, Tone::Plain, format!("calls at {}", show::bridge::about(called)))
+        }
+        Event::BridgeAnswered(answered) => {
+            let caller = show::bridge::caller(&answered.agent, &answered.conversation);
+            let (tone, what) = show::bridge::outcome(answered);
+            let said = [answered.reason.as_deref(), answered.told.as_deref()];
+            let said: Vec<&str> = said.into_iter().flatten().collect();
+            let text = Some(said.join("\n")).filter(|said| !said.is_empty());
+            Entry { text, ..entry(&caller, tone, format!("is answered, {what}")) }
+        }
         Event::HookError(error) if error.debt.is_none() => entry(&error.hook_name, Tone::Bad, error.error.clone()),
         Event::ActionError(error) => entry(&error.action_type, Tone::Bad, error.error.clone()),
         _ => return None,

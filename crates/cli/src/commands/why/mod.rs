@@ -1,6 +1,7 @@
-//! `windlass why TASK|SESSION|HOOK|SERIES`: how something came to be as it is, and what speaks for it. Everything is read from the
-//! log; nothing is run, and nothing written.
+//! `windlass why TASK|SESSION|HOOK|SERIES|CONVERSATION`: how something came to be as it is, and what speaks for it. Everything
+//! is read from the log; nothing is run, and nothing written.
 
+mod conversation;
 mod judged;
 mod session;
 mod story;
@@ -9,14 +10,14 @@ mod task;
 use std::fmt::Display;
 use std::path::Path;
 
-use windlass_engine::{Event, EventType, HookId, Record, Seq, SeriesId, SessionName, TaskId, View};
+use windlass_engine::{Caller, Event, EventType, HookId, Record, Seq, SeriesId, SessionName, TaskId, View};
 
 use self::judged::Focus;
 use super::hooks::runs::{Cause, Run, Took};
 use crate::context::{Context, Opened};
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
-use crate::{remedy, show, text};
+use crate::{callers, remedy, show, text};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -24,13 +25,20 @@ use crate::{remedy, show, text};
   windlass why fix-the-login-3757e17e          each iteration: who decided what, on which evidence
   windlass why IT-12                           how each iteration of a series was judged
   windlass why HOOK-9                          what a registered stop hook decided, and why
+  windlass why 0b7c2f6e-43d1                   what the bridge did in a conversation, call by call
+  windlass why --conversation                  the same of the one that called last
   windlass why T3 --json | jq '.causes[].event.type'
 
-A task goes before a session of the same name, and a session before a stop hook or a series of iterations.")]
+A task goes before a session of the same name, a session before a stop hook or a series of iterations, and all of them before a \
+conversation. Of a conversation's id the first six letters do, or as many as it takes; `claude:ID` means that of one agent.")]
 pub struct Args {
-    /// A task, such as T3, a session's name, a stop hook, such as HOOK-9, or a series of iterations, such as IT-12
-    #[arg(value_name = "TASK|SESSION|HOOK|SERIES")]
-    subject: String,
+    /// A task, such as T3, a session's name, a stop hook, such as HOOK-9, a series of iterations, such as IT-12, or a
+    /// conversation, by the id that its agent has for it
+    #[arg(value_name = "TASK|SESSION|HOOK|SERIES|CONVERSATION", required_unless_present = "conversation")]
+    subject: Option<String>,
+    /// The conversation whose agent was the last to call
+    #[arg(long, conflicts_with = "subject")]
+    conversation: bool,
 }
 
 /// What somebody repeats of a name that there is not.
@@ -45,14 +53,23 @@ enum Subject {
     Task(TaskId),
     Session(SessionName),
     Judged(TaskId, Focus),
+    Conversation(Caller),
 }
 
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let opened = context.open()?;
-    match subject(&opened, &args.subject)? {
+    let subject = match &args.subject {
+        Some(name) => subject(&opened, name)?,
+        None => Subject::Conversation(callers::newest(&opened)?.ok_or_else(|| {
+            let failure = Failure::new(Code::NotFound, "no agent has called yet");
+            failure.hint("`windlass hook` is what agents' own hook systems call")
+        })?),
+    };
+    match subject {
         Subject::Task(id) => task::run(&opened, id, out),
         Subject::Session(name) => session::run(&opened, &name, out),
         Subject::Judged(task, focus) => task::run_judged(&opened, task, focus, out),
+        Subject::Conversation(caller) => conversation::run(&opened, caller, out),
     }
 }
 
@@ -80,13 +97,16 @@ fn subject(opened: &Opened, name: &str) -> Result<Subject, Failure> {
         let found = task_of(opened, Seq(series.0), kind)?.map(|task| Subject::Judged(task, Focus::Series(series)));
         return found.ok_or_else(|| unknown("series of iterations", &series, kind));
     }
+    if let Some(caller) = callers::find(opened, name)? {
+        return Ok(Subject::Conversation(caller));
+    }
     let sessions = snapshot.sessions().map_err(remedy::store)?;
     let shown = text::fit(name, SHOWN);
     let hint = match remedy::sessions(name, &sessions) {
         near if near.ends_with('?') => near,
-        known => format!("{known}; tasks are named like T12"),
+        known => format!("{known}; tasks are named like T12; {}", callers::HOW_TO_FIND),
     };
-    let message = format!("`{shown}` is no task, session, stop hook or series of iterations");
+    let message = format!("`{shown}` is no task, session, conversation, stop hook or series of iterations");
     Err(Failure::new(Code::NotFound, message).hint(hint))
 }
 

@@ -1,0 +1,90 @@
+//! Calls of agents' own hook systems, and what they were answered, in words.
+
+use windlass_engine::{CallRuling, Event, payload};
+
+use crate::output::Tone;
+use crate::text;
+
+/// An id that is not longer is shown as it is.
+const WHOLE: usize = 16;
+/// So many letters of a longer one. Of an id that begins with the time they are all of it.
+const SHORT: usize = 13;
+
+/// What an event of the bridge says; nothing about any other.
+pub fn summary(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::BridgeCalled(called) => {
+            format!("{} at {}", caller(&called.agent, &called.conversation), about(called))
+        }
+        Event::BridgeAnswered(answered) => {
+            let why = answered.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+            let told = answered.told.as_ref().map(|told| format!("; told: {told}")).unwrap_or_default();
+            let caller = caller(&answered.agent, &answered.conversation);
+            format!("{caller} at {}: {}{why}{told}", answered.point, outcome(answered).1)
+        }
+        _ => return None,
+    })
+}
+
+/// Where an agent calls, and what about.
+pub fn about(called: &payload::BridgeCalled) -> String {
+    let tool = called.tool.as_ref().map(|tool| format!(", {tool}")).unwrap_or_default();
+    let about = called.about.as_ref().map(|about| format!(": {about}")).unwrap_or_default();
+    format!("{}{tool}{about}", called.point)
+}
+
+/// What an agent was answered, without the reason.
+pub fn outcome(answered: &payload::BridgeAnswered) -> (Tone, String) {
+    let payload::BridgeAnswered { let_go, ruling, retries, max_retries, .. } = answered;
+    match (let_go, ruling) {
+        (Some(why), _) => (Tone::Warning, format!("let go, {why}")),
+        (None, CallRuling::Block) if is_end(&answered.point) => {
+            (Tone::Warning, format!("sent back ({retries} of {max_retries})"))
+        }
+        (None, CallRuling::Block) => (Tone::Warning, "blocked".to_owned()),
+        (None, CallRuling::Ask) => (Tone::Warning, "a person is asked".to_owned()),
+        (None, CallRuling::Allow) => (Tone::Good, "allowed".to_owned()),
+        (None, CallRuling::Pass) => (Tone::Good, "passed".to_owned()),
+    }
+}
+
+/// Whether the agent wants to end there, so that a no sends it back.
+pub fn is_end(point: &str) -> bool {
+    matches!(point, "stop" | "subagent_stop")
+}
+
+/// Who called, in two words.
+pub fn caller(agent: &str, conversation: &str) -> String {
+    format!("{} {}", text::line(agent), short(conversation))
+}
+
+/// Enough of a conversation's id to find it by; of a subagent's both parts.
+pub fn short(conversation: &str) -> String {
+    match conversation.rsplit_once('/') {
+        Some((whole, part)) => format!("{}/{}", beginning(whole), beginning(part)),
+        None => beginning(conversation),
+    }
+}
+
+fn beginning(id: &str) -> String {
+    let id = text::line(id);
+    if id.chars().count() <= WHOLE {
+        return id.into_owned();
+    }
+    id.chars().take(SHORT).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_ids_are_shortened() {
+        let check = |id: &str, expected: &str| assert_eq!(short(id), expected);
+        check("0b7c2f6e-43d1-4d4e-9a52-0d3c9a5f5a11", "0b7c2f6e-43d1");
+        check("20261115_1", "20261115_1");
+        check("0b7c2f6e-43d1-4d4e-9a52-0d3c9a5f5a11/a81fd", "0b7c2f6e-43d1/a81fd");
+        check("\u{1b}[31m\u{202e}äöü äöü äöü", "\\u{1b}[31m\\u{");
+        check("", "");
+    }
+}

@@ -1,0 +1,369 @@
+//! What people see of the calls of agents' own hook systems: `events`, `why`, `hooks history`, `hooks metrics`
+
+use std::io::Write;
+use std::process::Stdio;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::support::hooked::{DONE, hooked};
+use crate::support::{Ran, WINDLASS, World, timeless};
+use crate::test_run::{RUN, world};
+
+const ID: &str = "0b7c2f6e-43d1-4d4e-9a52-0d3c9a5f5a11";
+
+/// Tests that fail for ever, a tool that is not to be used, and somebody who tells what everybody should know.
+const CONFIG: &str = r#"
+hooks:
+  stop:
+    - {name: tests, command: 'echo test_login failed; echo 2 of 9 tests failed >&2; exit 2'}
+  pre_tool_use:
+    - {name: no-rm, matcher: Bash, command: '! grep -q "rm -rf" || { echo never that >&2; exit 2; }'}
+  user_prompt_submit:
+    - {name: remind, when: '"urgent" in prompt', command: echo the cellar is locked}
+"#;
+
+/// An agent's hook system calls.
+fn call(world: &World, point: &str, agent: &str, mut payload: Value) -> Ran {
+    payload["cwd"] = json!(world.directory);
+    world.feed(&["hook", point, "--as", agent], payload.to_string().as_bytes())
+}
+
+/// An agent wants to end.
+fn stop(world: &World, id: &str, is_sent_back: bool) -> Ran {
+    let payload = json!({
+        "session_id": id,
+        "hook_event_name": "Stop",
+        "stop_hook_active": is_sent_back,
+        "last_assistant_message": "All done.",
+    });
+    call(world, "stop", "claude", payload)
+}
+
+fn tool(world: &World, id: &str, tool: &str, input: &Value) -> Ran {
+    let payload = json!({
+        "session_id": id, "hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": input,
+    });
+    call(world, "pre_tool_use", "claude", payload)
+}
+
+fn prompt(world: &World, id: &str, prompt: &str) -> Ran {
+    let payload = json!({"session_id": id, "hook_event_name": "UserPromptSubmit", "prompt": prompt});
+    call(world, "user_prompt_submit", "claude", payload)
+}
+
+fn seen(world: &World, words: &[&str]) -> String {
+    timeless(&world.run(words).to_string())
+}
+
+/// A conversation with a bit of everything.
+fn talked() -> World {
+    let world = hooked(CONFIG);
+    // Nothing is for this one, so nothing is recorded.
+    prompt(&world, ID, "Mend the pump");
+    prompt(&world, ID, "This is urgent");
+    tool(&world, ID, "Bash", &json!({"command": "ls"}));
+    tool(&world, ID, "Bash", &json!({"command": "rm -rf /"}));
+    stop(&world, ID, false);
+    stop(&world, ID, true);
+    stop(&world, ID, false);
+    for _ in 0..2 {
+        stop(&world, ID, true);
+    }
+    world
+}
+
+#[test]
+fn events_say_who_called_and_what_was_answered() {
+    let world = talked();
+    assert_snapshot!(seen(&world, &["events", "--type", "bridge_called", "--type", "bridge_answered"]), @r#"
+     2  <time>         bridge_called             claude 0b7c2f6e-43d1 at user_prompt_submit: This is urgent
+     5  <time>         bridge_answered           claude 0b7c2f6e-43d1 at user_prompt_submit: passed; told: the cellar is locked
+     6  <time>         bridge_called             claude 0b7c2f6e-43d1 at pre_tool_use, Bash: {"command":"ls"}
+     9  <time>         bridge_called             claude 0b7c2f6e-43d1 at pre_tool_use, Bash: {"command":"rm -rf /"}
+    12  <time>         bridge_answered           claude 0b7c2f6e-43d1 at pre_tool_use: blocked: never that
+    13  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
+    16  <time>         bridge_answered           claude 0b7c2f6e-43d1 at stop: sent back (1 of 5): 2 of 9 tests failed⏎⏎test_login failed
+    17  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
+    20  <time>         bridge_answered           claude 0b7c2f6e-43d1 at stop: sent back (2 of 5): 2 of 9 tests failed⏎⏎test_login failed
+    21  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
+    24  <time>         bridge_answered           claude 0b7c2f6e-43d1 at stop: sent back (1 of 5): 2 of 9 tests failed⏎⏎test_login failed
+    25  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
+    28  <time>         bridge_answered           claude 0b7c2f6e-43d1 at stop: sent back (2 of 5): 2 of 9 tests failed⏎⏎test_login failed
+    29  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
+    32  <time>         bridge_answered           claude 0b7c2f6e-43d1 at stop: let go, the same words 3 times in a row: 2 of 9 tests failed⏎⏎test_login failed
+    "#);
+}
+
+#[test]
+fn a_conversation_from_its_first_call_to_its_last() {
+    let world = talked();
+    assert_snapshot!(seen(&world, &["why", ID]), @r#"
+    conversation 0b7c2f6e-43d1-4d4e-9a52-0d3c9a5f5a11  at stop: let go, the same words 3 times in a row
+      agent         Claude Code
+      first call    <time>, for ann
+      last call     <time>, for ann
+      calls         8
+      sent back     4 times
+      let go        once
+
+    user_prompt_submit  <time>
+      about: This is urgent
+      remind ok (<took>)
+        | the cellar is locked
+        feedback 4
+      answer: passed
+
+    pre_tool_use  Bash  <time>
+      about: {"command":"ls"}
+      no-rm ok (<took>)
+      answer: nothing to say, so the agent went on
+
+    pre_tool_use  Bash  <time>
+      about: {"command":"rm -rf /"}
+      no-rm blocks: never that (<took>)
+        | never that
+        feedback 11
+      answer: blocked by no-rm
+
+    stop  <time>
+      about: All done.
+      tests blocks: 2 of 9 tests failed (<took>)
+        | 2 of 9 tests failed
+        | test_login failed
+        feedback 15
+      answer: sent back (1 of 5) by tests
+
+    stop  <time>
+      about: All done.
+      tests blocks: 2 of 9 tests failed (<took>)
+        | 2 of 9 tests failed
+        | test_login failed
+        feedback 19
+      answer: sent back (2 of 5) by tests
+
+    stop  <time>
+      a person has spoken, so the count starts again
+      about: All done.
+      tests blocks: 2 of 9 tests failed (<took>)
+        | 2 of 9 tests failed
+        | test_login failed
+        feedback 23
+      answer: sent back (1 of 5) by tests
+
+    stop  <time>
+      about: All done.
+      tests blocks: 2 of 9 tests failed (<took>)
+        | 2 of 9 tests failed
+        | test_login failed
+        feedback 27
+      answer: sent back (2 of 5) by tests
+
+    stop  <time>
+      about: All done.
+      tests blocks: 2 of 9 tests failed (<took>)
+        | 2 of 9 tests failed
+        | test_login failed
+        feedback 31
+      answer: let go, the same words 3 times in a row; no from tests
+    "#);
+    for name in [&ID[..6], &ID[..13], "claude:0b7c2f", &format!("claude:{ID}")] {
+        assert_eq!(seen(&world, &["why", name]), seen(&world, &["why", ID]), "{name}");
+    }
+    assert_eq!(seen(&world, &["why", "--conversation"]), seen(&world, &["why", ID]));
+}
+
+#[test]
+fn programs_read_the_same() {
+    let told = talked().json(&["why", ID]);
+    let head = |key: &str| told[key].clone();
+    assert_eq!(
+        (head("kind"), head("agent"), head("conversation")),
+        (json!("conversation"), json!("claude"), json!(ID))
+    );
+    assert_eq!((head("sentBack"), head("letGo")), (json!(4), json!(1)));
+    let calls = told["calls"].as_array().unwrap();
+    let points: Vec<_> = calls.iter().map(|call| call["point"].as_str().unwrap()).collect();
+    let (asked, used) = ("user_prompt_submit", "pre_tool_use");
+    assert_eq!(points, [asked, used, used, "stop", "stop", "stop", "stop", "stop"]);
+    assert_eq!((&calls[0]["answer"]["told"], &calls[1]["answer"]), (&json!("the cellar is locked"), &Value::Null));
+    let denied = &calls[2];
+    assert_eq!((&denied["tool"], &denied["about"]), (&json!("Bash"), &json!(r#"{"command":"rm -rf /"}"#)));
+    assert_eq!(denied["hooks"][0]["feedback"]["text"], "never that");
+    assert_eq!((&denied["answer"]["ruling"], &denied["answer"]["decidedBy"]), (&json!("block"), &json!(["no-rm"])));
+    let last = &calls[7]["answer"];
+    assert_eq!((&last["ruling"], &last["letGo"]), (&json!("pass"), &json!("the same words 3 times in a row")));
+    assert_eq!((&last["retries"], &last["maxRetries"]), (&json!(2), &json!(5)));
+}
+
+/// What a hook of a call did is told with the conversation, and can be asked for by it.
+#[test]
+fn runs_belong_to_conversations() {
+    let world = talked();
+    stop(&world, "another-one", false);
+    assert_snapshot!(seen(&world, &["hooks", "history", "--hook", "tests", "--limit", "2"]), @"
+    <time>  tests  stop  bridge_called 29, claude 0b7c2f6e-43d1  blocks  <took>  2 of 9 tests failed
+    <time>  tests  stop  bridge_called 33, claude another-one  blocks  <took>  2 of 9 tests failed
+    ");
+    assert_snapshot!(seen(&world, &["hooks", "history", "--conversation", &ID[..8], "--point", "pre_tool_use"]), @"
+    <time>  no-rm  pre_tool_use  bridge_called 6, claude 0b7c2f6e-43d1  ok  <took>
+    <time>  no-rm  pre_tool_use  bridge_called 9, claude 0b7c2f6e-43d1  blocks  <took>  never that
+    ");
+    assert_snapshot!(seen(&world, &["hooks", "metrics", "--conversation", "another-one"]), @"
+    hook   runs  success  block  failure  timeout  other     p50     p95  last run
+    tests  1  0%  100%  0%  0%  0%  <took>  <took>  <time>
+    total  1  0%  100%  0%  0%  0%  <took>  <took>  <time>
+    ");
+    let runs = world.lines(&["hooks", "history", "--conversation", ID, "--outcome", "block"]);
+    let first = runs.first().unwrap();
+    assert_eq!(
+        [&first["agent"], &first["conversation"], &first["point"], &first["tool"]],
+        ["claude", ID, "pre_tool_use", "Bash"]
+    );
+    assert_eq!(runs.len(), 6);
+    assert_snapshot!(world.fails(&["hooks", "history", "--conversation", "nobody"]), @"
+    error: there is no conversation `nobody`
+    hint: `windlass events --type bridge_called` names conversations
+    [1 not_found]
+    ");
+}
+
+/// Two agents may have the same id, and ids may begin alike.
+#[test]
+fn which_conversation_is_meant() {
+    let world = hooked(CONFIG);
+    stop(&world, "talk-1234-a", false);
+    stop(&world, "talk-1234-b", false);
+    stop(&world, "talk", false);
+    let other = json!({"session_id": "talk", "hook_event_name": "Stop", "stop_hook_active": false});
+    call(&world, "stop", "codex", other);
+    assert_snapshot!(world.fails(&["why", "talk-1"]), @"
+    error: `talk-1` may be any of 2 conversations
+    hint: name one: claude:talk-1234-a, claude:talk-1234-b
+    [64 usage]
+    ");
+    assert_snapshot!(world.fails(&["why", "talk"]), @"
+    error: `talk` may be any of 2 conversations
+    hint: name one: claude:talk, codex:talk
+    [64 usage]
+    ");
+    assert_eq!(world.json(&["why", "codex:talk"])["agent"], "codex");
+    // Five letters mean nobody, however few there are.
+    assert!(world.fails(&["why", "talk-"]).starts_with("error: `talk-` is no task, session, conversation,"));
+    assert_snapshot!(World::new().fails(&["why", "--conversation"]), @"
+    error: no agent has called yet
+    hint: `windlass hook` is what agents' own hook systems call
+    [1 not_found]
+    ");
+    // A task goes first, and so does a session.
+    world.ok(&["task", "add", "One"]);
+    stop(&world, "T1", false);
+    assert_eq!(world.json(&["why", "T1"])["kind"], "task");
+    assert_eq!(world.json(&["why", "claude:T1"])["kind"], "conversation");
+}
+
+/// What a subagent was told is told with the conversation that started it.
+#[test]
+fn subagents() {
+    let world = hooked("hooks: {subagent_stop: [{name: read, command: 'echo read it again >&2; exit 2'}]}");
+    for subagent in ["a1", "a2"] {
+        let payload = json!({
+            "session_id": ID, "agent_id": subagent, "hook_event_name": "SubagentStop", "stop_hook_active": false,
+        });
+        call(&world, "subagent_stop", "claude", payload);
+    }
+    assert_snapshot!(seen(&world, &["why", ID]), @"
+    conversation 0b7c2f6e-43d1-4d4e-9a52-0d3c9a5f5a11  at subagent_stop: sent back (1 of 5)
+      agent         Claude Code
+      first call    <time>, for ann
+      last call     <time>, for ann
+      calls         2
+      sent back     2 times
+
+    subagent_stop  <time>, 0b7c2f6e-43d1/a1
+      read blocks: read it again (<took>)
+        | read it again
+        feedback 4
+      answer: sent back (1 of 5) by read
+
+    subagent_stop  <time>, 0b7c2f6e-43d1/a2
+      read blocks: read it again (<took>)
+        | read it again
+        feedback 8
+      answer: sent back (1 of 5) by read
+    ");
+    assert_eq!(world.json(&["why", &ID[..6]])["calls"].as_array().unwrap().len(), 2);
+    let one = world.json(&["why", &format!("{}/a2", &ID[..13])]);
+    assert_eq!((&one["conversation"], one["calls"].as_array().unwrap().len()), (&json!(format!("{ID}/a2")), 1));
+}
+
+/// Ids come from whoever can write to a pipe.
+#[test]
+fn ids_are_harmless_to_look_at() {
+    let world = hooked(CONFIG);
+    let id = "\u{1b}[2J\u{202e}evil\nid";
+    stop(&world, id, false);
+    for words in [&["events"][..], &["why", id], &["why", r"\u{1b}[2J\u{202e}evil"], &["hooks", "history"]] {
+        let ran = world.run(words);
+        assert!(ran.code == 0 && ran.stdout.contains(r"\u{1b}[2J"), "{words:?}\n{ran}");
+        assert!(!ran.stdout.contains(['\u{1b}', '\u{202e}']), "{words:?}");
+    }
+}
+
+/// An agent that lost its patience was not answered, and nobody says that it was.
+#[test]
+fn a_call_that_was_cut_off() {
+    let world = hooked("hooks: {stop: [{name: slow, command: 'echo >running; sleep 1000'}]}");
+    world.make_pipe("running");
+    let mut command = world.command(&["hook", "stop", "--as", "claude"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let payload = json!({"session_id": ID, "cwd": world.directory, "stop_hook_active": false});
+    child.stdin.take().unwrap().write_all(payload.to_string().as_bytes()).unwrap();
+    world.hear("running");
+    assert!(seen(&world, &["why", ID]).ends_with("  slow is running\n  answer: not yet"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_snapshot!(seen(&world, &["why", ID]), @"
+    conversation 0b7c2f6e-43d1-4d4e-9a52-0d3c9a5f5a11  nothing was answered yet
+      agent         Claude Code
+      first call    <time>, for ann
+      last call     <time>, for ann
+      calls         1
+
+    stop  <time>
+      slow was left
+      answer: none, it was cut off; the agent went on
+    ");
+}
+
+/// What an agent's own hook system asks while a session drives it is told with the session.
+#[test]
+fn inside_a_session() {
+    let payload = r#"{"session_id": "its-own-talk", "tool_name": "Bash", "tool_input": {"command": "rm -rf /"}}"#;
+    let agent = format!("echo '{payload}' | {WINDLASS} hook pre_tool_use --as claude >answer; {DONE}");
+    let config = "hooks: {pre_tool_use: [{name: never, matcher: Bash, command: 'echo never that >&2; exit 2'}]}";
+    let world = world(config, &agent);
+    assert_eq!(world.run(RUN).code, 0);
+    let logs = seen(&world, &["session", "logs", "mend-the-pump-e01275de"]);
+    let told: Vec<&str> = logs.lines().filter(|line| line.contains("claude") || line.contains("  | never")).collect();
+    assert_snapshot!(told.join("\n"), @r#"
+    <time>  claude its-own-talk: calls at pre_tool_use, Bash: {"command":"rm -rf /"}
+      | never that
+    <time>  claude its-own-talk: is answered, blocked
+      | never that
+    "#);
+    assert_snapshot!(seen(&world, &["why", "its-own-talk"]), @r#"
+    conversation its-own-talk  at pre_tool_use: blocked
+      agent         Claude Code
+      first call    <time>, for ann
+      last call     <time>, for ann
+      calls         1
+
+    pre_tool_use  Bash  <time>, in mend-the-pump-e01275de
+      about: {"command":"rm -rf /"}
+      never blocks: never that (<took>)
+        | never that
+        feedback 11
+      answer: blocked by never
+    "#);
+}
