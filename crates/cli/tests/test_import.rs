@@ -123,6 +123,22 @@ fn a_script_for_claude_code_does_the_same() {
     assert!(tried.stdout.contains("verdict      success"), "{tried}");
 }
 
+/// What would be a value of ours stays what it was: text for the script.
+#[test]
+fn braces_stay_as_they_are() {
+    let world = World::new();
+    let command = "echo '{{session}} {{ error }}' {{task_id}} {{{iteration}} \\\"$(echo {{task_content}})\\\" >said";
+    world.write(
+        ".claude/settings.json",
+        format!(r#"{{"hooks": {{"Stop": [{{"hooks": [{{"type": "command", "command": "{command}"}}]}}]}}}}"#),
+    );
+    world.ok(&["config", "import", ".claude/settings.json", "--yes"]);
+    world.ok(&["trust", "--yes"]);
+    world.ok(&["hooks", "test", "stop", "--run"]);
+    let said = fs::read_to_string(world.path("said")).unwrap();
+    assert_eq!(said, "{{session}} {{ error }} {{task_id}} {{{iteration}} {{task_content}}\n");
+}
+
 /// The scenario of codemie's own documents: a suite with three failures, then one, then none.
 #[test]
 fn codemie_sends_the_agent_back_and_ends() {

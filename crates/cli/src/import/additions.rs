@@ -1,9 +1,9 @@
 //! What of an import a configuration does not have yet.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Import, Remark, Setting, Wanted, What};
-use crate::config::{self, Config, Hook, Kind, Node, Scope, Value};
+use crate::config::{self, Builtin, Config, Hook, Kind, Node, Scope, Value};
 use crate::plan;
 
 /// What is to be added to a configuration.
@@ -21,7 +21,7 @@ pub struct Additions {
 impl Additions {
     pub fn of(import: &Import, config: &Config) -> Self {
         let mut additions = Self::default();
-        let mut names: BTreeSet<String> = config.hooks.iter().map(|hook| hook.name.clone()).collect();
+        let mut names = Names::of(config);
         for wanted in &import.hooks {
             additions.hook(wanted, config, &mut names);
         }
@@ -36,7 +36,7 @@ impl Additions {
         self.hooks.is_empty() && self.settings.is_empty()
     }
 
-    fn hook(&mut self, wanted: &Wanted, config: &Config, names: &mut BTreeSet<String>) {
+    fn hook(&mut self, wanted: &Wanted, config: &Config, names: &mut Names) {
         if config.hooks.iter().any(|hook| is_same(hook, wanted)) {
             self.present.push(wanted.clone());
             return;
@@ -52,8 +52,10 @@ impl Additions {
                 return;
             }
         }
-        let name = unique(&wanted.name, names);
-        names.insert(name.clone());
+        let name = match wanted.what {
+            What::Use(builtin) => builtin.to_string(),
+            _ => names.take(&wanted.name),
+        };
         self.hooks.push(Wanted { name, ..wanted.clone() });
     }
 
@@ -137,7 +139,29 @@ pub fn is_same(hook: &Hook, wanted: &Wanted) -> bool {
     here && what && matcher == wanted.matcher.as_deref().map(str::trim) && plan::timeout(hook) == timeout
 }
 
-fn unique(name: &str, taken: &BTreeSet<String>) -> String {
-    let names = std::iter::once(name.to_owned()).chain((2..).map(|number| format!("{name}-{number}")));
-    names.into_iter().find(|name| !taken.contains(name)).expect("there is always another number")
+/// Names that are taken.
+struct Names {
+    taken: BTreeSet<String>,
+    /// How often each was asked for.
+    asked: BTreeMap<String, usize>,
+}
+
+impl Names {
+    fn of(config: &Config) -> Self {
+        let configured = config.hooks.iter().map(|hook| hook.name.clone());
+        let taken = configured.chain(Builtin::names().into_iter().map(str::to_owned)).collect();
+        Self { taken, asked: BTreeMap::new() }
+    }
+
+    /// This name, or the first with a number that nobody has.
+    fn take(&mut self, name: &str) -> String {
+        let asked = self.asked.entry(name.to_owned()).or_insert(1);
+        loop {
+            let candidate = if *asked == 1 { name.to_owned() } else { format!("{name}-{asked}") };
+            *asked += 1;
+            if self.taken.insert(candidate.clone()) {
+                return candidate;
+            }
+        }
+    }
 }

@@ -3,14 +3,15 @@
 //! Where a line belongs is found by the places of keys and by indentation. That is right for YAML as people write it;
 //! where it is not, the result says something else than was meant, which is seen before anybody gets it.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
 use super::additions::is_same;
 use super::field::key;
 use super::yaml::{by_point, hook_lines, limit_line, point_lines, setting_lines};
-use super::{Additions, Setting, yaml};
-use crate::config::{self, Config, Node, Point, Value};
+use super::{Additions, Setting, Wanted, yaml};
+use crate::config::{self, Config, Hook, Node, Point, Value};
 
 /// Why nothing can be added to a text by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +39,6 @@ fn obstacle<T>(why: impl Into<String>) -> Result<T, Obstacle> {
 
 fn changed(text: &str, additions: &Additions) -> Result<String, Obstacle> {
     let tree = config::tree(text).map_err(|problem| Obstacle(problem.to_string()))?;
-    let mut editing = Editing { text, edits: Vec::new(), end: String::new() };
     let top = match &tree.value {
         Value::Null => &[][..],
         Value::Map(entries) => entries,
@@ -47,6 +47,8 @@ fn changed(text: &str, additions: &Additions) -> Result<String, Obstacle> {
     if text[tree.at.start.min(text.len())..].starts_with('{') {
         return obstacle("it is written in braces");
     }
+    let mut editing = Editing { text, edits: Vec::new(), end: String::new(), indent: 0 };
+    editing.indent = top.first().map_or(0, |(first, _)| editing.column(first.at.start));
     editing.hooks(top, additions)?;
     for setting in &additions.settings {
         editing.setting(top, *setting)?;
@@ -60,6 +62,8 @@ struct Editing<'a> {
     edits: Vec<(Range<usize>, String)>,
     /// What comes after everything else.
     end: String,
+    /// How far the keys at the top stand to the right.
+    indent: usize,
 }
 
 /// What follows the colon of a key on its line.
@@ -88,20 +92,20 @@ impl Editing<'_> {
         };
         let own = self.column(name.at.start);
         let indent = entries.first().map_or(own + 2, |(first, _)| self.column(first.at.start));
-        for (point, hooks) in points {
-            match find(entries, |name| Point::parse(name) == Some(point)) {
-                Some((name, list)) => {
-                    let lines = |indent| hooks.iter().map(|hook| hook_lines(hook, indent)).collect();
-                    self.extend_list(point, name, list, lines)?;
-                }
-                None => {
-                    let place = match entries.last() {
-                        Some((last, _)) => self.block_end(self.line(last.at.start), indent, true),
-                        None => self.line_end(self.line(name.at.start)),
-                    };
-                    self.insert(place, &point_lines(point, &hooks, indent));
-                }
+        let is_there = |point: Point| find(entries, |name| Point::parse(name) == Some(point));
+        // What belongs to the last point comes before what comes after it.
+        for (point, hooks) in &points {
+            if let Some((name, list)) = is_there(*point) {
+                let lines = |indent| hooks.iter().map(|hook| hook_lines(hook, indent)).collect();
+                self.extend_list(*point, name, list, lines)?;
             }
+        }
+        let place = match entries.last() {
+            Some((last, _)) => self.block_end(self.line(last.at.start), indent, true),
+            None => self.line_end(self.line(name.at.start)),
+        };
+        for (point, hooks) in points.iter().filter(|(point, _)| is_there(*point).is_none()) {
+            self.insert(place, &point_lines(*point, hooks, indent));
         }
         Ok(())
     }
@@ -167,7 +171,10 @@ impl Editing<'_> {
         if self.end.is_empty() && !self.text.trim().is_empty() {
             self.end.push('\n');
         }
-        self.end.push_str(lines);
+        for line in lines.split_inclusive('\n') {
+            let indent = if line.trim().is_empty() { 0 } else { self.indent };
+            self.end.push_str(&format!("{:indent$}{line}", ""));
+        }
     }
 
     fn done(mut self) -> String {
@@ -263,16 +270,15 @@ fn find(entries: &[(Node, Node)], is: impl Fn(&str) -> bool) -> Option<(&Node, &
 fn check(config: &Config, additions: &Additions, edited: &str) -> Result<(), Obstacle> {
     let lost = || Obstacle("it is written in a way that leaves no safe place to add to".to_owned());
     let old = config::tree(config.text()).map_err(|_| lost())?;
-    let new = config::tree(edited).map_err(|_| lost())?;
+    let new = config::tree(edited).map_err(|problem| Obstacle(format!("with them it could not be read: {problem}")))?;
     if !is_kept(&old, &new) {
         return Err(lost());
     }
     let result = Config::of(Path::new("config.yaml"), edited)
         .map_err(|error| Obstacle(crate::failure::Failure::from(error).message))?;
-    let all_there = additions
-        .hooks
-        .iter()
-        .all(|wanted| result.hooks.iter().any(|hook| hook.name == name_of(wanted) && is_same(hook, wanted)));
+    let by_name: BTreeMap<&str, &Hook> = result.hooks.iter().map(|hook| (hook.name.as_str(), hook)).collect();
+    let is_there = |wanted: &Wanted| by_name.get(wanted.name.as_str()).is_some_and(|hook| is_same(hook, wanted));
+    let all_there = additions.hooks.iter().all(is_there);
     let settings = additions.settings.iter().all(|setting| match setting {
         Setting::MaxHookRetries(most) => result.settings.limits.max_hook_retries == *most,
         Setting::NotStrict => result.settings.strict == Some(false),
@@ -281,13 +287,6 @@ fn check(config: &Config, additions: &Additions, edited: &str) -> Result<(), Obs
     match all_there && settings && result.hooks.len() == config.hooks.len() + additions.hooks.len() {
         true => Ok(()),
         false => Err(lost()),
-    }
-}
-
-fn name_of(wanted: &super::Wanted) -> String {
-    match wanted.what {
-        super::What::Use(builtin) => builtin.to_string(),
-        _ => wanted.name.clone(),
     }
 }
 

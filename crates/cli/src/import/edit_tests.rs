@@ -84,6 +84,15 @@ fn points_that_are_there_and_points_that_are_not() {
     );
 }
 
+/// A new point, and more for the one that was the last.
+#[test]
+fn what_belongs_to_the_last_point_stays_with_it() {
+    let text = "hooks:\n  notification:\n    - command: ./own.sh\n";
+    let expected = format!("{text}{}  stop:\n{}", by(4, NOTIFICATION), by(4, STOP));
+    check(text, &expected);
+    check("  agent: claude\n", &format!("  agent: claude\n\n{}", by(2, &added(""))));
+}
+
 #[test]
 fn what_is_written_is_kept_to_the_letter() {
     for text in [

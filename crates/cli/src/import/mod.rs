@@ -69,7 +69,7 @@ pub struct Wanted {
 }
 
 /// What a hook runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
     Command(String),
     Http { url: String, headers: Vec<(String, String)> },

@@ -20,8 +20,9 @@ const HOOK: &[&str] =
 const COMMAND: &[&str] = &["command", "commandWindows", "shell", "args"];
 const HTTP: &[&str] = &["url", "headers", "allowedEnvVars"];
 
-/// Everything that a session can start with: a matcher that names them all leaves nothing out.
-const SOURCES: &[&str] = &["startup", "resume", "clear", "compact"];
+/// Everything that a matcher can choose from at these moments: one that names them all leaves nothing out.
+const CHOICES: &[(Moment, &[&str])] =
+    &[(Moment::SessionStart, &["startup", "resume", "clear", "compact"]), (Moment::PreCompact, &["manual", "auto"])];
 /// The longest that a hook of ours may run.
 const LONGEST: Duration = Duration::from_hours(7 * 24);
 /// What codemie takes where nothing, or 0, is written.
@@ -34,6 +35,7 @@ pub fn import(from: Dialect, tree: &Node, source: &str) -> Result<Import, Proble
         switched_off: BTreeSet::new(),
         all_off: false,
         has_defaults: false,
+        seen: BTreeSet::new(),
         import: Import { from, hooks: Vec::new(), settings: Vec::new(), left_out: Vec::new(), notes: Vec::new() },
     };
     map(tree, "the file")?;
@@ -57,6 +59,8 @@ struct Reading<'a> {
     all_off: bool,
     /// Whether a default of theirs was written out.
     has_defaults: bool,
+    /// What makes a hook the same as another one.
+    seen: BTreeSet<(Point, What, Option<String>, Option<Duration>)>,
     import: Import,
 }
 
@@ -223,8 +227,7 @@ impl<'a> Reading<'a> {
 
     /// Agents run the same hook once, however often it is written down.
     fn want(&mut self, title: &str, hook: &Node, wanted: Wanted) -> Result<(), Problem> {
-        let key = |hook: &Wanted| (hook.point, hook.what.clone(), hook.matcher.clone(), hook.timeout);
-        if self.import.hooks.iter().any(|other| key(other) == key(&wanted)) {
+        if !self.seen.insert((wanted.point, wanted.what.clone(), wanted.matcher.clone(), wanted.timeout)) {
             self.note(hook, format!("{title} is written twice, and taken once"));
             return Ok(());
         }
@@ -277,9 +280,9 @@ impl<'a> Reading<'a> {
         let Some(text) = place.matcher.filter(|text| from.heeds_matcher(moment) && !matcher::is_all(from, text)) else {
             return Ok(None);
         };
-        if moment == Moment::SessionStart
-            && SOURCES.iter().all(|source| text.split(['|', ',']).any(|part| part.trim() == *source))
-        {
+        let choices = CHOICES.iter().find(|(at, _)| *at == moment).map(|(_, choices)| *choices);
+        let is_named = |choice: &&str| text.split(['|', ',']).any(|part| part.trim() == *choice);
+        if choices.is_some_and(|choices| choices.iter().all(is_named)) {
             return Ok(None);
         }
         if !matches!(moment, Moment::PreToolUse | Moment::PostToolUse) {

@@ -253,6 +253,7 @@ impl Found<'_> {
         }
         out.line("")?;
         let count = match (self.additions.hooks.len(), self.additions.present.len()) {
+            (0, _) => "settings alone; the hooks were there already".to_owned(),
             (1, 0) => "1 hook".to_owned(),
             (count, 0) => format!("{count} hooks"),
             (count, present) => format!("{count} of {} hooks; the others were there already", count + present),
@@ -277,7 +278,7 @@ impl Found<'_> {
         json!({
             "file": self.file.to_string_lossy(),
             "from": self.import.from.name(),
-            "unit": self.import.from.unit().title(),
+            "unit": (self.import.from != Dialect::Automation).then(|| self.import.from.unit().title()),
             "config": self.config.file().to_string_lossy(),
             "written": written,
             "added": self.additions.hooks.iter().map(hook).collect::<Vec<_>>(),
