@@ -10,6 +10,7 @@ mod dispatch;
 mod environment;
 mod failure;
 mod ground;
+mod import;
 mod outline;
 mod output;
 mod plan;

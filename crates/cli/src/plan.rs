@@ -66,6 +66,11 @@ pub fn timeout(hook: &Hook) -> Duration {
     hook.entry.timeout.as_ref().map_or(usual, |timeout| timeout.value.duration())
 }
 
+/// How long a hook at a point may run that does not say.
+pub fn usual_timeout(point: Point) -> Duration {
+    if is_gate(point) { GATE_TIMEOUT } else { TIMEOUT }
+}
+
 /// How much of its output the agent may get.
 pub fn max_output(hook: &Hook) -> usize {
     let written = hook.entry.max_output.as_ref().and_then(|most| usize::try_from(most.value).ok());

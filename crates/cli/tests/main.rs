@@ -31,6 +31,7 @@ mod test_hooks_trial;
 mod test_hooks_trust;
 mod test_hooks_web;
 mod test_hostile;
+mod test_import;
 mod test_init;
 mod test_install;
 mod test_judged;

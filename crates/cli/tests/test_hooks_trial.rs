@@ -266,3 +266,15 @@ fn hooks_that_only_agents_call_are_listed_as_such() {
     assert_eq!(world.json(&["hooks", "show", "guard"])["runs"], true);
     assert!(!world.run(&["config", "check"]).to_string().contains("warning"));
 }
+
+/// Where Claude Code itself has set it, it knows better.
+#[test]
+fn hooks_of_claude_code_find_their_directory() {
+    let world = hooked("hooks: {stop: [{command: 'printf %s \"$CLAUDE_PROJECT_DIR\" >seen'}]}");
+    let words = ["hooks", "test", "stop", "--run"];
+    let seen = || fs::read_to_string(world.path("seen")).unwrap();
+    assert_eq!(world.run(&words).code, 0);
+    assert_eq!(seen(), world.directory.to_string_lossy());
+    assert_eq!(world.run_with(("CLAUDE_PROJECT_DIR", "/elsewhere"), &words).code, 0);
+    assert_eq!(seen(), "/elsewhere");
+}

@@ -19,6 +19,8 @@ const KEPT: usize = 256 * 1024;
 /// The most that is kept of a stream in a file.
 const SPILLED: u64 = 64 * 1024 * 1024;
 
+const CLAUDE_PROJECT_DIR: &str = "CLAUDE_PROJECT_DIR";
+
 /// One run of a hook.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
@@ -85,9 +87,9 @@ impl<'a> Call<'a> {
             ("WINDLASS_PAYLOAD_FILE", papers.payload().into()),
             ("WINDLASS_PROJECT_DIR", self.project.into()),
         ];
-        // Scripts that were written for Claude Code find themselves by it.
-        if !self.environment.iter().any(|(name, _)| name == "CLAUDE_PROJECT_DIR") {
-            told.push(("CLAUDE_PROJECT_DIR", self.project.into()));
+        // Hooks that were written for Claude Code find their files by it. Where Claude Code calls, it has its own word.
+        if !self.environment.iter().any(|(name, _)| name == CLAUDE_PROJECT_DIR) {
+            told.push((CLAUDE_PROJECT_DIR, self.project.into()));
         }
         for (value, file, carried) in [
             ("WINDLASS_TASK_CONTENT", "WINDLASS_TASK_CONTENT_FILE", papers.task_content()),

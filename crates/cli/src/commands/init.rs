@@ -104,8 +104,8 @@ pub fn prepare(root: &Path) -> Result<Report, Failure> {
     Ok(Report { project, created, found })
 }
 
-/// Writes the configuration of a project that was made without one.
-fn complete(project: &Project, configuration: &str) -> io::Result<bool> {
+/// Writes the configuration of a project that was made without one; `false` where there is one.
+pub fn complete(project: &Project, configuration: &str) -> io::Result<bool> {
     match fs::OpenOptions::new().write(true).create_new(true).open(project.config_file()) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
         opened => {

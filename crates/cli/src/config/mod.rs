@@ -49,15 +49,17 @@ use windlass_runner::Protected;
 pub use self::builtin::Builtin;
 pub use self::content::Workflow;
 pub use self::entry::OnFailure;
-pub use self::error::ConfigError;
+pub use self::error::{ConfigError, Problem, quoted};
 pub use self::file::{Agent, Completion, Driver, McpServer, OnRetryLimit, Roles, Settings};
 pub use self::hooks::{Hook, Kind, Scope};
 pub use self::index::Index;
 pub use self::point::Point;
 use self::reader::Located;
 pub use self::schema::schema;
+pub use self::source::MARK;
 pub use self::span::Span;
 pub use self::written::Written;
+pub use self::yaml::{Node, Value, parse as tree};
 use crate::failure::Failure;
 use crate::project::Project;
 
@@ -248,7 +250,12 @@ impl Config {
     }
 }
 
-fn parse(text: &str) -> Result<(Settings, Vec<Hook>, Option<Template>), error::Problem> {
+/// The text of a file that a person wrote: a regular one, of reasonable size, in UTF-8.
+pub fn text_of(file: &Path) -> Result<String, ConfigError> {
+    source::decode(file, source::read(file)?)
+}
+
+fn parse(text: &str) -> Result<(Settings, Vec<Hook>, Option<Template>), Problem> {
     let tree = yaml::parse(text)?;
     let settings: Settings = reader::read(&tree, text)?;
     check::check(&settings)?;
@@ -259,6 +266,6 @@ fn parse(text: &str) -> Result<(Settings, Vec<Hook>, Option<Template>), error::P
     Ok((settings, hooks, prompt))
 }
 
-fn prompt(settings: &Settings, text: &str) -> Result<Option<Template>, error::Problem> {
+fn prompt(settings: &Settings, text: &str) -> Result<Option<Template>, Problem> {
     settings.prompt.as_ref().map(|written| hooks::prompt_of(written, text, &Names::prompt())).transpose()
 }

@@ -1,4 +1,6 @@
-//! `windlass config`: looks at the configuration, and never runs any of it.
+//! `windlass config`: looks at the configuration, adds to it, and never runs any of it.
+
+mod import;
 
 use std::path::PathBuf;
 
@@ -15,7 +17,8 @@ use crate::{plan, text};
 #[command(after_help = "Examples:
   windlass config check                      check the project's configuration
   windlass config check other.yaml           check another file
-  windlass config schema > windlass.json     a JSON Schema, for your editor")]
+  windlass config schema > windlass.json     a JSON Schema, for your editor
+  windlass config import .claude/settings.json  bring an agent's own hooks along")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
@@ -35,6 +38,8 @@ enum Command {
     #[command(after_help = "Examples:
   windlass config schema > windlass.json     for your editor")]
     Schema,
+    /// Add the hooks of an agent's settings, or of another system, to the configuration.
+    Import(import::Args),
 }
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
@@ -44,6 +49,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
             report(&config, out)
         }
         Command::Check { file: None } => report(&Config::load(&context.project()?)?, out),
+        Command::Import(args) => import::run(context, args, out),
         Command::Schema if out.is_json() => out.object(&config::schema()),
         Command::Schema => {
             let schema = serde_json::to_string_pretty(&config::schema()).expect("a schema has string keys");

@@ -1,0 +1,330 @@
+//! `windlass config import`: hooks of other systems, added to the project's configuration.
+//!
+//! Invariants:
+//! - What is written is shown first, and only where a person said yes, or `--yes` did.
+//! - The file that is imported is only read, and nothing of the configuration is overwritten.
+//! - It is never trusted here: what runs now was never shown to whoever trusts.
+
+use std::fs;
+use std::io::{self, BufRead, IsTerminal, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::commands::init;
+use crate::config::{self, Config, ConfigError, Written};
+use crate::context::Context;
+use crate::failure::{Code, Failure};
+use crate::import::{self, Additions, Dialect, Import, Obstacle, Remark, Setting, Wanted, What};
+use crate::output::{Done, Messages, Output, Stop, Tone};
+use crate::project::Project;
+use crate::text;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass config import .claude/settings.json             show what would be added, and ask
+  windlass config import .claude/settings.json --dry-run   print the YAML, and change nothing
+  windlass config import ~/.codex/hooks.json --yes         add it without being asked
+  windlass config import hooks.json --from gemini          say whose hooks they are
+
+What would do something else here is left out, and named. The file itself stays as it is. Afterwards
+the configuration has to be trusted again: `windlass trust`.")]
+pub struct Args {
+    /// The file to take hooks from: an agent's settings, codemie's configuration or `automation-hooks.json`
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Whose hooks they are [default: what the file looks like]
+    #[arg(long, value_name = "WHOSE")]
+    from: Option<Dialect>,
+    /// Add them without being asked
+    #[arg(long)]
+    yes: bool,
+    /// Print the YAML that would be added, and change nothing
+    #[arg(long, visible_alias = "print", conflicts_with = "yes")]
+    dry_run: bool,
+}
+
+/// What was found, and what of it is new.
+struct Found<'a> {
+    file: &'a Path,
+    config: &'a Config,
+    import: &'a Import,
+    additions: &'a Additions,
+}
+
+pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
+    let file = context.directory.join(&args.file);
+    let import = read(&file, args.from)?;
+    let project = match context.project() {
+        // What would be written can be seen anywhere.
+        Err(failure) if args.dry_run && failure.code == Code::NoProject => None,
+        found => Some(found?),
+    };
+    let config = match &project {
+        Some(project) => Config::load(project)?,
+        None => Config::absent(&Project { root: context.directory.clone() }),
+    };
+    let additions = Additions::of(&import, &config);
+    let found = Found { file: &args.file, config: &config, import: &import, additions: &additions };
+    let (Some(project), false) = (project, args.dry_run) else {
+        return found.print(out);
+    };
+    if additions.is_empty() {
+        return found.finish(false, out);
+    }
+    let edited = import::edit(&config, &additions).map_err(|obstacle| found.refuse(&obstacle, out))?;
+    if !args.yes {
+        found.ask(out)?;
+    } else if !out.is_json() {
+        found.show(out)?;
+    }
+    write(&project, &config, &edited)?;
+    found.finish(true, out)
+}
+
+fn read(file: &Path, from: Option<Dialect>) -> Result<Import, Failure> {
+    if file.extension().is_some_and(|extension| extension == "toml") {
+        return Err(Failure::new(
+            Code::Config,
+            format!("{}: hooks are read from JSON, and this is TOML", file.display()),
+        )
+        .hint("Codex also reads `hooks.json` beside its `config.toml`; write them there, or write the hooks by hand"));
+    }
+    let text = config::text_of(file)?;
+    import::translate(file, &text, from).map_err(|problem| ConfigError::in_text(file, &text, problem).into())
+}
+
+/// Replaces the configuration at once, as long as it is still what was looked at.
+fn write(project: &Project, config: &Config, text: &str) -> Result<(), Failure> {
+    let file = project.config_file();
+    let cannot =
+        |error: io::Error| Failure::new(Code::System, format!("cannot write `{}`", file.display())).caused_by(error);
+    let changed = || {
+        Failure::new(Code::Refused, format!("`{}` was changed meanwhile", file.display()))
+            .hint("look at it, and import again")
+    };
+    if !config.exists() {
+        return match init::complete(project, text).map_err(cannot)? {
+            true => Ok(()),
+            false => Err(changed()),
+        };
+    }
+    // A link stays one.
+    let real = file.canonicalize().map_err(cannot)?;
+    let now = Written::read(&real)?;
+    if **now.text() != **config.text() {
+        return Err(changed());
+    }
+    let mark = if fs::read(&real).map_err(cannot)?.starts_with(config::MARK.as_bytes()) { config::MARK } else { "" };
+    let beside = real.with_extension(format!("{}.new", std::process::id()));
+    let written = replace(&real, &beside, &format!("{mark}{text}"));
+    if written.is_err() {
+        // Best effort: the error that matters is the one above.
+        let _ = fs::remove_file(&beside);
+    }
+    written.map_err(cannot)
+}
+
+/// Writes beside a file, then takes its place: it is the old one or the new one, whatever happens.
+fn replace(file: &Path, beside: &Path, text: &str) -> io::Result<()> {
+    let mut new = fs::OpenOptions::new().write(true).create_new(true).open(beside)?;
+    new.write_all(text.as_bytes())?;
+    new.set_permissions(fs::metadata(file)?.permissions())?;
+    new.sync_all()?;
+    fs::rename(beside, file)
+}
+
+impl Found<'_> {
+    /// Whose hooks they are, and in which unit they count.
+    fn head(&self) -> String {
+        let file = self.file.to_string_lossy();
+        let from = self.import.from;
+        match from {
+            Dialect::Automation => format!("{file}: {}", from.title()),
+            _ => format!("{file}: hooks of {}; a `timeout` there is in {}", from.title(), from.unit().title()),
+        }
+    }
+
+    fn remarks(&self) -> impl Iterator<Item = &Remark> {
+        self.import.notes.iter().chain(&self.additions.notes)
+    }
+
+    /// The YAML alone; everything else goes to standard error.
+    fn print(&self, out: &mut Output) -> Done {
+        if out.is_json() {
+            return out.object(&self.as_json(false));
+        }
+        let mut messages = Messages::new();
+        messages.note(&self.head());
+        for remark in &self.import.left_out {
+            messages.warning(&format!("left out: {}", placed(remark)));
+        }
+        for remark in self.remarks() {
+            messages.note(&placed(remark));
+        }
+        if self.additions.is_empty() {
+            messages.note(&self.nothing());
+            return Ok(());
+        }
+        self.lines(&import::fragment(self.additions), out)
+    }
+
+    fn lines(&self, yaml: &str, out: &mut Output) -> Done {
+        yaml.lines().try_for_each(|line| out.line(text::lines(line)))
+    }
+
+    fn show(&self, out: &mut Output) -> Done {
+        out.line(text::line(&self.head()))?;
+        if !self.additions.is_empty() {
+            let file = self.config.file().to_string_lossy().into_owned();
+            out.line(format_args!("to be added to {}:", text::line(&file)))?;
+            out.line("")?;
+            self.lines(&import::fragment(self.additions), out)?;
+        }
+        if !self.import.left_out.is_empty() {
+            out.line("")?;
+            out.line(out.paint(Tone::Warning, "left out:"))?;
+        }
+        for remark in &self.import.left_out {
+            out.line(format_args!("  {}", text::line(&placed(remark))))?;
+        }
+        let notes: Vec<String> = self.remarks().map(placed).collect();
+        if !notes.is_empty() {
+            out.line("")?;
+        }
+        notes
+            .iter()
+            .try_for_each(|note| out.line(format_args!("{}: {}", out.paint(Tone::Faint, "note"), text::line(note))))?;
+        Ok(())
+    }
+
+    /// Goes on only if a person says yes.
+    fn ask(&self, out: &mut Output) -> Done {
+        if !out.is_json() {
+            self.show(out)?;
+            out.line("")?;
+        }
+        if out.is_json() || !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+            let refused = unwritten("nobody can be asked here");
+            return Err(refused.hint("`--yes` adds it without asking, `--dry-run` only prints it").into());
+        }
+        out.line("Add it? [y/N]")?;
+        out.flush()?;
+        let mut answer = String::new();
+        io::stdin()
+            .lock()
+            .read_line(&mut answer)
+            .map_err(|error| Stop::from(Failure::new(Code::System, "cannot read the answer").caused_by(error)))?;
+        match answer.trim().to_lowercase().as_str() {
+            "y" | "yes" => Ok(()),
+            _ => Err(unwritten("the answer was no").into()),
+        }
+    }
+
+    /// What cannot be added is at least shown.
+    fn refuse(&self, obstacle: &Obstacle, out: &mut Output) -> Stop {
+        let file = self.config.file().display();
+        let failure = Failure::new(Code::Config, format!("cannot add to `{file}`: {}", obstacle.0));
+        if out.is_json() {
+            return failure.hint("`--dry-run` prints what to add by hand").into();
+        }
+        match self.show(out) {
+            Err(stop) => stop,
+            Ok(()) => failure.hint("add the lines above by hand; nothing was written").into(),
+        }
+    }
+
+    fn nothing(&self) -> String {
+        match (self.additions.present.len(), self.import.hooks.is_empty() && self.import.left_out.is_empty()) {
+            (0, true) => "there are no hooks in it, and nothing was added".to_owned(),
+            (0, false) => "nothing was added".to_owned(),
+            (1, _) => "the hook is in the configuration already; nothing was added".to_owned(),
+            (count, _) => format!("{count} hooks are in the configuration already; nothing was added"),
+        }
+    }
+
+    fn finish(&self, written: bool, out: &mut Output) -> Done {
+        if out.is_json() {
+            return out.object(&self.as_json(written));
+        }
+        if !written {
+            self.show(out)?;
+            return out.line(self.nothing());
+        }
+        out.line("")?;
+        let count = match (self.additions.hooks.len(), self.additions.present.len()) {
+            (0, _) => "settings alone; the hooks were there already".to_owned(),
+            (1, 0) => "1 hook".to_owned(),
+            (count, 0) => format!("{count} hooks"),
+            (count, present) => format!("{count} of {} hooks; the others were there already", count + present),
+        };
+        let file = self.config.file().to_string_lossy().into_owned();
+        out.line(format_args!("{} to {}: {count}", out.paint(Tone::Good, "added"), text::line(&file)))?;
+        let file = self.file.to_string_lossy();
+        if let Some(agent) = self.import.from.agent() {
+            out.line(text::line(&format!(
+                "They still stand in {file}, and {} runs them. Take them out there when you `windlass install {agent}`, or they run twice.",
+                agent.title()
+            )))?;
+        }
+        out.line("Nothing of the configuration runs until you have trusted it as it is now: `windlass trust`.")
+    }
+
+    fn as_json(&self, written: bool) -> Value {
+        let remarks = |remarks: &[&Remark]| -> Value {
+            remarks.iter().map(|remark| json!({"line": remark.line, "text": remark.text})).collect()
+        };
+        let settings: serde_json::Map<_, _> = self.additions.settings.iter().map(setting).collect();
+        json!({
+            "file": self.file.to_string_lossy(),
+            "from": self.import.from.name(),
+            "unit": (self.import.from != Dialect::Automation).then(|| self.import.from.unit().title()),
+            "config": self.config.file().to_string_lossy(),
+            "written": written,
+            "added": self.additions.hooks.iter().map(hook).collect::<Vec<_>>(),
+            "present": self.additions.present.iter().map(hook).collect::<Vec<_>>(),
+            "settings": settings,
+            "leftOut": remarks(&self.import.left_out.iter().collect::<Vec<_>>()),
+            "notes": remarks(&self.remarks().collect::<Vec<_>>()),
+            "yaml": import::fragment(self.additions),
+        })
+    }
+}
+
+fn unwritten(cause: &str) -> Failure {
+    Failure::new(Code::Usage, "nothing was written").caused_by(cause)
+}
+
+fn placed(remark: &Remark) -> String {
+    match remark.line {
+        Some(line) => format!("line {line}: {}", remark.text),
+        None => remark.text.clone(),
+    }
+}
+
+fn setting(setting: &Setting) -> (String, Value) {
+    let (name, value) = match setting {
+        Setting::MaxHookRetries(most) => ("max_hook_retries", json!(most)),
+        Setting::NotStrict => ("strict", json!(false)),
+        Setting::CompleteAtLimit => ("on_retry_limit", json!("complete")),
+    };
+    (name.to_owned(), value)
+}
+
+fn hook(hook: &Wanted) -> Value {
+    let (kind, what) = match &hook.what {
+        What::Command(command) => ("command", command.as_str()),
+        What::Http { url, .. } => ("http", url.as_str()),
+        What::Use(builtin) => ("use", builtin.name()),
+    };
+    json!({
+        "point": hook.point.name(),
+        "name": hook.name,
+        "line": hook.line,
+        kind: what,
+        "matcher": hook.matcher,
+        "timeout": hook.timeout.map(|timeout| timeout.as_secs_f64()),
+        "pipeOutput": hook.pipe_output,
+        "enabled": hook.enabled.unwrap_or(true),
+    })
+}

@@ -1,0 +1,101 @@
+//! `automation-hooks.json`: hooks of a registry by name, each with whether and when it runs.
+//!
+//! Such a file configures hooks that the program has; it brings none along. So it is for the built-in ones of ours that
+//! have those names.
+
+use std::collections::BTreeMap;
+
+use windlass_engine::Registry;
+
+use super::field::{entry, flag, integer, key, list, map, stranger, string, text, texts};
+use super::{Dialect, Import, Remark, Wanted, What};
+use crate::config::{Builtin, Node, Point, Problem, Value, quoted};
+
+const HOOK: &[&str] = &["name", "enabled", "priority", "eventTypes", "metadata", "description"];
+
+pub fn import(tree: &Node, source: &str) -> Result<Import, Problem> {
+    let mut import = Import {
+        from: Dialect::Automation,
+        hooks: Vec::new(),
+        settings: Vec::new(),
+        left_out: Vec::new(),
+        notes: Vec::new(),
+    };
+    map(tree, "the file")?;
+    if let Some((_, Node { value: Value::Text(version), at })) = entry(tree, "version")
+        && version != "1.0"
+    {
+        return Err(Problem::new(format!("the version {} of this format is not known", quoted(version)))
+            .suggest("only 1.0 is".to_owned())
+            .at(at.clone()));
+    }
+    let Some((_, hooks)) = entry(tree, "hooks") else {
+        return Err(Problem::new("there are no `hooks` in this file")
+            .suggest("expected `{\"version\": \"1.0\", \"hooks\": [{\"name\": \"…\"}]}`".to_owned()));
+    };
+    let registry = Registry::with_builtins();
+    for hook in list(hooks, "`hooks`")? {
+        let line = source[..hook.at.start].matches('\n').count() + 1;
+        let entries = map(hook, "a hook")?;
+        let Some(name) = text(hook, "name")? else {
+            return Err(Problem::new("this hook has no `name`").at(hook.at.start..hook.at.start + 1));
+        };
+        let known = Builtin::parse(name).filter(|builtin| builtin.is_registered());
+        let (Some(builtin), Some(registered)) = (known, registry.get(name)) else {
+            let why = "no built-in hook has this name, and what it does is not in the file; write it as a `command` at its events";
+            import.left_out.push(Remark::on(line, format!("{}: {why}", quoted(name))));
+            continue;
+        };
+        if let Some((_, name)) = stranger(entries, HOOK) {
+            import.notes.push(Remark::on(line, format!("{} has no meaning here", quoted(name))));
+        }
+        if import.hooks.iter().any(|other| other.what == What::Use(builtin)) {
+            return Err(Problem::new(format!("the hook {} is given twice", quoted(name)))
+                .suggest("keep one of them".to_owned())
+                .at(hook.at.start..hook.at.start + 1));
+        }
+        let own: Vec<&str> = registered.events.iter().map(|event| event.name()).collect();
+        let mut wished = texts(hook, "eventTypes")?.unwrap_or_else(|| own.clone());
+        wished.sort_unstable_by_key(|event| own.iter().position(|other| other == event));
+        if wished != own {
+            import.notes.push(Remark::on(
+                line,
+                format!("{} runs at {}, whatever `eventTypes` says", quoted(name), own.join(", ")),
+            ));
+        }
+        let point =
+            own.first().and_then(|event| Point::parse(event)).expect("a built-in hook has an event, which is a point");
+        let (description, metadata) = words(hook)?;
+        import.hooks.push(Wanted {
+            point,
+            line,
+            what: What::Use(builtin),
+            name: name.to_owned(),
+            matcher: None,
+            timeout: None,
+            pipe_output: false,
+            enabled: flag(hook, "enabled")?,
+            priority: integer(hook, "priority")?,
+            description,
+            metadata,
+        });
+    }
+    Ok(import)
+}
+
+/// What is said about a hook: what it is for, and the rest.
+fn words(hook: &Node) -> Result<(Option<String>, BTreeMap<String, String>), Problem> {
+    let mut description = text(hook, "description")?.map(str::to_owned);
+    let mut rest = BTreeMap::new();
+    if let Some((_, metadata)) = entry(hook, "metadata") {
+        for (name, value) in map(metadata, "`metadata`")? {
+            let name = key(name).unwrap_or_default();
+            let value = string(value, &format!("`{name}`"))?.to_owned();
+            match name {
+                "description" => description = Some(value),
+                _ => drop(rest.insert(name.to_owned(), value)),
+            }
+        }
+    }
+    Ok((description, rest))
+}

@@ -1,0 +1,151 @@
+//! Commands as they are, written so that we leave them alone.
+
+use windlass_hooks::{Carrier, Script, Values};
+
+/// Variables that an agent gives its hooks and that a hook of ours does not have.
+const THEIRS: &[&str] = &["CLAUDE_", "CODEMIE_", "CODEX_", "GEMINI_", "QWEN_"];
+/// The one of them that it has.
+const SHARED: &str = "CLAUDE_PROJECT_DIR";
+
+/// The command, unless we would read something into it: then a shell is handed its text in pieces that we read nothing into.
+pub fn untouched(command: &str) -> String {
+    if !is_filled(command) {
+        return command.to_owned();
+    }
+    format!("exec sh -c {}", quoted(command))
+}
+
+/// One that is handed to this shell.
+pub fn in_shell(shell: &str, command: &str) -> String {
+    format!("exec {shell} -c {}", quoted(command))
+}
+
+/// A program and its arguments, none of which a shell is to look at, but for the directory of the project in them.
+pub fn of_words(program: &str, arguments: &[&str]) -> String {
+    let directory = format!("${{{SHARED}}}");
+    let word = |word: &str| {
+        let parts: Vec<String> =
+            word.split(&directory).map(|part| if part.is_empty() { String::new() } else { quoted(part) }).collect();
+        let word = parts.join(&format!("\"${SHARED}\""));
+        if word.is_empty() { "''".to_owned() } else { word }
+    };
+    let words: Vec<String> = std::iter::once(program).chain(arguments.iter().copied()).map(word).collect();
+    words.join(" ")
+}
+
+/// As one word of a shell, in which no two braces stand beside each other.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("'");
+    let mut last = ' ';
+    for letter in text.chars() {
+        match letter {
+            '\'' => quoted.push_str(r"'\''"),
+            '{' if last == '{' => quoted.push_str("''{"),
+            letter => quoted.push(letter),
+        }
+        last = letter;
+    }
+    quoted.push('\'');
+    quoted
+}
+
+/// Whether we would put values into it.
+pub fn is_filled(command: &str) -> bool {
+    let marks = Values {
+        session: "\u{1}",
+        iteration: "\u{1}",
+        task_id: "\u{1}",
+        task_content: Carrier::Variable,
+        error: Carrier::Variable,
+    };
+    Script::parse(command).map_or(true, |script| script.fill(&marks) != command)
+}
+
+/// Whether it is we who are called: by our own bridge.
+pub fn is_ours(command: &str) -> bool {
+    let name = |word: &str| word.trim_matches(['"', '\'']).rsplit('/').next().unwrap_or_default().to_owned();
+    command.split(['\n', ';', '&', '|', '(', ')']).any(|command| {
+        let words: Vec<String> = command.split_whitespace().map(name).collect();
+        words.windows(2).any(|pair| pair[0] == "windlass" && pair[1] == "hook")
+    })
+}
+
+/// A variable in it that only the agent sets.
+pub fn foreign_variable(command: &str) -> Option<String> {
+    let name = |rest: &str| -> String {
+        let rest = rest.strip_prefix('{').unwrap_or(rest);
+        rest.chars().take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '_').collect()
+    };
+    let names = command.split('$').skip(1).map(name);
+    names.filter(|name| name != SHARED).find(|name| THEIRS.iter().any(|prefix| name.starts_with(prefix)))
+}
+
+/// What it is called: the file or the program that it runs, without what hides it.
+pub fn nickname(command: &str) -> Option<String> {
+    let words = command.split_whitespace().map(|word| word.trim_matches(['"', '\'', ';', '(', ')', '&', '|']));
+    let words: Vec<&str> =
+        words.filter(|word| !word.is_empty() && !word.contains('=') && !word.starts_with('-')).collect();
+    let is_script = |word: &&&str| word.contains('/') && word.rsplit('/').next().is_some_and(|name| name.contains('.'));
+    let word = words.iter().find(is_script).or(words.first())?;
+    let file = word.rsplit('/').next().unwrap_or(word);
+    let stem = file.rsplit_once('.').map_or(file, |(stem, _)| if stem.is_empty() { file } else { stem });
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+    let name: String = stem.chars().filter(|letter| plain(*letter)).take(40).collect();
+    (!name.is_empty()).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_ours_are_left_alone() {
+        let check = |command: &str, expected: &str| {
+            assert_eq!(untouched(command), expected, "{command}");
+            assert!(!is_filled(&untouched(command)), "{command}");
+        };
+        check("./check.sh --all", "./check.sh --all");
+        check("gh pr list --template '{{.title}}'", "gh pr list --template '{{.title}}'");
+        check("echo {{session}}", "exec sh -c 'echo {''{session}}'");
+        check("echo '{{ task_id }}' {{{error}}", r"exec sh -c 'echo '\''{''{ task_id }}'\'' {''{''{error}}'");
+        check("eval {{task_content}}", "exec sh -c 'eval {''{task_content}}'");
+    }
+
+    #[test]
+    fn words_are_no_shell_text() {
+        assert_eq!(of_words("node", &["a b", "$x", "", "it's"]), r"'node' 'a b' '$x' '' 'it'\''s'");
+        assert_eq!(
+            of_words("${CLAUDE_PROJECT_DIR}/x y.sh", &["{{session}}"]),
+            r#""$CLAUDE_PROJECT_DIR"'/x y.sh' '{''{session}}'"#
+        );
+        assert_eq!(in_shell("bash", "[[ a ]] && echo 'b'"), r"exec bash -c '[[ a ]] && echo '\''b'\'''");
+    }
+
+    #[test]
+    fn our_own_bridge_is_known() {
+        for ours in [
+            "windlass hook stop --as claude",
+            "/usr/bin/windlass hook stop",
+            "x; '/a b/windlass' hook stop",
+            "\"/x/windlass\" hook stop",
+        ] {
+            assert!(is_ours(ours), "{ours}");
+        }
+        for other in ["windlass task list", "windlasses hook", "echo windlass; hook"] {
+            assert!(!is_ours(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn variables_and_names() {
+        assert_eq!(foreign_variable("\"$CLAUDE_PROJECT_DIR\"/x.sh"), None);
+        assert_eq!(foreign_variable("${CLAUDE_PLUGIN_ROOT}/x.sh").as_deref(), Some("CLAUDE_PLUGIN_ROOT"));
+        assert_eq!(foreign_variable("$HOME/x $GEMINI_PROJECT_DIR").as_deref(), Some("GEMINI_PROJECT_DIR"));
+        let check = |command: &str, name: Option<&str>| assert_eq!(nickname(command).as_deref(), name, "{command}");
+        check("./.codemie/run-tests.sh", Some("run-tests"));
+        check("\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/check.py --x", Some("check"));
+        check("npm test", Some("npm"));
+        check("A=1 python3 ./hooks/a.py", Some("a"));
+        check("---", None);
+    }
+}

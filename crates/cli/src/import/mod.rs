@@ -1,0 +1,123 @@
+//! Hooks of other systems in our words: agents' settings, codemie's configuration, `automation-hooks.json`.
+//!
+//! ```text
+//! text ─ json ─► located tree ─ settings, automation ─► Import ─ additions ─► what is new ─ yaml, edit ─► our file's text
+//! ```
+//!
+//! Invariants:
+//! - Text in, text out: nothing is read, written or started here.
+//! - What is carried over does the same; what would do something else is left out, and named with the reason.
+//! - Nothing of the file that is added to is changed, and what is there already is not added again.
+//!
+//! Not here: showing it, asking, writing (`commands/config/import`).
+
+mod additions;
+mod automation;
+mod command;
+mod dialect;
+mod edit;
+#[cfg(test)]
+mod edit_tests;
+mod field;
+mod json;
+mod matcher;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod yaml;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+pub use additions::Additions;
+pub use dialect::Dialect;
+pub use edit::{Obstacle, edit, fragment};
+
+use crate::config::{Builtin, Point, Problem};
+
+/// What a file of another system comes to.
+#[derive(Debug)]
+pub struct Import {
+    pub from: Dialect,
+    /// In the order of the file.
+    pub hooks: Vec<Wanted>,
+    pub settings: Vec<Setting>,
+    /// What is not carried over, and why.
+    pub left_out: Vec<Remark>,
+    /// What a person should know about the rest.
+    pub notes: Vec<Remark>,
+}
+
+/// A hook that is to be in the configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wanted {
+    pub point: Point,
+    /// Where it comes from.
+    pub line: usize,
+    pub what: What,
+    /// What it is called, unless somebody else is.
+    pub name: String,
+    pub matcher: Option<String>,
+    /// Without one, what we take for usual at that point.
+    pub timeout: Option<Duration>,
+    pub pipe_output: bool,
+    pub enabled: Option<bool>,
+    pub priority: Option<i64>,
+    pub description: Option<String>,
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// What a hook runs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum What {
+    Command(String),
+    Http { url: String, headers: Vec<(String, String)> },
+    Use(Builtin),
+}
+
+/// A setting beside the hooks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Setting {
+    MaxHookRetries(u32),
+    /// A stop hook that fails by itself lets go.
+    NotStrict,
+    /// At the limit of retries the work counts as complete.
+    CompleteAtLimit,
+}
+
+/// Something to know about a place of the file, or about all of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    pub line: Option<usize>,
+    pub text: String,
+}
+
+impl Remark {
+    fn on(line: usize, text: impl Into<String>) -> Self {
+        Self { line: Some(line), text: text.into() }
+    }
+
+    fn general(text: impl Into<String>) -> Self {
+        Self { line: None, text: text.into() }
+    }
+}
+
+/// What a file says that is at `path`, in the dialect that it is said to be in or looks like.
+pub fn translate(path: &Path, text: &str, said: Option<Dialect>) -> Result<Import, Problem> {
+    let tree = json::parse(text)?;
+    let from = match said {
+        Some(dialect) => dialect,
+        None => dialect::recognise(path, &tree)?,
+    };
+    let mut import = match from {
+        Dialect::Automation => automation::import(&tree, text)?,
+        _ => settings::import(from, &tree, text)?,
+    };
+    if path.file_name().is_some_and(|name| name == "settings.local.json") && !import.hooks.is_empty() {
+        import
+            .notes
+            .push(Remark::general("this file is for you alone; the configuration of a project is usually shared"));
+    }
+    Ok(import)
+}

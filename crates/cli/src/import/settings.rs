@@ -1,0 +1,439 @@
+//! Hooks as Claude Code writes them, and those who write them alike: events, in them groups with a matcher, in them hooks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use windlass_bridge::Moment;
+
+use super::dialect::Unit;
+use super::field::{self, entry, flag, key, list, map, number, text, texts};
+use super::{Dialect, Import, Remark, Setting, Wanted, What, command, matcher};
+use crate::config::{Node, Point, Problem, Value, quoted};
+use crate::plan;
+
+/// Keys that stand beside events in some agents' `hooks`.
+const BESIDE_EVENTS: &[&str] = &["enabled", "disabled", "notifications"];
+const GROUP: &[&str] = &["matcher", "hooks", "sequential", "description"];
+/// What every kind of hook may say.
+const HOOK: &[&str] =
+    &["type", "timeout", "name", "description", "statusMessage", "async", "asyncRewake", "once", "if"];
+const COMMAND: &[&str] = &["command", "commandWindows", "shell", "args"];
+const HTTP: &[&str] = &["url", "headers", "allowedEnvVars"];
+
+/// Everything that a matcher can choose from at these moments: one that names them all leaves nothing out.
+const CHOICES: &[(Moment, &[&str])] =
+    &[(Moment::SessionStart, &["startup", "resume", "clear", "compact"]), (Moment::PreCompact, &["manual", "auto"])];
+/// The longest that a hook of ours may run.
+const LONGEST: Duration = Duration::from_hours(7 * 24);
+/// What codemie takes where nothing, or 0, is written.
+const CODEMIE_RETRIES: u32 = 5;
+
+/// What a file in this dialect comes to.
+pub fn import(from: Dialect, tree: &Node, source: &str) -> Result<Import, Problem> {
+    let mut reading = Reading {
+        source,
+        switched_off: BTreeSet::new(),
+        all_off: false,
+        has_defaults: false,
+        seen: BTreeSet::new(),
+        import: Import { from, hooks: Vec::new(), settings: Vec::new(), left_out: Vec::new(), notes: Vec::new() },
+    };
+    map(tree, "the file")?;
+    reading.switches(tree)?;
+    if let Some((_, hooks)) = entry(tree, "hooks") {
+        for (event, groups) in map(hooks, "`hooks`")? {
+            reading.event(event, groups)?;
+        }
+    }
+    if from == Dialect::Codemie {
+        reading.codemie(tree)?;
+    }
+    reading.general(tree)?;
+    Ok(reading.import)
+}
+
+struct Reading<'a> {
+    source: &'a str,
+    /// Names and commands that the file says are not to run.
+    switched_off: BTreeSet<String>,
+    all_off: bool,
+    /// Whether a default of theirs was written out.
+    has_defaults: bool,
+    /// What makes a hook the same as another one.
+    seen: BTreeSet<(Point, What, Option<String>, Option<Duration>)>,
+    import: Import,
+}
+
+/// Where a hook stands.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    event: &'a str,
+    moment: Moment,
+    matcher: Option<&'a str>,
+}
+
+impl<'a> Reading<'a> {
+    fn line(&self, node: &Node) -> usize {
+        self.source[..node.at.start].matches('\n').count() + 1
+    }
+
+    fn leave_out(&mut self, node: &Node, what: &str, why: impl AsRef<str>) {
+        let line = self.line(node);
+        self.import.left_out.push(Remark::on(line, format!("{what}: {}", why.as_ref())));
+    }
+
+    fn note(&mut self, node: &Node, text: impl Into<String>) {
+        let note = Remark::on(self.line(node), text);
+        if !self.import.notes.contains(&note) {
+            self.import.notes.push(note);
+        }
+    }
+
+    /// What the file says about all of its hooks, or about some by their names.
+    fn switches(&mut self, tree: &Node) -> Result<(), Problem> {
+        self.all_off = flag(tree, "disableAllHooks")? == Some(true);
+        for section in ["hooks", "hooksConfig"] {
+            let Some((_, settings)) = entry(tree, section) else { continue };
+            map(settings, &format!("`{section}`"))?;
+            if matches!(entry(settings, "enabled"), Some((_, Node { value: Value::Bool(false), .. }))) {
+                self.all_off = true;
+            }
+            if matches!(entry(settings, "disabled"), Some((_, Node { value: Value::List(_), .. }))) {
+                let names = texts(settings, "disabled")?.unwrap_or_default();
+                self.switched_off.extend(names.into_iter().map(str::to_owned));
+            }
+        }
+        if self.all_off {
+            self.import.notes.push(Remark::general(
+                "this file switches all of its hooks off: they are written with `enabled: false`",
+            ));
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, written: &'a Node, groups: &'a Node) -> Result<(), Problem> {
+        let event = key(written).unwrap_or_default();
+        if BESIDE_EVENTS.contains(&event) {
+            return Ok(());
+        }
+        let groups = list(groups, &format!("`{event}`"))?;
+        let Some(moment) = self.import.from.moment(event) else {
+            if groups.is_empty() {
+                return Ok(());
+            }
+            let known = Moment::ALL.iter().map(|moment| moment.claude_name());
+            let near = windlass_engine::nearest(event, &known.collect::<Vec<_>>())
+                .map(|near| format!("; did you mean `{near}`?"));
+            let why = format!("Windlass has no point for this event{}", near.unwrap_or_default());
+            self.leave_out(written, event, why);
+            return Ok(());
+        };
+        for group in groups {
+            let entries = map(group, &format!("an entry of `{event}`"))?;
+            let Some((_, hooks)) = entry(group, "hooks") else {
+                return Err(Problem::new(format!("an entry of `{event}` has no `hooks`"))
+                    .suggest(
+                        "an entry is `{\"matcher\": \"…\", \"hooks\": [{\"type\": \"command\", \"command\": \"…\"}]}`"
+                            .to_owned(),
+                    )
+                    .at(group.at.start..group.at.start + 1));
+            };
+            let hooks = list(hooks, "`hooks`")?;
+            if let Some((node, name)) = field::stranger(entries, GROUP) {
+                self.leave_out(node, event, stranger(name));
+                continue;
+            }
+            let place = Place { event, moment, matcher: text(group, "matcher")? };
+            for hook in hooks {
+                self.hook(place, hook)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn hook(&mut self, place: Place<'_>, hook: &Node) -> Result<(), Problem> {
+        let entries = map(hook, &format!("a hook of `{}`", place.event))?;
+        let Some(kind) = text(hook, "type")? else {
+            return Err(Problem::new(format!("a hook of `{}` has no `type`", place.event))
+                .suggest("write `\"type\": \"command\"` for a command".to_owned())
+                .at(hook.at.start..hook.at.start + 1));
+        };
+        let timeout = self.timeout(hook)?;
+        let own = match kind {
+            "command" => COMMAND,
+            "http" => HTTP,
+            _ => {
+                let why =
+                    format!("hooks of the type {} have no counterpart here; a `command` can do the same", quoted(kind));
+                self.leave_out(hook, place.event, why);
+                return Ok(());
+            }
+        };
+        let what = match kind {
+            "command" => command_of(hook)?,
+            _ => http_of(hook)?,
+        };
+        let written = text(hook, "command")?.or(text(hook, "url")?).unwrap_or_default();
+        let title = format!("{} {}", place.event, quoted(written));
+        if let Some((node, name)) = field::stranger(entries, &[HOOK, own].concat()) {
+            self.leave_out(node, &title, stranger(name));
+            return Ok(());
+        }
+        if let Some(why) = unlike_ours(hook)? {
+            self.leave_out(hook, &title, why);
+            return Ok(());
+        }
+        let (what, matcher) = match (checked(what), self.matching(place, hook)) {
+            (Err(why), _) | (_, Err(why)) => {
+                self.leave_out(hook, &title, why);
+                return Ok(());
+            }
+            (Ok(what), Ok(matcher)) => (what, matcher),
+        };
+        let timeout = match timeout {
+            // That of commands; others have one of their own.
+            None if kind == "command" => self.usual_timeout(place),
+            timeout => timeout,
+        };
+        let wanted = self.wanted(place, hook, what, matcher)?;
+        self.want(&title, hook, Wanted { timeout, ..wanted })
+    }
+
+    fn wanted(&self, place: Place<'_>, hook: &Node, what: What, matcher: Option<String>) -> Result<Wanted, Problem> {
+        let from = self.import.from;
+        let point = point(place.moment);
+        let given = text(hook, "name")?.filter(|name| is_name(name));
+        let command = text(hook, "command")?;
+        let nickname = || command.and_then(command::nickname).unwrap_or_else(|| point.to_string());
+        let name = given.map_or_else(|| format!("{}-{}", from.name(), nickname()), str::to_owned);
+        let is_off = |called: &str| self.switched_off.contains(called);
+        let off = self.all_off || is_off(&name) || command.is_some_and(is_off);
+        let description =
+            text(hook, "description")?.or(text(hook, "statusMessage")?).filter(|text| !text.trim().is_empty());
+        Ok(Wanted {
+            point,
+            line: self.line(hook),
+            what,
+            name,
+            matcher,
+            timeout: None,
+            pipe_output: from.tells_the_model(place.moment),
+            enabled: off.then_some(false),
+            priority: None,
+            description: description.map(str::to_owned),
+            metadata: BTreeMap::new(),
+        })
+    }
+
+    /// Agents run the same hook once, however often it is written down.
+    fn want(&mut self, title: &str, hook: &Node, wanted: Wanted) -> Result<(), Problem> {
+        if !self.seen.insert((wanted.point, wanted.what.clone(), wanted.matcher.clone(), wanted.timeout)) {
+            self.note(hook, format!("{title} is written twice, and taken once"));
+            return Ok(());
+        }
+        let command = text(hook, "command")?.unwrap_or_default();
+        if let Some(name) = command::foreign_variable(command) {
+            self.note(
+                hook,
+                format!("`${name}` is set by {} alone; under `windlass run` it is empty", self.import.from.title()),
+            );
+        }
+        if command::is_filled(command) {
+            self.note(hook, format!("{title} has braces that Windlass would fill in: it is written so that they stay"));
+        }
+        self.import.hooks.push(wanted);
+        Ok(())
+    }
+
+    /// What a command has there that does not say, where that is not what it has here.
+    fn usual_timeout(&mut self, place: Place<'_>) -> Option<Duration> {
+        let usual = self.import.from.default_timeout();
+        // At the end of a session agents wait for nobody, whatever they say elsewhere.
+        let same = usual == plan::usual_timeout(point(place.moment)) || place.moment == Moment::SessionEnd;
+        self.has_defaults |= !same;
+        (!same).then_some(usual)
+    }
+
+    /// How long it may run, where it says so.
+    fn timeout(&mut self, hook: &Node) -> Result<Option<Duration>, Problem> {
+        let (from, unit) = (self.import.from, self.import.from.unit());
+        let (Some(written), Some((_, at))) = (number(hook, "timeout")?, entry(hook, "timeout")) else {
+            return Ok(None);
+        };
+        let Some(time) = unit.of(written) else {
+            return Err(Problem::new("`timeout`: must be longer than 0 and no longer than 7 days").at(at.at.clone()));
+        };
+        if time > LONGEST {
+            return Err(Problem::new(format!("`timeout`: {written} {} are longer than 7 days", unit.title()))
+                .suggest("write a shorter one: a hook of Windlass runs no longer".to_owned())
+                .at(at.at.clone()));
+        }
+        if unit == Unit::Seconds && written >= 1000.0 && written % 1000.0 == 0.0 {
+            self.note(at, format!("`timeout`: {written} is taken for seconds, as {} takes it; if it was meant as milliseconds, change it here and there", from.title()));
+        }
+        Ok(Some(time))
+    }
+
+    /// The matcher, where it means something.
+    fn matching(&mut self, place: Place<'_>, hook: &Node) -> Result<Option<String>, String> {
+        let (from, moment) = (self.import.from, place.moment);
+        let Some(text) = place.matcher.filter(|text| from.heeds_matcher(moment) && !matcher::is_all(from, text)) else {
+            return Ok(None);
+        };
+        let choices = CHOICES.iter().find(|(at, _)| *at == moment).map(|(_, choices)| *choices);
+        let is_named = |choice: &&str| text.split(['|', ',']).any(|part| part.trim() == *choice);
+        if choices.is_some_and(|choices| choices.iter().all(is_named)) {
+            return Ok(None);
+        }
+        if !matches!(moment, Moment::PreToolUse | Moment::PostToolUse) {
+            return Err(format!(
+                "its matcher {} chooses by something that is no tool, and here matchers choose tools only; have the command look at what comes on its standard input",
+                quoted(text)
+            ));
+        }
+        let matching = matcher::translate(from, text)?;
+        if let Some(note) = matching.note {
+            self.note(hook, note);
+        }
+        Ok(matching.written)
+    }
+
+    fn codemie(&mut self, tree: &Node) -> Result<(), Problem> {
+        let Some((_, written)) = entry(tree, "maxHookRetries") else {
+            return self.as_codemie_ends();
+        };
+        let retries = match written.value {
+            Value::Null | Value::Integer(0) => {
+                self.note(
+                    written,
+                    format!("`maxHookRetries`: codemie takes {CODEMIE_RETRIES} where nothing or 0 is written"),
+                );
+                CODEMIE_RETRIES
+            }
+            Value::Integer(number) => u32::try_from(number).map_err(|_| {
+                Problem::new("`maxHookRetries`: expected a whole number, 0 or more").at(written.at.clone())
+            })?,
+            _ => return Err(Problem::new("`maxHookRetries`: expected a whole number").at(written.at.clone())),
+        };
+        self.import.settings.push(Setting::MaxHookRetries(retries));
+        self.as_codemie_ends()
+    }
+
+    /// There a stop hook that fails by itself lets go, and so does one that has sent the agent back often enough.
+    fn as_codemie_ends(&mut self) -> Result<(), Problem> {
+        if self.import.hooks.iter().any(|hook| hook.point.name() == Moment::Stop.point()) {
+            self.import.settings.extend([Setting::NotStrict, Setting::CompleteAtLimit]);
+        }
+        Ok(())
+    }
+
+    /// What is worth knowing once.
+    fn general(&mut self, tree: &Node) -> Result<(), Problem> {
+        let from = self.import.from;
+        let at = |moment: Moment| self.import.hooks.iter().any(|hook| hook.point.name() == moment.point());
+        let mut notes = Vec::new();
+        if self.has_defaults {
+            let usual = from.default_timeout().as_secs();
+            notes.push(format!("a command without a `timeout` may run for {usual} s there; that is written out where it would be another time here"));
+        }
+        if at(Moment::Stop) && from != Dialect::Codemie {
+            notes.push("a stop hook that exits with neither 0 nor 2 lets the agent end there; under `windlass run` it is another iteration, unless the configuration says `strict: false`".to_owned());
+        }
+        if from == Dialect::Gemini && !self.import.hooks.is_empty() {
+            notes.push("Gemini CLI takes every exit from 2 on for a block; here only 2 is one".to_owned());
+        }
+        let has_variables =
+            matches!(entry(tree, "env"), Some((_, Node { value: Value::Map(set), .. })) if !set.is_empty());
+        if has_variables && !self.import.hooks.is_empty() {
+            notes.push(format!("the variables under `env` of this file are set by {} alone", from.title()));
+        }
+        self.import.notes.extend(notes.into_iter().map(Remark::general));
+        Ok(())
+    }
+}
+
+fn point(moment: Moment) -> Point {
+    Point::parse(moment.point()).expect("every moment is a point")
+}
+
+fn stranger(name: &str) -> String {
+    format!("what {} means is not known here; take it out if the hook can do without, and import again", quoted(name))
+}
+
+/// Whether a hook of ours can be called so.
+fn is_name(name: &str) -> bool {
+    !name.trim().is_empty()
+        && name.len() <= 100
+        && !name.contains(char::is_control)
+        && name != windlass_engine::REGISTERED
+}
+
+fn required<'a>(hook: &'a Node, name: &str) -> Result<&'a str, Problem> {
+    text(hook, name)?
+        .ok_or_else(|| Problem::new(format!("this hook has no `{name}`")).at(hook.at.start..hook.at.start + 1))
+}
+
+fn command_of(hook: &Node) -> Result<What, Problem> {
+    let command = required(hook, "command")?;
+    let shell = text(hook, "shell")?;
+    Ok(What::Command(match (texts(hook, "args")?, shell) {
+        (Some(arguments), _) => command::of_words(command, &arguments),
+        (None, Some("bash")) => command::in_shell("bash", command),
+        (None, _) => command::untouched(command),
+    }))
+}
+
+fn http_of(hook: &Node) -> Result<What, Problem> {
+    let url = required(hook, "url")?.to_owned();
+    let headers = match entry(hook, "headers") {
+        None => Vec::new(),
+        Some((_, headers)) => {
+            let header = |(name, value): &(Node, Node)| {
+                let name = key(name).unwrap_or_default();
+                Ok((name.to_owned(), field::string(value, &format!("the header `{name}`"))?.to_owned()))
+            };
+            map(headers, "`headers`")?.iter().map(header).collect::<Result<_, Problem>>()?
+        }
+    };
+    texts(hook, "allowedEnvVars")?;
+    Ok(What::Http { url, headers })
+}
+
+/// Why a hook that says this would do something else here.
+fn unlike_ours(hook: &Node) -> Result<Option<&'static str>, Problem> {
+    let is = |name: &str| flag(hook, name).map(|flag| flag == Some(true));
+    if is("async")? || is("asyncRewake")? {
+        return Ok(Some("it runs in the background there (`async`), and would be waited for here"));
+    }
+    if is("once")? {
+        return Ok(Some("it runs once in a session there (`once`), and would run every time here"));
+    }
+    if text(hook, "if")?.is_some() {
+        return Ok(Some("it runs only for some uses of a tool (`if`); write the condition as `when`"));
+    }
+    Ok(match text(hook, "shell")? {
+        None | Some("bash" | "sh") => None,
+        Some(_) => Some("it is written for another shell (`shell`)"),
+    })
+}
+
+/// What can be run as it is.
+fn checked(what: What) -> Result<What, String> {
+    match &what {
+        What::Command(command) if command.trim().is_empty() => Err("its command is empty".to_owned()),
+        What::Command(command) if command.contains('\0') => Err("no command can have a zero byte".to_owned()),
+        What::Command(command) if command::is_ours(command) => {
+            Err("this is Windlass itself, which runs the hooks of the configuration".to_owned())
+        }
+        What::Http { url, headers } => {
+            if !url.starts_with("https://") && !url.starts_with("http://") {
+                return Err("its address does not start with `https://` or `http://`".to_owned());
+            }
+            match url.contains('$') || headers.iter().any(|(_, value)| value.contains('$')) {
+                true => Err("a `$` in an address or a header is read in another way here; write the hook by hand, with `${NAME}` for a variable".to_owned()),
+                false => Ok(what),
+            }
+        }
+        _ => Ok(what),
+    }
+}

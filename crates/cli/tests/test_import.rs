@@ -1,0 +1,410 @@
+//! `windlass config import`: hooks of other systems do the same here, and nothing of the configuration is lost.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use insta::assert_snapshot;
+
+use crate::support::World;
+use crate::support::terminal;
+use crate::test_run::{RUN, world};
+
+const CLAUDE: &str = r#"{
+  "permissions": {"allow": ["Bash(npm test)"]},
+  "hooks": {
+    "Stop": [
+      {"hooks": [{"type": "command", "command": "\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/check.py", "timeout": 30}]}
+    ],
+    "PreToolUse": [
+      {"matcher": "Edit|Write", "hooks": [{"type": "command", "command": "./protect.sh"}]}
+    ]
+  }
+}
+"#;
+
+/// What somebody once wrote for Claude Code: it reads the payload, and asks for a file.
+const CHECK: &str = r#"#!/bin/sh
+input=$(cat)
+case $(printf %s "$input" | jq -r .hook_event_name) in Stop) ;; *) exit 1 ;; esac
+test "$(printf %s "$input" | jq -r .stop_hook_active)" = true && exit 0
+test -e "$CLAUDE_PROJECT_DIR/done" && exit 0
+jq -n '{decision: "block", reason: "done is missing"}'
+"#;
+
+fn script(world: &World, name: &str, text: &str) {
+    let path = world.write(name, text);
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn config(world: &World) -> String {
+    fs::read_to_string(world.path(".windlass/config.yaml")).unwrap()
+}
+
+#[test]
+fn settings_of_claude_code() {
+    let world = World::new();
+    world.write(".claude/settings.json", CLAUDE);
+    world.write(".windlass/config.yaml", "# ours\nversion: 1\nhooks:\n  stop:\n    - command: ./own.sh   # first\n");
+    let words = ["config", "import", ".claude/settings.json"];
+    let refused = world.run(&words);
+    assert!(refused.stdout.contains("- name: claude-check"), "{refused}");
+    assert_snapshot!(refused.stderr, @"
+    error: nothing was written
+    caused by: nobody can be asked here
+    hint: `--yes` adds it without asking, `--dry-run` only prints it
+    ");
+    assert_eq!(refused.code, 64);
+    assert!(!config(&world).contains("claude"));
+
+    assert_snapshot!(world.run(&["config", "import", ".claude/settings.json", "--yes"]), @r#"
+    .claude/settings.json: hooks of Claude Code; a `timeout` there is in seconds
+    to be added to $WORK/.windlass/config.yaml:
+
+    hooks:
+      stop:
+        - name: claude-check
+          command: '"$CLAUDE_PROJECT_DIR"/.claude/hooks/check.py'
+          timeout: 30s
+      pre_tool_use:
+        - name: claude-protect
+          command: ./protect.sh
+          matcher: 'Edit|Write'
+          timeout: 600s
+
+    note: a command without a `timeout` may run for 600 s there; that is written out where it would be another time here
+    note: a stop hook that exits with neither 0 nor 2 lets the agent end there; under `windlass run` it is another iteration, unless the configuration says `strict: false`
+
+    added to $WORK/.windlass/config.yaml: 2 hooks
+    They still stand in .claude/settings.json, and Claude Code runs them. Take them out there when you `windlass install claude`, or they run twice.
+    Nothing of the configuration runs until you have trusted it as it is now: `windlass trust`.
+    "#);
+    assert_snapshot!(config(&world), @r#"
+    # ours
+    version: 1
+    hooks:
+      stop:
+        - command: ./own.sh   # first
+        - name: claude-check
+          command: '"$CLAUDE_PROJECT_DIR"/.claude/hooks/check.py'
+          timeout: 30s
+      pre_tool_use:
+        - name: claude-protect
+          command: ./protect.sh
+          matcher: 'Edit|Write'
+          timeout: 600s
+    "#);
+    let listed = world.run(&["hooks", "list", "--point", "stop"]);
+    assert_snapshot!(listed, @r#"
+    stop (gate)
+       100  stop[0]       ./own.sh  (line 5)
+       100  claude-check  "$CLAUDE_PROJECT_DIR"/.claude/hooks/check.py  (line 6)
+    "#);
+    assert_eq!(world.json(&["config", "check"])["hooks"], 3);
+    assert!(world.run(&["trust", "--show"]).stdout.contains("changed since it was trusted"));
+
+    // A second time there is nothing to do.
+    let before = config(&world);
+    let again = world.ok(&["config", "import", ".claude/settings.json"]);
+    assert!(again.ends_with("2 hooks are in the configuration already; nothing was added\n"), "{again}");
+    assert_eq!(config(&world), before);
+}
+
+#[test]
+fn a_script_for_claude_code_does_the_same() {
+    let world = World::new();
+    world.write(".claude/settings.json", CLAUDE);
+    script(&world, ".claude/hooks/check.py", CHECK);
+    world.run(&["config", "import", ".claude/settings.json", "--yes"]);
+    world.ok(&["trust", "--yes"]);
+    let tried = world.run(&["hooks", "test", "stop", "--run"]);
+    assert!(tried.stdout.contains("verdict      block\n  agent told   done is missing\n"), "{tried}");
+    world.write("done", "");
+    let tried = world.run(&["hooks", "test", "stop", "--run"]);
+    assert!(tried.stdout.contains("verdict      success"), "{tried}");
+}
+
+/// What would be a value of ours stays what it was: text for the script.
+#[test]
+fn braces_stay_as_they_are() {
+    let world = World::new();
+    let command = "echo '{{session}} {{ error }}' {{task_id}} {{{iteration}} \\\"$(echo {{task_content}})\\\" >said";
+    world.write(
+        ".claude/settings.json",
+        format!(r#"{{"hooks": {{"Stop": [{{"hooks": [{{"type": "command", "command": "{command}"}}]}}]}}}}"#),
+    );
+    world.ok(&["config", "import", ".claude/settings.json", "--yes"]);
+    world.ok(&["trust", "--yes"]);
+    world.ok(&["hooks", "test", "stop", "--run"]);
+    let said = fs::read_to_string(world.path("said")).unwrap();
+    assert_eq!(said, "{{session}} {{ error }} {{task_id}} {{{iteration}} {{task_content}}\n");
+}
+
+/// The scenario of codemie's own documents: a suite with three failures, then one, then none.
+#[test]
+fn codemie_sends_the_agent_back_and_ends() {
+    let suite = r#"#!/bin/sh
+n=$(cat n 2>/dev/null || echo 0); echo $((n + 1)) >n
+case $n in 0) echo 'FAIL auth, db, api'; exit 2 ;; 1) echo 'FAIL api' >&2; exit 2 ;; esac
+test -e broken && exit 1
+echo passed"#;
+    let settings = r#"{"hooks": {"Stop": [{"matcher": "*", "hooks": [{"type": "command", "command": "./.codemie/run-tests.sh"}]}]}, "maxHookRetries": 5}"#;
+    let played =
+        |settings: &str, broken: bool| {
+            let world = world("version: 1\n", "echo '<promise>COMPLETE</promise>'");
+            world.write(".codemie/codemie-cli.config.json", settings);
+            script(&world, ".codemie/run-tests.sh", suite);
+            if broken {
+                world.write("broken", "");
+            }
+            let words = ["config", "import", ".codemie/codemie-cli.config.json", "--yes"];
+            let imported = world.ok(&words);
+            assert!(imported.starts_with(
+                ".codemie/codemie-cli.config.json: hooks of codemie; a `timeout` there is in milliseconds\n"
+            ));
+            world.ok(&["trust", "--yes"]);
+            let ran = world.run(RUN);
+            (world, ran)
+        };
+    let prompt = |world: &World, turn: u32| fs::read_to_string(world.path(&format!("prompt.{turn}"))).unwrap();
+
+    let (world, ran) = played(settings, false);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(prompt(&world, 2).contains("FAIL auth, db, api") && prompt(&world, 3).contains("FAIL api"));
+    assert!(!world.path("prompt.4").exists());
+    assert_eq!(fs::read_to_string(world.path("n")).unwrap().trim(), "3");
+
+    // An exit other than 2 blocks nobody.
+    let (_, ran) = played(settings, true);
+    assert_eq!(ran.code, 0, "{ran}");
+
+    // At the limit the work is complete, with a warning.
+    let (world, ran) = played(&settings.replace('5', "1"), false);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(fs::read_to_string(world.path("n")).unwrap().trim(), "2");
+    assert!(ran.stdout.contains("[Warning: hook retry limit (1) reached: FAIL api."), "{ran}");
+}
+
+#[test]
+fn hooks_of_a_registry() {
+    let world = World::new();
+    let hooks = r#"{
+  "version": "1.0",
+  "hooks": [
+    {"name": "auto-create-review-task", "enabled": true, "priority": 10, "eventTypes": ["task_completed"]},
+    {"name": "check-dependency-satisfaction", "enabled": true, "priority": 20, "eventTypes": ["task_completed"]},
+    {"name": "track-agent-task-lifecycle", "enabled": true, "priority": 50, "eventTypes": ["task_created", "task_started", "task_completed"]}
+  ]
+}"#;
+    world.write("data/automation-hooks.json", hooks);
+    let words = ["config", "import", "data/automation-hooks.json", "--yes"];
+    assert_snapshot!(world.run(&words), @r#"
+    data/automation-hooks.json: automation hooks
+    to be added to $WORK/.windlass/config.yaml:
+
+    hooks:
+      task_completed:
+        - use: auto-create-review-task
+          priority: 10
+          enabled: true
+        - use: check-dependency-satisfaction
+          priority: 20
+          enabled: true
+      task_created:
+        - use: track-agent-task-lifecycle
+          priority: 50
+          enabled: true
+
+    added to $WORK/.windlass/config.yaml: 3 hooks
+    Nothing of the configuration runs until you have trusted it as it is now: `windlass trust`.
+    "#);
+    world.ok(&["trust", "--yes"]);
+    // What its three hooks do is done.
+    world.ok(&["task", "add", "Research", "--label", "agent"]);
+    world.ok(&["task", "add", "Write", "--depends", "T1"]);
+    world.ok(&["task", "start", "T1"]);
+    world.ok(&["task", "complete", "T1"]);
+    let tasks = world.ok(&["task", "list", "--all"]);
+    assert!(tasks.contains("Review: Research") && tasks.contains("T2  ready"), "{tasks}");
+    assert!(world.ok(&["events"]).contains("agent_metrics"));
+
+    // One that is switched off there is off here.
+    let world = World::new();
+    world.write("automation-hooks.json", hooks.replacen("true", "false", 1));
+    world.ok(&["config", "import", "automation-hooks.json", "--yes"]);
+    world.ok(&["trust", "--yes"]);
+    world.ok(&["task", "add", "Research", "--label", "agent"]);
+    world.ok(&["task", "complete", "T1"]);
+    assert!(!world.ok(&["task", "list", "--all"]).contains("Review"));
+    let again = world.ok(&["config", "import", "automation-hooks.json"]);
+    assert!(again.contains("3 hooks are in the configuration already"), "{again}");
+}
+
+#[test]
+fn printed_and_for_programs() {
+    let world = World::empty();
+    world.write(".gemini/settings.json", r#"{"hooks": {"AfterAgent": [{"hooks": [{"type": "command", "command": "./x.sh", "timeout": 500}]}], "AfterModel": [{"hooks": []}]}} // mine"#);
+    // Without a project it can be looked at, and nothing else.
+    let printed = world.run(&["config", "import", ".gemini/settings.json", "--print"]);
+    assert_eq!(printed.code, 0, "{printed}");
+    assert_snapshot!(printed.stdout, @r#"
+    hooks:
+      stop:
+        - name: gemini-x
+          command: ./x.sh
+          timeout: 500ms
+    "#);
+    assert_snapshot!(printed.stderr, @r#"
+    note: .gemini/settings.json: hooks of Gemini CLI; a `timeout` there is in milliseconds
+    warning: left out: line 1: AfterModel: Windlass has no point for this event
+    note: a stop hook that exits with neither 0 nor 2 lets the agent end there; under `windlass run` it is another iteration, unless the configuration says `strict: false`
+    note: Gemini CLI takes every exit from 2 on for a block; here only 2 is one
+    "#);
+    assert_snapshot!(world.fails(&["config", "import", ".gemini/settings.json"]), @r#"
+    error: there is no project here
+    caused by: `$WORK` and its parents have no `.windlass` directory
+    hint: `windlass init` makes one here
+    [64 no_project]
+    "#);
+    world.ok(&["init"]);
+    let seen = world.json(&["config", "import", ".gemini/settings.json", "--dry-run"]);
+    assert_eq!(
+        (&seen["written"], &seen["from"], &seen["unit"]),
+        (&false.into(), &"gemini".into(), &"milliseconds".into())
+    );
+    assert_eq!(seen["added"][0]["timeout"], 0.5, "{seen}");
+    assert_eq!(seen["leftOut"][0]["line"], 1, "{seen}");
+    let done = world.json(&["config", "import", ".gemini/settings.json", "--yes"]);
+    assert_eq!((&done["written"], &done["added"][0]["name"]), (&true.into(), &"gemini-x".into()));
+    let again = world.json(&["config", "import", ".gemini/settings.json", "--yes"]);
+    assert_eq!((&again["written"], &again["present"][0]["point"]), (&false.into(), &"stop".into()));
+    let refused = world.run(&["--json", "config", "import", ".gemini/settings.json", "--from", "claude"]);
+    assert!(refused.code == 0 && refused.stdout.contains("no point for this event"), "{refused}");
+}
+
+#[test]
+fn a_person_is_asked() {
+    let world = World::new();
+    world.write(".claude/settings.json", CLAUDE);
+    for (answer, code, written) in [("n", 64, false), ("", 64, false), ("y", 0, true)] {
+        let mut command = world.command(&["config", "import", ".claude/settings.json"]);
+        let (shown, ended) = terminal::answer(&mut command, 100, &format!("{answer}\n"));
+        assert!(shown.contains("- name: claude-check") && shown.contains("Add it? [y/N]"), "{shown}");
+        assert_eq!(ended, code, "{answer}");
+        assert_eq!(config(&world).contains("claude-check"), written, "{answer}");
+    }
+}
+
+#[test]
+fn what_cannot_be_added_to_is_shown_and_left_alone() {
+    let world = World::new();
+    world.write(".claude/settings.json", CLAUDE);
+    for text in ["{version: 1}\n", "hooks: {stop: [{command: x}]}\n"] {
+        world.write(".windlass/config.yaml", text);
+        let ran = world.run(&["config", "import", ".claude/settings.json", "--yes"]);
+        assert!(ran.code == 64 && ran.stdout.contains("- name: claude-check"), "{ran}");
+        assert!(ran.stderr.contains("add the lines above by hand; nothing was written"), "{ran}");
+        assert_eq!(config(&world), text);
+    }
+    // One that is wrong is not added to either.
+    world.write(".windlass/config.yaml", "hook: {}\n");
+    let ran = world.run(&["config", "import", ".claude/settings.json", "--yes"]);
+    assert!(ran.code == 64 && ran.stderr.contains("unknown key `hook`"), "{ran}");
+    assert_eq!(config(&world), "hook: {}\n");
+}
+
+#[test]
+fn files_that_are_no_hooks() {
+    let world = World::new();
+    let before = config(&world);
+    let said = |name: &str, bytes: &[u8]| {
+        world.write(name, bytes);
+        let said = world.fails(&["config", "import", name, "--yes"]);
+        assert_eq!(config(&world), before);
+        said
+    };
+    assert_snapshot!(said("a.json", b"hooks:\n  Stop: []\n"), @r#"
+    error: `hooks` is no JSON value
+     --> $WORK/a.json:1:1
+      |
+    1 | hooks:
+      | ^^^^^
+    hint: text stands in double quotes
+    [64 config]
+    "#);
+    assert_snapshot!(said("b.json", b"{\"hooks\": {\"Stop\": [], \"Stop\": []}}"), @r#"
+    error: the key `Stop` is given twice
+     --> $WORK/b.json:1:24
+      |
+    1 | {"hooks": {"Stop": [], "Stop": []}}
+      |                        ^^^^^^
+    hint: the first one is on line 1; keep one of them
+    [64 config]
+    "#);
+    assert_snapshot!(said("c.json", b"{\"hooks\": {\"Stop\": [{\"hooks\": [\n  {\"type\": \"command\", \"command\": \"x\", \"timeout\": \"30\"}]}]}}"), @r#"
+    error: `timeout`: expected a number, found the text `30`
+     --> $WORK/c.json:2:50
+      |
+    2 |   {"type": "command", "command": "x", "timeout": "30"}]}]}}
+      |                                                  ^^^^
+    hint: write `30` without quotes
+    [64 config]
+    "#);
+    assert_snapshot!(said("d.json", b"{\"name\": \"shop\"}"), @r#"
+    error: $WORK/d.json: there are no `hooks` in this file
+    hint: say whose it is: `--from claude`, `codemie`, `codex`, `gemini`, `qwen` or `automation`
+    [64 config]
+    "#);
+    assert_snapshot!(said("e.json", b"{\"hooks\": \"\xff\"}"), @r#"
+    error: not UTF-8 text: byte 0xff at offset 11
+     --> $WORK/e.json:1:12
+      |
+    1 | {"hooks": "�"}
+      |            ^
+    hint: save the file as UTF-8
+    [64 config]
+    "#);
+    assert_snapshot!(said("config.toml", b"[hooks]\n"), @r#"
+    error: $WORK/config.toml: hooks are read from JSON, and this is TOML
+    hint: Codex also reads `hooks.json` beside its `config.toml`; write them there, or write the hooks by hand
+    [64 config]
+    "#);
+    assert!(said("f.json", b"").contains("there is nothing in this file"));
+    let large = fs::File::create(world.path("large.json")).unwrap();
+    large.set_len(100 * 1024 * 1024).unwrap();
+    assert_snapshot!(world.fails(&["config", "import", "large.json", "--yes"]), @r#"
+    error: $WORK/large.json: is larger than 1 MiB
+    hint: a configuration is text that a person can read
+    [64 config]
+    "#);
+    fs::create_dir(world.path("folder.json")).unwrap();
+    assert_snapshot!(world.fails(&["config", "import", "folder.json", "--yes"]), @r#"
+    error: $WORK/folder.json: is a directory, not a file
+    [64 config]
+    "#);
+    assert_snapshot!(world.fails(&["config", "import", "missing.json", "--yes"]), @r#"
+    error: $WORK/missing.json: there is no such file
+    [64 config]
+    "#);
+    assert_snapshot!(world.fails(&["config", "import", "a.json", "--from", "emacs"]), @r#"
+    error: `emacs` is not a value for --from
+    caused by: there are claude, codemie, codex, gemini, qwen, automation
+    hint: `windlass config import --help` shows how it is used
+    [64 usage]
+    "#);
+    assert_eq!(config(&world), before);
+}
+
+/// Text of the file is shown, and never obeyed by a terminal.
+#[test]
+fn hostile_text_is_shown_as_text() {
+    let world = World::new();
+    let command = "echo \\u001b[2Jx\\u202e; touch pwned";
+    world.write(".claude/settings.json", format!(r#"{{"hooks": {{"Stop": [{{"hooks": [{{"type": "command", "command": "{command}"}}]}}], "\u001b[31m": [1]}}}}"#));
+    for words in [&["--dry-run"][..], &["--yes"]] {
+        let ran = world.run(&[&["config", "import", ".claude/settings.json"], words].concat());
+        assert!(ran.code == 0 && !ran.stdout.contains('\u{1b}') && !ran.stderr.contains('\u{1b}'), "{ran}");
+        assert!(!ran.stdout.contains('\u{202e}'), "{ran}");
+    }
+    assert!(!world.path("pwned").exists());
+    assert_eq!(world.json(&["config", "check"])["points"]["stop"], 1);
+}
