@@ -504,6 +504,18 @@ fn command(entries: &Value) -> String {
     hook.get("command").or(hook.get("bash")).unwrap().as_str().unwrap().to_owned()
 }
 
+/// On another machine nothing is remembered, and our own files go all the same.
+#[test]
+fn without_a_record_our_own_files_go() {
+    for (agent, left) in [("goose", ".agents/plugins"), ("copilot", ".github/hooks")] {
+        let world = world();
+        world.ok(&["install", agent, "--mcp", "--yes"]);
+        fs::remove_dir_all(world.directory.with_file_name("state").join("settings")).unwrap();
+        world.ok(&["uninstall", agent, "--yes"]);
+        assert_eq!(fs::read_dir(world.path(left)).unwrap().count(), 0, "{agent}");
+    }
+}
+
 #[test]
 fn records_are_private() {
     let world = world();

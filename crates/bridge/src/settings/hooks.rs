@@ -122,7 +122,7 @@ fn found_in(text: &str, agent: Agent) -> Result<Vec<Found>, Unfit> {
     Ok(json::object(&root, "hooks", "hooks")?.map(|hooks| found(hooks, agent)).unwrap_or_default())
 }
 
-/// Whether every entry of ours is there, or any.
+/// Whether any entry of ours is there.
 pub fn has(text: &str, agent: Agent) -> Result<bool, Unfit> {
     Ok(!found_in(text, agent)?.is_empty())
 }

@@ -83,11 +83,9 @@ impl Change {
             (None, Some(known)) => known.made.clone(),
             // Nobody else puts anything into a directory of our name.
             (None, None) => {
-                let parents = place.real.ancestors().skip(1);
-                let own = |parent: &&Path| {
-                    parent.ancestors().any(|part| part.file_name().is_some_and(|name| name == "windlass"))
-                };
-                parents.take_while(own).map(Path::to_owned).collect::<Vec<_>>().into_iter().rev().collect()
+                let own = file.name.split('/').skip_while(|part| *part != "windlass").count().saturating_sub(1);
+                let parents: Vec<_> = place.real.ancestors().skip(1).take(own).map(Path::to_owned).collect();
+                parents.into_iter().rev().collect()
             }
         };
         Ok(Self { place, old, new, known, record: None, unmade })
