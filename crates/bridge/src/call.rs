@@ -59,7 +59,8 @@ impl Call {
         let said = Said(&payload);
         let directory = said.text(&["cwd", "working_dir"]).or_else(|| said.first_root());
         let conversation = said.name(&["session_id", "conversation_id", "sessionId"]);
-        let is_sent_back = said.is_sent_back();
+        // Gemini CLI forgets it as soon as it uses a tool, so a no of it means nothing.
+        let is_sent_back = said.is_sent_back().filter(|is_sent_back| *is_sent_back || agent != Agent::Gemini);
         let last_message = said.text(&["last_assistant_message", "prompt_response"]);
         let prompt = said.prompt(moment);
         let tool = said.tool(agent, directory.as_deref());
@@ -102,9 +103,9 @@ impl Call {
         }
     }
 
-    /// Whether the agent comes here anew, and not because a stop hook has sent it back. Most say so at their end. What they
-    /// show to the hooks for prompts tells nothing: feedback of a stop hook, and the end of a task in the background, are
-    /// prompts to some.
+    /// Whether the agent comes here anew, as far as it is known, and not because a stop hook has sent it back. Most say so at
+    /// their end. What they show to the hooks for prompts tells nothing: feedback of a stop hook, and the end of a task in
+    /// the background, are prompts to some.
     pub fn begins_anew(&self) -> bool {
         match self.moment {
             Moment::Stop | Moment::SubagentStop => self.is_sent_back == Some(false),
