@@ -147,7 +147,9 @@ fn what_ran_and_what_it_adds_up_to() {
     {
       "action": null,
       "actions": [],
+      "agent": null,
       "attempt": 1,
+      "conversation": null,
       "durationMs": 7,
       "event": {
         "seq": 9,
@@ -167,7 +169,8 @@ fn what_ran_and_what_it_adds_up_to() {
       "output": null,
       "point": "stop",
       "session": "mend-the-pump-e01275de",
-      "startedAt": "then"
+      "startedAt": "then",
+      "tool": null
     }
     "#);
     let metrics = world.json(&["hooks", "metrics"]);
