@@ -60,7 +60,7 @@ const EVENT: &[(&str, &str, &str)] = &[
     (
         r#"{"hookSpecificOutput": {"permissionDecision": "perhaps"}}"#,
         "failure",
-        r#"hook `bad` failed: bad answer: `hookSpecificOutput.permissionDecision` is "perhaps"; it is one of allow, deny, ask"#,
+        r#"hook `bad` failed: bad answer: `hookSpecificOutput.permissionDecision` is "perhaps"; it is one of allow, deny, ask, defer"#,
     ),
     (
         r#"{"nextPrompt": 1, "action": "continue"}"#,
@@ -291,7 +291,7 @@ const STOP: &[(&str, i32, &str, &str)] = &[
         r#"{"hookSpecificOutput": {"permissionDecision": "perhaps"}}"#,
         3,
         "failure",
-        r#"bad answer: `hookSpecificOutput.permissionDecision` is "perhaps"; it is one of allow, deny, ask"#,
+        r#"bad answer: `hookSpecificOutput.permissionDecision` is "perhaps"; it is one of allow, deny, ask, defer"#,
     ),
     (r#"{"nextPrompt": 1, "action": "continue"}"#, 3, "failure", "bad answer: `nextPrompt` is 1; it is a text"),
     (

@@ -178,7 +178,7 @@ fn a_wrong_word_or_type_is_a_bad_answer() {
         (r#"{"hookSpecificOutput": "x"}"#, "`hookSpecificOutput` is \"x\"; it is an object"),
         (
             r#"{"hookSpecificOutput": {"permissionDecision": "no"}}"#,
-            "`hookSpecificOutput.permissionDecision` is \"no\"; it is one of allow, deny, ask",
+            "`hookSpecificOutput.permissionDecision` is \"no\"; it is one of allow, deny, ask, defer",
         ),
         (
             r#"{"hook_specific_output": {"additional_context": 1}}"#,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use windlass_engine::{
     Call, CallRuling, CallVerdict, Command, Effect, Event, HookOutcome, HookReport, Limits, Objector, OnFailure,
-    Origin, OwedHook, Seq, payload,
+    Origin, OwedHook, Seq,
 };
 use windlass_hooks::said::Permission;
 use windlass_hooks::{Said, clean, cut};
@@ -36,6 +36,8 @@ pub struct Replied {
     pub ruling: CallRuling,
     /// Why, in the words of whoever says it.
     pub reason: String,
+    /// Who says no.
+    pub objectors: Vec<String>,
     /// The agent is to end altogether.
     pub halt: Option<String>,
     /// For the agent to read.
@@ -73,10 +75,12 @@ impl Dispatch<'_> {
         self.called = Some(called.clone());
         let sum = self.run_called(at);
         self.called = None;
-        let mut replied = sum?.finish(&called.call.point);
-        self.conclude(origin, at, &called.call, &mut replied, max_retries)?;
+        let Concluded { mut replied, verdict } = sum?.finish(&called.call.point, max_retries);
+        if let Some(why) = self.record_answer(origin, at, &called.call, verdict)? {
+            replied.let_go(&why);
+        }
         self.settle()?;
-        Ok(Some(replied.replied))
+        Ok(Some(replied))
     }
 
     fn run_called(&mut self, at: Seq) -> Result<Sum, RunError> {
@@ -96,49 +100,25 @@ impl Dispatch<'_> {
         Ok(sum)
     }
 
-    /// Records the answer, where there is one to record. Beyond the limit the agent is let go.
-    fn conclude(
+    /// Records the answer, where there is one to record. Answers why the agent is let go all the same, if it is.
+    fn record_answer(
         &mut self,
         origin: &Origin,
         at: Seq,
         call: &Call,
-        concluded: &mut Concluded,
-        max_retries: u32,
-    ) -> Result<(), RunError> {
-        let replied = &mut concluded.replied;
-        let updated = replied.updated_input.as_ref().map(|input| Value::Object(input.clone()).to_string());
-        let told = [replied.context.as_str(), updated.as_deref().unwrap_or_default()];
-        let told = told.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
-        let silent = replied.ruling == CallRuling::Pass && told.is_empty();
+        verdict: CallVerdict,
+    ) -> Result<Option<String>, RunError> {
+        let silent = verdict.ruling == CallRuling::Pass && verdict.told.is_none();
         if silent && !matches!(call.point.as_str(), "stop" | "subagent_stop") {
-            return Ok(());
+            return Ok(None);
         }
-        let kept = |text: &str| Some(cut(text, Limits::OUTPUT_KEPT)).filter(|text| !text.trim().is_empty());
-        let verdict = CallVerdict {
-            ruling: replied.ruling,
-            reason: kept(&replied.reason),
-            objectors: concluded.objectors.clone(),
-            max_retries,
-            told: kept(&told),
-        };
         let (caller, point) = (call.caller.clone(), call.point.clone());
         let answer = Command::AnswerCall { at, caller, point, verdict: Box::new(verdict) };
         let records = self.give_for(origin, &answer)?;
-        let answered = records.into_iter().find_map(|record| match record.envelope.event {
-            Event::BridgeAnswered(answered) => Some(answered),
+        Ok(records.into_iter().find_map(|record| match record.envelope.event {
+            Event::BridgeAnswered(answered) => answered.let_go,
             _ => None,
-        });
-        if let Some(payload::BridgeAnswered { let_go: Some(why), .. }) = answered {
-            replied.ruling = CallRuling::Pass;
-            let hooks: Vec<String> =
-                concluded.objectors.iter().map(|objector| format!("`{}`", objector.hook)).collect();
-            replied.messages.push(format!(
-                "{why}; it is let go, but {} still says no: {}",
-                hooks.join(", "),
-                replied.reason
-            ));
-        }
-        Ok(())
+        }))
     }
 }
 
@@ -153,9 +133,10 @@ struct Sum {
     messages: Vec<String>,
 }
 
+/// What is answered, and what of it the log keeps.
 struct Concluded {
     replied: Replied,
-    objectors: Vec<Objector>,
+    verdict: CallVerdict,
 }
 
 impl Sum {
@@ -211,7 +192,7 @@ impl Sum {
         }
     }
 
-    fn finish(self, point: &str) -> Concluded {
+    fn finish(self, point: &str, max_retries: u32) -> Concluded {
         let strictest = self.reasons.iter().map(|(ruling, _)| *ruling).max().unwrap_or(CallRuling::Pass);
         // Allowing is for tools alone.
         let ruling =
@@ -220,11 +201,42 @@ impl Sum {
         let replied = Replied {
             ruling,
             reason: reasons.map(|(_, text)| text).collect::<Vec<_>>().join("\n\n"),
+            objectors: self.objectors.iter().map(|objector| objector.hook.clone()).collect(),
             halt: self.halt,
             context: self.context.join("\n\n"),
             updated_input: self.updated_input.filter(|_| ruling != CallRuling::Block),
             messages: self.messages,
         };
-        Concluded { replied, objectors: self.objectors }
+        let verdict = CallVerdict {
+            ruling,
+            reason: kept(&replied.reason),
+            objectors: self.objectors,
+            max_retries,
+            told: kept(&replied.told()),
+        };
+        Concluded { replied, verdict }
     }
+}
+
+impl Replied {
+    /// What was blocked is let go, and people are told.
+    fn let_go(&mut self, why: &str) {
+        let hooks: Vec<String> = self.objectors.iter().map(|hook| format!("`{hook}`")).collect();
+        let says = if hooks.len() == 1 { "says" } else { "say" };
+        let hooks = hooks.join(", ");
+        self.ruling = CallRuling::Pass;
+        self.messages.push(format!("{why}; it is let go, but {hooks} still {says} no: {}", self.reason));
+    }
+
+    /// What the agent is told besides a ruling.
+    fn told(&self) -> String {
+        let updated = self.updated_input.as_ref().map(|input| Value::Object(input.clone()).to_string());
+        let told = [self.context.as_str(), updated.as_deref().unwrap_or_default()];
+        told.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// As much of a text as the log keeps.
+fn kept(text: &str) -> Option<String> {
+    Some(cut(text, Limits::OUTPUT_KEPT)).filter(|text| !text.trim().is_empty())
 }

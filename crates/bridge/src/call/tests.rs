@@ -1,3 +1,5 @@
+//! What real agents have said, and what nobody should.
+
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};

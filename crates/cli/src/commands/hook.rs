@@ -173,7 +173,7 @@ pub fn called(call: Call) -> Called {
 }
 
 fn reply(replied: Replied, tool: Option<&Tool>) -> Reply {
-    let Replied { ruling, reason, halt, context, updated_input, messages } = replied;
+    let Replied { ruling, reason, halt, context, updated_input, messages, .. } = replied;
     let messages: Vec<String> = messages.iter().map(|message| format!("windlass: {message}")).collect();
     Reply {
         ruling: match ruling {

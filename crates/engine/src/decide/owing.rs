@@ -132,15 +132,15 @@ struct Around<'a> {
 }
 
 impl Around<'_> {
-    /// The hooks whose conditions hold. One that cannot be answered is complained about: a gate runs then, for otherwise it
-    /// would stand open, and nothing else does.
+    /// The hooks whose conditions hold. One that cannot be answered is complained about: a gate runs then, and what an agent's
+    /// own hook system calls, for otherwise it would stand open, and nothing else does.
     fn holding<'p>(&self, meant: impl Iterator<Item = &'p Planned>) -> (Vec<OwedHook>, Vec<Complaint>) {
         let (mut hooks, mut complaints) = (Vec::new(), Vec::new());
         for planned in meant {
             let holds = self.holds(planned).unwrap_or_else(|fault| {
                 let why = format!("its condition cannot be answered: {fault}");
                 complaints.push(Complaint { hooks: planned.hook.hook.clone(), why });
-                planned.hook.class == HookClass::Gate
+                matches!(planned.hook.class, HookClass::Gate | HookClass::Bridge)
             });
             if holds {
                 hooks.push(planned.hook.clone());
