@@ -1,3 +1,5 @@
+//! Calls as real agents make them, and as nobody should.
+
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
