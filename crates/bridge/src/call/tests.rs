@@ -1,4 +1,4 @@
-//! What real agents have said, and what nobody should.
+//! Calls as real agents make them, and as nobody should.
 
 use std::fmt::Write;
 use std::fs;

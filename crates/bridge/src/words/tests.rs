@@ -1,3 +1,5 @@
+//! What is said to whom, as a table, and what holds of it whatever is said.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

@@ -109,3 +109,50 @@ pub const GEMINI: Real = Real {
         r#"{"security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": false}}"#,
     )],
 };
+
+pub const QWEN: Real = Real {
+    program: "qwen",
+    headless: &["-y", "-o", "stream-json", "Mend notes.txt"],
+    environment: &[
+        ("OPENAI_API_KEY", "dummy"),
+        ("OPENAI_BASE_URL", "@MODEL@/v1"),
+        ("OPENAI_MODEL", "stub"),
+        ("QWEN_CODE_SUPPRESS_YOLO_WARNING", "1"),
+    ],
+    files: &[(
+        ".qwen/settings.json",
+        r#"{"security": {"auth": {"selectedType": "openai"}}, "privacy": {"usageStatisticsEnabled": false}}"#,
+    )],
+};
+
+pub const COPILOT: Real = Real {
+    program: "copilot",
+    headless: &["--allow-all-tools", "--output-format", "json", "-p", "Mend notes.txt"],
+    environment: &[
+        ("COPILOT_PROVIDER_BASE_URL", "@MODEL@/v1"),
+        ("COPILOT_PROVIDER_TYPE", "openai"),
+        ("COPILOT_PROVIDER_API_KEY", "dummy"),
+        ("COPILOT_MODEL", "stub"),
+        ("COPILOT_OFFLINE", "true"),
+    ],
+    files: &[],
+};
+
+pub const KIMI: Real = Real {
+    program: "kimi",
+    headless: &["--output-format", "stream-json", "-p", "Mend notes.txt"],
+    environment: &[],
+    files: &[(
+        ".kimi-code/config.toml",
+        r#"default_model = "stub"
+[providers.stub]
+type = "openai"
+base_url = "@MODEL@/v1"
+api_key = "dummy"
+[models.stub]
+provider = "stub"
+model = "stub"
+max_context_size = 100000
+"#,
+    )],
+};

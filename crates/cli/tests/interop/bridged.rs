@@ -25,23 +25,44 @@ hooks:
       command: 'jq -r .tool_input.command | grep -q forbidden || exit 0; echo nobody touches that >&2; exit 2'
 ";
 
-/// Installs the bridge, has a person's agent work, and takes it away again.
-fn is_held(test: &str, real: &Real, agent: &str) {
-    if !alone(test, real) {
-        return;
-    }
+/// Never lets go, and has something new to say each time.
+const STUBBORN: &str = "
+limits: {max_hook_retries: 3}
+hooks:
+  stop: [{command: 'echo stop >> \"$HOME/hooks\"; wc -l \"$HOME/hooks\" >&2; exit 2'}]
+";
+
+/// Whether an agent calls again at the end of what a stop hook has made it do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Calls {
+    Again,
+    Once,
+}
+
+/// Installs the bridge, and has a person's agent work.
+fn work(real: &Real, agent: &str, config: &str) -> (Place, String) {
     let place = Place::new(real, MODEL);
-    place.write(".windlass/config.yaml", CONFIG);
+    place.write(".windlass/config.yaml", config);
     place.windlass(&["trust", "--yes"]);
     let (code, out) = place.windlass(&["install", agent, "--scope", "user", "--yes"]);
     assert_eq!(code, 0, "{out}");
     let (code, out) = place.run(real.program, real.headless);
     assert_eq!(code, 0, "{out}");
+    (place, out)
+}
+
+/// The agent does what it may, and is done when the work is; then the bridge is taken away again.
+fn is_held(test: &str, real: &Real, agent: &str, calls: Calls) {
+    if !alone(test, real) {
+        return;
+    }
+    let (place, out) = work(real, agent, CONFIG);
     assert_eq!(place.read("notes.txt"), "whole\n", "{out}");
     assert_eq!(place.read("forbidden.txt"), "", "what is denied does not happen: {out}");
     let answers = place.events("bridge_answered");
     let rulings: Vec<_> = answers.iter().map(|answer| json!([answer["point"], answer["ruling"]])).collect();
-    let expected = [json!(["pre_tool_use", "block"]), json!(["stop", "block"]), json!(["stop", "pass"])];
+    let mut expected = vec![json!(["pre_tool_use", "block"]), json!(["stop", "block"])];
+    expected.extend((calls == Calls::Again).then(|| json!(["stop", "pass"])));
     assert_eq!(rulings, expected, "{out}");
     let conversations: Vec<&Value> = answers.iter().map(|answer| &answer["conversation"]).collect();
     assert!(conversations.iter().all(|conversation| *conversation == conversations[0]), "{conversations:?}");
@@ -54,22 +75,62 @@ fn is_held(test: &str, real: &Real, agent: &str) {
     assert!(place.settings().iter().all(|content| !content.contains("windlass")), "nothing is left in its settings");
 }
 
+/// One that has no limit of its own, or tells little of why it is there, is let go at ours.
+fn is_let_go(test: &str, real: &Real, agent: &str) {
+    if !alone(test, real) {
+        return;
+    }
+    let (place, out) = work(real, agent, STUBBORN);
+    assert_eq!(place.hooks(), ["stop"; 4], "{out}");
+}
+
 #[test]
 fn claude_with_the_bridge() {
-    is_held("bridged::claude_with_the_bridge", &agents::CLAUDE, "claude");
+    is_held("bridged::claude_with_the_bridge", &agents::CLAUDE, "claude", Calls::Again);
 }
 
 #[test]
 fn codex_with_the_bridge() {
-    is_held("bridged::codex_with_the_bridge", &agents::CODEX, "codex");
+    is_held("bridged::codex_with_the_bridge", &agents::CODEX, "codex", Calls::Again);
 }
 
 #[test]
 fn gemini_with_the_bridge() {
-    is_held("bridged::gemini_with_the_bridge", &agents::GEMINI, "gemini");
+    is_held("bridged::gemini_with_the_bridge", &agents::GEMINI, "gemini", Calls::Again);
 }
 
 #[test]
 fn goose_with_the_bridge() {
-    is_held("bridged::goose_with_the_bridge", &agents::GOOSE, "goose");
+    is_held("bridged::goose_with_the_bridge", &agents::GOOSE, "goose", Calls::Again);
+}
+
+#[test]
+fn qwen_with_the_bridge() {
+    is_held("bridged::qwen_with_the_bridge", &agents::QWEN, "qwen", Calls::Again);
+}
+
+#[test]
+fn copilot_with_the_bridge() {
+    is_held("bridged::copilot_with_the_bridge", &agents::COPILOT, "copilot", Calls::Again);
+}
+
+/// It calls at its end once for each prompt.
+#[test]
+fn kimi_with_the_bridge() {
+    is_held("bridged::kimi_with_the_bridge", &agents::KIMI, "kimi", Calls::Once);
+}
+
+#[test]
+fn codex_is_let_go() {
+    is_let_go("bridged::codex_is_let_go", &agents::CODEX, "codex");
+}
+
+#[test]
+fn gemini_is_let_go() {
+    is_let_go("bridged::gemini_is_let_go", &agents::GEMINI, "gemini");
+}
+
+#[test]
+fn goose_is_let_go() {
+    is_let_go("bridged::goose_is_let_go", &agents::GOOSE, "goose");
 }
