@@ -263,6 +263,28 @@ fn what_hooks_print_at_a_prompt_and_at_the_start_reaches_the_agent() {
     assert!(world.has("ended"));
 }
 
+/// In Claude Code that sends the agent back, and it counts.
+#[test]
+fn what_is_to_be_read_at_the_end_is_read() {
+    let config = "hooks: {stop: [{command: 'echo x >> tried; jq -n \"{hookSpecificOutput: {additionalContext: \\\"line $(wc -l < tried)\\\"}}\"'}]}\nlimits: {max_hook_retries: 1}\n";
+    let world = hooked(config);
+    let first = call(&world, "stop", &stopping(&world, "one", false));
+    assert_eq!((first.code, first.stderr.trim()), (2, "line 1"), "{first}");
+    check_let_go(&call(&world, "stop", &stopping(&world, "one", true)), "sent back 1 times");
+}
+
+/// Copilot reads the settings of Claude Code too.
+#[test]
+fn an_agent_that_calls_twice_is_answered_once() {
+    let world = hooked(FAILING);
+    let payload = json!({"session_id": "one", "timestamp": "2026-01-17T10:00:00Z", "cwd": world.directory, "stop_hook_active": false});
+    let as_claude = || world.feed(&["hook", "stop", "--as", "claude"], payload.to_string().as_bytes()).code;
+    assert_eq!(as_claude(), 2);
+    world.ok(&["install", "copilot", "--yes"]);
+    assert_eq!(as_claude(), 0);
+    assert_eq!(world.feed(&["hook", "stop", "--as", "copilot"], payload.to_string().as_bytes()).code, 2);
+}
+
 #[test]
 fn another_projects_conversation_is_never_captured() {
     let world = hooked(FAILING);

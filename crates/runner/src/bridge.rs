@@ -52,6 +52,11 @@ pub fn is_heard(point: &str) -> bool {
     matches!(point, "stop" | "subagent_stop" | "pre_tool_use" | "post_tool_use" | "user_prompt_submit")
 }
 
+/// Whether an agent that hears a no there goes on.
+fn sends_back(point: &str) -> bool {
+    matches!(point, "stop" | "subagent_stop")
+}
+
 /// Whether what a hook prints here is for the agent, unless it says otherwise. So it is in Claude Code.
 pub fn is_context(point: &str) -> bool {
     matches!(point, "session_start" | "user_prompt_submit")
@@ -109,7 +114,7 @@ impl Dispatch<'_> {
         verdict: CallVerdict,
     ) -> Result<Option<String>, RunError> {
         let silent = verdict.ruling == CallRuling::Pass && verdict.told.is_none();
-        if silent && !matches!(call.point.as_str(), "stop" | "subagent_stop") {
+        if silent && !sends_back(&call.point) {
             return Ok(None);
         }
         let (caller, point) = (call.caller.clone(), call.point.clone());
@@ -146,7 +151,7 @@ impl Sum {
         let why = message.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
         self.messages.extend(said.system_message.as_deref().map(clean).filter(|text| !text.trim().is_empty()));
         match outcome {
-            HookOutcome::Success | HookOutcome::Skip => self.agreed(feedback, said),
+            HookOutcome::Success | HookOutcome::Skip => self.agreed(owed, feedback, said),
             HookOutcome::Block | HookOutcome::Continue => self.object(owed, feedback),
             HookOutcome::Escalate if said.goes_on == Some(false) => {
                 self.halt.get_or_insert(said.stop_reason.or(feedback).map(|text| clean(&text)).unwrap_or_default());
@@ -167,8 +172,12 @@ impl Sum {
         }
     }
 
-    fn agreed(&mut self, feedback: Option<String>, said: Said) {
+    fn agreed(&mut self, owed: &OwedHook, feedback: Option<String>, said: Said) {
         let specific = said.specific;
+        // Whoever adds something for the agent to read at its end wants it to be read, as in Claude Code.
+        if sends_back(&owed.point) && specific.additional_context.is_some() {
+            return self.object(owed, specific.additional_context.map(|text| clean(&text)));
+        }
         if specific.permission == Some(Permission::Allow) {
             let why = specific.permission_reason.or(said.reason).unwrap_or_default();
             self.reasons.push((CallRuling::Allow, clean(&why)));

@@ -97,7 +97,7 @@ fn read() -> Result<Vec<u8>, Failure> {
 fn answered(context: &Context, call: Call, within: Option<Duration>) -> Result<Reply, Failure> {
     let Some(project) = project_of(context, &call)? else { return Ok(Reply::default()) };
     let moment = call.moment;
-    if call.is_own_prompt() {
+    if call.is_own_prompt() || is_called_twice(&call, &project) {
         return Ok(Reply::default());
     }
     if call.conversation.is_none() && matches!(moment, Moment::Stop | Moment::SubagentStop) {
@@ -133,6 +133,12 @@ fn project_of(context: &Context, call: &Call) -> Result<Option<Project>, Failure
     let inside = |directory: &Path| directory.canonicalize().is_ok_and(|real| real.starts_with(&named.root));
     let its_own = inside(&directory) || around.is_some_and(|around| around.root == named.root);
     Ok(its_own.then_some(named))
+}
+
+/// Copilot calls what is written for Claude Code too. Where it has entries of its own, those are enough.
+fn is_called_twice(call: &Call, project: &Project) -> bool {
+    let own = || project.root.join(".github/hooks/windlass.json").exists();
+    call.agent == Agent::Claude && Agent::recognise(&call.payload, environment::is_set) == Agent::Copilot && own()
 }
 
 /// A call in the engine's words.

@@ -36,7 +36,7 @@ pub fn next(target: &Target, program: &Program, is_new: bool) -> Vec<String> {
         _ => None,
     };
     if of_project && other.is_some_and(|other| status::calls(other, Scope::Project, project.as_ref())) {
-        steps.push("Copilot reads the hooks of Claude Code too, so it calls twice here".to_owned());
+        steps.push("Copilot reads the hooks of Claude Code too: it calls twice here, and is answered once".to_owned());
     }
     let elsewhere = if of_project { Scope::User } else { Scope::Project };
     if (of_project || project.is_some()) && status::calls(*agent, elsewhere, project.as_ref()) {
