@@ -60,7 +60,8 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
         shown(figures.echo),
     );
     report.fact("the same for `note_add`", shown(figures.short_echo));
-    report.fact("the commit of a note in a long-lived process", shown(figures.commit));
+    report.fact("the commit of a note, again and again in one process", shown(figures.commit));
+    report.fact("minimal JSON-RPC that makes the commit of `note_add` before it answers", shown(figures.committing));
     let value = ratio(figures.read, figures.echo);
     let measured = format!("{} = {value:.2} ×", shown(figures.read));
     report.figure("a call that reads (`task_get`)", measured, value, at_most(4.0, " × minimal JSON-RPC"));
@@ -99,6 +100,7 @@ struct Figures {
     echo: Duration,
     short_echo: Duration,
     commit: Duration,
+    committing: Duration,
     read: Duration,
     write: Duration,
     long_read: Duration,
@@ -110,14 +112,15 @@ struct Figures {
 /// Everything that is compared, one after the other, again and again.
 fn in_turns(effort: Effort, directory: &Path, short: &Path, long: &Path) -> Outcome<Figures> {
     let (mut short, mut long) = (Client::windlass(short)?, Client::windlass(long)?);
-    let (mut echo, mut short_echo) = (Client::echo(&short.ask(READ)?)?, Client::echo(&short.ask(WRITE)?)?);
-    let mut store = Sqlite::create(&directory.join("alone.db"), Lifetime::Service)?;
-    fill(&mut store, 5)?;
+    let (read, written) = (short.ask(READ)?, short.ask(WRITE)?);
+    let (mut echo, mut short_echo) = (Client::echo(&read, None)?, Client::echo(&written, None)?);
+    let mut store = filled(&directory.join("alone.db"))?;
+    let mut committing = Client::echo(&written, Some(filled(&directory.join("echo.db"))?.path()))?;
     let (rules, origin) = (rules(), origin());
     let note = Order::AddNote { task: Some(TaskId(1)), kind: NoteKind::Learning, text: NOTE.to_owned() };
     let listed = short.ask(LIST)?.len();
     long.ask(LIST)?;
-    let mut times = [const { Vec::new() }; 7];
+    let mut times = [const { Vec::new() }; 8];
     for turn in 0..effort.many / ROW {
         for (place, times) in times.iter_mut().enumerate() {
             for nonce in turn * ROW..(turn + 1) * ROW {
@@ -126,9 +129,10 @@ fn in_turns(effort: Effort, directory: &Path, short: &Path, long: &Path) -> Outc
                     0 => drop(echo.ask(READ)?),
                     1 => drop(short_echo.ask(WRITE)?),
                     2 => drop(store.execute(&rules, &origin, &note, nonce as u128)?),
-                    3 => drop(short.ask(READ)?),
-                    4 => drop(short.ask(WRITE)?),
-                    5 => drop(long.ask(READ)?),
+                    3 => drop(committing.ask(WRITE)?),
+                    4 => drop(short.ask(READ)?),
+                    5 => drop(short.ask(WRITE)?),
+                    6 => drop(long.ask(READ)?),
                     _ => drop(long.ask(WRITE)?),
                 }
                 times.push(began.elapsed());
@@ -137,8 +141,15 @@ fn in_turns(effort: Effort, directory: &Path, short: &Path, long: &Path) -> Outc
     }
     let process = short.child.id().to_string();
     let memory = [memory::size(&process, "RssAnon")?, memory::size(&process, "VmRSS")?];
-    let [echo, short_echo, commit, read, write, long_read, long_write] = times.map(|times| Times::from(times).p50());
-    Ok(Figures { echo, short_echo, commit, read, write, long_read, long_write, listed, memory })
+    let [echo, short_echo, commit, committing, read, write, long_read, long_write] =
+        times.map(|times| Times::from(times).p50());
+    Ok(Figures { echo, short_echo, commit, committing, read, write, long_read, long_write, listed, memory })
+}
+
+fn filled(path: &Path) -> Outcome<Sqlite> {
+    let mut store = Sqlite::create(path, Lifetime::Service)?;
+    fill(&mut store, 5)?;
+    Ok(store)
 }
 
 /// A project with so many tasks, each with two events.
@@ -172,11 +183,11 @@ impl Client {
         Self::start(command)
     }
 
-    /// A program that answers each call with the result that is in `answer`.
-    fn echo(answer: &str) -> Outcome<Self> {
+    /// A program that answers each call with the result that is in `answer`, and commits a note before, if there is a store.
+    fn echo(answer: &str, store: Option<&Path>) -> Outcome<Self> {
         let answer: Value = serde_json::from_str(answer)?;
         let mut command = Command::new(program("echo")?);
-        command.arg(answer["result"].to_string());
+        command.arg(answer["result"].to_string()).args(store);
         Self::start(command)
     }
 

@@ -204,7 +204,7 @@ impl<D: Desk> Site<D> {
             Err(refused) => return refused,
         };
         match message::read(&bytes) {
-            Heard::Request(..) | Heard::Notification(_) => {
+            Heard::Call(..) | Heard::Request(..) | Heard::Notification(_) => {
                 self.service.handle(Request::from_parts(head, Full::new(bytes))).await
             }
             Heard::Refused(error) => {
