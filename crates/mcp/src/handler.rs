@@ -96,7 +96,8 @@ impl<D: Desk> Handler<D> {
 
 impl<D: Desk> ServerHandler for Handler<D> {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        // Whoever asks for prompts is told that there are none, as most clients want it, so asking is declared to be possible.
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_prompts().build())
             .with_server_info(Implementation::new("windlass", env!("CARGO_PKG_VERSION")))
             .with_instructions(match self.driven {
                 Driven::ByItself => INSTRUCTIONS,
@@ -138,10 +139,11 @@ impl<D: Desk> ServerHandler for Handler<D> {
 
     async fn get_prompt(
         &self,
-        _: GetPromptRequestParams,
+        request: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        Err(no_method("prompts/get"))
+        let message = format!("there is no prompt `{}`; there are none, only tools: tools/list", shown(&request.name));
+        Err(ErrorData::invalid_params(message, None))
     }
 
     async fn read_resource(

@@ -129,7 +129,7 @@ fn every_revision_is_spoken() {
             let mut client = Client::new();
             let hello = client.ask(initialize(asked)).await;
             assert_eq!(hello["result"]["protocolVersion"], answered, "{asked}");
-            assert_eq!(hello["result"]["capabilities"], json!({"tools": {}}));
+            assert_eq!(hello["result"]["capabilities"], json!({"tools": {}, "prompts": {}}));
             assert_eq!(hello["result"]["serverInfo"]["name"], "windlass");
             assert!(hello["result"]["instructions"].as_str().unwrap().lines().count() <= 7);
             client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
@@ -151,7 +151,7 @@ fn the_revision_without_a_handshake_is_spoken() {
         let mut client = Client::new();
         let found = client.ask(request(1, "server/discover", modern(json!({})))).await;
         assert!(found["result"]["supportedVersions"].as_array().unwrap().contains(&json!("2026-07-28")), "{found}");
-        assert_eq!(found["result"]["capabilities"], json!({"tools": {}}));
+        assert_eq!(found["result"]["capabilities"], json!({"tools": {}, "prompts": {}}));
         // Nothing is answered, and nothing is lost.
         client.send(r#"{"jsonrpc":"2.0","method":"notifications/made_up"}"#).await;
         let tools = client.ask(request(2, "tools/list", modern(json!({})))).await;
@@ -209,7 +209,12 @@ fn what_is_wrong_with_a_request_is_an_error_of_the_protocol() {
         let unknown = client.ask(request(1, "tools/call", json!({"name": "ech\u{7}o"}))).await;
         assert_eq!(unknown["error"]["code"], -32602);
         assert_eq!(unknown["error"]["message"], "there is no tool `ech\\u{7}o`; there are echo, wait, fail, panic");
-        for method in ["made/up", "resources/read", "prompts/get"] {
+        assert_eq!(client.ask(request(2, "prompts/list", json!({}))).await["result"]["prompts"], json!([]));
+        let unknown = client.ask(request(2, "prompts/get", json!({"name": "a\u{7}"}))).await;
+        assert_eq!(unknown["error"]["code"], -32602);
+        let told = "there is no prompt `a\\u{7}`; there are none, only tools: tools/list";
+        assert_eq!(unknown["error"]["message"], told);
+        for method in ["made/up", "resources/read"] {
             let params = json!({"uri": "a:b", "name": "a"});
             let error = &client.ask(request(2, method, params)).await["error"];
             let told = format!("there is no method `{method}` here; there are tools: tools/list, tools/call");
