@@ -133,7 +133,10 @@ fn bodies_are_bounded_and_broken_ones_refused() {
     assert_eq!(send(b"\xff").0, 400);
     assert_eq!(send(br#"{"jsonrpc":"2.0","method":"no/such"}"#).0, 202);
     let long = vec![b' '; 5 * 1024 * 1024];
-    assert_eq!(send(&long).0, 413);
+    let (status, told) = send(&long);
+    assert_eq!(status, 413);
+    assert!(told.contains("application/json"), "{told}");
+    assert!(told.contains(r#""error":{"code":-32600,"message":"the message is longer than 4 MiB"}"#), "{told}");
     // The same where nobody has said how long it will be.
     let mut stream = site.connect();
     stream.write_all(&site.head("/mcp", &[("content-length", ""), ("transfer-encoding", "chunked")], 0)).unwrap();
