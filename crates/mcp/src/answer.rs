@@ -4,7 +4,6 @@
 //! - Both are the same, written once.
 
 use rmcp::model::{CallToolResult, ContentBlock, RequestId};
-use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use windlass_tools::ToolError;
 
@@ -33,31 +32,6 @@ pub enum Wording {
     Newest,
 }
 
-/// The message that answers a call.
-#[derive(Serialize)]
-struct Answer<'a> {
-    jsonrpc: &'static str,
-    id: &'a RequestId,
-    result: Told<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Told<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result_type: Option<&'static str>,
-    content: [Block<'a>; 1],
-    structured_content: &'a RawValue,
-    is_error: bool,
-}
-
-#[derive(Serialize)]
-struct Block<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    text: &'a str,
-}
-
 /// The same as a whole line, which is what most answers become: rmcp would take it apart and write it anew.
 pub fn line(id: &RequestId, said: &Said, wording: Wording) -> Vec<u8> {
     match said {
@@ -71,12 +45,21 @@ fn object(error: &ToolError) -> Box<RawValue> {
 }
 
 fn write(id: &RequestId, text: &str, object: &RawValue, wording: Wording, is_error: bool) -> Vec<u8> {
-    let result_type = (wording == Wording::Newest).then_some("complete");
-    let content = [Block { kind: "text", text }];
-    let result = Told { result_type, content, structured_content: object, is_error };
+    let result_type = match wording {
+        Wording::Older => "",
+        Wording::Newest => r#""resultType":"complete","#,
+    };
     // The text has quotes that are escaped, and there is something around both.
     let mut line = Vec::with_capacity(text.len() * 2 + object.get().len() + 256);
-    serde_json::to_writer(&mut line, &Answer { jsonrpc: "2.0", id, result }).expect("a message has string keys");
+    line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    serde_json::to_writer(&mut line, id).expect("an id is a number or text");
+    line.extend_from_slice(br#","result":{"#);
+    line.extend_from_slice(result_type.as_bytes());
+    line.extend_from_slice(br#""content":[{"type":"text","text":"#);
+    serde_json::to_writer(&mut line, text).expect("text can be written");
+    line.extend_from_slice(br#"}],"structuredContent":"#);
+    line.extend_from_slice(object.get().as_bytes());
+    line.extend_from_slice(if is_error { br#","isError":true}}"# } else { br#","isError":false}}"# });
     line.push(b'\n');
     line
 }

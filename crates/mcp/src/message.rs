@@ -73,6 +73,9 @@ pub fn read(bytes: &[u8]) -> Heard {
             Ok(_) => refused(None, ErrorCode::INVALID_REQUEST, "a message is a JSON object"),
         };
     }
+    if let Some((id, params)) = plain_call(text) {
+        return Heard::Call(id, params);
+    }
     match serde_json::from_str::<Envelope<'_>>(text) {
         Ok(envelope) => open(text, &envelope),
         Err(error) if error.is_data() => refused(
@@ -82,6 +85,24 @@ pub fn read(bytes: &[u8]) -> Heard {
         ),
         Err(error) => broken(None, &error),
     }
+}
+
+/// A call, read in one go, if nothing is wrong with it: most of what is said is this. Whatever else it is, the way that can
+/// say so reads it again.
+fn plain_call(text: &str) -> Option<(RequestId, CallToolRequestParams)> {
+    #[derive(Deserialize)]
+    struct Plain<'a> {
+        jsonrpc: &'a str,
+        id: RequestId,
+        method: &'a str,
+        params: CallToolRequestParams,
+    }
+    // So that nothing else is read twice.
+    if !text.contains("\"tools/call\"") {
+        return None;
+    }
+    let plain = serde_json::from_str::<Plain<'_>>(text).ok()?;
+    (plain.jsonrpc == "2.0" && plain.method == "tools/call").then_some((plain.id, plain.params))
 }
 
 fn open(text: &str, envelope: &Envelope<'_>) -> Heard {

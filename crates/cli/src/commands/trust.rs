@@ -115,7 +115,9 @@ fn describe(project: &Project, config: &Config, state: Trust, out: &mut Output) 
     // Where it is said it is among what would run; but it is so without a word about it, too.
     let is_told = effects.iter().any(|effect| effect.place == "agent_commands");
     if agent_commands(config) == AgentCommands::Allow && !is_told {
-        out.line("Agents may have any command run that they supply (`agent_commands: allow`, as nothing else is said).")?;
+        out.line(
+            "Agents may have any command run that they supply (`agent_commands: allow`, as nothing else is said).",
+        )?;
     }
     Ok(())
 }
