@@ -39,6 +39,7 @@ fn a_decision_is_made_kept_and_forgotten() {
           touch created-ran
       notify[0] (line 9)
           touch notified
+    Agents may have any command run that they supply (`agent_commands: allow`, as nothing else is said).
     ");
     assert_snapshot!(world.fails(&["trust"]), @"
     error: the project stays untrusted
@@ -82,7 +83,7 @@ fn commands_for_agents_are_shown() {
     ");
     assert_eq!(world.json(&["trust", "--show"])["agent_commands"], "deny");
     // What holds without a word about it is told as well.
-    world.write(".windlass/config.yaml", "limits: {iterations: 3}\n");
+    world.write(".windlass/config.yaml", "limits: {max_iterations: 3}\n");
     assert_snapshot!(world.run(&["trust", "--show"]), @r"
     $WORK  changed since it was trusted
     Its configuration runs nothing.
