@@ -1,32 +1,46 @@
-//! The least that answers a request over standard streams: reads a line, finds its id and its parameters, and gives them
-//! back. The floor for calls of tools.
+//! The least that a server of JSON-RPC over standard streams does: reads a line, understands it, and answers with the result
+//! that it was started with. The floor for calls of tools. Given a store, it also commits a note for each request.
+//!
+//! Request and result are values of `serde_json`, as they are where nobody knows better: the one is read and the other is
+//! written anew for every request.
 
 use std::error::Error;
 use std::io::{self, BufRead, Write};
+use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-
-#[derive(Deserialize)]
-struct Request<'a> {
-    id: u64,
-    #[serde(borrow)]
-    params: &'a RawValue,
-}
+use serde::Serialize;
+use serde_json::Value;
+use windlass_engine::{Authority, Command, NoteKind, Origin, Registry, Rules, TaskId, Timestamp};
+use windlass_store::{Lifetime, Sqlite, Store};
 
 #[derive(Serialize)]
 struct Response<'a> {
     jsonrpc: &'a str,
-    id: u64,
-    result: &'a RawValue,
+    id: &'a Value,
+    result: &'a Value,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    let mut words = std::env::args().skip(1);
+    let result: Value = serde_json::from_str(&words.next().ok_or("no result to answer with")?)?;
+    let mut store = words.next().map(|path| Sqlite::open(Path::new(&path), Lifetime::Service)).transpose()?;
+    let at = Timestamp::from_millis(0);
+    let origin = Origin { by: "ada".to_owned(), at, authority: Authority::Person, run: None, via: None };
+    let (rules, mut nonce) = (Rules { registry: Registry::with_builtins(), effects: None }, 0);
     let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
     let (mut line, mut answer) = (String::new(), Vec::new());
     while input.read_line(&mut line)? > 0 {
-        let Request { id, params } = serde_json::from_str(&line)?;
-        serde_json::to_writer(&mut answer, &Response { jsonrpc: "2.0", id, result: params })?;
+        let request: Value = serde_json::from_str(&line)?;
+        if request["method"] != "tools/call" {
+            return Err("no call".into());
+        }
+        if let Some(store) = &mut store {
+            let text = request["params"]["arguments"]["text"].as_str().ok_or("no text")?.to_owned();
+            let note = Command::AddNote { task: Some(TaskId(1)), kind: NoteKind::Learning, text };
+            nonce += 1;
+            store.execute(&rules, &origin, &note, nonce)?;
+        }
+        serde_json::to_writer(&mut answer, &Response { jsonrpc: "2.0", id: &request["id"], result: &result })?;
         answer.push(b'\n');
         output.write_all(&answer)?;
         output.flush()?;

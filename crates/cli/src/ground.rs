@@ -12,7 +12,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,8 +40,10 @@ const RECENT: Duration = Duration::from_secs(2);
 /// A project that tools can be called for.
 pub struct ProjectGround {
     opened: Opened,
+    config_file: PathBuf,
     user: String,
     kept: Option<Kept>,
+    held: Held,
     /// From the first call on that could owe a hook.
     roster: Option<Roster>,
     /// A file that was changed so recently may be changed again without its time stamp showing it.
@@ -55,6 +57,16 @@ struct Kept {
     outline: Arc<Outline>,
     /// As long as nobody has looked at trust, none.
     rules: Rules,
+    mask: Mask,
+}
+
+/// Whether what holds is looked up for every step of a call, or once for all of it.
+enum Held {
+    No,
+    /// From the next look on.
+    Soon,
+    /// It has been looked up: this, and what is kept.
+    Yes(Inside),
 }
 
 /// Where a configuration comes from.
@@ -79,7 +91,8 @@ struct Stamp {
 
 impl ProjectGround {
     pub fn new(opened: Opened) -> Self {
-        Self { opened, user: environment::user(), kept: None, roster: None, recent: RECENT }
+        let (user, config_file) = (environment::user(), opened.project.config_file());
+        Self { opened, config_file, user, kept: None, held: Held::No, roster: None, recent: RECENT }
     }
 
     /// Who runs programs for the project here.
@@ -90,8 +103,21 @@ impl ProjectGround {
         }
     }
 
+    /// What holds for a call: from inside which run it is given, and the configuration, which is kept then.
+    fn look(&mut self) -> Result<Inside, Failure> {
+        if let Held::Yes(inside) = &self.held {
+            return Ok(inside.clone());
+        }
+        let inside = Inside::look(&self.opened)?;
+        self.keep(&inside)?;
+        if let Held::Soon = self.held {
+            self.held = Held::Yes(inside.clone());
+        }
+        Ok(inside)
+    }
+
     /// The configuration that holds for a call.
-    fn keep(&mut self, inside: &Inside) -> Result<&mut Kept, Failure> {
+    fn keep(&mut self, inside: &Inside) -> Result<(), Failure> {
         let source = match inside.config {
             Some(digest) => Source::Run(digest),
             None => self.look_at_file(),
@@ -105,11 +131,17 @@ impl ProjectGround {
                 _ => {
                     let outline = Arc::new(Outline::of(written)?);
                     let rules = self.rules(&outline)?;
-                    self.kept = Some(Kept { source, text, outline, rules });
+                    let mask = dispatch::mask(outline.frame());
+                    self.kept = Some(Kept { source, text, outline, rules, mask });
                 }
             }
         }
-        Ok(self.kept.as_mut().expect("it was put there"))
+        Ok(())
+    }
+
+    /// What was kept by the last look.
+    fn kept(&self) -> &Kept {
+        self.kept.as_ref().expect("it was looked up")
     }
 
     fn rules(&mut self, outline: &Arc<Outline>) -> Result<Rules, Failure> {
@@ -121,7 +153,7 @@ impl ProjectGround {
     }
 
     fn look_at_file(&self) -> Source {
-        let Ok(found) = fs::metadata(self.opened.project.config_file()) else { return Source::File(Stamp::default()) };
+        let Ok(found) = fs::metadata(&self.config_file) else { return Source::File(Stamp::default()) };
         let stamp = Stamp {
             file: (found.dev(), found.ino()),
             length: found.len(),
@@ -136,8 +168,7 @@ impl ProjectGround {
     /// Commits. A command that owes no hook is never asked whether hooks are trusted.
     fn commit(&mut self, inside: &Inside, origin: &Origin, command: &Command) -> Result<Vec<Record>, ToolError> {
         let nonce = dispatch::random().map_err(told)?;
-        self.keep(inside).map_err(told)?;
-        let kept = self.kept.as_mut().expect("it was put there");
+        let kept = self.kept.as_ref().expect("it was looked up");
         match self.opened.store.execute(&kept.rules, origin, command, nonce) {
             Err(ExecuteError::Refused(refusal @ Refusal::Untrusted { .. })) => {
                 let (outline, mut rules) = (kept.outline.clone(), kept.rules.clone());
@@ -175,7 +206,7 @@ impl Ground for ProjectGround {
     }
 
     fn execute(&mut self, command: &Command, control: &Control) -> Result<Vec<Record>, ToolError> {
-        let inside = Inside::look(&self.opened).map_err(told)?;
+        let inside = self.look().map_err(told)?;
         let origin = Origin {
             by: self.user.clone(),
             at: environment::now(),
@@ -196,17 +227,27 @@ impl Ground for ProjectGround {
     }
 
     fn run(&self) -> Result<Option<RunId>, ToolError> {
+        if let Held::Yes(inside) = &self.held {
+            return Ok(inside.run.clone());
+        }
         Ok(Inside::look(&self.opened).map_err(told)?.run)
     }
 
     fn is_quiet(&mut self) -> bool {
-        let kept = Inside::look(&self.opened).and_then(|inside| self.keep(&inside));
-        kept.is_ok_and(|kept| kept.rules.effects.is_none())
+        self.look().is_ok_and(|_| self.kept().rules.effects.is_none())
+    }
+
+    fn hold(&mut self) {
+        self.held = Held::Soon;
+    }
+
+    fn release(&mut self) {
+        self.held = Held::No;
     }
 
     fn workshop(&mut self) -> Result<Workshop<'_>, ToolError> {
-        let inside = Inside::look(&self.opened).map_err(told)?;
-        let outline = self.keep(&inside).map_err(told)?.outline.clone();
+        let inside = self.look().map_err(told)?;
+        let outline = self.kept().outline.clone();
         let config = outline.frame();
         // What holds inside a run is what the run was told; its configuration alone is no reason to trust it.
         let told_so = self.opened.trust || (inside.config.is_some() && environment::is_trusted());
@@ -220,9 +261,9 @@ impl Ground for ProjectGround {
         })
     }
 
-    fn mask(&mut self) -> Result<Mask, ToolError> {
-        let inside = Inside::look(&self.opened).map_err(told)?;
-        Ok(dispatch::mask(self.keep(&inside).map_err(told)?.outline.frame()))
+    fn mask(&mut self) -> Result<&Mask, ToolError> {
+        self.look().map_err(told)?;
+        Ok(&self.kept().mask)
     }
 
     fn now(&self) -> Timestamp {

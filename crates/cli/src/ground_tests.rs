@@ -111,3 +111,24 @@ fn a_desk_answers_for_a_real_project() {
     assert_eq!(made["id"], "T1");
     assert!(desk.ground().roster.is_none(), "nobody who runs no programs is known as somebody who does");
 }
+
+#[test]
+fn a_short_call_looks_once_and_the_next_one_looks_again() {
+    let place = Place::new("");
+    let mut ground = place.ground(true);
+    ground.hold();
+    assert!(ground.is_quiet());
+    place.configure(&marking("one"));
+    assert!(ground.is_quiet(), "what holds for a call holds for all of it");
+    ground.release();
+    assert!(!ground.is_quiet());
+    let mut desk = Desk::new(ground);
+    let mut make = || desk.say_at_once("task_create", serde_json::json!({"goal": "one"}), &Control::new());
+    assert_eq!(make().unwrap_err(), serde_json::json!({"goal": "one"}), "it would run a program");
+    place.configure("");
+    assert!(make().unwrap().unwrap().get().contains(r#""id":"T1""#));
+    place.configure("hoks: {}");
+    assert!(make().is_err());
+    place.configure("secrets: [WINDLASS_NO_SUCH_SECRET]");
+    assert!(make().unwrap().is_ok());
+}

@@ -14,11 +14,28 @@ use crate::{remedy, show};
 /// Calls a tool. What it answers is what a program is shown of it.
 pub fn call(context: &Context, tool: &str, arguments: Value) -> Result<Value, Failure> {
     let mut desk = Desk::new(ProjectGround::new(context.open()?));
+    let given = named(&arguments);
     if desk.is_quick(tool, &arguments) {
-        return desk.call(tool, arguments, &Control::new()).map_err(told);
+        return desk.call(tool, arguments, &Control::new()).map_err(|error| told(error, &given));
     }
     let (control, received) = dispatch::listen()?;
-    desk.call(tool, arguments, &control).map_err(|error| told(error).by(received.first()))
+    desk.call(tool, arguments, &control).map_err(|error| told(error, &given).by(received.first()))
+}
+
+/// Texts that were given and name a tool, longest first: where an error repeats one, it stays as it is.
+fn named(arguments: &Value) -> Vec<String> {
+    fn collect(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::String(text) if catalogue().iter().any(|tool| text.contains(tool.name)) => found.push(text.clone()),
+            Value::Array(items) => items.iter().for_each(|item| collect(item, found)),
+            Value::Object(fields) => fields.values().for_each(|field| collect(field, found)),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    collect(arguments, &mut found);
+    found.sort_by_key(|text| std::cmp::Reverse(text.len()));
+    found
 }
 
 /// A text of an answer, as a line for people.
@@ -32,8 +49,8 @@ pub fn moment(value: &Value) -> String {
     at.map_or_else(|_| text(value), |at| show::moment(at).to_string())
 }
 
-/// A tool's error, in the words of the command line.
-fn told(error: ToolError) -> Failure {
+/// A tool's error, in the words of the command line. Causes are not in the words of the tools: programs and systems gave them.
+fn told(error: ToolError, given: &[String]) -> Failure {
     let code = match error.code {
         tools::Code::UnknownTool | tools::Code::Invalid => Code::Usage,
         tools::Code::NotFound => Code::NotFound,
@@ -44,8 +61,19 @@ fn told(error: ToolError) -> Failure {
         tools::Code::System => Code::System,
         tools::Code::Interrupted => Code::Interrupted(remedy::SIGINT),
     };
-    let causes = error.causes.iter().map(|cause| words(cause)).collect();
-    Failure { code, message: words(&error.message), causes, hint: error.hint.as_deref().map(words), picture: None }
+    let (message, hint) = (around(&error.message, given), error.hint.map(|hint| around(&hint, given)));
+    Failure { code, message, causes: error.causes, hint, picture: None }
+}
+
+/// A text in the words of the command line, but for what in it was given.
+fn around(text: &str, given: &[String]) -> String {
+    match given {
+        [] => words(text),
+        [first, others @ ..] => {
+            let parts: Vec<_> = text.split(first.as_str()).map(|part| around(part, others)).collect();
+            parts.join(first)
+        }
+    }
 }
 
 /// Where one tool is several commands, or takes another word.
@@ -67,6 +95,20 @@ pub fn words(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Only what we say ourselves is put in other words.
+    #[test]
+    fn what_was_given_stays_as_it_was() {
+        let given = named(&serde_json::json!({"goal": "ask task_get", "labels": ["task_get", "other"]}));
+        assert_eq!(given, ["ask task_get", "task_get"]);
+        let message = "labels[0]: `task_get` is no label, nor is ask task_get; `task_list` shows them";
+        let expected = "labels[0]: `task_get` is no label, nor is ask task_get; `windlass task list` shows them";
+        let error = ToolError { causes: vec!["task_get".to_owned()], ..ToolError::new(tools::Code::Invalid, message) };
+        let failure = told(error.hint("`task_next`"), &given);
+        assert_eq!(failure.message, expected);
+        assert_eq!(failure.causes, ["task_get"]);
+        assert_eq!(failure.hint.as_deref(), Some("`windlass task next`"));
+    }
 
     #[test]
     fn tools_are_called_by_their_commands() {

@@ -168,7 +168,7 @@ fn what_each_agent_asks_of_the_person() {
     gemini, user: it is installed in the settings of this project too: one of the two is enough, and both may call twice; start Gemini CLI anew: it reads its settings when it starts
     qwen, project: start Qwen Code anew: it reads its settings when it starts
     qwen, user: it is installed in the settings of this project too: one of the two is enough, and both may call twice; start Qwen Code anew: it reads its settings when it starts
-    copilot, project: let GitHub Copilot CLI trust this folder: of others it reads no hooks, and says nothing; Copilot reads the hooks of Claude Code too, so it calls twice here; start GitHub Copilot CLI anew: it reads its settings when it starts
+    copilot, project: let GitHub Copilot CLI trust this folder: of others it reads no hooks, and says nothing; Copilot reads the hooks of Claude Code too: it calls twice here, and is answered once; start GitHub Copilot CLI anew: it reads its settings when it starts
     copilot, user: it is installed in the settings of this project too: one of the two is enough, and both may call twice; start GitHub Copilot CLI anew: it reads its settings when it starts
     goose, project: start goose anew: it reads its settings when it starts
     goose, user: it is installed in the settings of this project too: one of the two is enough, and both may call twice; start goose anew: it reads its settings when it starts
@@ -177,7 +177,7 @@ fn what_each_agent_asks_of_the_person() {
     cursor, user: it is installed in the settings of this project too: one of the two is enough, and both may call twice; start Cursor anew: it reads its settings when it starts
     ");
     world.write(".windlass/config.yaml", "hooks: {stop: [{command: make test}]}\n");
-    assert_snapshot!(said("claude", "project"), @"claude, project: its hooks are not trusted: `windlass trust` shows what would run; Copilot reads the hooks of Claude Code too, so it calls twice here; it is installed in your own settings too: one of the two is enough, and both may call twice");
+    assert_snapshot!(said("claude", "project"), @"claude, project: its hooks are not trusted: `windlass trust` shows what would run; Copilot reads the hooks of Claude Code too: it calls twice here, and is answered once; it is installed in your own settings too: one of the two is enough, and both may call twice");
 }
 
 #[test]

@@ -39,6 +39,7 @@ fn a_decision_is_made_kept_and_forgotten() {
           touch created-ran
       notify[0] (line 9)
           touch notified
+    Agents may have any command run that they supply (`agent_commands: allow`, as nothing else is said).
     ");
     assert_snapshot!(world.fails(&["trust"]), @"
     error: the project stays untrusted
@@ -47,7 +48,7 @@ fn a_decision_is_made_kept_and_forgotten() {
     [64 trust]
     ");
     assert_snapshot!(world.run(&["trust", "--yes"]), @"$WORK is trusted");
-    assert_snapshot!(world.run(&["trust", "--show", "--json"]), @r#"{"project":"$WORK","runs":[{"at":"stop","line":4,"name":"stop[0]","what":"touch stop-ran"},{"at":"before_submit","line":5,"name":"before_submit[0]","what":"run_tests (runs the project's tests)"},{"at":"before_submit","line":5,"name":"before_submit[1]","what":"create_pr (git: push the branch, and open a change on the forge)"},{"at":"task_created","line":7,"name":"task_created[0]","what":"touch created-ran"},{"at":"notify","line":9,"name":"notify[0]","what":"touch notified"}],"trust":"trusted","workflows":[]}"#);
+    assert_snapshot!(world.run(&["trust", "--show", "--json"]), @r#"{"agent_commands":"allow","project":"$WORK","runs":[{"at":"stop","line":4,"name":"stop[0]","what":"touch stop-ran"},{"at":"before_submit","line":5,"name":"before_submit[0]","what":"run_tests (runs the project's tests)"},{"at":"before_submit","line":5,"name":"before_submit[1]","what":"create_pr (git: push the branch, and open a change on the forge)"},{"at":"task_created","line":7,"name":"task_created[0]","what":"touch created-ran"},{"at":"notify","line":9,"name":"notify[0]","what":"touch notified"}],"trust":"trusted","workflows":[]}"#);
     assert_snapshot!(world.run(&["trust", "--revoke"]), @"$WORK is no longer trusted");
     assert_snapshot!(world.run(&["trust", "--revoke", "--json"]), @r#"{"project":"$WORK","trust":"never"}"#);
     assert_snapshot!(world.run(&["status"]), @"
@@ -80,6 +81,16 @@ fn commands_for_agents_are_shown() {
     $WORK  changed since it was trusted
     Its configuration runs nothing.
     ");
+    assert_eq!(world.json(&["trust", "--show"])["agent_commands"], "deny");
+    // What holds without a word about it is told as well.
+    world.write(".windlass/config.yaml", "limits: {max_iterations: 3}\n");
+    assert_snapshot!(world.run(&["trust", "--show"]), @r"
+    $WORK  changed since it was trusted
+    Its configuration runs nothing.
+    Agents may have any command run that they supply (`agent_commands: allow`, as nothing else is said).
+    ");
+    assert_eq!(world.json(&["trust", "--show"])["agent_commands"], "allow");
+    world.write(".windlass/config.yaml", "agent_commands: deny\nvalidators:\n  lint: make lint\n");
     assert_snapshot!(world.run(&["config", "check"]), @r"
     ok  $WORK/.windlass/config.yaml
         hooks       none

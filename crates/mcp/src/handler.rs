@@ -4,18 +4,19 @@ use std::sync::{Arc, OnceLock};
 
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
-    ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult,
-    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig, SetLevelRequestMethod, Tool, ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData, GetPromptRequestParams,
+    GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SetLevelRequestMethod, Tool, ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
-use windlass_tools::{Effect, ToolError};
+use windlass_tools::Effect;
 
+use crate::answer;
 use crate::message::shown;
 use crate::pool::Pool;
-use crate::server::{Desk, Driven, Server};
+use crate::server::{Desk, Driven, Said, Server};
 
 /// What a model is told about the tools as a whole, where it drives itself.
 const INSTRUCTIONS: &str = "\
@@ -74,18 +75,14 @@ impl<D: Desk> Handler<D> {
 }
 
 impl<D: Desk> Handler<D> {
-    /// Answers a call as older revisions want it, if it runs no program; else leaves it as it is.
-    pub fn call_now(&self, call: &mut CallToolRequestParams) -> Option<CallToolResult> {
+    /// Answers a call, if there is such a tool and it runs no program; else leaves the call as it is.
+    pub fn call_now(&self, call: &mut CallToolRequestParams) -> Option<Said> {
         if !self.knows(&call.name) {
             return None;
         }
         let arguments = call.arguments.take().map_or(Value::Null, Value::Object);
         match self.pool.call_now(&call.name, arguments) {
-            Ok(done) => {
-                let mut result = done.map_or_else(failed, CallToolResult::structured);
-                result.result_type = None;
-                Some(result)
-            }
+            Ok(said) => Some(said),
             Err((arguments, desk)) => {
                 self.pool.give_back(desk);
                 if let Value::Object(arguments) = arguments {
@@ -99,7 +96,8 @@ impl<D: Desk> Handler<D> {
 
 impl<D: Desk> ServerHandler for Handler<D> {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        // Whoever asks for prompts is told that there are none, as most clients want it, so asking is declared to be possible.
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_prompts().build())
             .with_server_info(Implementation::new("windlass", env!("CARGO_PKG_VERSION")))
             .with_instructions(match self.driven {
                 Driven::ByItself => INSTRUCTIONS,
@@ -141,10 +139,11 @@ impl<D: Desk> ServerHandler for Handler<D> {
 
     async fn get_prompt(
         &self,
-        _: GetPromptRequestParams,
+        request: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        Err(no_method("prompts/get"))
+        let message = format!("there is no prompt `{}`; there are none, only tools: tools/list", shown(&request.name));
+        Err(ErrorData::invalid_params(message, None))
     }
 
     async fn read_resource(
@@ -176,8 +175,7 @@ impl<D: Desk> ServerHandler for Handler<D> {
             return Err(self.unknown(&request.name));
         }
         let arguments = request.arguments.map_or(Value::Null, Value::Object);
-        let done = self.pool.call(&request.name, arguments, &context.ct).await;
-        Ok(done.map_or_else(failed, CallToolResult::structured).into())
+        Ok(answer::result(self.pool.call(&request.name, arguments, &context.ct).await).into())
     }
 }
 
@@ -208,11 +206,4 @@ fn tool(tool: &windlass_tools::Tool) -> Tool {
         Effect::ReadOnly => listed.with_annotations(ToolAnnotations::new().read_only(true)),
         Effect::Writes => listed,
     }
-}
-
-/// A failure as a model reads it, and as a program does.
-fn failed(error: ToolError) -> CallToolResult {
-    let mut result = CallToolResult::error(vec![ContentBlock::text(error.to_string())]);
-    result.structured_content = Some(error.to_json());
-    result
 }

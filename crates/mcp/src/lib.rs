@@ -15,6 +15,7 @@
 //!
 //! Not here: what the tools are and do (`tools`), the rules (`engine`), where a token comes from (`cli`).
 
+mod answer;
 mod handler;
 mod http;
 mod lines;

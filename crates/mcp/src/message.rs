@@ -29,6 +29,9 @@ const REQUESTS: [&str; 3] = ["initialize", "server/discover", "tools/list"];
 
 /// What a client said.
 pub enum Heard {
+    /// A tool is called. Most of what is said is this.
+    Call(RequestId, CallToolRequestParams),
+    /// Any other request.
     Request(RequestId, ClientJsonRpcMessage),
     Notification(ClientJsonRpcMessage),
     /// To be answered with this.
@@ -70,6 +73,9 @@ pub fn read(bytes: &[u8]) -> Heard {
             Ok(_) => refused(None, ErrorCode::INVALID_REQUEST, "a message is a JSON object"),
         };
     }
+    if let Some((id, params)) = plain_call(text) {
+        return Heard::Call(id, params);
+    }
     match serde_json::from_str::<Envelope<'_>>(text) {
         Ok(envelope) => open(text, &envelope),
         Err(error) if error.is_data() => refused(
@@ -79,6 +85,24 @@ pub fn read(bytes: &[u8]) -> Heard {
         ),
         Err(error) => broken(None, &error),
     }
+}
+
+/// A call, read in one go, if nothing is wrong with it: most of what is said is this. Whatever else it is, the way that can
+/// say so reads it again.
+fn plain_call(text: &str) -> Option<(RequestId, CallToolRequestParams)> {
+    #[derive(Deserialize)]
+    struct Plain<'a> {
+        jsonrpc: &'a str,
+        id: RequestId,
+        method: &'a str,
+        params: CallToolRequestParams,
+    }
+    // So that nothing else is read twice.
+    if !text.contains("\"tools/call\"") {
+        return None;
+    }
+    let plain = serde_json::from_str::<Plain<'_>>(text).ok()?;
+    (plain.jsonrpc == "2.0" && plain.method == "tools/call").then_some((plain.id, plain.params))
 }
 
 fn open(text: &str, envelope: &Envelope<'_>) -> Heard {
@@ -102,7 +126,7 @@ fn open(text: &str, envelope: &Envelope<'_>) -> Heard {
 }
 
 fn request(text: &str, method: &str, id: RequestId, params: Option<&RawValue>) -> Heard {
-    // Calls are most of what is said. The general way tries one kind of request after the other.
+    // The general way tries one kind of request after the other.
     if method == "tools/call" {
         return call(id, params);
     }
@@ -124,15 +148,7 @@ fn request(text: &str, method: &str, id: RequestId, params: Option<&RawValue>) -
 fn call(id: RequestId, params: Option<&RawValue>) -> Heard {
     let params = params.map_or("{}", RawValue::get);
     match serde_json::from_str::<CallToolRequestParams>(params) {
-        Ok(mut params) => {
-            let meta = params.meta.take();
-            let mut request = CallToolRequest::new(params);
-            if let Some(meta) = meta {
-                request.extensions.insert(meta);
-            }
-            let request = ClientRequest::CallToolRequest(request);
-            Heard::Request(id.clone(), ClientJsonRpcMessage::request(request, id))
-        }
+        Ok(params) => Heard::Call(id, params),
         Err(error) if !error.is_data() => broken(Some(id), &error),
         Err(_) => refused(
             Some(id),
@@ -140,6 +156,16 @@ fn call(id: RequestId, params: Option<&RawValue>) -> Heard {
             "the params of tools/call are an object with `name`, which is text, and `arguments`, which is an object",
         ),
     }
+}
+
+/// A call as rmcp takes it.
+pub fn calling(id: RequestId, mut params: CallToolRequestParams) -> ClientJsonRpcMessage {
+    let meta = params.meta.take();
+    let mut request = CallToolRequest::new(params);
+    if let Some(meta) = meta {
+        request.extensions.insert(meta);
+    }
+    ClientJsonRpcMessage::request(ClientRequest::CallToolRequest(request), id)
 }
 
 /// Only some mean anything here; what is not understood is not answered either.
@@ -267,6 +293,7 @@ mod tests {
     /// What a message is taken for: its method, `-`, or code, id and text of its refusal.
     fn heard(bytes: impl AsRef<[u8]>) -> String {
         match read(bytes.as_ref()) {
+            Heard::Call(id, _) => format!("{id} tools/call"),
             Heard::Request(id, ClientJsonRpcMessage::Request(request)) => format!("{id} {}", request.request.method()),
             Heard::Notification(ClientJsonRpcMessage::Notification(_)) => "notification".to_owned(),
             Heard::Refused(refused) => {

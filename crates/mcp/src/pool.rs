@@ -18,7 +18,7 @@ use tokio::task;
 use tokio_util::sync::CancellationToken;
 use windlass_tools::{Code, Control, ToolError};
 
-use crate::server::Desk;
+use crate::server::{Desk, Said};
 
 /// So many calls may run programs at a time: each has a thread, and up to five programs.
 pub(crate) const SLOW: usize = 8;
@@ -50,20 +50,23 @@ impl<D: Desk> Pool<D> {
     }
 
     /// Calls a tool, if that runs no program; else gives the arguments back, and the desk that was asked.
-    pub fn call_now(&self, tool: &str, arguments: Value) -> Result<Result<Value, ToolError>, (Value, Box<D>)> {
+    pub fn call_now(&self, tool: &str, arguments: Value) -> Result<Said, (Value, Box<D>)> {
         let mut desk = match self.shared.take() {
             Ok(desk) => desk,
             Err(error) => return Ok(Err(error)),
         };
-        match catch_unwind(AssertUnwindSafe(|| desk.is_quick(tool, &arguments))) {
-            Ok(true) => Ok(self.shared.call(desk, tool, arguments, &self.control)),
-            Ok(false) => Err((arguments, desk)),
+        match catch_unwind(AssertUnwindSafe(|| desk.say_at_once(tool, arguments, &self.control))) {
+            Ok(Ok(said)) => {
+                self.shared.put_back(desk);
+                Ok(said)
+            }
+            Ok(Err(arguments)) => Err((arguments, desk)),
             Err(_) => Ok(Err(defect())),
         }
     }
 
     /// Calls a tool; `cancelled` calls it off.
-    pub async fn call(&self, tool: &str, arguments: Value, cancelled: &CancellationToken) -> Result<Value, ToolError> {
+    pub async fn call(&self, tool: &str, arguments: Value, cancelled: &CancellationToken) -> Said {
         let (arguments, desk) = match self.call_now(tool, arguments) {
             Ok(done) => return done,
             Err(slow) => slow,
@@ -123,10 +126,10 @@ impl<D: Desk> Shared<D> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).push(desk);
     }
 
-    fn call(&self, mut desk: Box<D>, tool: &str, arguments: Value, control: &Control) -> Result<Value, ToolError> {
-        let done = catch_unwind(AssertUnwindSafe(|| desk.call(tool, arguments, control))).map_err(|_| defect())?;
+    fn call(&self, mut desk: Box<D>, tool: &str, arguments: Value, control: &Control) -> Said {
+        let said = catch_unwind(AssertUnwindSafe(|| desk.say(tool, arguments, control))).map_err(|_| defect())?;
         self.put_back(desk);
-        done
+        said
     }
 }
 

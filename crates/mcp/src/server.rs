@@ -3,27 +3,31 @@
 use std::io;
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 use windlass_tools::{Control, Ground, Tool, ToolError};
 
 use crate::pool::Pool;
 
+/// What a tool answers: a JSON object, written once.
+pub type Said = Result<Box<RawValue>, ToolError>;
+
 /// Takes calls, one at a time.
 pub trait Desk: Send + 'static {
-    fn call(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Value, ToolError>;
+    fn say(&mut self, tool: &str, arguments: Value, control: &Control) -> Said;
 
-    /// Whether a call runs no program, so that its answer comes at once.
-    fn is_quick(&mut self, tool: &str, arguments: &Value) -> bool;
+    /// The same, if the call runs no program, so that its answer comes at once; else gives the arguments back.
+    fn say_at_once(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Said, Value>;
 }
 
 impl<G: Ground + Send + 'static> Desk for windlass_tools::Desk<G> {
-    fn call(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Value, ToolError> {
-        self.call(tool, arguments, control)
+    fn say(&mut self, tool: &str, arguments: Value, control: &Control) -> Said {
+        self.say(tool, arguments, control)
     }
 
-    fn is_quick(&mut self, tool: &str, arguments: &Value) -> bool {
-        self.is_quick(tool, arguments)
+    fn say_at_once(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Said, Value> {
+        self.say_at_once(tool, arguments, control)
     }
 }
 

@@ -9,16 +9,18 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequest, ClientJsonRpcMessage, ClientNotification, ClientRequest, JsonRpcMessage, JsonRpcRequest,
-    ProtocolVersion, RequestId, RequestMetaObject, ServerJsonRpcMessage, ServerResult,
+    CallToolRequestParams, ClientJsonRpcMessage, ClientNotification, JsonRpcMessage, ProtocolVersion, RequestId,
+    ServerJsonRpcMessage,
 };
 use rmcp::service::{RoleServer, serve_directly_with_ct};
 use rmcp::transport::Transport;
@@ -29,6 +31,7 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::answer::{self, Wording};
 use crate::handler::Handler;
 use crate::lines::{Line, Lines};
 use crate::message::{self, Heard};
@@ -143,29 +146,22 @@ impl<D: Desk> Stdio<D> {
         }
     }
 
-    /// Answers a call that runs no program, and says nothing of its revision, where it was read. It could go through rmcp
-    /// as everything else does, and would get the same answer, in twice the time.
-    fn shortcut(&self, message: &mut ClientJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
-        let JsonRpcMessage::Request(JsonRpcRequest { id, request, .. }) = message else { return None };
-        let ClientRequest::CallToolRequest(call) = request else { return None };
-        if revision(call).is_some() {
-            return None;
-        }
-        let result = self.handler.call_now(&mut call.params)?;
-        Some(JsonRpcMessage::response(ServerResult::CallToolResult(result), id.clone()))
+    /// Answers a call that runs no program where it was read. It could go through rmcp as everything else does, and would
+    /// get the same answer, in twice the time.
+    fn shortcut(&self, id: &RequestId, call: &mut CallToolRequestParams) -> Option<Vec<u8>> {
+        let wording = wording(call)?;
+        let said = self.handler.call_now(call)?;
+        Some(answer::line(id, &said, wording))
     }
 
     /// Writes a message, and makes room when that is done.
     fn write(
         &self,
-        message: &ServerJsonRpcMessage,
+        line: Vec<u8>,
         room: Option<OwnedSemaphorePermit>,
     ) -> impl Future<Output = io::Result<()>> + Send + use<D> {
-        let line = serde_json::to_vec(message);
         let (output, gone) = (self.output.clone(), self.gone.clone());
         async move {
-            let mut line = line?;
-            line.push(b'\n');
             let mut output = output.lock().await;
             let written = async {
                 output.write_all(&line).await?;
@@ -176,6 +172,23 @@ impl<D: Desk> Stdio<D> {
             written
         }
     }
+
+    /// The same for what is answered where it was read. That may be dropped half way, so whatever has to be waited for is
+    /// left to a task; mostly there is nothing.
+    async fn put(&mut self, line: Vec<u8>, room: Option<OwnedSemaphorePermit>) {
+        let mut writing = Box::pin(self.write(line, room));
+        let is_written = poll_fn(|context| Poll::Ready(writing.as_mut().poll(context).is_ready())).await;
+        if !is_written {
+            tokio::spawn(writing);
+        }
+    }
+}
+
+/// A message as a line.
+fn line(message: &ServerJsonRpcMessage) -> Vec<u8> {
+    let mut line = serde_json::to_vec(message).expect("a message has string keys");
+    line.push(b'\n');
+    line
 }
 
 impl<D: Desk> Transport<RoleServer> for Stdio<D> {
@@ -188,26 +201,29 @@ impl<D: Desk> Transport<RoleServer> for Stdio<D> {
             _ => None,
         };
         let room = answered.and_then(|id| self.under_way.remove(id));
-        self.write(&message, room)
+        self.write(line(&message), room)
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
             match self.heard().await? {
-                Heard::Request(id, _) if self.under_way.contains_key(&id) => {
+                Heard::Call(id, _) | Heard::Request(id, _) if self.under_way.contains_key(&id) => {
                     let room = self.next.take();
-                    tokio::spawn(self.write(&message::taken(&id), room));
+                    self.put(line(&message::taken(&id)), room).await;
                 }
-                Heard::Request(id, mut message) => {
+                Heard::Call(id, mut call) => {
                     let room = self.next.take();
-                    match self.shortcut(&mut message) {
-                        // Not written here: this may be dropped half way.
-                        Some(answer) => drop(tokio::spawn(self.write(&answer, room))),
+                    match self.shortcut(&id, &mut call) {
+                        Some(answer) => self.put(answer, room).await,
                         None => {
-                            self.under_way.extend(room.map(|room| (id, room)));
-                            return Some(message);
+                            self.under_way.extend(room.map(|room| (id.clone(), room)));
+                            return Some(message::calling(id, call));
                         }
                     }
+                }
+                Heard::Request(id, message) => {
+                    self.under_way.extend(self.next.take().map(|room| (id, room)));
+                    return Some(message);
                 }
                 Heard::Notification(message) => {
                     if let Some(cancelled) = cancelled(&message) {
@@ -218,7 +234,7 @@ impl<D: Desk> Transport<RoleServer> for Stdio<D> {
                 }
                 Heard::Refused(answer) => {
                     let room = self.next.take();
-                    tokio::spawn(self.write(&answer, room));
+                    self.put(line(&answer), room).await;
                 }
                 Heard::Nothing => {}
             }
@@ -235,9 +251,14 @@ impl<D: Desk> Transport<RoleServer> for Stdio<D> {
     }
 }
 
-/// The revision that a call says it is of.
-fn revision(call: &CallToolRequest) -> Option<ProtocolVersion> {
-    call.extensions.get::<RequestMetaObject>().and_then(|meta| meta.protocol_version())
+/// How a call wants to be answered, if it can be without rmcp: that tells those apart who say more of themselves, or less
+/// than they have to.
+fn wording(call: &CallToolRequestParams) -> Option<Wording> {
+    let Some((meta, version)) = call.meta.as_ref().and_then(|meta| Some((meta, meta.protocol_version()?))) else {
+        return Some(Wording::Older);
+    };
+    let newest = ProtocolVersion::V_2026_07_28;
+    (version == newest && meta.missing_required_keys(&newest).is_empty()).then_some(Wording::Newest)
 }
 
 /// Which request a client does not wait for any more.

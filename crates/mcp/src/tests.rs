@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, duplex, split};
 use tokio::io::{ReadHalf, WriteHalf};
 use windlass_tools::{Code, Control, Effect, Tool, ToolError};
 
-use crate::server::{Desk, Server, Stop, runtime};
+use crate::server::{Desk, Said, Server, Stop, runtime};
 
 const fn tool(name: &'static str, effect: Effect) -> Tool {
     Tool { name, description: "For a test.", twin: "", effect, fields: &[] }
@@ -23,12 +24,12 @@ const TOOLS: &[Tool] = &[
 struct Plain;
 
 impl Desk for Plain {
-    fn call(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Value, ToolError> {
+    fn say(&mut self, tool: &str, arguments: Value, control: &Control) -> Said {
         match tool {
-            "echo" => Ok(json!({ "said": arguments })),
+            "echo" => Ok(to_raw_value(&json!({ "said": arguments })).unwrap()),
             // As a program would be waited for.
             "wait" => match control.wait(Duration::from_secs(600)) {
-                true => Ok(json!({})),
+                true => Ok(to_raw_value(&json!({})).unwrap()),
                 false => Err(ToolError::new(Code::Interrupted, "the program was ended")),
             },
             "fail" => Err(ToolError::new(Code::NotFound, "there is no T9").hint("`task_list` shows the tasks")),
@@ -36,8 +37,8 @@ impl Desk for Plain {
         }
     }
 
-    fn is_quick(&mut self, tool: &str, _: &Value) -> bool {
-        tool != "wait"
+    fn say_at_once(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Said, Value> {
+        if tool == "wait" { Err(arguments) } else { Ok(self.say(tool, arguments, control)) }
     }
 }
 
@@ -128,7 +129,7 @@ fn every_revision_is_spoken() {
             let mut client = Client::new();
             let hello = client.ask(initialize(asked)).await;
             assert_eq!(hello["result"]["protocolVersion"], answered, "{asked}");
-            assert_eq!(hello["result"]["capabilities"], json!({"tools": {}}));
+            assert_eq!(hello["result"]["capabilities"], json!({"tools": {}, "prompts": {}}));
             assert_eq!(hello["result"]["serverInfo"]["name"], "windlass");
             assert!(hello["result"]["instructions"].as_str().unwrap().lines().count() <= 7);
             client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
@@ -150,13 +151,18 @@ fn the_revision_without_a_handshake_is_spoken() {
         let mut client = Client::new();
         let found = client.ask(request(1, "server/discover", modern(json!({})))).await;
         assert!(found["result"]["supportedVersions"].as_array().unwrap().contains(&json!("2026-07-28")), "{found}");
-        assert_eq!(found["result"]["capabilities"], json!({"tools": {}}));
+        assert_eq!(found["result"]["capabilities"], json!({"tools": {}, "prompts": {}}));
         // Nothing is answered, and nothing is lost.
         client.send(r#"{"jsonrpc":"2.0","method":"notifications/made_up"}"#).await;
         let tools = client.ask(request(2, "tools/list", modern(json!({})))).await;
         assert_eq!(tools["result"]["resultType"], "complete");
         let called = client.ask(request(3, "tools/call", modern(json!({"name": "echo", "arguments": {"a": 1}})))).await;
         assert_eq!(called["result"]["structuredContent"], json!({"said": {"a": 1}}));
+        assert_eq!(called["result"]["resultType"], "complete");
+        // One that says too little of itself is refused, whatever it calls.
+        let mut bare = modern(json!({"name": "echo"}));
+        bare["_meta"].as_object_mut().unwrap().remove("io.modelcontextprotocol/clientCapabilities");
+        assert_eq!(client.ask(request(3, "tools/call", bare)).await["error"]["code"], -32602);
         let wrong = modern(json!({}));
         let wrong = wrong.to_string().replace("2026-07-28", "2099-01-01");
         let refused = client.ask(request(4, "tools/list", serde_json::from_str(&wrong).unwrap())).await;
@@ -203,7 +209,12 @@ fn what_is_wrong_with_a_request_is_an_error_of_the_protocol() {
         let unknown = client.ask(request(1, "tools/call", json!({"name": "ech\u{7}o"}))).await;
         assert_eq!(unknown["error"]["code"], -32602);
         assert_eq!(unknown["error"]["message"], "there is no tool `ech\\u{7}o`; there are echo, wait, fail, panic");
-        for method in ["made/up", "resources/read", "prompts/get"] {
+        assert_eq!(client.ask(request(2, "prompts/list", json!({}))).await["result"]["prompts"], json!([]));
+        let unknown = client.ask(request(2, "prompts/get", json!({"name": "a\u{7}"}))).await;
+        assert_eq!(unknown["error"]["code"], -32602);
+        let told = "there is no prompt `a\\u{7}`; there are none, only tools: tools/list";
+        assert_eq!(unknown["error"]["message"], told);
+        for method in ["made/up", "resources/read"] {
             let params = json!({"uri": "a:b", "name": "a"});
             let error = &client.ask(request(2, method, params)).await["error"];
             let told = format!("there is no method `{method}` here; there are tools: tools/list, tools/call");

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use windlass_engine::{Command, EventType, Record, RunId, Session, Task, TaskId, Timestamp, View};
 use windlass_hooks::Mask;
@@ -30,13 +31,18 @@ pub trait Ground {
     /// Whether no command makes hooks owed, so that none of them can run a program.
     fn is_quiet(&mut self) -> bool;
 
+    /// What follows, up to [`Self::release`], belongs to one short call. What holds for it need be looked up only once.
+    fn hold(&mut self) {}
+
+    fn release(&mut self) {}
+
     fn now(&self) -> Timestamp;
 
     /// The project's, below which every path of a rule lies.
     fn directory(&self) -> &Path;
 
     /// The secrets of the project, which nobody is to see, and no log is to keep.
-    fn mask(&mut self) -> Result<Mask, ToolError>;
+    fn mask(&mut self) -> Result<&Mask, ToolError>;
 
     /// Where programs for rules and for hooks of agents are run, and which may be.
     fn workshop(&mut self) -> Result<Workshop<'_>, ToolError>;
@@ -62,10 +68,33 @@ impl<G: Ground> Desk<G> {
 
     /// Calls a tool. Programs that it runs listen to `control`: whoever calls them off gets an error.
     pub fn call(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Value, ToolError> {
+        let said = self.say(tool, arguments, control)?;
+        // It was written as JSON, but may be nested too deep to be read again.
+        serde_json::from_str(said.get()).map_err(|error| ToolError::new(Code::System, error))
+    }
+
+    /// The same for whoever passes the answer on as it is, if the call runs no program; else gives the arguments back.
+    pub fn say_at_once(
+        &mut self,
+        tool: &str,
+        arguments: Value,
+        control: &Control,
+    ) -> Result<Result<Box<RawValue>, ToolError>, Value> {
+        self.ground.hold();
+        let said = match self.is_quick(tool, &arguments) {
+            true => Ok(self.say(tool, arguments, control)),
+            false => Err(arguments),
+        };
+        self.ground.release();
+        said
+    }
+
+    /// The same, whatever it runs.
+    pub fn say(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Box<RawValue>, ToolError> {
         let tool = find(tool)?;
         // Before anything is made of it: what a tool records, or a hook says, is made of what was given.
         let arguments =
-            if tool.effect == Effect::ReadOnly { arguments } else { masked(arguments, &self.ground.mask()?) };
+            if tool.effect == Effect::ReadOnly { arguments } else { masked(arguments, self.ground.mask()?) };
         let mut call = Call { ground: &mut self.ground, control, closures: &self.closures };
         match tool.name {
             "iteration_start" => answer(&iteration::start(&mut call, read(tool, arguments)?)?),
@@ -174,6 +203,6 @@ fn masked(value: Value, mask: &Mask) -> Value {
     }
 }
 
-fn answer(output: &impl Serialize) -> Result<Value, ToolError> {
-    Ok(serde_json::to_value(output).expect("what tools answer has string keys"))
+fn answer(output: &impl Serialize) -> Result<Box<RawValue>, ToolError> {
+    Ok(to_raw_value(output).expect("what tools answer has string keys"))
 }

@@ -1,6 +1,7 @@
 //! `windlass trust`: shows what a project's configuration would run, and records that a person allows it.
 
 use serde_json::{Value, json};
+use windlass_tools::validation::{AgentCommands, Standing};
 
 use crate::commands::confirm;
 use crate::config::{Config, Effect};
@@ -67,9 +68,19 @@ fn show(project: &Project, config: &Config, state: Trust, out: &mut Output) -> D
             "trust": state.name(),
             "runs": config.effects().iter().map(as_json).collect::<Vec<_>>(),
             "workflows": config.workflows()?.iter().map(|workflow| &workflow.path).collect::<Vec<_>>(),
+            "agent_commands": match agent_commands(config) {
+                AgentCommands::Allow => "allow",
+                AgentCommands::Named => "named",
+                AgentCommands::Deny => "deny",
+            },
         }));
     }
     describe(project, config, state, out)
+}
+
+/// Which commands of their own agents may have run.
+fn agent_commands(config: &Config) -> AgentCommands {
+    config.permission(Standing::Untrusted).agent_commands
 }
 
 fn as_json(effect: &Effect) -> Value {
@@ -86,10 +97,10 @@ fn describe(project: &Project, config: &Config, state: Trust, out: &mut Output) 
     out.line(format_args!("{}  {}", text::line(&root), out.paint(tone, sentence)))?;
     let effects = config.effects();
     let workflows = config.workflows()?;
-    if effects.is_empty() && workflows.is_empty() {
-        return out.line("Its configuration runs nothing.");
+    match effects.is_empty() && workflows.is_empty() {
+        true => out.line("Its configuration runs nothing.")?,
+        false => out.line("Its configuration would run:")?,
     }
-    out.line("Its configuration would run:")?;
     for effect in &effects {
         let title = effect.title();
         let line = effect.line.map(|line| format!(" (line {line})")).unwrap_or_default();
@@ -99,6 +110,13 @@ fn describe(project: &Project, config: &Config, state: Trust, out: &mut Output) 
     }
     for workflow in &workflows {
         out.line(format_args!("  {} {}", out.paint(Tone::Name, "workflows"), text::line(&workflow.path)))?;
+    }
+    // Where it is said it is among what would run; but it is so without a word about it, too.
+    let is_told = effects.iter().any(|effect| effect.place == "agent_commands");
+    if agent_commands(config) == AgentCommands::Allow && !is_told {
+        out.line(
+            "Agents may have any command run that they supply (`agent_commands: allow`, as nothing else is said).",
+        )?;
     }
     Ok(())
 }

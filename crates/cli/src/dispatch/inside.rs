@@ -10,6 +10,7 @@ use crate::failure::{Code, Failure};
 use crate::{environment, remedy};
 
 /// The turn or the hook from inside which this command is given.
+#[derive(Clone)]
 pub struct Inside {
     pub run: Option<RunId>,
     pub via: Option<DebtId>,

@@ -93,8 +93,6 @@ const CHECKS: &[&str] = &[
     "server-stateless/sep-2575-missing-capability-http-400",
     "server-stateless/sep-2575-http-server-no-independent-requests-on-stream",
     "server-stateless/sep-2575-server-no-log-without-loglevel",
-    // That who asks for prompts is told of none, which `prompts-list` wants, counts as having them.
-    "server-stateless/sep-2575-server-declares-prompts-in-discover",
 ];
 
 /// Runs every scenario of a suite, and compares what fails with what may.

@@ -70,6 +70,13 @@ impl Site {
         self.post("/mcp", headers, initialize().as_bytes()).0
     }
 
+    /// Begins a session, as clients of older revisions do.
+    fn session(&self) -> String {
+        let (_, text) = self.post("/mcp", &[], initialize().as_bytes());
+        let id = text.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
+        id.unwrap_or_else(|| panic!("no session: {text}")).to_owned()
+    }
+
     pub fn end(mut self) {
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
@@ -133,7 +140,10 @@ fn bodies_are_bounded_and_broken_ones_refused() {
     assert_eq!(send(b"\xff").0, 400);
     assert_eq!(send(br#"{"jsonrpc":"2.0","method":"no/such"}"#).0, 202);
     let long = vec![b' '; 5 * 1024 * 1024];
-    assert_eq!(send(&long).0, 413);
+    let (status, told) = send(&long);
+    assert_eq!(status, 413);
+    assert!(told.contains("application/json"), "{told}");
+    assert!(told.contains(r#""error":{"code":-32600,"message":"the message is longer than 4 MiB"}"#), "{told}");
     // The same where nobody has said how long it will be.
     let mut stream = site.connect();
     stream.write_all(&site.head("/mcp", &[("content-length", ""), ("transfer-encoding", "chunked")], 0)).unwrap();
@@ -173,12 +183,7 @@ fn clients_do_not_hold_each_other_up() {
 #[test]
 fn sessions_are_kept_apart() {
     let site = Site::start(&World::new());
-    let session = || {
-        let (_, text) = site.post("/mcp", &[], initialize().as_bytes());
-        let id = text.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
-        id.unwrap_or_else(|| panic!("no session: {text}")).to_owned()
-    };
-    let (one, other) = (session(), session());
+    let (one, other) = (site.session(), site.session());
     assert_ne!(one, other);
     for session in [&one, &other] {
         let (status, text) =
@@ -186,6 +191,40 @@ fn sessions_are_kept_apart() {
         assert_eq!((status, text.contains("structuredContent")), (200, true), "{text}");
     }
     assert_eq!(site.post("/mcp", &[("mcp-session-id", "made-up")], call(1, "task_list", &json!({})).as_bytes()).0, 404);
+    site.end();
+}
+
+/// The answer would go to the second request, and the first would wait for ever.
+#[test]
+fn an_id_of_a_session_is_not_taken_twice() {
+    let world = World::new();
+    world.ok(&["task", "add", "One"]);
+    for pipe in ["begun", "go"] {
+        world.make_pipe(pipe);
+    }
+    let site = Site::start(&world);
+    let (one, other) = (site.session(), site.session());
+    let send = |session: &str, message: &str| site.post("/mcp", &[("mcp-session-id", session)], message.as_bytes());
+    let rules = json!([{"type": "command", "name": "slow", "config": {"command": "echo > begun; cat go"}}]);
+    let start =
+        json!({"taskId": "T1", "maxIterations": 3, "completionPromises": ["COMPLETE"], "validationRules": rules});
+    let (_, text) = send(&one, &call(1, "iteration_start", &start));
+    let id = text.split("IT-").nth(1).and_then(|rest| rest.split(|letter: char| !letter.is_ascii_digit()).next());
+    let judge = json!({"iterationId": format!("IT-{}", id.unwrap_or_else(|| panic!("{text}"))), "agentOutput": "x"});
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| send(&one, &call(2, "iteration_validate", &judge)));
+        std::fs::read(world.path("begun")).unwrap();
+        let (status, text) = send(&one, &call(2, "task_list", &json!({})));
+        assert_eq!(status, 400, "{text}");
+        assert!(text.contains("a request with the id `2` is not answered yet; give each its own"), "{text}");
+        assert_eq!(send(&one, &call(3, "task_list", &json!({}))).0, 200);
+        assert_eq!(send(&other, &call(2, "task_list", &json!({}))).0, 200);
+        std::fs::write(world.path("go"), "").unwrap();
+        let (status, text) = first.join().unwrap();
+        assert_eq!((status, text.contains("structuredContent")), (200, true), "{text}");
+    });
+    let (status, text) = send(&one, &call(2, "task_list", &json!({})));
+    assert_eq!(status, 200, "{text}");
     site.end();
 }
 

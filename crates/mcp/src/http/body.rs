@@ -6,10 +6,11 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::StatusCode;
 use hyper::body::{Body, Incoming};
+use rmcp::model::{ErrorCode, ErrorData, ServerJsonRpcMessage};
 use tokio::time::timeout;
 
-use super::{Answer, answer};
-use crate::message::LONGEST;
+use super::{Answer, refused};
+use crate::message::{self, LONGEST};
 
 /// How long a client may take to send a message.
 const TIME: Duration = Duration::from_secs(30);
@@ -23,11 +24,15 @@ pub async fn read(body: Incoming) -> Result<Bytes, Answer> {
     match timeout(TIME, Limited::new(body, LONGEST).collect()).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(_)) => Err(answer(StatusCode::BAD_REQUEST, "the body of the request broke off")),
-        Err(_) => Err(answer(StatusCode::REQUEST_TIMEOUT, "the body of the request took too long")),
+        Ok(Err(_)) => Err(incomplete(StatusCode::BAD_REQUEST, "the body of the request broke off")),
+        Err(_) => Err(incomplete(StatusCode::REQUEST_TIMEOUT, "the body of the request took too long")),
     }
 }
 
 fn too_large() -> Answer {
-    answer(StatusCode::PAYLOAD_TOO_LARGE, format!("a message may have {} MiB", LONGEST / 1024 / 1024))
+    refused(StatusCode::PAYLOAD_TOO_LARGE, &message::too_long(&[]))
+}
+
+fn incomplete(status: StatusCode, why: &'static str) -> Answer {
+    refused(status, &ServerJsonRpcMessage::error(ErrorData::new(ErrorCode::INVALID_REQUEST, why, None), None))
 }

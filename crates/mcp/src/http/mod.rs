@@ -10,6 +10,7 @@
 
 mod body;
 mod guard;
+mod under_way;
 
 use std::convert::Infallible;
 use std::io;
@@ -21,11 +22,12 @@ use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::header::CONTENT_TYPE;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rmcp::model::ServerJsonRpcMessage;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::sync::Semaphore;
@@ -33,6 +35,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 pub use guard::{Token, TokenError};
+use under_way::UnderWay;
 
 use crate::handler::Handler;
 use crate::message::{self, Heard, LONGEST};
@@ -119,7 +122,8 @@ impl<D: Desk> Server<D> {
 
     async fn accept(self, listener: TcpListener, token: Token) -> io::Result<()> {
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let site = Arc::new(Site { service: service(&self), token, stop: self.stop.clone() });
+        let under_way = UnderWay::default();
+        let site = Arc::new(Site { service: service(&self), token, under_way, stop: self.stop.clone() });
         let room = Arc::new(Semaphore::new(CONNECTIONS));
         let mut connections = JoinSet::new();
         loop {
@@ -171,6 +175,7 @@ fn service<D: Desk>(server: &Server<D>) -> Service<D> {
 struct Site<D> {
     service: Service<D>,
     token: Token,
+    under_way: UnderWay,
     stop: Stop,
 }
 
@@ -201,21 +206,25 @@ impl<D: Desk> Site<D> {
         }
         let bytes = match body::read(body).await {
             Ok(bytes) => bytes,
-            Err(refused) => return refused,
+            Err(answer) => return answer,
         };
         match message::read(&bytes) {
-            Heard::Request(..) | Heard::Notification(_) => {
-                self.service.handle(Request::from_parts(head, Full::new(bytes))).await
-            }
-            Heard::Refused(error) => {
-                let error = serde_json::to_vec(&error).unwrap_or_default();
-                let mut answer = answer(StatusCode::BAD_REQUEST, error);
-                answer.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static("application/json"));
-                answer
-            }
+            Heard::Call(id, _) | Heard::Request(id, _) => match self.under_way.begin(&head.headers, &id) {
+                Some(noted) => noted.until(self.service.handle(Request::from_parts(head, Full::new(bytes))).await),
+                None => refused(StatusCode::BAD_REQUEST, &message::taken(&id)),
+            },
+            Heard::Notification(_) => self.service.handle(Request::from_parts(head, Full::new(bytes))).await,
+            Heard::Refused(error) => refused(StatusCode::BAD_REQUEST, &error),
             Heard::Nothing => answer(StatusCode::ACCEPTED, ""),
         }
     }
+}
+
+/// An error of the protocol.
+fn refused(status: StatusCode, error: &ServerJsonRpcMessage) -> Answer {
+    let mut answer = answer(status, serde_json::to_vec(error).expect("a message has string keys"));
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer
 }
 
 fn answer(status: StatusCode, text: impl Into<Bytes>) -> Answer {

@@ -1,7 +1,7 @@
 //! `task_next`: what can be worked on now.
 
-use serde::Deserialize;
-use windlass_engine::{Refusal, Task};
+use serde::{Deserialize, Serialize};
+use windlass_engine::Task;
 
 use crate::catalogue::{Effect, Tool};
 use crate::desk::{Call, Ground};
@@ -9,7 +9,7 @@ use crate::error::ToolError;
 
 pub(crate) const NEXT: Tool = Tool {
     name: "task_next",
-    description: "The most urgent task that is ready. Does not claim it.",
+    description: "The most urgent task that is ready; its id is null where none is. Does not claim it.",
     twin: "windlass task next",
     effect: Effect::ReadOnly,
     fields: &[],
@@ -19,7 +19,18 @@ pub(crate) const NEXT: Tool = Tool {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Next {}
 
-pub(crate) fn next<G: Ground>(call: &mut Call<'_, G>, _: Next) -> Result<Task, ToolError> {
+/// That nothing is ready is an answer like any other: an agent that works through tasks gets it in the end.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Found {
+    Task(Box<Task>),
+    Nothing { id: (), hint: &'static str },
+}
+
+pub(crate) fn next<G: Ground>(call: &mut Call<'_, G>, _: Next) -> Result<Found, ToolError> {
     let mut ready = call.ground.store().snapshot()?.ready(1)?;
-    ready.pop().ok_or_else(|| Refusal::NothingReady.into())
+    Ok(match ready.pop() {
+        Some(task) => Found::Task(Box::new(task)),
+        None => Found::Nothing { id: (), hint: "nothing is ready; `task_list` shows what waits" },
+    })
 }

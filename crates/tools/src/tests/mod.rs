@@ -32,7 +32,12 @@ pub(crate) struct Shop {
     quiet: bool,
     permission: Permission,
     roster: Option<Roster>,
+    mask: Mask,
     now: i64,
+}
+
+fn secrets() -> Mask {
+    Mask::new([("TOKEN", "s3cr3t-value")])
 }
 
 impl Shop {
@@ -44,7 +49,8 @@ impl Shop {
             agent_commands: AgentCommands::Allow,
             validators: BTreeMap::new(),
         };
-        Self { directory, store, nonce: 0, run: None, quiet: true, permission, roster: None, now: 1_000_000 }
+        let (mask, now) = (secrets(), 1_000_000);
+        Self { directory, store, nonce: 0, run: None, quiet: true, permission, roster: None, mask, now }
     }
 }
 
@@ -69,8 +75,8 @@ impl Ground for Shop {
         self.quiet
     }
 
-    fn mask(&mut self) -> Result<Mask, ToolError> {
-        Ok(Mask::new([("TOKEN", "s3cr3t-value")]))
+    fn mask(&mut self) -> Result<&Mask, ToolError> {
+        Ok(&self.mask)
     }
 
     fn now(&self) -> Timestamp {
@@ -87,7 +93,7 @@ impl Ground for Shop {
         Ok(Workshop {
             directory: place.to_owned(),
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
-            mask: Mask::new([("TOKEN", "s3cr3t-value")]),
+            mask: secrets(),
             permission: self.permission.clone(),
             roster,
         })
