@@ -54,7 +54,9 @@ pub fn answer_call(
     // Inside a run a condition may ask for more than is known here.
     let planned = plan::bridged(&outline);
     if !driven && !would_owe(&called.call, &planned) {
-        let counts = called.call.anew && planned.iter().any(|planned| planned.hook.point == Moment::Stop.point());
+        let counts = moment == Moment::UserPromptSubmit
+            && called.call.anew
+            && planned.iter().any(|planned| planned.hook.point == Moment::Stop.point());
         return if counts { forget(project, &outline, &called) } else { Ok(Bridged::Nothing) };
     }
     let trusted = trust || driven || trust::state(&project, outline.frame())? == Trust::Trusted;
