@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use windlass_engine::{Authority, Command, Origin, Record, Registry, Rules, Timestamp};
 use windlass_store::{Lifetime, Sqlite, Store};
+use windlass_tools::Mask;
 
 pub type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -13,6 +14,7 @@ pub struct Project {
     pub store: Sqlite,
     pub rules: Rules,
     pub directory: PathBuf,
+    pub mask: Mask,
 }
 
 impl Project {
@@ -20,7 +22,8 @@ impl Project {
     pub fn open(directory: &Path, registry: Registry) -> Outcome<Self> {
         let store = Sqlite::create(&directory.join("windlass.db"), Lifetime::Service)?;
         // No effects: this program starts no other programs, whatever a configuration may say.
-        Ok(Self { store, rules: Rules { registry, effects: None }, directory: directory.to_owned() })
+        let rules = Rules { registry, effects: None };
+        Ok(Self { store, rules, directory: directory.to_owned(), mask: Mask::new([("", ""); 0]) })
     }
 
     /// Carries out a command, and answers its events and those of the hooks. They are durable by then.
