@@ -286,7 +286,34 @@ fn owner() -> OwnerName {
 
 /// One event of every type, all of its fields filled.
 fn one_of_each() -> Vec<Event> {
-    [session_events(), drive_events(), other_events()].concat()
+    [session_events(), drive_events(), bridge_events(), other_events()].concat()
+}
+
+fn bridge_events() -> Vec<Event> {
+    vec![
+        payload::BridgeCalled {
+            agent: word(),
+            conversation: word(),
+            point: word(),
+            tool: Some(word()),
+            about: Some(word()),
+            anew: true,
+        }
+        .into(),
+        payload::BridgeAnswered {
+            agent: word(),
+            conversation: word(),
+            point: word(),
+            ruling: CallRuling::Block,
+            reason: Some(word()),
+            hooks: vec![word()],
+            retries: 2,
+            max_retries: 5,
+            let_go: Some(word()),
+            told: Some(word()),
+        }
+        .into(),
+    ]
 }
 
 fn drive_events() -> Vec<Event> {
@@ -476,28 +503,6 @@ fn other_events() -> Vec<Event> {
             .into(),
         payload::AutoLabelSuggestion { labels: list(), keywords: list() }.into(),
         payload::ConfigRecorded { digest: config, text: word() }.into(),
-        payload::BridgeCalled {
-            agent: word(),
-            conversation: word(),
-            point: word(),
-            tool: Some(word()),
-            about: Some(word()),
-            anew: true,
-        }
-        .into(),
-        payload::BridgeAnswered {
-            agent: word(),
-            conversation: word(),
-            point: word(),
-            ruling: CallRuling::Block,
-            reason: Some(word()),
-            hooks: list(),
-            retries: 2,
-            max_retries: 5,
-            let_go: Some(word()),
-            told: Some(word()),
-        }
-        .into(),
         payload::HookStarted { debt, hook: word(), owner: owner(), attempt: 2, after: Some(word()) }.into(),
         payload::HookFinished {
             debt,

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use windlass_bridge::{Agent, Call, Moment, Reply, Ruling, Tool, Words};
-use windlass_engine::{Call as Calling, CallRuling, Caller};
+use windlass_engine::{self as engine, CallRuling, Caller};
 use windlass_runner::{Called, Replied};
 
 use crate::config::Point;
 use crate::context::Context;
-use crate::dispatch::{Bridged, answer_call};
+use crate::dispatch::{Bridged, Calling, answer_call};
 use crate::failure::{Code, Failure};
 use crate::output::{Output, Stop};
 use crate::project::{self, Project};
@@ -72,7 +72,7 @@ fn moment(name: &str) -> Result<Moment, Failure> {
     let point = Point::parse(name);
     point.and_then(|point| Moment::of_point(point.name())).ok_or_else(|| {
         let points: Vec<&str> = Moment::ALL.iter().map(|moment| moment.point()).collect();
-        let near = windlass_engine::nearest(name, &points).map(|near| format!("did you mean `{near}`? "));
+        let near = engine::nearest(name, &points).map(|near| format!("did you mean `{near}`? "));
         Failure::new(Code::Usage, format!("no agent calls at `{}`", text::line(name))).hint(format!(
             "{}the points are {}",
             near.unwrap_or_default(),
@@ -105,7 +105,8 @@ fn answered(context: &Context, call: Call, within: Option<Duration>) -> Result<R
         return Err(Failure::new(Code::Usage, "the agent does not say which conversation this is"));
     }
     let tool = call.tool.clone();
-    let bridged = answer_call(project, called(call), moment, within, context.trust)?;
+    let calling = Calling { called: called(call), moment, within, trust: context.trust };
+    let bridged = answer_call(project, calling)?;
     Ok(match bridged {
         Bridged::Nothing => Reply::default(),
         Bridged::Untrusted => Reply { message: is_noticed(moment).then(|| UNTRUSTED.to_owned()), ..Reply::default() },
@@ -164,7 +165,7 @@ pub fn called(call: Call) -> Called {
         }
         None => (Vec::new(), serde_json::json!({})),
     };
-    let call = Calling {
+    let call = engine::Call {
         caller: Caller { agent: agent.name().to_owned(), conversation },
         point: moment.point().to_owned(),
         tool,

@@ -37,14 +37,20 @@ pub enum Bridged {
     Replied(Replied),
 }
 
+/// A call, and how it is to be taken.
+pub struct Calling {
+    pub called: Called,
+    pub moment: Moment,
+    /// How long the agent waits.
+    pub within: Option<Duration>,
+    /// A person trusts the project for this call.
+    pub trust: bool,
+}
+
 /// Has the hooks of a call run, if there are any.
-pub fn answer_call(
-    project: Project,
-    called: Called,
-    moment: Moment,
-    within: Option<Duration>,
-    trust: bool,
-) -> Result<Bridged, Failure> {
+pub fn answer_call(project: Project, calling: Calling) -> Result<Bridged, Failure> {
+    let Calling { called, moment, trust, .. } = &calling;
+    let (moment, trust) = (*moment, *trust);
     if environment::debt().is_some() || environment::is_judging() {
         return Ok(Bridged::Nothing);
     }
@@ -57,7 +63,7 @@ pub fn answer_call(
         let counts = moment == Moment::UserPromptSubmit
             && called.call.anew
             && planned.iter().any(|planned| planned.hook.point == Moment::Stop.point());
-        return if counts { forget(project, &outline, &called) } else { Ok(Bridged::Nothing) };
+        return if counts { forget(&project, &outline, called) } else { Ok(Bridged::Nothing) };
     }
     let trusted = trust || driven || trust::state(&project, outline.frame())? == Trust::Trusted;
     if !trusted {
@@ -79,11 +85,11 @@ pub fn answer_call(
         return Ok(Bridged::Nothing);
     }
     let origin = person(inside.config.and(inside.run));
-    run_hooks(&mut opened, &Arc::new(outline), &origin, called, moment, within)
+    run_hooks(&mut opened, &Arc::new(outline), &origin, calling)
 }
 
 /// A person has spoken, and no hook hears it: what is remembered of the conversation is over all the same.
-fn forget(project: Project, outline: &Outline, called: &Called) -> Result<Bridged, Failure> {
+fn forget(project: &Project, outline: &Outline, called: &Called) -> Result<Bridged, Failure> {
     let mut store = match Sqlite::open(&project.store_file(), Lifetime::Command) {
         // Then nothing is remembered.
         Err(StoreError::Missing(_)) => return Ok(Bridged::Nothing),
@@ -122,10 +128,9 @@ fn run_hooks(
     opened: &mut Opened,
     outline: &Arc<Outline>,
     origin: &Origin,
-    called: Called,
-    moment: Moment,
-    within: Option<Duration>,
+    calling: Calling,
 ) -> Result<Bridged, Failure> {
+    let Calling { called, moment, within, .. } = calling;
     let (control, received) = listen()?;
     if let Some(time) = within {
         let control = control.clone();

@@ -23,7 +23,7 @@ use windlass_runner::{Dispatch, Outside, Settings, Told};
 use windlass_store::Store;
 use windlass_tools::validation::Standing;
 
-pub use bridged::{Bridged, answer_call};
+pub use bridged::{Bridged, Calling, answer_call};
 pub use dead::{Reach, Settled, cancelled_by_nobody, left_by_the_dead, settle_dead};
 pub use inside::Inside;
 
