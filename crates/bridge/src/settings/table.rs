@@ -111,39 +111,10 @@ pub fn sharers(file: &File, scope: Scope) -> Vec<Agent> {
     Agent::ALL.iter().copied().filter(shares).collect()
 }
 
-/// What an agent calls a moment, if it has it.
+/// What an agent calls a moment at which it is to call us, if it has it.
 pub fn event(agent: Agent, moment: Moment) -> Option<&'static str> {
-    match agent {
-        Agent::Claude | Agent::Qwen | Agent::Kimi | Agent::Copilot => Some(moment.claude_name()),
-        Agent::Codex => (moment != Moment::Notification).then(|| moment.claude_name()),
-        Agent::Goose => match moment {
-            Moment::SubagentStop | Moment::Notification | Moment::PreCompact => None,
-            _ => Some(moment.claude_name()),
-        },
-        Agent::Gemini => match moment {
-            Moment::SessionStart => Some("SessionStart"),
-            Moment::UserPromptSubmit => Some("BeforeAgent"),
-            Moment::PreToolUse => Some("BeforeTool"),
-            Moment::PostToolUse => Some("AfterTool"),
-            Moment::Stop => Some("AfterAgent"),
-            Moment::SubagentStop => None,
-            Moment::Notification => Some("Notification"),
-            // Its `PreCompress` comes before every request, whether anything is compressed or not.
-            Moment::PreCompact => None,
-            Moment::SessionEnd => Some("SessionEnd"),
-        },
-        Agent::Cursor => match moment {
-            Moment::SessionStart => Some("sessionStart"),
-            Moment::UserPromptSubmit => Some("beforeSubmitPrompt"),
-            Moment::PreToolUse => Some("preToolUse"),
-            Moment::PostToolUse => Some("postToolUse"),
-            Moment::Stop => Some("stop"),
-            Moment::SubagentStop => Some("subagentStop"),
-            Moment::Notification => None,
-            Moment::PreCompact => Some("preCompact"),
-            Moment::SessionEnd => Some("sessionEnd"),
-        },
-    }
+    // Gemini CLI's `PreCompress` comes before every request, whether anything is compressed or not.
+    agent.event(moment).filter(|_| (agent, moment) != (Agent::Gemini, Moment::PreCompact))
 }
 
 /// How many seconds a hook may take: long enough for a test-suite where the agent wants to stop.

@@ -6,12 +6,12 @@
 //! - It is never trusted here: what runs now was never shown to whoever trusts.
 
 use std::fs;
-use std::io::{self, BufRead, IsTerminal, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::commands::init;
+use crate::commands::{confirm, init};
 use crate::config::{self, Config, ConfigError, Written};
 use crate::context::Context;
 use crate::failure::{Code, Failure};
@@ -204,20 +204,13 @@ impl Found<'_> {
             self.show(out)?;
             out.line("")?;
         }
-        if out.is_json() || !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+        if !confirm::can_ask(out) {
             let refused = unwritten("nobody can be asked here");
             return Err(refused.hint("`--yes` adds it without asking, `--dry-run` only prints it").into());
         }
-        out.line("Add it? [y/N]")?;
-        out.flush()?;
-        let mut answer = String::new();
-        io::stdin()
-            .lock()
-            .read_line(&mut answer)
-            .map_err(|error| Stop::from(Failure::new(Code::System, "cannot read the answer").caused_by(error)))?;
-        match answer.trim().to_lowercase().as_str() {
-            "y" | "yes" => Ok(()),
-            _ => Err(unwritten("the answer was no").into()),
+        match confirm::ask("Add it?", out)? {
+            true => Ok(()),
+            false => Err(unwritten("the answer was no").into()),
         }
     }
 
