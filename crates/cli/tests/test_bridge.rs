@@ -92,7 +92,7 @@ fn a_person_is_heard_where_no_hook_listens() {
     };
     let turn = ["stop", "stop", "stop"].map(|point| goose(point, "Stop"));
     assert_eq!(turn, [2, 2, 0], "its answers are those of the contract of goose");
-    assert_eq!(goose("stop", "Stop"), 2);
+    assert_eq!(goose("stop", "Stop"), 0, "it stays let go");
     assert_eq!(goose("user_prompt_submit", "UserPromptSubmit"), 0);
     assert_eq!(["stop", "stop", "stop"].map(|point| goose(point, "Stop")), [2, 2, 0]);
 }
@@ -168,7 +168,7 @@ fn the_bridge_lets_go_before_the_agent_loses_its_patience() {
     let world = hooked("hooks: {stop: [{name: slow, command: 'echo $$ > pid; exec sleep 600'}]}\n");
     let payload = stopping(&world, "one", false).to_string();
     let ran = world.feed(&["hook", "stop", "--as", "claude", "--within", "1s"], payload.as_bytes());
-    check_let_go(&ran, "nothing was checked");
+    check_let_go(&ran, "after 1 s nothing was decided");
     assert!(is_dead(world.number_in("pid")));
 }
 
@@ -373,4 +373,106 @@ fn people_who_call_it_are_told_what_it_is_for() {
     hint: did you mean `claude`?
     [64 usage]
     ");
+}
+
+/// A guard that nobody trusts any more is missed before anything can slip through.
+#[test]
+fn a_person_hears_that_hooks_are_not_trusted_wherever_they_stand() {
+    let world = hooked("hooks: {pre_tool_use: [{command: 'exit 2'}]}\n");
+    let payload = stopping(&world, "one", false);
+    assert_eq!(call(&world, "stop", &payload).stdout, "");
+    world.write(".windlass/config.yaml", "hooks: {pre_tool_use: [{command: 'exit 2'}]}\n# changed\n");
+    for point in ["session_start", "user_prompt_submit", "stop"] {
+        check_let_go(&call(&world, point, &payload), "not trusted");
+    }
+    check_let_go(&call(&world, "pre_tool_use", &tool(&world, "Bash", &json!({}))), "not trusted");
+}
+
+#[test]
+fn in_a_worktree_its_own_files_are_judged() {
+    let world = hooked("hooks: {stop: [{command: 'pwd > /dev/null; test -e done.txt || exit 2'}]}\n");
+    let git = |words: &[&str]| {
+        let identity = ["-c", "user.name=ann", "-c", "user.email=ann@shop.test"];
+        let ran = world.finish(world.program("git").args(identity).args(words));
+        assert_eq!(ran.code, 0, "{ran}");
+    };
+    git(&["init", "-q"]);
+    git(&["commit", "-q", "--allow-empty", "-m", "one"]);
+    git(&["worktree", "add", "-q", "../tree"]);
+    let judged = || {
+        let mut payload = stopping(&world, "one", false);
+        payload["cwd"] = json!(world.path("../tree").canonicalize().unwrap());
+        call(&world, "stop", &payload).code
+    };
+    world.write("done.txt", "");
+    assert_eq!(judged(), 2, "what is in the main worktree does not count");
+    world.write("../tree/done.txt", "");
+    assert_eq!(judged(), 0);
+}
+
+#[test]
+fn hooks_know_how_often_the_agent_was_sent_back() {
+    let config = "hooks:
+  stop:
+    - {name: tests, command: 'jq -r .retries >> seen; exit 2', feedback: 'try {{ retry }} of {{ max_retries }}'}
+    - {name: late, when: retries >= 1, command: touch late}
+";
+    let world = hooked(config);
+    assert_eq!(call(&world, "stop", &stopping(&world, "one", false)).stderr.trim(), "try 1 of 5");
+    assert!(!world.has("late"));
+    assert_eq!(call(&world, "stop", &stopping(&world, "one", true)).stderr.trim(), "try 2 of 5");
+    assert!(world.has("late"));
+    assert_eq!(fs::read_to_string(world.path("seen")).unwrap(), "0\n1\n");
+}
+
+/// Who asks for what a tool is not called with means another tool.
+#[test]
+fn conditions_and_rules_are_about_tools_that_have_what_they_ask_for() {
+    let config = "hooks:
+  pre_tool_use:
+    - {command: exit 2, when: \"'--force' in tool_input.command\"}
+    - rules: [{when: \"'--hard' in tool_input.command\", action: continue, reason: never}, {when: \"tool_input.file_path == 'x'\", action: continue, reason: not x}]
+";
+    let world = hooked(config);
+    let denied =
+        |name: &str, input: Value| said(&call(&world, "pre_tool_use", &tool(&world, name, &input)))["reason"].clone();
+    assert_eq!(denied("Read", json!({"file_path": "y"})), Value::Null);
+    assert_eq!(denied("Read", json!({"file_path": "x"})), "not x");
+    assert_eq!(denied("Bash", json!({"command": "git reset --hard"})), "never");
+    assert!(denied("Bash", json!({"command": "git push --force"})).is_string());
+}
+
+#[test]
+fn what_keeps_the_bridge_does_not_keep_the_agent() {
+    let world = hooked(FAILING);
+    // Whoever calls never says all that it has to say.
+    let mut command = world.command(&["hook", "stop", "--as", "claude", "--within", "1s"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let pipe = child.stdin.take();
+    let output = child.wait_with_output().unwrap();
+    drop(pipe);
+    assert!(output.status.success());
+    assert!(String::from_utf8(output.stdout).unwrap().contains("after 1 s nothing was decided"));
+}
+
+#[test]
+fn a_secret_is_not_in_the_log() {
+    let world = hooked("secrets: [TOKEN]\nhooks: {pre_tool_use: [{command: 'true'}]}\n");
+    let payload = tool(&world, "Bash", &json!({"command": "curl -H 'Key: s3cr3t-t0ken'"}));
+    let ran = fed(&world, world.command(&["hook", "pre_tool_use"]).env("TOKEN", "s3cr3t-t0ken"), &payload);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(!world.ok(&["events", "--json"]).contains("s3cr3t-t0ken"));
+}
+
+/// Where an agent sets no variable of its own, one that is there is somebody else's.
+#[test]
+fn another_agents_directory_is_not_this_ones() {
+    let world = hooked(FAILING);
+    let elsewhere = World::empty();
+    let as_agent = |agent: &str| {
+        let mut command = world.command(&["hook", "stop", "--as", agent]);
+        let payload = stopping(&elsewhere, "one", false);
+        fed(&world, command.env("CLAUDE_PROJECT_DIR", &world.directory).current_dir("/"), &payload).code
+    };
+    assert_eq!([as_agent("codex"), as_agent("claude")], [0, 2]);
 }

@@ -4,7 +4,9 @@
 //! - Standard output carries the answer in the agent's own contract, and nothing else.
 //! - It exits with 2 only for a deliberate block. Whatever goes wrong here, the agent goes on, and the person is told.
 
+use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -268,13 +270,17 @@ impl Clock {
 }
 
 fn speak(words: &Words) -> Result<u8, Stop> {
-    if !words.stderr.is_empty() {
-        // An agent that does not listen is still to be answered.
-        let _ = writeln!(io::stderr().lock(), "{}", words.stderr);
-    }
-    if !words.stdout.is_empty() {
-        let mut to = io::stdout().lock();
-        writeln!(to, "{}", words.stdout).and_then(|()| to.flush())?;
-    }
+    // An agent that does not listen is still to be answered.
+    let _ = put(rustix::stdio::stderr(), &words.stderr);
+    put(rustix::stdio::stdout(), &words.stdout)?;
     Ok(words.exit)
+}
+
+/// Writes a line past what others may hold: whoever runs out of time cannot wait for them.
+fn put(to: BorrowedFd<'_>, line: &str) -> io::Result<()> {
+    if line.is_empty() {
+        return Ok(());
+    }
+    let mut to = File::from(to.try_clone_to_owned()?);
+    to.write_all(format!("{line}\n").as_bytes())
 }
