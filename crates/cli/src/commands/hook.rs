@@ -6,7 +6,7 @@
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use windlass_bridge::{Agent, Call, Moment, Reply, Ruling, Tool, Words};
 use windlass_engine::{self as engine, CallRuling, Caller};
@@ -63,8 +63,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         call.map_err(|error| Failure::from_error(Code::Usage, &error))
     });
     let agent = call.as_ref().map_or(args.agent, |call| Some(call.agent)).unwrap_or(Agent::Claude);
-    let reply = call.and_then(|call| answered(context, call, args.within));
-    let reply = reply.unwrap_or_else(|failure| Reply { message: Some(went_wrong(&failure)), ..Reply::default() });
+    let reply = call.map_or_else(|failure| unchecked(&failure), |call| judged(context, call, args.within));
     speak(&Words::of(agent, moment, &reply))
 }
 
@@ -92,6 +91,21 @@ fn read() -> Result<Vec<u8>, Failure> {
     }
     io::copy(&mut input, &mut io::sink()).map_err(fail)?;
     Err(Failure::new(Code::Usage, format!("the agent says more than {} MiB at once", LONGEST / 1024 / 1024)))
+}
+
+/// What comes of a call, for every file that it is about: none is passed by, wherever in a patch it stands.
+fn judged(context: &Context, call: Call, within: Option<Duration>) -> Reply {
+    let (began, moment) = (Instant::now(), call.moment);
+    let mut reply = Reply::default();
+    for call in call.for_each_file() {
+        let left = within.map(|within| within.saturating_sub(began.elapsed()));
+        reply = reply.and(answered(context, call, left).unwrap_or_else(|failure| unchecked(&failure)));
+        // It does not happen: the others need not be looked at.
+        if moment == Moment::PreToolUse && matches!(reply.ruling, Ruling::Block(_)) {
+            break;
+        }
+    }
+    reply
 }
 
 fn answered(context: &Context, call: Call, within: Option<Duration>) -> Result<Reply, Failure> {
@@ -161,7 +175,7 @@ pub fn called(call: Call) -> Called {
     let (tool, tool_input) = match tool {
         Some(tool) => {
             let own = (tool.own_name != tool.name).then_some(tool.own_name);
-            (std::iter::once(tool.name).chain(own).collect(), tool.input.into())
+            (std::iter::once(tool.name).chain(tool.also).chain(own).collect(), tool.input.into())
         }
         None => (Vec::new(), serde_json::json!({})),
     };
@@ -191,12 +205,19 @@ fn reply(replied: Replied, tool: Option<&Tool>) -> Reply {
         },
         halt,
         context: Some(context).filter(|context| !context.is_empty()),
-        updated_input: updated_input.map(|input| tool.map_or(input.clone(), |tool| tool.in_own_keys(input))),
+        updated_input: updated_input.and_then(|input| match tool {
+            Some(tool) => tool.instead(input),
+            None => Some(input),
+        }),
         message: Some(messages.join("\n")).filter(|message| !message.is_empty()),
     }
 }
 
 /// What a person is told where nothing could be checked.
+fn unchecked(failure: &Failure) -> Reply {
+    Reply { message: Some(went_wrong(failure)), ..Reply::default() }
+}
+
 fn went_wrong(failure: &Failure) -> String {
     let causes: String = failure.causes.iter().map(|cause| format!(": {cause}")).collect();
     let hint = failure.hint.as_deref().map(|hint| format!(" ({hint})")).unwrap_or_default();
