@@ -305,8 +305,11 @@ fn an_agent_that_calls_twice_is_answered_once() {
     let payload = json!({"session_id": "one", "timestamp": "2026-01-17T10:00:00Z", "cwd": world.directory, "stop_hook_active": false});
     let as_claude = || world.feed(&["hook", "stop", "--as", "claude"], payload.to_string().as_bytes()).code;
     assert_eq!(as_claude(), 2);
-    world.ok(&["install", "copilot", "--yes"]);
-    assert_eq!(as_claude(), 0);
+    for scope in ["project", "user"] {
+        world.ok(&["install", "copilot", "--yes", "--scope", scope]);
+        assert_eq!(as_claude(), 0, "{scope}");
+        world.ok(&["uninstall", "copilot", "--yes", "--scope", scope]);
+    }
     assert_eq!(world.feed(&["hook", "stop", "--as", "copilot"], payload.to_string().as_bytes()).code, 2);
 }
 

@@ -12,6 +12,7 @@ use windlass_bridge::{Agent, Call, Moment, Reply, Ruling, Tool, Words};
 use windlass_engine::{self as engine, CallRuling, Caller};
 use windlass_runner::{Called, Replied};
 
+use crate::commands::install::status;
 use crate::config::Point;
 use crate::context::Context;
 use crate::dispatch::{Bridged, Calling, answer_call};
@@ -152,8 +153,8 @@ fn project_of(context: &Context, call: &Call) -> Result<Option<Project>, Failure
 
 /// Copilot calls what is written for Claude Code too. Where it has entries of its own, those are enough.
 fn is_called_twice(call: &Call, project: &Project) -> bool {
-    let own = || project.root.join(".github/hooks/windlass.json").exists();
-    call.agent == Agent::Claude && Agent::recognise(&call.payload, environment::is_set) == Agent::Copilot && own()
+    let is_copilot = || Agent::recognise(&call.payload, environment::is_set) == Agent::Copilot;
+    call.agent == Agent::Claude && is_copilot() && status::copilot_calls(project)
 }
 
 /// A call in the engine's words.
