@@ -213,8 +213,9 @@ impl Said<'_> {
         let name = self.text(&["tool_name"])?;
         let input = match self.0.get("tool_input") {
             Some(Value::Object(input)) => input.clone(),
-            // An object within a text.
-            Some(Value::String(text)) => serde_json::from_slice(&depth::cut(text.as_bytes())).unwrap_or_default(),
+            // An object within a text, or nothing but a text.
+            Some(Value::String(text)) => serde_json::from_slice(&depth::cut(text.as_bytes()))
+                .unwrap_or_else(|_| Map::from_iter([("input".to_owned(), Value::String(text.clone()))])),
             _ => Map::new(),
         };
         if agent == Agent::Claude {

@@ -17,20 +17,19 @@ const MARKS: [(&str, bool); 4] =
     [("*** Update File:", false), ("*** Add File:", true), ("*** Delete File:", false), ("*** Move to:", true)];
 
 impl Patch {
-    /// The patch of a tool that takes nothing else.
+    /// The patch of a tool that takes nothing else, whatever the agent calls it.
     pub fn of_tool(input: &Map<String, Value>) -> Option<Self> {
-        ["command", "input", "patch"].iter().find_map(|key| Self::read(&text(input.get(*key)?)?))
+        Self::read(&input.values().filter_map(text).collect::<Vec<_>>().join("\n"))
     }
 
     /// The patch in a shell's command that calls `apply_patch`. What is in doubt is taken for one: a guard looks at it then.
     pub fn in_command(input: &Map<String, Value>) -> Option<Self> {
         let command = ["command", "cmd"].iter().find_map(|key| text(input.get(*key)?))?;
-        let before = &command[..command.find("***")?];
-        let called = ["apply_patch", "applypatch"].iter().find_map(|name| before.find(name))?;
+        let called = ["apply_patch", "applypatch"].iter().find_map(|name| command.find(name))?;
         let patch = Self::read(&command)?;
         let within = ["workdir", "working_directory", "cwd"].iter().find_map(|key| input.get(*key)?.as_str());
         let within = within.filter(|within| !within.is_empty()).map(str::to_owned);
-        let directory = match (within, entered(&before[..called])) {
+        let directory = match (within, entered(&command[..called])) {
             (Some(within), Some(entered)) if !entered.starts_with('/') => Some(format!("{within}/{entered}")),
             (within, entered) => entered.or(within),
         };

@@ -332,6 +332,8 @@ fn a_patch_is_about_all_its_files() {
     let tool = |name: &str, input: Value| json!({"cwd": "/p", "tool_name": name, "tool_input": input});
     check(tool("apply_patch", json!({"input": patch})), &["Edit", "Write"], &files);
     check(tool("apply_patch", json!({"command": ["apply_patch", patch]})), &["Edit", "Write"], &files);
+    check(tool("apply_patch", json!({"diff": patch})), &["Edit", "Write"], &files);
+    check(tool("apply_patch", json!(patch)), &["Edit", "Write"], &files);
     // What a model says beside it counts for nothing.
     let other = json!({"patch": patch, "file_path": "harmless", "path": "harmless", "file_paths": ["harmless"]});
     let call = tool("apply_patch", other).to_string();
@@ -341,6 +343,7 @@ fn a_patch_is_about_all_its_files() {
     let shell = format!("apply_patch <<'EOF'\n{patch}\nEOF\n");
     let names = ["Bash", "Edit", "Write"];
     check(tool("exec_command", json!({"cmd": shell})), &names, &files);
+    check(tool("Bash", json!({"command": format!("echo '***'; {shell}")})), &names, &files);
     check(tool("Bash", json!({"command": ["bash", "-lc", shell]})), &names, &files);
     check(tool("Bash", json!({"command": format!("apply_patch '{patch}'")})), &names, &files);
     let below = ["/p/in/a.rs", "/p/in/sub/b.rs", "/etc/c"];
