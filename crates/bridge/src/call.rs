@@ -136,7 +136,8 @@ impl Call {
     pub fn begins_anew(&self) -> bool {
         match self.moment {
             Moment::Stop | Moment::SubagentStop => self.is_sent_back == Some(false),
-            Moment::UserPromptSubmit => self.agent == Agent::Goose,
+            // Gemini CLI shows the feedback of stop hooks there too; whoever remembers it tells the two apart.
+            Moment::UserPromptSubmit => matches!(self.agent, Agent::Goose | Agent::Gemini),
             _ => false,
         }
     }

@@ -39,6 +39,11 @@ pub fn own_program() -> io::Result<PathBuf> {
     env::current_exe()
 }
 
+/// Ends this process now, whatever its threads do.
+pub fn exit(code: i32) -> ! {
+    std::process::exit(code)
+}
+
 /// Where the system keeps what may be gone tomorrow.
 pub fn temporary_directory() -> PathBuf {
     env::temp_dir()
@@ -63,11 +68,9 @@ pub fn is_set(name: &str) -> bool {
     variable(name).is_some()
 }
 
-/// The project that an agent says it works in, to hooks that it runs.
-pub fn agent_project() -> Option<PathBuf> {
-    const NAMES: [&str; 5] =
-        ["CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "QWEN_PROJECT_DIR", "COPILOT_PROJECT_DIR", "CURSOR_PROJECT_DIR"];
-    NAMES.iter().find_map(|name| variable(name)).map(PathBuf::from).filter(|directory| directory.is_absolute())
+/// A directory that one of these variables names.
+pub fn directory_in(names: &[&str]) -> Option<PathBuf> {
+    names.iter().find_map(|name| variable(name)).map(PathBuf::from).filter(|directory| directory.is_absolute())
 }
 
 /// `WINDLASS_RUN`: the run that this process is part of, if an agent or a hook started it. A value that is no text is

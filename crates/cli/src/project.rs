@@ -121,6 +121,18 @@ pub fn find(explicit: Option<&Path>, variable: Option<PathBuf>, cwd: &Path) -> R
     }
 }
 
+/// Where an agent's work lies that works in a directory: the worktree around it, if that is one of the project's.
+pub fn worktree(project: &Project, directory: &Path) -> PathBuf {
+    let real = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    let linked = real.ancestors().find(|above| above.join(".git").is_file());
+    let place = linked.and_then(|linked| {
+        let below = project.root.strip_prefix(main_worktree(linked)?).ok()?.to_owned();
+        // An empty path would leave a mark at the end.
+        Some(if below.as_os_str().is_empty() { linked.to_owned() } else { linked.join(below) })
+    });
+    place.filter(|place| place.is_dir()).unwrap_or_else(|| project.root.clone())
+}
+
 /// The project around a directory: the main worktree's, else the nearest parent's.
 pub fn around(cwd: &Path) -> Result<Option<Project>, Failure> {
     match main_worktree(cwd) {

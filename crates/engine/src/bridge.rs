@@ -9,7 +9,7 @@
 //!
 //! Invariants:
 //! - What is remembered belongs to one conversation of one agent, and to no other.
-//! - A block beyond the limit is let go, and the answer says so.
+//! - A block beyond the limit is let go, and the answer says so. It stays so until a person speaks.
 //! - Hooks of a call whose caller is dead are not run again: nobody waits for the answer.
 //!
 //! Not here: what agents say and want to hear (`bridge`, the crate).
@@ -47,8 +47,10 @@ pub struct Call {
     pub output: String,
     /// What the call is about, in a few words for people.
     pub about: String,
-    /// A person has spoken since the agent was last sent back.
+    /// As far as the agent tells, a person has spoken since it was last sent back.
     pub anew: bool,
+    /// How often stop hooks may send the agent back.
+    pub max_retries: u32,
 }
 
 /// What becomes of what is about to happen. Mildest first, so that `max` is the strictest.
@@ -119,6 +121,11 @@ impl Conversation {
             .then(|| format!("the same words {} times in a row", Limits::SAME_BLOCKS))
     }
 
+    /// Whether a prompt is what the agent was sent back with: some agents call that a prompt.
+    pub fn was_told(&self, prompt: &str) -> bool {
+        self.retries > 0 && self.words == words(prompt)
+    }
+
     /// After it was sent back once more.
     pub(crate) fn sent_back(mut self, hooks: &[String], reason: &str, version: Seq) -> Self {
         let words = words(reason);
@@ -136,5 +143,5 @@ pub(crate) fn sends_back(point: &str) -> bool {
 }
 
 fn words(reason: &str) -> Digest {
-    Digest::of(reason.as_bytes())
+    Digest::of(reason.trim().as_bytes())
 }

@@ -87,7 +87,7 @@ pub use prompt::{Earlier, Note, Prompt, Remark};
 pub use refusal::Refusal;
 pub use registry::{Handler, Hook, HookFault, Registry, RegistryError};
 pub use resolution::{Answered, Resolution};
-pub use ruling::{Rule, RuleAction, Ruling, judge};
+pub use ruling::{Rule, RuleAction, Ruling, Undefined, judge};
 pub use session::{
     Blocker, Closing, Completion, Decision, Ending, GateAnswer, Hold, Leave, Next, OnRetryLimit, Opening, Phase, Piece,
     Purpose, Session, Step, Terms, Turn, Verdict, Wanted, Work,

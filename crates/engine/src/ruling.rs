@@ -51,11 +51,22 @@ pub struct Ruling {
     pub checkpoint_data: Option<Value>,
 }
 
+/// What becomes of a rule that names what is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undefined {
+    Fails,
+    /// It does not hold: tools differ in what they are called with.
+    Passes,
+}
+
 /// The ruling of the first rule that holds; `None` where none does.
-pub fn judge(rules: &[Rule], context: &Value) -> Result<Option<Ruling>, ExpressionFault> {
+pub fn judge(rules: &[Rule], context: &Value, undefined: Undefined) -> Result<Option<Ruling>, ExpressionFault> {
     for rule in rules {
-        if rule.holds(context)? {
-            return rule.ruling(context).map(Some);
+        match rule.holds(context) {
+            Err(fault) if undefined == Undefined::Passes && fault.is_undefined() => {}
+            Ok(false) => {}
+            Ok(true) => return rule.ruling(context).map(Some),
+            Err(fault) => return Err(fault),
         }
     }
     Ok(None)
@@ -129,7 +140,11 @@ mod tests {
     fn conditions_add_up() {
         let check = |when: Option<&str>, all_of: &[&str], any_of: &[&str], holds: bool| {
             let rules = [rule(when, all_of, any_of, RuleAction::Continue)];
-            assert_eq!(judge(&rules, &context()).unwrap().is_some(), holds, "{when:?} {all_of:?} {any_of:?}");
+            assert_eq!(
+                judge(&rules, &context(), Undefined::Fails).unwrap().is_some(),
+                holds,
+                "{when:?} {all_of:?} {any_of:?}"
+            );
         };
         let (yes, no) = ("iteration == 3", "iteration == 4");
         check(None, &[], &[], true);
@@ -164,15 +179,19 @@ mod tests {
             next_prompt: Some("mend src/a.rs".to_owned()),
             checkpoint_data: Some(json!({"executionPhase": "midpoint"})),
         };
-        assert_eq!(judge(&rules, &context()), Ok(Some(ruling)));
-        assert_eq!(judge(&rules[..1], &context()), Ok(None));
-        assert_eq!(judge(&[], &context()), Ok(None));
+        assert_eq!(judge(&rules, &context(), Undefined::Fails), Ok(Some(ruling)));
+        assert_eq!(judge(&rules[..1], &context(), Undefined::Fails), Ok(None));
+        assert_eq!(judge(&[], &context(), Undefined::Fails), Ok(None));
     }
 
     #[test]
     fn a_rule_that_cannot_be_evaluated_is_a_fault() {
         let rules = [rule(Some("draftContent == 'x'"), &[], &["agentOutput | length > 3"], RuleAction::Complete)];
-        assert_eq!(judge(&rules, &json!({"draftContent": "y"})), Ok(None), "the rest is not evaluated");
-        judge(&rules, &json!({"draftContent": "x"})).unwrap_err();
+        assert_eq!(
+            judge(&rules, &json!({"draftContent": "y"}), Undefined::Fails),
+            Ok(None),
+            "the rest is not evaluated"
+        );
+        judge(&rules, &json!({"draftContent": "x"}), Undefined::Fails).unwrap_err();
     }
 }

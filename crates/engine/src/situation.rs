@@ -54,8 +54,8 @@ impl Situation<'_> {
             "hook": self.hook,
             "session": self.session_name(),
             "iteration": self.iteration(),
-            "retries": self.session.map_or(0, |session| session.retries),
-            "max_retries": self.session.map_or(0, |session| session.terms.max_hook_retries),
+            "retries": self.retries(),
+            "max_retries": self.max_retries(),
             "goal": self.goal(),
             "agent": self.agent(),
             "conversation": self.call.map_or("", |call| &call.caller.conversation),
@@ -73,6 +73,18 @@ impl Situation<'_> {
             "tool_response": self.call.map_or_else(|| json!({}), |call| call.tool_response.clone()),
             "project_dir": "",
         })
+    }
+
+    fn retries(&self) -> u32 {
+        match (&self.envelope.event, self.session) {
+            (Event::BridgeCalled(called), _) => called.retries,
+            (_, session) => session.map_or(0, |session| session.retries),
+        }
+    }
+
+    fn max_retries(&self) -> u32 {
+        let called = self.call.map(|call| call.max_retries);
+        called.or(self.session.map(|session| session.terms.max_hook_retries)).unwrap_or(0)
     }
 
     fn agent(&self) -> &str {

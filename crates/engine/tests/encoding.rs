@@ -298,6 +298,7 @@ fn bridge_events() -> Vec<Event> {
             tool: Some(word()),
             about: Some(word()),
             anew: true,
+            retries: 2,
         }
         .into(),
         payload::BridgeAnswered {

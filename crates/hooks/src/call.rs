@@ -33,6 +33,8 @@ pub struct Call<'a> {
     /// What it is owed under; a trial is owed by nobody.
     pub debt: Option<DebtId>,
     pub project: &'a Path,
+    /// Where it works: the project, or a worktree of it.
+    pub directory: &'a Path,
     /// The environment that hooks get; what is ours is added.
     pub environment: &'a [(OsString, OsString)],
 }
@@ -42,7 +44,7 @@ impl<'a> Call<'a> {
     pub fn spec(&self, script: &Script, timeout: Duration, papers: &Papers) -> Spec {
         Spec {
             invocation: Invocation::Shell(self.filled(script, papers).into()),
-            directory: self.project.to_owned(),
+            directory: self.directory.to_owned(),
             environment: overlay(self.environment, self.told(papers)),
             stdin: self.payload().to_string().into_bytes(),
             timeout: Some(timeout),
@@ -89,7 +91,7 @@ impl<'a> Call<'a> {
         ];
         // Hooks that were written for Claude Code find their files by it. Where Claude Code calls, it has its own word.
         if !self.environment.iter().any(|(name, _)| name == CLAUDE_PROJECT_DIR) {
-            told.push((CLAUDE_PROJECT_DIR, self.project.into()));
+            told.push((CLAUDE_PROJECT_DIR, self.directory.into()));
         }
         for (value, file, carried) in [
             ("WINDLASS_TASK_CONTENT", "WINDLASS_TASK_CONTENT_FILE", papers.task_content()),
@@ -107,11 +109,11 @@ impl<'a> Call<'a> {
         if self.text("/point") == NOTIFY {
             return notice::payload(self.values, self.project);
         }
-        let directory = self.project.to_string_lossy();
+        let (project, directory) = (self.project.to_string_lossy(), self.directory.to_string_lossy());
         let mut payload = self.values.clone();
         let more = json!({
-            "project_dir": directory,
-            "projectDir": directory,
+            "project_dir": project,
+            "projectDir": project,
             "event": self.event,
             "session_id": self.text("/session"),
             "transcript_path": "",

@@ -5,7 +5,7 @@
 //! Not here: which files have changed (whoever runs rules says so), and the rules themselves (`engine`).
 
 use serde_json::{Value, json};
-use windlass_engine::{HookOutcome, HookReport, Rule, RuleAction, Ruling, judge};
+use windlass_engine::{HookOutcome, HookReport, Rule, RuleAction, Ruling, Undefined, judge};
 
 use crate::{Hook, Role};
 
@@ -30,7 +30,9 @@ pub fn context(values: &Value, files_modified: &[String]) -> Value {
 
 /// What the rules of a hook come to.
 pub fn report(hook: &Hook, role: Role, rules: &[Rule], context: &Value) -> HookReport {
-    match judge(rules, context) {
+    // Where a tool is used, rules may be about others, which are called with other things.
+    let tool = context["tool_name"].as_str().is_some_and(|name| !name.is_empty());
+    match judge(rules, context, if tool { Undefined::Passes } else { Undefined::Fails }) {
         Err(fault) => HookReport { message: Some(fault.to_string()), ..HookOutcome::Failure.into() },
         Ok(None) => HookOutcome::Success.into(),
         Ok(Some(ruling)) => ruled(hook, role, ruling),

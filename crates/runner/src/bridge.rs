@@ -63,14 +63,8 @@ pub fn is_context(point: &str) -> bool {
 }
 
 impl Dispatch<'_> {
-    /// Runs the hooks of a call and answers what they come to; `None` where there are none. `max_retries` is how often stop
-    /// hooks may send an agent back.
-    pub fn answer_call(
-        &mut self,
-        origin: &Origin,
-        called: Called,
-        max_retries: u32,
-    ) -> Result<Option<Replied>, RunError> {
+    /// Runs the hooks of a call and answers what they come to; `None` where there are none.
+    pub fn answer_call(&mut self, origin: &Origin, called: Called) -> Result<Option<Replied>, RunError> {
         let called = Arc::new(called);
         let records = self.give_for(origin, &Command::Call(Box::new(called.call.clone())))?;
         let at = records.iter().find(|record| matches!(record.envelope.event, Event::BridgeCalled(_)));
@@ -80,7 +74,7 @@ impl Dispatch<'_> {
         self.called = Some(called.clone());
         let sum = self.run_called(at);
         self.called = None;
-        let Concluded { mut replied, verdict } = sum?.finish(&called.call.point, max_retries);
+        let Concluded { mut replied, verdict } = sum?.finish(&called.call.point, called.call.max_retries);
         if let Some(why) = self.record_answer(origin, at, &called.call, verdict)? {
             replied.let_go(&why);
         }
@@ -99,10 +93,20 @@ impl Dispatch<'_> {
                 sum.add(owed, report, said.map(|said| *said).unwrap_or_default());
             }
             if cancelled {
+                self.give_up(at)?;
                 return Err(RunError::Killed);
             }
         }
         Ok(sum)
+    }
+
+    /// What has not begun never will: nobody waits for the answer any more.
+    fn give_up(&mut self, at: Seq) -> Result<(), RunError> {
+        while let Some(debt) = self.next(|_, debt| debt.id.seq == at)? {
+            let (dead, owner) = (self.owner.clone(), self.owner.clone());
+            self.give(&Command::RecoverEffect { debt: debt.id, dead, owner })?;
+        }
+        Ok(())
     }
 
     /// Records the answer, where there is one to record. Answers why the agent is let go all the same, if it is.
@@ -245,7 +249,7 @@ impl Replied {
     }
 }
 
-/// As much of a text as the log keeps.
+/// A text as the log takes it.
 fn kept(text: &str) -> Option<String> {
-    Some(cut(text, Limits::OUTPUT_KEPT)).filter(|text| !text.trim().is_empty())
+    Some(cut(text, Limits::FEEDBACK)).filter(|text| !text.trim().is_empty())
 }

@@ -31,6 +31,8 @@ pub struct Settings {
     pub hooks: Hooks,
     /// What each event makes owed, with this process as the owner.
     pub rules: Rules,
+    /// Whose hooks they are.
+    pub project: PathBuf,
     /// Where hooks work.
     pub directory: PathBuf,
     /// Where payloads go, and output that is too long for memory.

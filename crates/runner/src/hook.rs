@@ -231,7 +231,8 @@ impl Dispatch<'_> {
             event: &running.event,
             said: running.scene.call.as_deref().map(|called| &called.payload),
             debt: Some(running.debt),
-            project: &self.settings.directory,
+            project: &self.settings.project,
+            directory: &self.settings.directory,
             environment: &self.settings.environment,
         }
     }

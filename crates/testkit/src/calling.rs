@@ -29,6 +29,7 @@ pub fn call() -> impl Strategy<Value = Call> {
         output: String::new(),
         about: "ls".to_owned(),
         anew,
+        max_retries: 3,
     })
 }
 
@@ -52,7 +53,7 @@ pub fn sent_back(log: &[Record]) -> BTreeMap<(String, String), u32> {
             Event::BridgeCalled(called) if called.anew => {
                 sent_back.remove(&(called.agent.clone(), called.conversation.clone()));
             }
-            Event::BridgeAnswered(answered) if answered.point == "stop" => {
+            Event::BridgeAnswered(answered) if answered.point == "stop" && answered.let_go.is_none() => {
                 let key = (answered.agent.clone(), answered.conversation.clone());
                 match answered.ruling {
                     CallRuling::Block => *sent_back.entry(key).or_default() += 1,

@@ -6,6 +6,9 @@
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use windlass_bridge::{Agent, Call, Moment, Reply, Ruling, Tool, Words};
@@ -56,6 +59,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
             .hint("`windlass install AGENT` has an agent call; `windlass hooks test POINT` is for people")
             .into());
     }
+    let clock = Clock::start(&args, moment);
     let call = read().and_then(|bytes| {
         let call = match args.agent {
             Some(agent) => Call::read(agent, moment, &bytes),
@@ -64,7 +68,11 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         call.map_err(|error| Failure::from_error(Code::Usage, &error))
     });
     let agent = call.as_ref().map_or(args.agent, |call| Some(call.agent)).unwrap_or(Agent::Claude);
-    let reply = call.map_or_else(|failure| unchecked(&failure), |call| judged(context, call, args.within));
+    let reply = match call {
+        Ok(call) => judged(context, call, &clock),
+        Err(failure) => told(clock.went_wrong(&failure)),
+    };
+    clock.stop();
     speak(&Words::of(agent, moment, &reply))
 }
 
@@ -95,12 +103,12 @@ fn read() -> Result<Vec<u8>, Failure> {
 }
 
 /// What comes of a call, for every file that it is about: none is passed by, wherever in a patch it stands.
-fn judged(context: &Context, call: Call, within: Option<Duration>) -> Reply {
-    let (began, moment) = (Instant::now(), call.moment);
+fn judged(context: &Context, call: Call, clock: &Clock) -> Reply {
+    let moment = call.moment;
     let mut reply = Reply::default();
     for call in call.for_each_file() {
-        let left = within.map(|within| within.saturating_sub(began.elapsed()));
-        reply = reply.and(answered(context, call, left).unwrap_or_else(|failure| unchecked(&failure)));
+        let left = clock.within.map(|within| within.saturating_sub(clock.began.elapsed()));
+        reply = reply.and(answered(context, call, left).unwrap_or_else(|failure| told(clock.went_wrong(&failure))));
         // It does not happen: the others need not be looked at.
         if moment == Moment::PreToolUse && matches!(reply.ruling, Ruling::Block(_)) {
             break;
@@ -110,7 +118,8 @@ fn judged(context: &Context, call: Call, within: Option<Duration>) -> Reply {
 }
 
 fn answered(context: &Context, call: Call, within: Option<Duration>) -> Result<Reply, Failure> {
-    let Some(project) = project_of(context, &call)? else { return Ok(Reply::default()) };
+    let directory = directory_of(context, &call);
+    let Some(project) = project_of(context, &directory)? else { return Ok(Reply::default()) };
     let moment = call.moment;
     if call.is_own_prompt() || is_called_twice(&call, &project) {
         return Ok(Reply::default());
@@ -120,11 +129,11 @@ fn answered(context: &Context, call: Call, within: Option<Duration>) -> Result<R
         return Err(Failure::new(Code::Usage, "the agent does not say which conversation this is"));
     }
     let tool = call.tool.clone();
-    let calling = Calling { called: called(call), moment, within, trust: context.trust };
+    let calling = Calling { called: called(call), directory, moment, within, trust: context.trust };
     let bridged = answer_call(project, calling)?;
     Ok(match bridged {
         Bridged::Nothing => Reply::default(),
-        Bridged::Untrusted => Reply { message: is_noticed(moment).then(|| UNTRUSTED.to_owned()), ..Reply::default() },
+        Bridged::Untrusted => Reply { message: Some(UNTRUSTED.to_owned()), ..Reply::default() },
         Bridged::Replied(replied) => reply(replied, tool.as_ref()),
     })
 }
@@ -132,22 +141,30 @@ fn answered(context: &Context, call: Call, within: Option<Duration>) -> Result<R
 const UNTRUSTED: &str = "windlass: the hooks of this project are not trusted, so nothing was checked. \
                          `windlass trust` shows what would run.";
 
-/// Where a person hears of what is wrong. Once a turn is enough.
-fn is_noticed(moment: Moment) -> bool {
-    matches!(moment, Moment::SessionStart | Moment::Stop)
+/// Where the agent works. An agent may stray from its project, and tells some hooks where that is.
+fn directory_of(context: &Context, call: &Call) -> PathBuf {
+    let variables: &[&str] = match call.agent {
+        Agent::Claude => &["CLAUDE_PROJECT_DIR"],
+        Agent::Gemini => &["GEMINI_PROJECT_DIR"],
+        Agent::Qwen => &["QWEN_PROJECT_DIR"],
+        Agent::Copilot => &["COPILOT_PROJECT_DIR"],
+        Agent::Cursor => &["CURSOR_PROJECT_DIR"],
+        // They set none: one that is there is somebody else's.
+        Agent::Codex | Agent::Goose | Agent::Kimi => &[],
+    };
+    let said = call.directory.as_deref().map(PathBuf::from).filter(|directory| directory.is_absolute());
+    environment::directory_in(variables).or(said).unwrap_or_else(|| context.directory.clone())
 }
 
 /// The project that the agent works in. Wherever somebody points to, another project's conversation is none of its
 /// concern.
-fn project_of(context: &Context, call: &Call) -> Result<Option<Project>, Failure> {
-    let said = call.directory.as_deref().map(PathBuf::from).filter(|directory| directory.is_absolute());
-    let directory = environment::agent_project().or(said).unwrap_or_else(|| context.directory.clone());
-    let around = project::around(&directory)?;
+fn project_of(context: &Context, directory: &Path) -> Result<Option<Project>, Failure> {
+    let around = project::around(directory)?;
     let named = context.project.clone().or_else(environment::project);
     let Some(named) = named else { return Ok(around) };
     let named = project::find(Some(&named), None, &context.directory)?;
     let inside = |directory: &Path| directory.canonicalize().is_ok_and(|real| real.starts_with(&named.root));
-    let its_own = inside(&directory) || around.is_some_and(|around| around.root == named.root);
+    let its_own = inside(directory) || around.is_some_and(|around| around.root == named.root);
     Ok(its_own.then_some(named))
 }
 
@@ -190,6 +207,7 @@ pub fn called(call: Call) -> Called {
         output,
         about,
         anew,
+        max_retries: 0,
     };
     Called { call, payload }
 }
@@ -214,15 +232,60 @@ fn reply(replied: Replied, tool: Option<&Tool>) -> Reply {
     }
 }
 
-/// What a person is told where nothing could be checked.
-fn unchecked(failure: &Failure) -> Reply {
-    Reply { message: Some(went_wrong(failure)), ..Reply::default() }
+/// Nothing but a word to the person.
+fn told(message: String) -> Reply {
+    Reply { message: Some(message), ..Reply::default() }
 }
 
-fn went_wrong(failure: &Failure) -> String {
-    let causes: String = failure.causes.iter().map(|cause| format!(": {cause}")).collect();
-    let hint = failure.hint.as_deref().map(|hint| format!(" ({hint})")).unwrap_or_default();
-    text::line(&format!("windlass: nothing was checked: {failure}{causes}{hint}")).into_owned()
+/// How long the agent waits. Whatever keeps us, it is answered in time.
+struct Clock {
+    began: Instant,
+    within: Option<Duration>,
+    /// Whether somebody has answered, or is about to.
+    answered: Arc<AtomicBool>,
+}
+
+impl Clock {
+    fn start(args: &Args, moment: Moment) -> Self {
+        let answered = Arc::new(AtomicBool::new(false));
+        let clock = Self { began: Instant::now(), within: args.within, answered: answered.clone() };
+        if let Some(within) = args.within {
+            let (agent, late) = (args.agent.unwrap_or(Agent::Claude), clock.late());
+            // Hooks are asked to end when it is time, and have a moment for that.
+            let patience = within + (within / 4).min(Duration::from_secs(1));
+            thread::spawn(move || {
+                thread::sleep(patience);
+                if !answered.swap(true, Ordering::SeqCst) {
+                    let _ = speak(&Words::of(agent, moment, &told(late)));
+                    environment::exit(0);
+                }
+            });
+        }
+        clock
+    }
+
+    /// From now on nobody else answers.
+    fn stop(&self) {
+        if self.answered.swap(true, Ordering::SeqCst) {
+            // Somebody else has answered, and is about to end this process.
+            thread::park();
+        }
+    }
+
+    fn late(&self) -> String {
+        let time = self.within.map(engine::in_words).unwrap_or_default();
+        format!("windlass: after {time} nothing was decided, and the agent goes on: a hook or the store took too long")
+    }
+
+    /// What a person is told where nothing could be checked.
+    fn went_wrong(&self, failure: &Failure) -> String {
+        if self.within.is_some_and(|within| self.began.elapsed() >= within) {
+            return self.late();
+        }
+        let causes: String = failure.causes.iter().map(|cause| format!(": {cause}")).collect();
+        let hint = failure.hint.as_deref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        text::line(&format!("windlass: nothing was checked: {failure}{causes}{hint}")).into_owned()
+    }
 }
 
 fn speak(words: &Words) -> Result<u8, Stop> {

@@ -9,6 +9,7 @@
 //! - Inside a hook of ours nobody is called: an agent that a hook asks for help would be judged by that hook again.
 //! - What a running session does by itself is left to it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -16,15 +17,15 @@ use std::time::Duration;
 use windlass_bridge::Moment;
 use windlass_engine::{Authority, Command, Origin, RunId, Trusted, View, would_owe};
 use windlass_process::Launcher;
-use windlass_runner::{Called, Dispatch, Outside, Replied};
+use windlass_runner::{Called, Dispatch, Outside, Replied, Settings};
 use windlass_store::{Lifetime, Sqlite, Store, StoreError};
 
-use super::{Inside, RECORDS, enlist, listen, owner, random, random_bytes, settings};
+use super::{Inside, RECORDS, enlist, listen, mask, owner, random, random_bytes, settings};
 use crate::config::Written;
 use crate::context::{Opened, create_store};
 use crate::failure::{Code, Failure};
 use crate::outline::Outline;
-use crate::project::Project;
+use crate::project::{self, Project};
 use crate::trust::{self, Trust};
 use crate::{SUPERVISE, environment, plan, remedy};
 
@@ -40,6 +41,8 @@ pub enum Bridged {
 /// A call, and how it is to be taken.
 pub struct Calling {
     pub called: Called,
+    /// Where the agent works.
+    pub directory: PathBuf,
     pub moment: Moment,
     /// How long the agent waits.
     pub within: Option<Duration>,
@@ -48,40 +51,44 @@ pub struct Calling {
 }
 
 /// Has the hooks of a call run, if there are any.
-pub fn answer_call(project: Project, calling: Calling) -> Result<Bridged, Failure> {
-    let Calling { called, moment, trust, .. } = &calling;
-    let (moment, trust) = (*moment, *trust);
+pub fn answer_call(project: Project, mut calling: Calling) -> Result<Bridged, Failure> {
+    let Calling { moment, trust, .. } = calling;
     if environment::debt().is_some() || environment::is_judging() {
         return Ok(Bridged::Nothing);
     }
     let written = Written::load(&project)?;
     let driven = environment::run().is_some();
     let outline = Outline::of(written)?;
-    // Inside a run a condition may ask for more than is known here.
     let planned = plan::bridged(&outline);
-    if !driven && !would_owe(&called.call, &planned) {
-        let counts = moment == Moment::UserPromptSubmit
-            && called.call.anew
-            && planned.iter().any(|planned| planned.hook.point == Moment::Stop.point());
-        return if counts { forget(&project, &outline, called) } else { Ok(Bridged::Nothing) };
+    if planned.is_empty() && !driven {
+        return Ok(Bridged::Nothing);
     }
-    let trusted = trust || driven || trust::state(&project, outline.frame())? == Trust::Trusted;
-    if !trusted {
+    calling.called.call.max_retries = outline.frame().settings.limits.max_hook_retries;
+    calling.called.call.about = mask(outline.frame()).text(&calling.called.call.about).into_owned();
+    let is_trusted = || Ok::<_, Failure>(trust || trust::state(&project, outline.frame())? == Trust::Trusted);
+    if !driven && !would_owe(&calling.called.call, &planned) {
+        // Hooks that stand elsewhere are not asked either, and nobody would hear of it.
+        if is_noticed(moment) && !is_trusted()? {
+            return Ok(Bridged::Untrusted);
+        }
+        let counts = calling.called.call.anew && moment == Moment::UserPromptSubmit;
+        let counts = counts && planned.iter().any(|planned| planned.hook.point == Moment::Stop.point());
+        return if counts { forget(&project, &outline, &calling.called) } else { Ok(Bridged::Nothing) };
+    }
+    if !driven && !is_trusted()? {
         return Ok(Bridged::Untrusted);
     }
-    let mut opened = Opened { store: open(&project)?, project, trust };
+    let mut opened = Opened { store: open(&project)?, project: project.clone(), trust };
     let inside = Inside::look(&opened)?;
     let outline = match inside.config {
         // The session judges by itself what it knows of.
         Some(_) if is_its_own(moment) => return Ok(Bridged::Nothing),
         Some(_) => Outline::of(inside.written(&opened)?)?,
         // It was started by a run that is over: then a person has it.
-        None if driven && !trust && trust::state(&opened.project, outline.frame())? != Trust::Trusted => {
-            return Ok(Bridged::Untrusted);
-        }
+        None if driven && !is_trusted()? => return Ok(Bridged::Untrusted),
         None => outline,
     };
-    if driven && !plan::bridged(&outline).iter().any(|planned| planned.is_for(&called.call)) {
+    if driven && !plan::bridged(&outline).iter().any(|planned| planned.is_for(&calling.called.call)) {
         return Ok(Bridged::Nothing);
     }
     let origin = person(inside.config.and(inside.run));
@@ -96,7 +103,7 @@ fn forget(project: &Project, outline: &Outline, called: &Called) -> Result<Bridg
         opened => opened.map_err(remedy::store)?,
     };
     let row = store.snapshot().map_err(remedy::store)?.conversation(&called.call.caller).map_err(remedy::view)?;
-    if row.is_some() {
+    if row.is_some_and(|row| !row.was_told(&called.call.prompt)) {
         let call = Command::Call(Box::new(called.call.clone()));
         let rules = plan::pure_rules(outline.frame())?;
         store.execute(&rules, &person(None), &call, random()?).map_err(remedy::execute)?;
@@ -106,6 +113,11 @@ fn forget(project: &Project, outline: &Outline, called: &Called) -> Result<Bridg
 
 fn person(run: Option<RunId>) -> Origin {
     Origin { by: environment::user(), at: environment::now(), authority: Authority::Person, run, via: None }
+}
+
+/// Where a person hears that nothing is checked. Once a turn is enough.
+fn is_noticed(moment: Moment) -> bool {
+    matches!(moment, Moment::SessionStart | Moment::UserPromptSubmit | Moment::Stop)
 }
 
 /// What a running session has hooks for by itself.
@@ -130,7 +142,7 @@ fn run_hooks(
     origin: &Origin,
     calling: Calling,
 ) -> Result<Bridged, Failure> {
-    let Calling { called, moment, within, .. } = calling;
+    let Calling { called, directory, moment, within, .. } = calling;
     let (control, received) = listen()?;
     if let Some(time) = within {
         let control = control.clone();
@@ -150,11 +162,12 @@ fn run_hooks(
         .transpose()
         .map_err(|error| Failure::new(Code::System, "cannot find this very program").caused_by(error))?;
     let settings = settings(&opened.project, outline, rules, records, launcher);
+    // What the agent has done is in its worktree, and so is what is to be looked at.
+    let settings = Settings { directory: project::worktree(&opened.project, &directory), ..settings };
     // Whoever waits is told in the answer, and nowhere else.
     let outside = Outside { now: &environment::now, random: &random_bytes, tell: &mut |_| {}, shows_output: false };
-    let most = outline.frame().settings.limits.max_hook_retries;
     let mut dispatch = Dispatch::new(&mut opened.store, settings, &roster, control, outside).map_err(remedy::run)?;
-    let replied = dispatch.answer_call(origin, called, most).map_err(remedy::run);
+    let replied = dispatch.answer_call(origin, called).map_err(remedy::run);
     let replied = replied.map_err(|failure| failure.by(received.first()))?;
     Ok(replied.map_or(Bridged::Nothing, Bridged::Replied))
 }

@@ -133,6 +133,7 @@ pub fn settings(
         permission: config.permission(standing(false)),
         hooks: plan::hooks(outline.clone()),
         rules,
+        project: project.root.clone(),
         directory: project.root.clone(),
         records,
         environment: environment::inherited(),

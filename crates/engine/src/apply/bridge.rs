@@ -13,9 +13,11 @@ impl Fold<'_> {
     }
 
     pub(super) fn bridge_answered(&self, answered: &payload::BridgeAnswered) -> Changes {
-        let payload::BridgeAnswered { agent, conversation, point, ruling, hooks, retries, reason, .. } = answered;
+        let payload::BridgeAnswered { agent, conversation, point, ruling, hooks, retries, reason, let_go, .. } =
+            answered;
         let caller = Caller { agent: agent.clone(), conversation: conversation.clone() };
-        if !sends_back(point) {
+        // Who is let go at the limit stays so until a person speaks: it may be called more than once.
+        if !sends_back(point) || let_go.is_some() {
             return Ok(Vec::new());
         }
         if *ruling != CallRuling::Block {

@@ -14,7 +14,7 @@ impl Call {
         let Caller { agent, conversation } = self.caller.clone();
         let about = Some(gist(&self.about)).filter(|about| !about.is_empty());
         let (point, tool, anew) = (self.point.clone(), self.tool.first().map(|tool| gist(tool)), self.anew);
-        payload::BridgeCalled { agent, conversation, point, tool, about, anew }
+        payload::BridgeCalled { agent, conversation, point, tool, about, anew, retries: 0 }
     }
 }
 
@@ -31,7 +31,10 @@ impl<'r> Deciding<'_, 'r> {
         call.caller.check()?;
         check_text("the point", &call.point, Limits::LABEL)?;
         self.call = Some(call);
-        self.emit(Node::System, call.event())?;
+        let row = self.draft.conversation(&call.caller)?;
+        let anew = call.anew && !row.as_ref().is_some_and(|row| row.was_told(&call.prompt));
+        let retries = row.filter(|_| !anew).map_or(0, |row| row.retries);
+        self.emit(Node::System, payload::BridgeCalled { anew, retries, ..call.event() })?;
         self.call = None;
         Ok(())
     }

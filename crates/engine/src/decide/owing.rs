@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Deciding;
 use super::planned::PlannedHooks;
 use crate::apply::apply;
-use crate::bridge::Call;
+use crate::bridge::{Call, sends_back};
 use crate::config_text::ConfigText;
 use crate::debt::{HookClass, OnFailure, Owed, OwedHook};
 use crate::drive::REGISTERED;
@@ -92,12 +92,16 @@ impl Planned {
     }
 }
 
-/// Whether a call that comes from no session would make any of these hooks owed. A condition that cannot be answered may hold.
+/// Whether a call that comes from no session may make any of these hooks owed. What depends on the conversation may hold.
 pub fn would_owe<'p>(call: &Call, planned: impl IntoIterator<Item = &'p Planned>) -> bool {
     let event: Event = call.event().into();
     let envelope = Envelope::bare(event);
     let around = Around { envelope: &envelope, session: None, task: None, promise: None, call: Some(call) };
-    planned.into_iter().filter(|planned| planned.is_for(call)).any(|planned| around.holds(planned).unwrap_or(true))
+    let may_hold = |planned: &&Planned| {
+        let unknown = planned.when.as_ref().is_some_and(|when| when.uses("retries") || when.uses("event"));
+        unknown || !around.holding([*planned].into_iter()).0.is_empty()
+    };
+    planned.into_iter().filter(|planned| planned.is_for(call)).any(|planned| may_hold(&planned))
 }
 
 impl From<OwedHook> for Planned {
@@ -132,15 +136,19 @@ struct Around<'a> {
 }
 
 impl Around<'_> {
-    /// The hooks whose conditions hold. One that cannot be answered is complained about: a gate runs then, and what an agent's
-    /// own hook system calls, for otherwise it would stand open, and nothing else does.
+    /// The hooks whose conditions hold. One that cannot be answered is complained about: a gate runs then, for otherwise it
+    /// would stand open, and nothing else does.
     fn holding<'p>(&self, meant: impl Iterator<Item = &'p Planned>) -> (Vec<OwedHook>, Vec<Complaint>) {
         let (mut hooks, mut complaints) = (Vec::new(), Vec::new());
         for planned in meant {
             let holds = self.holds(planned).unwrap_or_else(|fault| {
+                // Tools differ in what they are called with: who asks for what this one does not have does not mean it.
+                if self.call.is_some() && fault.is_undefined() && !sends_back(&planned.hook.point) {
+                    return false;
+                }
                 let why = format!("its condition cannot be answered: {fault}");
                 complaints.push(Complaint { hooks: planned.hook.hook.clone(), why });
-                matches!(planned.hook.class, HookClass::Gate | HookClass::Bridge)
+                planned.hook.class == HookClass::Gate || sends_back(&planned.hook.point)
             });
             if holds {
                 hooks.push(planned.hook.clone());

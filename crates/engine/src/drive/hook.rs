@@ -22,7 +22,7 @@ use crate::id::HookId;
 use crate::limits::{Limits, check_text, check_value};
 use crate::promise::Promise;
 use crate::refusal::Refusal;
-use crate::ruling::{RuleAction, judge};
+use crate::ruling::{RuleAction, Undefined, judge};
 use crate::validation::RuleResult;
 
 /// What decides.
@@ -112,7 +112,7 @@ fn validated(context: &AgentContext) -> Option<StopRuling> {
 
 fn ruled(rules: &RulesText, context: &AgentContext) -> Result<StopRuling, String> {
     let rules = rules.read().map_err(|refusal| refusal.to_string())?;
-    let ruling = judge(&rules, &context.values()).map_err(|fault| fault.to_string())?;
+    let ruling = judge(&rules, &context.values(), Undefined::Fails).map_err(|fault| fault.to_string())?;
     Ok(ruling.map_or_else(
         || StopRuling::new(RuleAction::Continue, "none of its rules holds"),
         |ruling| StopRuling {

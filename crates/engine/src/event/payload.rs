@@ -422,6 +422,8 @@ payloads! {
         about: Option<String>,
         /// A person has spoken since the agent was last sent back.
         anew: bool,
+        /// How often it was sent back since then.
+        retries: u32,
     }
     /// What it was answered.
     BridgeAnswered {

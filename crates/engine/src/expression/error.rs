@@ -59,11 +59,21 @@ pub struct ExpressionFault {
     /// The beginning of the expression.
     pub text: String,
     pub reason: String,
+    undefined: bool,
 }
 
 impl ExpressionFault {
+    /// Whether something was named that is not there.
+    pub fn is_undefined(&self) -> bool {
+        self.undefined
+    }
+
+    pub(super) fn undefined(text: &str) -> Self {
+        Self { undefined: true, ..Self::new(text, "its value is undefined") }
+    }
+
     pub(super) fn new(text: &str, reason: impl Into<String>) -> Self {
-        Self { text: cut(text, SHOWN), reason: reason.into() }
+        Self { text: cut(text, SHOWN), reason: reason.into(), undefined: false }
     }
 
     pub(super) fn of(text: &str, error: &minijinja::Error) -> Self {
@@ -72,7 +82,7 @@ impl ExpressionFault {
             (_, Some(detail)) => cut(detail, REASON),
             (kind, None) => kind.to_string(),
         };
-        Self::new(text, reason)
+        Self { undefined: error.kind() == ErrorKind::UndefinedError, ..Self::new(text, reason) }
     }
 }
 

@@ -90,7 +90,7 @@ impl Condition {
         let CompiledCondition { text, used, expression } = &*self.0;
         let value = expression.eval(used.of(context)).map_err(|error| ExpressionFault::of(text, &error))?;
         match value.is_undefined() {
-            true => Err(ExpressionFault::new(text, "its value is undefined")),
+            true => Err(ExpressionFault::undefined(text)),
             false => Ok(value.is_true()),
         }
     }

@@ -153,6 +153,7 @@ impl Trier<'_> {
             event: &event,
             debt: None,
             project: &self.project.root,
+            directory: &self.project.root,
             environment: &environment,
             said: self.called.as_ref().map(|called| &called.payload),
         };
@@ -176,10 +177,10 @@ impl Trier<'_> {
         called.call.tool.iter().map(String::as_str).collect()
     }
 
-    /// As the engine has it: where a condition cannot be answered a gate of the loop runs, for otherwise it would stand open,
-    /// and nothing else does.
+    /// As the engine has it: where a condition cannot be answered a gate runs, for otherwise it would stand open, and nothing
+    /// else does.
     fn would_run(&self, holds: &Result<bool, String>) -> bool {
-        *holds.as_ref().unwrap_or(&(self.called.is_none() && plan::is_gate(self.point)))
+        *holds.as_ref().unwrap_or(&(plan::is_gate(self.point)))
     }
 
     fn role(&self) -> Role {

@@ -58,6 +58,7 @@ fn call(point: &str, tool: &[&str], command: &str, anew: bool) -> Call {
         output: String::new(),
         about: command.to_owned(),
         anew,
+        max_retries: 3,
     }
 }
 
@@ -88,6 +89,9 @@ fn the_hooks_of_its_point_and_tool_are_owed() {
     assert_eq!(owed(call("pre_tool_use", &["Bash", "run_shell_command"], "rm x", true)), ["guard", "careful"]);
     assert_eq!(owed(call("pre_tool_use", &["replace", "Edit"], "ls", true)), ["edits"]);
     assert_eq!(owed(call("post_tool_use", &["Bash"], "ls", true)), [""; 0]);
+    // It is called with something else, so nobody means it who asks for a command.
+    let read = Call { tool_input: json!({"file_path": "rm "}), ..call("pre_tool_use", &["Read"], "", true) };
+    assert_eq!(owed(read), [""; 0]);
 }
 
 #[test]
@@ -136,8 +140,10 @@ fn an_agent_is_sent_back_so_often_and_then_let_go() {
     let end = block(&mut project, "one", "4 tests fail", None);
     let why = "the agent was sent back 3 times (`max_hook_retries`)";
     assert_eq!((end.ruling, end.retries, end.let_go.as_deref()), (CallRuling::Pass, 3, Some(why)));
-    // It is over with that: the next time everything begins anew.
-    assert_eq!(block(&mut project, "one", "5 tests fail", None).retries, 1);
+    // Whoever calls twice is let go twice; a person begins anew.
+    assert_eq!(block(&mut project, "one", "5 tests fail", None).ruling, CallRuling::Pass);
+    give(&mut project, &Command::Call(Box::new(call("user_prompt_submit", &[], "", true)))).unwrap();
+    assert_eq!(block(&mut project, "one", "6 tests fail", None).retries, 1);
 }
 
 #[test]
@@ -155,6 +161,18 @@ fn a_person_who_speaks_begins_anew() {
     give(&mut project, &Command::Call(Box::new(call("stop", &[], "", false)))).unwrap();
     assert_eq!(block(&mut project, "one", "b", None).retries, 2);
     give(&mut project, &Command::Call(Box::new(call("user_prompt_submit", &[], "", true)))).unwrap();
+    assert_eq!(block(&mut project, "one", "c", None).retries, 1);
+}
+
+/// Gemini CLI calls that a prompt, as if a person had said it.
+#[test]
+fn what_it_was_sent_back_with_is_no_new_beginning() {
+    let mut project = project();
+    block(&mut project, "one", "a", None);
+    let prompt = |text: &str| Call { prompt: text.to_owned(), ..call("user_prompt_submit", &[], "", true) };
+    give(&mut project, &Command::Call(Box::new(prompt("a\n")))).unwrap();
+    assert_eq!(block(&mut project, "one", "b", None).retries, 2);
+    give(&mut project, &Command::Call(Box::new(prompt("go on")))).unwrap();
     assert_eq!(block(&mut project, "one", "c", None).retries, 1);
 }
 
