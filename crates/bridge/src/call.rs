@@ -2,12 +2,17 @@
 //!
 //! Invariants:
 //! - Only what is no JSON object is refused. A field that is missing, or is not what it should be, is as if it were not there.
-//! - Nothing that the agent says is lost: what has got another value here is there under a name of its own.
+//! - Nothing that the agent says is lost: what has got another value here is there under a name of its own. What lies too
+//!   deep is, and `agent_payload_cut` says so.
 
+mod depth;
+mod patch;
 mod tool;
 
 #[cfg(test)]
 mod tests;
+
+use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
@@ -64,12 +69,13 @@ impl Call {
         let last_message = said.text(&["last_assistant_message", "prompt_response"]);
         let prompt = said.prompt(moment);
         let tool = said.tool(agent, directory.as_deref());
+        let subagent = (moment == Moment::SubagentStop).then(|| said.subagent());
         let response = said.response();
         let mut call =
             Self { agent, moment, conversation, directory, is_sent_back, last_message, prompt, tool, payload };
         // Claude Code's own words need no translation.
         if agent != Agent::Claude {
-            call.translate(response);
+            call.translate(response, subagent);
         }
         if let Some(tool) = &call.tool {
             call.payload.insert("agent_tool_name".to_owned(), Value::String(tool.own_name.clone()));
@@ -77,7 +83,7 @@ impl Call {
         call
     }
 
-    fn translate(&mut self, response: Option<Value>) {
+    fn translate(&mut self, response: Option<Value>, subagent: Option<String>) {
         let event = Some(Value::from(self.moment.claude_name()));
         let text = |text: &Option<String>| text.clone().map(Value::String);
         self.say("hook_event_name", event, Some("agent_event_name"));
@@ -87,6 +93,7 @@ impl Call {
         self.say("last_assistant_message", text(&self.last_message), None);
         self.say("prompt", text(&self.prompt), Some("agent_prompt"));
         self.say("tool_response", response, None);
+        self.say("agent_id", subagent.map(Value::String), None);
         if let Some(tool) = &self.tool {
             let (name, input) = (Value::String(tool.name.clone()), Value::Object(tool.input.clone()));
             self.say("tool_name", Some(name), None);
@@ -101,6 +108,26 @@ impl Call {
         if let (Some(kept), Some(before)) = (kept, before.filter(|before| *before != value)) {
             self.payload.insert(kept.to_owned(), before);
         }
+    }
+
+    /// The same call for every file that a patch is about, so that whoever looks at `file_path` sees each of them; one call
+    /// where there are not several.
+    pub fn for_each_file(self) -> Vec<Self> {
+        let files = self.tool.as_ref().map(Tool::files).unwrap_or_default();
+        if files.len() < 2 {
+            return vec![self];
+        }
+        let about = |file: Value| {
+            let mut call = self.clone();
+            if let Some(Value::Object(input)) = call.payload.get_mut("tool_input") {
+                input.insert("file_path".to_owned(), file.clone());
+            }
+            if let Some(tool) = &mut call.tool {
+                tool.input.insert("file_path".to_owned(), file);
+            }
+            call
+        };
+        files.into_iter().map(about).collect()
     }
 
     /// Whether the agent comes here anew, as far as it is known, and not because a stop hook has sent it back. Most say so at
@@ -128,15 +155,19 @@ fn object(bytes: &[u8]) -> Result<Map<String, Value>, BadCall> {
         return Err(BadCall::Nothing);
     }
     // Some shells put a byte order mark before what they pass on.
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let bytes = depth::cut(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes));
     let refused = |error: serde_json::Error| BadCall::NoObject(error.to_string());
-    match serde_json::from_slice(bytes) {
+    let mut object: Map<String, Value> = match serde_json::from_slice(&bytes) {
         // Tools may answer with bytes that are no text.
-        Err(_) if std::str::from_utf8(bytes).is_err() => {
-            serde_json::from_str(&String::from_utf8_lossy(bytes)).map_err(refused)
+        Err(_) if std::str::from_utf8(&bytes).is_err() => {
+            serde_json::from_str(&String::from_utf8_lossy(&bytes)).map_err(refused)?
         }
-        read => read.map_err(refused),
+        read => read.map_err(refused)?,
+    };
+    if matches!(bytes, Cow::Owned(_)) {
+        object.insert("agent_payload_cut".to_owned(), Value::Bool(true));
     }
+    Ok(object)
 }
 
 /// A payload as the agent wrote it.
@@ -183,8 +214,9 @@ impl Said<'_> {
         let name = self.text(&["tool_name"])?;
         let input = match self.0.get("tool_input") {
             Some(Value::Object(input)) => input.clone(),
-            // An object within a text.
-            Some(Value::String(text)) => serde_json::from_str(text).unwrap_or_default(),
+            // An object within a text, or nothing but a text.
+            Some(Value::String(text)) => serde_json::from_slice(&depth::cut(text.as_bytes()))
+                .unwrap_or_else(|_| Map::from_iter([("input".to_owned(), Value::String(text.clone()))])),
             _ => Map::new(),
         };
         if agent == Agent::Claude {
@@ -193,6 +225,12 @@ impl Said<'_> {
         let context = self.0.get("mcp_context");
         let part = |name: &str| context?.get(name)?.as_str().filter(|part| !part.is_empty());
         Some(Tool::new(&name, input, part("server_name").zip(part("tool_name")), directory))
+    }
+
+    /// Which subagent it is. Cursor has no names for those that stop: the files that they write differ, and their kinds.
+    fn subagent(&self) -> String {
+        let names = ["agent_id", "subagent_id", "agent_transcript_path", "subagent_type", "agent_type"];
+        self.name(&names).unwrap_or_else(|| "subagent".to_owned())
     }
 
     fn response(&self) -> Option<Value> {

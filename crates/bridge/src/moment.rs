@@ -61,9 +61,4 @@ impl Moment {
     pub fn of_point(point: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|moment| moment.point() == point)
     }
-
-    /// Whether a hook can say no, so that something does not happen.
-    pub const fn can_block(self) -> bool {
-        matches!(self, Self::UserPromptSubmit | Self::PreToolUse | Self::Stop | Self::SubagentStop)
-    }
 }

@@ -29,3 +29,51 @@ pub enum Ruling {
     /// It does not happen: the tool is denied, the prompt is not taken, the agent does not stop. After a tool it is told why.
     Block(String),
 }
+
+impl Reply {
+    /// Both as one: the stricter ruling, and every word once. Where each wants another input, the first one has it.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            ruling: self.ruling.and(other.ruling),
+            halt: both(self.halt, other.halt),
+            context: both(self.context, other.context),
+            updated_input: self.updated_input.or(other.updated_input),
+            message: both(self.message, other.message),
+        }
+    }
+}
+
+impl Ruling {
+    fn and(self, other: Self) -> Self {
+        let joined = |some: String, more: String| both(Some(some), Some(more)).unwrap_or_default();
+        match (self, other) {
+            (Self::Allow(some), Self::Allow(more)) => Self::Allow(joined(some, more)),
+            (Self::Ask(some), Self::Ask(more)) => Self::Ask(joined(some, more)),
+            (Self::Block(some), Self::Block(more)) => Self::Block(joined(some, more)),
+            (some, more) => some.max(more),
+        }
+    }
+}
+
+fn both(some: Option<String>, more: Option<String>) -> Option<String> {
+    match (some, more) {
+        (Some(some), Some(more)) if !some.lines().eq(more.lines()) => Some(format!("{some}\n\n{more}")),
+        (some, more) => some.or(more),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stricter_one_holds_and_no_word_comes_twice() {
+        let reply = |ruling, message: &str| Reply { ruling, message: Some(message.to_owned()), ..Reply::default() };
+        let no = |why: &str| Ruling::Block(why.to_owned());
+        let fine = || Ruling::Allow("fine".to_owned());
+        assert_eq!(reply(fine(), "a").and(reply(no("b"), "a")), reply(no("b"), "a"));
+        assert_eq!(reply(no("a"), "a").and(reply(fine(), "b")), reply(no("a"), "a\n\nb"));
+        assert_eq!(no("a").and(no("b")), no("a\n\nb"));
+        assert_eq!(no("a").and(no("a")), no("a"));
+    }
+}

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Invariants:
-//! - Words that block, and exit code 2, come from a ruling that blocks, or that this agent knows no milder word for.
+//! - Words that block, and exit code 2, come from a ruling that blocks, or from a question or another input that this
+//!   agent knows no milder word for.
 //! - Standard output is empty or one JSON object, standard error is not blank with exit code 2.
 //! - What cannot be said is told to whoever asks for the words.
 
@@ -45,7 +46,7 @@ pub enum Unsaid {
     Ask,
     /// It does not read it.
     Context,
-    /// The tool is used as it was going to be.
+    /// The tool is not used, and the agent is told which input is wanted.
     UpdatedInput,
     /// The person does not see it.
     Message,
@@ -60,10 +61,36 @@ impl Words {
         }
     }
 
+    /// What people should know of what the agent could not be told, a line for each.
+    pub fn left_out(&self, agent: Agent, moment: Moment) -> Vec<String> {
+        let title = agent.title();
+        self.unsaid.iter().filter_map(|unsaid| Some(format!("{title} {}", unsaid.told(moment)?))).collect()
+    }
+
     /// An answer that may have nothing in it.
     fn answer(answer: Map<String, Value>, unsaid: Vec<Unsaid>) -> Self {
         let stdout = if answer.is_empty() { String::new() } else { Value::Object(answer).to_string() };
         Self { stdout, stderr: String::new(), exit: 0, unsaid }
+    }
+}
+
+impl Unsaid {
+    /// What it means for people; nothing where it makes no difference to them.
+    const fn told(self, moment: Moment) -> Option<&'static str> {
+        match self {
+            Self::Block => Some("cannot be held back at this point: it goes on all the same"),
+            // It ends anyway.
+            Self::Halt if matches!(moment, Moment::Stop | Moment::SubagentStop) => None,
+            Self::Halt => Some("cannot be made to end at this point"),
+            Self::Allow => Some("takes no permission from hooks: it decides by its own rules"),
+            Self::Ask => Some("cannot be made to ask: the tool is not used"),
+            Self::Context => Some("cannot be told anything at this point"),
+            Self::UpdatedInput => {
+                Some("cannot be given another input for a tool: it is not used, and the reason says what is wanted")
+            }
+            // Whoever would read it does not.
+            Self::Message => None,
+        }
     }
 }
 

@@ -223,6 +223,31 @@ fi
 jq -n '{hookSpecificOutput: {hookEventName: "PostToolUse", additionalContext: "it is licensed"}}'
 "#;
 
+/// A patch with a harmless file in front, as Codex has it: by a tool, or by a shell.
+#[test]
+fn no_file_hides_behind_another() {
+    let world = hooked(
+        "hooks:
+  pre_tool_use:
+    - {name: lock, matcher: Edit|Write, rules: [{when: \"tool_input.file_path is endingwith('.lock')\", action: continue, reason: '{{ tool_input.file_path }}'}]}
+",
+    );
+    let patch = |last: &str| {
+        format!("*** Begin Patch\n*** Update File: a\n*** Add File: b\n*** Update File: {last}\n*** End Patch")
+    };
+    for (name, key) in [("apply_patch", "input"), ("Bash", "command")] {
+        let ask = |last: &str| {
+            let patch = patch(last);
+            let patch = if name == "Bash" { format!("apply_patch <<'EOF'\n{patch}\nEOF") } else { patch };
+            let payload = tool(&world, name, &json!({key: patch}));
+            world.feed(&["hook", "pre_tool_use", "--as", "codex"], payload.to_string().as_bytes())
+        };
+        assert_eq!(said(&ask("c")), Value::Null, "{name}");
+        let reason = said(&ask("c.lock"))["reason"].as_str().unwrap_or_default().to_owned();
+        assert!(reason.ends_with("/c.lock"), "{name}: {reason}");
+    }
+}
+
 #[test]
 fn a_script_for_claude_code_does_the_same_unchanged() {
     let world =
@@ -280,8 +305,11 @@ fn an_agent_that_calls_twice_is_answered_once() {
     let payload = json!({"session_id": "one", "timestamp": "2026-01-17T10:00:00Z", "cwd": world.directory, "stop_hook_active": false});
     let as_claude = || world.feed(&["hook", "stop", "--as", "claude"], payload.to_string().as_bytes()).code;
     assert_eq!(as_claude(), 2);
-    world.ok(&["install", "copilot", "--yes"]);
-    assert_eq!(as_claude(), 0);
+    for scope in ["project", "user"] {
+        world.ok(&["install", "copilot", "--yes", "--scope", scope]);
+        assert_eq!(as_claude(), 0, "{scope}");
+        world.ok(&["uninstall", "copilot", "--yes", "--scope", scope]);
+    }
     assert_eq!(world.feed(&["hook", "stop", "--as", "copilot"], payload.to_string().as_bytes()).code, 2);
 }
 

@@ -152,8 +152,9 @@ fn what_is_written_for_claude() {
 /// What is left to do differs from agent to agent.
 #[test]
 fn what_each_agent_asks_of_the_person() {
-    let world = world();
+    let (world, other) = (world(), world());
     let said = |agent: &str, scope: &str| {
+        let world = if scope == "user" { &other } else { &world };
         let report = world.json(&["install", agent, "--scope", scope, "--yes"]);
         let steps: Vec<_> = report["next"].as_array().unwrap().iter().map(|step| step.as_str().unwrap()).collect();
         format!("{agent}, {scope}: {}", steps.join("; "))
@@ -161,23 +162,57 @@ fn what_each_agent_asks_of_the_person() {
     let all: Vec<_> = AGENTS.iter().map(|(agent, scope, _)| said(agent, scope)).collect();
     assert_snapshot!(all.join("\n"), @"
     claude, project: start Claude Code anew: it reads its settings when it starts
-    claude, user: it is installed in the settings of this project too: one of the two is enough, and both may call twice; start Claude Code anew: it reads its settings when it starts
+    claude, user: start Claude Code anew: it reads its settings when it starts
     codex, project: Codex runs no hook that you have not approved: `/hooks` in Codex shows them; let Codex trust this folder: it asks when it is started here; start Codex anew: it reads its settings when it starts
-    codex, user: Codex runs no hook that you have not approved: `/hooks` in Codex shows them; it is installed in the settings of this project too: one of the two is enough, and both may call twice; start Codex anew: it reads its settings when it starts
+    codex, user: Codex runs no hook that you have not approved: `/hooks` in Codex shows them; start Codex anew: it reads its settings when it starts
     gemini, project: let Gemini CLI trust this folder: of others it reads no hooks, and says nothing; start Gemini CLI anew: it reads its settings when it starts
-    gemini, user: it is installed in the settings of this project too: one of the two is enough, and both may call twice; start Gemini CLI anew: it reads its settings when it starts
+    gemini, user: start Gemini CLI anew: it reads its settings when it starts
     qwen, project: start Qwen Code anew: it reads its settings when it starts
-    qwen, user: it is installed in the settings of this project too: one of the two is enough, and both may call twice; start Qwen Code anew: it reads its settings when it starts
+    qwen, user: start Qwen Code anew: it reads its settings when it starts
     copilot, project: let GitHub Copilot CLI trust this folder: of others it reads no hooks, and says nothing; Copilot reads the hooks of Claude Code too: it calls twice here, and is answered once; start GitHub Copilot CLI anew: it reads its settings when it starts
-    copilot, user: it is installed in the settings of this project too: one of the two is enough, and both may call twice; start GitHub Copilot CLI anew: it reads its settings when it starts
+    copilot, user: start GitHub Copilot CLI anew: it reads its settings when it starts
     goose, project: start goose anew: it reads its settings when it starts
-    goose, user: it is installed in the settings of this project too: one of the two is enough, and both may call twice; start goose anew: it reads its settings when it starts
+    goose, user: start goose anew: it reads its settings when it starts
     kimi, user: start Kimi Code anew: it reads its settings when it starts
     cursor, project: let Cursor trust this folder: of others it reads no hooks, and says nothing; start Cursor anew: it reads its settings when it starts
-    cursor, user: it is installed in the settings of this project too: one of the two is enough, and both may call twice; start Cursor anew: it reads its settings when it starts
+    cursor, user: start Cursor anew: it reads its settings when it starts
     ");
     world.write(".windlass/config.yaml", "hooks: {stop: [{command: make test}]}\n");
-    assert_snapshot!(said("claude", "project"), @"claude, project: its hooks are not trusted: `windlass trust` shows what would run; Copilot reads the hooks of Claude Code too: it calls twice here, and is answered once; it is installed in your own settings too: one of the two is enough, and both may call twice");
+    assert_snapshot!(said("claude", "project"), @"claude, project: its hooks are not trusted: `windlass trust` shows what would run; Copilot reads the hooks of Claude Code too: it calls twice here, and is answered once");
+    let report = other.json(&["install", "gemini", "--scope", "user", "--mcp", "--yes"]);
+    assert_eq!(
+        report["next"][0],
+        "where there is no project, the MCP server ends at once, and Gemini CLI may show it as failed"
+    );
+}
+
+/// With both an agent calls twice at every moment.
+#[test]
+fn one_scope_is_enough() {
+    let world = world();
+    world.ok(&["install", "codex", "--yes"]);
+    assert_snapshot!(world.run(&["install", "codex", "--scope", "user", "--yes"]), @"
+    error: Codex calls Windlass already, by `$WORK/.codex/hooks.json`
+    caused by: with both it would call twice at every moment
+    hint: `windlass uninstall codex --scope project` takes that away
+    [exit 64]
+    ");
+    assert!(!world.home().join(".codex").exists());
+    world.ok(&["install", "codex", "--yes"]);
+    world.ok(&["uninstall", "codex", "--yes"]);
+    // Whoever wrote it, and however.
+    let file = world.home().join(".codex/hooks.json");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let by_hand = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "windlass hook stop --as codex --project /x"}]}]}}"#;
+    fs::write(&file, by_hand).unwrap();
+    let refused = world.run(&["install", "codex", "--yes"]);
+    assert!(refused.code == 64 && refused.stderr.contains("--scope user"), "{refused}");
+    world.ok(&["install", "codex", "--scope", "user", "--yes"]);
+    // An MCP server alone calls nobody.
+    fs::create_dir_all(world.home().join(".gemini")).unwrap();
+    let server = r#"{"mcpServers": {"windlass": {"command": "windlass", "args": ["mcp"]}}}"#;
+    fs::write(world.home().join(".gemini/settings.json"), server).unwrap();
+    world.ok(&["install", "gemini", "--yes"]);
 }
 
 #[test]

@@ -207,10 +207,6 @@ fn only_what_is_no_object_is_refused() {
     check(b" \n", "standard input is empty; an agent's hook system writes a JSON object there");
     check(b"[1]", "standard input is no JSON object: invalid type: sequence, expected a map at line 1 column 0");
     check(b"{", "standard input is no JSON object: EOF while parsing an object at line 1 column 1");
-    check(
-        format!("{{\"a\":{}{}}}", "[".repeat(200), "]".repeat(200)).as_bytes(),
-        "standard input is no JSON object: recursion limit exceeded at line 1 column 132",
-    );
     let read = |bytes: &[u8]| Call::read(Agent::Codex, Moment::PreToolUse, bytes).unwrap();
     assert_eq!(read(b"\xef\xbb\xbf{\"session_id\": 7}").conversation.as_deref(), Some("7"));
     assert_eq!(read(b"{\"session_id\": \"a\xffb\"}").conversation.as_deref(), Some("a\u{fffd}b"));
@@ -235,7 +231,7 @@ fn another_input_goes_back_in_the_agents_own_keys() {
         let said = json!({"cwd": "/p", "tool_name": said["name"], "tool_input": said["input"]});
         let call = Call::read(agent, Moment::PreToolUse, said.to_string().as_bytes()).unwrap();
         let wanted = wanted.as_object().unwrap().clone();
-        assert_eq!(Value::Object(call.tool.unwrap().in_own_keys(wanted)), expected);
+        assert_eq!(Value::Object(call.tool.unwrap().instead(wanted).unwrap()), expected);
     };
     // What the hook has seen, with one thing changed.
     check(
@@ -270,6 +266,96 @@ fn another_input_goes_back_in_the_agents_own_keys() {
         json!({"command": "pwd"}),
         json!({"command": "pwd"}),
     );
+}
+
+#[test]
+fn an_input_that_is_the_same_is_no_other_one() {
+    let said = json!({"cwd": "/p", "tool_name": "edit", "tool_input": {"path": "a", "before": "x", "after": "y"}});
+    let tool = Call::read(Agent::Goose, Moment::PreToolUse, said.to_string().as_bytes()).unwrap().tool.unwrap();
+    assert_eq!(tool.instead(tool.input.clone()), None);
+    assert!(tool.instead(Map::from_iter([("new_string".to_owned(), json!("z"))])).is_some());
+}
+
+/// A guard that cannot read a call lets go, so what lies beside it must not keep it from that.
+#[test]
+fn depth_hides_nothing() {
+    for depth in [60, 100, 200, 100_000] {
+        let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let tool = format!("{{\"command\": \"rm -rf /\", \"more\": {deep}}}");
+        let text = Value::String(tool.clone()).to_string();
+        for (agent, input) in [(Agent::Claude, &tool), (Agent::Codex, &tool), (Agent::Cursor, &text)] {
+            let said = format!("{{\"session_id\": \"s\", \"tool_name\": \"Bash\", \"tool_input\": {input}}}");
+            let call = Call::read(agent, Moment::PreToolUse, said.as_bytes()).unwrap();
+            assert_eq!(call.tool.unwrap().input["command"], "rm -rf /", "{agent} {depth}");
+            let is_cut = depth > 60 && agent != Agent::Cursor;
+            assert_eq!(call.payload.contains_key("agent_payload_cut"), is_cut, "{agent} {depth}");
+        }
+    }
+}
+
+/// The subagents of Cursor have no names, and must not count for the conversation that they belong to.
+#[test]
+fn a_subagent_is_not_its_conversation() {
+    let check = |agent, more: Value, expected: Value| {
+        let mut said = json!({"conversation_id": "c", "loop_count": 0});
+        said.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let call = Call::read(agent, Moment::SubagentStop, said.to_string().as_bytes()).unwrap();
+        assert_eq!(call.payload.get("agent_id").cloned().unwrap_or_default(), expected);
+    };
+    check(Agent::Cursor, json!({"subagent_type": "explore"}), json!("explore"));
+    check(Agent::Cursor, json!({"subagent_type": "explore", "agent_transcript_path": "/t/1"}), json!("/t/1"));
+    check(Agent::Cursor, json!({"subagent_id": "7", "agent_transcript_path": "/t/1"}), json!("7"));
+    check(Agent::Cursor, json!({}), json!("subagent"));
+    check(Agent::Qwen, json!({"agent_id": "a", "agent_type": "b"}), json!("a"));
+    let stop = Call::read(Agent::Cursor, Moment::Stop, br#"{"conversation_id": "c", "subagent_type": "x"}"#).unwrap();
+    assert!(!stop.payload.contains_key("agent_id"));
+}
+
+#[test]
+fn a_patch_is_about_all_its_files() {
+    let check = |said: Value, names: &[&str], files: &[&str]| {
+        let call = Call::read(Agent::Codex, Moment::PreToolUse, said.to_string().as_bytes()).unwrap();
+        let tool = call.tool.clone().unwrap();
+        let seen: Vec<&str> = std::iter::once(&tool.name).chain(&tool.also).map(String::as_str).collect();
+        assert_eq!(seen, names, "{said}");
+        let judged: Vec<Call> = call.for_each_file();
+        let file = |call: &Call| call.payload["tool_input"].get("file_path").cloned().unwrap_or_default();
+        assert_eq!(judged.iter().map(file).collect::<Vec<_>>(), files, "{said}");
+        for call in judged.iter().filter(|_| files.len() > 1) {
+            assert_eq!(call.payload["tool_input"]["file_paths"], json!(files));
+            assert_eq!(call.tool.as_ref().unwrap().input["file_path"], file(call));
+            assert_eq!(call.tool.as_ref().unwrap().own_input, tool.own_input);
+        }
+    };
+    let patch = "*** Begin Patch\n*** Update File: a.rs\n*** Move to: sub/b.rs\n@@\n-x\n+*** Add File: no\n*** Delete File: /etc/c\n  *** Update File: a.rs\n*** End Patch";
+    let files = ["/p/a.rs", "/p/sub/b.rs", "/etc/c"];
+    let tool = |name: &str, input: Value| json!({"cwd": "/p", "tool_name": name, "tool_input": input});
+    check(tool("apply_patch", json!({"input": patch})), &["Edit", "Write"], &files);
+    check(tool("apply_patch", json!({"command": ["apply_patch", patch]})), &["Edit", "Write"], &files);
+    check(tool("apply_patch", json!({"diff": patch})), &["Edit", "Write"], &files);
+    check(tool("apply_patch", json!(patch)), &["Edit", "Write"], &files);
+    // What a model says beside it counts for nothing.
+    let other = json!({"patch": patch, "file_path": "harmless", "path": "harmless", "file_paths": ["harmless"]});
+    let call = tool("apply_patch", other).to_string();
+    let call = Call::read(Agent::Copilot, Moment::PreToolUse, call.as_bytes()).unwrap();
+    assert_eq!(call.for_each_file().len(), 3);
+
+    let shell = format!("apply_patch <<'EOF'\n{patch}\nEOF\n");
+    let names = ["Bash", "Edit", "Write"];
+    check(tool("exec_command", json!({"cmd": shell})), &names, &files);
+    check(tool("Bash", json!({"command": format!("echo '***'; {shell}")})), &names, &files);
+    check(tool("Bash", json!({"command": ["bash", "-lc", shell]})), &names, &files);
+    check(tool("Bash", json!({"command": format!("apply_patch '{patch}'")})), &names, &files);
+    let below = ["/p/in/a.rs", "/p/in/sub/b.rs", "/etc/c"];
+    check(tool("Bash", json!({"command": format!("cd in && {shell}")})), &names, &below);
+    check(tool("exec_command", json!({"cmd": shell, "workdir": "/p/in"})), &names, &below);
+    let one = "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: a\n*** End Patch\nEOF";
+    check(tool("Bash", json!({"command": one})), &["Bash", "Edit"], &["/p/a"]);
+    for command in ["ls", "grep apply_patch .", "cat <<'EOF'\n*** Update File: a\nEOF"] {
+        let call = tool("Bash", json!({"command": command})).to_string();
+        let call = Call::read(Agent::Codex, Moment::PreToolUse, call.as_bytes()).unwrap();
+        assert_eq!((call.tool.clone().unwrap().also.len(), call.for_each_file().len()), (0, 1), "{command}");
+    }
 }
 
 #[test]

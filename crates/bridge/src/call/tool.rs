@@ -6,6 +6,8 @@
 
 use serde_json::{Map, Value};
 
+use super::patch::Patch;
+
 /// The tool that is about to be used, or was.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
@@ -13,10 +15,14 @@ pub struct Tool {
     pub name: String,
     /// The agent's own name.
     pub own_name: String,
+    /// Claude Code's names for what it does besides: a patch edits files and writes new ones, also from a shell.
+    pub also: Vec<String>,
     /// What it is called with, under the agent's own keys and Claude Code's.
     pub input: Map<String, Value>,
     /// The same as the agent says it.
     pub own_input: Map<String, Value>,
+    /// Whether its files are those of a patch.
+    is_patch: bool,
     /// Claude Code's keys that stand for keys of the agent; none where it is Claude Code's own tool.
     renamed: Option<Vec<(&'static str, &'static str)>>,
 }
@@ -58,7 +64,15 @@ impl Tool {
     /// One of Claude Code.
     pub(super) fn known(name: &str, input: Map<String, Value>) -> Self {
         let name = name.to_owned();
-        Self { own_name: name.clone(), name, own_input: input.clone(), input, renamed: None }
+        Self {
+            own_name: name.clone(),
+            name,
+            also: Vec::new(),
+            own_input: input.clone(),
+            input,
+            is_patch: false,
+            renamed: None,
+        }
     }
 
     /// One of another agent. `server` is where it comes from, if the agent says so; `directory` is where relative paths begin.
@@ -71,8 +85,8 @@ impl Tool {
         let name = server.map_or_else(|| claude_name(own_name), |(server, tool)| format!("mcp__{server}__{tool}"));
         let mut tool = Self { name, renamed: None, ..Self::known(own_name, own_input) };
         tool.renamed = Some(tool.add_keys());
-        tool.add_patched_file();
         tool.make_absolute(directory);
+        tool.add_patched_files(directory);
         tool
     }
 
@@ -91,32 +105,45 @@ impl Tool {
         renamed
     }
 
-    /// A patch names its files inside; the first one stands for it.
-    fn add_patched_file(&mut self) {
-        if self.own_name != "apply_patch" || self.input.contains_key("file_path") {
-            return;
-        }
-        let patch = ["command", "input", "patch"].iter().find_map(|key| self.own_input.get(*key)?.as_str());
-        let marks = ["*** Update File: ", "*** Add File: ", "*** Delete File: "];
-        let named = |line: &str| marks.iter().find_map(|mark| line.strip_prefix(mark)).map(str::to_owned);
-        if let Some(file) = patch.and_then(|patch| patch.lines().find_map(named)) {
-            self.input.insert("file_path".to_owned(), Value::String(file));
-        }
+    /// A patch names its files inside. The first is `file_path`, and `file_paths` has all. What else the agent says of files
+    /// does not count: it is the patch that is applied.
+    fn add_patched_files(&mut self, directory: Option<&str>) {
+        let patch = match self.name.as_str() {
+            "Bash" => Patch::in_command(&self.own_input),
+            _ if self.own_name == "apply_patch" => Patch::of_tool(&self.own_input),
+            _ => None,
+        };
+        let Some(patch) = patch else { return };
+        let directory = patch.directory.map_or(directory.map(str::to_owned), |inner| Some(absolute(&inner, directory)));
+        let files: Vec<Value> =
+            patch.files.iter().map(|file| Value::String(absolute(file, directory.as_deref()))).collect();
+        let also = [("Edit", true), ("Write", patch.writes)].into_iter().filter(|(name, is)| *is && *name != self.name);
+        self.also = also.map(|(name, _)| name.to_owned()).collect();
+        self.is_patch = true;
+        self.input.insert("file_path".to_owned(), files[0].clone());
+        self.input.insert("file_paths".to_owned(), Value::Array(files));
+    }
+
+    /// All files of a patch.
+    pub(super) fn files(&self) -> Vec<Value> {
+        let files = if self.is_patch { self.input.get("file_paths") } else { None };
+        files.and_then(Value::as_array).cloned().unwrap_or_default()
     }
 
     /// Claude Code's paths are absolute, and hooks rely on it.
     fn make_absolute(&mut self, directory: Option<&str>) {
-        let Some(directory) = directory.filter(|directory| directory.starts_with('/')) else { return };
-        if let Some(Value::String(path)) = self.input.get_mut("file_path")
-            && !path.is_empty()
-            && !path.starts_with(['/', '~'])
-        {
-            *path = format!("{}/{}", directory.trim_end_matches('/'), path.trim_start_matches("./"));
+        if let Some(Value::String(path)) = self.input.get_mut("file_path") {
+            *path = absolute(path, directory);
         }
     }
 
-    /// An input that a hook wants instead, as the agent takes it. What a hook does not know of stays.
-    pub fn in_own_keys(&self, mut wanted: Map<String, Value>) -> Map<String, Value> {
+    /// An input that a hook wants instead, as the agent takes it; none where it is what the agent had in mind.
+    pub fn instead(&self, wanted: Map<String, Value>) -> Option<Map<String, Value>> {
+        Some(self.in_own_keys(wanted)).filter(|input| *input != self.own_input)
+    }
+
+    /// What a hook does not know of stays.
+    fn in_own_keys(&self, mut wanted: Map<String, Value>) -> Map<String, Value> {
         let Some(renamed) = &self.renamed else { return wanted };
         let mut input = self.own_input.clone();
         for (claude, own) in renamed {
@@ -133,6 +160,15 @@ impl Tool {
             }
         }
         input
+    }
+}
+
+fn absolute(path: &str, directory: Option<&str>) -> String {
+    match directory.filter(|directory| directory.starts_with('/')) {
+        Some(directory) if !path.is_empty() && !path.starts_with(['/', '~']) => {
+            format!("{}/{}", directory.trim_end_matches('/'), path.trim_start_matches("./"))
+        }
+        _ => path.to_owned(),
     }
 }
 

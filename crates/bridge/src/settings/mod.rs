@@ -9,6 +9,7 @@
 //! - `with` of what `with` gave is the same text.
 //! - `without` of what `with` gave is the text from before, given that text; without it, nothing of ours is left.
 //! - A text that cannot be understood is not changed.
+//! - A byte order mark stays where it is, and is not in the way.
 //!
 //! Not here: where files are on this machine, asking, and writing (`cli`).
 
@@ -34,7 +35,22 @@ pub enum Before<'a> {
     Known(Option<&'a str>),
 }
 
+/// What some editors put in front of a text.
+const MARK: &str = "\u{feff}";
+
+/// A text as it is edited, and what stands in front of it.
+fn unmarked(text: &str) -> (&'static str, &str) {
+    text.strip_prefix(MARK).map_or(("", text), |text| (MARK, text))
+}
+
 impl<'a> Before<'a> {
+    fn unmarked(self) -> Self {
+        match self {
+            Self::Known(Some(text)) => Self::Known(Some(unmarked(text).1)),
+            other => other,
+        }
+    }
+
     fn text(self) -> Option<&'a str> {
         match self {
             Self::Unknown | Self::Known(None) => None,
@@ -55,7 +71,8 @@ impl<'a> Before<'a> {
 impl File {
     /// The text with our entries; with the MCP server too, if that is asked for and belongs into this file.
     pub fn with(&self, text: Option<&str>, program: &Program, server: bool) -> Result<String, Unfit> {
-        let mut text = text.unwrap_or_default().to_owned();
+        let (mark, text) = unmarked(text.unwrap_or_default());
+        let mut text = text.to_owned();
         if self.has_hooks() {
             text = match self.is_toml() {
                 true => toml::with_hooks(&text, self.agent, program)?,
@@ -68,11 +85,12 @@ impl File {
                 false => servers::with(&text, self, program)?,
             };
         }
-        Ok(text)
+        Ok(format!("{mark}{text}"))
     }
 
     /// The text without our entries; `None` where no file should be left.
     pub fn without(&self, text: &str, before: Before<'_>, server: bool) -> Result<Option<String>, Unfit> {
+        let ((mark, text), before) = (unmarked(text), before.unmarked());
         let mut kept = text.to_owned();
         if self.has_servers() && server {
             kept = match self.is_toml() {
@@ -87,7 +105,7 @@ impl File {
             };
         }
         if kept == text {
-            return Ok(Some(kept));
+            return Ok(Some(format!("{mark}{kept}")));
         }
         let rest = if self.is_toml() { Some(kept.trim()) } else { json::around_bare_root(&kept) };
         let left = match (before, rest) {
@@ -97,20 +115,26 @@ impl File {
             (Before::Known(Some(was)), Some(rest)) if was.trim() == rest => Some(was.to_owned()),
             _ => Some(kept),
         };
-        Ok(left)
+        Ok(left.map(|left| format!("{mark}{left}")))
     }
 
     /// Whether any entry of ours is in a text.
     pub fn has_ours(&self, text: &str) -> bool {
-        let hooks = self.has_hooks()
+        self.has_our_hooks(text) || self.has_our_server(text)
+    }
+
+    /// Whether the agent calls us by what is in a text.
+    pub fn has_our_hooks(&self, text: &str) -> bool {
+        let (_, text) = unmarked(text);
+        self.has_hooks()
             && match self.is_toml() {
                 true => toml::has_hooks(text, self.agent),
                 false => hooks::has(text, self.agent).unwrap_or(false),
-            };
-        hooks || self.has_our_server(text)
+            }
     }
 
     pub fn has_our_server(&self, text: &str) -> bool {
+        let (_, text) = unmarked(text);
         self.has_servers() && if self.is_toml() { toml::has_server(text) } else { servers::has(text) }
     }
 }

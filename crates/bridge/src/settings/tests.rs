@@ -126,6 +126,33 @@ fn ordinary_files_come_back() {
     }
 }
 
+/// Some editors put one in front of what they write.
+#[test]
+fn a_byte_order_mark_stays() {
+    for file in every_file() {
+        let inside = if file.is_toml() { "a = 1\n" } else { "{\"a\": 1}\n" };
+        for text in ["", "\n", inside] {
+            let with = check(file, Some(&format!("\u{feff}{text}")));
+            assert!(with.starts_with('\u{feff}') && with.matches('\u{feff}').count() == 1, "{with}");
+        }
+    }
+}
+
+/// What people have written themselves takes the form that is written here; two of them would call twice.
+#[test]
+fn what_was_written_by_hand_is_not_doubled() {
+    let file = files(Agent::Claude, Scope::Project)[0];
+    let by_hand =
+        r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "/opt/windlass hook Stop --project /x"}]}]}}"#;
+    let with = file.with(Some(by_hand), &program("windlass"), false).unwrap();
+    assert_eq!(read(&with)["hooks"]["Stop"].as_array().unwrap().len(), 1, "{with}");
+    assert!(with.contains("windlass hook stop --as claude --within 3590s") && !with.contains("/opt"), "{with}");
+    let kimi = files(Agent::Kimi, Scope::User)[0];
+    let by_hand = "[[hooks]]\nevent = \"Stop\"\ncommand = \"windlass hook stop --project /x --as kimi\"\n";
+    let with = kimi.with(Some(by_hand), &program("windlass"), false).unwrap();
+    assert_eq!(with.matches("event = \"Stop\"").count(), 1, "{with}");
+}
+
 #[test]
 fn comments_stay_where_they_were() {
     let file = files(Agent::Gemini, Scope::Project)[0];

@@ -24,6 +24,7 @@ pub fn words(moment: Moment, settled: Settled) -> Words {
         refuse(&mut answer, why);
     }
     if let Some(input) = updated_input {
+        // Its documentation has no answer without it, and an answer that is none keeps the tool from being used.
         put(&mut answer, "permission", Some("allow"));
         put(&mut answer, "updated_input", Some(Value::Object(input)));
     }

@@ -32,9 +32,9 @@ impl Settled {
         };
         settled.halt(moment, reply.halt.as_deref());
         settled.permit(agent, moment);
+        settled.change(agent, moment, reply.updated_input.as_ref());
         settled.block(moment);
         settled.tell();
-        settled.change(moment, reply.updated_input.as_ref());
         settled
     }
 
@@ -111,14 +111,20 @@ impl Settled {
         }
     }
 
-    fn change(&mut self, moment: Moment, input: Option<&Map<String, Value>>) {
+    /// Whoever cannot be given another input does not do it: nobody wants the one that it has in mind.
+    fn change(&mut self, agent: Agent, moment: Moment, input: Option<&Map<String, Value>>) {
         let goes_on = moment == Moment::PreToolUse && !matches!(self.ruling, Ruling::Block(_));
         let Some(input) = input.filter(|_| goes_on) else { return };
         if self.contract.updated_input.is_some() {
             self.updated_input = Some(input.clone());
-        } else {
-            self.unsaid.push(Unsaid::UpdatedInput);
+            return;
         }
+        let (title, wanted) = (agent.title(), Value::Object(input.clone()));
+        self.ruling = Ruling::Block(format!(
+            "A hook wants another input for this tool, and {title} takes none from hooks: it is not done. \
+             Use the tool again, with this input: {wanted}"
+        ));
+        self.unsaid.push(Unsaid::UpdatedInput);
     }
 
     fn also(&mut self, told: &str) {

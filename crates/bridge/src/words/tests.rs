@@ -103,7 +103,9 @@ fn before_a_tool() {
     codex: {"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","updatedInput":{"command":"ls"}}}
     cursor: {"permission":"allow","updated_input":{"command":"ls"}}
     gemini: {"hookSpecificOutput":{"hookEventName":"BeforeTool","tool_input":{"command":"ls"}}}
-    qwen goose kimi: unsaid [UpdatedInput]
+    goose: {"decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"A hook wants another input for this tool, and goose takes none from hooks: it is not done. Use the tool again, with this input: {\"command\":\"ls\"}"},"reason":"A hook wants another input for this tool, and goose takes none from hooks: it is not done. Use the tool again, with this input: {\"command\":\"ls\"}"} | unsaid [UpdatedInput]
+    kimi: {"decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"A hook wants another input for this tool, and Kimi Code takes none from hooks: it is not done. Use the tool again, with this input: {\"command\":\"ls\"}"},"reason":"A hook wants another input for this tool, and Kimi Code takes none from hooks: it is not done. Use the tool again, with this input: {\"command\":\"ls\"}"} | unsaid [UpdatedInput]
+    qwen: {"decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"A hook wants another input for this tool, and Qwen Code takes none from hooks: it is not done. Use the tool again, with this input: {\"command\":\"ls\"}"},"reason":"A hook wants another input for this tool, and Qwen Code takes none from hooks: it is not done. Use the tool again, with this input: {\"command\":\"ls\"}"} | unsaid [UpdatedInput]
     "#);
     insta::assert_snapshot!(table(Moment::PreToolUse, &told()), @r#"
     claude codex: {"hookSpecificOutput":{"additionalContext":"Read me.","hookEventName":"PreToolUse"},"systemMessage":"Look."}
@@ -186,6 +188,30 @@ fn where_nothing_can_be_kept_from_happening() {
     cursor: {"user_message":"Look."} | unsaid [Context]
     "#);
     assert_eq!(table(Moment::Notification, &Reply::default()), table(Moment::Stop, &Reply::default()));
+}
+
+#[test]
+fn people_are_told_what_was_left_out() {
+    let check = |agent, moment, reply: &Reply, expected: &[&str]| {
+        assert_eq!(Words::of(agent, moment, reply).left_out(agent, moment), expected);
+    };
+    let input = "goose cannot be given another input for a tool: it is not used, and the reason says what is wanted";
+    check(Agent::Goose, Moment::PreToolUse, &updated(), &[input]);
+    check(Agent::Claude, Moment::PreToolUse, &updated(), &[]);
+    check(Agent::Kimi, Moment::SessionStart, &told(), &["Kimi Code cannot be told anything at this point"]);
+    check(Agent::Copilot, Moment::Stop, &halt(), &[]);
+    check(Agent::Codex, Moment::PreToolUse, &halt(), &["Codex cannot be made to end at this point"]);
+    let held = "goose cannot be held back at this point: it goes on all the same";
+    check(Agent::Goose, Moment::UserPromptSubmit, &no(), &[held]);
+}
+
+/// What a hook has changed for good reason is not used as it was.
+#[test]
+fn an_input_that_cannot_be_changed_is_not_used() {
+    for ruling in [Ruling::Pass, Ruling::Allow("Fine.".to_owned()), Ruling::Ask("Sure?".to_owned())] {
+        let words = Words::of(Agent::Qwen, Moment::PreToolUse, &Reply { ruling, ..updated() });
+        assert!(blocks(&words) && words.stdout.contains(r#"{\"command\":\"ls\"}"#), "{words:?}");
+    }
 }
 
 #[test]
@@ -275,6 +301,8 @@ proptest! {
                 Ruling::Ask(_) => moment == Moment::PreToolUse && words.unsaid.contains(&Unsaid::Ask),
                 Ruling::Pass | Ruling::Allow(_) => false,
             };
+            // It has no other way to keep the old input from being used.
+            let deliberate = deliberate || words.unsaid.contains(&Unsaid::UpdatedInput);
             prop_assert!(!blocks(&words) || deliberate || reply.halt.is_some(), "{agent} {moment:?} {words:?}");
             let answer: Value = serde_json::from_str(&words.stdout).unwrap_or_default();
             prop_assert!(answer["continue"] != false || reply.halt.is_some() || agent == Agent::Cursor && blocks_prompt(&reply));
@@ -291,7 +319,8 @@ proptest! {
         for (agent, moment) in everywhere() {
             let words = Words::of(agent, moment, &reply);
             prop_assert!(words.stdout.contains(&why) || words.stderr.contains(&why), "{agent} {moment:?}");
-            if moment.can_block() && !words.unsaid.contains(&Unsaid::Block) {
+            let can_block = !matches!(moment, Moment::PostToolUse);
+            if can_block && !words.unsaid.contains(&Unsaid::Block) {
                 let refuses = words.stdout.contains("\"continue\":false");
                 prop_assert!(blocks(&words) || refuses, "{agent} {moment:?}");
             }

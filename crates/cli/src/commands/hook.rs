@@ -17,6 +17,7 @@ use windlass_bridge::{Agent, Call, Moment, Reply, Ruling, Tool, Words};
 use windlass_engine::{self as engine, CallRuling, Caller};
 use windlass_runner::{Called, Replied};
 
+use crate::commands::install::status;
 use crate::config::Point;
 use crate::context::Context;
 use crate::dispatch::{Bridged, Calling, answer_call};
@@ -69,8 +70,10 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         call.map_err(|error| Failure::from_error(Code::Usage, &error))
     });
     let agent = call.as_ref().map_or(args.agent, |call| Some(call.agent)).unwrap_or(Agent::Claude);
-    let reply = call.and_then(|call| answered(context, call, args.within));
-    let reply = reply.unwrap_or_else(|failure| told(clock.went_wrong(&failure)));
+    let reply = match call {
+        Ok(call) => judged(context, call, &clock),
+        Err(failure) => told(clock.went_wrong(&failure)),
+    };
     clock.stop();
     speak(&Words::of(agent, moment, &reply))
 }
@@ -99,6 +102,21 @@ fn read() -> Result<Vec<u8>, Failure> {
     }
     io::copy(&mut input, &mut io::sink()).map_err(fail)?;
     Err(Failure::new(Code::Usage, format!("the agent says more than {} MiB at once", LONGEST / 1024 / 1024)))
+}
+
+/// What comes of a call, for every file that it is about: none is passed by, wherever in a patch it stands.
+fn judged(context: &Context, call: Call, clock: &Clock) -> Reply {
+    let moment = call.moment;
+    let mut reply = Reply::default();
+    for call in call.for_each_file() {
+        let left = clock.within.map(|within| within.saturating_sub(clock.began.elapsed()));
+        reply = reply.and(answered(context, call, left).unwrap_or_else(|failure| told(clock.went_wrong(&failure))));
+        // It does not happen: the others need not be looked at.
+        if moment == Moment::PreToolUse && matches!(reply.ruling, Ruling::Block(_)) {
+            break;
+        }
+    }
+    reply
 }
 
 fn answered(context: &Context, call: Call, within: Option<Duration>) -> Result<Reply, Failure> {
@@ -154,8 +172,8 @@ fn project_of(context: &Context, directory: &Path) -> Result<Option<Project>, Fa
 
 /// Copilot calls what is written for Claude Code too. Where it has entries of its own, those are enough.
 fn is_called_twice(call: &Call, project: &Project) -> bool {
-    let own = || project.root.join(".github/hooks/windlass.json").exists();
-    call.agent == Agent::Claude && Agent::recognise(&call.payload, environment::is_set) == Agent::Copilot && own()
+    let is_copilot = || Agent::recognise(&call.payload, environment::is_set) == Agent::Copilot;
+    call.agent == Agent::Claude && is_copilot() && status::copilot_calls(project)
 }
 
 /// A call in the engine's words.
@@ -177,7 +195,7 @@ pub fn called(call: Call) -> Called {
     let (tool, tool_input) = match tool {
         Some(tool) => {
             let own = (tool.own_name != tool.name).then_some(tool.own_name);
-            (std::iter::once(tool.name).chain(own).collect(), tool.input.into())
+            (std::iter::once(tool.name).chain(tool.also).chain(own).collect(), tool.input.into())
         }
         None => (Vec::new(), serde_json::json!({})),
     };
@@ -208,7 +226,10 @@ fn reply(replied: Replied, tool: Option<&Tool>) -> Reply {
         },
         halt,
         context: Some(context).filter(|context| !context.is_empty()),
-        updated_input: updated_input.map(|input| tool.map_or(input.clone(), |tool| tool.in_own_keys(input))),
+        updated_input: updated_input.and_then(|input| match tool {
+            Some(tool) => tool.instead(input),
+            None => Some(input),
+        }),
         message: Some(messages.join("\n")).filter(|message| !message.is_empty()),
     }
 }

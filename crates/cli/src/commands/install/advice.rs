@@ -6,8 +6,8 @@ use windlass_bridge::settings::{Program, Scope};
 use super::{Target, status};
 use crate::trust::Standing;
 
-/// `is_new` says whether anything was written just now.
-pub fn next(target: &Target, program: &Program, is_new: bool) -> Vec<String> {
+/// `is_new` says whether anything was written just now, `server` whether the MCP server was among it.
+pub fn next(target: &Target, program: &Program, is_new: bool, server: bool) -> Vec<String> {
     let Target { agent, project, .. } = target;
     let title = agent.title();
     let mut steps: Vec<String> = Vec::new();
@@ -38,10 +38,9 @@ pub fn next(target: &Target, program: &Program, is_new: bool) -> Vec<String> {
     if of_project && other.is_some_and(|other| status::calls(other, Scope::Project, project.as_ref())) {
         steps.push("Copilot reads the hooks of Claude Code too: it calls twice here, and is answered once".to_owned());
     }
-    let elsewhere = if of_project { Scope::User } else { Scope::Project };
-    if (of_project || project.is_some()) && status::calls(*agent, elsewhere, project.as_ref()) {
-        let whose = if of_project { "your own settings" } else { "the settings of this project" };
-        steps.push(format!("it is installed in {whose} too: one of the two is enough, and both may call twice"));
+    if server && !of_project {
+        steps
+            .push(format!("where there is no project, the MCP server ends at once, and {title} may show it as failed"));
     }
     if is_new {
         steps.push(format!("start {title} anew: it reads its settings when it starts"));

@@ -7,6 +7,7 @@
 //! Invariants:
 //! - Nothing is written that was not shown, unless `--yes` asks for that.
 //! - All files are written, or none.
+//! - An agent that calls by the settings of the other scope is not made to call twice.
 //!
 //! Not here: what is written (`bridge::settings`).
 
@@ -82,6 +83,15 @@ impl From<Scope> for settings::Scope {
     }
 }
 
+impl From<settings::Scope> for Scope {
+    fn from(scope: settings::Scope) -> Self {
+        match scope {
+            settings::Scope::Project => Self::Project,
+            settings::Scope::User => Self::User,
+        }
+    }
+}
+
 // How it is decided whether to write.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Consent {
@@ -130,6 +140,18 @@ impl Target {
         Ok(Self { agent, scope, project, files })
     }
 
+    /// Agents call by both scopes, so that every stop would be judged twice.
+    fn check_alone(&self) -> Result<(), Failure> {
+        let Self { agent, project, .. } = self;
+        let Some((other, path)) = status::calling_elsewhere(*agent, self.scope(), project.as_ref()) else {
+            return Ok(());
+        };
+        let (whose, title) = (Scope::from(other), agent.title());
+        Err(Failure::new(Code::Usage, format!("{title} calls Windlass already, by `{}`", path.display()))
+            .caused_by("with both it would call twice at every moment")
+            .hint(format!("`windlass uninstall {agent} --scope {}` takes that away", whose.name())))
+    }
+
     fn scope(&self) -> settings::Scope {
         self.scope.into()
     }
@@ -137,6 +159,7 @@ impl Target {
 
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let target = Target::find(context, args.agent, args.scope, "install")?;
+    target.check_alone()?;
     let named = program::name()?;
     let plan = |server: bool| -> Result<Vec<Change>, Failure> {
         let wanted = target.files.iter().filter(|file| server || file.has_hooks());
@@ -163,7 +186,8 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let next = if done == Outcome::Shown {
         Vec::new()
     } else {
-        advice::next(&target, &named.program, done == Outcome::Written)
+        let server = changes.iter().any(|change| change.new.as_deref().is_some_and(|text| has_server(&target, text)));
+        advice::next(&target, &named.program, done == Outcome::Written, server)
     };
     let moments = Moment::ALL.iter().filter(|moment| settings::event(args.agent, **moment).is_some());
     let moments: Vec<_> = moments.map(|moment| moment.point()).collect();
@@ -180,6 +204,11 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         }
     }
     next.iter().try_for_each(|step| out.line(format_args!("  {}", text::line(step))))
+}
+
+/// Whether a text of one of the target's files has our MCP server in it.
+fn has_server(target: &Target, text: &str) -> bool {
+    target.files.iter().any(|file| file.has_our_server(text))
 }
 
 /// Whether one list of changes does more than the other.

@@ -1,0 +1,68 @@
+//! Patches in the form that `apply_patch` takes: as a tool of its own, or as a program in a shell.
+
+use serde_json::{Map, Value};
+
+/// What a patch is about.
+#[derive(Debug, PartialEq)]
+pub struct Patch {
+    /// Every file that it names, as it names them; there is one at least.
+    pub files: Vec<String>,
+    /// Whether it makes a file: adds one, or moves one there.
+    pub writes: bool,
+    /// Where its paths begin, if not where the agent works.
+    pub directory: Option<String>,
+}
+
+const MARKS: [(&str, bool); 4] =
+    [("*** Update File:", false), ("*** Add File:", true), ("*** Delete File:", false), ("*** Move to:", true)];
+
+impl Patch {
+    /// The patch of a tool that takes nothing else, whatever the agent calls it.
+    pub fn of_tool(input: &Map<String, Value>) -> Option<Self> {
+        Self::read(&input.values().filter_map(text).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// The patch in a shell's command that calls `apply_patch`. What is in doubt is taken for one: a guard looks at it then.
+    pub fn in_command(input: &Map<String, Value>) -> Option<Self> {
+        let command = ["command", "cmd"].iter().find_map(|key| text(input.get(*key)?))?;
+        let called = ["apply_patch", "applypatch"].iter().find_map(|name| command.find(name))?;
+        let patch = Self::read(&command)?;
+        let within = ["workdir", "working_directory", "cwd"].iter().find_map(|key| input.get(*key)?.as_str());
+        let within = within.filter(|within| !within.is_empty()).map(str::to_owned);
+        let directory = match (within, entered(&command[..called])) {
+            (Some(within), Some(entered)) if !entered.starts_with('/') => Some(format!("{within}/{entered}")),
+            (within, entered) => entered.or(within),
+        };
+        Some(Self { directory, ..patch })
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let (mut files, mut writes): (Vec<String>, bool) = (Vec::new(), false);
+        for line in text.lines().map(str::trim) {
+            let named = MARKS.iter().find_map(|(mark, writes)| Some((line.strip_prefix(mark)?.trim(), *writes)));
+            let Some((file, is_new)) = named.filter(|(file, _)| !file.is_empty()) else { continue };
+            writes |= is_new;
+            if !files.iter().any(|known| known == file) {
+                files.push(file.to_owned());
+            }
+        }
+        (!files.is_empty()).then_some(Self { files, writes, directory: None })
+    }
+}
+
+/// A text, or a list of words.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(words) => Some(words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n")),
+        _ => None,
+    }
+}
+
+/// Where `cd DIRECTORY &&` leads.
+fn entered(before: &str) -> Option<String> {
+    let line = before.lines().last()?.trim();
+    let directory = line.strip_prefix("cd ")?.strip_suffix("&&")?.trim();
+    let is_one = !directory.is_empty() && !directory.contains(['$', '`', ';', '&', '|']);
+    is_one.then(|| directory.trim_matches(['\'', '"']).to_owned())
+}
