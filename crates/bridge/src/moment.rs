@@ -62,6 +62,18 @@ impl Moment {
         Self::ALL.iter().copied().find(|moment| moment.point() == point)
     }
 
+    /// Where matchers look at something else than a tool: the field of Claude Code's payload that has it.
+    pub const fn matched_field(self) -> Option<&'static str> {
+        match self {
+            Self::SessionStart => Some("source"),
+            Self::SubagentStop => Some("agent_type"),
+            Self::Notification => Some("notification_type"),
+            Self::PreCompact => Some("trigger"),
+            Self::SessionEnd => Some("reason"),
+            Self::UserPromptSubmit | Self::PreToolUse | Self::PostToolUse | Self::Stop => None,
+        }
+    }
+
     /// Whether a hook can say no, so that something does not happen.
     pub const fn can_block(self) -> bool {
         matches!(self, Self::UserPromptSubmit | Self::PreToolUse | Self::Stop | Self::SubagentStop)

@@ -69,6 +69,29 @@ fn an_agent_is_sent_back_with_the_reason_and_let_go_at_the_limit() {
 }
 
 #[test]
+fn a_matcher_looks_at_why_the_agent_calls() {
+    let world = hooked(
+        "hooks:
+  session_start: [{matcher: resume|clear, command: 'jq -r .source'}]
+  notification: [{matcher: idle_prompt, command: echo x >> waited}]
+",
+    );
+    let begin = |source: &str| {
+        let payload = json!({"session_id": "one", "cwd": world.directory, "source": source});
+        said(&call(&world, "session_start", &payload))["hookSpecificOutput"]["additionalContext"].clone()
+    };
+    assert_eq!(begin("resume"), "resume");
+    assert_eq!(begin("startup"), Value::Null);
+    for kind in ["idle_prompt", "permission_prompt"] {
+        let payload = json!({"session_id": "one", "cwd": world.directory, "notification_type": kind});
+        call(&world, "notification", &payload);
+    }
+    assert_eq!(world.read("waited"), "x\n");
+    let calls = world.data_of("bridge_called");
+    assert_eq!(calls.iter().map(|call| call["tool"].clone()).collect::<Vec<_>>(), [Value::Null, Value::Null]);
+}
+
+#[test]
 fn each_conversation_has_tries_of_its_own_and_a_person_gives_new_ones() {
     let world = hooked(FAILING);
     for conversation in ["one", "two"] {

@@ -38,8 +38,10 @@ pub struct Caller {
 pub struct Call {
     pub caller: Caller,
     pub point: String,
-    /// The tool that is about to be used or was, by all of its names. The first one counts in conditions.
-    pub tool: Vec<String>,
+    /// The tool that is about to be used or was.
+    pub tool: Option<String>,
+    /// What matchers look at: the tool by all of its names, or why the agent calls. Where there is nothing, all of them match.
+    pub matched: Vec<String>,
     pub tool_input: Value,
     pub tool_response: Value,
     pub prompt: String,

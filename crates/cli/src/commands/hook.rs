@@ -144,7 +144,7 @@ fn is_called_twice(call: &Call, project: &Project) -> bool {
 
 /// A call in the engine's words.
 pub fn called(call: Call) -> Called {
-    let anew = call.begins_anew();
+    let (anew, matched) = (call.begins_anew(), call.matched());
     let Call { agent, moment, conversation, last_message, prompt, tool, payload, .. } = call;
     let conversation = conversation.unwrap_or_else(|| "unknown".to_owned());
     let subagent = payload.get("agent_id").and_then(|id| id.as_str()).filter(|_| moment == Moment::SubagentStop);
@@ -159,16 +159,14 @@ pub fn called(call: Call) -> Called {
         (None, _) => output.clone(),
     };
     let (tool, tool_input) = match tool {
-        Some(tool) => {
-            let own = (tool.own_name != tool.name).then_some(tool.own_name);
-            (std::iter::once(tool.name).chain(own).collect(), tool.input.into())
-        }
-        None => (Vec::new(), serde_json::json!({})),
+        Some(tool) => (Some(tool.name), tool.input.into()),
+        None => (None, serde_json::json!({})),
     };
     let call = engine::Call {
         caller: Caller { agent: agent.name().to_owned(), conversation },
         point: moment.point().to_owned(),
         tool,
+        matched,
         tool_input,
         tool_response: payload.get("tool_response").cloned().unwrap_or_else(|| serde_json::json!({})),
         prompt,

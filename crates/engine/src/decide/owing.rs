@@ -72,7 +72,7 @@ impl PlannedFor {
 pub struct Planned {
     pub hook: OwedHook,
     pub whose: PlannedFor,
-    /// For which tools, where a tool is used.
+    /// For which tools, or for which reasons to call.
     pub matcher: Matcher,
     /// Under which condition it is owed.
     pub when: Option<Condition>,
@@ -85,10 +85,10 @@ pub(super) struct Complaint {
 }
 
 impl Planned {
-    /// Whether it stands where an agent's hook system calls, and is for the tool there.
+    /// Whether it stands where an agent's hook system calls, and is for what it calls about.
     pub fn is_for(&self, call: &Call) -> bool {
         let here = self.hook.point == call.point || self.hook.point == EventType::BridgeCalled.name();
-        here && (call.tool.is_empty() || call.tool.iter().any(|tool| self.matcher.matches(tool)))
+        here && (call.matched.is_empty() || call.matched.iter().any(|name| self.matcher.matches(name)))
     }
 }
 
@@ -203,7 +203,9 @@ impl Deciding<'_, '_> {
         };
         let call = self.call.filter(|_| event == EventType::BridgeCalled);
         let is_meant = |planned: &&Planned| {
-            effects.is_for(planned, task.as_ref(), agent.as_deref()) && call.is_none_or(|call| planned.is_for(call))
+            effects.is_for(planned, task.as_ref(), agent.as_deref())
+                && call.is_none_or(|call| planned.is_for(call))
+                && matched(event).is_none_or(|why| planned.matcher.matches(why))
         };
         let meant = planned.into_iter().flat_map(|planned| planned.iter()).filter(is_meant);
         let task = self.meant_task(task.clone(), session)?;
@@ -319,6 +321,15 @@ fn registered() -> OwedHook {
         class: HookClass::Gate,
         on_failure: OnFailure::Escalate,
         send_backs: None,
+    }
+}
+
+/// What matchers look at where a session of ours comes to a point that agents call at too, in the words of Claude Code.
+fn matched(event: EventType) -> Option<&'static str> {
+    match event {
+        EventType::SessionStarted => Some("startup"),
+        EventType::SessionEnded => Some("other"),
+        _ => None,
     }
 }
 

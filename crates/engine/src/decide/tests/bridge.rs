@@ -36,6 +36,7 @@ fn rules(trust: Trusted) -> Rules {
         planned("tests", "stop", "", None),
         planned("guard", "pre_tool_use", "Bash", None),
         planned("edits", "pre_tool_use", "Edit|Write", None),
+        planned("greeting", "session_start", "startup|clear", Some("tool_name == ''")),
         planned("careful", "pre_tool_use", "", Some("'rm ' in tool_input.command")),
     ];
     let effects = Effects::of("hooks: {}", OWNER.parse().unwrap(), []);
@@ -51,7 +52,8 @@ fn call(point: &str, tool: &[&str], command: &str, anew: bool) -> Call {
     Call {
         caller: caller("one"),
         point: point.to_owned(),
-        tool: tool.iter().map(|tool| (*tool).to_owned()).collect(),
+        tool: tool.first().map(|tool| (*tool).to_owned()),
+        matched: tool.iter().map(|tool| (*tool).to_owned()).collect(),
         tool_input: json!({ "command": command }),
         tool_response: json!({}),
         prompt: String::new(),
@@ -88,6 +90,18 @@ fn the_hooks_of_its_point_and_tool_are_owed() {
     assert_eq!(owed(call("pre_tool_use", &["Bash", "run_shell_command"], "rm x", true)), ["guard", "careful"]);
     assert_eq!(owed(call("pre_tool_use", &["replace", "Edit"], "ls", true)), ["edits"]);
     assert_eq!(owed(call("post_tool_use", &["Bash"], "ls", true)), [""; 0]);
+}
+
+#[test]
+fn a_matcher_looks_at_why_an_agent_calls() {
+    let begun = |source: &[&str]| {
+        let matched = source.iter().map(|source| (*source).to_owned()).collect();
+        owed(Call { matched, ..call("session_start", &[], "", true) })
+    };
+    assert_eq!(begun(&["clear"]), ["greeting"]);
+    assert_eq!(begun(&["resume"]), [""; 0]);
+    // Whoever does not say why is not turned away.
+    assert_eq!(begun(&[]), ["greeting"]);
 }
 
 #[test]
