@@ -28,7 +28,8 @@ const LONGEST: usize = 64 * 1024 * 1024;
   windlass install claude                 writes these calls into the settings of Claude Code
   echo '{\"session_id\": \"try\", \"cwd\": \".\"}' | windlass hook stop --as claude; echo \"exit $?\"
 
-Exit codes: 2 blocks, with the reason on standard error; everything else lets the agent go on.")]
+Exit codes: 2 turns a stop or a prompt away, with the reason on standard error. Otherwise it is 0,
+and the answer is on standard output: it may deny a tool. Without one the agent goes on.")]
 pub struct Args {
     /// Where the agent is: stop, pre_tool_use, post_tool_use, user_prompt_submit, session_start, session_end,
     /// subagent_stop, notification or pre_compact, in any agent's spelling
