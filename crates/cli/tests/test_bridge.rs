@@ -293,7 +293,7 @@ fn what_is_to_be_read_at_the_end_is_read() {
     let world = hooked(config);
     let first = call(&world, "stop", &stopping(&world, "one", false));
     assert_eq!((first.code, first.stderr.trim()), (2, "line 1"), "{first}");
-    check_let_go(&call(&world, "stop", &stopping(&world, "one", true)), "sent back 1 times");
+    check_let_go(&call(&world, "stop", &stopping(&world, "one", true)), "sent back once");
 }
 
 /// Copilot reads the settings of Claude Code too.

@@ -111,10 +111,16 @@ impl Conversation {
             objector.most.filter(|most| sent(&objector.hook) >= *most).map(|most| (objector.hook.as_str(), most))
         });
         if let Some((hook, most)) = spent {
-            return Some(format!("`{hook}` may send the agent back {most} times, and has"));
+            return Some(match most {
+                0 => format!("`{hook}` may not send the agent back (its `retry.max` is 0)"),
+                most => format!("`{hook}` may send the agent back {}, and has", often(most)),
+            });
         }
         if self.retries >= verdict.max_retries {
-            return Some(format!("the agent was sent back {} times (`max_hook_retries`)", self.retries));
+            return Some(match self.retries {
+                0 => "the agent is never sent back (`max_hook_retries` is 0)".to_owned(),
+                retries => format!("the agent was sent back {} (`max_hook_retries`)", often(retries)),
+            });
         }
         let repeats = self.words == words(verdict.reason.as_deref().unwrap_or_default());
         (repeats && self.same + 1 >= Limits::SAME_BLOCKS)
@@ -133,8 +139,12 @@ impl Conversation {
 }
 
 /// Whether an agent goes on that is told no at this point.
-pub(crate) fn sends_back(point: &str) -> bool {
+pub fn sends_back(point: &str) -> bool {
     SENDS_BACK.contains(&point)
+}
+
+fn often(times: u32) -> String {
+    if times == 1 { "once".to_owned() } else { format!("{times} times") }
 }
 
 fn words(reason: &str) -> Digest {

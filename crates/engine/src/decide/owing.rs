@@ -97,7 +97,9 @@ pub fn would_owe<'p>(call: &Call, planned: impl IntoIterator<Item = &'p Planned>
     let event: Event = call.event().into();
     let envelope = Envelope::bare(event);
     let around = Around { envelope: &envelope, session: None, task: None, promise: None, call: Some(call) };
-    planned.into_iter().filter(|planned| planned.is_for(call)).any(|planned| around.holds(planned).unwrap_or(true))
+    let agent = Some(call.caller.agent.as_str());
+    let is_meant = |planned: &&Planned| planned.whose.includes(None, agent, false) && planned.is_for(call);
+    planned.into_iter().filter(is_meant).any(|planned| around.holds(planned).unwrap_or(true))
 }
 
 impl From<OwedHook> for Planned {
