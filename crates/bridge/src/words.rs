@@ -47,6 +47,8 @@ pub enum Unsaid {
     Context,
     /// The tool is used as it was going to be.
     UpdatedInput,
+    /// It reads what the tool answered.
+    UpdatedOutput,
     /// The person does not see it.
     Message,
 }

@@ -92,6 +92,51 @@ fn a_matcher_looks_at_why_the_agent_calls() {
 }
 
 #[test]
+fn a_tool_is_allowed_in_older_words_and_refused_without_any() {
+    let world = hooked(
+        r#"hooks:
+  pre_tool_use:
+    - matcher: Bash
+      command: |
+        echo '{"decision": "approve", "reason": "harmless"}'
+    - {name: guard, matcher: Edit, command: exit 2}
+  post_tool_use:
+    - command: |
+        echo '{"hookSpecificOutput": {"updatedToolOutput": {"stdout": "***"}}}'
+"#,
+    );
+    let allowed = &said(&call(&world, "pre_tool_use", &tool(&world, "Bash", &json!({}))))["hookSpecificOutput"];
+    assert_eq!(
+        (&allowed["permissionDecision"], &allowed["permissionDecisionReason"]),
+        (&json!("allow"), &json!("harmless"))
+    );
+    let refused = said(&call(&world, "pre_tool_use", &tool(&world, "Edit", &json!({}))));
+    assert_eq!(refused["reason"], "`guard` says no, and not why.");
+    let used = said(&call(&world, "post_tool_use", &tool(&world, "Bash", &json!({}))));
+    assert_eq!(used["hookSpecificOutput"]["updatedToolOutput"], json!({"stdout": "***"}), "{used}");
+    assert_eq!(world.data_of("bridge_answered")[2]["told"], r#"{"stdout":"***"}"#);
+}
+
+#[test]
+fn hooks_of_another_agent_leave_no_trace() {
+    let world = hooked("agents: {codex: {hooks: {stop: [{command: exit 2}]}}}\n");
+    assert_eq!(call(&world, "stop", &stopping(&world, "one", false)).code, 0);
+    assert_eq!(world.data_of("bridge_called").len(), 0);
+    let codex = world.feed(&["hook", "stop", "--as", "codex"], stopping(&world, "two", false).to_string().as_bytes());
+    assert_eq!(codex.code, 2, "{codex}");
+}
+
+#[test]
+fn an_agent_may_have_deleted_the_directory_that_it_calls_from() {
+    let world = hooked(FAILING);
+    let payload = world.write("stop.json", stopping(&world, "one", false).to_string());
+    let script = r#"mkdir gone && cd gone && rmdir ../gone && exec "$0" hook stop --as claude < "$1""#;
+    let mut command = world.program("sh");
+    let ran = world.finish(command.args(["-c", script, env!("CARGO_BIN_EXE_windlass")]).arg(payload));
+    assert_eq!((ran.code, ran.stderr.trim()), (2, "1 tests fail"), "{ran}");
+}
+
+#[test]
 fn each_conversation_has_tries_of_its_own_and_a_person_gives_new_ones() {
     let world = hooked(FAILING);
     for conversation in ["one", "two"] {

@@ -179,7 +179,7 @@ pub fn called(call: Call) -> Called {
 }
 
 fn reply(replied: Replied, tool: Option<&Tool>) -> Reply {
-    let Replied { ruling, reason, halt, context, updated_input, messages, .. } = replied;
+    let Replied { ruling, reason, halt, context, updated_input, updated_output, messages, .. } = replied;
     let messages: Vec<String> = messages.iter().map(|message| format!("windlass: {message}")).collect();
     Reply {
         ruling: match ruling {
@@ -191,6 +191,7 @@ fn reply(replied: Replied, tool: Option<&Tool>) -> Reply {
         halt,
         context: Some(context).filter(|context| !context.is_empty()),
         updated_input: updated_input.map(|input| tool.map_or(input.clone(), |tool| tool.in_own_keys(input))),
+        updated_output,
         message: Some(messages.join("\n")).filter(|message| !message.is_empty()),
     }
 }
