@@ -137,6 +137,18 @@ fn an_agent_may_have_deleted_the_directory_that_it_calls_from() {
 }
 
 #[test]
+fn a_session_of_ours_begins_as_a_startup() {
+    let world = hooked(
+        "hooks:
+  session_start: [{matcher: startup, command: echo startup >> begun}, {matcher: resume, command: echo resume >> begun}]
+  session_end: [{matcher: clear, command: echo clear >> begun}, {matcher: other, command: echo other >> begun}]
+",
+    );
+    world.run(&["run", "mend the pump", "--agent", "command:echo COMPLETE", "--max-iterations", "1"]);
+    assert_eq!(world.read("begun"), "startup\nother\n");
+}
+
+#[test]
 fn each_conversation_has_tries_of_its_own_and_a_person_gives_new_ones() {
     let world = hooked(FAILING);
     for conversation in ["one", "two"] {
