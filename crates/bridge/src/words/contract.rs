@@ -19,7 +19,7 @@ pub struct Contract {
     pub allows: bool,
     /// What it calls another input for a tool.
     pub updated_input: Option<&'static str>,
-    /// Whether it takes another output of a tool. Not tried; from Claude Code's documentation.
+    /// Whether it takes another output of a tool. Not tried; from what Claude Code's program says of itself.
     pub updated_output: bool,
     /// Whether it shows people what an answer says.
     pub shows: bool,
