@@ -142,6 +142,17 @@ impl Call {
         }
     }
 
+    /// What matchers look at: the tool by all of its names, or the word that Claude Code's matchers look at where there is
+    /// none. Empty where there is nothing to choose by.
+    pub fn matched(&self) -> Vec<String> {
+        if let Some(tool) = &self.tool {
+            let own = (tool.own_name != tool.name).then(|| tool.own_name.clone());
+            return std::iter::once(tool.name.clone()).chain(tool.also.iter().cloned()).chain(own).collect();
+        }
+        let field = self.moment.matched_field();
+        field.and_then(|field| Said(&self.payload).text(&[field])).into_iter().collect()
+    }
+
     /// Whether it is the agent that goes on, where it says that somebody has asked for something: Qwen Code calls for that
     /// after every tool, and after a stop hook.
     pub fn is_own_prompt(&self) -> bool {

@@ -61,4 +61,16 @@ impl Moment {
     pub fn of_point(point: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|moment| moment.point() == point)
     }
+
+    /// Where matchers look at something else than a tool: the field of Claude Code's payload that has it.
+    pub const fn matched_field(self) -> Option<&'static str> {
+        match self {
+            Self::SessionStart => Some("source"),
+            Self::SubagentStop => Some("agent_type"),
+            Self::Notification => Some("notification_type"),
+            Self::PreCompact => Some("trigger"),
+            Self::SessionEnd => Some("reason"),
+            Self::UserPromptSubmit | Self::PreToolUse | Self::PostToolUse | Self::Stop => None,
+        }
+    }
 }

@@ -12,6 +12,8 @@ pub struct Reply {
     pub context: Option<String>,
     /// What the tool is to be called with instead.
     pub updated_input: Option<Map<String, Value>>,
+    /// What the agent is to read instead of what the tool answered.
+    pub updated_output: Option<Value>,
     /// For the person who sits there.
     pub message: Option<String>,
 }
@@ -38,6 +40,7 @@ impl Reply {
             halt: both(self.halt, other.halt),
             context: both(self.context, other.context),
             updated_input: self.updated_input.or(other.updated_input),
+            updated_output: self.updated_output.or(other.updated_output),
             message: both(self.message, other.message),
         }
     }

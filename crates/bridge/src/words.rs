@@ -48,6 +48,8 @@ pub enum Unsaid {
     Context,
     /// The tool is not used, and the agent is told which input is wanted.
     UpdatedInput,
+    /// It reads what the tool answered.
+    UpdatedOutput,
     /// The person does not see it.
     Message,
 }
@@ -87,6 +89,9 @@ impl Unsaid {
             Self::Context => Some("cannot be told anything at this point"),
             Self::UpdatedInput => {
                 Some("cannot be given another input for a tool: it is not used, and the reason says what is wanted")
+            }
+            Self::UpdatedOutput => {
+                Some("takes no other answer of a tool from hooks: it has read the one that there was")
             }
             // Whoever would read it does not.
             Self::Message => None,

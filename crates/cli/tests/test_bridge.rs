@@ -69,6 +69,86 @@ fn an_agent_is_sent_back_with_the_reason_and_let_go_at_the_limit() {
 }
 
 #[test]
+fn a_matcher_looks_at_why_the_agent_calls() {
+    let world = hooked(
+        "hooks:
+  session_start: [{matcher: resume|clear, command: 'jq -r .source'}]
+  notification: [{matcher: idle_prompt, command: echo x >> waited}]
+",
+    );
+    let begin = |source: &str| {
+        let payload = json!({"session_id": "one", "cwd": world.directory, "source": source});
+        said(&call(&world, "session_start", &payload))["hookSpecificOutput"]["additionalContext"].clone()
+    };
+    assert_eq!(begin("resume"), "resume");
+    assert_eq!(begin("startup"), Value::Null);
+    for kind in ["idle_prompt", "permission_prompt"] {
+        let payload = json!({"session_id": "one", "cwd": world.directory, "notification_type": kind});
+        call(&world, "notification", &payload);
+    }
+    assert_eq!(world.read("waited"), "x\n");
+    let calls = world.data_of("bridge_called");
+    assert_eq!(calls.iter().map(|call| call["tool"].clone()).collect::<Vec<_>>(), [Value::Null, Value::Null]);
+}
+
+#[test]
+fn a_tool_is_allowed_in_older_words_and_refused_without_any() {
+    let world = hooked(
+        r#"hooks:
+  pre_tool_use:
+    - matcher: Bash
+      command: |
+        echo '{"decision": "approve", "reason": "harmless"}'
+    - {name: guard, matcher: Edit, command: exit 2}
+  post_tool_use:
+    - command: |
+        echo '{"hookSpecificOutput": {"updatedToolOutput": {"stdout": "***"}}}'
+"#,
+    );
+    let allowed = &said(&call(&world, "pre_tool_use", &tool(&world, "Bash", &json!({}))))["hookSpecificOutput"];
+    assert_eq!(
+        (&allowed["permissionDecision"], &allowed["permissionDecisionReason"]),
+        (&json!("allow"), &json!("harmless"))
+    );
+    let refused = said(&call(&world, "pre_tool_use", &tool(&world, "Edit", &json!({}))));
+    assert_eq!(refused["reason"], "`guard` says no, and not why.");
+    let used = said(&call(&world, "post_tool_use", &tool(&world, "Bash", &json!({}))));
+    assert_eq!(used["hookSpecificOutput"]["updatedToolOutput"], json!({"stdout": "***"}), "{used}");
+    assert_eq!(world.data_of("bridge_answered")[2]["told"], r#"{"stdout":"***"}"#);
+}
+
+#[test]
+fn hooks_of_another_agent_leave_no_trace() {
+    let world = hooked("agents: {codex: {hooks: {stop: [{command: exit 2}]}}}\n");
+    assert_eq!(call(&world, "stop", &stopping(&world, "one", false)).code, 0);
+    assert_eq!(world.data_of("bridge_called").len(), 0);
+    let codex = world.feed(&["hook", "stop", "--as", "codex"], stopping(&world, "two", false).to_string().as_bytes());
+    assert_eq!(codex.code, 2, "{codex}");
+}
+
+#[test]
+fn an_agent_may_have_deleted_the_directory_that_it_calls_from() {
+    let world = hooked(FAILING);
+    let payload = world.write("stop.json", stopping(&world, "one", false).to_string());
+    let script = r#"mkdir gone && cd gone && rmdir ../gone && exec "$0" hook stop --as claude < "$1""#;
+    let mut command = world.program("sh");
+    let ran = world.finish(command.args(["-c", script, env!("CARGO_BIN_EXE_windlass")]).arg(payload));
+    assert_eq!((ran.code, ran.stderr.trim()), (2, "1 tests fail"), "{ran}");
+}
+
+#[test]
+fn a_session_of_ours_begins_as_a_startup() {
+    let world = hooked(
+        "hooks:
+  session_start: [{matcher: startup, command: echo startup >> begun}, {matcher: resume, command: echo resume >> begun}]
+  session_end: [{matcher: clear, command: echo clear >> begun}, {matcher: other, command: echo other >> begun}]
+",
+    );
+    world.run(&["run", "mend the pump", "--agent", "command:echo COMPLETE", "--max-iterations", "1"]);
+    assert_eq!(world.read("begun"), "startup\nother\n");
+}
+
+#[test]
 fn each_conversation_has_tries_of_its_own_and_a_person_gives_new_ones() {
     let world = hooked(FAILING);
     for conversation in ["one", "two"] {
@@ -295,7 +375,7 @@ fn what_is_to_be_read_at_the_end_is_read() {
     let world = hooked(config);
     let first = call(&world, "stop", &stopping(&world, "one", false));
     assert_eq!((first.code, first.stderr.trim()), (2, "line 1"), "{first}");
-    check_let_go(&call(&world, "stop", &stopping(&world, "one", true)), "sent back 1 times");
+    check_let_go(&call(&world, "stop", &stopping(&world, "one", true)), "sent back once");
 }
 
 /// Copilot reads the settings of Claude Code too.

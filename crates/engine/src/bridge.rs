@@ -38,8 +38,10 @@ pub struct Caller {
 pub struct Call {
     pub caller: Caller,
     pub point: String,
-    /// The tool that is about to be used or was, by all of its names. The first one counts in conditions.
-    pub tool: Vec<String>,
+    /// The tool that is about to be used or was.
+    pub tool: Option<String>,
+    /// What matchers look at: the tool by all of its names, or why the agent calls. Where there is nothing, all of them match.
+    pub matched: Vec<String>,
     pub tool_input: Value,
     pub tool_response: Value,
     pub prompt: String,
@@ -111,10 +113,16 @@ impl Conversation {
             objector.most.filter(|most| sent(&objector.hook) >= *most).map(|most| (objector.hook.as_str(), most))
         });
         if let Some((hook, most)) = spent {
-            return Some(format!("`{hook}` may send the agent back {most} times, and has"));
+            return Some(match most {
+                0 => format!("`{hook}` may not send the agent back (its `retry.max` is 0)"),
+                most => format!("`{hook}` may send the agent back {}, and has", often(most)),
+            });
         }
         if self.retries >= verdict.max_retries {
-            return Some(format!("the agent was sent back {} times (`max_hook_retries`)", self.retries));
+            return Some(match self.retries {
+                0 => "the agent is never sent back (`max_hook_retries` is 0)".to_owned(),
+                retries => format!("the agent was sent back {} (`max_hook_retries`)", often(retries)),
+            });
         }
         let repeats = self.words == words(verdict.reason.as_deref().unwrap_or_default());
         (repeats && self.same + 1 >= Limits::SAME_BLOCKS)
@@ -138,8 +146,12 @@ impl Conversation {
 }
 
 /// Whether an agent goes on that is told no at this point.
-pub(crate) fn sends_back(point: &str) -> bool {
+pub fn sends_back(point: &str) -> bool {
     SENDS_BACK.contains(&point)
+}
+
+fn often(times: u32) -> String {
+    if times == 1 { "once".to_owned() } else { format!("{times} times") }
 }
 
 fn words(reason: &str) -> Digest {

@@ -56,7 +56,7 @@ mod watch;
 
 pub use action::{Action, ActionRequest, TaskAction};
 pub use apply::{ApplyError, apply};
-pub use bridge::{Call, CallRuling, CallVerdict, Caller, Conversation, Objector};
+pub use bridge::{Call, CallRuling, CallVerdict, Caller, Conversation, Objector, sends_back};
 pub use command::{Answer, Authority, Command, Deletion, Failing, HookReport, NewSession, NewTask, Origin, TaskPatch};
 pub use config_text::ConfigText;
 pub use debt::{Debt, Effect, HookClass, HookOutcome, OnFailure, Owed, OwedHook, Recovery};

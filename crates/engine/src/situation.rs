@@ -68,7 +68,7 @@ impl Situation<'_> {
             "task_content": self.task_content(),
             "task": task_values(self.task),
             "event": self.event_values(),
-            "tool_name": self.call.and_then(|call| call.tool.first()).map_or("", String::as_str),
+            "tool_name": self.call.and_then(|call| call.tool.as_deref()).unwrap_or_default(),
             "tool_input": self.call.map_or_else(|| json!({}), |call| call.tool_input.clone()),
             "tool_response": self.call.map_or_else(|| json!({}), |call| call.tool_response.clone()),
             "project_dir": "",

@@ -80,7 +80,7 @@ pub fn answer(hook: &Hook, role: Role, ran: &Result<Finished, NotStarted>, value
             Read { parts, ..Read::of(HookOutcome::Failure) }
         }
     };
-    let told = feedback(hook, role, &read);
+    let told = feedback(hook, role, &read, values["point"].as_str().unwrap_or_default());
     let told = match &hook.feedback {
         Some(template) if !told.is_empty() => worded(hook, template, values, &mut read).unwrap_or(told),
         _ => told,
@@ -228,7 +228,7 @@ fn message(hook: &Hook, read: &Read) -> String {
 }
 
 /// What the agent is told where nothing else is configured.
-fn feedback(hook: &Hook, role: Role, read: &Read) -> String {
+fn feedback(hook: &Hook, role: Role, read: &Read, point: &str) -> String {
     let (outcome, parts) = (read.outcome, &read.parts);
     let piped = || {
         let failure = parts.failure.as_ref().map(|failure| format!("[{failure}]")).unwrap_or_default();
@@ -245,13 +245,19 @@ fn feedback(hook: &Hook, role: Role, read: &Read) -> String {
         _ => return String::new(),
     };
     match outcome {
-        HookOutcome::Block | HookOutcome::Continue if told.trim().is_empty() => {
-            format!("`{}` says that the work is not done, and not why.", hook.name)
-        }
+        HookOutcome::Block | HookOutcome::Continue if told.trim().is_empty() => silent_no(&hook.name, point),
         HookOutcome::Escalate if role.is_gate() && told.trim().is_empty() => {
             format!("`{}` asks for a person, and does not say why.", hook.name)
         }
         _ => told,
+    }
+}
+
+/// What the agent is told by a hook that says no at a point, and nothing else.
+pub fn silent_no(hook: &str, point: &str) -> String {
+    match point {
+        "pre_tool_use" | "post_tool_use" | "user_prompt_submit" => format!("`{hook}` says no, and not why."),
+        _ => format!("`{hook}` says that the work is not done, and not why."),
     }
 }
 

@@ -67,6 +67,11 @@ impl Fields {
         }
     }
 
+    /// Whatever it is.
+    pub(crate) fn value(&mut self, field: &str) -> Result<Option<Value>, BadAnswer> {
+        Ok(self.take(field)?.map(|(_, value)| value))
+    }
+
     /// An object with fields of its own.
     pub(crate) fn inner(&mut self, field: &str) -> Result<Option<Self>, BadAnswer> {
         let name = self.path(field);

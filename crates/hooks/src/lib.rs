@@ -33,7 +33,7 @@ use std::time::Duration;
 
 use windlass_engine::{Rule, Template};
 
-pub use answer::{Parts, answer, fitting, gist};
+pub use answer::{Parts, answer, fitting, gist, silent_no};
 pub use call::Call;
 pub use mask::{Mask, Stream as Masked};
 pub use papers::{Carried, Papers};

@@ -66,6 +66,8 @@ pub struct Specific {
     pub permission_reason: Option<String>,
     pub additional_context: Option<String>,
     pub updated_input: Option<Map<String, Value>>,
+    /// `updatedToolOutput`, whatever it is.
+    pub updated_output: Option<Value>,
 }
 
 /// One of a few words.
@@ -235,6 +237,7 @@ fn read(mut fields: Fields) -> Result<Said, BadAnswer> {
             permission_reason: inner.text("permissionDecisionReason")?,
             additional_context: inner.text("additionalContext")?,
             updated_input: inner.object("updatedInput")?,
+            updated_output: inner.value("updatedToolOutput")?,
         };
         said.unknown = inner.unknown();
     }

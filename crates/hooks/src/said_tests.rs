@@ -72,6 +72,7 @@ fn every_field_is_read_in_both_spellings() {
         "hookSpecificOutput": {
             "hookEventName": "Stop", "permissionDecision": "deny", "permissionDecisionReason": "no",
             "additionalContext": "more", "updatedInput": {"command": "ls"},
+            "updatedToolOutput": ["a", 1],
         },
         "actions": [{"type": "log", "payload": {"message": "hi"}}, {"type": "create_task"}],
     });
@@ -96,6 +97,7 @@ fn every_field_is_read_in_both_spellings() {
             permission_reason: Some("no".to_owned()),
             additional_context: Some("more".to_owned()),
             updated_input: Some(object(json!({"command": "ls"}))),
+            updated_output: Some(json!(["a", 1])),
         },
         actions: vec![
             ActionRequest { kind: "log".to_owned(), payload: json!({"message": "hi"}) },
@@ -118,6 +120,7 @@ fn every_field_is_read_in_both_spellings() {
         ("permissionDecision\"", "permission_decision\""),
         ("additionalContext", "additional_context"),
         ("updatedInput", "updated_input"),
+        ("updatedToolOutput", "updated_tool_output"),
     ] {
         assert!(snake.contains(from), "{from}");
         snake = snake.replace(from, to);

@@ -15,10 +15,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use windlass_engine::{
     Call, CallRuling, CallVerdict, Command, Effect, Event, HookOutcome, HookReport, Limits, Objector, OnFailure,
-    Origin, OwedHook, Seq,
+    Origin, OwedHook, Seq, sends_back,
 };
-use windlass_hooks::said::Permission;
-use windlass_hooks::{Said, clean, cut};
+use windlass_hooks::said::{Decision, Permission};
+use windlass_hooks::{Said, clean, cut, silent_no};
 
 use crate::dispatch::Resolve;
 use crate::{Dispatch, RunError};
@@ -43,6 +43,8 @@ pub struct Replied {
     /// For the agent to read.
     pub context: String,
     pub updated_input: Option<Map<String, Value>>,
+    /// What the agent is to read instead of what a tool answered.
+    pub updated_output: Option<Value>,
     /// For people.
     pub messages: Vec<String>,
 }
@@ -50,11 +52,6 @@ pub struct Replied {
 /// Whether an agent hears a no at this point.
 pub fn is_heard(point: &str) -> bool {
     matches!(point, "stop" | "subagent_stop" | "pre_tool_use" | "post_tool_use" | "user_prompt_submit")
-}
-
-/// Whether an agent that hears a no there goes on.
-fn sends_back(point: &str) -> bool {
-    matches!(point, "stop" | "subagent_stop")
 }
 
 /// Whether what a hook prints here is for the agent, unless it says otherwise. So it is in Claude Code.
@@ -139,6 +136,7 @@ struct Sum {
     halt: Option<String>,
     context: Vec<String>,
     updated_input: Option<Map<String, Value>>,
+    updated_output: Option<Value>,
     messages: Vec<String>,
 }
 
@@ -182,17 +180,20 @@ impl Sum {
         if sends_back(&owed.point) && specific.additional_context.is_some() {
             return self.object(owed, specific.additional_context.map(|text| clean(&text)));
         }
-        if specific.permission == Some(Permission::Allow) {
+        // Claude Code's older word for the same.
+        let older = said.decision.filter(|decision| *decision == Decision::Allow).map(|_| Permission::Allow);
+        if specific.permission.or(older) == Some(Permission::Allow) {
             let why = specific.permission_reason.or(said.reason).unwrap_or_default();
             self.reasons.push((CallRuling::Allow, clean(&why)));
         }
         self.context.extend(feedback.or(specific.additional_context).map(|text| clean(&text)));
         // The later one has seen no more than the earlier one, but its priority says that it comes after.
         self.updated_input = specific.updated_input.or(self.updated_input.take());
+        self.updated_output = specific.updated_output.or(self.updated_output.take());
     }
 
     fn object(&mut self, owed: &OwedHook, feedback: Option<String>) {
-        let usual = || format!("`{}` says no, and not why.", owed.hook);
+        let usual = || silent_no(&owed.hook, &owed.point);
         self.reasons.push((CallRuling::Block, feedback.unwrap_or_else(usual)));
         self.objectors.push(Objector { hook: owed.hook.clone(), most: owed.send_backs });
     }
@@ -218,6 +219,7 @@ impl Sum {
             halt: self.halt,
             context: self.context.join("\n\n"),
             updated_input: self.updated_input.filter(|_| ruling != CallRuling::Block),
+            updated_output: self.updated_output.filter(|_| point == "post_tool_use"),
             messages: self.messages,
         };
         let verdict = CallVerdict {
@@ -244,8 +246,9 @@ impl Replied {
     /// What the agent is told besides a ruling.
     fn told(&self) -> String {
         let updated = self.updated_input.as_ref().map(|input| Value::Object(input.clone()).to_string());
-        let told = [self.context.as_str(), updated.as_deref().unwrap_or_default()];
-        told.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+        let output = self.updated_output.as_ref().map(ToString::to_string);
+        let told = [Some(&self.context), updated.as_ref(), output.as_ref()];
+        told.into_iter().flatten().map(String::as_str).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
     }
 }
 

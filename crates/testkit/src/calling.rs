@@ -21,7 +21,8 @@ pub fn point() -> impl Strategy<Value = String> {
 pub fn call() -> impl Strategy<Value = Call> {
     (caller(), point(), prop::bool::weighted(0.2)).prop_map(|(caller, point, anew)| Call {
         caller,
-        tool: if point == "stop" { vec![] } else { vec!["Bash".to_owned()] },
+        tool: (point != "stop").then(|| "Bash".to_owned()),
+        matched: if point == "stop" { vec![] } else { vec!["Bash".to_owned()] },
         point,
         tool_input: json!({"command": "ls"}),
         tool_response: json!({}),

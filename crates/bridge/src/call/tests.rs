@@ -395,6 +395,24 @@ fn feedback_of_a_stop_hook_is_no_new_beginning() {
     }
 }
 
+#[test]
+fn a_matcher_looks_at_the_tool_or_at_why_it_is_called() {
+    let check = |agent: Agent, moment: Moment, said: Value, expected: &[&str]| {
+        let call = Call::read(agent, moment, said.to_string().as_bytes()).unwrap();
+        assert_eq!(call.matched(), expected, "{said}");
+    };
+    let bash = json!({"tool_name": "run_shell_command", "source": "startup"});
+    check(Agent::Gemini, Moment::PreToolUse, bash, &["Bash", "run_shell_command"]);
+    check(Agent::Claude, Moment::PreToolUse, json!({"tool_name": "Bash"}), &["Bash"]);
+    check(Agent::Claude, Moment::SessionStart, json!({"source": "compact", "reason": "x"}), &["compact"]);
+    check(Agent::Claude, Moment::SessionEnd, json!({"reason": "logout"}), &["logout"]);
+    check(Agent::Claude, Moment::PreCompact, json!({"trigger": "manual"}), &["manual"]);
+    check(Agent::Claude, Moment::Notification, json!({"notification_type": "idle_prompt"}), &["idle_prompt"]);
+    check(Agent::Claude, Moment::SubagentStop, json!({"agent_type": "Explore"}), &["Explore"]);
+    check(Agent::Claude, Moment::SessionStart, json!({"source": 7}), &[]);
+    check(Agent::Claude, Moment::Stop, json!({"reason": "end_turn", "agent_type": "Explore"}), &[]);
+}
+
 proptest! {
     /// Nothing that arrives makes it panic, and every object is understood.
     #[test]

@@ -8,7 +8,7 @@ use super::{Unsaid, Words, put};
 use crate::{Agent, Moment, Ruling};
 
 pub fn words(agent: Agent, moment: Moment, settled: Settled) -> Words {
-    let Settled { contract, ruling, halt, context, updated_input, message, mut unsaid } = settled;
+    let Settled { contract, ruling, halt, context, updated_input, updated_output, message, mut unsaid } = settled;
     let (mut answer, mut specific) = (Map::new(), Map::new());
     let mut aloud = None;
     match ruling {
@@ -32,6 +32,7 @@ pub fn words(agent: Agent, moment: Moment, settled: Settled) -> Words {
         }
         put(&mut specific, key, Some(Value::Object(input)));
     }
+    put(&mut specific, "updatedToolOutput", updated_output);
     match contract.context {
         Some(Place::Specific) => put(&mut specific, "additionalContext", context),
         Some(Place::Top) => put(&mut answer, "additionalContext", context),

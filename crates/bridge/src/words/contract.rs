@@ -19,6 +19,8 @@ pub struct Contract {
     pub allows: bool,
     /// What it calls another input for a tool.
     pub updated_input: Option<&'static str>,
+    /// Whether it takes another output of a tool. Not tried; from what Claude Code's program says of itself.
+    pub updated_output: bool,
     /// Whether it shows people what an answer says.
     pub shows: bool,
 }
@@ -60,6 +62,7 @@ impl Contract {
             asks,
             allows: asks || (is_tool && agent == Agent::Cursor),
             updated_input: updated_input(agent).filter(|_| is_tool),
+            updated_output: moment == Moment::PostToolUse && agent == Agent::Claude,
             shows: shows(agent, moment),
         }
     }

@@ -14,6 +14,7 @@ pub struct Settled {
     pub halt: Option<String>,
     pub context: Option<String>,
     pub updated_input: Option<Map<String, Value>>,
+    pub updated_output: Option<Value>,
     /// For the person.
     pub message: Option<String>,
     pub unsaid: Vec<Unsaid>,
@@ -27,6 +28,7 @@ impl Settled {
             halt: None,
             context: said(&reply.context),
             updated_input: None,
+            updated_output: None,
             message: said(&reply.message),
             unsaid: Vec::new(),
         };
@@ -35,6 +37,7 @@ impl Settled {
         settled.change(agent, moment, reply.updated_input.as_ref());
         settled.block(moment);
         settled.tell();
+        settled.change_output(moment, reply.updated_output.as_ref());
         settled
     }
 
@@ -125,6 +128,15 @@ impl Settled {
              Use the tool again, with this input: {wanted}"
         ));
         self.unsaid.push(Unsaid::UpdatedInput);
+    }
+
+    fn change_output(&mut self, moment: Moment, output: Option<&Value>) {
+        let Some(output) = output.filter(|_| moment == Moment::PostToolUse) else { return };
+        if self.contract.updated_output {
+            self.updated_output = Some(output.clone());
+        } else {
+            self.unsaid.push(Unsaid::UpdatedOutput);
+        }
     }
 
     fn also(&mut self, told: &str) {

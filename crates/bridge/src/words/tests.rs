@@ -235,6 +235,19 @@ fn everywhere() -> impl Iterator<Item = (Agent, Moment)> {
     Agent::ALL.iter().flat_map(|agent| Moment::ALL.iter().map(|moment| (*agent, *moment)))
 }
 
+#[test]
+fn another_output_of_a_tool_is_for_claude_code() {
+    let reply = Reply { updated_output: Some(json!({"stdout": "masked"})), ..Reply::default() };
+    let words = Words::of(Agent::Claude, Moment::PostToolUse, &reply);
+    assert_eq!(
+        words.stdout,
+        r#"{"hookSpecificOutput":{"hookEventName":"PostToolUse","updatedToolOutput":{"stdout":"masked"}}}"#
+    );
+    let other = Words::of(Agent::Gemini, Moment::PostToolUse, &reply);
+    assert_eq!((other.stdout.as_str(), other.unsaid), ("", vec![Unsaid::UpdatedOutput]));
+    assert_eq!(Words::of(Agent::Claude, Moment::PreToolUse, &reply), Words::default());
+}
+
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![Just(String::new()), Just(" \n".to_owned()), Just("{\"decision\": \"block\"}".to_owned()), "\\PC{1,12}"]
 }
@@ -248,13 +261,17 @@ fn some_reply() -> impl Strategy<Value = Reply> {
         _ => Ruling::Block(why),
     });
     let input = proptest::option::of(text().prop_map(|text| Map::from_iter([("command".to_owned(), json!(text))])));
-    (ruling, some(), some(), input, some()).prop_map(|(ruling, halt, context, updated_input, message)| Reply {
-        ruling,
-        halt,
-        context,
-        updated_input,
-        message,
-    })
+    let output = proptest::option::of(text().prop_map(Value::from));
+    (ruling, some(), some(), input, output, some()).prop_map(
+        |(ruling, halt, context, updated_input, updated_output, message)| Reply {
+            ruling,
+            halt,
+            context,
+            updated_input,
+            updated_output,
+            message,
+        },
+    )
 }
 
 /// Whether these words keep something from happening.

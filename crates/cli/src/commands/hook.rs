@@ -34,7 +34,8 @@ const LONGEST: usize = 64 * 1024 * 1024;
   windlass install claude                 writes these calls into the settings of Claude Code
   echo '{\"session_id\": \"try\", \"cwd\": \".\"}' | windlass hook stop --as claude; echo \"exit $?\"
 
-Exit codes: 2 blocks, with the reason on standard error; everything else lets the agent go on.")]
+Exit codes: 2 turns a stop or a prompt away, with the reason on standard error. Otherwise it is 0,
+and the answer is on standard output: it may deny a tool. Without one the agent goes on.")]
 pub struct Args {
     /// Where the agent is: stop, pre_tool_use, post_tool_use, user_prompt_submit, session_start, session_end,
     /// subagent_stop, notification or pre_compact, in any agent's spelling
@@ -75,7 +76,18 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         Err(failure) => told(clock.went_wrong(&failure)),
     };
     clock.stop();
-    speak(&Words::of(agent, moment, &reply))
+    speak(&worded(agent, moment, reply))
+}
+
+/// An answer in the agent's words. What it cannot be told, the person is.
+fn worded(agent: Agent, moment: Moment, reply: Reply) -> Words {
+    let words = Words::of(agent, moment, &reply);
+    let left_out = words.left_out(agent, moment);
+    if left_out.is_empty() {
+        return words;
+    }
+    let message = left_out.iter().map(|line| format!("windlass: {line}")).collect::<Vec<_>>().join("\n");
+    Words::of(agent, moment, &reply.and(told(message)))
 }
 
 fn moment(name: &str) -> Result<Moment, Failure> {
@@ -178,7 +190,7 @@ fn is_called_twice(call: &Call, project: &Project) -> bool {
 
 /// A call in the engine's words.
 pub fn called(call: Call) -> Called {
-    let anew = call.begins_anew();
+    let (anew, matched) = (call.begins_anew(), call.matched());
     let Call { agent, moment, conversation, last_message, prompt, tool, payload, .. } = call;
     let conversation = conversation.unwrap_or_else(|| "unknown".to_owned());
     let subagent = payload.get("agent_id").and_then(|id| id.as_str()).filter(|_| moment == Moment::SubagentStop);
@@ -193,16 +205,14 @@ pub fn called(call: Call) -> Called {
         (None, _) => output.clone(),
     };
     let (tool, tool_input) = match tool {
-        Some(tool) => {
-            let own = (tool.own_name != tool.name).then_some(tool.own_name);
-            (std::iter::once(tool.name).chain(tool.also).chain(own).collect(), tool.input.into())
-        }
-        None => (Vec::new(), serde_json::json!({})),
+        Some(tool) => (Some(tool.name), tool.input.into()),
+        None => (None, serde_json::json!({})),
     };
     let call = engine::Call {
         caller: Caller { agent: agent.name().to_owned(), conversation },
         point: moment.point().to_owned(),
         tool,
+        matched,
         tool_input,
         tool_response: payload.get("tool_response").cloned().unwrap_or_else(|| serde_json::json!({})),
         prompt,
@@ -215,7 +225,7 @@ pub fn called(call: Call) -> Called {
 }
 
 fn reply(replied: Replied, tool: Option<&Tool>) -> Reply {
-    let Replied { ruling, reason, halt, context, updated_input, messages, .. } = replied;
+    let Replied { ruling, reason, halt, context, updated_input, updated_output, messages, .. } = replied;
     let messages: Vec<String> = messages.iter().map(|message| format!("windlass: {message}")).collect();
     Reply {
         ruling: match ruling {
@@ -230,6 +240,7 @@ fn reply(replied: Replied, tool: Option<&Tool>) -> Reply {
             Some(tool) => tool.instead(input),
             None => Some(input),
         }),
+        updated_output,
         message: Some(messages.join("\n")).filter(|message| !message.is_empty()),
     }
 }

@@ -25,6 +25,8 @@ mod task;
 mod trust;
 mod why;
 
+use std::path::PathBuf;
+
 use clap::Subcommand;
 
 use crate::args::Invocation;
@@ -111,11 +113,17 @@ pub enum Command {
 
 /// Runs a command. The answer is the exit code.
 pub fn run(invocation: Invocation, out: &mut Output) -> Result<u8, Stop> {
-    let directory = environment::working_directory().map_err(|error| {
-        Failure::new(Code::System, "cannot find the working directory")
-            .caused_by(error)
-            .hint("it may have been deleted: change to another one")
-    })?;
+    let directory = match (environment::working_directory(), &invocation.command) {
+        (Ok(directory), _) => directory,
+        // What an agent says names its project.
+        (Err(_), Command::Hook(_)) => PathBuf::from("/"),
+        (Err(error), _) => {
+            return Err(Failure::new(Code::System, "cannot find the working directory")
+                .caused_by(error)
+                .hint("it may have been deleted: change to another one")
+                .into());
+        }
+    };
     let context = Context { project: invocation.project, directory, trust: invocation.trust };
     run_in(&context, invocation.command, out)
 }

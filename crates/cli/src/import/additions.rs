@@ -66,9 +66,16 @@ impl Additions {
                 let written =
                     limits.and_then(|limits| value(limits, "max_hook_retries").or(value(limits, "maxHookRetries")));
                 let ours = config.settings.limits.max_hook_retries;
+                let usual = config::Settings::default().limits.max_hook_retries;
                 match written {
                     None => self.settings.push(setting),
                     Some(_) if ours == most => {}
+                    Some(_) if ours == usual && super::edit::retries(config.text()).is_some() => {
+                        self.settings.push(setting);
+                        self.notes.push(Remark::general(format!(
+                            "`max_hook_retries` is {ours} in the configuration, as usual; it becomes {most}, as in this file"
+                        )));
+                    }
                     Some(_) => self.notes.push(Remark::general(format!(
                         "`max_hook_retries` is {ours} in the configuration and {most} in this file; that of the configuration stays"
                     ))),

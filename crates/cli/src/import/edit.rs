@@ -24,13 +24,40 @@ pub fn fragment(additions: &Additions) -> String {
 
 /// The text of a configuration with everything that is to be added, which is known to say just that.
 pub fn edit(config: &Config, additions: &Additions) -> Result<String, Obstacle> {
-    let text: &str = config.text();
+    let text = with_retries(config.text(), additions);
     let edited = match config.exists() {
         false => format!("version: 1\n\n{}", fragment(additions)),
-        true => changed(text, additions)?,
+        true => changed(&text, additions)?,
     };
-    check(config, additions, &edited)?;
+    check(config, &text, additions, &edited)?;
     Ok(edited)
+}
+
+/// Where a text has its `max_hook_retries`, if it is written as a number beside its name.
+pub fn retries(text: &str) -> Option<Range<usize>> {
+    let tree = config::tree(text).ok()?;
+    let Value::Map(top) = &tree.value else { return None };
+    let Value::Map(limits) = &find(top, |name| name == "limits")?.1.value else { return None };
+    let (name, value) = find(limits, is_retries)?;
+    let beside = text.get(name.at.start..value.at.start)?;
+    let between = beside.split_once(':')?.1;
+    let is_number = text[value.at.clone()].bytes().all(|digit| digit.is_ascii_digit());
+    (is_number && !value.at.is_empty() && between.trim_matches(' ').is_empty()).then(|| value.at.clone())
+}
+
+fn is_retries(name: &str) -> bool {
+    matches!(name, "max_hook_retries" | "maxHookRetries")
+}
+
+/// The text with the number of retries that is to be taken over, where it has one: all else only adds to it.
+fn with_retries(text: &str, additions: &Additions) -> String {
+    let mut changed = text.to_owned();
+    for setting in &additions.settings {
+        if let (Setting::MaxHookRetries(most), Some(place)) = (setting, retries(&changed)) {
+            changed.replace_range(place, &most.to_string());
+        }
+    }
+    changed
 }
 
 fn obstacle<T>(why: impl Into<String>) -> Result<T, Obstacle> {
@@ -148,6 +175,10 @@ impl Editing<'_> {
             self.append(&setting_lines(setting));
             return Ok(());
         };
+        if matches!(&limits.value, Value::Map(entries) if find(entries, is_retries).is_some()) {
+            // It is there already.
+            return Ok(());
+        }
         let line = limit_line(setting);
         let (indent, place) = match (&limits.value, self.rest(name)) {
             (Value::Null, Rest::Nothing) => (self.column(name.at.start) + 2, self.line_end(self.line(name.at.start))),
@@ -266,10 +297,10 @@ fn find(entries: &[(Node, Node)], is: impl Fn(&str) -> bool) -> Option<(&Node, &
     entries.iter().find(|(name, _)| key(name).is_some_and(&is)).map(|(name, value)| (name, value))
 }
 
-/// Whether a text says what the configuration says, and what was to be added, and nothing else.
-fn check(config: &Config, additions: &Additions, edited: &str) -> Result<(), Obstacle> {
+/// Whether a text says what was before, and what was to be added, and nothing else.
+fn check(config: &Config, before: &str, additions: &Additions, edited: &str) -> Result<(), Obstacle> {
     let lost = || Obstacle("it is written in a way that leaves no safe place to add to".to_owned());
-    let old = config::tree(config.text()).map_err(|_| lost())?;
+    let old = config::tree(before).map_err(|_| lost())?;
     let new = config::tree(edited).map_err(|problem| Obstacle(format!("with them it could not be read: {problem}")))?;
     if !is_kept(&old, &new) {
         return Err(lost());

@@ -152,6 +152,13 @@ fn limits_and_settings() {
     check("limits:\n", "limits:\n  max_hook_retries: 7\n");
     check("limits:\n   max_iterations: 3 # x\n\nagent: claude\n", "3 # x\n   max_hook_retries: 7\n\nagent");
 
+    // A number that nobody has chosen gives way.
+    check("limits:\n  max_hook_retries: 5 # tries\n  max_iterations: 3\n", "max_hook_retries: 7 # tries\n  max_iter");
+    check("limits: {maxHookRetries: 5}\n", "limits: {maxHookRetries: 7}\n");
+    let additions = Additions::of(&import, &config("limits: {max_hook_retries: 5}\n"));
+    let told = "`max_hook_retries` is 5 in the configuration, as usual; it becomes 7, as in this file";
+    assert!(additions.notes.iter().any(|note| note.text == told), "{:?}", additions.notes);
+
     // What the configuration says itself stays, and a gate that is there is not loosened.
     let before = config("limits: {maxHookRetries: 2}\nhooks:\n  stop:\n    - command: ./own.sh\n");
     let additions = Additions::of(&import, &before);

@@ -38,6 +38,18 @@ pub fn translate(from: Dialect, text: &str) -> Result<Matching, String> {
     Ok(Matching { written: Some(written), note })
 }
 
+/// The same for a matcher that does not look at tools. To Gemini CLI it is then the word itself.
+pub fn translate_word(from: Dialect, text: &str) -> Result<Matching, String> {
+    let is_word = |text: &str| is_list(text) && !text.contains([' ', ',', '|']);
+    match from {
+        Dialect::Gemini if is_all(from, text) || is_word(text.trim()) => translate(Dialect::Claude, text.trim()),
+        Dialect::Gemini => {
+            Err(format!("its matcher {} is taken for one word there, and would be several here", quoted(text)))
+        }
+        _ => translate(from, text),
+    }
+}
+
 pub fn is_all(from: Dialect, text: &str) -> bool {
     let text = text.trim();
     matches!(text, "" | "*") || (from == Dialect::Qwen && text == ".*")

@@ -285,13 +285,15 @@ impl<'a> Reading<'a> {
         if choices.is_some_and(|choices| choices.iter().all(is_named)) {
             return Ok(None);
         }
-        if !matches!(moment, Moment::PreToolUse | Moment::PostToolUse) {
+        let is_tool = matches!(moment, Moment::PreToolUse | Moment::PostToolUse);
+        // codemie matches tools everywhere.
+        if !is_tool && (moment.matched_field().is_none() || from == Dialect::Codemie) {
             return Err(format!(
-                "its matcher {} chooses by something that is no tool, and here matchers choose tools only; have the command look at what comes on its standard input",
+                "its matcher {} would choose by something that there is not at this point; have the command look at what comes on its standard input",
                 quoted(text)
             ));
         }
-        let matching = matcher::translate(from, text)?;
+        let matching = if is_tool { matcher::translate(from, text)? } else { matcher::translate_word(from, text)? };
         if let Some(note) = matching.note {
             self.note(hook, note);
         }

@@ -111,10 +111,33 @@ fn what_claude_code_can_and_we_cannot() {
     check("Stop", r#"{"type": "http", "url": "file:///x"}"#, "does not start with `https://`");
     check("TaskCompleted", r#"{"type": "command", "command": "x"}"#, "no point for this event");
     check("Stopp", r#"{"type": "command", "command": "x"}"#, "did you mean `Stop`?");
-    let group = r#"{"hooks": {"SessionStart": [{"matcher": "compact", "hooks": [{"type": "command", "command": "x"}]}], "Stop": [{"when": 1, "hooks": []}]}}"#;
+    let group = r#"{"hooks": {"Stop": [{"when": 1, "hooks": []}]}}"#;
     let left_out = import(Dialect::Claude, group).left_out;
-    assert!(left_out[0].text.contains("its matcher `compact` chooses by something that is no tool"), "{left_out:?}");
-    assert!(left_out[1].text.contains("what `when` means"), "{left_out:?}");
+    assert!(left_out[0].text.contains("what `when` means"), "{left_out:?}");
+}
+
+#[test]
+fn matchers_that_look_at_no_tool_are_taken_along() {
+    let check = |from: Dialect, event: &str, matcher: &str, expected: Result<Option<&str>, &str>| {
+        let text = format!(
+            r#"{{"hooks": {{"{event}": [{{"matcher": "{matcher}", "hooks": [{{"type": "command", "command": "x"}}]}}]}}}}"#
+        );
+        let import = import(from, &text);
+        match expected {
+            Ok(matcher) => assert_eq!(import.hooks[0].matcher.as_deref(), matcher, "{text}"),
+            Err(why) => assert!(import.left_out[0].text.contains(why), "{:?}", import.left_out),
+        }
+    };
+    check(Dialect::Claude, "SessionStart", "resume|compact", Ok(Some("resume|compact")));
+    check(Dialect::Claude, "SessionStart", "startup|resume|clear|compact", Ok(None));
+    check(Dialect::Claude, "Notification", "idle_prompt", Ok(Some("idle_prompt")));
+    check(Dialect::Claude, "SessionEnd", "logout", Ok(Some("logout")));
+    check(Dialect::Claude, "SubagentStop", "Explore", Ok(Some("Explore")));
+    check(Dialect::Codex, "SessionStart", "start.*", Ok(Some("start.*")));
+    check(Dialect::Gemini, "SessionStart", "resume", Ok(Some("resume")));
+    check(Dialect::Gemini, "SessionStart", "resume|clear", Err("is taken for one word there"));
+    check(Dialect::Codemie, "SessionStart", "resume", Err("something that there is not at this point"));
+    check(Dialect::Claude, "Stop", "x", Ok(None));
 }
 
 #[test]

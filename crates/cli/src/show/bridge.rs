@@ -1,6 +1,6 @@
 //! Calls of agents' own hook systems, and what they were answered, in words.
 
-use windlass_engine::{CallRuling, Event, payload};
+use windlass_engine::{CallRuling, Event, payload, sends_back};
 
 use crate::output::Tone;
 use crate::text;
@@ -38,7 +38,7 @@ pub fn outcome(answered: &payload::BridgeAnswered) -> (Tone, String) {
     let payload::BridgeAnswered { let_go, ruling, retries, max_retries, .. } = answered;
     match (let_go, ruling) {
         (Some(why), _) => (Tone::Warning, format!("let go, {why}")),
-        (None, CallRuling::Block) if is_end(&answered.point) => {
+        (None, CallRuling::Block) if sends_back(&answered.point) => {
             (Tone::Warning, format!("sent back ({retries} of {max_retries})"))
         }
         (None, CallRuling::Block) => (Tone::Warning, "blocked".to_owned()),
@@ -46,11 +46,6 @@ pub fn outcome(answered: &payload::BridgeAnswered) -> (Tone, String) {
         (None, CallRuling::Allow) => (Tone::Good, "allowed".to_owned()),
         (None, CallRuling::Pass) => (Tone::Good, "passed".to_owned()),
     }
-}
-
-/// Whether the agent wants to end there, so that a no sends it back.
-pub fn is_end(point: &str) -> bool {
-    matches!(point, "stop" | "subagent_stop")
 }
 
 /// Who called, in two words.

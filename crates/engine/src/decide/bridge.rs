@@ -13,7 +13,7 @@ impl Call {
     pub(crate) fn event(&self) -> payload::BridgeCalled {
         let Caller { agent, conversation } = self.caller.clone();
         let about = Some(gist(&self.about)).filter(|about| !about.is_empty());
-        let (point, tool, anew) = (self.point.clone(), self.tool.first().map(|tool| gist(tool)), self.anew);
+        let (point, tool, anew) = (self.point.clone(), self.tool.as_deref().map(gist), self.anew);
         payload::BridgeCalled { agent, conversation, point, tool, about, anew, retries: 0 }
     }
 }

@@ -72,7 +72,7 @@ impl PlannedFor {
 pub struct Planned {
     pub hook: OwedHook,
     pub whose: PlannedFor,
-    /// For which tools, where a tool is used.
+    /// For which tools, or for which reasons to call.
     pub matcher: Matcher,
     /// Under which condition it is owed.
     pub when: Option<Condition>,
@@ -85,10 +85,10 @@ pub(super) struct Complaint {
 }
 
 impl Planned {
-    /// Whether it stands where an agent's hook system calls, and is for the tool there.
+    /// Whether it stands where an agent's hook system calls, and is for what it calls about.
     pub fn is_for(&self, call: &Call) -> bool {
         let here = self.hook.point == call.point || self.hook.point == EventType::BridgeCalled.name();
-        here && (call.tool.is_empty() || call.tool.iter().any(|tool| self.matcher.matches(tool)))
+        here && (call.matched.is_empty() || call.matched.iter().any(|name| self.matcher.matches(name)))
     }
 }
 
@@ -97,11 +97,13 @@ pub fn would_owe<'p>(call: &Call, planned: impl IntoIterator<Item = &'p Planned>
     let event: Event = call.event().into();
     let envelope = Envelope::bare(event);
     let around = Around { envelope: &envelope, session: None, task: None, promise: None, call: Some(call) };
-    let may_hold = |planned: &&Planned| {
+    let agent = Some(call.caller.agent.as_str());
+    let is_meant = |planned: &&Planned| planned.whose.includes(None, agent, false) && planned.is_for(call);
+    let may_hold = |planned: &Planned| {
         let unknown = planned.when.as_ref().is_some_and(|when| when.uses("retries") || when.uses("event"));
-        unknown || !around.holding([*planned].into_iter()).0.is_empty()
+        unknown || !around.holding(std::iter::once(planned)).0.is_empty()
     };
-    planned.into_iter().filter(|planned| planned.is_for(call)).any(|planned| may_hold(&planned))
+    planned.into_iter().filter(is_meant).any(may_hold)
 }
 
 impl From<OwedHook> for Planned {
@@ -211,7 +213,9 @@ impl Deciding<'_, '_> {
         };
         let call = self.call.filter(|_| event == EventType::BridgeCalled);
         let is_meant = |planned: &&Planned| {
-            effects.is_for(planned, task.as_ref(), agent.as_deref()) && call.is_none_or(|call| planned.is_for(call))
+            effects.is_for(planned, task.as_ref(), agent.as_deref())
+                && call.is_none_or(|call| planned.is_for(call))
+                && matched(event).is_none_or(|why| planned.matcher.matches(why))
         };
         let meant = planned.into_iter().flat_map(|planned| planned.iter()).filter(is_meant);
         let task = self.meant_task(task.clone(), session)?;
@@ -327,6 +331,15 @@ fn registered() -> OwedHook {
         class: HookClass::Gate,
         on_failure: OnFailure::Escalate,
         send_backs: None,
+    }
+}
+
+/// What matchers look at where a session of ours comes to a point that agents call at too, in the words of Claude Code.
+fn matched(event: EventType) -> Option<&'static str> {
+    match event {
+        EventType::SessionStarted => Some("startup"),
+        EventType::SessionEnded => Some("other"),
+        _ => None,
     }
 }
 

@@ -136,8 +136,8 @@ impl Trier<'_> {
         let mut values = self.values.clone();
         values["hook"] = json!(hook.name);
         let tool = values["tool_name"].as_str().unwrap_or_default();
-        let tools = self.called.as_ref().map_or_else(|| vec![tool], Self::tools);
-        let matches = tools.iter().all(|tool| tool.is_empty()) || tools.iter().any(|tool| hook.matcher.matches(tool));
+        let names = self.called.as_ref().map_or_else(|| vec![tool], Self::matched);
+        let matches = names.iter().all(|name| name.is_empty()) || names.iter().any(|name| hook.matcher.matches(name));
         let holds = match &hook.when {
             Some(when) => when.holds(&values).map_err(|fault| fault.to_string()),
             None => Ok(true),
@@ -172,9 +172,9 @@ impl Trier<'_> {
         Ok(Trial { hook, matches, holds, command, environment: told, payload: call.payload(), report })
     }
 
-    /// The tool of a call, by all of its names.
-    fn tools(called: &Called) -> Vec<&str> {
-        called.call.tool.iter().map(String::as_str).collect()
+    /// What matchers look at.
+    fn matched(called: &Called) -> Vec<&str> {
+        called.call.matched.iter().map(String::as_str).collect()
     }
 
     /// As the engine has it: where a condition cannot be answered a gate runs, for otherwise it would stand open, and nothing

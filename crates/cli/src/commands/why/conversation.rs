@@ -12,7 +12,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use windlass_bridge::Agent;
-use windlass_engine::{CallRuling, Caller, Event, EventType, HookOutcome, Record, Seq, payload};
+use windlass_engine::{CallRuling, Caller, Event, EventType, HookOutcome, Record, Seq, payload, sends_back};
 
 use super::{Evidence, FEEDBACK, detail, labelled};
 use crate::callers;
@@ -108,7 +108,7 @@ impl Story {
     /// Whether a person has spoken after the agent was sent back, so that the count starts again with this call.
     fn starts_again(&self, call: &Call) -> bool {
         let same = |answered: &&payload::BridgeAnswered| {
-            answered.conversation == call.called.conversation && bridge::is_end(&answered.point)
+            answered.conversation == call.called.conversation && sends_back(&answered.point)
         };
         let before = self.calls.iter().take_while(|other| other.record.seq < call.record.seq);
         let before = before.filter_map(|other| other.answer.as_ref()).map(|answer| &answer.answered);
@@ -177,7 +177,7 @@ impl Story {
 }
 
 fn is_sent_back(answered: &payload::BridgeAnswered) -> bool {
-    bridge::is_end(&answered.point) && answered.ruling == CallRuling::Block
+    sends_back(&answered.point) && answered.ruling == CallRuling::Block
 }
 
 /// The event that one about a hook belongs to.
@@ -251,7 +251,7 @@ impl Call {
         let cut_off = [Outcome::Left, Outcome::Ended(HookOutcome::Cancelled), Outcome::Ended(HookOutcome::Interrupted)];
         if any(&[Outcome::Running]) {
             (Tone::Name, "answer: not yet")
-        } else if any(&cut_off) || bridge::is_end(&self.called.point) {
+        } else if any(&cut_off) || sends_back(&self.called.point) {
             (Tone::Warning, "answer: none, it was cut off; the agent went on")
         } else {
             (Tone::Good, "answer: nothing to say, so the agent went on")

@@ -6,7 +6,7 @@ use super::script::{Script, default_rules};
 use crate::bridge::{Call, CallRuling, CallVerdict, Caller, Objector};
 use crate::command::{Authority, Command, Origin};
 use crate::debt::{HookClass, OnFailure, OwedHook, Recovery};
-use crate::decide::{Effects, Planned, Rules, Trusted, decide};
+use crate::decide::{Effects, Planned, PlannedFor, Rules, Trusted, decide, would_owe};
 use crate::event::{Event, EventType, payload};
 use crate::expression::{Condition, Names};
 use crate::id::Seq;
@@ -36,6 +36,7 @@ fn rules(trust: Trusted) -> Rules {
         planned("tests", "stop", "", None),
         planned("guard", "pre_tool_use", "Bash", None),
         planned("edits", "pre_tool_use", "Edit|Write", None),
+        planned("greeting", "session_start", "startup|clear", Some("tool_name == ''")),
         planned("careful", "pre_tool_use", "", Some("'rm ' in tool_input.command")),
     ];
     let effects = Effects::of("hooks: {}", OWNER.parse().unwrap(), []);
@@ -51,7 +52,8 @@ fn call(point: &str, tool: &[&str], command: &str, anew: bool) -> Call {
     Call {
         caller: caller("one"),
         point: point.to_owned(),
-        tool: tool.iter().map(|tool| (*tool).to_owned()).collect(),
+        tool: tool.first().map(|tool| (*tool).to_owned()),
+        matched: tool.iter().map(|tool| (*tool).to_owned()).collect(),
         tool_input: json!({ "command": command }),
         tool_response: json!({}),
         prompt: String::new(),
@@ -92,6 +94,18 @@ fn the_hooks_of_its_point_and_tool_are_owed() {
     // It is called with something else, so nobody means it who asks for a command.
     let read = Call { tool_input: json!({"file_path": "rm "}), ..call("pre_tool_use", &["Read"], "", true) };
     assert_eq!(owed(read), [""; 0]);
+}
+
+#[test]
+fn a_matcher_looks_at_why_an_agent_calls() {
+    let begun = |source: &[&str]| {
+        let matched = source.iter().map(|source| (*source).to_owned()).collect();
+        owed(Call { matched, ..call("session_start", &[], "", true) })
+    };
+    assert_eq!(begun(&["clear"]), ["greeting"]);
+    assert_eq!(begun(&["resume"]), [""; 0]);
+    // Whoever does not say why is not turned away.
+    assert_eq!(begun(&[]), ["greeting"]);
 }
 
 #[test]
@@ -190,7 +204,35 @@ fn a_hook_may_be_content_with_less() {
     let mut project = project();
     assert_eq!(block(&mut project, "one", "a", Some(1)).let_go, None);
     let end = block(&mut project, "one", "b", Some(1));
-    assert_eq!(end.let_go.as_deref(), Some("`tests` may send the agent back 1 times, and has"));
+    assert_eq!(end.let_go.as_deref(), Some("`tests` may send the agent back once, and has"));
+    let never = block(&mut project, "two", "a", Some(0));
+    assert_eq!(never.let_go.as_deref(), Some("`tests` may not send the agent back (its `retry.max` is 0)"));
+}
+
+#[test]
+fn how_often_is_said_in_words() {
+    let mut project = project();
+    let mut end = |max_retries| {
+        let objectors = vec![Objector { hook: "tests".to_owned(), most: None }];
+        let (ruling, reason, told) = (CallRuling::Block, Some(format!("{max_retries} fail")), None);
+        let verdict = CallVerdict { ruling, reason, objectors, max_retries, told };
+        answer(&mut project, "one", verdict).let_go
+    };
+    assert_eq!(end(0).as_deref(), Some("the agent is never sent back (`max_hook_retries` is 0)"));
+    assert_eq!(end(1), None);
+    assert_eq!(end(1).as_deref(), Some("the agent was sent back once (`max_hook_retries`)"));
+}
+
+#[test]
+fn hooks_of_another_agent_are_not_owed() {
+    let codex = Planned { whose: PlannedFor::Agent("codex".to_owned()), ..planned("tests", "stop", "", None) };
+    let typed = Planned { whose: PlannedFor::TasksOf("bug".parse().unwrap()), ..planned("typed", "stop", "", None) };
+    let stop = call("stop", &[], "", true);
+    let from = |agent: &str| {
+        let caller = Caller { agent: agent.to_owned(), ..stop.caller.clone() };
+        would_owe(&Call { caller, ..stop.clone() }, [&codex, &typed])
+    };
+    assert!(from("codex") && !from("claude"));
 }
 
 #[test]
