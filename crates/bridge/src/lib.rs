@@ -6,7 +6,8 @@
 //!
 //! Invariants:
 //! - Text in, text out: no files, no environment, no clock.
-//! - Exit code 2 and words that block are written for a deliberate block, and for nothing else.
+//! - Exit code 2 and words that block are written for what a hook says, and never because something went wrong: for a no, and
+//!   for what an agent can only be told as one.
 //! - No answer has a field that its agent does not know.
 //!
 //! Not here: which hooks run, and what they decide (`engine`, `runner`); whose project it is (`cli`).

@@ -2,21 +2,21 @@
 //!
 //! Invariants:
 //! - Standard output carries the answer in the agent's own contract, and nothing else.
-//! - It exits with 2 only for a deliberate block. Whatever goes wrong here, the agent goes on, and the person is told.
+//! - It exits with 2 only where a hook wants it. Whatever goes wrong here, the agent goes on, and the person is told.
+
+mod clock;
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use windlass_bridge::{Agent, Call, Moment, Reply, Ruling, Tool, Words};
 use windlass_engine::{self as engine, CallRuling, Caller};
 use windlass_runner::{Called, Replied};
 
+use self::clock::Clock;
 use crate::commands::install::status;
 use crate::config::Point;
 use crate::context::Context;
@@ -62,7 +62,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
             .hint("`windlass install AGENT` has an agent call; `windlass hooks test POINT` is for people")
             .into());
     }
-    let clock = Clock::start(&args, moment);
+    let agent = args.agent.unwrap_or(Agent::Claude);
+    let clock = Clock::start(args.within, move |late| drop(speak(&Words::of(agent, moment, &told(late)))));
     let call = read().and_then(|bytes| {
         let call = match args.agent {
             Some(agent) => Call::read(agent, moment, &bytes),
@@ -70,7 +71,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         };
         call.map_err(|error| Failure::from_error(Code::Usage, &error))
     });
-    let agent = call.as_ref().map_or(args.agent, |call| Some(call.agent)).unwrap_or(Agent::Claude);
+    let agent = call.as_ref().map_or(agent, |call| call.agent);
     let reply = match call {
         Ok(call) => judged(context, call, &clock),
         Err(failure) => told(clock.went_wrong(&failure)),
@@ -121,8 +122,8 @@ fn judged(context: &Context, call: Call, clock: &Clock) -> Reply {
     let moment = call.moment;
     let mut reply = Reply::default();
     for call in call.for_each_file() {
-        let left = clock.within.map(|within| within.saturating_sub(clock.began.elapsed()));
-        reply = reply.and(answered(context, call, left).unwrap_or_else(|failure| told(clock.went_wrong(&failure))));
+        reply =
+            reply.and(answered(context, call, clock.left()).unwrap_or_else(|failure| told(clock.went_wrong(&failure))));
         // It does not happen: the others need not be looked at.
         if moment == Moment::PreToolUse && matches!(reply.ruling, Ruling::Block(_)) {
             break;
@@ -248,57 +249,6 @@ fn reply(replied: Replied, tool: Option<&Tool>) -> Reply {
 /// Nothing but a word to the person.
 fn told(message: String) -> Reply {
     Reply { message: Some(message), ..Reply::default() }
-}
-
-/// How long the agent waits. Whatever keeps us, it is answered in time.
-struct Clock {
-    began: Instant,
-    within: Option<Duration>,
-    /// Whether somebody has answered, or is about to.
-    answered: Arc<AtomicBool>,
-}
-
-impl Clock {
-    fn start(args: &Args, moment: Moment) -> Self {
-        let answered = Arc::new(AtomicBool::new(false));
-        let clock = Self { began: Instant::now(), within: args.within, answered: answered.clone() };
-        if let Some(within) = args.within {
-            let (agent, late) = (args.agent.unwrap_or(Agent::Claude), clock.late());
-            // Hooks are asked to end when it is time, and have a moment for that.
-            let patience = within + (within / 4).min(Duration::from_secs(1));
-            thread::spawn(move || {
-                thread::sleep(patience);
-                if !answered.swap(true, Ordering::SeqCst) {
-                    let _ = speak(&Words::of(agent, moment, &told(late)));
-                    environment::exit(0);
-                }
-            });
-        }
-        clock
-    }
-
-    /// From now on nobody else answers.
-    fn stop(&self) {
-        if self.answered.swap(true, Ordering::SeqCst) {
-            // Somebody else has answered, and is about to end this process.
-            thread::park();
-        }
-    }
-
-    fn late(&self) -> String {
-        let time = self.within.map(engine::in_words).unwrap_or_default();
-        format!("windlass: after {time} nothing was decided, and the agent goes on: a hook or the store took too long")
-    }
-
-    /// What a person is told where nothing could be checked.
-    fn went_wrong(&self, failure: &Failure) -> String {
-        if self.within.is_some_and(|within| self.began.elapsed() >= within) {
-            return self.late();
-        }
-        let causes: String = failure.causes.iter().map(|cause| format!(": {cause}")).collect();
-        let hint = failure.hint.as_deref().map(|hint| format!(" ({hint})")).unwrap_or_default();
-        text::line(&format!("windlass: nothing was checked: {failure}{causes}{hint}")).into_owned()
-    }
 }
 
 fn speak(words: &Words) -> Result<u8, Stop> {
