@@ -13,10 +13,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hooks", &["engine", "process"]),
     ("agents", &["engine", "process"]),
     ("bridge", &[]),
+    ("vcs", &["engine", "process"]),
     ("tools", &["engine", "hooks", "process", "store"]),
-    ("runner", &["agents", "engine", "hooks", "process", "store", "tools"]),
+    ("runner", &["agents", "engine", "hooks", "process", "store", "tools", "vcs"]),
     ("mcp", &["tools"]),
-    ("cli", &["agents", "bridge", "engine", "hooks", "mcp", "process", "runner", "store", "tools"]),
+    ("cli", &["agents", "bridge", "engine", "hooks", "mcp", "process", "runner", "store", "tools", "vcs"]),
 ];
 
 /// The same for the examples.

@@ -1,0 +1,1 @@
+//! Changes where a team looks at them: GitHub, GitLab, or the log alone.

@@ -1,0 +1,1 @@
+//! Git, by its own command line.

@@ -1,0 +1,6 @@
+//! Where work meets the team's repository: a worktree for each task, and changes on a forge.
+//!
+//! Not here: when any of it is done (`engine`), and by whom (`runner`).
+
+pub mod forge;
+pub mod git;
