@@ -203,6 +203,8 @@ pub fn terms(config: &Config, max_iterations: Option<u32>) -> Terms {
         cost: settings.limits.cost.as_ref().and_then(|cost| Cost::of_dollars(cost.value)),
         tokens: settings.limits.tokens.map(NonZeroU64::get),
         thrashing: settings.limits.thrashing,
+        max_remediations: settings.limits.max_remediations,
+        max_rejections: settings.limits.max_rejections,
     }
 }
 

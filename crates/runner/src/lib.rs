@@ -104,6 +104,7 @@ impl<'a> Runner<'a> {
                 Wanted::Turn(debt) => self.turn(&session, debt)?,
                 Wanted::Moment(until) => self.wait(name, until)?,
                 Wanted::Decision => drop(self.give(&Command::AdvanceSession { name: name.clone() })?),
+                Wanted::Workspace | Wanted::Work => return Err(RunError::Stuck(name.clone())),
                 // The session stays as it is until somebody answers. Here that is soon, and the agent waits too.
                 Wanted::Answer => return Ok(Ending::Escalated),
                 Wanted::Nothing => {

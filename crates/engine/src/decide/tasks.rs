@@ -147,7 +147,7 @@ impl Deciding<'_, '_> {
         Ok(())
     }
 
-    fn expire(&mut self, id: TaskId) -> Result<(), Refusal> {
+    pub(super) fn expire(&mut self, id: TaskId) -> Result<(), Refusal> {
         let Some(lease) = self.task(id)?.lease else { return Ok(()) };
         self.emit(Node::Task(id), payload::LeaseExpired { owner: lease.owner, epoch: lease.epoch })?;
         self.settle(id)

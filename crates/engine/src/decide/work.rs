@@ -12,6 +12,7 @@ use crate::command::{NewSession, NewTask};
 use crate::event::{Event, Node, payload};
 use crate::id::{Epoch, TaskId};
 use crate::limits::Limits;
+use crate::pipeline::Finding;
 use crate::refusal::Refusal;
 use crate::session::{Closing, Ending, Leave, Session, Step, Work};
 use crate::task::{Blocked, State, Task};
@@ -53,6 +54,10 @@ impl Deciding<'_, '_> {
                 payload::FeedbackQueued { source, text, reason: None, passing: false, voice: Voice::Person },
             )?;
         }
+        for Finding { source, text } in task.findings {
+            let queued = payload::FeedbackQueued { source, text, reason: None, passing: false, voice: Voice::Hook };
+            self.emit(Node::Task(id), queued)?;
+        }
         Ok(())
     }
 
@@ -61,7 +66,7 @@ impl Deciding<'_, '_> {
         let next = match (session.work, session.task) {
             (Work::Graph, _) => {
                 self.expire_leases()?;
-                self.draft.claimable(None)?.map(|(_, id)| id)
+                self.next_for(session)?
             }
             (Work::Given, Some(id)) => Some(id).filter(|_| self.is_claimable(id)),
             (Work::Given, None) => None,
@@ -75,6 +80,18 @@ impl Deciding<'_, '_> {
             },
         };
         self.close_without(session, closing)
+    }
+
+    /// The next task that the session has not left already.
+    fn next_for(&self, session: &Session) -> Result<Option<TaskId>, Refusal> {
+        let mut after = None;
+        while let Some((priority, id)) = self.draft.claimable(after)? {
+            if !session.left.contains(&id) {
+                return Ok(Some(id));
+            }
+            after = Some((priority, id));
+        }
+        Ok(None)
     }
 
     /// Ends a session that has lost its task. What was done is done only if the task says so, whoever completed it.

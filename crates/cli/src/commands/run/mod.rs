@@ -23,7 +23,9 @@ use std::io;
 use std::sync::Arc;
 
 use windlass_agents::Agent;
-use windlass_engine::{Authority, Command, Ending, NewSession, Origin, OwnerName, SessionName, TaskId, Trusted};
+use windlass_engine::{
+    Authority, Command, Ending, Grounds, NewSession, Origin, OwnerName, SessionName, TaskId, Trusted,
+};
 use windlass_process::{Control, Launcher};
 use windlass_runner::{Dispatch, Outside, RunError, Runner, Settings};
 use windlass_store::{Lifetime, Sqlite};
@@ -369,6 +371,7 @@ impl Job<'_> {
                 task: args.task.or(left),
                 goal: args.goal.clone(),
                 work: wish.work(),
+                grounds: Grounds::InPlace,
                 config: self.config.text().to_string(),
                 protected: self.protected()?,
                 agent: self.agent.to_string(),
