@@ -245,6 +245,11 @@ impl Config {
         })
     }
 
+    /// Whether the project itself says what runs at a point.
+    pub fn has_own_list(&self, point: &str) -> bool {
+        self.settings.hooks.0.iter().any(|(written, _)| Point::parse(written).is_some_and(|own| own.name() == point))
+    }
+
     pub fn task_types(&self) -> impl Iterator<Item = (&str, &Roles)> {
         self.settings.task_types.iter().map(|(name, task_type)| (name.as_str(), &task_type.agents))
     }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use windlass_engine::{Authority, Command, Event, HookOutcome, Origin, OwnerName, Record, Rules, Trusted, payload};
 use windlass_hooks::Mask;
 use windlass_process::{Control, Launcher, Roster, signals};
-use windlass_runner::{Dispatch, Outside, Settings, Told};
+use windlass_runner::{Delivery, Dispatch, Outside, Settings, Told};
 use windlass_store::Store;
 use windlass_tools::validation::Standing;
 
@@ -140,7 +140,19 @@ pub fn settings(
         prompt: None,
         mask: mask(config),
         protected: config.protected(),
+        delivery: delivery(project, config),
         launcher,
+    }
+}
+
+/// Where work is done, and where it goes.
+pub fn delivery(project: &Project, config: &Config) -> Delivery {
+    Delivery {
+        worktrees: project.directory().join("worktrees"),
+        lock: project.directory().join("merge.lock"),
+        base: config.settings.base_branch.clone(),
+        tests: config.settings.test_command.clone(),
+        ..Delivery::default()
     }
 }
 

@@ -29,6 +29,7 @@ use windlass_engine::{
 use windlass_process::{Control, Launcher};
 use windlass_runner::{Dispatch, Outside, RunError, Runner, Settings};
 use windlass_store::{Lifetime, Sqlite};
+use windlass_vcs::git::Repository;
 
 use self::asking::{Asked, Person};
 use self::choice::Choice;
@@ -371,7 +372,7 @@ impl Job<'_> {
                 task: args.task.or(left),
                 goal: args.goal.clone(),
                 work: wish.work(),
-                grounds: Grounds::InPlace,
+                grounds: self.grounds(wish)?,
                 config: self.config.text().to_string(),
                 protected: self.protected()?,
                 agent: self.agent.to_string(),
@@ -386,6 +387,15 @@ impl Job<'_> {
                 max_iterations: args.max_iterations,
             },
         })
+    }
+
+    /// A goal is worked on where the person stands; a task of the graph has a worktree of its own, where there is git.
+    fn grounds(&self, wish: Wish<'_>) -> Result<Grounds, Failure> {
+        if matches!(wish, Wish::Goal(_)) {
+            return Ok(Grounds::InPlace);
+        }
+        let repository = Repository::find(&self.project.root).map_err(remedy::git)?;
+        Ok(if repository.is_some() { Grounds::Worktrees } else { Grounds::InPlace })
     }
 
     /// What the protected files hold before anybody works on them.
