@@ -112,9 +112,7 @@ fn merge(room: &Room, number: &str, body: &Value) -> Response {
     match (room.ground.merge)(&pull, body["merge_method"].as_str().unwrap_or("merge")) {
         Ok(commit) => {
             let answer = json!({"sha": commit, "merged": true, "message": "Pull Request successfully merged"});
-            let mut desk = room.desk();
-            let place = desk.pulls.iter_mut().find(|found| found.number == pull.number);
-            place.into_iter().for_each(|found| found.stage = PullStage::Merged { commit: commit.clone() });
+            room.desk().edit(pull.number, |pull| pull.stage = PullStage::Merged { commit });
             Response::json(200, &answer)
         }
         Err(why) => says(405, &why),

@@ -97,14 +97,9 @@ fn merge(room: &Room, number: &str, body: &Value) -> Response {
     let method = if body["squash"] == Value::Bool(true) { "squash" } else { "merge" };
     match (room.ground.merge)(&pull, method) {
         Ok(commit) => {
-            let mut desk = room.desk();
-            let place = desk.pulls.iter_mut().find(|found| found.number == pull.number);
-            let merged = place.map(|found| {
-                found.stage = PullStage::Merged { commit };
-                found.clone()
-            });
-            drop(desk);
-            Response::json(200, &merged.map(|pull| shape(room, &pull)).unwrap_or_default())
+            let merged = Pull { stage: PullStage::Merged { commit }, ..pull };
+            room.desk().edit(merged.number, |pull| *pull = merged.clone());
+            Response::json(200, &shape(room, &merged))
         }
         Err(why) => says(422, &why),
     }

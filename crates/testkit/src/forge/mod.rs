@@ -71,6 +71,8 @@ pub enum Fault {
     Says { status: u16, headers: Vec<(&'static str, String)>, body: String },
     /// Somebody else opens the same change just before.
     Race,
+    /// It is answered as ever, but just before the answer is read somebody pushes this commit to the change.
+    Push { number: u64, head: String },
     /// It is done, and the forge hangs up without an answer.
     Mute,
     /// It is done, and the forge hangs up in the middle of its answer.
@@ -184,9 +186,7 @@ impl Forge {
 
     /// Somebody else does something to a change. A number that is not there is left alone.
     pub fn edit(&self, number: u64, edit: impl FnOnce(&mut Pull)) {
-        if let Some(pull) = self.room.desk().pulls.iter_mut().find(|pull| pull.number == number) {
-            edit(pull);
-        }
+        self.room.desk().edit(number, edit);
     }
 
     /// The next request with this method meets a fault. More of them are met one after another.
@@ -214,6 +214,12 @@ impl Desk {
         let number = self.pulls.len() as u64 + 1;
         self.pulls.push(Pull { number, ..pull });
         number
+    }
+
+    fn edit(&mut self, number: u64, edit: impl FnOnce(&mut Pull)) {
+        if let Some(pull) = self.pulls.iter_mut().find(|pull| pull.number == number) {
+            edit(pull);
+        }
     }
 
     fn take_fault(&mut self, method: &str) -> Option<Fault> {
@@ -278,6 +284,11 @@ fn attend(mut stream: TcpStream, room: &Room) {
         Some(Fault::Race) => {
             room.answer(&request);
             room.answer(&request).write(&mut stream)
+        }
+        Some(Fault::Push { number, head }) => {
+            let answer = room.answer(&request);
+            room.desk().edit(number, |pull| pull.head = head);
+            answer.write(&mut stream)
         }
         Some(Fault::Mute) => {
             room.answer(&request);

@@ -130,7 +130,7 @@ mod tests {
         check("https://ann:s3cret@github.com/o/r", "github.com o/r");
         check("https://s3cret@github.com/o/r", "github.com o/r");
         check("https://ann:s3@cret@github.com/o/r", "github.com o/r");
-        check("https://ann:12/s3cret@github.com/o/r", "ann /s3cret@github.com/o/r".replace(" /", " ").as_str());
+        check("https://ann:12/s3cret@github.com/o/r", "ann:12 s3cret@github.com/o/r");
         check("https://ann:s3/cret@github.com/o/r", "refused: its port is not a number up to 65535");
     }
 
