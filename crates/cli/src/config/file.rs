@@ -106,13 +106,13 @@ pub struct TaskType {
 }
 
 /// Which agents may do what.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Roles {
     /// Who may do the work.
-    pub implementer: Option<Vec<String>>,
+    pub implementer: Option<Vec<Located<String>>>,
     /// Who may judge it.
-    pub gatekeeper: Option<Vec<String>>,
+    pub gatekeeper: Option<Vec<Located<String>>>,
 }
 
 /// How an agent is started.

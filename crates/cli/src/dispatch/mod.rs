@@ -16,7 +16,9 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use windlass_engine::{Authority, Command, Event, HookOutcome, Origin, OwnerName, Record, Rules, Trusted, payload};
+use windlass_engine::{
+    Authority, Command, Event, HookOutcome, Origin, OwnerName, Record, Rules, Trusted, Types, View, payload,
+};
 use windlass_hooks::Mask;
 use windlass_process::{Control, Launcher, Roster, signals};
 use windlass_runner::{Dispatch, Outside, Settings, Told};
@@ -69,6 +71,15 @@ pub fn execute_inside(
         Ok(records)
     });
     done.map_err(|failure| failure.by(received.first()))
+}
+
+/// The types of tasks that hold here, and the agent of the session from inside which this command is given.
+pub fn types(opened: &Opened) -> Result<(Types, Option<String>), Failure> {
+    let inside = Inside::look(opened)?;
+    let outline = Outline::of(inside.written(opened)?)?;
+    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+    let session = inside.run.map(|run| snapshot.session(&run.session)).transpose().map_err(remedy::view)?.flatten();
+    Ok((plan::types(outline.frame()), session.map(|session| session.agent)))
 }
 
 /// A configuration that was recorded; an empty one is that of a project without a file.

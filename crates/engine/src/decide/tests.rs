@@ -21,4 +21,5 @@ mod resolution;
 mod script;
 mod sessions;
 mod stopping;
+mod types;
 mod work;

@@ -1,10 +1,12 @@
 //! Questions to the log and to the rows.
 
+use std::collections::BTreeSet;
+
 use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Row, params, params_from_iter};
 use windlass_engine::{
     ApplyError, CommitId, Conversation, Debt, Digest, Direction, Edge, EventType, Priority, Record, Seq, Session,
-    State, Task, TaskId, View, decode,
+    State, Task, TaskId, TypeName, View, decode,
 };
 
 use super::Sqlite;
@@ -282,11 +284,16 @@ impl Snapshot<'_> {
 
     /// The tasks that may be claimed, in the order in which claims would take them.
     pub fn ready(&self, most: usize) -> Result<Vec<Task>, StoreError> {
+        self.ready_except(&BTreeSet::new(), most)
+    }
+
+    /// The tasks that may be claimed and are of none of these types, in the order in which claims would take them.
+    pub fn ready_except(&self, closed: &BTreeSet<TypeName>, most: usize) -> Result<Vec<Task>, StoreError> {
         let fail = |error| StoreError::view(self.store.path(), error);
         let mut found = Vec::new();
         let mut after: Option<(Priority, TaskId)> = None;
         while found.len() < most {
-            let Some(next) = self.claimable(after).map_err(fail)? else { break };
+            let Some(next) = self.claimable_except(closed, after).map_err(fail)? else { break };
             found.extend(self.task(next.1).map_err(fail)?);
             after = Some(next);
         }

@@ -104,7 +104,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
             && !choice::is_anything_ready(&opened.store)?
         {
             let left = Left::look(&opened.store)?;
-            left.show_nothing_ready(out)?;
+            left.show_nothing_ready("nothing is ready", out)?;
             return Ok(left.exit());
         }
         let inside = Inside::look(&opened)?;
@@ -114,6 +114,13 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         plan::check_gates(config)?;
         let agent = agent::chosen(named, &choice, config, context.trust)?;
         agent::check(&agent, &opened.project.root)?;
+        if let (Choice::New(_), Wish::Graph) = (&choice, wish)
+            && let Some(refusal) = choice::only_for_others(&opened.store, config, &agent.name)?
+        {
+            let left = Left::look(&opened.store)?;
+            left.show_nothing_ready(&refusal.to_string(), out)?;
+            return Ok(left.exit());
+        }
         if stage.is_none() {
             stage = Some(Stage::set(out)?);
         }
