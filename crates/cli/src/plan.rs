@@ -96,8 +96,8 @@ pub fn pure_rules(config: &Config) -> Result<Rules, Failure> {
 /// The types of tasks, and who may work on them.
 pub fn types(config: &Config) -> Types {
     let allowed = |roles: &config::Roles| {
-        let names = roles.implementer.as_ref()?.iter();
-        Some(names.map(|name| name.value.clone()).collect())
+        let names = roles.implementer.as_ref()?;
+        Some(names.iter().map(|name| name.value.clone()).collect())
     };
     Types::new(config.task_types().map(|(kind, roles)| (name(kind), allowed(roles))))
 }
