@@ -9,7 +9,7 @@ use std::time::Duration;
 use windlass_agents::Agent;
 use windlass_engine::{
     Completion, Cost, Effects, EventType, Gate, HookClass, Limits, Matcher, OnFailure, OnRetryLimit, OwedHook,
-    OwnerName, Planned, PlannedFor, PlannedHooks, Registry, Rules, Terms, Trusted, TypeName,
+    OwnerName, Planned, PlannedFor, PlannedHooks, Registry, Rules, Terms, Trusted, TypeName, Types,
 };
 use windlass_hooks as hooks;
 use windlass_runner::Allowance;
@@ -140,7 +140,16 @@ pub fn pure_rules(config: &Config) -> Result<Rules, Failure> {
             .configure(setting.name, setting.enabled, setting.priority)
             .map_err(|error| Failure::from_error(Code::Config, &error))?;
     }
-    Ok(Rules { registry, effects: None })
+    Ok(Rules { registry, effects: None, types: types(config) })
+}
+
+/// The types of tasks, and who may work on them.
+pub fn types(config: &Config) -> Types {
+    let allowed = |roles: &config::Roles| {
+        let names = roles.implementer.as_ref()?;
+        Some(names.iter().map(|name| name.value.clone()).collect())
+    };
+    Types::new(config.task_types().map(|(kind, roles)| (name(kind), allowed(roles))))
 }
 
 /// The engine's rules, with what each event makes owed to this owner.

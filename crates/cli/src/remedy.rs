@@ -53,7 +53,7 @@ pub fn view(error: ViewError) -> Failure {
 pub fn refusal(refusal: &Refusal) -> Failure {
     let code = match refusal {
         Refusal::UnknownTask(_) | Refusal::UnknownEdge { .. } => Code::NotFound,
-        Refusal::Invalid { .. } => Code::Usage,
+        Refusal::Invalid { .. } | Refusal::UnknownType { .. } => Code::Usage,
         Refusal::Untrusted { .. } => Code::Trust,
         Refusal::View(_) | Refusal::Apply(_) => Code::Store,
         _ => Code::Refused,
@@ -89,6 +89,14 @@ pub fn refusal(refusal: &Refusal) -> Failure {
         Refusal::NotAsking { id, .. } => failure.hint(format!("`windlass why {id}` shows how it stands")),
         Refusal::NoPerson { .. } => {
             failure.hint("end the turn with `<promise>BLOCKED</promise>` and say what is needed")
+        }
+        Refusal::UnknownType { .. } => failure.hint("a new type is a line under `task_types` in the configuration"),
+        Refusal::NotForAgent { kind, .. } => failure.hint(format!(
+            "`task_types.{kind}.agents.implementer` in the configuration says who may; a person takes it with \
+             `windlass task claim ID`, without --agent"
+        )),
+        Refusal::NothingForAgent { id, .. } => {
+            failure.hint(format!("--agent NAME says who asks; a person takes it with `windlass task claim {id}`"))
         }
         Refusal::NothingReady => failure.hint("`windlass task graph` shows what waits for what"),
         Refusal::Cycle { .. } => failure.hint("take one of these dependencies away first"),

@@ -12,7 +12,7 @@ pub fn rules() -> Rules {
         registry.register(hook).expect("the test hooks are well formed");
     }
     registry.configure("auto-label-by-keyword", true, None).expect("a built-in");
-    Rules { registry, effects: Some(effects()) }
+    Rules { registry, effects: Some(effects()), ..Rules::default() }
 }
 
 /// Fails whenever a task is blocked.

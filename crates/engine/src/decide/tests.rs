@@ -22,4 +22,5 @@ mod resolution;
 mod script;
 mod sessions;
 mod stopping;
+mod types;
 mod work;
