@@ -79,6 +79,8 @@ pub enum Fault {
     Cut,
     /// Nothing is done, and nobody answers.
     Stall,
+    /// It is done, and half of the answer comes, and then nothing.
+    Falter,
     /// Two megabytes of spaces.
     Huge,
     /// What is no JSON.
@@ -88,10 +90,13 @@ pub enum Fault {
 /// What a forge asks git.
 pub struct Ground {
     /// The newest commit of a branch; none if there is no such branch.
-    pub head: Box<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    pub head: Head,
     /// Merges a change by a method and tells the commit that the base got, or why not.
-    pub merge: Box<dyn Fn(&Pull, &str) -> Result<String, String> + Send + Sync>,
+    pub merge: Merge,
 }
+
+pub type Head = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
+pub type Merge = Box<dyn Fn(&Pull, &str) -> Result<String, String> + Send + Sync>;
 
 /// Every branch is there, with a commit that only its name decides.
 impl Default for Ground {
@@ -222,6 +227,15 @@ impl Desk {
         }
     }
 
+    /// Until the forge is dropped, or the other side hangs up.
+    fn keep_waiting(&mut self, stream: &TcpStream) -> io::Result<()> {
+        if self.is_over {
+            return stream.shutdown(Shutdown::Both);
+        }
+        self.stalled.push(stream.try_clone()?);
+        Ok(())
+    }
+
     fn take_fault(&mut self, method: &str) -> Option<Fault> {
         let place = self.faults.iter().position(|(wanted, _)| *wanted == method)?;
         self.faults.remove(place).map(|(_, fault)| fault)
@@ -294,15 +308,11 @@ fn attend(mut stream: TcpStream, room: &Room) {
             room.answer(&request);
             stream.shutdown(Shutdown::Both)
         }
-        Some(Fault::Cut) => cut(&mut stream, &room.answer(&request)),
-        Some(Fault::Stall) => {
-            let mut desk = room.desk();
-            if desk.is_over {
-                stream.shutdown(Shutdown::Both)
-            } else {
-                stream.try_clone().map(|kept| desk.stalled.push(kept))
-            }
+        Some(Fault::Cut) => half(&mut stream, &room.answer(&request)).and_then(|()| stream.shutdown(Shutdown::Both)),
+        Some(Fault::Falter) => {
+            half(&mut stream, &room.answer(&request)).and_then(|()| room.desk().keep_waiting(&stream))
         }
+        Some(Fault::Stall) => room.desk().keep_waiting(&stream),
         Some(Fault::Huge) => {
             Response { status: 200, headers: Vec::new(), body: " ".repeat(2 * 1024 * 1024) }.write(&mut stream)
         }
@@ -314,12 +324,12 @@ fn attend(mut stream: TcpStream, room: &Room) {
     drain(&stream);
 }
 
-fn cut(stream: &mut TcpStream, answer: &Response) -> io::Result<()> {
+/// An answer that breaks off.
+fn half(stream: &mut TcpStream, answer: &Response) -> io::Result<()> {
     let half = &answer.body.as_bytes()[..answer.body.len() / 2];
     let head = format!("HTTP/1.1 {} Cut\r\nContent-Length: {}\r\n\r\n", answer.status, answer.body.len());
     stream.write_all(head.as_bytes())?;
-    stream.write_all(half)?;
-    stream.shutdown(Shutdown::Both)
+    stream.write_all(half)
 }
 
 /// A path in its parts, and the query behind it, all decoded.

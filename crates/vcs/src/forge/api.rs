@@ -1,8 +1,8 @@
 //! Asks a forge's API, and bounds and checks what comes.
 //!
 //! Invariants:
-//! - Every request goes to the API's own origin, through a proxy or not, and carries the token; a redirect to anywhere else is
-//!   an error.
+//! - Every request goes to the API's own origin, through a proxy or not, and carries the token; a redirect to anywhere else
+//!   is an error.
 //! - One timeout covers a request: looking up, connecting, redirects, and the answer.
 //! - What the forge says is quoted without the token, short, and without controls.
 
@@ -14,10 +14,10 @@ use serde_json::Value;
 use ureq::config::Config;
 use ureq::http::header::{AUTHORIZATION, CONTENT_TYPE, LOCATION, USER_AGENT};
 use ureq::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
-use ureq::{Agent, Body, Proxy};
+use ureq::{Agent, Body, Proxy, ProxyProtocol};
 
 use super::address::Address;
-use super::{ForgeError, Token, limit, text};
+use super::{ForgeError, Site, Token, limit, text};
 
 /// The longest answer that is read.
 const MOST: usize = 1024 * 1024;
@@ -28,6 +28,10 @@ pub(super) struct Api {
     token: Token,
     proxy: Option<String>,
     timeout: Duration,
+    /// Headers that the forge wants with every request.
+    wishes: Wishes,
+    /// For messages.
+    project: String,
 }
 
 /// What the API said, whatever its status.
@@ -37,32 +41,27 @@ pub(super) struct Answer {
     body: Vec<u8>,
 }
 
-/// Headers that a forge wants with every request.
 pub(super) type Wishes = &'static [(&'static str, &'static str)];
 
 impl Api {
-    pub(super) fn new(address: Address, token: Token, proxy: Option<String>, timeout: Duration) -> Self {
-        Self { address, token, proxy, timeout }
+    pub(super) fn new(site: &Site, token: Token, proxy: Option<String>, timeout: Duration, wishes: Wishes) -> Self {
+        Self { address: site.api().clone(), token, proxy, timeout, wishes, project: site.project().to_owned() }
     }
 
-    pub(super) fn host(&self) -> String {
+    fn host(&self) -> String {
         self.address.host_and_port()
     }
 
-    pub(super) fn get(&self, path: &str, wishes: Wishes) -> Result<Answer, ForgeError> {
-        self.ask(&Method::GET, path, wishes, None)
+    /// What is at a path, which begins with a slash and may have a query.
+    pub(super) fn fetch<T: DeserializeOwned>(&self, path: &str) -> Result<T, ForgeError> {
+        let answer = self.ask(&Method::GET, path, None)?;
+        if answer.status == 200 { self.read(&answer) } else { Err(self.refusal(&answer)) }
     }
 
-    /// The path begins with a slash, and may have a query. Answers that mean the same everywhere are errors here already:
-    /// too much was asked, the forge itself failed, the token is not accepted.
-    pub(super) fn ask(
-        &self,
-        method: &Method,
-        path: &str,
-        wishes: Wishes,
-        body: Option<&Value>,
-    ) -> Result<Answer, ForgeError> {
-        let headers = self.headers(wishes, body.is_some())?;
+    /// Answers that mean the same everywhere are errors here already: too much was asked, the forge itself failed, the token
+    /// is not accepted.
+    pub(super) fn ask(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<Answer, ForgeError> {
+        let headers = self.headers(body.is_some())?;
         let body = body.map(Value::to_string);
         let answer = self.exchange(method, path, &headers, body.as_deref())?;
         let message = self.message(&answer);
@@ -80,11 +79,11 @@ impl Api {
     }
 
     /// An answer that nobody expected, as an error.
-    pub(super) fn refusal(&self, answer: &Answer, project: &str) -> ForgeError {
-        let (host, why, project) = (self.host(), self.message(answer), project.to_owned());
+    pub(super) fn refusal(&self, answer: &Answer) -> ForgeError {
+        let (host, why) = (self.host(), self.message(answer));
         match answer.status {
-            403 => ForgeError::Forbidden { host, project, why },
-            404 => ForgeError::NotFound { host, project, why },
+            403 => ForgeError::Forbidden { host, project: self.project.clone(), why },
+            404 => ForgeError::NotFound { host, project: self.project.clone(), why },
             status => ForgeError::Refused { host, status, why },
         }
     }
@@ -106,10 +105,10 @@ impl Api {
         if said.is_empty() { "it does not say why".to_owned() } else { said }
     }
 
-    fn headers(&self, wishes: Wishes, has_body: bool) -> Result<HeaderMap, ForgeError> {
+    fn headers(&self, has_body: bool) -> Result<HeaderMap, ForgeError> {
         let mut headers = HeaderMap::new();
         headers.insert(USER_AGENT, HeaderValue::from_static(concat!("windlass/", env!("CARGO_PKG_VERSION"))));
-        for (name, value) in wishes {
+        for (name, value) in self.wishes {
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         if has_body {
@@ -130,8 +129,7 @@ impl Api {
         body: Option<&str>,
     ) -> Result<Answer, ForgeError> {
         let started = Instant::now();
-        let proxy = self.proxy.as_deref().map(Proxy::new).transpose();
-        let proxy = proxy.map_err(|_| ForgeError::BadProxy { host: self.host() })?;
+        let proxy = self.proxy()?;
         let mut place = format!("{}{path}", self.address.path());
         for _ in 0..=REDIRECTS {
             let left = self.timeout.saturating_sub(started.elapsed()).max(Duration::from_millis(1));
@@ -152,6 +150,13 @@ impl Api {
             }
         }
         Err(ForgeError::TooManyRedirects { host: self.host(), most: REDIRECTS })
+    }
+
+    fn proxy(&self) -> Result<Option<Proxy>, ForgeError> {
+        let Some(url) = &self.proxy else { return Ok(None) };
+        let is_usable = |proxy: &Proxy| matches!(proxy.protocol(), ProxyProtocol::Http | ProxyProtocol::Https);
+        let proxy = Proxy::new(url).ok().filter(is_usable);
+        proxy.map(Some).ok_or_else(|| ForgeError::BadProxy { host: self.host() })
     }
 
     /// Where an answer sends us on this server, if it does. Projects that were renamed do so.
@@ -221,11 +226,8 @@ fn words(value: &Value) -> Vec<String> {
         Value::String(text) => vec![text.clone()],
         Value::Array(values) => values.iter().flat_map(words).collect(),
         Value::Object(fields) => {
-            let known: Vec<String> = ["message", "error", "error_description", "errors"]
-                .iter()
-                .filter_map(|name| fields.get(*name))
-                .flat_map(words)
-                .collect();
+            let names = ["message", "error", "error_description", "errors"];
+            let known: Vec<String> = names.iter().filter_map(|name| fields.get(*name)).flat_map(words).collect();
             let coded = || match (fields.get("field"), fields.get("code")) {
                 (Some(field), Some(code)) => vec![format!("{}: {}", words(field).concat(), words(code).concat())],
                 _ => fields.iter().map(|(name, value)| format!("{name}: {}", words(value).join(", "))).collect(),
@@ -247,8 +249,8 @@ mod tests {
         for (body, said) in [
             (json!({"message": "Not Found", "documentation_url": "https://x"}), "Not Found"),
             (
-                json!({"message": "Validation Failed", "errors": [{"resource": "PullRequest", "code": "custom", "message": "No commits between main and x"}]}),
-                "Validation Failed; No commits between main and x",
+                json!({"message": "Validation Failed", "errors": [{"code": "custom", "message": "No commits between a and b"}]}),
+                "Validation Failed; No commits between a and b",
             ),
             (
                 json!({"message": "Validation Failed", "errors": [{"field": "head", "code": "invalid"}]}),

@@ -33,7 +33,7 @@ pub enum ForgeError {
     BadProxy { host: String },
     #[error("cannot work with {host}: it does not accept the token (401): {why}")]
     Unauthorized { host: String, why: String },
-    #[error("cannot work with `{project}` on {host}: it is forbidden (403): {why}")]
+    #[error("cannot work with `{project}` on {host}: it is forbidden: {why}")]
     Forbidden { host: String, project: String, why: String },
     #[error("cannot find this in `{project}` on {host} (404): {why}")]
     NotFound { host: String, project: String, why: String },
@@ -68,7 +68,8 @@ pub enum ForgeError {
 pub enum Retry {
     /// Not before somebody has done something about it.
     Never,
-    /// Not before this time has passed, where the forge has told one. It may have been done all the same: it is looked first.
+    /// Not before this time has passed, where the forge has told one. It may have been done all the same: the next try looks
+    /// first.
     After(Option<Duration>),
 }
 
@@ -118,7 +119,8 @@ impl ForgeError {
             Self::BadProxy { .. } => "write `https_proxy` as http://host:port",
             Self::Unauthorized { .. } => "the token may have run out or been taken back: make a new one",
             Self::Forbidden { .. } | Self::NotFound { .. } => {
-                "check the remote, and that the token may write pull or merge requests of this project (GitHub: `repo`, or pull requests and contents: write; GitLab: `api`)"
+                "check the remote, and that the token may write changes of this project (GitHub: `repo`, or contents and \
+                 pull requests; GitLab: `api`)"
             }
             Self::Limited { after: None, .. } => "try again in a few minutes",
             Self::Failing { .. } => "try again; if it stays, look at the status page of the forge",

@@ -1,6 +1,5 @@
 //! GitHub's REST API, version 2022-11-28.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::json;
 use ureq::http::Method as Verb;
@@ -9,11 +8,9 @@ use super::api::{Api, Wishes};
 use super::dialect::{Accepted, Dialect, Looked, PAGE, Page};
 use super::{Change, ForgeError, Method, NewChange, Obstacle, State, text};
 
-const WISHES: Wishes = &[("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")];
+pub(super) const WISHES: Wishes = &[("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")];
 /// The longest title, in letters.
 const TITLE: usize = 256;
-/// What need not be encoded in a query.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 pub(super) struct GitHub {
     api: Api,
@@ -92,14 +89,10 @@ impl Dialect for GitHub {
     fn page(&self, branch: &str, base: &str, number: usize) -> Result<Page, ForgeError> {
         let owner = self.project.split('/').next().unwrap_or_default();
         let head = format!("{owner}:{branch}");
-        let (head, base) = (utf8_percent_encode(&head, ENCODED), utf8_percent_encode(base, ENCODED));
+        let (head, base) = (text::encoded(&head), text::encoded(base));
         let query =
             format!("?head={head}&base={base}&state=all&sort=created&direction=desc&per_page={PAGE}&page={number}");
-        let answer = self.api.get(&self.path(&query), WISHES)?;
-        if answer.status != 200 {
-            return Err(self.api.refusal(&answer, &self.project));
-        }
-        let pulls: Vec<Pull> = self.api.read(&answer)?;
+        let pulls: Vec<Pull> = self.api.fetch(&self.path(&query))?;
         let is_last = pulls.len() < PAGE;
         let changes =
             pulls.into_iter().filter(Pull::is_ours).map(|pull| self.change(pull)).collect::<Result<_, _>>()?;
@@ -107,11 +100,7 @@ impl Dialect for GitHub {
     }
 
     fn look(&self, number: u64) -> Result<Looked, ForgeError> {
-        let answer = self.api.get(&self.path(&format!("/{number}")), WISHES)?;
-        if answer.status != 200 {
-            return Err(self.api.refusal(&answer, &self.project));
-        }
-        let pull: Pull = self.api.read(&answer)?;
+        let pull: Pull = self.api.fetch(&self.path(&format!("/{number}")))?;
         let mergeable = pull.mergeable_state.clone().unwrap_or_default();
         Ok(Looked { change: self.change(pull)?, mergeable })
     }
@@ -124,17 +113,17 @@ impl Dialect for GitHub {
             "body": text::body(&new.body),
             "draft": new.draft,
         });
-        let answer = self.api.ask(&Verb::POST, &self.path(""), WISHES, Some(&body))?;
+        let answer = self.api.ask(&Verb::POST, &self.path(""), Some(&body))?;
         match answer.status {
             201 => Ok(Some(self.change(self.api.read(&answer)?)?)),
             422 if self.api.message(&answer).contains("already exists") => Ok(None),
-            _ => Err(self.api.refusal(&answer, &self.project)),
+            _ => Err(self.api.refusal(&answer)),
         }
     }
 
     fn accept(&self, number: u64, head: &str, method: Method) -> Result<Accepted, ForgeError> {
         let body = json!({"sha": head, "merge_method": method.name()});
-        let answer = self.api.ask(&Verb::PUT, &self.path(&format!("/{number}/merge")), WISHES, Some(&body))?;
+        let answer = self.api.ask(&Verb::PUT, &self.path(&format!("/{number}/merge")), Some(&body))?;
         match answer.status {
             200 => {
                 let Merge { sha } = self.api.read(&answer)?;
@@ -145,7 +134,7 @@ impl Dialect for GitHub {
             }
             // 405: not now or not so. 409: the branch moved, or the base did.
             405 | 409 => Ok(Accepted::Refused { why: self.api.message(&answer) }),
-            _ => Err(self.api.refusal(&answer, &self.project)),
+            _ => Err(self.api.refusal(&answer)),
         }
     }
 

@@ -1,6 +1,5 @@
 //! GitLab's REST API, version 4.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::json;
 use ureq::http::Method as Verb;
@@ -9,12 +8,10 @@ use super::api::{Api, Wishes};
 use super::dialect::{Accepted, Dialect, Looked, PAGE, Page};
 use super::{Change, ForgeError, Method, NewChange, Obstacle, State, text};
 
-const WISHES: Wishes = &[("accept", "application/json")];
+pub(super) const WISHES: Wishes = &[("accept", "application/json")];
 /// The longest title, in letters.
 const TITLE: usize = 255;
 const DRAFT: &str = "Draft: ";
-/// What need not be encoded in a query or a part of a path.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 pub(super) struct GitLab {
     api: Api,
@@ -54,7 +51,7 @@ impl GitLab {
     }
 
     fn path(&self, rest: &str) -> String {
-        format!("/projects/{}/merge_requests{rest}", utf8_percent_encode(&self.project, ENCODED))
+        format!("/projects/{}/merge_requests{rest}", text::encoded(&self.project))
     }
 
     fn change(&self, request: MergeRequest) -> Result<Change, ForgeError> {
@@ -83,15 +80,10 @@ impl GitLab {
 
 impl Dialect for GitLab {
     fn page(&self, branch: &str, base: &str, number: usize) -> Result<Page, ForgeError> {
-        let (branch, base) = (utf8_percent_encode(branch, ENCODED), utf8_percent_encode(base, ENCODED));
-        let query = format!(
-            "?source_branch={branch}&target_branch={base}&state=all&scope=all&order_by=created_at&sort=desc&per_page={PAGE}&page={number}"
-        );
-        let answer = self.api.get(&self.path(&query), WISHES)?;
-        if answer.status != 200 {
-            return Err(self.api.refusal(&answer, &self.project));
-        }
-        let requests: Vec<MergeRequest> = self.api.read(&answer)?;
+        let (branch, base) = (text::encoded(branch), text::encoded(base));
+        let which = format!("source_branch={branch}&target_branch={base}&state=all&scope=all");
+        let query = format!("?{which}&order_by=created_at&sort=desc&per_page={PAGE}&page={number}");
+        let requests: Vec<MergeRequest> = self.api.fetch(&self.path(&query))?;
         let is_last = requests.len() < PAGE;
         let ours = requests.into_iter().filter(MergeRequest::is_ours);
         let changes = ours.map(|request| self.change(request)).collect::<Result<_, _>>()?;
@@ -99,11 +91,7 @@ impl Dialect for GitLab {
     }
 
     fn look(&self, number: u64) -> Result<Looked, ForgeError> {
-        let answer = self.api.get(&self.path(&format!("/{number}")), WISHES)?;
-        if answer.status != 200 {
-            return Err(self.api.refusal(&answer, &self.project));
-        }
-        let request: MergeRequest = self.api.read(&answer)?;
+        let request: MergeRequest = self.api.fetch(&self.path(&format!("/{number}")))?;
         let is_locked = request.state == "locked";
         let status = request.detailed_merge_status.clone().filter(|_| !is_locked);
         Ok(Looked { change: self.change(request)?, mergeable: status.unwrap_or_else(|| "checking".to_owned()) })
@@ -118,7 +106,7 @@ impl Dialect for GitLab {
             "description": text::inert_body(&new.body),
             "remove_source_branch": false,
         });
-        let answer = self.api.ask(&Verb::POST, &self.path(""), WISHES, Some(&body))?;
+        let answer = self.api.ask(&Verb::POST, &self.path(""), Some(&body))?;
         match answer.status {
             201 => {
                 let request: MergeRequest = self.api.read(&answer)?;
@@ -126,13 +114,20 @@ impl Dialect for GitLab {
                 Ok(Some(self.change(MergeRequest { sha, ..request })?))
             }
             409 => Ok(None),
-            _ => Err(self.api.refusal(&answer, &self.project)),
+            _ => Err(self.api.refusal(&answer)),
         }
     }
 
     fn accept(&self, number: u64, head: &str, method: Method) -> Result<Accepted, ForgeError> {
         let body = json!({"sha": head, "squash": method == Method::Squash, "should_remove_source_branch": false});
-        let answer = self.api.ask(&Verb::PUT, &self.path(&format!("/{number}/merge")), WISHES, Some(&body))?;
+        let answer = self.api.ask(&Verb::PUT, &self.path(&format!("/{number}/merge")), Some(&body));
+        // The token was good enough for looking: it is only not allowed to merge.
+        let answer = answer.map_err(|error| match error {
+            ForgeError::Unauthorized { host, why } => {
+                ForgeError::Forbidden { host, project: self.project.clone(), why }
+            }
+            error => error,
+        })?;
         match answer.status {
             200 => match self.change(self.api.read(&answer)?)?.state {
                 State::Merged { commit } => Ok(Accepted::Merged { commit }),
@@ -140,7 +135,7 @@ impl Dialect for GitLab {
             },
             // 405: not now or not so. 406 and 422: conflicts. 409: the branch moved.
             405 | 406 | 409 | 422 => Ok(Accepted::Refused { why: self.api.message(&answer) }),
-            _ => Err(self.api.refusal(&answer, &self.project)),
+            _ => Err(self.api.refusal(&answer)),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Changes on a forge: pull requests of GitHub, merge requests of GitLab.
 //!
 //! ```text
-//! the remote's address, Settings ─► Site ─┐
-//! Environment, gh or glab ────────► Token ─┴─► Forge ─ find, open, look, merge ─► Dialect ─► Api
+//! the remote's address, Settings ─► Site ──┐
+//! Environment, gh or glab ────────► Token ─┴─► Forge: find, open, look, merge ─► Dialect ─► Api
 //! ```
 //!
 //! Invariants:
@@ -156,10 +156,11 @@ impl Forge {
 
     /// The environment may name a proxy. Nothing is asked yet.
     pub fn new(site: Site, token: Token, environment: &Environment, timeout: Duration) -> Self {
-        let api = Api::new(site.api().clone(), token, proxy::of(environment, site.api()), timeout);
+        let proxy = proxy::of(environment, site.api());
+        let api = |wishes| Api::new(&site, token, proxy, timeout, wishes);
         let dialect: Box<dyn Dialect> = match site.kind() {
-            Kind::GitHub => Box::new(github::GitHub::new(api, site.project())),
-            Kind::GitLab => Box::new(gitlab::GitLab::new(api, site.project())),
+            Kind::GitHub => Box::new(github::GitHub::new(api(github::WISHES), site.project())),
+            Kind::GitLab => Box::new(gitlab::GitLab::new(api(gitlab::WISHES), site.project())),
         };
         Self { site, dialect }
     }

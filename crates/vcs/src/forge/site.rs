@@ -26,9 +26,9 @@ impl Kind {
 
     /// By a host's name, where it says so.
     fn of(host: &str) -> Option<Self> {
-        match host.split('.').next() {
-            Some("github") => Some(Self::GitHub),
-            Some("gitlab") => Some(Self::GitLab),
+        match host.split_once('.') {
+            Some(("github", _)) => Some(Self::GitHub),
+            Some(("gitlab", _)) => Some(Self::GitLab),
             _ if host == "api.github.com" || host.ends_with(".ghe.com") => Some(Self::GitHub),
             _ => None,
         }
@@ -155,7 +155,7 @@ fn project(kind: Kind, host: &str, path: &str, api: Option<&Address>) -> Result<
             && !matches!(*part, "." | "..")
             && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._+".contains(&byte))
     };
-    if !parts.iter().all(|part| is_plain(part)) {
+    if !parts.iter().all(is_plain) {
         return Err(bad("a part of it is no name"));
     }
     match kind {
@@ -212,6 +212,8 @@ mod tests {
             "/srv/r.git",
             "file:///srv/r.git",
             "git@host:o/r",
+            // A name of the user's own for a host, as ssh knows them.
+            "git@github:o/r",
             "https://mygithub.com/o/r",
             "https://eve.test/github.com/o/r",
         ] {

@@ -2,6 +2,8 @@
 //!
 //! Titles and bodies come from agents and tasks, and may hold anything.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 use super::ForgeError;
 
 /// The longest body that GitHub takes, in letters. GitLab takes more.
@@ -11,6 +13,8 @@ const CUT: &str = "\n\n[the rest is left out: it is too long]";
 /// Letters that are quoted from an answer.
 const QUOTED: usize = 300;
 const UNTITLED: &str = "Untitled change";
+/// What need not be encoded in a query, or in a part of a path.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// One line of at most so many letters.
 pub(super) fn title(text: &str, most: usize) -> String {
@@ -54,6 +58,11 @@ fn bounded(text: String) -> String {
 fn is_plain(letter: char) -> bool {
     !letter.is_control()
         && !matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// As a value of a query, or as one part of a path.
+pub(super) fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, ENCODED).to_string()
 }
 
 /// Words of a forge, as one short line.

@@ -1,10 +1,13 @@
 //! Forges that fail: nothing is done twice, and every error says whether another try helps.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
 use std::time::Duration;
 
 use windlass_process::Environment;
 use windlass_testkit::forge::{self as testkit, Fault, Flavour, Ground, PullStage, TOKEN, commit};
-use windlass_vcs::forge::{Forge, ForgeError, Retry};
+use windlass_vcs::forge::{Forge, ForgeError, Retry, Settings, Site};
 
 use crate::{BOTH, BRANCH, Scene, new, site, token};
 
@@ -99,10 +102,12 @@ fn what_is_no_answer_is_none() {
 fn nobody_waits_for_ever() {
     for flavour in BOTH {
         let scene = Scene::of(flavour, Ground::default(), Duration::from_millis(100));
-        scene.server.fault("GET", Fault::Stall);
-        let error = scene.forge.look(1).unwrap_err();
-        assert!(matches!(error, ForgeError::TimedOut { .. }), "{error}");
-        assert_eq!(error.retry(), Retry::After(None));
+        for fault in [Fault::Stall, Fault::Falter] {
+            scene.server.fault("GET", fault);
+            let error = scene.forge.look(1).unwrap_err();
+            assert!(matches!(error, ForgeError::TimedOut { .. }), "{error}");
+            assert_eq!(error.retry(), Retry::After(None));
+        }
     }
 }
 
@@ -188,4 +193,36 @@ fn a_proxy_of_the_environment_is_not_used_for_this_machine() {
     let environment = vec![("https_proxy".into(), "http://127.0.0.1:1".into())];
     let forge = Forge::new(site.clone(), token(&site, TOKEN), &environment, Forge::TIMEOUT);
     assert_eq!(forge.open(&new()).unwrap().head, commit(BRANCH));
+}
+
+#[test]
+fn a_proxy_sees_a_host_and_no_token() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("its address");
+    let seen = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).expect("a request");
+            head.extend(byte);
+        }
+        stream.write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n").expect("somebody listens");
+        String::from_utf8(head).expect("a head is text")
+    });
+    let settings = Settings { api: Some("https://gitlab.acme.test/api/v4".to_owned()), ..Settings::default() };
+    let site = Site::of("git@gitlab.acme.test:a/b", &settings).unwrap().expect("it is a forge");
+    let environment = vec![("https_proxy".into(), format!("http://ann:s3cret@{address}").into())];
+    let forge = Forge::new(site.clone(), token(&site, TOKEN), &environment, Forge::TIMEOUT);
+    let error = forge.look(1).unwrap_err();
+    assert!(matches!(error, ForgeError::Unreached { .. }), "{error}");
+    assert!(!format!("{error} {error:?}").contains("s3cret"));
+    let seen = seen.join().expect("the proxy does not fail");
+    assert!(seen.starts_with("CONNECT gitlab.acme.test:443 ") && !seen.contains(TOKEN), "{seen}");
+
+    for proxy in ["socks5://127.0.0.1:1", "::", "ftp://x"] {
+        let environment = vec![("https_proxy".into(), proxy.into())];
+        let forge = Forge::new(site.clone(), token(&site, TOKEN), &environment, Forge::TIMEOUT);
+        assert!(matches!(forge.look(1), Err(ForgeError::BadProxy { .. })), "{proxy}");
+    }
 }

@@ -92,10 +92,10 @@ fn what_was_merged_by_another_commit_says_which() {
 #[track_caller]
 fn refused(flavour: Flavour, refusal: Refusal, expected: Obstacle) {
     let scene = Scene::new(flavour);
-    scene.forge.open(&new()).unwrap();
+    scene.forge.open(&new()).expect("it is opened");
     let message = refusal.message;
     scene.server.edit(1, |pull| pull.refusal = Some(refusal));
-    match merge(&scene.forge).unwrap() {
+    match merge(&scene.forge).expect("it is answered") {
         Merging::NotMergeable { obstacle, why } => {
             assert_eq!(obstacle, expected, "{message}");
             assert!(why.contains(message), "{why}");
@@ -147,7 +147,7 @@ fn who_may_not_merge_is_told() {
         let refusal = Refusal { status, message: "You are not allowed to.", state: "clean" };
         scene.server.edit(1, |pull| pull.refusal = Some(refusal));
         let error = merge(&scene.forge).unwrap_err();
-        assert!(matches!(error, ForgeError::Forbidden { .. } | ForgeError::Unauthorized { .. }), "{error}");
+        assert!(matches!(error, ForgeError::Forbidden { .. }), "{error}");
         assert_eq!(error.retry(), Retry::Never);
     }
 }

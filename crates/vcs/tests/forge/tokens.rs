@@ -2,8 +2,10 @@
 
 use std::cell::RefCell;
 use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
-use windlass_process::{Environment, Exit, Finished, Invocation, NotStarted, Spec};
+use windlass_process::{Control, Environment, Exit, Finished, Invocation, NotStarted, Roster, Spec, run};
 use windlass_vcs::forge::{ForgeError, Settings, Site, Token};
 
 fn site(remote: &str, api: Option<&str>) -> Site {
@@ -99,7 +101,8 @@ fn without_a_token_the_remedy_is_told() {
     );
     assert_eq!(
         remedy("git@gitlab.acme.test:o/r"),
-        "cannot find a token for gitlab.acme.test: run `glab auth login --hostname gitlab.acme.test`; or set GITLAB_HOST to gitlab.acme.test or `api` of `forge`, so that GITLAB_TOKEN is meant for it"
+        "cannot find a token for gitlab.acme.test: run `glab auth login --hostname gitlab.acme.test`; \
+         or set GITLAB_HOST to gitlab.acme.test or `api` of `forge`, so that GITLAB_TOKEN is meant for it"
     );
 }
 
@@ -120,4 +123,22 @@ fn what_is_no_token_is_not_sent() {
     assert!(matches!(Token::find(&github, &environment(&[]), |_| Ok(failed)), Err(ForgeError::NoToken { .. })));
     let empty = Finished::said(b"\n".to_vec());
     assert!(matches!(Token::find(&github, &environment(&[]), |_| Ok(empty)), Err(ForgeError::NoToken { .. })));
+}
+
+#[test]
+fn a_real_program_is_asked() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let roster = Roster::enlist(&directory.path().join("owners"), 0).expect("a roster");
+    let program = directory.path().join("gh");
+    fs::write(&program, "#!/bin/sh\ntest \"$*\" = 'auth token --hostname github.com' && echo t0ken\n").expect("a file");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let ask = |remote: &str| {
+        let path = directory.path().to_str().expect("a plain name");
+        Token::find(&site(remote, None), &environment(&[("PATH", path)]), |spec| {
+            run(&spec, &roster, &Control::new(), &mut |_, _| {})
+        })
+    };
+    assert!(ask("git@github.com:o/r").is_ok());
+    assert!(matches!(ask("git@github.acme.test:o/r"), Err(ForgeError::NoToken { .. })), "it fails");
+    assert!(matches!(ask("git@gitlab.com:o/r"), Err(ForgeError::NoToken { .. })), "there is no such program");
 }
