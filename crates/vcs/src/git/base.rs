@@ -38,6 +38,7 @@ pub enum Seen {
 impl Git<'_> {
     /// The base and its tip, fetched where there is a remote.
     pub fn base(&self, configured: Option<&Branch>) -> Result<Base, Error> {
+        self.repository.refuse_reftable()?;
         let remotes = self.remotes()?;
         let usual = usual_remote(&remotes);
         let branch = match configured {

@@ -54,6 +54,7 @@ impl Git<'_> {
     /// Makes a worktree, or finds it again.
     pub fn open(&self, wanted: Wanted<'_>) -> Result<Opened, Error> {
         let Wanted { branch, .. } = wanted;
+        self.repository.refuse_reftable()?;
         let path = settled(wanted.path)?;
         let held = self.repository.hold(&path)?;
         let (tip, mark) = (self.resolve(&branch.full())?, self.resolve(&branch.mark())?);
@@ -89,8 +90,10 @@ impl Git<'_> {
 
     /// The worktree at a path, if it can be used as it is. What vanished or was half made is cleared away.
     fn find_again(&self, branch: &Branch, path: &Path, making: &Making) -> Result<Option<Entry>, Error> {
-        if let Some(entry) = self.repository.entry(path) {
-            return make_whole(entry, making);
+        while let Some(entry) = self.repository.entry(path) {
+            if let Some(entry) = make_whole(entry, making)? {
+                return Ok(Some(entry));
+            }
         }
         if let Some(entry) = self.repository.entries().iter().find(|entry| entry.holds(branch)) {
             if let Some(reason) = &entry.locked {
@@ -219,15 +222,18 @@ impl Making {
 
 /// A worktree that the repository knows, if it can be used. What vanished or was half made is cleared away.
 fn make_whole(mut entry: Entry, making: &Making) -> Result<Option<Entry>, Error> {
-    let mut half_made = making.is_under_way();
-    match entry.locked.take() {
-        Some(reason) if reason != INITIALIZING => return Err(Error::WorktreeLocked { path: entry.path, reason }),
-        Some(_) if !half_made && entry.admin.join("index").exists() => super::remove(&entry.admin.join("locked"))?,
-        Some(_) => half_made = true,
-        None => {}
-    }
     let is_whole = entry.is_whole();
-    if is_free(&entry.path)? || is_whole && half_made {
+    let is_half_made = match entry.locked.take() {
+        Some(reason) if reason != INITIALIZING => return Err(Error::WorktreeLocked { path: entry.path, reason }),
+        _ if making.is_under_way() => true,
+        Some(_) if entry.admin.join("index").exists() => {
+            super::remove(&entry.admin.join("locked"))?;
+            false
+        }
+        Some(_) => is_whole,
+        None => false,
+    };
+    if is_half_made || is_free(&entry.path)? {
         return discard(&entry).map(|()| None);
     }
     if !is_whole && (fs::symlink_metadata(entry.path.join(".git")).is_ok() || !entry.path.is_dir()) {

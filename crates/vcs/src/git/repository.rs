@@ -75,6 +75,12 @@ impl Repository {
         Some(Self { root: main.unwrap_or(worktree).to_owned(), common })
     }
 
+    /// What is checked out where is read from files, which such a repository does not have.
+    pub(super) fn refuse_reftable(&self) -> Result<(), Error> {
+        let is_one = self.common.join("reftable").exists();
+        if is_one { Err(Error::Reftable { path: self.root.clone() }) } else { Ok(()) }
+    }
+
     /// All linked worktrees, those that have vanished too.
     pub(super) fn entries(&self) -> Vec<Entry> {
         let Ok(found) = fs::read_dir(self.common.join("worktrees")) else { return Vec::new() };

@@ -1,10 +1,11 @@
 //! Killed at any point, and opened again.
 
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use windlass_process::{Exit, Finished, Spec};
+use windlass_process::{Exit, Finished, Invocation, Spec};
 use windlass_vcs::git::{Error, Existing, Git, Rebased, Repository, Wanted};
 
 use crate::scene::{Scene, branch, read, write};
@@ -82,10 +83,11 @@ fn git_may_be_killed_while_it_makes_a_worktree() {
         scene.write(&format!("many/{}/{number}", number % 7), "some text\n");
     }
     let start = [scene.commit(&scene.root, "many files")];
-    for after in 1..16 {
+    for after in [1, 2, 3, 5, 8, 12, 20] {
         let run = |spec: &Spec| {
             let mut spec = spec.clone();
-            if matches!(&spec.invocation, windlass_process::Invocation::Argv(words) if words.contains(&"add".into())) {
+            let makes = |words: &[OsString]| ["add", "reset"].iter().any(|word| words.contains(&word.into()));
+            if matches!(&spec.invocation, Invocation::Argv(words) if makes(words)) {
                 (spec.timeout, spec.grace) = (Some(Duration::from_millis(after)), Duration::ZERO);
             }
             scene.run(&spec)
@@ -163,6 +165,37 @@ fn a_tree_that_was_moved_by_half_is_moved_whole() {
     assert_eq!((read(&worktree.path, "a"), read(&worktree.path, "c")), ("base".into(), "base".into()));
     assert_eq!(scene.commit_at(&scene.root, "windlass/t1~1"), base);
     assert!(!moving.exists());
+}
+
+/// Killed for real while it moves the tree onto another base.
+#[test]
+fn git_may_be_killed_while_it_moves_a_tree() {
+    let scene = Scene::new();
+    let (worktree, _) = scene.work("t1", "b", "1");
+    write(&worktree.path, "new", "untracked");
+    for (round, after) in [1, 2, 3, 4, 6, 9, 14].into_iter().enumerate() {
+        for number in 0..200 {
+            scene.write(&format!("many{}/{number}", round % 2), &format!("text of round {round}\n"));
+        }
+        let base = scene.commit(&scene.root, "the base moves");
+        let run = |spec: &Spec| {
+            let mut spec = spec.clone();
+            if matches!(&spec.invocation, Invocation::Argv(words) if words.contains(&"reset".into())) {
+                (spec.timeout, spec.grace) = (Some(Duration::from_millis(after)), Duration::ZERO);
+            }
+            scene.run(&spec)
+        };
+        let repository = Repository::find(&scene.root).unwrap().unwrap();
+        let _ = Git::new(repository, &run, &scene.environment()).rebase(&worktree, &base);
+        assert_eq!(scene.with(|git| git.commit_all(&worktree, "no")).map_err(|error| error.to_string()), {
+            // What git does not know is committed once, and nothing else.
+            let tip = scene.commit_at(&scene.root, "windlass/t1");
+            Ok((round == 0).then_some(tip))
+        });
+        assert_eq!(scene.git(&worktree.path, &["status", "--porcelain"]), "", "after {after} ms");
+        assert_eq!(scene.git(&scene.root, &["merge-base", "windlass/t1", "main"]), base.as_str());
+        assert_eq!(scene.git(&scene.root, &["diff", "--name-only", "main", "windlass/t1"]), "b\nnew");
+    }
 }
 
 #[test]

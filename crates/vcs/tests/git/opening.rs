@@ -162,6 +162,17 @@ fn a_filter_that_is_missing_and_a_sparse_checkout_are_named() {
 }
 
 #[test]
+fn a_repository_whose_refs_are_no_files_is_named() {
+    let scene = Scene::new();
+    let place = scene.path("tables");
+    fs::create_dir(&place).unwrap();
+    scene.git(&place, &["init", "--quiet", "--ref-format=reftable"]);
+    let run = |spec: &Spec| scene.run(spec);
+    let git = Git::new(Repository::find(&place).unwrap().unwrap(), &run, &scene.environment());
+    assert!(matches!(git.base(None), Err(Error::Reftable { .. })));
+}
+
+#[test]
 fn a_repository_of_somebody_else_is_refused_by_name() {
     let scene = Scene::new();
     let run = |spec: &Spec| {
