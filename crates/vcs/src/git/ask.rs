@@ -279,7 +279,9 @@ impl Call<'_, '_> {
             let error = explain(self.command(), &self.directory, &stderr);
             match pauses.next().filter(|_| is_passing(&error)) {
                 Some(pause) => thread::sleep(Duration::from_millis(pause)),
-                None if must_succeed || !matches!(error, Error::Failed { .. }) => return Err(locks::who(error)),
+                None if must_succeed || !matches!(error, Error::Failed { .. }) => {
+                    return Err(locks::who(error, &self.git.repository));
+                }
                 None => return Ok(answer()),
             }
         }

@@ -4,8 +4,6 @@
 //! `trunk`; else `init.defaultBranch`; else what is checked out. What is checked out comes last, so that the base does not
 //! change whenever a person looks at another branch; and a detached HEAD is no trouble.
 
-use std::path::Path;
-
 use super::ask::Answer;
 use super::trouble::without_credentials;
 use super::{Branch, Commit, Error, Git, RemoteName};
@@ -159,9 +157,9 @@ impl Git<'_> {
     }
 
     /// Whether files of the repository are left out of the user's tree.
-    pub(super) fn refuse_sparse(&self, root: &Path) -> Result<(), Error> {
+    pub(super) fn refuse_sparse(&self) -> Result<(), Error> {
         let answer = self.call(&["config", "--type=bool", "--get", "core.sparseCheckout"]).answer()?;
-        if answer.line() == "true" { Err(Error::Sparse { path: root.to_owned() }) } else { Ok(()) }
+        if answer.line() == "true" { Err(Error::Sparse { path: self.repository.root.clone() }) } else { Ok(()) }
     }
 }
 

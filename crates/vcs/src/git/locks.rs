@@ -54,10 +54,10 @@ impl Repository {
 }
 
 /// Says of a lock who may hold it, and since when.
-pub(super) fn who(error: Error) -> Error {
+pub(super) fn who(error: Error, repository: &Repository) -> Error {
     let Error::Locked { path, .. } = error else { return error };
     let since = fs::metadata(&path).and_then(|found| found.modified()).ok();
-    let holder = path.parent().and_then(|directory| holder(&[directory]));
+    let holder = holder(&[&repository.common, &repository.root]);
     Error::Locked { path, holder, since }
 }
 

@@ -81,7 +81,7 @@ impl Git<'_> {
             self.put_right(&entry, branch, &held)?;
             return Ok(Opened { worktree, start, reused: true });
         }
-        let made = self.make(&worktree, &making);
+        let made = self.refuse_sparse().and_then(|()| self.add(&worktree.path, &["--"], branch.as_str()));
         if made.is_err() {
             self.unmake(&worktree, is_new.then_some(&start));
         }
@@ -108,15 +108,12 @@ impl Git<'_> {
                 connect(&entry.admin, path)?;
                 return Ok(Some(Entry { path: path.to_owned(), ..entry.clone() }));
             }
-            discard(entry)?;
+            remove_all(&entry.admin)?;
         }
         if let Some(elsewhere) = self.repository.checked_out(branch) {
             return Err(Error::CheckedOut { branch: branch.clone(), path: elsewhere });
         }
-        if making.is_under_way() {
-            // A git that is told to end removes what it has made, and may be killed on the way.
-            remove_all(path)?;
-        }
+        making.clear()?;
         if is_free(path)? { Ok(None) } else { Err(Error::Occupied { path: path.to_owned() }) }
     }
 
@@ -127,13 +124,10 @@ impl Git<'_> {
             branch.mark(),
             branch.full()
         );
-        let made = self.call(&["update-ref", "--stdin"]).stdin(steps).done();
-        if made.is_err() {
-            let _ = self.call(&["update-ref", "-d"]).word(branch.mark()).answer();
-        }
-        match made {
+        match self.call(&["update-ref", "--stdin"]).stdin(steps).done() {
             // `windlass` is a branch, so `windlass/x` cannot be one, or the other way round.
             Err(Error::Failed { said, .. }) if said.contains("cannot create") => {
+                self.call(&["update-ref", "-d"]).word(branch.mark()).answer()?;
                 let taken = said.split('\'').filter_map(Branch::from_full).find(|found| found != branch);
                 Err(Error::BranchTaken { branch: taken.unwrap_or_else(|| branch.clone()) })
             }
@@ -141,28 +135,22 @@ impl Git<'_> {
         }
     }
 
-    fn make(&self, worktree: &Worktree, making: &Making) -> Result<(), Error> {
-        self.refuse_sparse(&self.repository.root)?;
-        making.begin()?;
-        self.add(&worktree.path, &["--"], worktree.branch.as_str())?;
-        making.end()
-    }
-
     /// Has git make a worktree with everything in it. Only one is made at a time; filling it takes longer.
     pub(super) fn add(&self, path: &Path, options: &[&str], what: &str) -> Result<(), Error> {
+        let making = Making::of(self, path);
+        making.begin()?;
         let held = self.repository.hold_making()?;
         let call = self.call(&["worktree", "add", "--quiet", "--no-checkout"]);
         options.iter().fold(call, |call, option| call.word(option)).word(path).word(what).done()?;
         drop(held);
         self.call(&["reset", "--hard", "--quiet", "--no-recurse-submodules"]).within(path).done()?;
-        self.submodules(path)
+        self.submodules(path)?;
+        making.end()
     }
 
     /// Takes back what was made in vain, as far as that goes: an error is already on its way.
     fn unmake(&self, worktree: &Worktree, branch_at: Option<&Commit>) {
-        if let Some(entry) = self.repository.entry(&worktree.path).filter(Entry::is_whole) {
-            let _ = discard(&entry);
-        }
+        self.take_back(&worktree.path);
         if let Some(start) = branch_at {
             let (full, mark) = (worktree.branch.full(), worktree.branch.mark());
             let steps = format!("start\ndelete {full} {start}\ncommit\nstart\ndelete {mark}\ncommit\n");
@@ -170,10 +158,19 @@ impl Git<'_> {
         }
     }
 
+    /// Removes a worktree that could not be made, and the note of it. If that fails, the note stays for whoever comes next.
+    pub(super) fn take_back(&self, path: &Path) {
+        let making = Making::of(self, path);
+        let known = self.repository.entry(path).filter(|_| making.is_under_way());
+        if known.as_ref().map_or(Ok(()), discard).and_then(|()| making.clear()).is_ok() && making.is_under_way() {
+            let _ = making.end();
+        }
+    }
+
     /// What several commits are together.
     fn stacked(&self, starts: &[Commit]) -> Result<Commit, Error> {
         let Some((first, others)) = starts.split_first() else {
-            return Err(Error::NoCommits { path: self.repository.root.clone() });
+            return Err(Error::UnknownCommit { commit: "to start from".to_owned() });
         };
         let known = |commit: &Commit| self.resolve(commit.as_str())?.ok_or_else(|| unknown(commit));
         let mut together = known(first)?;
@@ -197,13 +194,13 @@ impl Git<'_> {
 }
 
 /// A note that a worktree is being made. Where it is found nobody has worked yet.
-struct Making {
+pub(super) struct Making {
     note: PathBuf,
     path: PathBuf,
 }
 
 impl Making {
-    fn of(git: &Git<'_>, path: &Path) -> Self {
+    pub fn of(git: &Git<'_>, path: &Path) -> Self {
         Self { note: git.repository.beside(path, "making"), path: path.to_owned() }
     }
 
@@ -213,6 +210,12 @@ impl Making {
 
     fn end(&self) -> Result<(), Error> {
         super::remove(&self.note)
+    }
+
+    /// Removes what was half made, where the repository does not know of it: a git that is told to end takes back what it has
+    /// made, and may be killed on the way.
+    pub fn clear(&self) -> Result<(), Error> {
+        if self.is_under_way() { remove_all(&self.path) } else { Ok(()) }
     }
 
     fn is_under_way(&self) -> bool {

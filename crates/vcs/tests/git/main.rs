@@ -6,6 +6,7 @@ mod bases;
 mod committing;
 mod crashes;
 mod merging;
+mod names;
 mod opening;
 mod pushing;
 mod rebasing;

@@ -153,6 +153,11 @@ fn a_filter_that_is_missing_and_a_sparse_checkout_are_named() {
     let error = scene.try_open("t1", &start).expect_err("no filter");
     assert!(matches!(error, Error::Filter { .. }), "{error}");
     assert!(!scene.place("t1").exists());
+    // Nothing says any more that what is there is ours.
+    write(&scene.place("t1"), "precious", "mine");
+    assert!(matches!(scene.try_open("t1", &start), Err(Error::Occupied { .. })));
+    assert_eq!(read(&scene.place("t1"), "precious"), "mine");
+    fs::remove_dir_all(scene.place("t1")).unwrap();
     assert_eq!(scene.git(&scene.root, &["for-each-ref"]), before);
     scene.git(&scene.root, &["config", "--unset", "filter.lfs.required"]);
     scene.git(&scene.root, &["config", "--unset", "filter.lfs.process"]);

@@ -34,7 +34,11 @@ fn a_reader_gets_a_checkout_that_cannot_be_written() {
         assert_eq!(mode & 0o222, 0, "{name}");
     }
     assert_eq!(scene.head(&path), head);
-    // Again, over what a reader has left.
+    // Again, over what was half made and half taken back.
+    fs::remove_dir_all(scene.root.join(".git/worktrees/review")).unwrap();
+    fs::write(scene.root.join(".git/windlass/review.making"), path.as_os_str().as_encoded_bytes()).unwrap();
+    scene.with(|git| git.review(&path, &head)).unwrap();
+    // And over what a reader has left.
     let base = scene.base().commit;
     scene.with(|git| git.review(&path, &base)).unwrap();
     assert_eq!(scene.head(&path), base);

@@ -1,6 +1,5 @@
 //! A user with a repository, a remote, and a configuration that would change what everything means.
 
-use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -80,8 +79,6 @@ pub struct Scene {
     pub root: PathBuf,
     pub roster: Roster,
     pub control: Control,
-    /// Kill git when it has written so often, to see what is left.
-    pub calls: Cell<usize>,
 }
 
 impl Scene {
@@ -114,7 +111,7 @@ impl Scene {
         for name in ["repo", "home"] {
             fs::create_dir(directory.path().join(name)).unwrap();
         }
-        let scene = Self { directory, root, roster, control: Control::new(), calls: Cell::new(0) };
+        let scene = Self { directory, root, roster, control: Control::new() };
         scene.git(&scene.root, &["init", "--quiet", "-b", "main"]);
         for hook in ["pre-commit", "post-checkout", "pre-push", "commit-msg", "reference-transaction", "post-commit"] {
             let path = scene.root.join(".git/hooks").join(hook);
@@ -148,7 +145,6 @@ impl Scene {
 
     /// Runs a program for the one that is tested.
     pub fn run(&self, spec: &Spec) -> Result<Finished, NotStarted> {
-        self.calls.set(self.calls.get() + 1);
         run(spec, &self.roster, &self.control, &mut |_, _| {})
     }
 
