@@ -65,7 +65,7 @@ impl Git<'_> {
         Ok(without_credentials(&answer.line()))
     }
 
-    /// The tip of a branch of a remote. Nothing where the remote has no such branch.
+    /// The tip of a branch of a remote. Nothing where the remote has never had such a branch.
     fn fetched(&self, remote: RemoteName, branch: Branch) -> Result<Option<Base>, Error> {
         let tracking = remote.tracking(&branch);
         let refspec = format!("+{}:{tracking}", branch.full());
@@ -82,7 +82,10 @@ impl Git<'_> {
                 let commit = self.resolve(&tracking)?;
                 return Ok(commit.map(|commit| Base { branch, remote: Some(remote), commit, seen: Seen::Now }));
             }
-            Ok(answer) if answer.said.contains("couldn't find remote ref") => return Ok(None),
+            Ok(answer) if answer.said.contains("couldn't find remote ref") => {
+                // One that was there must not silently become the user's own.
+                return if self.resolve(&tracking)?.is_some() { Err(Error::UnknownBase { branch }) } else { Ok(None) };
+            }
             Ok(answer) => answer.said,
             Err(error @ Error::TimedOut { .. }) => error.to_string(),
             // Git says so of a remote that is a path, too.

@@ -79,7 +79,7 @@ pub enum Error {
     Markers { files: Vec<PathBuf> },
     #[error("cannot commit: there is a repository of its own in {}", listed(files))]
     Embedded { files: Vec<PathBuf> },
-    #[error("cannot commit to {branch}: the worktree is at {at}, which does not go on from it")]
+    #[error("cannot go on with {branch}: its worktree is at {at}, which does not go on from it")]
     Strayed { at: String, branch: Branch },
     #[error("cannot change {}: there is uncommitted work in {}", path.display(), listed(files))]
     Dirty { path: PathBuf, files: Vec<PathBuf> },

@@ -81,6 +81,14 @@ fn a_branch_that_only_we_have_is_the_local_one() {
 }
 
 #[test]
+fn a_branch_that_the_remote_had_does_not_become_the_users_own() {
+    let scene = Scene::with_remote();
+    scene.base();
+    scene.git(&scene.path("remote.git"), &["branch", "-m", "main", "renamed"]);
+    assert!(matches!(scene.with(|git| git.base(None)), Err(Error::UnknownBase { .. })));
+}
+
+#[test]
 fn a_remote_that_cannot_be_reached_leaves_what_was_last_known() {
     let scene = Scene::with_remote();
     let known = scene.base().commit;

@@ -107,6 +107,38 @@ fn only_what_is_ours_and_clean_is_put_away() {
 }
 
 #[test]
+fn commits_that_no_branch_has_are_not_put_away() {
+    let scene = Scene::new();
+    let worktree = scene.open("t1");
+    scene.git(&worktree.path, &["checkout", "--quiet", "--detach"]);
+    write(&worktree.path, "b", "1");
+    scene.commit(&worktree.path, "on no branch");
+    let close = || scene.with(|git| git.close(&worktree, TreeAfter::GoneIfClean, &BranchAfter::Gone));
+    assert!(matches!(close(), Err(Error::Strayed { .. })));
+    assert_eq!(scene.with(|git| git.commit_all(&worktree, "nothing")).unwrap(), None);
+    assert_eq!(close().unwrap(), Closed::Gone);
+}
+
+/// Some work only in worktrees of a bare repository.
+#[test]
+fn a_bare_repository_has_nothing_checked_out() {
+    let mut scene = Scene::new();
+    let bare = scene.path("bare.git");
+    scene.git(&scene.root, &["clone", "--quiet", "--bare", scene.root.to_str().unwrap(), bare.to_str().unwrap()]);
+    scene.git(&bare, &["remote", "remove", "origin"]);
+    let place = scene.path("linked");
+    scene.git(&bare, &["worktree", "add", "--quiet", "-b", "mine", place.to_str().unwrap()]);
+    scene.root = std::fs::canonicalize(place).unwrap();
+    let (_, head) = scene.work("t1", "b", "1");
+    let Merged::Now { commit } = merge(&scene, &head, IfCheckedOut::Refuse).unwrap() else { panic!("now") };
+    assert_eq!(scene.commit_at(&bare, "main"), commit);
+    let mine = windlass_vcs::git::Branch::new("mine").unwrap();
+    let base = scene.with(|git| git.base(Some(&mine))).unwrap();
+    let refused = scene.with(|git| git.merge(&base, &head, "x", IfCheckedOut::Refuse));
+    assert!(matches!(&refused, Err(Error::CheckedOut { path, .. }) if *path == scene.root), "{refused:?}");
+}
+
+#[test]
 fn a_locked_worktree_stays() {
     let scene = Scene::new();
     let worktree = scene.open("t1");
