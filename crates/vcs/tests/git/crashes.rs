@@ -204,7 +204,10 @@ fn a_lock_of_git_is_removed_only_in_what_is_ours() {
     let worktree = scene.open("t1");
     write(&worktree.path, "new", "work");
     fs::write(scene.root.join(".git/index.lock"), "").unwrap();
-    fs::write(scene.root.join(".git/worktrees/t1/index.lock"), "").unwrap();
+    let left = scene.root.join(".git/worktrees/t1/index.lock");
+    fs::write(&left, "").unwrap();
+    assert_eq!(scene.try_open("t1", &[]).unwrap().cleared, std::slice::from_ref(&left));
+    fs::write(&left, "").unwrap();
     assert!(scene.with(|git| git.commit_all(&worktree, "work")).unwrap().is_some());
     assert!(scene.root.join(".git/index.lock").exists());
     // Somebody has it open.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use windlass_process::{Control, Roster, Spec, run};
+use windlass_process::{Captured, Control, Exit, Finished, Invocation, Roster, Spec, run};
 use windlass_vcs::git::{Error, Existing, Git, Repository, Wanted};
 
 use crate::scene::{Scene, branch, read, write};
@@ -164,6 +164,30 @@ fn a_filter_that_is_missing_and_a_sparse_checkout_are_named() {
     scene.git(&scene.root, &["config", "core.sparseCheckout", "true"]);
     assert!(matches!(scene.try_open("t1", &start), Err(Error::Sparse { .. })));
     assert_eq!(scene.git(&scene.root, &["for-each-ref"]), before);
+}
+
+#[test]
+fn what_git_says_of_a_full_disk_and_of_what_it_does_not_know_has_a_name() {
+    let scene = Scene::new();
+    let (one, two) = (scene.work("one", "1", "1").1, scene.work("two", "2", "2").1);
+    let open = |command: &str, code, said: &str| {
+        let run = |spec: &Spec| match &spec.invocation {
+            Invocation::Argv(words) if words.contains(&command.into()) => {
+                let stderr = Captured { head: said.into(), total: said.len() as u64, ..Captured::default() };
+                Ok(Finished { exit: Exit::Code(code), stderr, ..Finished::said(Vec::new()) })
+            }
+            _ => scene.run(spec),
+        };
+        let git = Git::new(Repository::find(&scene.root).unwrap().unwrap(), &run, &scene.environment());
+        let (branch, path, start) = (branch("windlass/both"), scene.place("both"), [one.clone(), two.clone()]);
+        git.open(Wanted { branch: &branch, path: &path, start: &start, existing: Existing::IfOurs })
+    };
+    let full = open("reset", 128, "error: unable to write file a: No space left on device\n");
+    assert!(matches!(full, Err(Error::DiskFull { .. })), "{full:?}");
+    let old = open("merge-tree", 129, "usage: git merge-tree <base-tree> <branch1> <branch2>\n");
+    assert!(matches!(old, Err(Error::TooOld { .. })), "{old:?}");
+    assert!(!scene.place("both").exists());
+    assert_eq!(scene.with(|git| git.branches()).unwrap().len(), 2);
 }
 
 #[test]
