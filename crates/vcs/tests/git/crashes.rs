@@ -218,3 +218,27 @@ fn a_lock_of_git_is_removed_only_in_what_is_ours() {
     assert!(error.hint().is_some());
     drop(lock);
 }
+
+/// A git that is alive, in the worktree, may hold the lock: it stays, and is told of.
+#[test]
+fn a_lock_that_somebody_may_hold_stays() {
+    let scene = Scene::new();
+    let worktree = scene.open("t1");
+    let lock = scene.root.join(".git/worktrees/t1/index.lock");
+    fs::write(&lock, "").unwrap();
+    let (started, go) = (worktree.path.join("started"), worktree.path.join("go"));
+    let alias = "alias.busy=!touch started; while [ ! -e go ]; do sleep 0.01; done";
+    let error = std::thread::scope(|scope| {
+        let busy = scope.spawn(|| scene.git(&worktree.path, &["-c", alias, "busy"]));
+        while !started.exists() && !busy.is_finished() {
+            std::thread::yield_now();
+        }
+        let error = scene.try_open("t1", &[]);
+        fs::write(&go, "").unwrap();
+        busy.join().unwrap();
+        error
+    });
+    assert!(matches!(&error, Err(Error::Locked { path, holder: Some(_), .. }) if *path == lock), "{error:?}");
+    assert!(lock.exists());
+    assert_eq!(scene.try_open("t1", &[]).unwrap().cleared, [lock]);
+}
