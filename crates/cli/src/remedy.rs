@@ -3,6 +3,7 @@
 use windlass_engine::{Refusal, Session, ViewError};
 use windlass_runner::RunError;
 use windlass_store::{ExecuteError, StoreError};
+use windlass_vcs::git;
 
 use crate::failure::{Code, Failure};
 
@@ -29,6 +30,16 @@ pub fn run(error: RunError) -> Failure {
             .caused_by("what the command itself did is recorded; hooks that had not begun are still owed")
             .hint("`windlass doctor --settle` runs them"),
         other => Failure::from_error(Code::System, &other),
+    }
+}
+
+/// What git could not do.
+pub fn git(error: git::Error) -> Failure {
+    let hint = error.hint();
+    let failure = Failure::from_error(Code::System, &error);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
     }
 }
 

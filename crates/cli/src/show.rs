@@ -2,6 +2,7 @@
 
 pub mod bridge;
 pub mod drive;
+pub mod pipeline;
 
 use jiff::Unit;
 use windlass_engine::{
@@ -234,7 +235,9 @@ pub fn summary(record: &Record) -> String {
             format!("{} {}{why}", hook.hook, outcome.as_str().unwrap_or_default().replace('_', " "))
         }
         event => {
-            let known = drive::summary(record.seq, event).or_else(|| bridge::summary(event));
+            let known = drive::summary(record.seq, event)
+                .or_else(|| bridge::summary(event))
+                .or_else(|| pipeline::summary(event));
             known.unwrap_or_else(|| session_summary(event))
         }
     };
@@ -281,6 +284,7 @@ fn session_summary(event: &Event) -> String {
             },
             Decision::Ask => "a person is asked".to_owned(),
             Decision::Next(Next::Continue | Next::TakeUp) => "another iteration".to_owned(),
+            Decision::Next(Next::GiveUp(reason)) => format!("left for the next run: {reason}"),
             Decision::Next(Next::Close(closing)) => ending(closing.ending, closing.reason.as_deref()),
         },
         Event::GateAnswered(answered) => answer(answered.answer).to_owned(),

@@ -40,6 +40,7 @@ impl Runner {
             task: Some(TaskId(1)),
             goal: None,
             work: windlass_engine::Work::Given,
+            grounds: windlass_engine::Grounds::InPlace,
             config: "version: 1".to_owned(),
             protected: None,
             agent: "command:true".to_owned(),

@@ -11,6 +11,7 @@ use crate::drive::{HookDecision, Judging, NewCheckpoint, NewHook, NewSeries};
 use crate::fault::Fault;
 use crate::id::{DebtId, Digest, Epoch, OwnerName, RunId, Seq, SeriesId, SessionName, TaskId, TypeName};
 use crate::note::NoteKind;
+use crate::pipeline::{ChangeFact, Grounds, HookContext, Readied, Workspace};
 use crate::promise::Promise;
 use crate::resolution::Resolution;
 use crate::session::{Ending, GateAnswer, Terms, Work};
@@ -65,6 +66,7 @@ pub struct NewSession {
     /// What is to be done: it becomes a task.
     pub goal: Option<String>,
     pub work: Work,
+    pub grounds: Grounds,
     /// The configuration that it works with, as it was read.
     pub config: String,
     /// What the protected files hold.
@@ -123,11 +125,25 @@ pub struct HookReport {
     pub actions: Vec<ActionRequest>,
     /// What it ran for, as the record of its failure tells it.
     pub event: Option<Value>,
+    /// What it has told about itself.
+    pub context: HookContext,
+    /// What it has done about the change of its task.
+    pub change: Option<ChangeFact>,
 }
 
 impl From<HookOutcome> for HookReport {
     fn from(outcome: HookOutcome) -> Self {
-        Self { outcome, message: None, feedback: None, took: None, record: None, actions: Vec::new(), event: None }
+        Self {
+            outcome,
+            message: None,
+            feedback: None,
+            took: None,
+            record: None,
+            actions: Vec::new(),
+            event: None,
+            context: HookContext::new(),
+            change: None,
+        }
     }
 }
 
@@ -165,6 +181,9 @@ impl Command {
             Self::ResumeSession { .. }
                 | Self::StopSession { .. }
                 | Self::AdvanceSession { .. }
+                | Self::OpenWorkspace { .. }
+                | Self::LeaveToPerson { .. }
+                | Self::SubmitWork { .. }
                 | Self::OpenConversation { .. }
                 | Self::PostponeTurn { .. }
                 | Self::FinishTurn { .. }
@@ -311,6 +330,35 @@ pub enum Command {
         name: SessionName,
         ending: Ending,
         reason: Option<String>,
+    },
+    /// Says where the task of a session is worked on from now on.
+    OpenWorkspace {
+        name: SessionName,
+        workspace: Workspace,
+        /// It was there already.
+        reused: bool,
+        /// What the protected files hold there, as long as nobody has worked.
+        protected: Option<String>,
+    },
+    /// Leaves the task of a session to a person, before or instead of work on it.
+    LeaveToPerson {
+        name: SessionName,
+        reason: String,
+    },
+    /// Says what there is to be submitted, now that the work is done.
+    SubmitWork {
+        name: SessionName,
+        readied: Readied,
+    },
+    /// Says that a change is in its base.
+    RecordMerge {
+        id: TaskId,
+        commit: String,
+    },
+    /// Takes a task away from a session whose runner has not been heard of for too long.
+    ExpireLease {
+        id: TaskId,
+        epoch: Epoch,
     },
     /// Asks for the end from outside the loop, whose owner has to be told. Whoever runs the session does what follows.
     CancelSession {

@@ -37,6 +37,7 @@ mod moves;
 mod naming;
 mod negation;
 mod note;
+mod pipeline;
 mod promise;
 mod prompt;
 mod refusal;
@@ -83,6 +84,10 @@ pub use memory::Memory;
 pub use moves::{Field, MOVES, Move};
 pub use naming::{nearest, snake_case};
 pub use note::{Memo, NoteKind, Said};
+pub use pipeline::{
+    Broken, ChangeFact, ChangeRef, Finding, Gate, Grounds, HookContext, Pipeline, Readied, Remedy, Stage, TaskChange,
+    Why, WorkDone, Workspace,
+};
 pub use promise::{Promise, detect, detect_all, last_line};
 pub use prompt::{Earlier, Note, Prompt, Remark};
 pub use refusal::Refusal;

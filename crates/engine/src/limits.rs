@@ -28,6 +28,8 @@ impl Limits {
     pub const SAME_BLOCKS: u32 = 3;
     /// How often in a row an agent may say that it was asked too often.
     pub const POSTPONEMENTS: u32 = 24;
+    /// How often work may be judged again because its base has moved.
+    pub const RECHECKS: u32 = 10;
     /// The longest time for which an agent is left alone.
     pub const LONGEST_WAIT: Duration = Duration::from_hours(7 * 24);
     /// Why a stop hook blocks, in a few words.

@@ -20,6 +20,7 @@ pub enum Field {
     Answer,
     Series,
     StopHooks,
+    Findings,
 }
 
 /// One row: which event takes a task from where to where.
@@ -35,8 +36,8 @@ pub struct Move {
 
 use EventType as On;
 use Field::{
-    Answer, Blocked as BlockedField, Claim, CompletedAt, Lease, Reason, Result as ResultField, Series, StartedAt,
-    StopHooks,
+    Answer, Blocked as BlockedField, Claim, CompletedAt, Findings, Lease, Reason, Result as ResultField, Series,
+    StartedAt, StopHooks,
 };
 use State::{Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuation, Ready, Submitted};
 
@@ -60,6 +61,8 @@ pub const MOVES: &[Move] = &[
         forced_from: &[],
     },
     Move { on: On::TaskSubmitted, from: &[Active], to: Submitted, clears: &[], forced_from: &[] },
+    Move { on: On::PipelineFailed, from: &[Active, Submitted], to: Active, clears: &[], forced_from: &[] },
+    Move { on: On::TaskRejected, from: &[Active], to: Created, clears: &[Lease, Claim], forced_from: &[] },
     Move {
         on: On::TaskNeedsContinuation,
         from: &[Active, Submitted],
@@ -71,7 +74,7 @@ pub const MOVES: &[Move] = &[
         on: On::TaskCompleted,
         from: &[Ready, Active, Submitted, NeedsContinuation],
         to: Completed,
-        clears: &[Lease, Claim, BlockedField, Reason, Answer, Series],
+        clears: &[Lease, Claim, BlockedField, Reason, Answer, Series, Findings],
         forced_from: &[Created, Blocked, Failed],
     },
     Move {
@@ -131,6 +134,7 @@ impl Move {
                 Lease => task.lease = None,
                 Series => task.drive.series = None,
                 StopHooks => task.drive.hooks.clear(),
+                Findings => (task.findings, task.rejections) = (Vec::new(), 0),
             }
         }
         match self.to {

@@ -35,6 +35,8 @@ pub enum Refusal {
     Held { id: TaskId, lease: Box<Lease> },
     #[error("epoch {epoch} of {id} is over; {}", match current { Some(now) => format!("epoch {now} holds it"), None => "nobody holds it".to_owned() })]
     LeaseLost { id: TaskId, epoch: Epoch, current: Option<Epoch> },
+    #[error("{id} has no change that could be merged")]
+    NoChange { id: TaskId },
     #[error("the turn {0} is over; what it claims comes too late")]
     RunEnded(RunId),
     #[error("nothing is ready")]

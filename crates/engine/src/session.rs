@@ -15,6 +15,7 @@
 //!
 //! Not here: what keeps it from going on for ever (`guards`).
 
+mod pipeline;
 mod work;
 
 use core::time::Duration;
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::debt::{HookOutcome, OnFailure, is_zero};
 use crate::id::{ConfigDigest, DebtId, OwnerName, RunId, Seq, SessionName, TaskId};
+use crate::pipeline::{Grounds, Pipeline, Workspace};
 use crate::promise::Promise;
 use crate::time::Timestamp;
 use crate::usage::Cost;
@@ -116,6 +118,20 @@ pub struct Terms {
     /// How often in a row the same change may come with the same failures; with 0 as often as it likes.
     #[serde(default = "usual_thrashing", skip_serializing_if = "is_usual_thrashing")]
     pub thrashing: u32,
+    /// How often the agent may mend its work before it is submitted.
+    #[serde(default = "usual_attempts", skip_serializing_if = "is_usual_attempts")]
+    pub max_remediations: u32,
+    /// At the how-manieth rejection of a task a person is asked.
+    #[serde(default = "usual_attempts", skip_serializing_if = "is_usual_attempts")]
+    pub max_rejections: u32,
+}
+
+fn usual_attempts() -> u32 {
+    3
+}
+
+fn is_usual_attempts(times: &u32) -> bool {
+    *times == usual_attempts()
 }
 
 fn usual_thrashing() -> u32 {
@@ -139,6 +155,8 @@ impl Default for Terms {
             cost: None,
             tokens: None,
             thrashing: usual_thrashing(),
+            max_remediations: usual_attempts(),
+            max_rejections: usual_attempts(),
         }
     }
 }
@@ -272,6 +290,8 @@ pub enum Next {
     Continue,
     /// Another iteration, which takes up an interrupted one: how often the agent was sent back still counts.
     TakeUp,
+    /// Nothing more for this task: the next run takes it up.
+    GiveUp(String),
     Close(Closing),
 }
 
@@ -296,6 +316,8 @@ pub enum Phase {
     Recovering(RunId),
     /// Between iterations.
     Settled(Next),
+    /// The work is done, and on its way through the gates.
+    Pipeline(Box<Pipeline>),
     /// Everything that could be said to the agent was said.
     Closing(Closing),
     Ended(Ending),
@@ -320,6 +342,20 @@ pub struct Session {
     pub finished: bool,
     #[serde(default, skip_serializing_if = "Work::is_given")]
     pub work: Work,
+    #[serde(default, skip_serializing_if = "Grounds::is_in_place")]
+    pub grounds: Grounds,
+    /// Where its task is worked on, once that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<Workspace>,
+    /// How often the agent was sent to mend what it had called done.
+    #[serde(default)]
+    pub remediations: u32,
+    /// How often its work was judged again because the base had moved.
+    #[serde(default)]
+    pub rechecks: u32,
+    /// The tasks that it has left for a later run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<TaskId>,
     /// The agent's last words, until it is known that it does not ask for a person with them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plea: Option<String>,
@@ -398,6 +434,11 @@ pub enum Step {
     /// The next task of the graph, or the one that it had.
     TakeTask,
     LeaveTask(Leave),
+    /// Has work judged that was done in place.
+    Submit(Closing),
+    PassSubmission,
+    StartMerge,
+    FailGate,
     /// So it ends if its task, which it has no more, is completed all the same; else as one whose task was taken away.
     EndWithout(Closing),
     StartIteration,
@@ -414,6 +455,10 @@ pub enum Step {
 pub enum Wanted {
     Hook(DebtId),
     Turn(DebtId),
+    /// A worktree for its task.
+    Workspace,
+    /// What there is to be submitted.
+    Work,
     /// A person's answer.
     Answer,
     /// That it is as late as that.
@@ -468,7 +513,7 @@ impl Session {
     /// The list of decisions, as things stand at a moment.
     pub(crate) fn step_at(&self, now: Option<Timestamp>) -> Step {
         if let Some(hook) = self.owed.first() {
-            let skipped = self.stopping.is_some() && self.ended().is_none();
+            let skipped = self.stopping.is_some() && self.ended().is_none() || self.needs_no(*hook);
             return if skipped { Step::SkipHook(*hook) } else { Step::Wait(Wanted::Hook(*hook)) };
         }
         match (&self.phase, &self.stopping) {
@@ -479,6 +524,8 @@ impl Session {
                 Phase::Preparing(run) | Phase::Judging(run, _) | Phase::Decided(run, _) | Phase::Asking(run, ..),
                 Some(_),
             ) => Step::InterruptIteration(run.clone()),
+            (Phase::Pipeline(pipeline), _) => self.pass_on(pipeline),
+            (Phase::Settled(Next::GiveUp(reason)), _) => self.give_up(reason),
             // What was decided before somebody asked for the end stays decided.
             (Phase::Settled(Next::Close(closing)), _) => self.close_decided(closing),
             (

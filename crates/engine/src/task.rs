@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::drive::Drive;
 use crate::id::{EdgeId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId, TypeName};
 use crate::note::Memo;
+use crate::pipeline::{Finding, TaskChange, Workspace};
 use crate::resolution::Answered;
 use crate::time::Timestamp;
 use crate::usage::Usage;
@@ -172,6 +173,10 @@ pub struct Claim {
     pub artifacts: Vec<String>,
 }
 
+fn is_never(count: &u32) -> bool {
+    *count == 0
+}
+
 /// A node of the graph.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -204,6 +209,18 @@ pub struct Task {
     pub answer: Option<Answered>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
+    /// Where the work on it lies, if not in the project's own directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<Workspace>,
+    /// How others can look at the work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<TaskChange>,
+    /// What whoever works on it next has to know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
+    /// How often it was judged and not accepted.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub rejections: u32,
     /// What was said about it.
     #[serde(default, skip_serializing_if = "Memo::is_empty")]
     pub memo: Memo,

@@ -46,12 +46,24 @@ impl Types {
         closed.map(|(kind, _)| kind.clone()).collect()
     }
 
-    /// The next task that this agent may work on; where nobody says who asks, that everybody may. That there are only such
+    /// The next task that this agent may work on, besides those that it leaves alone; where nobody says who asks, that everybody may. That there are only such
     /// as others may work on is a refusal.
-    pub fn next_for(&self, view: &dyn View, agent: Option<&str>) -> Result<Option<TaskId>, Refusal> {
+    pub fn next_for(
+        &self,
+        view: &dyn View,
+        agent: Option<&str>,
+        besides: &[TaskId],
+    ) -> Result<Option<TaskId>, Refusal> {
         let closed = self.closed_to(agent);
-        if let Some((_, id)) = view.claimable_except(&closed, None)? {
-            return Ok(Some(id));
+        let mut after = None;
+        while let Some((priority, id)) = view.claimable_except(&closed, after)? {
+            if !besides.contains(&id) {
+                return Ok(Some(id));
+            }
+            after = Some((priority, id));
+        }
+        if after.is_some() {
+            return Ok(None);
         }
         let Some((_, id)) = view.claimable(None)?.filter(|_| !closed.is_empty()) else { return Ok(None) };
         let kind = view.task(id)?.and_then(|task| task.kind);

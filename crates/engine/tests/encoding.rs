@@ -87,6 +87,7 @@ fn an_interrupted_hook_of_no_task() {
         duration_ms: None,
         record: None,
         actions: vec![],
+        context: Default::default(),
     };
     check(
         &envelope(Node::System, finished),
@@ -115,6 +116,7 @@ fn sessions() {
         protected: None,
         goal: None,
         work: Work::Given,
+        grounds: windlass_engine::Grounds::InPlace,
         agent: "command:true".to_owned(),
         terms: Terms::default(),
         owner: owner(),
@@ -392,6 +394,7 @@ fn session_events() -> Vec<Event> {
             protected: Some(config),
             goal: Some(word()),
             work: Work::Graph,
+            grounds: windlass_engine::Grounds::Worktrees,
             agent: word(),
             terms: terms(),
             owner: owner(),
@@ -514,6 +517,7 @@ fn other_events() -> Vec<Event> {
             duration_ms: Some(7),
             record: Some(word()),
             actions: vec![ActionRequest { kind: word(), payload: value() }],
+            context: Default::default(),
         }
         .into(),
         payload::HookError { hook_name: word(), error: word(), original_event: value(), debt: Some(debt) }.into(),

@@ -210,6 +210,11 @@ fn next_work(memory: &Memory) -> Option<Command> {
                 Some(Command::AnswerGate { session: session.name, answer: GateAnswer::Abort, text: None })
             }
             Wanted::Decision | Wanted::Moment(_) => Some(Command::AdvanceSession { name: session.name }),
+            Wanted::Workspace | Wanted::Work => Some(Command::StopSession {
+                name: session.name,
+                ending: windlass_engine::Ending::Cancelled,
+                reason: None,
+            }),
             Wanted::Hook(_) | Wanted::Turn(_) | Wanted::Nothing => None,
         });
     };

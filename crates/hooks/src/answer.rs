@@ -29,7 +29,7 @@
 //! - What leaves here is clean and within the engine's bounds.
 
 use serde_json::{Value, json};
-use windlass_engine::{HookOutcome, HookReport, Limits, Template, in_words};
+use windlass_engine::{ChangeFact, ChangeRef, HookOutcome, HookReport, Limits, Template, in_words};
 use windlass_process::{Captured, Exit, Finished, NotStarted};
 
 use crate::meaning::{self, Stance};
@@ -93,9 +93,19 @@ pub fn answer(hook: &Hook, role: Role, ran: &Result<Finished, NotStarted>, value
         feedback: Some(told).filter(|told| !told.trim().is_empty()),
         took: ran.as_ref().ok().map(|finished| finished.took),
         record: None,
+        context: read.said.as_ref().map(|said| said.context.clone()).unwrap_or_default(),
+        change: read.said.as_ref().filter(|_| role == Role::Pipeline).and_then(opened),
         actions: read.said.map(|said| said.actions).unwrap_or_default(),
         event: None,
     }
+}
+
+/// A hook that has opened a change says where.
+fn opened(said: &Said) -> Option<ChangeFact> {
+    let url = ["pr_url", "prUrl"].iter().find_map(|name| said.context.get(*name)?.as_str())?;
+    let url = clean(url).trim().to_owned();
+    let change = ChangeRef { branch: None, base: None, url: Some(url.clone()), number: None };
+    (!url.is_empty()).then_some(ChangeFact::Opened(change))
 }
 
 fn read(hook: &Hook, role: Role, finished: &Finished) -> Read {

@@ -26,7 +26,9 @@ impl Dispatch<'_> {
                 Wanted::Hook(debt) => self.close_hook(&session, debt)?,
                 Wanted::Decision => drop(self.give(&Command::AdvanceSession { name: session.name.clone() })?),
                 // One that is to end asks for nothing and waits for no time.
-                Wanted::Answer | Wanted::Moment(_) => return Err(RunError::Stuck(session.name)),
+                Wanted::Answer | Wanted::Moment(_) | Wanted::Workspace | Wanted::Work => {
+                    return Err(RunError::Stuck(session.name));
+                }
             }
         }
     }

@@ -15,7 +15,7 @@ use proptest::sample::select;
 use serde_json::json;
 use windlass_engine::{
     ActionRequest, Answer, Authority, CallVerdict, Caller, Command, Completion, Cost, Debt, DebtId, Deletion, Digest,
-    Direction, EdgeKind, Effect, Ending, Epoch, Failing, Fault, GateAnswer, HookOutcome, HookReport, Looked,
+    Direction, EdgeKind, Effect, Ending, Epoch, Failing, Fault, GateAnswer, Grounds, HookOutcome, HookReport, Looked,
     NewSession, NewTask, NoteKind, OnRetryLimit, Origin, OwnerName, Priority, Promise, Resolution, RunId, SessionName,
     TaskId, TaskPatch, Terms, Timestamp, Usage, View, Wanted, Work,
 };
@@ -283,6 +283,7 @@ fn go_on(view: &dyn View, name: &SessionName, answer: &Reply) -> Looked<Command>
             let text = answer.feedback.clone();
             Command::AnswerGate { session: name.clone(), answer: answer.to_the_gate, text }
         }
+        Some(Wanted::Workspace | Wanted::Work) => stop(name.clone(), Ending::Cancelled),
         Some(Wanted::Decision | Wanted::Moment(_)) => Command::AdvanceSession { name: name.clone() },
         Some(Wanted::Nothing) | None => stop(name.clone(), Ending::Cancelled),
     })
@@ -500,6 +501,7 @@ fn terms() -> impl Strategy<Value = Terms> {
                 cost,
                 tokens,
                 thrashing,
+                ..Terms::default()
             }
         },
     )
@@ -525,6 +527,7 @@ fn start_session() -> impl Strategy<Value = Ask> {
             task,
             goal,
             work,
+            grounds: Grounds::InPlace,
             config,
             protected: None,
             agent,

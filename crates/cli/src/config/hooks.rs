@@ -188,7 +188,7 @@ impl Collected<'_> {
         let name = match (&entry.name, &kind) {
             (Some(name), _) => checked_name(name)?,
             (None, Kind::Builtin(builtin)) if builtin.is_registered() => builtin.to_string(),
-            (None, _) => default_name(scope, point, index),
+            (None, kind) => default_name(scope, point, index, kind),
         };
         let named_at = entry.name.as_ref().map_or(&written.at, |name| &name.at);
         placed(self.claim(&name, line), named_at)?;
@@ -291,10 +291,16 @@ fn further_points(own: Point, events: &[Located<String>]) -> Result<Vec<Point>, 
     Ok(points)
 }
 
-fn default_name(scope: &Scope, point: Point, index: usize) -> String {
+/// A built-in is known by its name; anything else by its place.
+fn default_name(scope: &Scope, point: Point, index: usize, kind: &Kind) -> String {
+    let name = match kind {
+        Kind::Builtin(builtin) => format!("{point}.{builtin}"),
+        Kind::Gatekeeper(_) => format!("{point}.gatekeeper"),
+        _ => format!("{point}[{index}]"),
+    };
     match scope {
-        Scope::Project => format!("{point}[{index}]"),
-        Scope::TaskType(name) | Scope::Agent(name) => format!("{name}.{point}[{index}]"),
+        Scope::Project => name,
+        Scope::TaskType(whose) | Scope::Agent(whose) => format!("{whose}.{name}"),
     }
 }
 

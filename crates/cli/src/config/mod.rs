@@ -53,7 +53,7 @@ pub use self::builtin::Builtin;
 pub use self::content::Workflow;
 pub use self::entry::OnFailure;
 pub use self::error::{ConfigError, Problem, quoted};
-pub use self::file::{Agent, Completion, Driver, McpServer, OnRetryLimit, Roles, Settings};
+pub use self::file::{Agent, Completion, Driver, ForgeKind, McpServer, MergeMethod, OnRetryLimit, Roles, Settings};
 pub use self::flows::Warning;
 pub use self::hooks::{Hook, Kind, Scope};
 pub use self::index::Index;
@@ -249,6 +249,11 @@ impl Config {
             let points = task_type.hooks.0.iter().filter_map(|(point, _)| Point::parse(point));
             points.map(|point| (name.as_str(), point))
         })
+    }
+
+    /// Whether the project itself says what runs at a point.
+    pub fn has_own_list(&self, point: &str) -> bool {
+        self.settings.hooks.0.iter().any(|(written, _)| Point::parse(written).is_some_and(|own| own.name() == point))
     }
 
     /// Whether a name stands for an agent here.

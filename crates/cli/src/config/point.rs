@@ -35,7 +35,10 @@ const COMES_WITH: &[(&str, EventType)] = &[
     ("post_iteration", EventType::IterationCompleted),
     ("on_error", EventType::IterationFailed),
     ("on_task_complete", EventType::TaskCompleted),
+    ("before_submit", EventType::SubmissionStarted),
     ("after_submit", EventType::TaskSubmitted),
+    ("before_merge", EventType::MergeStarted),
+    ("after_merge", EventType::ChangeMerged),
     ("session_end", EventType::SessionEnded),
     (notice::NOTIFY, EventType::SessionEnded),
     // An agent's own hook system calls.
@@ -53,19 +56,7 @@ const COMES_WITH: &[(&str, EventType)] = &[
 ];
 
 /// Event types that this version's log does not hold yet; a configuration may name them already.
-const EVENTS: &[&str] = &[
-    "validation_finished",
-    "checkpoint_created",
-    "hook_registered",
-    "hooks_cleared",
-    "workflow_triggered",
-    "workflow_completed",
-    "workflow_failed",
-    "note_added",
-    "message_added",
-    "change_opened",
-    "change_merged",
-];
+const EVENTS: &[&str] = &["workflow_triggered", "workflow_completed", "workflow_failed", "message_added"];
 
 /// Names that are not just another way to write a point's own.
 const ALIASES: &[(&str, &str)] = &[

@@ -21,15 +21,16 @@ use windlass_engine::{
 };
 use windlass_hooks::Mask;
 use windlass_process::{Control, Launcher, Roster, signals};
-use windlass_runner::{Dispatch, Outside, Settings, Told};
+use windlass_runner::{Delivery, Dispatch, Outside, Settings, Told};
 use windlass_store::Store;
 use windlass_tools::validation::Standing;
+use windlass_vcs::forge;
 
 pub use bridged::{Bridged, Calling, answer_call};
 pub use dead::{Reach, Settled, cancelled_by_nobody, left_by_the_dead, settle_dead};
 pub use inside::Inside;
 
-use crate::config::{Config, Written};
+use crate::config::{self, Config, Written};
 use crate::context::Opened;
 use crate::failure::{Code, Failure};
 use crate::outline::Outline;
@@ -151,7 +152,32 @@ pub fn settings(
         prompt: None,
         mask: mask(config),
         protected: config.protected(),
+        delivery: delivery(project, config),
         launcher,
+    }
+}
+
+/// Where work is done, and where it goes.
+pub fn delivery(project: &Project, config: &Config) -> Delivery {
+    let settings = &config.settings;
+    Delivery {
+        worktrees: project.directory().join("worktrees"),
+        lock: project.directory().join("merge.lock"),
+        base: settings.base_branch.as_ref().map(|branch| branch.value.clone()),
+        forge: forge::Settings {
+            kind: settings.forge.kind.map(|kind| match kind {
+                config::ForgeKind::Github => forge::Kind::GitHub,
+                config::ForgeKind::Gitlab => forge::Kind::GitLab,
+            }),
+            api: settings.forge.api.as_ref().map(|api| api.value.clone()),
+            project: None,
+        },
+        method: match settings.merge.method {
+            config::MergeMethod::Merge => forge::Method::Merge,
+            config::MergeMethod::Squash => forge::Method::Squash,
+            config::MergeMethod::Rebase => forge::Method::Rebase,
+        },
+        tests: settings.test_command.clone(),
     }
 }
 

@@ -125,6 +125,7 @@ impl Fold<'_> {
                 let waited_for = session.owed.iter().position(|id| *id == debt.id);
                 let Some(place) = waited_for else { return };
                 session.owed.remove(place);
+                Self::passed_gate(session, &debt, finished);
                 // Only what the end of the turn itself made owed judges the turn.
                 if let (Phase::Judging(..), Effect::Hook(hook)) = (&session.phase, &debt.effect)
                     && hook.class == HookClass::Gate

@@ -8,6 +8,7 @@
 mod bridge;
 mod drive;
 mod effects;
+mod pipeline;
 mod sessions;
 
 use crate::drive::Drive;
@@ -67,10 +68,17 @@ impl Fold<'_> {
     fn event(&self) -> Changes {
         match &self.envelope.event {
             Event::TaskCreated(created) => self.created(created),
-            Event::TaskReady(_) | Event::TaskWaiting(_) | Event::TaskUnblocked(_) | Event::TaskSubmitted(_) => {
-                self.moved(|_| {})
-            }
-            Event::TaskStarted(_) => self.moved(|_| {}),
+            Event::TaskReady(_) | Event::TaskWaiting(_) | Event::TaskStarted(_) => self.moved(|_| {}),
+            // Whoever lets it go on has looked at what was found.
+            Event::TaskUnblocked(_) => self.moved(|task| task.rejections = 0),
+            Event::WorkspaceOpened(opened) => self.workspace_opened(opened),
+            Event::SubmissionStarted(started) => self.submission_started(started),
+            Event::TaskSubmitted(_) => self.submitted(),
+            Event::MergeStarted(started) => self.merge_started(started),
+            Event::PipelineFailed(failed) => self.pipeline_failed(failed),
+            Event::TaskRejected(rejected) => self.moved(|task| task.reason = Some(rejected.reason.clone())),
+            Event::ChangeOpened(change) => self.change_opened(change),
+            Event::ChangeMerged(merged) => self.change_merged(merged),
             Event::TaskClaimed(claimed) => self.claimed(claimed),
             Event::LeaseExpired(expired) => self.expired(expired.epoch),
             Event::TaskUpdated(patch) => self.updated(patch),
@@ -158,6 +166,10 @@ impl Fold<'_> {
             claim: None,
             answer: None,
             lease: None,
+            workspace: None,
+            change: None,
+            findings: Vec::new(),
+            rejections: 0,
             memo: Memo::default(),
             used: Usage::default(),
             drive: Drive::default(),
@@ -182,8 +194,17 @@ impl Fold<'_> {
         };
         let payload::TaskClaimed { owner, epoch, until, session } = claimed.clone();
         // A session hears it; whoever works by hand reads it with the task.
-        let answer = task.answer.filter(|_| session.is_none());
-        changes.push(put(Task { lease: Some(Lease { owner, epoch, until, session }), epoch, answer, ..task }));
+        let (answer, findings) = match session.is_none() {
+            true => (task.answer, task.findings),
+            false => (None, Vec::new()),
+        };
+        changes.push(put(Task {
+            lease: Some(Lease { owner, epoch, until, session }),
+            epoch,
+            answer,
+            findings,
+            ..task
+        }));
         Ok(changes)
     }
 

@@ -32,6 +32,11 @@ impl Fold<'_> {
             hold: Hold::Never,
             finished: false,
             work: started.work,
+            grounds: started.grounds,
+            workspace: None,
+            remediations: 0,
+            rechecks: 0,
+            left: Vec::new(),
             plea: None,
             escalated: Vec::new(),
             goal: started.goal.clone(),
@@ -87,7 +92,7 @@ impl Fold<'_> {
         let ignores = self.task(id)?.answer.map(|answer| answer.ignores).unwrap_or_default();
         self.session(|session| {
             session.ignores.clone_from(&ignores);
-            let free = session.epoch().is_none() && is_between(&session.phase);
+            let free = session.epoch().is_none() && is_between(session);
             let fits = own && free && session.owner == claimed.owner;
             let postponed = Some(session.phase.clone()).filter(|phase| matches!(phase, Phase::Postponed(_)));
             session.take_up(id, claimed.epoch);
@@ -125,7 +130,7 @@ impl Fold<'_> {
 
     pub(super) fn session_ended(&self, ending: Ending) -> Changes {
         self.session(|session| {
-            let between = is_between(&session.phase) || matches!(session.phase, Phase::Closing(_));
+            let between = is_between(session) || matches!(session.phase, Phase::Closing(_));
             let free = session.epoch().is_none();
             session.phase = Phase::Ended(ending);
             (between && free).then_some(())
@@ -135,7 +140,7 @@ impl Fold<'_> {
     pub(super) fn iteration_started(&self, run: &RunId) -> Changes {
         self.session(|session| {
             let next = run.iteration == session.iteration + 1 && *run == session.run(run.iteration);
-            let fits = next && is_between(&session.phase);
+            let fits = next && is_between(session);
             // What was said for an iteration that did not come to its end is said again for this one.
             session.pending.retain(|piece| !piece.passing);
             if !matches!(session.phase, Phase::Settled(Next::TakeUp) | Phase::Postponed(_)) {
@@ -159,7 +164,7 @@ impl Fold<'_> {
                 (Phase::Preparing(run), Purpose::Work) => *run == started.run,
                 (Phase::Decided(run, Decision::SendBack), Purpose::SendBack) => *run == started.run,
                 (Phase::Recovering(run), Purpose::Recovery) => *run == started.run,
-                (phase, Purpose::Delivery(_)) => is_between(phase),
+                (_, Purpose::Delivery(_)) => is_between(session),
                 _ => false,
             };
             let bound = u32::try_from(session.pending.len()) == Ok(started.feedback);
@@ -425,7 +430,7 @@ impl Fold<'_> {
     }
 
     /// Changes the session of this event, if the event fits the phase that it is in.
-    fn session(&self, change: impl FnOnce(&mut Session) -> Option<()>) -> Changes {
+    pub(super) fn session(&self, change: impl FnOnce(&mut Session) -> Option<()>) -> Changes {
         let name = self.session_name()?;
         let Some(mut session) = self.view.session(name)? else {
             return Err(self.unfit(format!("there is no session `{name}`")));
@@ -454,10 +459,14 @@ impl Fold<'_> {
     }
 }
 
-/// Whether no iteration is open, and the next may begin.
-fn is_between(phase: &Phase) -> bool {
+/// Whether no iteration is open, and the next may begin. Work whose task is left is on no way any more.
+fn is_between(session: &Session) -> bool {
     use Phase as P;
-    matches!(phase, P::Started | P::Settled(_) | P::Failed(_) | P::Recovering(_) | P::Postponed(_))
+    match session.phase {
+        P::Started | P::Settled(_) | P::Failed(_) | P::Recovering(_) | P::Postponed(_) => true,
+        P::Pipeline(_) => session.epoch().is_none(),
+        _ => false,
+    }
 }
 
 /// What a turn carried that did not finish goes back to the head of the queue, marked.

@@ -6,7 +6,8 @@ use crate::command::HookReport;
 use crate::debt::{Debt, Effect, HookClass, HookOutcome, Recovery, sibling};
 use crate::event::{Event, Node, payload};
 use crate::id::{DebtId, OwnerName, SessionName};
-use crate::limits::{Limits, check_bytes, check_text, gist};
+use crate::limits::{Limits, check_bytes, check_text, check_value, gist};
+use crate::pipeline::Gate;
 use crate::refusal::Refusal;
 use crate::session::{Ending, Session, Verdict};
 use crate::usage::Usage;
@@ -33,6 +34,7 @@ impl Deciding<'_, '_> {
     pub(super) fn finish_effect(&mut self, id: DebtId, owner: &OwnerName, report: &HookReport) -> Result<(), Refusal> {
         check_bytes("the message", report.message.as_deref().unwrap_or_default(), Limits::REASON)?;
         check_bytes("the record", report.record.as_deref().unwrap_or_default(), Limits::REASON)?;
+        check_value("the context", &report.context.clone().into())?;
         if let Some(feedback) = &report.feedback {
             check_text("the feedback", feedback, Limits::FEEDBACK)?;
         }
@@ -153,7 +155,7 @@ impl Deciding<'_, '_> {
     }
 
     /// Adds an event that belongs where the debt was made.
-    fn emit_of(&mut self, debt: &Debt, event: impl Into<Event>) -> Result<(), Refusal> {
+    pub(super) fn emit_of(&mut self, debt: &Debt, event: impl Into<Event>) -> Result<(), Refusal> {
         let node = debt.task.map_or(Node::System, Node::Task);
         self.emit_in(node, debt.session.clone(), debt.iteration, event.into()).map(drop)
     }
@@ -172,7 +174,7 @@ impl Deciding<'_, '_> {
 
     fn finish(&mut self, debt: &Debt, report: &HookReport) -> Result<(), Refusal> {
         let hook = hook_name(debt)?;
-        let HookReport { outcome, message, record, took, actions, .. } = report.clone();
+        let HookReport { outcome, message, record, took, actions, context, .. } = report.clone();
         let duration_ms = took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
         let is_last = sibling(&self.draft, debt)?.is_none();
         self.begin_line(Line::ending(debt));
@@ -182,9 +184,13 @@ impl Deciding<'_, '_> {
         let failure = failure(&hook, debt.id, report);
         let (id, wanted) = (debt.id, actions.clone());
         let finished =
-            payload::HookFinished { debt: id, hook, outcome, message, feedback, duration_ms, record, actions };
+            payload::HookFinished { debt: id, hook, outcome, message, feedback, duration_ms, record, actions, context };
         self.emit_of(debt, finished)?;
         let finished = self.entries.len() - 1;
+        if report.change.is_some() {
+            self.cause = Some(Causing::Entry(finished));
+            self.record_change(debt, report)?;
+        }
         if let Some(failure) = failure {
             self.cause = Some(Causing::Entry(finished));
             self.emit_of(debt, failure)?;
@@ -201,7 +207,9 @@ impl Deciding<'_, '_> {
 /// wants it ignored, or the agent's own hook system has asked, which is answered at once.
 fn is_heard(session: &Session, debt: &Debt, outcome: HookOutcome) -> bool {
     let Effect::Hook(hook) = &debt.effect else { return false };
-    let unheard = hook.class == HookClass::Bridge || session.overlooks(hook, outcome);
+    // What a gate has against the work is told when it is known who mends it.
+    let judged = Gate::of(hook).is_some() && !matches!(outcome, HookOutcome::Success | HookOutcome::Skip);
+    let unheard = hook.class == HookClass::Bridge || judged || session.overlooks(hook, outcome);
     session.ended().is_none() && outcome != HookOutcome::Escalate && !unheard
 }
 
@@ -228,7 +236,9 @@ fn belongs_to(debt: &Debt, owner: &OwnerName) -> Result<(), Refusal> {
 /// Whether a hook that judges no turn wants the session to end for a person.
 fn asks_for_a_person(debt: &Debt, outcome: HookOutcome) -> bool {
     let Effect::Hook(hook) = &debt.effect else { return false };
-    hook.class != HookClass::Gate && Verdict::of(outcome, hook.on_failure) == Verdict::Escalate
+    hook.class != HookClass::Gate
+        && Gate::of(hook).is_none()
+        && Verdict::of(outcome, hook.on_failure) == Verdict::Escalate
 }
 
 /// Turns are begun and ended with their iteration, not by the commands for hooks.

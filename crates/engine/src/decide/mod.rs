@@ -15,6 +15,7 @@ mod effects;
 mod lineage;
 mod owing;
 mod people;
+mod pipeline;
 mod planned;
 mod sessions;
 mod tasks;
@@ -211,6 +212,13 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::StopSession { name, ending, reason } => self.stop_session(name, *ending, reason.as_deref()),
             C::CancelSession { name, reason } => self.cancel_session(name, reason.as_deref()),
             C::AdvanceSession { name } => self.advance_session(name),
+            C::OpenWorkspace { name, workspace, reused, protected } => {
+                self.open_workspace(name, workspace, *reused, protected.as_deref())
+            }
+            C::LeaveToPerson { name, reason } => self.leave_to_person(name, reason),
+            C::SubmitWork { name, readied } => self.submit_work(name, readied),
+            C::RecordMerge { id, commit } => self.record_merge(*id, commit),
+            C::ExpireLease { id, epoch } => self.expire_lease(*id, *epoch),
             C::Say { session, text } => self.say(session, text),
             C::OpenConversation { run, conversation, anew } => {
                 self.open_conversation(run, conversation, anew.as_deref())

@@ -54,13 +54,15 @@ pub enum PlannedFor {
     Everybody,
     TasksOf(TypeName),
     Agent(String),
+    /// Everybody whose work lies in a worktree of its own.
+    Worktrees,
 }
 
 impl PlannedFor {
     /// Whether such work is meant: a type's own list takes the place of the project's, an agent's comes in addition.
     pub fn includes(&self, kind: Option<&str>, agent: Option<&str>, has_own_list: bool) -> bool {
         match self {
-            Self::Everybody => !has_own_list,
+            Self::Everybody | Self::Worktrees => !has_own_list,
             Self::TasksOf(wanted) => kind == Some(wanted.as_str()),
             Self::Agent(name) => agent == Some(name),
         }
@@ -121,10 +123,12 @@ impl Effects {
     }
 
     /// Whether a hook is for such a task and such an agent.
-    fn is_for(&self, planned: &Planned, task: Option<&Task>, agent: Option<&str>) -> bool {
+    pub(super) fn is_for(&self, planned: &Planned, task: Option<&Task>, agent: Option<&str>) -> bool {
         let kind = task.and_then(|task| task.kind.as_ref());
         let own = kind.is_some_and(|kind| self.overrides.contains(&(kind.clone(), planned.hook.point.clone())));
-        planned.whose.includes(kind.map(TypeName::as_str), agent, own)
+        let in_place = task.is_none_or(|task| task.workspace.is_none());
+        let meant = !(in_place && planned.whose == PlannedFor::Worktrees);
+        meant && planned.whose.includes(kind.map(TypeName::as_str), agent, own)
     }
 }
 

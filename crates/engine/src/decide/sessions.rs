@@ -14,7 +14,7 @@ use crate::view::View;
 
 impl Deciding<'_, '_> {
     pub(super) fn start_session(&mut self, new: &NewSession) -> Result<(), Refusal> {
-        let NewSession { name, task, goal, work, config, protected, agent, terms, owner, nonce } = new;
+        let NewSession { name, task, goal, work, grounds, config, protected, agent, terms, owner, nonce } = new;
         if self.draft.session(name)?.is_some() {
             return Err(Refusal::IllegalSession { name: name.clone(), why: "exists already" });
         }
@@ -34,6 +34,7 @@ impl Deciding<'_, '_> {
             protected,
             goal: goal.clone(),
             work: *work,
+            grounds: *grounds,
             agent: agent.clone(),
             terms: terms.clone(),
             owner: owner.clone(),
@@ -125,6 +126,10 @@ impl Deciding<'_, '_> {
                 }
                 Step::TakeTask => self.take_task(&session)?,
                 Step::LeaveTask(leave) => self.leave_task(&session, leave)?,
+                Step::Submit(closing) => self.submit_in_place(&session, &closing)?,
+                Step::PassSubmission => self.pass_submission(&session)?,
+                Step::StartMerge => self.start_merge(&session)?,
+                Step::FailGate => self.fail_gate(&session)?,
                 Step::EndWithout(closing) => self.end_without(&session, closing)?,
                 Step::StartTurn(run, purpose) => self.start_turn(&session, run, purpose)?,
                 Step::DecideGate(run, decision) => {
@@ -173,7 +178,15 @@ impl Deciding<'_, '_> {
 fn moves(name: &SessionName, record: &Record) -> bool {
     use EventType as E;
     let kind = record.kind();
-    let of_task = matches!(kind, E::TaskStarted | E::TaskCompleted | E::TaskBlocked | E::TaskNeedsContinuation);
+    let of_task = matches!(
+        kind,
+        E::TaskStarted
+            | E::TaskSubmitted
+            | E::TaskRejected
+            | E::TaskCompleted
+            | E::TaskBlocked
+            | E::TaskNeedsContinuation
+    );
     if of_task {
         return record.envelope.session.as_ref() == Some(name) && record.envelope.metadata.depth == 0;
     }
@@ -195,6 +208,10 @@ fn moves(name: &SessionName, record: &Record) -> bool {
             | E::DeliveryFailed
             | E::DeliveryInterrupted
             | E::FeedbackQueued
+            | E::WorkspaceOpened
+            | E::SubmissionStarted
+            | E::MergeStarted
+            | E::PipelineFailed
             | E::HookFinished
     )
 }

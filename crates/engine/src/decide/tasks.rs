@@ -117,7 +117,7 @@ impl Deciding<'_, '_> {
         self.expire_leases()?;
         let id = match id {
             Some(id) => id,
-            None => self.rules.types.next_for(&self.draft, agent.as_deref())?.ok_or(Refusal::NothingReady)?,
+            None => self.rules.types.next_for(&self.draft, agent.as_deref(), &[])?.ok_or(Refusal::NothingReady)?,
         };
         self.expire_if_due(id)?;
         let task = self.fit_to_claim(id)?;
@@ -178,7 +178,7 @@ impl Deciding<'_, '_> {
         Ok(())
     }
 
-    fn expire(&mut self, id: TaskId) -> Result<(), Refusal> {
+    pub(super) fn expire(&mut self, id: TaskId) -> Result<(), Refusal> {
         let Some(lease) = self.task(id)?.lease else { return Ok(()) };
         self.emit(Node::Task(id), payload::LeaseExpired { owner: lease.owner, epoch: lease.epoch })?;
         self.settle(id)

@@ -15,6 +15,7 @@ mod limits;
 mod looping;
 mod lost;
 mod people;
+mod pipeline;
 mod recovery;
 mod registry;
 mod resolution;

@@ -12,6 +12,7 @@ use crate::command::{NewSession, NewTask};
 use crate::event::{Event, Node, payload};
 use crate::id::{Epoch, TaskId};
 use crate::limits::Limits;
+use crate::pipeline::Finding;
 use crate::refusal::Refusal;
 use crate::session::{Closing, Ending, Leave, Session, Step, Work};
 use crate::task::{Blocked, State, Task};
@@ -56,6 +57,10 @@ impl Deciding<'_, '_> {
                 payload::FeedbackQueued { source, text, reason: None, passing: false, voice: Voice::Person },
             )?;
         }
+        for Finding { source, text } in task.findings {
+            let queued = payload::FeedbackQueued { source, text, reason: None, passing: false, voice: Voice::Hook };
+            self.emit(Node::Task(id), queued)?;
+        }
         Ok(())
     }
 
@@ -65,12 +70,14 @@ impl Deciding<'_, '_> {
         let next = match (session.work, session.task) {
             (Work::Graph, _) => {
                 self.expire_leases()?;
-                self.rules.types.next_for(&self.draft, Some(&session.agent)).or_else(|refusal| match refusal {
-                    Refusal::NothingForAgent { .. } => {
-                        others = Some(refusal.to_string());
-                        Ok(None)
+                self.rules.types.next_for(&self.draft, Some(&session.agent), &session.left).or_else(|refusal| {
+                    match refusal {
+                        Refusal::NothingForAgent { .. } => {
+                            others = Some(refusal.to_string());
+                            Ok(None)
+                        }
+                        other => Err(other),
                     }
-                    other => Err(other),
                 })?
             }
             (Work::Given, Some(id)) => Some(id).filter(|_| self.may_be_taken_again(session, id)),

@@ -12,6 +12,7 @@ use crate::id::{
     ConfigDigest, DebtId, Digest, EdgeId, Epoch, HookId, OwnerName, RunId, Seq, SeriesId, SessionName, TaskId, TypeName,
 };
 use crate::note::NoteKind;
+use crate::pipeline::{Gate, Grounds, HookContext, Remedy, Why, WorkDone, Workspace};
 use crate::promise::Promise;
 use crate::resolution::Resolution;
 use crate::ruling::RuleAction;
@@ -21,6 +22,12 @@ use crate::time::Timestamp;
 use crate::usage::Usage;
 use crate::validation::{RuleResult, ValidationRule};
 use crate::voice::Voice;
+
+pub use crate::pipeline::ChangeRef as ChangeOpened;
+
+fn is_none_yet(count: &u32) -> bool {
+    *count == 0
+}
 
 /// Declares payload structs with the derives and the naming that all of them share.
 macro_rules! payloads {
@@ -81,7 +88,49 @@ payloads! {
         #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
         kind: Option<String>,
     }
+    /// The task has a worktree to be worked on in.
+    WorkspaceOpened {
+        workspace: Workspace,
+        /// It was there already.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        reused: bool,
+    }
+    /// The work is about to be submitted, if its hooks let it pass.
+    SubmissionStarted {
+        run: RunId,
+        /// What is submitted, where it lies in a worktree.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work: Option<WorkDone>,
+        /// How often the agent has mended it before.
+        #[serde(default, skip_serializing_if = "is_none_yet")]
+        remediations: u32,
+    }
     TaskSubmitted {}
+    /// The work is about to be accepted, if its hooks let it pass.
+    MergeStarted {
+        run: RunId,
+    }
+    /// A gate did not let the work pass.
+    PipelineFailed {
+        run: RunId,
+        gate: Gate,
+        hook: String,
+        why: Why,
+        reason: String,
+        remedy: Remedy,
+        /// The how-manieth time it is that the agent is to mend it, or that the work is rejected, and how many there may be.
+        count: u32,
+        most: u32,
+    }
+    /// It was judged, and is to be worked on again.
+    TaskRejected {
+        by: String,
+        reason: String,
+    }
+    ChangeMerged {
+        /// The commit that has it in the base.
+        commit: String,
+    }
     TaskCompleted {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<String>,
@@ -159,6 +208,9 @@ payloads! {
         goal: Option<String>,
         #[serde(default, skip_serializing_if = "Work::is_given")]
         work: Work,
+        /// Where the work is done.
+        #[serde(default, skip_serializing_if = "Grounds::is_in_place")]
+        grounds: Grounds,
         agent: String,
         terms: Terms,
         owner: OwnerName,
@@ -474,6 +526,9 @@ payloads! {
         /// What it asks for, to be carried out after the last hook of its event.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         actions: Vec<ActionRequest>,
+        /// What it has told about itself, by names.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        context: HookContext,
     }
     HookError {
         hook_name: String,

@@ -9,7 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Closing, Ending, Next, Phase, Session, Step, Verdict};
+use super::{Closing, Ending, Next, Phase, Session, Step, Verdict, Wanted};
 use crate::id::{Epoch, TaskId};
 use crate::task::State;
 
@@ -71,6 +71,9 @@ impl Session {
     /// Another iteration, if there is something to work on.
     pub(crate) fn iterate(&self) -> Step {
         match (self.hold, self.work) {
+            (Hold::Held(_), _) if !self.grounds.is_in_place() && self.workspace.is_none() => {
+                Step::Wait(Wanted::Workspace)
+            }
             (Hold::Held(_), _) | (Hold::Never, Work::Given) => Step::StartIteration,
             (Hold::Never, Work::Graph) | (Hold::Left, _) => Step::TakeTask,
         }
@@ -84,6 +87,7 @@ impl Session {
             return Step::EndWithout(closing.clone());
         }
         match &self.stopping {
+            _ if self.epoch().is_some() && closing.ending == Ending::Completed => self.submit(closing),
             _ if self.epoch().is_some() || !of_task => self.close(closing),
             Some(asked) => self.close(asked),
             None => Step::TakeTask,
@@ -111,6 +115,10 @@ impl Session {
     /// How it ends when there is nothing more to take: well, unless a task was left to a person.
     pub(crate) fn nothing_left(&self) -> Closing {
         match self.escalated.as_slice() {
+            [] if !self.left.is_empty() => {
+                let left: Vec<String> = self.left.iter().map(ToString::to_string).collect();
+                Closing::because(Ending::Limit, format!("not finished, and left for the next run: {}", left.join(", ")))
+            }
             [] => Closing { ending: Ending::Completed, reason: None },
             [one] => Closing::because(Ending::Escalated, format!("{one} needs a person")),
             [some @ .., last] => {
@@ -137,6 +145,7 @@ impl Session {
         if self.task != Some(task) {
             self.conversation = None;
         }
+        (self.workspace, self.remediations, self.rechecks) = (None, 0, 0);
         self.escalated.retain(|other| *other != task);
         (self.task, self.hold) = (Some(task), Hold::Held(epoch));
     }
@@ -145,8 +154,10 @@ impl Session {
     pub(crate) fn put_down(&mut self, task: TaskId, state: State, by_itself: bool) {
         self.hold = Hold::Left;
         self.finished = by_itself && state == State::Completed;
-        if state == State::Blocked {
-            self.escalated.push(task);
+        match state {
+            State::Blocked => self.escalated.push(task),
+            State::NeedsContinuation if by_itself => self.left.push(task),
+            _ => {}
         }
     }
 }

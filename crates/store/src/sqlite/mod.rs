@@ -453,6 +453,7 @@ mod tests {
             task: None,
             goal: None,
             work: windlass_engine::Work::Given,
+            grounds: windlass_engine::Grounds::InPlace,
             config: "a: 1".to_owned(),
             protected: None,
             agent: "command:true".to_owned(),

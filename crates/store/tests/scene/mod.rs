@@ -67,6 +67,7 @@ pub fn start_session(task: Option<u64>) -> Command {
         task: task.map(TaskId),
         goal: None,
         work: windlass_engine::Work::Given,
+        grounds: windlass_engine::Grounds::InPlace,
         config: "hooks: {}".to_owned(),
         protected: None,
         agent: "command:true".to_owned(),

@@ -34,7 +34,7 @@ pub(crate) fn next<G: Ground>(call: &mut Call<'_, G>, _: Next) -> Result<Found, 
     // Whoever is not in a session is offered what is open to all.
     let session = run.map(|run| snapshot.session(&run.session)).transpose()?.flatten();
     let nothing = |hint: String| Ok(Found::Nothing { id: (), hint });
-    match types.next_for(&snapshot, session.as_ref().map(|session| session.agent.as_str())) {
+    match types.next_for(&snapshot, session.as_ref().map(|session| session.agent.as_str()), &[]) {
         Ok(Some(id)) => match snapshot.task(id)? {
             Some(task) => Ok(Found::Task(Box::new(task))),
             None => Err(Refusal::UnknownTask(id).into()),

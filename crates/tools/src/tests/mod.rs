@@ -145,6 +145,7 @@ impl Desk<Shop> {
             task: None,
             goal: Some(goal.to_owned()),
             work: Work::Given,
+            grounds: windlass_engine::Grounds::InPlace,
             config: String::new(),
             protected: None,
             agent: "command:true".to_owned(),

@@ -159,8 +159,9 @@ impl Run {
     }
 
     pub(super) fn finished(record: &Record, finished: &payload::HookFinished) -> Self {
-        let payload::HookFinished { debt, hook, outcome, message, feedback, duration_ms, record: file, actions } =
-            finished;
+        let payload::HookFinished {
+            debt, hook, outcome, message, feedback, duration_ms, record: file, actions, ..
+        } = finished;
         Self {
             hook: Some(hook.clone()),
             debt: Some(*debt),

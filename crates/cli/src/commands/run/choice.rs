@@ -123,7 +123,7 @@ pub fn only_for_others(store: &Sqlite, config: &Config, agent: &str) -> Result<O
     if snapshot.expired(environment::now(), None).map_err(remedy::view)?.is_some() {
         return Ok(None);
     }
-    match plan::types(config).next_for(&snapshot, Some(agent)) {
+    match plan::types(config).next_for(&snapshot, Some(agent), &[]) {
         Ok(_) => Ok(None),
         Err(refusal @ Refusal::NothingForAgent { .. }) => Ok(Some(refusal)),
         Err(refusal) => Err(remedy::refusal(&refusal)),

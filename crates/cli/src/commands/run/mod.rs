@@ -23,10 +23,13 @@ use std::io;
 use std::sync::Arc;
 
 use windlass_agents::Agent;
-use windlass_engine::{Authority, Command, Ending, NewSession, Origin, OwnerName, SessionName, TaskId, Trusted};
+use windlass_engine::{
+    Authority, Command, Ending, Grounds, NewSession, Origin, OwnerName, SessionName, TaskId, Trusted,
+};
 use windlass_process::{Control, Launcher};
 use windlass_runner::{Dispatch, Outside, RunError, Runner, Settings};
 use windlass_store::{Lifetime, Sqlite};
+use windlass_vcs::git::Repository;
 
 use self::asking::{Asked, Person};
 use self::choice::Choice;
@@ -376,6 +379,7 @@ impl Job<'_> {
                 task: args.task.or(left),
                 goal: args.goal.clone(),
                 work: wish.work(),
+                grounds: self.grounds(wish)?,
                 config: self.config.text().to_string(),
                 protected: self.protected()?,
                 agent: self.agent.to_string(),
@@ -390,6 +394,15 @@ impl Job<'_> {
                 max_iterations: args.max_iterations,
             },
         })
+    }
+
+    /// A goal is worked on where the person stands; a task of the graph has a worktree of its own, where there is git.
+    fn grounds(&self, wish: Wish<'_>) -> Result<Grounds, Failure> {
+        if matches!(wish, Wish::Goal(_)) || self.config.settings.worktrees == Some(false) {
+            return Ok(Grounds::InPlace);
+        }
+        let repository = Repository::find(&self.project.root).map_err(remedy::git)?;
+        Ok(if repository.is_some() { Grounds::Worktrees } else { Grounds::InPlace })
     }
 
     /// What the protected files hold before anybody works on them.

@@ -60,6 +60,8 @@ impl Seen {
         let session = &self.session;
         Ok(match session.wanted() {
             Wanted::Nothing => None,
+            Wanted::Workspace => Some("a worktree for its task".to_owned()),
+            Wanted::Work => Some("its work to be committed, so that it can be submitted".to_owned()),
             Wanted::Decision => Some("whoever runs it, to go on".to_owned()),
             Wanted::Answer => Some("a person: stop hooks block, and may not send the agent back again".to_owned()),
             Wanted::Moment(until) => Some(format!("the agent's rate limit to end, at {}", show::moment(until))),

@@ -138,7 +138,7 @@ pub fn next(context: &Context, args: &Next, out: &mut Output) -> Done {
     let (types, own) = dispatch::types(&opened)?;
     let snapshot = opened.store.snapshot().map_err(remedy::store)?;
     let agent = own.as_deref().or(args.agent.as_deref());
-    let next = types.next_for(&snapshot, agent).and_then(|next| next.ok_or(Refusal::NothingReady));
+    let next = types.next_for(&snapshot, agent, &[]).and_then(|next| next.ok_or(Refusal::NothingReady));
     let task = opened.task(next.map_err(|refusal| remedy::refusal(&refusal))?)?;
     match out.is_json() {
         true => out.object(&task),

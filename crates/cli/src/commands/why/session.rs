@@ -98,6 +98,8 @@ fn standing(answer: &Answer) -> (Tone, String) {
             "the agent hears what is pending".to_owned()
         }
         (Wanted::Turn(_), _) => "the agent has the word".to_owned(),
+        (Wanted::Workspace, _) => "its task needs a worktree".to_owned(),
+        (Wanted::Work, _) => "its work has to be committed".to_owned(),
         (Wanted::Answer, _) => "a person is asked what is to happen".to_owned(),
         (Wanted::Moment(until), _) => format!("the agent is left alone until {}", show::moment(until)),
         (Wanted::Decision, _) => "a person has answered".to_owned(),

@@ -157,6 +157,7 @@ fn what_a_session_is_started_with() {
                 task: None,
                 goal: None,
                 work: crate::session::Work::Given,
+                grounds: crate::pipeline::Grounds::InPlace,
                 config: String::new(),
                 protected: None,
                 agent: "command:true".to_owned(),

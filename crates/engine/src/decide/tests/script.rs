@@ -8,11 +8,14 @@
 //! finish check asks=log:{};create_task:{"goal":"more"}  via=check add more
 //! retry check after=flaky                               crash
 //! turn-limited a.1 for=60s                              advance a            tell a ignore so be it
+//! workspace a        work a commits=2                   unfit a conflict     finish pr opens=http://x/1
 //! ```
 //!
 //! A debt is named by its id, by its hook, or, if it is a turn, by the word `turn`; `hook` begins and finishes one.
 //! A line that is refused answers `! ` and why. A line `--` forgets what was answered so far. After a `crash` only what
 //! the log holds is left.
+
+mod pipeline;
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -334,6 +337,7 @@ impl<'a> Line<'a> {
                     feedback: self.options.get("tells").map(|text| (*text).to_owned()),
                     message: self.options.get("message").map(|text| (*text).to_owned()),
                     actions: self.actions(),
+                    change: self.change(),
                     ..self.option("out").unwrap_or(HookOutcome::Success).into()
                 },
             },
@@ -343,7 +347,7 @@ impl<'a> Line<'a> {
                 after: self.options.get("after").copied().unwrap_or_default().to_owned(),
             },
             "recover" => C::RecoverEffect { debt: debt(), dead: self.dead(), owner: self.owner() },
-            verb => panic!("no command is called `{verb}`"),
+            verb => self.delivering().unwrap_or_else(|| panic!("no command is called `{verb}`")),
         }
     }
 
@@ -365,6 +369,7 @@ impl<'a> Line<'a> {
             task: self.options.get("task").map(|id| id.parse().unwrap()),
             goal: self.options.get("goal").map(|goal| (*goal).to_owned()),
             work: self.option("work").unwrap_or_default(),
+            grounds: self.option("grounds").unwrap_or_default(),
             config: self.options.get("config").copied().unwrap_or(CONFIG).to_owned(),
             protected: None,
             agent: self.options.get("agent").copied().unwrap_or("command:true").to_owned(),
@@ -379,6 +384,8 @@ impl<'a> Line<'a> {
                 cost: self.options.get("cost").map(|cost| Cost(cost.parse().unwrap())),
                 tokens: self.number("tokens").map(u64::from),
                 thrashing: self.number("thrashing").unwrap_or(usual.thrashing),
+                max_remediations: self.number("remediations").unwrap_or(usual.max_remediations),
+                max_rejections: self.number("rejections").unwrap_or(usual.max_rejections),
             },
             owner: self.owner(),
             nonce: NONCE,
@@ -542,6 +549,6 @@ fn detail(event: &Event) -> String {
         Event::HookFinished(finished) => format!("{} {:?}", finished.hook, finished.outcome),
         Event::HookError(error) => format!("{}: {}", error.hook_name, error.error),
         Event::ActionError(error) => format!("{}: {}", error.action_type, error.error),
-        _ => String::new(),
+        event => pipeline::detail(event),
     }
 }

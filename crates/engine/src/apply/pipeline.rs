@@ -1,0 +1,152 @@
+//! Work on its way through the gates: each event moves it on, or does not fit.
+
+use super::{ApplyError, Changes, Fold, put};
+use crate::debt::{Debt, Effect};
+use crate::event::payload;
+use crate::id::RunId;
+use crate::pipeline::{Broken, ChangeRef, Finding, Gate, Pipeline, Remedy, Stage, TaskChange, Why};
+use crate::session::{Closing, Ending, Next, Phase, Session};
+use crate::task::Task;
+use crate::view::Change;
+
+impl Fold<'_> {
+    pub(super) fn workspace_opened(&self, opened: &payload::WorkspaceOpened) -> Changes {
+        let id = self.node()?;
+        let mut changes = self.session(|session| {
+            let fits = session.task == Some(id) && session.epoch().is_some() && !session.grounds.is_in_place();
+            session.workspace = Some(opened.workspace.clone());
+            if opened.workspace.protected.is_some() {
+                session.protected = opened.workspace.protected;
+            }
+            fits.then_some(())
+        })?;
+        changes.extend(self.touched(|task| task.workspace = Some(opened.workspace.clone()))?);
+        Ok(changes)
+    }
+
+    pub(super) fn submission_started(&self, started: &payload::SubmissionStarted) -> Changes {
+        self.session(|session| match &session.phase {
+            Phase::Settled(Next::Close(closing)) if closing.ending == Ending::Completed => {
+                let fits = session.epoch().is_some() && session.run(session.iteration) == started.run;
+                let closing = closing.clone();
+                session.phase = self.pipeline(&started.run, closing, Stage::Submitting);
+                fits.then_some(())
+            }
+            _ => None,
+        })
+    }
+
+    pub(super) fn submitted(&self) -> Changes {
+        let id = self.node()?;
+        let mut changes = self.moved(|_| {})?;
+        if let Some(name) = self.envelope.session.as_ref() {
+            self.with_session(name, &mut changes, |session| {
+                if let Phase::Pipeline(pipeline) = &mut session.phase
+                    && session.task == Some(id)
+                    && pipeline.stage == Stage::Submitting
+                {
+                    pipeline.stage = Stage::Submitted;
+                }
+            })?;
+        }
+        Ok(changes)
+    }
+
+    pub(super) fn merge_started(&self, started: &payload::MergeStarted) -> Changes {
+        self.session(|session| match &session.phase {
+            Phase::Pipeline(pipeline) if pipeline.stage == Stage::Submitted && pipeline.run == started.run => {
+                let closing = pipeline.closing.clone();
+                session.phase = self.pipeline(&started.run, closing, Stage::Merging);
+                Some(())
+            }
+            _ => None,
+        })
+    }
+
+    fn pipeline(&self, run: &RunId, closing: Closing, stage: Stage) -> Phase {
+        let run = run.clone();
+        Phase::Pipeline(Box::new(Pipeline { run, closing, stage, at: self.seq, broken: None, merged: false }))
+    }
+
+    pub(super) fn pipeline_failed(&self, failed: &payload::PipelineFailed) -> Changes {
+        let mut finding = None;
+        let mut changes = self.session(|session| {
+            let (closing, feedback) = match &session.phase {
+                Phase::Pipeline(pipeline) if pipeline.run == failed.run => {
+                    (pipeline.closing.clone(), pipeline.broken.as_ref().and_then(|broken| broken.feedback.clone()))
+                }
+                // What was to be submitted was not in order.
+                Phase::Settled(Next::Close(closing)) => (closing.clone(), None),
+                _ => return None,
+            };
+            finding = Some(feedback.unwrap_or_else(|| failed.reason.clone()));
+            let because = |ending| Closing { ending, reason: Some(in_words(failed)) };
+            session.phase = Phase::Settled(match failed.remedy {
+                Remedy::Remediate | Remedy::Reject => Next::Continue,
+                Remedy::GiveUp => Next::GiveUp(in_words(failed)),
+                Remedy::Escalate => Next::Close(because(Ending::Escalated)),
+                Remedy::Again => Next::Close(closing),
+            });
+            match failed.remedy {
+                Remedy::Remediate => session.remediations += 1,
+                Remedy::Again => session.rechecks += 1,
+                _ => {}
+            }
+            Some(())
+        })?;
+        let kept = matches!(failed.remedy, Remedy::GiveUp | Remedy::Reject | Remedy::Escalate);
+        let rejected = failed.gate == Gate::BeforeMerge && failed.why == Why::Blocked;
+        changes.extend(self.moved(|task| {
+            if let Some(text) = finding.filter(|_| kept) {
+                task.findings.push(Finding { source: failed.hook.clone(), text });
+            }
+            task.rejections += u32::from(rejected);
+        })?);
+        Ok(changes)
+    }
+
+    /// The end of a hook that stands at a gate.
+    pub(super) fn passed_gate(session: &mut Session, debt: &Debt, finished: &payload::HookFinished) {
+        let (Phase::Pipeline(pipeline), Effect::Hook(hook)) = (&mut session.phase, &debt.effect) else { return };
+        if pipeline.at != debt.id.seq || pipeline.broken.is_some() || pipeline.merged || Gate::of(hook).is_none() {
+            return;
+        }
+        let (message, feedback) = (finished.message.as_deref(), finished.feedback.as_deref());
+        pipeline.broken = Broken::by(hook, finished.outcome, message, feedback);
+    }
+
+    pub(super) fn change_opened(&self, change: &ChangeRef) -> Changes {
+        self.touched(|task| task.change = Some(TaskChange { at: change.clone(), opened: self.seq, merged: None }))
+    }
+
+    pub(super) fn change_merged(&self, merged: &payload::ChangeMerged) -> Changes {
+        let mut task: Task = self.own_task()?;
+        let change = task.change.take().filter(|change| change.merged.is_none());
+        let Some(change) = change else { return Err(self.nothing_to_merge()) };
+        task.change = Some(TaskChange { merged: Some(merged.commit.clone()), ..change });
+        let id = task.id;
+        let mut changes: Vec<Change> = vec![put(task)];
+        if let Some(name) = &self.envelope.session {
+            self.with_session(name, &mut changes, |session| {
+                if let Phase::Pipeline(pipeline) = &mut session.phase
+                    && session.task == Some(id)
+                {
+                    pipeline.merged = true;
+                }
+            })?;
+        }
+        Ok(changes)
+    }
+
+    fn nothing_to_merge(&self) -> ApplyError {
+        self.unfit("the task has no change that is open".to_owned())
+    }
+}
+
+/// Which hook did not let the work pass, and why.
+fn in_words(failed: &payload::PipelineFailed) -> String {
+    match failed.hook.as_str() {
+        "no_changes" => "no_changes: nothing was committed beyond the base".to_owned(),
+        hook => format!("{}: `{hook}`: {}", failed.gate.point(), failed.reason),
+    }
+}

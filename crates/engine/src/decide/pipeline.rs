@@ -1,0 +1,201 @@
+//! Commands about worktrees, and how work passes its gates.
+
+use super::Deciding;
+use super::lineage::Line;
+use crate::command::HookReport;
+use crate::debt::Debt;
+use crate::event::{EventType, Node, payload};
+use crate::id::{Epoch, SessionName, TaskId};
+use crate::limits::{Limits, check_bytes, check_text, gist};
+use crate::pipeline::{Broken, ChangeFact, Gate, Pipeline, Readied, Remedy, Why, Workspace};
+use crate::refusal::Refusal;
+use crate::session::{Closing, Ending, Leave, Next, Phase, Session, Wanted, Work};
+use crate::view::View;
+use crate::voice::Voice;
+
+impl Deciding<'_, '_> {
+    pub(super) fn open_workspace(
+        &mut self,
+        name: &SessionName,
+        workspace: &Workspace,
+        reused: bool,
+        protected: Option<&str>,
+    ) -> Result<(), Refusal> {
+        for text in [&workspace.branch, &workspace.base, &workspace.start, &workspace.name] {
+            check_text("a worktree", text, Limits::LABEL)?;
+        }
+        check_bytes("the protected files", protected.unwrap_or_default(), Limits::CONFIG)?;
+        let session = self.holding(name)?;
+        if session.grounds.is_in_place() {
+            return Err(Refusal::IllegalSession { name: name.clone(), why: "works in place" });
+        }
+        let protected = protected.map(|files| self.record_config(files)).transpose()?.or(workspace.protected);
+        let workspace = Workspace { protected, ..workspace.clone() };
+        self.emit_session(&session, payload::WorkspaceOpened { workspace, reused })?;
+        self.advance(name)
+    }
+
+    /// The session, if it has its task.
+    fn holding(&self, name: &SessionName) -> Result<Session, Refusal> {
+        let session = self.session(name)?;
+        match session.epoch() {
+            Some(_) => Ok(session),
+            None => Err(Refusal::IllegalSession { name: name.clone(), why: "has no task" }),
+        }
+    }
+
+    pub(super) fn leave_to_person(&mut self, name: &SessionName, reason: &str) -> Result<(), Refusal> {
+        check_text("the reason", reason, Limits::REASON)?;
+        let session = self.holding(name)?;
+        match session.work {
+            Work::Given => {
+                let reason = Some(reason.to_owned());
+                self.emit_session(&session, payload::SessionStopping { ending: Ending::Escalated, reason })?;
+            }
+            Work::Graph => {
+                self.place = Some((name.clone(), Some(session.iteration).filter(|iteration| *iteration > 0)));
+                self.leave_task(&session, Leave::Blocked(reason.to_owned()))?;
+            }
+        }
+        self.advance(name)
+    }
+
+    pub(super) fn submit_work(&mut self, name: &SessionName, readied: &Readied) -> Result<(), Refusal> {
+        let session = self.holding(name)?;
+        if session.wanted() != Wanted::Work {
+            return Err(Refusal::IllegalSession { name: name.clone(), why: "has nothing to submit" });
+        }
+        self.begin_line(Line::of(&session));
+        let broken = match readied {
+            Readied::Work(work) if work.commits > 0 => {
+                check_text("a commit", &work.head, Limits::LABEL)?;
+                let (run, remediations) = (session.run(session.iteration), session.remediations);
+                let work = Some(work.clone());
+                self.emit_session(&session, payload::SubmissionStarted { run, work, remediations })?;
+                return self.advance(name);
+            }
+            Readied::Work(_) => Broken {
+                hook: "no_changes".to_owned(),
+                why: Why::Failed,
+                reason: "the last attempt was ended as done, and nothing was committed or left to be committed"
+                    .to_owned(),
+                feedback: None,
+            },
+            Readied::Unfit { reason, feedback } => {
+                check_text("the reason", reason, Limits::REASON)?;
+                check_text("the feedback", feedback, Limits::FEEDBACK)?;
+                let (reason, feedback) = (gist(reason), Some(feedback.clone()));
+                Broken { hook: "commit".to_owned(), why: Why::Conflicts, reason, feedback }
+            }
+        };
+        self.fail_at(&session, Gate::BeforeSubmit, &broken)?;
+        self.advance(name)
+    }
+
+    /// Submits work that was done in place: through the gates, if there are any, else it is accepted as it is.
+    pub(super) fn submit_in_place(&mut self, session: &Session, closing: &Closing) -> Result<(), Refusal> {
+        let gated = self.has_hooks(session, EventType::SubmissionStarted)?
+            || self.has_hooks(session, EventType::MergeStarted)?;
+        match (&session.stopping, gated) {
+            (_, false) => self.leave_task(session, Leave::Completed),
+            (Some(asked), true) => {
+                let reason =
+                    asked.reason.clone().unwrap_or_else(|| "the session was ended before its gates".to_owned());
+                self.leave_task(session, Leave::Unfinished(reason))
+            }
+            (None, true) => {
+                debug_assert_eq!(session.phase, Phase::Settled(Next::Close(closing.clone())));
+                let (run, remediations) = (session.run(session.iteration), session.remediations);
+                self.emit_session(session, payload::SubmissionStarted { run, work: None, remediations })
+            }
+        }
+    }
+
+    pub(super) fn pass_submission(&mut self, session: &Session) -> Result<(), Refusal> {
+        self.emit_session(session, payload::TaskSubmitted {})
+    }
+
+    /// What nobody wants to judge is accepted.
+    pub(super) fn start_merge(&mut self, session: &Session) -> Result<(), Refusal> {
+        match self.has_hooks(session, EventType::MergeStarted)? {
+            true => self.emit_session(session, payload::MergeStarted { run: session.run(session.iteration) }),
+            false => self.leave_task(session, Leave::Completed),
+        }
+    }
+
+    pub(super) fn fail_gate(&mut self, session: &Session) -> Result<(), Refusal> {
+        let Phase::Pipeline(pipeline) = &session.phase else { return Ok(()) };
+        let Pipeline { broken: Some(broken), .. } = &**pipeline else { return Ok(()) };
+        self.fail_at(session, pipeline.gate(), broken)
+    }
+
+    fn fail_at(&mut self, session: &Session, gate: Gate, broken: &Broken) -> Result<(), Refusal> {
+        let Some(id) = session.task else { return Ok(()) };
+        let task = self.task(id)?;
+        let (remedy, count, most) = session.remedy(gate, broken, task.rejections);
+        let Broken { hook, why, reason, feedback } = broken.clone();
+        let run = session.run(session.iteration);
+        let failed = payload::PipelineFailed { run, gate, hook, why, reason, remedy, count, most };
+        self.emit_session(session, failed)?;
+        match remedy {
+            Remedy::Remediate => {
+                let (source, reason) = (broken.hook.clone(), Some(broken.reason.clone()));
+                let text = feedback.unwrap_or_else(|| broken.reason.clone());
+                let queued = payload::FeedbackQueued { source, text, reason, passing: false, voice: Voice::Hook };
+                self.emit_session(session, queued)
+            }
+            Remedy::Reject => {
+                let (by, reason) = (broken.hook.clone(), broken.reason.clone());
+                self.emit(Node::Task(id), payload::TaskRejected { by, reason })?;
+                self.settle(id)
+            }
+            Remedy::GiveUp | Remedy::Escalate | Remedy::Again => Ok(()),
+        }
+    }
+
+    /// What a hook has done about the change of its task. The same change again is nothing new.
+    pub(super) fn record_change(&mut self, debt: &Debt, report: &HookReport) -> Result<(), Refusal> {
+        let (Some(id), Some(fact)) = (debt.task, &report.change) else { return Ok(()) };
+        let known = self.task(id)?.change;
+        match fact {
+            ChangeFact::Opened(change) => {
+                let texts = [&change.branch, &change.base, &change.url];
+                texts.into_iter().flatten().try_for_each(|text| check_text("a change", text, Limits::DELIVERABLE))?;
+                match known.is_some_and(|known| known.at == *change && known.merged.is_none()) {
+                    true => Ok(()),
+                    false => self.emit_of(debt, change.clone()),
+                }
+            }
+            ChangeFact::Merged(commit) => match known.is_none_or(|known| known.merged.is_some()) {
+                true => Ok(()),
+                false => self.emit_of(debt, payload::ChangeMerged { commit: commit.clone() }),
+            },
+        }
+    }
+
+    pub(super) fn record_merge(&mut self, id: TaskId, commit: &str) -> Result<(), Refusal> {
+        check_text("a commit", commit, Limits::LABEL)?;
+        let change = self.task(id)?.change.ok_or(Refusal::NoChange { id })?;
+        match change.merged {
+            Some(_) => Err(Refusal::NoChange { id }),
+            None => self.emit(Node::Task(id), payload::ChangeMerged { commit: commit.to_owned() }).map(drop),
+        }
+    }
+
+    /// Takes a task from a session that was not heard of. If that has changed hands meanwhile, nothing happens to it.
+    pub(super) fn expire_lease(&mut self, id: TaskId, epoch: Epoch) -> Result<(), Refusal> {
+        let current = self.task(id)?.lease.map(|lease| lease.epoch);
+        match current == Some(epoch) {
+            true => self.expire(id),
+            false => Err(Refusal::LeaseLost { id, epoch, current }),
+        }
+    }
+
+    /// Whether a session's task has hooks at an event, whatever their conditions say.
+    fn has_hooks(&self, session: &Session, event: EventType) -> Result<bool, Refusal> {
+        let Some(effects) = &self.rules.effects else { return Ok(false) };
+        let Some(planned) = effects.hooks.get(&event) else { return Ok(false) };
+        let task = session.task.map(|id| self.draft.task(id)).transpose()?.flatten();
+        Ok(planned.iter().any(|planned| effects.is_for(planned, task.as_ref(), Some(&session.agent))))
+    }
+}

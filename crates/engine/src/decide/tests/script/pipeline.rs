@@ -1,0 +1,62 @@
+//! The words for worktrees, gates and changes.
+
+use super::Line;
+use crate::command::Command;
+use crate::event::Event;
+use crate::id::Epoch;
+use crate::pipeline::{ChangeFact, ChangeRef, Readied, WorkDone, Workspace};
+
+impl Line<'_> {
+    pub(super) fn delivering(&self) -> Option<Command> {
+        use Command as C;
+        Some(match self.words[0] {
+            "workspace" => {
+                C::OpenWorkspace { name: self.word(1), workspace: workspace(), reused: false, protected: None }
+            }
+            "work" => {
+                let work = WorkDone { head: "abc".to_owned(), commits: self.number("commits").unwrap_or(1), files: 1 };
+                C::SubmitWork { name: self.word(1), readied: Readied::Work(work) }
+            }
+            "unfit" => {
+                let (reason, feedback) = (self.rest(2), self.rest(2));
+                C::SubmitWork { name: self.word(1), readied: Readied::Unfit { reason, feedback } }
+            }
+            "person" => C::LeaveToPerson { name: self.word(1), reason: self.rest(2) },
+            "merged" => C::RecordMerge { id: self.id(), commit: self.words[2].to_owned() },
+            "expire" => C::ExpireLease { id: self.id(), epoch: Epoch(self.number("epoch").unwrap().into()) },
+            _ => return None,
+        })
+    }
+
+    /// What a hook has done about a change.
+    pub(super) fn change(&self) -> Option<ChangeFact> {
+        let opened = self.options.get("opens").map(|url| {
+            let url = Some((*url).to_owned());
+            ChangeFact::Opened(ChangeRef { branch: Some("windlass/t1".to_owned()), base: None, url, number: None })
+        });
+        opened.or_else(|| self.options.get("merges").map(|commit| ChangeFact::Merged((*commit).to_owned())))
+    }
+}
+
+fn workspace() -> Workspace {
+    Workspace {
+        branch: "windlass/t1".to_owned(),
+        base: "main".to_owned(),
+        start: "000".to_owned(),
+        name: "t1".to_owned(),
+        stacked_on: vec![],
+        protected: None,
+    }
+}
+
+pub(super) fn detail(event: &Event) -> String {
+    match event {
+        Event::PipelineFailed(failed) => {
+            format!("{} {:?}: {:?} {}/{}", failed.hook, failed.why, failed.remedy, failed.count, failed.most)
+        }
+        Event::ChangeOpened(change) => change.url.clone().unwrap_or_default(),
+        Event::ChangeMerged(merged) => merged.commit.clone(),
+        Event::TaskRejected(rejected) => format!("by {}", rejected.by),
+        _ => String::new(),
+    }
+}

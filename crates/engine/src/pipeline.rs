@@ -1,0 +1,250 @@
+//! From done to accepted: where the work of a task lies, and the two gates that it passes on its way to the others.
+//!
+//! ```text
+//! workspace opened ─► iterations ─► work committed ─► before_submit ─► submitted ─► before_merge ─► completed
+//!                        ▲                               │ remediate       ▲ again, on a newer base  │
+//!                        └───────────────────────────────┘                 └─────────────────────────┤
+//!                                                        │ given up: the next run takes it up        │ rejected: ready again
+//! ```
+//!
+//! Invariants:
+//! - A gate stops at its first hook that does not pass: what has not begun is skipped.
+//! - What is merged is accepted, whatever a later hook says.
+//! - What a gate has to say reaches whoever works on the task next, in this attempt or in another one.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::debt::{HookClass, HookOutcome, OnFailure, OwedHook};
+use crate::id::{ConfigDigest, RunId, Seq, TaskId};
+use crate::limits::gist;
+use crate::session::{Closing, Verdict};
+
+/// Where a session does its work.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grounds {
+    /// In the directory of the project, as it is.
+    #[default]
+    InPlace,
+    /// In a git worktree for each task.
+    Worktrees,
+}
+
+impl Grounds {
+    pub fn is_in_place(&self) -> bool {
+        *self == Self::InPlace
+    }
+}
+
+/// The worktree of a task, and the branch that holds its work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Workspace {
+    pub branch: String,
+    /// The branch that the work is meant for.
+    pub base: String,
+    /// The commit that the work begins after.
+    pub start: String,
+    /// The worktree's name among those of the project.
+    pub name: String,
+    /// The tasks on whose work it stands, because theirs is not merged yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stacked_on: Vec<TaskId>,
+    /// What the protected files held there before anybody worked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protected: Option<ConfigDigest>,
+}
+
+/// The work of a task as it is submitted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WorkDone {
+    /// The last commit.
+    pub head: String,
+    /// How many there are beyond the base.
+    pub commits: u32,
+    /// How many files they change.
+    pub files: u32,
+}
+
+/// What there is to be submitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Readied {
+    Work(WorkDone),
+    /// It is not in order, and why: for people, and for the agent.
+    Unfit {
+        reason: String,
+        feedback: String,
+    },
+}
+
+/// How the work of a task can be looked at by others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ChangeRef {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// Where a forge shows it; without one it is in this log alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The forge's number for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
+}
+
+/// A change, and what has become of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskChange {
+    #[serde(flatten)]
+    pub at: ChangeRef,
+    pub opened: Seq,
+    /// The commit that has it in the base.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged: Option<String>,
+}
+
+/// What a hook has done about a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChangeFact {
+    Opened(ChangeRef),
+    /// The commit that has it in the base.
+    Merged(String),
+}
+
+/// What a hook has told about itself, by names.
+pub type HookContext = Map<String, Value>;
+
+/// What whoever works on a task next has to know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Finding {
+    pub source: String,
+    pub text: String,
+}
+
+/// A gate between done and accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gate {
+    BeforeSubmit,
+    BeforeMerge,
+}
+
+impl Gate {
+    pub const fn point(self) -> &'static str {
+        match self {
+            Self::BeforeSubmit => "before_submit",
+            Self::BeforeMerge => "before_merge",
+        }
+    }
+
+    /// The gate that a hook stands at.
+    pub fn of(hook: &OwedHook) -> Option<Self> {
+        [Self::BeforeSubmit, Self::BeforeMerge].into_iter().find(|gate| gate.point() == hook.point)
+    }
+}
+
+/// The hook that did not let the work pass.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Broken {
+    pub hook: String,
+    pub why: Why,
+    /// In a few words.
+    pub reason: String,
+    /// For the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<String>,
+}
+
+/// In which way a hook did not let the work pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// The work is not good enough.
+    Blocked,
+    /// It does not go together with the base.
+    Conflicts,
+    /// The hook could not do what it is for: that is not for the agent to mend.
+    Failed,
+    /// A person has to look.
+    Escalated,
+    /// The base has moved: the work stands on the newest one now, and has to be judged there.
+    Moved,
+}
+
+impl Broken {
+    /// What the end of a hook breaks, if it does.
+    pub fn by(hook: &OwedHook, outcome: HookOutcome, message: Option<&str>, feedback: Option<&str>) -> Option<Self> {
+        let why = match (Verdict::of(outcome, hook.on_failure), hook.on_failure) {
+            (Verdict::Pass, _) | (Verdict::Fail, OnFailure::Ignore) => return None,
+            (Verdict::Continue, _) => Why::Moved,
+            (Verdict::Escalate, _) => Why::Escalated,
+            (Verdict::Block, _) if outcome == HookOutcome::Block && hook.class == HookClass::Vcs => Why::Conflicts,
+            (Verdict::Block, _) if outcome == HookOutcome::Block || feedback.is_some() => Why::Blocked,
+            (Verdict::Block | Verdict::Fail, _) => Why::Failed,
+        };
+        let reason = message.map(gist).filter(|reason| !reason.is_empty());
+        let reason = reason.unwrap_or_else(|| feedback.map(gist).unwrap_or_else(|| "it does not pass".to_owned()));
+        Some(Self { hook: hook.hook.clone(), why, reason, feedback: feedback.map(str::to_owned) })
+    }
+}
+
+/// What follows where a gate is not passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Remedy {
+    /// The agent hears of it and goes on, in the same conversation.
+    Remediate,
+    /// The task is left as it is; the next run takes it up.
+    GiveUp,
+    /// The task is for anybody to take up again.
+    Reject,
+    /// A person has to look.
+    Escalate,
+    /// All of it once more, on the newest base.
+    Again,
+}
+
+/// Work on its way through the gates.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pipeline {
+    pub run: RunId,
+    /// How the session ends when all is well.
+    pub closing: Closing,
+    pub stage: Stage,
+    /// The event whose hooks are the gate.
+    pub at: Seq,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken: Option<Broken>,
+    /// It is in the base: nothing takes that back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub merged: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    Submitting,
+    Submitted,
+    Merging,
+}
+
+impl Pipeline {
+    /// Whether a hook that has not begun need not run: its gate is decided.
+    pub(crate) fn is_decided(&self, at: Seq) -> bool {
+        at == self.at && self.broken.is_some()
+    }
+
+    pub fn gate(&self) -> Gate {
+        match self.stage {
+            Stage::Submitting | Stage::Submitted => Gate::BeforeSubmit,
+            Stage::Merging => Gate::BeforeMerge,
+        }
+    }
+}

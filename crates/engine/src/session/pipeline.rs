@@ -1,0 +1,74 @@
+//! What comes next for work that is on its way through the gates.
+
+use super::{Closing, Ending, Hold, Phase, Session, Step, Wanted, Work};
+use crate::limits::Limits;
+use crate::pipeline::{Broken, Gate, Grounds, Pipeline, Remedy, Stage, Why};
+use crate::session::Leave;
+
+impl Session {
+    /// Work that is done is submitted; of what lies in a worktree it has to be known first what that is.
+    pub(super) fn submit(&self, closing: &Closing) -> Step {
+        match (self.grounds, &self.stopping) {
+            (Grounds::InPlace, _) => Step::Submit(closing.clone()),
+            (Grounds::Worktrees, None) => Step::Wait(Wanted::Work),
+            (Grounds::Worktrees, Some(asked)) => self.close(asked),
+        }
+    }
+
+    pub(super) fn pass_on(&self, pipeline: &Pipeline) -> Step {
+        if self.hold != Hold::Left && pipeline.merged {
+            return Step::LeaveTask(Leave::Completed);
+        }
+        match (&self.stopping, self.hold) {
+            (Some(asked), Hold::Left) if !self.finished => return self.close(asked),
+            (_, Hold::Left) => return self.close_decided(&pipeline.closing),
+            _ => {}
+        }
+        match (&self.stopping, pipeline.stage, &pipeline.broken) {
+            (Some(asked), ..) => self.close(asked),
+            (None, _, Some(_)) => Step::FailGate,
+            (None, Stage::Submitting, None) => Step::PassSubmission,
+            (None, Stage::Submitted, None) => Step::StartMerge,
+            (None, Stage::Merging, None) => Step::LeaveTask(Leave::Completed),
+        }
+    }
+
+    /// A task that is left for a later run.
+    pub(super) fn give_up(&self, reason: &str) -> Step {
+        let closing = || Closing { ending: Ending::Limit, reason: Some(reason.to_owned()) };
+        match (&self.stopping, self.work) {
+            _ if self.epoch().is_some() => Step::LeaveTask(Leave::Unfinished(reason.to_owned())),
+            (Some(asked), _) => self.close(asked),
+            (None, Work::Graph) => Step::TakeTask,
+            (None, Work::Given) => self.close(&closing()),
+        }
+    }
+
+    /// Whether a hook that has not begun need not run: its gate is decided, or nobody's any more.
+    pub(super) fn needs_no(&self, hook: crate::id::DebtId) -> bool {
+        let Phase::Pipeline(pipeline) = &self.phase else { return false };
+        pipeline.is_decided(hook.seq) || (pipeline.at == hook.seq && self.hold == Hold::Left)
+    }
+
+    /// What follows where a gate is not passed, with the how-manieth time of how many it is.
+    pub(crate) fn remedy(&self, gate: Gate, broken: &Broken, rejections: u32) -> (Remedy, u32, u32) {
+        let mended = (self.remediations + 1, self.terms.max_remediations);
+        let rejected = (rejections + 1, self.terms.max_rejections);
+        let mend = match self.remediations < self.terms.max_remediations && self.exhausted().is_none() {
+            true => Remedy::Remediate,
+            false => Remedy::GiveUp,
+        };
+        let (remedy, (count, most)) = match (gate, broken.why) {
+            (_, Why::Escalated) => (Remedy::Escalate, mended),
+            (_, Why::Failed) => (Remedy::GiveUp, mended),
+            (Gate::BeforeMerge, Why::Moved) if self.rechecks < Limits::RECHECKS => {
+                (Remedy::Again, (self.rechecks + 1, Limits::RECHECKS))
+            }
+            (Gate::BeforeMerge, Why::Moved) => (Remedy::GiveUp, (self.rechecks, Limits::RECHECKS)),
+            (Gate::BeforeMerge, Why::Blocked) if rejected.0 < rejected.1 => (Remedy::Reject, rejected),
+            (Gate::BeforeMerge, Why::Blocked) => (Remedy::Escalate, rejected),
+            (Gate::BeforeSubmit, Why::Blocked | Why::Moved) | (_, Why::Conflicts) => (mend, mended),
+        };
+        (remedy, count, most)
+    }
+}
