@@ -21,7 +21,17 @@ impl Deciding<'_, '_> {
             return Err(Refusal::IllegalEffect { debt: id, why: "has begun already" });
         }
         belongs_to(&debt, owner)?;
+        if self.is_needless(&debt)? {
+            let why = "is for work that has been decided on, or is somebody else's now";
+            return Err(Refusal::IllegalEffect { debt: id, why });
+        }
         self.begin(&debt, owner, None)
+    }
+
+    /// Whether a hook stands at a gate that is decided without it, or nobody's any more.
+    fn is_needless(&self, debt: &Debt) -> Result<bool, Refusal> {
+        let session = debt.session.as_ref().map(|name| self.draft.session(name)).transpose()?.flatten();
+        Ok(session.is_some_and(|session| session.needs_no(debt.id)))
     }
 
     pub(super) fn retry_effect(&mut self, id: DebtId, owner: &OwnerName, after: &str) -> Result<(), Refusal> {
@@ -107,7 +117,7 @@ impl Deciding<'_, '_> {
         belongs_to(&debt, dead)?;
         match debt.recovery() {
             Recovery::EndIteration => self.recover_turn(&debt, owner),
-            _ if self.is_in_vain(&debt)? => self.interrupt(&debt),
+            _ if self.is_in_vain(&debt)? || self.is_needless(&debt)? => self.interrupt(&debt),
             Recovery::Record(_) => self.interrupt(&debt),
             Recovery::Run | Recovery::RunAgain | Recovery::LookThenAct | Recovery::SendAgain => {
                 self.begin(&debt, owner, None)
