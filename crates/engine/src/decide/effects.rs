@@ -186,7 +186,7 @@ impl Deciding<'_, '_> {
         let hook = hook_name(debt)?;
         let HookReport { outcome, message, record, took, actions, context, .. } = report.clone();
         let duration_ms = took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
-        let is_last = sibling(&self.draft, debt)?.is_none();
+        let is_last = sibling(&self.draft, debt.id)?.is_none();
         self.begin_line(Line::ending(debt));
         self.because_of(debt);
         let heard = self.listener(debt)?.is_some_and(|session| is_heard(&session, debt, outcome));
@@ -198,8 +198,14 @@ impl Deciding<'_, '_> {
         self.emit_of(debt, finished)?;
         let finished = self.entries.len() - 1;
         if report.change.is_some() {
+            let line = self.line;
             self.cause = Some(Causing::Entry(finished));
+            if !is_last {
+                self.begin_line(Line::beginning(debt));
+            }
+            self.ended = Some(debt.id);
             self.record_change(debt, report)?;
+            (self.line, self.ended) = (line, None);
         }
         if let Some(failure) = failure {
             self.cause = Some(Causing::Entry(finished));
