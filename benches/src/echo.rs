@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut store = words.next().map(|path| Sqlite::open(Path::new(&path), Lifetime::Service)).transpose()?;
     let at = Timestamp::from_millis(0);
     let origin = Origin { by: "ada".to_owned(), at, authority: Authority::Person, run: None, via: None };
-    let (rules, mut nonce) = (Rules { registry: Registry::with_builtins(), effects: None }, 0);
+    let (rules, mut nonce) = (Rules { registry: Registry::with_builtins(), ..Rules::default() }, 0);
     let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
     let (mut line, mut answer) = (String::new(), Vec::new());
     while input.read_line(&mut line)? > 0 {

@@ -31,7 +31,7 @@ fn closures(count: usize) -> Outcome<Rules> {
     for (number, event) in (1..count).zip(others()) {
         registry.register(Hook::new(format!("closure {number}"), [event], |_, _| Ok(vec![])))?;
     }
-    Ok(Rules { registry, effects: None })
+    Ok(Rules { registry, ..Rules::default() })
 }
 
 /// Hooks that would be owed, none of them for the event that is measured.

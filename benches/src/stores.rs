@@ -16,7 +16,7 @@ use crate::report::{Report, Times, at_least, at_most, ratio, shown};
 use crate::{Effort, Outcome};
 
 pub fn rules() -> Rules {
-    Rules { registry: Registry::with_builtins(), effects: None }
+    Rules { registry: Registry::with_builtins(), ..Rules::default() }
 }
 
 pub fn origin() -> Origin {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windlass_engine::{
-    Authority, Command, ConfigDigest, Digest, Origin, Record, Refusal, Rules, RunId, Timestamp, Trusted,
+    Authority, Command, ConfigDigest, Digest, Origin, Record, Refusal, Rules, RunId, Timestamp, Trusted, Types,
 };
 use windlass_hooks::Mask;
 use windlass_process::Roster;
@@ -224,6 +224,11 @@ impl Ground for ProjectGround {
             }
         }
         Ok(records)
+    }
+
+    fn types(&mut self) -> Result<Types, ToolError> {
+        self.look().map_err(told)?;
+        Ok(self.kept().rules.types.clone())
     }
 
     fn run(&self) -> Result<Option<RunId>, ToolError> {

@@ -1,19 +1,20 @@
 //! What a configuration means to the engine and to whoever does what is owed: which hooks are owed when, how each is run,
 //! and on what terms a session works.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
 use windlass_agents::Agent;
 use windlass_engine::{
-    Completion, Cost, Effects, EventType, HookClass, Limits, OnFailure, OnRetryLimit, OwedHook, OwnerName, Planned,
-    PlannedFor, PlannedHooks, Registry, Rules, Terms, Trusted, TypeName,
+    Completion, Cost, Effects, EventType, Gate, HookClass, Limits, Matcher, OnFailure, OnRetryLimit, OwedHook,
+    OwnerName, Planned, PlannedFor, PlannedHooks, Registry, Rules, Terms, Trusted, TypeName, Types,
 };
 use windlass_hooks as hooks;
 use windlass_runner::Allowance;
 
-use crate::config::{self, Config, Hook, Kind, Point, Scope};
+use crate::config::{self, Builtin, Config, Hook, Kind, Point, Scope};
 use crate::failure::{Code, Failure};
 use crate::outline::Outline;
 use crate::output::Messages;
@@ -39,7 +40,9 @@ pub fn runnable(hook: &Hook) -> Option<hooks::Hook> {
         Kind::Http(request) => hooks::Kind::Http(request.address()),
         Kind::Rules(rules) => hooks::Kind::Rules(rules.clone()),
         Kind::Desktop => hooks::Kind::Desktop,
-        Kind::Builtin(_) | Kind::Prompt(_) | Kind::Workflow(_) | Kind::Gatekeeper(_) => return None,
+        Kind::Builtin(builtin) => hooks::Kind::Step(step(*builtin)?),
+        Kind::Gatekeeper(briefs) => hooks::Kind::Step(hooks::Step::Review(briefs.clone())),
+        Kind::Prompt(_) | Kind::Workflow(_) => return None,
     };
     let entry = &hook.entry;
     // At a gate a retry is another turn, which takes its time by itself.
@@ -58,6 +61,50 @@ pub fn runnable(hook: &Hook) -> Option<hooks::Hook> {
         retry,
         feedback: hook.feedback.clone(),
     })
+}
+
+/// What a built-in does between done and accepted, if that is where it belongs.
+fn step(builtin: Builtin) -> Option<hooks::Step> {
+    match builtin {
+        Builtin::RebaseOnMain => Some(hooks::Step::RebaseOnMain),
+        Builtin::RunTests => Some(hooks::Step::RunTests),
+        Builtin::CreatePr => Some(hooks::Step::CreatePr),
+        Builtin::MergePr => Some(hooks::Step::MergePr),
+        // The word alone: by one brief of that name.
+        Builtin::Gatekeeper => Some(hooks::Step::Review(vec!["review".to_owned()])),
+        Builtin::AutoLabelByKeyword
+        | Builtin::AutoCreateReviewTask
+        | Builtin::CheckDependencySatisfaction
+        | Builtin::TrackAgentTaskLifecycle => None,
+    }
+}
+
+/// The hook of work in a worktree where nothing else is written: it is shown to others.
+const USUAL: &str = "create_pr (default)";
+
+fn usual() -> hooks::Hook {
+    hooks::Hook {
+        name: USUAL.to_owned(),
+        kind: hooks::Kind::Step(hooks::Step::CreatePr),
+        timeout: GATE_TIMEOUT,
+        pipes: None,
+        max_output: MAX_OUTPUT,
+        retry: None,
+        feedback: None,
+    }
+}
+
+/// The same where it stands: nowhere, if the project has a list of its own.
+fn usually(config: &Config) -> Option<Planned> {
+    let hook = OwedHook {
+        hook: USUAL.to_owned(),
+        point: Gate::BeforeSubmit.point().to_owned(),
+        class: HookClass::Vcs,
+        on_failure: OnFailure::Block,
+        send_backs: None,
+    };
+    let planned = Planned { hook, whose: PlannedFor::Worktrees, matcher: Matcher::default(), when: None };
+    (!config.has_own_list(Gate::BeforeSubmit.point())).then_some(planned)
 }
 
 /// How long a hook may run.
@@ -79,7 +126,10 @@ pub fn max_output(hook: &Hook) -> usize {
 
 /// The hooks that this version can run, by name.
 pub fn hooks(outline: Arc<Outline>) -> windlass_runner::Hooks {
-    windlass_runner::Hooks::found_by(move |name| runnable(&outline.hook(name)?))
+    windlass_runner::Hooks::found_by(move |name| match name {
+        USUAL => Some(usual()),
+        name => runnable(&outline.hook(name)?),
+    })
 }
 
 /// The engine's rules without anything that is owed.
@@ -90,7 +140,16 @@ pub fn pure_rules(config: &Config) -> Result<Rules, Failure> {
             .configure(setting.name, setting.enabled, setting.priority)
             .map_err(|error| Failure::from_error(Code::Config, &error))?;
     }
-    Ok(Rules { registry, effects: None })
+    Ok(Rules { registry, effects: None, types: types(config) })
+}
+
+/// The types of tasks, and who may work on them.
+pub fn types(config: &Config) -> Types {
+    let allowed = |roles: &config::Roles| {
+        let names = roles.implementer.as_ref()?;
+        Some(names.iter().map(|name| name.value.clone()).collect())
+    };
+    Types::new(config.task_types().map(|(kind, roles)| (name(kind), allowed(roles))))
 }
 
 /// The engine's rules, with what each event makes owed to this owner.
@@ -100,11 +159,24 @@ pub fn rules(outline: &Arc<Outline>, owner: &OwnerName, trust: Trusted) -> Resul
         let outline = outline.clone();
         (event, PlannedHooks::later(move || planned_at(event, &outline.hooks_of(event))))
     };
+    let mut hooks: BTreeMap<EventType, PlannedHooks> = outline.events().into_iter().map(later).collect();
+    if let Some(usual) = usually(config) {
+        // Those of types and agents come with it.
+        hooks.insert(EventType::SubmissionStarted, {
+            let outline = outline.clone();
+            PlannedHooks::later(move || {
+                let mut planned =
+                    planned_at(EventType::SubmissionStarted, &outline.hooks_of(EventType::SubmissionStarted));
+                planned.insert(0, usual.clone());
+                planned
+            })
+        });
+    }
     let effects = Effects {
         config: config.text().clone(),
         owner: owner.clone(),
         trust,
-        hooks: outline.events().into_iter().map(later).collect(),
+        hooks,
         overrides: config.overrides().map(|(kind, point)| (name(kind), point.name().to_owned())).collect(),
     };
     Ok(Rules { effects: Some(effects), ..pure_rules(config)? })
@@ -159,6 +231,7 @@ fn owed_hook(hook: &Hook, point: Point, event: EventType) -> OwedHook {
     let gate = is_gate(point);
     let class = match (&hook.kind, hook.entry.idempotent) {
         _ if event == EventType::BridgeCalled => HookClass::Bridge,
+        (Kind::Builtin(Builtin::RebaseOnMain | Builtin::CreatePr | Builtin::MergePr), _) => HookClass::Vcs,
         _ if gate => HookClass::Gate,
         (Kind::Http(_), _) => HookClass::Webhook,
         (Kind::Rules(_) | Kind::Desktop, _) | (_, Some(true)) => HookClass::Idempotent,

@@ -3,6 +3,7 @@
 use windlass_engine::{Refusal, Session, ViewError};
 use windlass_runner::RunError;
 use windlass_store::{ExecuteError, StoreError};
+use windlass_vcs::git;
 
 use crate::failure::{Code, Failure};
 
@@ -32,6 +33,16 @@ pub fn run(error: RunError) -> Failure {
     }
 }
 
+/// What git could not do.
+pub fn git(error: git::Error) -> Failure {
+    let hint = error.hint();
+    let failure = Failure::from_error(Code::System, &error);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
 pub fn view(error: ViewError) -> Failure {
     match error.0.downcast::<StoreError>() {
         Ok(error) => store(*error),
@@ -42,7 +53,7 @@ pub fn view(error: ViewError) -> Failure {
 pub fn refusal(refusal: &Refusal) -> Failure {
     let code = match refusal {
         Refusal::UnknownTask(_) | Refusal::UnknownEdge { .. } => Code::NotFound,
-        Refusal::Invalid { .. } => Code::Usage,
+        Refusal::Invalid { .. } | Refusal::UnknownType { .. } => Code::Usage,
         Refusal::Untrusted { .. } => Code::Trust,
         Refusal::View(_) | Refusal::Apply(_) => Code::Store,
         _ => Code::Refused,
@@ -78,6 +89,14 @@ pub fn refusal(refusal: &Refusal) -> Failure {
         Refusal::NotAsking { id, .. } => failure.hint(format!("`windlass why {id}` shows how it stands")),
         Refusal::NoPerson { .. } => {
             failure.hint("end the turn with `<promise>BLOCKED</promise>` and say what is needed")
+        }
+        Refusal::UnknownType { .. } => failure.hint("a new type is a line under `task_types` in the configuration"),
+        Refusal::NotForAgent { kind, .. } => failure.hint(format!(
+            "`task_types.{kind}.agents.implementer` in the configuration says who may; a person takes it with \
+             `windlass task claim ID`, without --agent"
+        )),
+        Refusal::NothingForAgent { id, .. } => {
+            failure.hint(format!("--agent NAME says who asks; a person takes it with `windlass task claim {id}`"))
         }
         Refusal::NothingReady => failure.hint("`windlass task graph` shows what waits for what"),
         Refusal::Cycle { .. } => failure.hint("take one of these dependencies away first"),

@@ -146,7 +146,7 @@ fn hostile_goals_stay_inside_their_boxes() {
 fn a_chain_of_three_thousand() {
     let world = World::new();
     let mut store = Sqlite::open(&world.path(".windlass/windlass.db"), Lifetime::Service).unwrap();
-    let rules = Rules { registry: Registry::with_builtins(), effects: None };
+    let rules = Rules { registry: Registry::with_builtins(), ..Rules::default() };
     let at = Timestamp::from_millis(1_768_644_000_000);
     let origin = Origin { by: "ann".to_owned(), at, authority: Authority::Person, run: None, via: None };
     store

@@ -51,7 +51,7 @@ impl Runner {
             });
         }
         let effects = Effects::of("hooks: {}", "1-2-3".parse().unwrap(), owed);
-        let rules = Rules { registry: Registry::with_builtins(), effects: Some(effects) };
+        let rules = Rules { registry: Registry::with_builtins(), effects: Some(effects), ..Rules::default() };
         Self { store, rules, given: 0 }
     }
 

@@ -22,7 +22,7 @@ struct Runner {
 impl Runner {
     fn new(world: &World) -> Self {
         let store = Sqlite::open(&world.path(".windlass/windlass.db"), Lifetime::Command).unwrap();
-        Self { store, rules: Rules { registry: Registry::with_builtins(), effects: None }, nonce: 0 }
+        Self { store, rules: Rules { registry: Registry::with_builtins(), ..Rules::default() }, nonce: 0 }
     }
 
     fn give(&mut self, command: &Command) -> Vec<Event> {

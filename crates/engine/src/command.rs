@@ -204,11 +204,13 @@ pub enum Command {
         id: TaskId,
         patch: TaskPatch,
     },
-    /// Takes this task, or the next one, under a lease.
+    /// Takes this task, or the next one, under a lease. Whoever says which agent it is gets only what that one may work
+    /// on; a person who does not may take any task by name, and is offered those that are open to all.
     ClaimTask {
         id: Option<TaskId>,
         owner: OwnerName,
         until: Timestamp,
+        agent: Option<String>,
     },
     StartTask {
         id: TaskId,

@@ -11,7 +11,7 @@ use crate::apply::{ApplyError, apply};
 use crate::bridge::{Caller, Conversation};
 use crate::debt::Debt;
 use crate::event::{Envelope, Node};
-use crate::id::{ConfigDigest, DebtId, EdgeId, Seq, SessionName, TaskId};
+use crate::id::{ConfigDigest, DebtId, EdgeId, Seq, SessionName, TaskId, TypeName};
 use crate::memory::Memory;
 use crate::session::Session;
 use crate::task::{Edge, Priority, Task};
@@ -165,9 +165,15 @@ impl View for Draft<'_> {
         Ok(self.over.last_edge()?.max(self.base.last_edge()?))
     }
 
-    fn claimable(&self, after: Option<(Priority, TaskId)>) -> Looked<Option<(Priority, TaskId)>> {
+    fn claimable_except(
+        &self,
+        closed: &BTreeSet<TypeName>,
+        after: Option<(Priority, TaskId)>,
+    ) -> Looked<Option<(Priority, TaskId)>> {
         let hidden = |(_, id)| self.over.row(id).is_some();
-        let found = self.merged(after, |a| self.base.claimable(a), |a| self.over.claimable(a), hidden)?;
+        let (base, over) = (self.base, &self.over);
+        let found =
+            self.merged(after, |a| base.claimable_except(closed, a), |a| over.claimable_except(closed, a), hidden)?;
         found.inspect(|(_, id)| self.looked_at(Scope::Task(*id)));
         Ok(found)
     }

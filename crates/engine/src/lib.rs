@@ -49,6 +49,7 @@ mod situation;
 mod speech;
 mod task;
 mod time;
+mod types;
 mod usage;
 pub mod validation;
 mod view;
@@ -100,6 +101,7 @@ pub use session::{
 pub use situation::Situation;
 pub use task::{Blocked, Claim, Edge, EdgeKind, Lease, Priority, State, Task};
 pub use time::{Timestamp, in_words};
+pub use types::Types;
 pub use usage::{Cost, Usage};
 pub use view::{Change, Direction, Looked, Scope, View, ViewError};
 pub use voice::Voice;

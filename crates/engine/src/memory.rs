@@ -7,7 +7,7 @@ use crate::apply::{ApplyError, apply};
 use crate::bridge::{Caller, Conversation};
 use crate::debt::{Debt, Effect};
 use crate::event::Record;
-use crate::id::{ConfigDigest, DebtId, EdgeId, Seq, SessionName, TaskId};
+use crate::id::{ConfigDigest, DebtId, EdgeId, Seq, SessionName, TaskId, TypeName};
 use crate::session::Session;
 use crate::task::{Edge, Priority, Task};
 use crate::time::Timestamp;
@@ -18,7 +18,8 @@ use crate::view::{Change, Direction, Looked, View};
 pub struct Memory {
     head: Seq,
     tasks: BTreeMap<TaskId, Task>,
-    claimable: BTreeSet<(Priority, TaskId)>,
+    /// By type; none of them is empty.
+    claimable: BTreeMap<Option<TypeName>, BTreeSet<(Priority, TaskId)>>,
     leases: BTreeSet<(Timestamp, TaskId)>,
     edges: BTreeMap<EdgeId, Edge>,
     from: BTreeSet<(TaskId, EdgeId)>,
@@ -100,20 +101,29 @@ impl Memory {
 
     fn put_task(&mut self, task: Task) {
         if task.state.is_claimable() {
-            self.claimable.insert((task.priority, task.id));
+            self.claimable.entry(task.kind.clone()).or_default().insert((task.priority, task.id));
         }
         let until = |task: &Task| task.lease.as_ref().and_then(|lease| lease.until);
         if let Some(until) = until(&task) {
             self.leases.insert((until, task.id));
         }
-        let now = (task.state.is_claimable().then_some(task.priority), until(&task));
+        let place = |task: &Task| task.state.is_claimable().then(|| (task.kind.clone(), task.priority));
+        let now = (place(&task), until(&task));
         if let Some(old) = self.tasks.insert(task.id, task) {
-            if old.state.is_claimable() && now.0 != Some(old.priority) {
-                self.claimable.remove(&(old.priority, old.id));
+            if let Some((kind, priority)) = place(&old).filter(|_| place(&old) != now.0) {
+                self.no_longer_claimable(&kind, (priority, old.id));
             }
             if let Some(ran) = until(&old).filter(|ran| now.1 != Some(*ran)) {
                 self.leases.remove(&(ran, old.id));
             }
+        }
+    }
+
+    fn no_longer_claimable(&mut self, kind: &Option<TypeName>, key: (Priority, TaskId)) {
+        let Some(of_kind) = self.claimable.get_mut(kind) else { return };
+        of_kind.remove(&key);
+        if of_kind.is_empty() {
+            self.claimable.remove(kind);
         }
     }
 }
@@ -144,8 +154,15 @@ impl View for Memory {
         Ok(self.edges.last_key_value().map(|(id, _)| *id))
     }
 
-    fn claimable(&self, after: Option<(Priority, TaskId)>) -> Looked<Option<(Priority, TaskId)>> {
-        Ok(self.claimable.range((after.map_or(Unbounded, Excluded), Unbounded)).next().copied())
+    fn claimable_except(
+        &self,
+        closed: &BTreeSet<TypeName>,
+        after: Option<(Priority, TaskId)>,
+    ) -> Looked<Option<(Priority, TaskId)>> {
+        let is_open = |kind: &Option<TypeName>| kind.as_ref().is_none_or(|kind| !closed.contains(kind));
+        let open = self.claimable.iter().filter(|(kind, _)| is_open(kind));
+        let first = |tasks: &BTreeSet<_>| tasks.range((after.map_or(Unbounded, Excluded), Unbounded)).next().copied();
+        Ok(open.filter_map(|(_, tasks)| first(tasks)).min())
     }
 
     fn expired(&self, before: Timestamp, after: Option<(Timestamp, TaskId)>) -> Looked<Option<(Timestamp, TaskId)>> {

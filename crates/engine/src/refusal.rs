@@ -2,7 +2,7 @@
 
 use crate::apply::ApplyError;
 use crate::event::EventType;
-use crate::id::{DebtId, Epoch, RunId, SeriesId, SessionName, TaskId};
+use crate::id::{DebtId, Epoch, RunId, SeriesId, SessionName, TaskId, TypeName};
 use crate::resolution::Resolution;
 use crate::task::{EdgeKind, Lease, State};
 use crate::view::ViewError;
@@ -41,6 +41,17 @@ pub enum Refusal {
     RunEnded(RunId),
     #[error("nothing is ready")]
     NothingReady,
+    #[error("there is no type `{kind}`; {}", match near {
+        Some(near) => format!("did you mean `{near}`? There are {}", list(known, "and")),
+        None => format!("there are {}", list(known, "and")),
+    })]
+    UnknownType { kind: TypeName, near: Option<String>, known: Vec<TypeName> },
+    #[error("{id} is of the type `{kind}`, on which `{agent}` may not work; {}", only(allowed))]
+    NotForAgent { id: TaskId, kind: TypeName, agent: String, allowed: Vec<String> },
+    #[error("nothing is ready {}; {id} is{}, and {}",
+        agent.as_ref().map_or("that is open to all".to_owned(), |agent| format!("for `{agent}`")),
+        kind.as_ref().map(|kind| format!(" of the type `{kind}`")).unwrap_or_default(), only(allowed))]
+    NothingForAgent { agent: Option<String>, id: TaskId, kind: Option<TypeName>, allowed: Vec<String> },
     #[error("there is no session `{0}`")]
     UnknownSession(SessionName),
     #[error("session `{name}` {why}")]
@@ -105,6 +116,15 @@ fn only_from(from: &[State]) -> String {
     match from.len() {
         0 | 6.. => String::new(),
         _ => format!(", and that is possible only from {}", list(from, "or")),
+    }
+}
+
+fn only(allowed: &[String]) -> String {
+    match allowed {
+        [] => "nobody may: its list of implementers is empty".to_owned(),
+        allowed => {
+            format!("only {} may", list(&allowed.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>(), "and"))
+        }
     }
 }
 

@@ -3,11 +3,12 @@
 //! A view answers small questions about the present state and never hands out the whole graph. Every view carries out
 //! the same [`Change`]s, so all the rules are on this side and none in SQL.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 
 use crate::bridge::{Caller, Conversation};
 use crate::debt::Debt;
-use crate::id::{ConfigDigest, DebtId, EdgeId, Seq, SessionName, TaskId};
+use crate::id::{ConfigDigest, DebtId, EdgeId, Seq, SessionName, TaskId, TypeName};
 use crate::session::Session;
 use crate::task::{Edge, Priority, Task};
 use crate::time::Timestamp;
@@ -52,8 +53,13 @@ pub trait View {
     fn edges(&self, id: TaskId, direction: Direction) -> Looked<Vec<Edge>>;
     /// The youngest edge that still exists.
     fn last_edge(&self) -> Looked<Option<EdgeId>>;
-    /// The first task that may be claimed, most urgent and oldest first, after the one given.
-    fn claimable(&self, after: Option<(Priority, TaskId)>) -> Looked<Option<(Priority, TaskId)>>;
+    /// The first task that may be claimed and is of none of these types, most urgent and oldest first, after the one
+    /// given. However many there are of those types, none of them may have to be looked at.
+    fn claimable_except(
+        &self,
+        closed: &BTreeSet<TypeName>,
+        after: Option<(Priority, TaskId)>,
+    ) -> Looked<Option<(Priority, TaskId)>>;
     /// The first task whose lease ran out before a moment, in order of that, after the one given.
     fn expired(&self, before: Timestamp, after: Option<(Timestamp, TaskId)>) -> Looked<Option<(Timestamp, TaskId)>>;
     fn session(&self, name: &SessionName) -> Looked<Option<Session>>;
@@ -64,6 +70,11 @@ pub trait View {
     fn owed(&self, after: Option<DebtId>) -> Looked<Option<Debt>>;
     /// The text of a configuration that was recorded.
     fn config(&self, digest: ConfigDigest) -> Looked<Option<String>>;
+
+    /// The first task that may be claimed, whatever its type.
+    fn claimable(&self, after: Option<(Priority, TaskId)>) -> Looked<Option<(Priority, TaskId)>> {
+        self.claimable_except(&BTreeSet::new(), after)
+    }
 
     /// Whether a configuration was recorded. A view that can tell without reading all of it should.
     fn has_config(&self, digest: ConfigDigest) -> Looked<bool> {

@@ -73,6 +73,19 @@ pub enum Kind {
     Rules(Vec<Rule>),
     /// A notice on the desktop.
     Desktop,
+    /// One of ours, on the way from done to accepted.
+    Step(Step),
+}
+
+/// What work goes through on its way from done to accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    RebaseOnMain,
+    RunTests,
+    CreatePr,
+    MergePr,
+    /// The names of the briefs by which it is judged.
+    Review(Vec<String>),
 }
 
 /// Where a webhook goes, as it is written.

@@ -49,7 +49,8 @@ impl Runner<'_> {
         let mut environment = self.variables(session, turn);
         // It is the same process in the next one.
         environment.retain(|(name, _)| name != "WINDLASS_ITERATION");
-        let spec = acp::spec(self.agent.invocation(&launcher.program), &self.dispatch.settings.directory, environment);
+        let directory = self.dispatch.directory_of(Some(session));
+        let spec = acp::spec(self.agent.invocation(&launcher.program), &directory, environment);
         let servers = self.servers(turn);
         let start = acp::Start {
             launcher,

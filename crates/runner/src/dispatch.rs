@@ -8,6 +8,7 @@
 //! - Nothing is run before the log says that it is about to be, and no lock is held while it runs.
 //! - Only what is ours is run. What the dead have left is ours once the log says so.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +25,7 @@ use windlass_tools::validation::Permission;
 use crate::bridge::Called;
 use crate::known::Hooks;
 use crate::protected::Protected;
+use crate::workspace::Delivery;
 use crate::{Outside, RunError, Told};
 
 /// What hooks are run with.
@@ -47,6 +49,8 @@ pub struct Settings {
     pub permission: Permission,
     /// What may not change under a session.
     pub protected: Protected,
+    /// Where work is done, and where it goes.
+    pub delivery: Delivery,
     /// How the supervisor of programs is started; without one they are our own children.
     pub launcher: Option<Launcher>,
 }
@@ -61,6 +65,8 @@ pub struct Dispatch<'a> {
     pub(crate) outside: Outside<'a>,
     /// What an agent's own hook system says, while its hooks run.
     pub(crate) called: Option<Arc<Called>>,
+    /// Held from the look at the newest base to the merge.
+    pub(crate) merging: Option<File>,
     /// Started when it is first needed.
     supervisor: Option<Supervisor>,
 }
@@ -82,7 +88,7 @@ impl<'a> Dispatch<'a> {
         outside: Outside<'a>,
     ) -> Result<Self, RunError> {
         let owner = roster.name().parse().map_err(RunError::Owner)?;
-        Ok(Self { store, settings, owner, roster, control, outside, called: None, supervisor: None })
+        Ok(Self { store, settings, owner, roster, control, outside, called: None, merging: None, supervisor: None })
     }
 
     /// Carries out a command of our own, and tells what came of it.

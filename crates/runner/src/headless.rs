@@ -100,11 +100,11 @@ impl Runner<'_> {
     /// Has a process of the agent answer a prompt, to its end.
     fn say(&mut self, saying: &Saying<'_>, patience: &Patience) -> Result<Answered, RunError> {
         let Saying { dialect, session, turn, place, prompt, .. } = saying;
-        let settings = &self.dispatch.settings;
+        let directory = self.dispatch.directory_of(Some(session));
         let tools = self.own_server(turn);
         let script = headless::script(&self.agent, *dialect, *place, tools.as_ref());
         let environment = dialect.with_tools(tools.as_ref(), self.variables(session, turn));
-        let mut spec = headless::spec(script, prompt, &settings.directory, environment);
+        let mut spec = headless::spec(script, prompt, &directory, environment);
         spec.silence = self.allowance.silence;
         spec.timeout = patience.until.map(|until| until.saturating_duration_since(Instant::now()));
         let before = match place {

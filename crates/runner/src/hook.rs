@@ -1,17 +1,19 @@
 //! Running one hook that is owed, whatever kind of thing it is.
 
 mod desktop;
+mod pipeline;
 mod registered;
 mod rules;
 mod web;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use windlass_engine::{
-    Command, Debt, DebtId, Effect, Event, HookClass, HookOutcome, HookReport, OwedHook, Phase, Promise, REGISTERED,
-    Record, Session, Situation, Task, View,
+    Command, Debt, DebtId, Effect, Event, Gate, HookClass, HookOutcome, HookReport, OwedHook, Phase, Promise,
+    REGISTERED, Record, Session, Situation, Task, View,
 };
 use windlass_hooks::{Call, Hook, Kind, Papers, Role, Said, Script, answer, fitting, gist, notice, said};
 use windlass_process::{Captured, Exit, Finished, NotStarted};
@@ -88,6 +90,8 @@ struct Running<'a> {
     /// The scene in words.
     values: Value,
     event: Value,
+    /// Where it runs.
+    directory: PathBuf,
     resolve: Resolve,
     began: Instant,
 }
@@ -110,6 +114,7 @@ impl Running<'_> {
 
     fn role(&self) -> Role {
         match self.owed.class {
+            _ if Gate::of(self.owed).is_some() => Role::Pipeline,
             HookClass::Gate => Role::Stop,
             HookClass::Bridge if is_heard(&self.owed.point) => Role::Stop,
             _ => Role::Observer,
@@ -152,7 +157,9 @@ impl Dispatch<'_> {
         }
         let (values, event) = (scene.values(owed), scene.told());
         let began = Instant::now();
-        let running = Running { debt: debt.id, owed, hook: &hook, scene: &scene, values, event, resolve, began };
+        let directory = self.directory_of(scene.session.as_ref());
+        let running =
+            Running { debt: debt.id, owed, hook: &hook, scene: &scene, values, event, directory, resolve, began };
         if running.role().is_gate()
             && let Some(changed) = self.tampered(&scene)?
         {
@@ -195,6 +202,7 @@ impl Dispatch<'_> {
             Kind::Http(address) => self.send(running, address),
             Kind::Rules(rules) => self.judge(running, rules).map(Attempt::from),
             Kind::Desktop => self.show_on_desktop(running).map(Attempt::from),
+            Kind::Step(step) => self.step(running, step),
         }
     }
 
@@ -232,7 +240,7 @@ impl Dispatch<'_> {
             said: running.scene.call.as_deref().map(|called| &called.payload),
             debt: Some(running.debt),
             project: &self.settings.project,
-            directory: &self.settings.directory,
+            directory: &running.directory,
             environment: &self.settings.environment,
         }
     }
@@ -268,7 +276,8 @@ impl Dispatch<'_> {
     fn tampered(&self, scene: &Scene) -> Result<Option<String>, RunError> {
         let Some(recorded) = scene.session.as_ref().and_then(|session| session.protected) else { return Ok(None) };
         let before = self.store.snapshot()?.config(recorded)?.unwrap_or_default();
-        Ok(match self.settings.protected.look(&self.settings.directory) {
+        let directory = self.directory_of(scene.session.as_ref());
+        Ok(match self.settings.protected.look(&directory) {
             Ok(now) => difference(&before, &now).map(|files| {
                 format!("protected files have changed under this session, and a person has to look: {files}")
             }),

@@ -30,15 +30,17 @@ mod outside;
 mod prompt;
 mod protected;
 mod record;
+pub mod shown;
 mod tools;
 mod turn;
+mod workspace;
 
 use std::time::{Duration, Instant};
 
 use windlass_agents::{Agent, acp};
 use windlass_engine::{
-    Command, DebtId, Effect, Ending, HookOutcome, Origin, Record, Refusal, Session, SessionName, Step, Timestamp, View,
-    Wanted,
+    Command, DebtId, Effect, Ending, EventType, HookOutcome, Origin, Record, Refusal, Session, SessionName, Step,
+    TaskId, Timestamp, View, Wanted,
 };
 use windlass_store::ExecuteError;
 
@@ -48,6 +50,7 @@ pub use error::RunError;
 pub use known::Hooks;
 pub use outside::{Outside, Told};
 pub use protected::{Protected, TooMany};
+pub use workspace::Delivery;
 
 use change::Looker;
 use dispatch::Resolve;
@@ -67,6 +70,8 @@ pub struct Runner<'a> {
     lost: bool,
     allowance: Allowance,
     looker: Looker,
+    /// Tasks that the session has completed, whose worktrees may go.
+    done: Vec<TaskId>,
 }
 
 /// What an agent is given for a turn.
@@ -80,12 +85,15 @@ pub struct Allowance {
 
 impl<'a> Runner<'a> {
     pub fn new(dispatch: Dispatch<'a>, agent: Agent, allowance: Allowance) -> Self {
-        Self { dispatch, agent, connection: None, lost: false, allowance, looker: Looker::default() }
+        Self { dispatch, agent, connection: None, lost: false, allowance, looker: Looker::default(), done: Vec::new() }
     }
 
     /// Carries a command out, and tells what came of it.
     pub fn give(&mut self, command: &Command) -> Result<Vec<Record>, RunError> {
-        self.dispatch.give(command)
+        let records = self.dispatch.give(command)?;
+        let completed = records.iter().filter(|record| record.kind() == EventType::TaskCompleted);
+        self.done.extend(completed.filter_map(|record| record.envelope.node.task()));
+        Ok(records)
     }
 
     /// Carries out somebody's command: the one that begins the session, perhaps from inside another run, or an answer.
@@ -99,12 +107,17 @@ impl<'a> Runner<'a> {
     pub fn run(&mut self, name: &SessionName) -> Result<Ending, RunError> {
         loop {
             let session = self.stop_if_cancelled(self.session(name)?)?;
+            self.put_away()?;
+            if !self.stand(&session)? {
+                continue;
+            }
             match session.wanted() {
                 Wanted::Hook(debt) => self.hook(&session, debt)?,
                 Wanted::Turn(debt) => self.turn(&session, debt)?,
                 Wanted::Moment(until) => self.wait(name, until)?,
                 Wanted::Decision => drop(self.give(&Command::AdvanceSession { name: name.clone() })?),
-                Wanted::Workspace | Wanted::Work => return Err(RunError::Stuck(name.clone())),
+                Wanted::Workspace => self.open_workspace(&session)?,
+                Wanted::Work => self.ready_work(&session)?,
                 // The session stays as it is until somebody answers. Here that is soon, and the agent waits too.
                 Wanted::Answer => return Ok(Ending::Escalated),
                 Wanted::Nothing => {

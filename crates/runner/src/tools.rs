@@ -28,7 +28,7 @@ impl Runner<'_> {
             return None;
         }
         let settings = &self.dispatch.settings;
-        let root = settings.directory.to_str()?.to_owned();
+        let root = settings.project.to_str()?.to_owned();
         let passed_on = settings.environment.iter().filter_map(|(name, value)| {
             let name = PASSED_ON.into_iter().find(|passed| name == passed)?;
             Some((name.to_owned(), value.to_str()?.to_owned()))

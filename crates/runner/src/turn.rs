@@ -212,7 +212,7 @@ impl Runner<'_> {
             return None;
         }
         let run = |spec: &Spec| self.dispatch.look_with(spec);
-        self.looker.look(&settings.directory, &settings.environment, run)
+        self.looker.look(&self.dispatch.directory_of(Some(session)), &settings.environment, run)
     }
 
     fn ask(
@@ -230,7 +230,8 @@ impl Runner<'_> {
             return Ok(Asked { end, time, leaky: false, record, usage });
         };
         let records = self.dispatch.settings.records.join(turn.debt.to_string());
-        let mut spec = agent.spec(prompt, &self.dispatch.settings.directory, self.variables(session, turn), &records);
+        let directory = self.dispatch.directory_of(Some(session));
+        let mut spec = agent.spec(prompt, &directory, self.variables(session, turn), &records);
         spec.silence = self.allowance.silence;
         spec.timeout = patience.until.map(|until| until.saturating_duration_since(Instant::now()));
         let ran = self.dispatch.start(&spec, patience.resolve)?;
@@ -295,7 +296,7 @@ impl Runner<'_> {
             ("WINDLASS_ITERATION", session.iteration.to_string().into()),
             ("WINDLASS_TASK_ID", session.task.map(|id| id.to_string()).unwrap_or_default().into()),
             ("WINDLASS_RUN", turn.run.to_string().into()),
-            ("WINDLASS_PROJECT_DIR", self.dispatch.settings.directory.clone().into()),
+            ("WINDLASS_PROJECT_DIR", self.dispatch.settings.project.clone().into()),
             ("WINDLASS_TRUSTED", self.trusted().into()),
         ];
         overlay(&self.agent.environment(&self.dispatch.settings.environment), told)

@@ -2,6 +2,8 @@
 
 mod scene;
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use windlass_engine::{Change, Direction, Memory, Timestamp, View};
 use windlass_store::{ExecuteError, Snapshot, Sqlite, Store, TaskFilter};
@@ -35,6 +37,12 @@ fn answers(view: &dyn View, now: Timestamp) -> Vec<String> {
     let mut next = None;
     while let Some(found) = view.claimable(next).expect("a view can be read") {
         answers.push(format!("claimable {found:?}"));
+        next = Some(found);
+    }
+    let closed = BTreeSet::from(["bug".parse().expect("a type's name")]);
+    let mut next = None;
+    while let Some(found) = view.claimable_except(&closed, next).expect("a view can be read") {
+        answers.push(format!("claimable and no bug {found:?}"));
         next = Some(found);
     }
     let mut next = None;

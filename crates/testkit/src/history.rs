@@ -166,7 +166,7 @@ impl Step {
         Ok(match &self.ask {
             Ask::Plain(command) => command.clone(),
             Ask::Claim { id, owner, lease } => {
-                Command::ClaimTask { id: *id, owner: owner.clone(), until: at.plus_millis(*lease) }
+                Command::ClaimTask { id: *id, owner: owner.clone(), until: at.plus_millis(*lease), agent: None }
             }
             Ask::RemoveSomeEdge { from, nth } => {
                 let edges = view.edges(*from, Direction::From)?;

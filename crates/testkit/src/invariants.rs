@@ -157,13 +157,17 @@ fn is_acyclic(mut waits: BTreeSet<(TaskId, TaskId)>) -> bool {
 }
 
 fn indexes(memory: &Memory, wrong: &mut Findings) {
-    let claimable: BTreeSet<(Priority, TaskId)> = memory
-        .tasks()
-        .filter(|task| matches!(task.state, Ready | NeedsContinuation))
-        .map(|task| (task.priority, task.id))
-        .collect();
-    let walked = walk(|after| memory.claimable(after).expect("memory can always be read"));
-    wrong.unless(walked.iter().eq(&claimable), || format!("claimable is {claimable:?}, the index says {walked:?}"));
+    let bugs = BTreeSet::from(["bug".parse().expect("a type's name")]);
+    for closed in [BTreeSet::new(), bugs] {
+        let claimable: BTreeSet<(Priority, TaskId)> = memory
+            .tasks()
+            .filter(|task| matches!(task.state, Ready | NeedsContinuation))
+            .filter(|task| task.kind.as_ref().is_none_or(|kind| !closed.contains(kind)))
+            .map(|task| (task.priority, task.id))
+            .collect();
+        let walked = walk(|after| memory.claimable_except(&closed, after).expect("memory can always be read"));
+        wrong.unless(walked.iter().eq(&claimable), || format!("claimable is {claimable:?}, the index says {walked:?}"));
+    }
     let end = Timestamp::from_millis(i64::MAX);
     let leases: BTreeSet<(Timestamp, TaskId)> =
         memory.tasks().filter_map(|task| Some((task.lease.as_ref()?.until?, task.id))).collect();

@@ -2,12 +2,14 @@
 //!
 //! [`history`] makes random sequences of commands, [`project`] carries them out in memory, [`model`] says what should
 //! have come of them, and [`invariants`] what may never come of any. A test of another view runs the same history
-//! against it and compares. [`provider`] is the model that real agents are given.
+//! against it and compares. [`provider`] is the model that real agents are given, and [`forge`]
+//! the forge that changes are opened on.
 
 pub mod calling;
 pub mod debts;
 pub mod delivering;
 pub mod driving;
+pub mod forge;
 pub mod gates;
 pub mod history;
 pub mod invariants;

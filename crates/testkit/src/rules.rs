@@ -12,7 +12,7 @@ pub fn rules() -> Rules {
         registry.register(hook).expect("the test hooks are well formed");
     }
     registry.configure("auto-label-by-keyword", true, None).expect("a built-in");
-    Rules { registry, effects: Some(effects()) }
+    Rules { registry, effects: Some(effects()), ..Rules::default() }
 }
 
 /// The built-ins, and hardly any hooks but those that stand between done and accepted, and those that follow.
@@ -39,7 +39,7 @@ pub fn rules_of_gates() -> Rules {
         (EventType::PipelineFailed, vec![owed("sigh", "pipeline_failed", HookClass::Other, OnFailure::Ignore)]),
     ];
     let effects = Effects::of("hooks: {stop: []}", "w1".parse().expect("an owner's name"), hooks);
-    Rules { registry: Registry::with_builtins(), effects: Some(effects) }
+    Rules { registry: Registry::with_builtins(), effects: Some(effects), ..Rules::default() }
 }
 
 /// Fails whenever a task is blocked.

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
-use windlass_engine::{Command, EventType, Record, RunId, Session, Task, TaskId, Timestamp, View};
+use windlass_engine::{Command, EventType, Record, RunId, Session, Task, TaskId, Timestamp, Types, View};
 use windlass_hooks::Mask;
 use windlass_process::Control;
 use windlass_store::Sqlite;
@@ -24,6 +24,11 @@ pub trait Ground {
 
     /// Has a command decided and committed, and runs the hooks that it makes owed, under `control`.
     fn execute(&mut self, command: &Command, control: &Control) -> Result<Vec<Record>, ToolError>;
+
+    /// The types of tasks that there are, and who may work on them.
+    fn types(&mut self) -> Result<Types, ToolError> {
+        Ok(Types::default())
+    }
 
     /// The turn from inside which the tools are called, if there is one.
     fn run(&self) -> Result<Option<RunId>, ToolError>;

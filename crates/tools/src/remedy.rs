@@ -35,7 +35,7 @@ impl From<Refusal> for ToolError {
     fn from(refusal: Refusal) -> Self {
         let code = match &refusal {
             Refusal::UnknownTask(_) | Refusal::UnknownEdge { .. } => Code::NotFound,
-            Refusal::Invalid { .. } => Code::Invalid,
+            Refusal::Invalid { .. } | Refusal::UnknownType { .. } => Code::Invalid,
             Refusal::Untrusted { .. } => Code::Trust,
             Refusal::View(_) | Refusal::Apply(_) => Code::Store,
             _ => Code::Refused,
@@ -58,6 +58,7 @@ impl From<Refusal> for ToolError {
             Refusal::NoPerson { .. } => {
                 error.hint("end the turn with `<promise>BLOCKED</promise>` and say what is needed")
             }
+            Refusal::NotForAgent { .. } => error.hint("`task_next` names one that you may work on"),
             Refusal::NothingReady => error.hint("`task_list` shows what waits, and `task_create` makes a task"),
             Refusal::IllegalSeries { .. } => error.hint("`task_get` shows how its series stands"),
             Refusal::TooManyHooks { .. } => error.hint("`hook_clear` takes them all away"),

@@ -22,7 +22,7 @@ impl Project {
     pub fn open(directory: &Path, registry: Registry) -> Outcome<Self> {
         let store = Sqlite::create(&directory.join("windlass.db"), Lifetime::Service)?;
         // No effects: this program starts no other programs, whatever a configuration may say.
-        let rules = Rules { registry, effects: None };
+        let rules = Rules { registry, ..Rules::default() };
         Ok(Self { store, rules, directory: directory.to_owned(), mask: Mask::new([("", ""); 0]) })
     }
 

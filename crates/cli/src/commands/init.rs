@@ -225,7 +225,7 @@ mod tests {
         let config = check_configuration(&configuration(&found));
         assert_eq!(config.settings.agent.as_deref().map(String::as_str), Some("codex"));
         assert_eq!(config.settings.test_command.as_deref(), Some("go test ./..."));
-        assert_eq!(config.settings.base_branch.as_deref(), Some("main"));
+        assert_eq!(config.settings.base_branch.unwrap().value, "main");
         assert!(config.hooks.is_empty());
 
         let config = check_configuration(&configuration(&Found::default()));

@@ -14,6 +14,10 @@ pub fn check(settings: &Settings) -> Result<(), Problem> {
     settings.limits.cost.as_ref().map_or(Ok(()), cost)?;
     settings.secrets.iter().try_for_each(secret)?;
     settings.protected.iter().try_for_each(protected)?;
+    settings.briefs.iter().try_for_each(|(name, text)| brief(name, text))?;
+    let git_names = [("base_branch", &settings.base_branch), ("remote", &settings.forge.remote)];
+    git_names.iter().try_for_each(|(key, name)| name.as_ref().map_or(Ok(()), |name| git_name(key, name)))?;
+    settings.forge.api.as_ref().map_or(Ok(()), address)?;
     settings.prompt_file.as_ref().map_or(Ok(()), |file| prompt_file(file, settings))
 }
 
@@ -27,13 +31,66 @@ fn version(version: &Located<u64>) -> Result<(), Problem> {
 }
 
 fn default_agent(agent: &Located<String>, settings: &Settings) -> Result<(), Problem> {
-    let command = ["command:", "acp:", "scripted:"].iter().find_map(|prefix| agent.strip_prefix(prefix));
-    let known: Vec<_> = settings.agents.keys().map(String::as_str).chain(KNOWN.iter().map(|(name, _)| *name)).collect();
-    match command {
-        Some(command) if !command.trim().is_empty() => Ok(()),
-        None if known.contains(&agent.as_str()) => Ok(()),
-        _ => Err(Problem::unknown("agent", agent, &known).at(agent.at.clone())),
+    match is_agent(agent, settings) {
+        true => Ok(()),
+        false => Err(Problem::unknown("agent", agent, &agent_names(settings)).at(agent.at.clone())),
     }
+}
+
+/// Whether a name stands for an agent: one of the file, a known one, or a command.
+pub fn is_agent(name: &str, settings: &Settings) -> bool {
+    let command = ["command:", "acp:", "scripted:"].iter().find_map(|prefix| name.strip_prefix(prefix));
+    command.map_or_else(|| agent_names(settings).contains(&name), |command| !command.trim().is_empty())
+}
+
+pub fn agent_names(settings: &Settings) -> Vec<&str> {
+    settings.agents.keys().map(String::as_str).chain(KNOWN.iter().map(|(name, _)| *name)).collect()
+}
+
+/// The name of a review: it travels in events, and agents are told it.
+pub fn review_name(name: &str) -> Result<(), Problem> {
+    const LONGEST: usize = 64;
+    let wrong = match name {
+        name if name.trim().is_empty() => "the name of a review must not be empty",
+        name if name.len() > LONGEST => "the name of a review has at most 64 bytes",
+        name if name.contains(char::is_control) => "the name of a review is one line without control characters",
+        _ => return Ok(()),
+    };
+    Err(Problem::new(wrong))
+}
+
+fn brief(name: &str, text: &Located<String>) -> Result<(), Problem> {
+    let said = match text.trim().is_empty() {
+        true => Err(Problem::new(format!("the brief {} is empty", quoted(name)))),
+        false => review_name(name),
+    };
+    said.map_err(|problem| problem.at(text.at.clone()))
+}
+
+/// Something that git takes as a name: what looks like an option, or like two words, is none.
+fn git_name(key: &str, name: &Located<String>) -> Result<(), Problem> {
+    let odd = |letter: char| letter.is_whitespace() || letter.is_control() || "~^:?*[\\".contains(letter);
+    let wrong = name.is_empty() || name.starts_with('-') || name.contains(odd) || name.contains("..");
+    match wrong {
+        true => Err(Problem::new(format!("`{key}`: {} is no name that git takes", quoted(name))).at(name.at.clone())),
+        false => Ok(()),
+    }
+}
+
+/// Where a token is sent: the whole address, and no secret in it.
+fn address(api: &Located<String>) -> Result<(), Problem> {
+    let rest = api.strip_prefix("https://").or_else(|| api.strip_prefix("http://"));
+    let host = rest.map(|rest| rest.split('/').next().unwrap_or_default());
+    let problem = match host {
+        None | Some("") => Problem::new("`api` is an address that begins with `https://`"),
+        Some(host) if host.contains('@') => Problem::new("`api` holds a password or a token")
+            .suggest("leave it out: a token is read from the environment".to_owned()),
+        Some(_) if api.contains(|letter: char| letter.is_whitespace() || letter.is_control()) => {
+            Problem::new("`api` is one address without blanks")
+        }
+        Some(_) => return Ok(()),
+    };
+    Err(problem.at(api.at.clone()))
 }
 
 fn agents(settings: &Settings) -> Result<(), Problem> {

@@ -154,6 +154,12 @@ impl From<ConfigError> for Failure {
     }
 }
 
+/// The line and the column of a place, for people.
+pub fn position(source: &str, at: Range<usize>) -> (usize, usize) {
+    let place = Place::of(source, at);
+    (place.line, place.column)
+}
+
 impl Place {
     fn of(source: &str, range: Range<usize>) -> Self {
         let start = source.floor_char_boundary(range.start);

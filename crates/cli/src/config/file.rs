@@ -29,7 +29,7 @@ pub struct Settings {
     /// Hooks of the project, by point.
     pub(super) hooks: Points,
     /// Types of tasks, each with its own hooks and agents.
-    pub(super) task_types: BTreeMap<TypeKey, TaskType>,
+    pub(super) task_types: BTreeMap<TypeKey, Located<TaskType>>,
     /// The agent that works unless another one is named: a name under `agents`, a known agent, `command:CMD`,
     /// `acp:CMD` or `scripted:FILE`.
     pub agent: Option<Located<String>>,
@@ -55,7 +55,15 @@ pub struct Settings {
     /// What `run_tests` runs. Default: what the project shows.
     pub test_command: Option<String>,
     /// The branch that work starts from and is merged into. Default: the repository's own.
-    pub base_branch: Option<String>,
+    pub base_branch: Option<Located<String>>,
+    /// Whether each task of the graph is worked on in a git worktree and on a branch of its own. Default: true.
+    pub worktrees: Option<bool>,
+    /// What a gatekeeper is told to look at, by the name that `gatekeeper` gives it. One that is not here is told its name.
+    pub briefs: BTreeMap<String, Located<String>>,
+    /// Where changes are opened. Default: found from the remote.
+    pub forge: Forge,
+    /// How changes are merged.
+    pub merge: Merge,
     /// Patterns of files that may not change under a session.
     pub protected: Vec<Located<String>>,
     /// Names of environment variables whose values are masked wherever output is kept or shown.
@@ -106,13 +114,55 @@ pub struct TaskType {
 }
 
 /// Which agents may do what.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Roles {
     /// Who may do the work.
-    pub implementer: Option<Vec<String>>,
+    pub implementer: Option<Names>,
     /// Who may judge it.
-    pub gatekeeper: Option<Vec<String>>,
+    pub gatekeeper: Option<Names>,
+}
+
+/// Names of agents: under `agents`, known ones, or `command:CMD` and the like.
+pub type Names = Located<Vec<Located<String>>>;
+
+/// A service that keeps changes: pull requests of GitHub, merge requests of GitLab.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Forge {
+    /// Which one. Default: found from the remote's address; without one, changes are kept here.
+    pub kind: Option<ForgeKind>,
+    /// The address of its API, where it is not the usual one.
+    pub api: Option<Located<String>>,
+    /// The git remote that branches are pushed to. Default: origin.
+    pub remote: Option<Located<String>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ForgeKind {
+    Github,
+    Gitlab,
+}
+
+/// How changes are merged.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Merge {
+    /// Default: merge.
+    pub method: MergeMethod,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MergeMethod {
+    /// With a commit that joins both.
+    #[default]
+    Merge,
+    /// As one commit.
+    Squash,
+    /// Its commits, on top of the base.
+    Rebase,
 }
 
 /// How an agent is started.

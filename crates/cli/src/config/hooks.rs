@@ -15,6 +15,7 @@ use windlass_engine::{Condition, EventType, Matcher, Names, REGISTERED, Registry
 use windlass_hooks::Script;
 
 use super::builtin::Builtin;
+use super::check::review_name;
 use super::entry::{Brief, Entry, KINDS, Points, Request};
 use super::error::{Problem, quoted};
 use super::expressions::Expressions;
@@ -182,10 +183,12 @@ impl Collected<'_> {
             placed(check_point(builtin, point), &written.at)?;
         }
         let events = further_points(point, &entry.events)?;
+        let mut points = iter::once(&point).chain(&events);
+        placed(points.try_for_each(|point| check_meant_for(&kind, *point)), &written.at)?;
         let name = match (&entry.name, &kind) {
             (Some(name), _) => checked_name(name)?,
             (None, Kind::Builtin(builtin)) if builtin.is_registered() => builtin.to_string(),
-            (None, _) => default_name(scope, point, index),
+            (None, kind) => default_name(scope, point, index, kind),
         };
         let named_at = entry.name.as_ref().map_or(&written.at, |name| &name.at);
         placed(self.claim(&name, line), named_at)?;
@@ -244,6 +247,23 @@ fn check_point(builtin: Builtin, point: Point) -> Result<(), Problem> {
         .suggest(format!("it runs at {}: write it there", events.join(", "))))
 }
 
+/// What looks at a change, or makes one, runs only where there is one.
+fn check_meant_for(kind: &Kind, point: Point) -> Result<(), Problem> {
+    let (name, points): (&str, &[&str]) = match kind {
+        Kind::Builtin(builtin @ (Builtin::RebaseOnMain | Builtin::CreatePr)) => {
+            (builtin.name(), &["before_submit", "before_merge"])
+        }
+        Kind::Builtin(builtin @ (Builtin::MergePr | Builtin::Gatekeeper)) => (builtin.name(), &["before_merge"]),
+        Kind::Gatekeeper(_) => (Builtin::Gatekeeper.name(), &["before_merge"]),
+        _ => return Ok(()),
+    };
+    match points.contains(&point.name()) {
+        true => Ok(()),
+        false => Err(Problem::new(format!("`{name}` does not run at `{point}`"))
+            .suggest(format!("it runs at {}: write it there", points.join(", ")))),
+    }
+}
+
 fn point(written: &Located<String>) -> Result<Point, Problem> {
     if written.value == Point::NOTIFY.name() {
         return Err(Problem::new("notices are not written under `hooks`")
@@ -271,10 +291,16 @@ fn further_points(own: Point, events: &[Located<String>]) -> Result<Vec<Point>, 
     Ok(points)
 }
 
-fn default_name(scope: &Scope, point: Point, index: usize) -> String {
+/// A built-in is known by its name; anything else by its place.
+fn default_name(scope: &Scope, point: Point, index: usize, kind: &Kind) -> String {
+    let name = match kind {
+        Kind::Builtin(builtin) => format!("{point}.{builtin}"),
+        Kind::Gatekeeper(_) => format!("{point}.gatekeeper"),
+        _ => format!("{point}[{index}]"),
+    };
     match scope {
-        Scope::Project => format!("{point}[{index}]"),
-        Scope::TaskType(name) | Scope::Agent(name) => format!("{name}.{point}[{index}]"),
+        Scope::Project => name,
+        Scope::TaskType(whose) | Scope::Agent(whose) => format!("{whose}.{name}"),
     }
 }
 
@@ -298,7 +324,7 @@ fn kind(entry: &mut Entry, expressions: Expressions<'_>) -> Result<Kind, Problem
         entry.prompt.take().map(|prompt| prompt_of(&prompt, expressions.0, &Names::hook()).map(Kind::Prompt)),
         entry.http.take().map(|http| request(http).map(Kind::Http)),
         entry.workflow.take().map(|id| Ok(Kind::Workflow(not_empty("workflow", id)?))),
-        entry.gatekeeper.take().map(|briefs| not_none("gatekeeper", briefs).map(Kind::Gatekeeper)),
+        entry.gatekeeper.take().map(|names| reviews(names).map(Kind::Gatekeeper)),
     ];
     let named: Vec<_> = KINDS.iter().zip(&kinds).filter(|(_, kind)| kind.is_some()).map(|(kind, _)| *kind).collect();
     match (named.as_slice(), kinds.into_iter().flatten().next()) {
@@ -340,6 +366,17 @@ fn not_empty(key: &str, text: String) -> Result<String, Problem> {
     match text.trim().is_empty() {
         true => Err(Problem::new(format!("`{key}` is empty"))),
         false => Ok(text),
+    }
+}
+
+/// The names of reviews, each of which is asked for once.
+fn reviews(names: Vec<String>) -> Result<Vec<String>, Problem> {
+    let names = not_none("gatekeeper", names)?;
+    names.iter().try_for_each(|name| review_name(name))?;
+    let twice = names.iter().enumerate().find(|(index, name)| names[..*index].contains(name));
+    match twice {
+        Some((_, name)) => Err(Problem::new(format!("`gatekeeper` names {} twice", quoted(name)))),
+        None => Ok(names),
     }
 }
 

@@ -19,6 +19,9 @@ mod entry;
 mod error;
 mod expressions;
 mod file;
+mod flows;
+#[cfg(test)]
+mod flows_tests;
 mod hooks;
 mod index;
 mod measures;
@@ -50,7 +53,8 @@ pub use self::builtin::Builtin;
 pub use self::content::Workflow;
 pub use self::entry::OnFailure;
 pub use self::error::{ConfigError, Problem, quoted};
-pub use self::file::{Agent, Completion, Driver, McpServer, OnRetryLimit, Roles, Settings};
+pub use self::file::{Agent, Completion, Driver, ForgeKind, McpServer, MergeMethod, OnRetryLimit, Roles, Settings};
+pub use self::flows::Warning;
 pub use self::hooks::{Hook, Kind, Scope};
 pub use self::index::Index;
 pub use self::point::Point;
@@ -198,7 +202,7 @@ impl Config {
 
     /// Everything that would run because of this configuration: hooks, notices, agents' programs, validators, tests.
     pub fn effects(&self) -> Vec<Effect> {
-        let Settings { agent, agents, test_command, .. } = &self.settings;
+        let Settings { agent, agents, test_command, briefs, forge, .. } = &self.settings;
         let other = |place: &str, name: &str, what: String| Effect {
             place: place.to_owned(),
             name: name.to_owned(),
@@ -211,6 +215,8 @@ impl Config {
         effects.extend(agents.iter().map(|(name, agent)| other("agents", name, agent.describe(name))));
         effects.extend(self.validator_effects());
         effects.extend(self.command_effect());
+        effects.extend(briefs.iter().map(|(name, text)| other("briefs", name, text.value.clone())));
+        effects.extend(forge.api.iter().map(|api| other("forge", "api", format!("your token goes to {}", api.value))));
         effects.extend(test_command.iter().map(|command| other("test_command", "run_tests", command.clone())));
         effects
     }
@@ -245,6 +251,31 @@ impl Config {
         })
     }
 
+    /// Whether the project itself says what runs at a point.
+    pub fn has_own_list(&self, point: &str) -> bool {
+        self.settings.hooks.0.iter().any(|(written, _)| Point::parse(written).is_some_and(|own| own.name() == point))
+    }
+
+    /// Whether a name stands for an agent here.
+    pub fn is_agent(&self, name: &str) -> bool {
+        check::is_agent(name, &self.settings)
+    }
+
+    /// What a gatekeeper of that name is told to look at.
+    pub fn brief(&self, name: &str) -> String {
+        match self.settings.briefs.get(name) {
+            Some(text) => text.value.clone(),
+            None => {
+                format!("Look at this change with one question in mind: {name}. Approve it only if it is good there.")
+            }
+        }
+    }
+
+    /// What is not wrong, and probably not meant.
+    pub fn warnings(&self) -> Vec<Warning> {
+        flows::warnings(&self.settings, &self.hooks, self.text())
+    }
+
     pub fn task_types(&self) -> impl Iterator<Item = (&str, &Roles)> {
         self.settings.task_types.iter().map(|(name, task_type)| (name.as_str(), &task_type.agents))
     }
@@ -261,6 +292,7 @@ fn parse(text: &str) -> Result<(Settings, Vec<Hook>, Option<Template>), Problem>
     check::check(&settings)?;
     validators::check(&settings.validators, text)?;
     let mut hooks = hooks::resolve(&settings, text)?;
+    flows::check(&settings, &hooks)?;
     hooks.extend(notices::hooks(&settings, &hooks, text)?);
     let prompt = prompt(&settings, text)?;
     Ok((settings, hooks, prompt))

@@ -16,18 +16,21 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use windlass_engine::{Authority, Command, Event, HookOutcome, Origin, OwnerName, Record, Rules, Trusted, payload};
+use windlass_engine::{
+    Authority, Command, Event, HookOutcome, Origin, OwnerName, Record, Rules, Trusted, Types, View, payload,
+};
 use windlass_hooks::Mask;
 use windlass_process::{Control, Launcher, Roster, signals};
-use windlass_runner::{Dispatch, Outside, Settings, Told};
+use windlass_runner::{Delivery, Dispatch, Outside, Settings, Told};
 use windlass_store::Store;
 use windlass_tools::validation::Standing;
+use windlass_vcs::forge;
 
 pub use bridged::{Bridged, Calling, answer_call};
 pub use dead::{Reach, Settled, cancelled_by_nobody, left_by_the_dead, settle_dead};
 pub use inside::Inside;
 
-use crate::config::{Config, Written};
+use crate::config::{self, Config, Written};
 use crate::context::Opened;
 use crate::failure::{Code, Failure};
 use crate::outline::Outline;
@@ -69,6 +72,15 @@ pub fn execute_inside(
         Ok(records)
     });
     done.map_err(|failure| failure.by(received.first()))
+}
+
+/// The types of tasks that hold here, and the agent of the session from inside which this command is given.
+pub fn types(opened: &Opened) -> Result<(Types, Option<String>), Failure> {
+    let inside = Inside::look(opened)?;
+    let outline = Outline::of(inside.written(opened)?)?;
+    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+    let session = inside.run.map(|run| snapshot.session(&run.session)).transpose().map_err(remedy::view)?.flatten();
+    Ok((plan::types(outline.frame()), session.map(|session| session.agent)))
 }
 
 /// A configuration that was recorded; an empty one is that of a project without a file.
@@ -140,7 +152,32 @@ pub fn settings(
         prompt: None,
         mask: mask(config),
         protected: config.protected(),
+        delivery: delivery(project, config),
         launcher,
+    }
+}
+
+/// Where work is done, and where it goes.
+pub fn delivery(project: &Project, config: &Config) -> Delivery {
+    let settings = &config.settings;
+    Delivery {
+        worktrees: project.directory().join("worktrees"),
+        lock: project.directory().join("merge.lock"),
+        base: settings.base_branch.as_ref().map(|branch| branch.value.clone()),
+        forge: forge::Settings {
+            kind: settings.forge.kind.map(|kind| match kind {
+                config::ForgeKind::Github => forge::Kind::GitHub,
+                config::ForgeKind::Gitlab => forge::Kind::GitLab,
+            }),
+            api: settings.forge.api.as_ref().map(|api| api.value.clone()),
+            project: None,
+        },
+        method: match settings.merge.method {
+            config::MergeMethod::Merge => forge::Method::Merge,
+            config::MergeMethod::Squash => forge::Method::Squash,
+            config::MergeMethod::Rebase => forge::Method::Rebase,
+        },
+        tests: settings.test_command.clone(),
     }
 }
 

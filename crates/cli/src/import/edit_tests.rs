@@ -100,7 +100,7 @@ fn what_is_written_is_kept_to_the_letter() {
         "\"hooks\":\n  'stop':\n    - command: x\n  \"on_error\": [{command: y}]\n",
         "task_types:\n  a: {hooks: {stop: []}}\nhooks:\n  stop:\n    -   command: x\n        matcher: '*'\n",
         "hooks:\r\n  stop:\r\n    - command: x\r\nagent: claude\r\n",
-        "agent: claude\nhooks:\n  session_start:\n  - command: x\n  - create_pr\n",
+        "agent: claude\nhooks:\n  session_start:\n  - command: x\n  - run_tests\n",
     ] {
         let edited = added(text);
         let mut rest = edited.as_str();

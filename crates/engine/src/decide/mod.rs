@@ -35,6 +35,7 @@ use crate::promise::Promise;
 use crate::refusal::Refusal;
 use crate::registry::Registry;
 use crate::task::Task;
+use crate::types::Types;
 use crate::view::{Change, Looked, Scope, View};
 use bridge::Asked;
 use lineage::{COMMAND, Line};
@@ -48,6 +49,8 @@ pub struct Rules {
     pub registry: Registry,
     /// The hooks that are owed after it.
     pub effects: Option<Effects>,
+    /// The types of tasks, and who may work on them.
+    pub types: Types,
 }
 
 /// Events that are decided but not yet in a log.
@@ -182,7 +185,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
         match command {
             C::CreateTask(new) => self.create(new).map(drop),
             C::UpdateTask { id, patch } => self.update(*id, patch),
-            C::ClaimTask { id, owner, until } => self.claim(*id, owner, *until),
+            C::ClaimTask { id, owner, until, agent } => self.claim(*id, owner, *until, agent.as_deref()),
             C::StartTask { id, context } => self.start(*id, context),
             C::SubmitTask { id } => self.simple_move(*id, payload::TaskSubmitted {}),
             C::CompleteTask { id, result, artifacts } => self.complete(*id, result.as_deref(), artifacts),

@@ -23,6 +23,7 @@ impl Deciding<'_, '_> {
         check_bytes("the body", new.body.as_deref().unwrap_or_default(), Limits::BODY)?;
         check_list("a deliverable", &new.deliverables, Limits::DELIVERABLES, Limits::DELIVERABLE)?;
         check_labels(&new.labels)?;
+        new.kind.as_ref().map_or(Ok(()), |kind| self.rules.types.check(kind))?;
         if new.depends_on.len() > Limits::DEPENDENCIES {
             return Err(Refusal::invalid("a task", format!("may wait for at most {} others", Limits::DEPENDENCIES)));
         }
@@ -68,6 +69,11 @@ impl Deciding<'_, '_> {
         labels.retain(|label| !patch.remove_labels.contains(label));
         let labels = without_repeats(&labels);
         check_labels(&labels)?;
+        if let Some(Some(kind)) = &patch.kind
+            && task.kind.as_ref() != Some(kind)
+        {
+            self.rules.types.check(kind)?;
+        }
         let patch = patch.clone();
         let body = task.body.unwrap_or_default();
         let kind = task.kind.map(|kind| kind.to_string()).unwrap_or_default();
@@ -97,22 +103,47 @@ impl Deciding<'_, '_> {
         if other_work { self.tell_of_change(id) } else { Ok(()) }
     }
 
-    pub(super) fn claim(&mut self, id: Option<TaskId>, owner: &OwnerName, until: Timestamp) -> Result<(), Refusal> {
+    pub(super) fn claim(
+        &mut self,
+        id: Option<TaskId>,
+        owner: &OwnerName,
+        until: Timestamp,
+        agent: Option<&str>,
+    ) -> Result<(), Refusal> {
         if until <= self.origin.at {
             return Err(Refusal::invalid("a lease", "has to end in the future"));
         }
+        let agent = self.claiming_agent(agent)?;
         self.expire_leases()?;
         let id = match id {
             Some(id) => id,
-            None => self.draft.claimable(None)?.ok_or(Refusal::NothingReady)?.1,
+            None => self.rules.types.next_for(&self.draft, agent.as_deref(), &[])?.ok_or(Refusal::NothingReady)?,
         };
         self.expire_if_due(id)?;
         let task = self.fit_to_claim(id)?;
+        agent.map_or(Ok(()), |agent| self.rules.types.admit(&task, &agent))?;
         self.may_touch(&task)?;
         let epoch = Epoch(task.epoch.0 + 1);
         let (owner, until) = (owner.clone(), Some(until));
         self.emit(Node::Task(id), payload::TaskClaimed { owner, epoch, until, session: None })?;
         self.emit(Node::Task(id), payload::TaskStarted { context: Value::Null }).map(drop)
+    }
+
+    /// Whose claim it is. An agent that a session works with is that one, whatever it says.
+    fn claiming_agent(&self, said: Option<&str>) -> Result<Option<String>, Refusal> {
+        let own = self.agent_of_the_turn()?;
+        match (own, said) {
+            (Some(own), Some(said)) if own != said => {
+                Err(Refusal::invalid("the agent", format!("of this session is `{own}`, not `{said}`")))
+            }
+            (own, said) => Ok(own.or(said.map(str::to_owned))),
+        }
+    }
+
+    /// The agent of the session that the command comes from.
+    fn agent_of_the_turn(&self) -> Result<Option<String>, Refusal> {
+        let Some(run) = &self.turn else { return Ok(None) };
+        Ok(self.draft.session(&run.session)?.map(|session| session.agent))
     }
 
     /// The task, if it can be handed out.
@@ -155,7 +186,10 @@ impl Deciding<'_, '_> {
 
     pub(super) fn start(&mut self, id: TaskId, context: &Value) -> Result<(), Refusal> {
         check_value("the context", context)?;
-        self.without_wait(id)?;
+        let task = self.without_wait(id)?;
+        if let Some(agent) = self.agent_of_the_turn()?.filter(|_| self.depth <= self.base) {
+            self.rules.types.admit(&task, &agent)?;
+        }
         self.simple_move(id, payload::TaskStarted { context: context.clone() })
     }
 

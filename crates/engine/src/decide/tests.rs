@@ -23,4 +23,5 @@ mod resolution;
 mod script;
 mod sessions;
 mod stopping;
+mod types;
 mod work;

@@ -16,7 +16,6 @@ use crate::pipeline::Finding;
 use crate::refusal::Refusal;
 use crate::session::{Closing, Ending, Leave, Session, Step, Work};
 use crate::task::{Blocked, State, Task};
-use crate::view::View;
 use crate::voice::Voice;
 
 impl Deciding<'_, '_> {
@@ -24,7 +23,11 @@ impl Deciding<'_, '_> {
     pub(super) fn give_work(&mut self, new: &NewSession) -> Result<(), Refusal> {
         self.place = Some((new.name.clone(), None));
         let id = match (new.task, &new.goal) {
-            (Some(id), _) => self.free_to_take(id)?.id,
+            (Some(id), _) => {
+                let task = self.free_to_take(id)?;
+                self.rules.types.admit(&task, &new.agent)?;
+                task.id
+            }
             (None, Some(goal)) => self.create(&NewTask { goal: goal.clone(), ..NewTask::default() })?,
             (None, None) => return Ok(()),
         };
@@ -63,35 +66,35 @@ impl Deciding<'_, '_> {
 
     /// Takes the next task, or the one that the session had. Where there is none, it ends.
     pub(super) fn take_task(&mut self, session: &Session) -> Result<(), Refusal> {
+        let mut others = None;
         let next = match (session.work, session.task) {
             (Work::Graph, _) => {
                 self.expire_leases()?;
-                self.next_for(session)?
+                self.rules.types.next_for(&self.draft, Some(&session.agent), &session.left).or_else(|refusal| {
+                    match refusal {
+                        Refusal::NothingForAgent { .. } => {
+                            others = Some(refusal.to_string());
+                            Ok(None)
+                        }
+                        other => Err(other),
+                    }
+                })?
             }
-            (Work::Given, Some(id)) => Some(id).filter(|_| self.is_claimable(id)),
+            (Work::Given, Some(id)) => Some(id).filter(|_| self.may_be_taken_again(session, id)),
             (Work::Given, None) => None,
         };
         let closing = match (next, session.exhausted()) {
             (Some(id), None) => return self.hand_to(session, id),
             (Some(_), Some(closing)) => closing,
             (None, _) => match session.work {
-                Work::Graph => session.nothing_left(),
+                Work::Graph => {
+                    let closing = session.nothing_left();
+                    Closing { reason: closing.reason.or(others), ..closing }
+                }
                 Work::Given => self.taken_away(session)?,
             },
         };
         self.close_without(session, closing)
-    }
-
-    /// The next task that the session has not left already.
-    fn next_for(&self, session: &Session) -> Result<Option<TaskId>, Refusal> {
-        let mut after = None;
-        while let Some((priority, id)) = self.draft.claimable(after)? {
-            if !session.left.contains(&id) {
-                return Ok(Some(id));
-            }
-            after = Some((priority, id));
-        }
-        Ok(None)
     }
 
     /// Ends a session that has lost its task. What was done is done only if the task says so, whoever completed it.
@@ -110,13 +113,21 @@ impl Deciding<'_, '_> {
         }
     }
 
-    fn is_claimable(&self, id: TaskId) -> bool {
-        self.task(id).is_ok_and(|task| task.state.is_claimable())
+    fn may_be_taken_again(&self, session: &Session, id: TaskId) -> bool {
+        let is_fit = |task: &Task| task.state.is_claimable() && self.rules.types.admit(task, &session.agent).is_ok();
+        self.task(id).is_ok_and(|task| is_fit(&task))
     }
 
     /// Why a session cannot go on with its task.
     fn taken_away(&self, session: &Session) -> Result<Closing, Refusal> {
         let task = session.task.map(|id| self.task(id)).transpose()?;
+        let not_admitted = |task: &Task| match task.state.is_claimable() {
+            true => self.rules.types.admit(task, &session.agent).err(),
+            false => None,
+        };
+        if let Some(refusal) = task.as_ref().and_then(not_admitted) {
+            return Ok(Closing { ending: Ending::Cancelled, reason: Some(refusal.to_string()) });
+        }
         let reason = match task.map(|task| (task.id, task.state, task.lease)) {
             Some((id, _, Some(lease))) => format!("{id} is held by {} now", lease.holder()),
             Some((id, state, None)) => format!("{id} is {state} now, and not by this session"),

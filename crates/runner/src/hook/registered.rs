@@ -28,7 +28,8 @@ impl Dispatch<'_> {
             return Ok(HookReport { message: Some(changed), ..HookOutcome::Escalate.into() });
         }
         let Some(task) = &scene.task else { return Ok(HookOutcome::Skip.into()) };
-        let files = match self.modified_files(resolve)? {
+        let directory = self.directory_of(scene.session.as_ref());
+        let files = match self.modified_files(&directory, resolve)? {
             Ok(files) => files,
             Err(why) => return Ok(failure(format!("cannot tell which files have changed: {why}"))),
         };
@@ -44,7 +45,7 @@ impl Dispatch<'_> {
         // A rule or a hook is no turn: what it does through `windlass` is not what the agent claims.
         let environment = overlay(&self.settings.environment, vec![("WINDLASS_RUN", "".into())]);
         let workshop = Workshop {
-            directory: self.settings.directory.clone(),
+            directory,
             environment,
             mask: self.settings.mask.clone(),
             permission: self.settings.permission.clone(),

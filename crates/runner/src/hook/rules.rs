@@ -23,7 +23,7 @@ impl Dispatch<'_> {
     pub(super) fn judge(&mut self, running: &Running<'_>, rules: &[Rule]) -> Result<HookReport, RunError> {
         // Git takes longer than everything else here, so it is asked only where somebody wants to know.
         let looks = rules.iter().any(|rule| rule.uses("filesModified"));
-        let files = if looks { self.modified_files(running.resolve)? } else { Ok(Vec::new()) };
+        let files = if looks { self.modified_files(&running.directory, running.resolve)? } else { Ok(Vec::new()) };
         Ok(match files {
             Ok(files) => ruling::report(running.hook, running.role(), rules, &ruling::context(&running.values, &files)),
             Err(why) => {
@@ -34,15 +34,19 @@ impl Dispatch<'_> {
     }
 
     /// What git sees as changed, or why that cannot be known; nothing where there is no repository.
-    pub(super) fn modified_files(&mut self, resolve: Resolve) -> Result<Result<Vec<String>, String>, RunError> {
+    pub(super) fn modified_files(
+        &mut self,
+        directory: &Path,
+        resolve: Resolve,
+    ) -> Result<Result<Vec<String>, String>, RunError> {
         let elsewhere = self.settings.environment.iter().any(|(name, _)| name == "GIT_DIR");
-        if !elsewhere && !has_repository(&self.settings.directory) {
+        if !elsewhere && !has_repository(directory) {
             return Ok(Ok(vec![]));
         }
         let words = ["git", "status", "--porcelain", "-z", "--untracked-files=all", "--no-renames"];
         let spec = Spec {
             invocation: Invocation::Argv(words.map(Into::into).into()),
-            directory: self.settings.directory.clone(),
+            directory: directory.to_owned(),
             environment: self.settings.environment.clone(),
             stdin: Vec::new(),
             timeout: Some(LOOK),

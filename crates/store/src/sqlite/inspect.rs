@@ -170,7 +170,9 @@ impl Sqlite {
 
     fn each_row(&self, table: &str, mut look: impl FnMut(String, String)) -> Result<(), StoreError> {
         let columns = match table {
-            "tasks" => "CAST(id AS TEXT), state || ' ' || priority || ' ' || ifnull(lease_until, '') || ' ' || row",
+            "tasks" => {
+                "CAST(id AS TEXT), state || ' ' || priority || ' ' || kind || ' ' || ifnull(lease_until, '') || ' ' || row"
+            }
             "edges" => "CAST(id AS TEXT), from_id || ' ' || kind || ' ' || to_id",
             "debts" => "seq || '.' || place, row",
             "conversations" => "agent || ' ' || conversation, row",
@@ -214,7 +216,8 @@ fn line(change: Change) -> (String, String) {
         Change::PutTask(task) => {
             let lease = task.lease.as_ref().and_then(|lease| lease.until);
             let lease = lease.map(|until| until.millis().to_string()).unwrap_or_default();
-            let content = format!("{} {} {lease} {}", task.state, task.priority, rows::write(&task));
+            let kind = rows::kind(&task);
+            let content = format!("{} {} {kind} {lease} {}", task.state, task.priority, rows::write(&task));
             (format!("tasks {}", task.id.0), content)
         }
         Change::PutEdge(edge) => {

@@ -1,10 +1,12 @@
 //! Questions to the log and to the rows.
 
+use std::collections::BTreeSet;
+
 use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Row, params, params_from_iter};
 use windlass_engine::{
     ApplyError, CommitId, Conversation, Debt, Digest, Direction, Edge, EventType, Priority, Record, Seq, Session,
-    State, Task, TaskId, View, decode,
+    State, Task, TaskId, TypeName, View, decode,
 };
 
 use super::Sqlite;
@@ -282,11 +284,16 @@ impl Snapshot<'_> {
 
     /// The tasks that may be claimed, in the order in which claims would take them.
     pub fn ready(&self, most: usize) -> Result<Vec<Task>, StoreError> {
+        self.ready_except(&BTreeSet::new(), most)
+    }
+
+    /// The tasks that may be claimed and are of none of these types, in the order in which claims would take them.
+    pub fn ready_except(&self, closed: &BTreeSet<TypeName>, most: usize) -> Result<Vec<Task>, StoreError> {
         let fail = |error| StoreError::view(self.store.path(), error);
         let mut found = Vec::new();
         let mut after: Option<(Priority, TaskId)> = None;
         while found.len() < most {
-            let Some(next) = self.claimable(after).map_err(fail)? else { break };
+            let Some(next) = self.claimable_except(closed, after).map_err(fail)? else { break };
             found.extend(self.task(next.1).map_err(fail)?);
             after = Some(next);
         }
@@ -301,6 +308,19 @@ impl Snapshot<'_> {
         })?;
         let count = |state: State| counts.iter().find(|(name, _)| name == state.name());
         Ok(State::ALL.into_iter().filter_map(|state| Some((state, count(state)?.1.unsigned_abs()))).collect())
+    }
+
+    /// How many tasks of each type are neither completed nor deleted, and the oldest of them.
+    pub fn open_by_type(&self) -> Result<Vec<(Option<TypeName>, u64, TaskId)>, StoreError> {
+        let sql = "SELECT kind, count(*), min(id) FROM tasks WHERE state NOT IN ('completed', 'deleted') GROUP BY kind";
+        self.store.sql(|connection| {
+            let mut query = connection.prepare(sql)?;
+            let rows = query.query_map([], |row| {
+                let number = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+                Ok((row.get_ref(0)?.as_str()?.parse().ok(), number(1)?, TaskId(number(2)?)))
+            });
+            rows?.collect()
+        })
     }
 
     pub fn all_edges(&self) -> Result<Vec<Edge>, StoreError> {

@@ -38,7 +38,11 @@ pub(super) fn rebuild(store: &Sqlite) -> Result<(), StoreError> {
     })
 }
 
-const DROP_TASK_INDEXES: &str = "DROP INDEX IF EXISTS tasks_claimable; DROP INDEX IF EXISTS tasks_leased";
+const DROP_TASK_INDEXES: &str = "
+    DROP INDEX IF EXISTS tasks_claimable;
+    DROP INDEX IF EXISTS tasks_claimable_of_kind;
+    DROP INDEX IF EXISTS tasks_leased;
+";
 
 /// Whether the table of tasks is the one of this schema, and can be trusted to hold what it is asked to hold.
 fn tasks_are_sound(connection: &Connection) -> rusqlite::Result<bool> {
@@ -54,7 +58,7 @@ fn tasks_are_sound(connection: &Connection) -> rusqlite::Result<bool> {
 fn mend_tasks(connection: &Connection, wanted: &mut Peekable<impl Iterator<Item = Change>>) -> rusqlite::Result<()> {
     let mut put = Vec::new();
     let mut strangers = Vec::new();
-    let mut query = connection.prepare("SELECT id, state, priority, lease_until, row FROM tasks ORDER BY id")?;
+    let mut query = connection.prepare("SELECT id, state, priority, lease_until, row, kind FROM tasks ORDER BY id")?;
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
         let id: i64 = row.get(0)?;
@@ -90,4 +94,5 @@ fn is_row(row: &Row<'_>, task: &Task) -> bool {
         && row.get(2) == Ok(u8::from(task.priority))
         && row.get(3) == Ok(lease_until)
         && text(4, &rows::write(task))
+        && text(5, rows::kind(task))
 }

@@ -1,12 +1,14 @@
 //! The projections as a view, and the changes that are made to them.
 
+use std::collections::BTreeSet;
+
 use rusqlite::types::FromSql;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use windlass_engine::{
     Caller, Change, ConfigDigest, Conversation, Debt, DebtId, Direction, Edge, EdgeId, Looked, Priority, Seq, Session,
-    SessionName, Task, TaskId, Timestamp, View, ViewError,
+    SessionName, Task, TaskId, Timestamp, TypeName, View, ViewError,
 };
 
 use super::{Sqlite, queries};
@@ -142,11 +144,32 @@ impl View for Snapshot<'_> {
         Ok(self.number::<i64>("SELECT max(id) FROM edges")?.map(|id| EdgeId(id.unsigned_abs())))
     }
 
-    fn claimable(&self, after: Option<(Priority, TaskId)>) -> Looked<Option<(Priority, TaskId)>> {
-        let sql = "SELECT priority, id FROM tasks WHERE state IN ('ready', 'needs_continuation')
-                   AND (priority, id) > (?, ?) ORDER BY priority, id LIMIT 1";
+    fn claimable_except(
+        &self,
+        closed: &BTreeSet<TypeName>,
+        after: Option<(Priority, TaskId)>,
+    ) -> Looked<Option<(Priority, TaskId)>> {
         let (priority, id) = after.map_or((-1, 0), |(priority, id)| (i64::from(u8::from(priority)), signed(id.0)));
-        self.one(sql, params![priority, id], priority_and_task)
+        if closed.is_empty() {
+            let sql = "SELECT priority, id FROM tasks WHERE state IN ('ready', 'needs_continuation')
+                       AND (priority, id) > (?, ?) ORDER BY priority, id LIMIT 1";
+            return self.one(sql, params![priority, id], priority_and_task);
+        }
+        // From type to type: there are few, and any number of tasks may be of one that is closed.
+        let sql = "SELECT priority, id FROM tasks INDEXED BY tasks_claimable_of_kind
+                   WHERE state IN ('ready', 'needs_continuation') AND kind = ?
+                   AND (priority, id) > (?, ?) ORDER BY priority, id LIMIT 1";
+        let next = "SELECT kind FROM tasks INDEXED BY tasks_claimable_of_kind
+                    WHERE state IN ('ready', 'needs_continuation') AND kind > ? ORDER BY kind LIMIT 1";
+        let (mut first, mut kind) = (None, Some(String::new()));
+        while let Some(current) = kind {
+            if !closed.iter().any(|closed| closed.as_str() == current) {
+                let found = self.one(sql, params![current, priority, id], priority_and_task)?;
+                first = [first, found].into_iter().flatten().min();
+            }
+            kind = self.one(next, [current], |row| row.get(0))?;
+        }
+        Ok(first)
     }
 
     fn expired(&self, before: Timestamp, after: Option<(Timestamp, TaskId)>) -> Looked<Option<(Timestamp, TaskId)>> {
@@ -188,6 +211,11 @@ impl View for Snapshot<'_> {
     }
 }
 
+/// A task's type, as its column has it.
+pub(super) fn kind(task: &Task) -> &str {
+    task.kind.as_ref().map_or("", TypeName::as_str)
+}
+
 /// Carries out one change.
 pub(super) fn execute(connection: &Connection, change: &Change) -> rusqlite::Result<()> {
     let run = |sql: &str, parameters: &[&dyn rusqlite::ToSql]| -> rusqlite::Result<()> {
@@ -198,10 +226,17 @@ pub(super) fn execute(connection: &Connection, change: &Change) -> rusqlite::Res
         Change::PutTask(task) => {
             let lease_until = task.lease.as_ref().and_then(|lease| lease.until).map(|until| until.millis());
             run(
-                "INSERT INTO tasks (id, state, priority, lease_until, row) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO
-                 UPDATE SET state = excluded.state, priority = excluded.priority, lease_until = excluded.lease_until,
-                 row = excluded.row",
-                params![signed(task.id.0), task.state.name(), u8::from(task.priority), lease_until, write(task)],
+                "INSERT INTO tasks (id, state, priority, kind, lease_until, row) VALUES (?, ?, ?, ?, ?, ?)
+                 ON CONFLICT (id) DO UPDATE SET state = excluded.state, priority = excluded.priority,
+                 kind = excluded.kind, lease_until = excluded.lease_until, row = excluded.row",
+                params![
+                    signed(task.id.0),
+                    task.state.name(),
+                    u8::from(task.priority),
+                    kind(task),
+                    lease_until,
+                    write(task)
+                ],
             )
         }
         Change::PutEdge(edge) => run(

@@ -23,8 +23,8 @@ pub(super) struct Schema {
 }
 
 /// The schema that this version writes. The second has other rows of sessions and tasks: they hold what turns have used.
-/// The third has rows of conversations.
-pub(super) const PRESENT: Schema = Schema { number: 3, log_changes: &["", ""] };
+/// The third has rows of conversations. The fourth finds claimable tasks by their type.
+pub(super) const PRESENT: Schema = Schema { number: 4, log_changes: &["", "", ""] };
 
 /// The log. `previous` is the event before this one in the history of the same task, so that a history is read without
 /// an index; `nonce` tells commits apart.
@@ -40,12 +40,14 @@ const LOG: &str = "
     ) STRICT;
 ";
 
-/// What is folded from the log. `row` is the whole row; the columns beside it are there to be searched.
+/// What is folded from the log. `row` is the whole row; the columns beside it are there to be searched. A task
+/// without a type has an empty `kind`.
 pub(super) const PROJECTIONS: &str = "
     CREATE TABLE tasks (
         id INTEGER PRIMARY KEY,
         state TEXT NOT NULL,
         priority INTEGER NOT NULL,
+        kind TEXT NOT NULL,
         lease_until INTEGER,
         row TEXT NOT NULL
     ) STRICT;
@@ -69,6 +71,7 @@ pub(super) const PROJECTIONS: &str = "
 /// How the rows are searched. Making these last is quicker where there are rows already.
 pub(super) const INDEXES: &str = "
     CREATE INDEX tasks_claimable ON tasks (priority, id) WHERE state IN ('ready', 'needs_continuation');
+    CREATE INDEX tasks_claimable_of_kind ON tasks (kind, priority, id) WHERE state IN ('ready', 'needs_continuation');
     CREATE INDEX tasks_leased ON tasks (lease_until, id) WHERE lease_until IS NOT NULL;
     CREATE INDEX edges_from ON edges (from_id, id);
     CREATE INDEX edges_to ON edges (to_id, id);
@@ -211,14 +214,14 @@ mod tests {
 
     /// Suppose there were one schema more, which notes something beside every event.
     const NEXT: Schema = Schema {
-        number: 4,
-        log_changes: &["", "", "ALTER TABLE events ADD COLUMN noted TEXT NOT NULL DEFAULT 'nothing'"],
+        number: 5,
+        log_changes: &["", "", "", "ALTER TABLE events ADD COLUMN noted TEXT NOT NULL DEFAULT 'nothing'"],
     };
 
     /// And another one, whose way does not work.
     const BROKEN: Schema = Schema {
-        number: 5,
-        log_changes: &["", "", NEXT.log_changes[2], "DELETE FROM events; ALTER TABLE events ADD COLUMN noted TEXT"],
+        number: 6,
+        log_changes: &["", "", "", NEXT.log_changes[3], "DELETE FROM events; ALTER TABLE events ADD COLUMN noted TEXT"],
     };
 
     /// A store of schema 1 with a few tasks. Its projections are from another time.
@@ -269,7 +272,7 @@ mod tests {
         let path = older(directory.path());
         let before = log(&path);
         let store = opened(&path, &NEXT).unwrap();
-        assert_eq!(numbers(&path), (APPLICATION, 4));
+        assert_eq!(numbers(&path), (APPLICATION, 5));
         assert_eq!(log(&path), before);
         assert!(store.inspect().unwrap().is_sound(), "the projections were folded anew");
         let noted = "SELECT count(*) FROM events WHERE noted = 'nothing'";
@@ -279,7 +282,7 @@ mod tests {
         // Once is enough, and the older program is kept out.
         drop(opened(&path, &NEXT).unwrap());
         let refused = Sqlite::open(&path, Lifetime::Command).err().unwrap();
-        assert!(matches!(refused, StoreError::Newer { found: 4, known: 3, .. }), "{refused}");
+        assert!(matches!(refused, StoreError::Newer { found: 5, known: 4, .. }), "{refused}");
     }
 
     #[test]
@@ -303,7 +306,7 @@ mod tests {
                 scope.spawn(|| opened(&path, &NEXT).unwrap());
             }
         });
-        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 4), before.clone()));
+        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 5), before.clone()));
         assert_eq!((numbers(&copy_of(&path)), log(&copy_of(&path))), ((APPLICATION, 1), before));
     }
 
@@ -367,6 +370,6 @@ mod tests {
         assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9), "{status}");
         assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 1), before.clone()));
         drop(opened(&path, &NEXT).unwrap());
-        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 4), before));
+        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 5), before));
     }
 }

@@ -155,10 +155,11 @@ fn a_damaged_row_is_named_and_the_log_mends_it() {
     let damages = [
         ("UPDATE tasks SET row = replace(row, 'mend', 'rend') WHERE id = 3", "tasks 3", "differs from the log"),
         ("UPDATE tasks SET priority = 4 WHERE id = 3", "tasks 3", "differs from the log"),
+        ("UPDATE tasks SET kind = 'bug' WHERE id = 3", "tasks 3", "differs from the log"),
         ("UPDATE tasks SET row = CAST(x'7bff' AS TEXT) WHERE id = 3", "tasks 3", "differs from the log"),
         ("DELETE FROM tasks WHERE id = 1", "tasks 1", "is missing"),
         ("DELETE FROM tasks WHERE id = (SELECT max(id) FROM tasks)", "tasks ", "is missing"),
-        ("INSERT INTO tasks VALUES (0, 'ready', 2, NULL, '{}')", "tasks 0", "is not in the log"),
+        ("INSERT INTO tasks VALUES (0, 'ready', 2, '', NULL, '{}')", "tasks 0", "is not in the log"),
         ("UPDATE tasks SET id = 900 WHERE id = 3; DELETE FROM tasks WHERE id = 900", "tasks 3", "is missing"),
         (
             "DROP INDEX tasks_claimable; UPDATE tasks SET lease_until = 7 WHERE id = 2",

@@ -26,7 +26,7 @@ pub fn morning() -> Timestamp {
 }
 
 pub fn rules() -> Rules {
-    Rules { registry: Registry::with_builtins(), effects: None }
+    Rules { registry: Registry::with_builtins(), ..Rules::default() }
 }
 
 /// A number that no other commit of this process has.
@@ -49,7 +49,7 @@ pub fn rename(id: u64, goal: &str) -> Command {
 }
 
 pub fn claim(owner: &str) -> Command {
-    Command::ClaimTask { id: None, owner: owner_name(owner), until: morning().plus_millis(60_000) }
+    Command::ClaimTask { id: None, owner: owner_name(owner), until: morning().plus_millis(60_000), agent: None }
 }
 
 pub fn start(id: u64) -> Command {

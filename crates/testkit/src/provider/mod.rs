@@ -11,7 +11,7 @@
 mod chat;
 mod dialect;
 mod gemini;
-mod http;
+pub(crate) mod http;
 mod messages;
 mod responses;
 mod script;

@@ -1,7 +1,7 @@
 //! `task_next`: what can be worked on now.
 
 use serde::{Deserialize, Serialize};
-use windlass_engine::Task;
+use windlass_engine::{Refusal, Task, View};
 
 use crate::catalogue::{Effect, Tool};
 use crate::desk::{Call, Ground};
@@ -9,7 +9,7 @@ use crate::error::ToolError;
 
 pub(crate) const NEXT: Tool = Tool {
     name: "task_next",
-    description: "The most urgent task that is ready; its id is null where none is. Does not claim it.",
+    description: "The most urgent task that is ready for you; its id is null where none is. Does not claim it.",
     twin: "windlass task next",
     effect: Effect::ReadOnly,
     fields: &[],
@@ -24,13 +24,23 @@ pub(crate) struct Next {}
 #[serde(untagged)]
 pub(crate) enum Found {
     Task(Box<Task>),
-    Nothing { id: (), hint: &'static str },
+    Nothing { id: (), hint: String },
 }
 
 pub(crate) fn next<G: Ground>(call: &mut Call<'_, G>, _: Next) -> Result<Found, ToolError> {
-    let mut ready = call.ground.store().snapshot()?.ready(1)?;
-    Ok(match ready.pop() {
-        Some(task) => Found::Task(Box::new(task)),
-        None => Found::Nothing { id: (), hint: "nothing is ready; `task_list` shows what waits" },
-    })
+    let types = call.ground.types()?;
+    let run = call.ground.run()?;
+    let snapshot = call.ground.store().snapshot()?;
+    // Whoever is not in a session is offered what is open to all.
+    let session = run.map(|run| snapshot.session(&run.session)).transpose()?.flatten();
+    let nothing = |hint: String| Ok(Found::Nothing { id: (), hint });
+    match types.next_for(&snapshot, session.as_ref().map(|session| session.agent.as_str()), &[]) {
+        Ok(Some(id)) => match snapshot.task(id)? {
+            Some(task) => Ok(Found::Task(Box::new(task))),
+            None => Err(Refusal::UnknownTask(id).into()),
+        },
+        Ok(None) => nothing("nothing is ready; `task_list` shows what waits".to_owned()),
+        Err(refusal @ Refusal::NothingForAgent { .. }) => nothing(refusal.to_string()),
+        Err(refusal) => Err(refusal.into()),
+    }
 }

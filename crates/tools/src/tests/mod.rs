@@ -13,7 +13,7 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::TempDir;
 use windlass_engine::{
-    Authority, Command, NewSession, Origin, Record, Rules, RunId, Session, Terms, Timestamp, View, Work,
+    Authority, Command, NewSession, Origin, Record, Rules, RunId, Session, Terms, Timestamp, Types, View, Work,
 };
 use windlass_hooks::Mask;
 use windlass_process::{Control, Roster};
@@ -34,6 +34,7 @@ pub(crate) struct Shop {
     roster: Option<Roster>,
     mask: Mask,
     now: i64,
+    pub(crate) types: Types,
 }
 
 fn secrets() -> Mask {
@@ -50,7 +51,18 @@ impl Shop {
             validators: BTreeMap::new(),
         };
         let (mask, now) = (secrets(), 1_000_000);
-        Self { directory, store, nonce: 0, run: None, quiet: true, permission, roster: None, mask, now }
+        Self {
+            directory,
+            store,
+            nonce: 0,
+            run: None,
+            quiet: true,
+            permission,
+            roster: None,
+            mask,
+            now,
+            types: Types::default(),
+        }
     }
 }
 
@@ -63,8 +75,16 @@ impl Ground for Shop {
         self.nonce += 1;
         let (by, at, run) = ("ada".to_owned(), self.now(), self.run.clone());
         let origin = Origin { by, at, authority: Authority::Person, run, via: None };
-        let rules = Rules { registry: windlass_engine::Registry::with_builtins(), effects: None };
+        let rules = Rules {
+            registry: windlass_engine::Registry::with_builtins(),
+            types: self.types.clone(),
+            ..Rules::default()
+        };
         Ok(self.store.execute(&rules, &origin, command, self.nonce)?)
+    }
+
+    fn types(&mut self) -> Result<Types, ToolError> {
+        Ok(self.types.clone())
     }
 
     fn run(&self) -> Result<Option<RunId>, ToolError> {

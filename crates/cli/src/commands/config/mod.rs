@@ -1,17 +1,19 @@
 //! `windlass config`: looks at the configuration, adds to it, and never runs any of it.
 
 mod import;
+mod stuck;
 
 use std::path::PathBuf;
 
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use crate::config::{self, Config};
+use crate::config::{self, Config, Warning};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
 use crate::{plan, text};
+use stuck::Stuck;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -46,9 +48,13 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     match args.command {
         Command::Check { file: Some(file) } => {
             let config = Config::read(&context.directory.join(file)).map_err(Failure::from)?;
-            report(&config, out)
+            report(&config, &[], out)
         }
-        Command::Check { file: None } => report(&Config::load(&context.project()?)?, out),
+        Command::Check { file: None } => {
+            let project = context.project()?;
+            let config = Config::load(&project)?;
+            report(&config, &stuck::look(&project, &config)?, out)
+        }
         Command::Import(args) => import::run(context, args, out),
         Command::Schema if out.is_json() => out.object(&config::schema()),
         Command::Schema => {
@@ -58,15 +64,50 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     }
 }
 
-fn report(config: &Config, out: &mut Output) -> Done {
+fn report(config: &Config, stuck: &[Stuck], out: &mut Output) -> Done {
     config.prompt()?;
-    match out.is_json() {
-        true => out.object(&as_json(config)),
-        false => as_text(config, out),
+    if out.is_json() {
+        return out.object(&as_json(config, stuck));
     }
+    as_text(config, out)?;
+    show_warnings(config, out)?;
+    show_stuck(stuck, out)
 }
 
-fn as_json(config: &Config) -> Value {
+fn show_warnings(config: &Config, out: &mut Output) -> Done {
+    for warning in config.warnings() {
+        let Warning { line, column, message, suggestion } = warning;
+        out.line("")?;
+        let label = out.paint(Tone::Warning, "warning");
+        out.line(format_args!("{label}  line {line}, column {column}: {}", text::line(&message)))?;
+        if let Some(suggestion) = suggestion {
+            out.line(format_args!("         {}", out.paint(Tone::Faint, text::line(&suggestion))))?;
+        }
+    }
+    Ok(())
+}
+
+fn show_stuck(stuck: &[Stuck], out: &mut Output) -> Done {
+    for Stuck { message, remedy, .. } in stuck {
+        out.line("")?;
+        out.line(format_args!("{}  {message}", out.paint(Tone::Warning, "warning")))?;
+        out.line(format_args!("         {}", out.paint(Tone::Faint, remedy)))?;
+    }
+    Ok(())
+}
+
+fn as_json(config: &Config, stuck: &[Stuck]) -> Value {
+    let warning = |warning: Warning| {
+        json!({
+            "line": warning.line,
+            "column": warning.column,
+            "message": warning.message,
+            "suggestion": warning.suggestion,
+        })
+    };
+    let told = |stuck: &Stuck| json!({"task": stuck.task, "message": stuck.message, "suggestion": stuck.remedy});
+    let warnings = config.warnings().into_iter().map(warning);
+    let warnings: Vec<Value> = warnings.chain(stuck.iter().map(told)).collect();
     let points: serde_json::Map<_, _> =
         config.points().into_iter().map(|(point, count)| (point.to_string(), count.into())).collect();
     json!({
@@ -79,6 +120,7 @@ fn as_json(config: &Config) -> Value {
         "agents": config.settings.agents.keys().collect::<Vec<_>>(),
         "validators": config.settings.validators.keys().collect::<Vec<_>>(),
         "effectfulHooks": config.effectful_hooks().len(),
+        "warnings": warnings,
     })
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::planned::{Row, Who, planned};
 use windlass_engine::nearest;
 
-use crate::config::Config;
+use crate::config::{Config, Kind};
 use crate::context::Context;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
@@ -39,7 +39,14 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
 fn found(config: &Config, name: &str) -> Result<Map<String, Value>, Failure> {
     let written = config.hooks.iter().find(|hook| hook.name == name).map(|hook| (Row::Written(hook), hook.place()));
     if let Some((row, points)) = written {
-        return Ok(described(&row, points));
+        let mut fields = described(&row, points);
+        if let Row::Written(hook) = row
+            && let Kind::Gatekeeper(names) = &hook.kind
+        {
+            let briefs: Map<_, _> = names.iter().map(|name| (name.clone(), config.brief(name).into())).collect();
+            fields.insert("briefs".to_owned(), briefs.into());
+        }
+        return Ok(fields);
     }
     let all = planned(config, &Who::default())?;
     let rows = all.iter().flat_map(|planned| planned.rows.iter().map(move |row| (planned.point, row)));

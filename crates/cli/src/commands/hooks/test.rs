@@ -162,6 +162,7 @@ impl Trier<'_> {
             Kind::Command(script) => Some(call.filled(script, &papers)),
             Kind::Http(address) => Some(format!("{} {}", address.method.name(), address.url)),
             Kind::Desktop => Some("a notice on the desktop".to_owned()),
+            Kind::Step(_) => hook.effect(),
             Kind::Rules(_) => None,
         };
         let runs = matches && self.would_run(&holds) && (really || matches!(runnable.kind, Kind::Rules(_)));
@@ -217,6 +218,10 @@ impl Trier<'_> {
             Kind::Http(address) => Ok(self.sent(hook, address, call)),
             Kind::Desktop => {
                 let message = Some("only the loop shows notices on the desktop".to_owned());
+                Ok(HookReport { message, ..HookOutcome::Skip.into() })
+            }
+            Kind::Step(_) => {
+                let message = Some("only a session that submits its work runs it".to_owned());
                 Ok(HookReport { message, ..HookOutcome::Skip.into() })
             }
             // Files that have changed are those that the payload names.

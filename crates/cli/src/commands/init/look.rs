@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use windlass_runner::shown;
 
 use crate::agents;
 use crate::small_file;
@@ -32,42 +32,7 @@ pub struct Git {
 
 /// Looks at a project, and for agents in the directories of programs.
 pub fn look(root: &Path, programs: &[PathBuf]) -> Found {
-    Found { tests: tests(root), agents: agents::installed(programs), git: git(root) }
-}
-
-fn tests(root: &Path) -> Option<&'static str> {
-    let has = |name: &str| root.join(name).is_file();
-    if has("Cargo.toml") {
-        return Some("cargo test");
-    }
-    if let Some(tests) = package_tests(root) {
-        return Some(tests);
-    }
-    if has("pyproject.toml") || has("pytest.ini") || has("setup.cfg") {
-        return Some("pytest");
-    }
-    if has("go.mod") {
-        return Some("go test ./...");
-    }
-    let makefile = ["GNUmakefile", "makefile", "Makefile"].iter().find_map(|name| read(&root.join(name)))?;
-    makefile.lines().any(|line| line.starts_with("test:")).then_some("make test")
-}
-
-/// The tests of a `package.json` that has some, by the package manager whose lock file is there.
-fn package_tests(root: &Path) -> Option<&'static str> {
-    let package: Value = serde_json::from_str(&read(&root.join("package.json"))?).ok()?;
-    let script = package.get("scripts")?.get("test")?.as_str()?;
-    if script.trim().is_empty() || script.contains("no test specified") {
-        return None;
-    }
-    let managers = [
-        ("pnpm-lock.yaml", "pnpm test"),
-        ("yarn.lock", "yarn test"),
-        ("bun.lock", "bun run test"),
-        ("bun.lockb", "bun run test"),
-    ];
-    let managed = managers.iter().find(|(lock, _)| root.join(lock).is_file());
-    Some(managed.map_or("npm test", |(_, command)| command))
+    Found { tests: shown::tests(root), agents: agents::installed(programs), git: git(root) }
 }
 
 fn git(root: &Path) -> Option<Git> {
@@ -91,28 +56,6 @@ mod tests {
     use std::fs;
 
     use super::*;
-
-    fn check(files: &[(&str, &str)], tests: Option<&str>) {
-        let root = tempfile::tempdir().unwrap();
-        for (name, text) in files {
-            fs::write(root.path().join(name), text).unwrap();
-        }
-        assert_eq!(look(root.path(), &[]).tests, tests, "{files:?}");
-    }
-
-    #[test]
-    fn the_tests_that_a_project_shows() {
-        check(&[], None);
-        check(&[("Cargo.toml", ""), ("Makefile", "test:\n")], Some("cargo test"));
-        check(&[("package.json", r#"{"scripts": {"test": "vitest"}}"#)], Some("npm test"));
-        check(&[("package.json", r#"{"scripts": {"test": "vitest"}}"#), ("pnpm-lock.yaml", "")], Some("pnpm test"));
-        check(&[("package.json", r#"{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}"#)], None);
-        check(&[("package.json", r#"{"scripts": {"build": "tsc"}}"#), ("go.mod", "")], Some("go test ./..."));
-        check(&[("package.json", "not json")], None);
-        check(&[("pytest.ini", "")], Some("pytest"));
-        check(&[("Makefile", "all: build\ntest: all\n\t./t\n")], Some("make test"));
-        check(&[("Makefile", "all:\n\ttest: x\n")], None);
-    }
 
     #[test]
     fn the_branch_that_work_starts_from() {

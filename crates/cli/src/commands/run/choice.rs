@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use windlass_engine::{Digest, Seq, Session, SessionName, State, Task, TaskId, View, Work};
+use windlass_engine::{Digest, Refusal, Seq, Session, SessionName, State, Task, TaskId, View, Work};
 use windlass_store::{Filter, Sqlite, Store};
 
 use super::Args;
 use super::tally::Tally;
 use super::wish::{Wish, check_task};
+use crate::config::Config;
 use crate::failure::{Code, Failure};
-use crate::{environment, remedy};
+use crate::{environment, plan, remedy};
 
 /// Letters of the goal that a session's name begins with.
 const SLUG: usize = 32;
@@ -114,6 +115,19 @@ pub fn is_anything_ready(store: &Sqlite) -> Result<bool, Failure> {
     let snapshot = store.snapshot().map_err(remedy::store)?;
     let claimable = snapshot.claimable(None).map_err(remedy::view)?.is_some();
     Ok(claimable || snapshot.expired(environment::now(), None).map_err(remedy::view)?.is_some())
+}
+
+/// Why a session with this agent would find nothing, though something is ready: others alone may work on it.
+pub fn only_for_others(store: &Sqlite, config: &Config, agent: &str) -> Result<Option<Refusal>, Failure> {
+    let snapshot = store.snapshot().map_err(remedy::store)?;
+    if snapshot.expired(environment::now(), None).map_err(remedy::view)?.is_some() {
+        return Ok(None);
+    }
+    match plan::types(config).next_for(&snapshot, Some(agent), &[]) {
+        Ok(_) => Ok(None),
+        Err(refusal @ Refusal::NothingForAgent { .. }) => Ok(Some(refusal)),
+        Err(refusal) => Err(remedy::refusal(&refusal)),
+    }
 }
 
 fn resumable(session: Session, args: &Args, owners: &Path) -> Result<Choice, Failure> {

@@ -63,8 +63,8 @@ impl Left {
         stuck.next().map(|(task, _)| task.id)
     }
 
-    /// Says that nothing is ready, and what there is instead.
-    pub fn show_nothing_ready(&self, out: &mut Output) -> Done {
+    /// Says that nothing is ready, in these words where something is left, and what there is instead.
+    pub fn show_nothing_ready(&self, said: &str, out: &mut Output) -> Done {
         if out.is_json() {
             return out.object(&json!({"ready": 0, "left": self.to_json(), "more": self.more}));
         }
@@ -74,7 +74,7 @@ impl Left {
             }
             (true, true) => out.line("every task is completed"),
             (false, _) => {
-                out.line("nothing is ready")?;
+                out.line(text::line(said))?;
                 self.lines().iter().try_for_each(|line| out.line(format_args!("  left: {}", text::line(line))))
             }
         }

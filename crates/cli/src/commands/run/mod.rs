@@ -29,6 +29,7 @@ use windlass_engine::{
 use windlass_process::{Control, Launcher};
 use windlass_runner::{Dispatch, Outside, RunError, Runner, Settings};
 use windlass_store::{Lifetime, Sqlite};
+use windlass_vcs::git::Repository;
 
 use self::asking::{Asked, Person};
 use self::choice::Choice;
@@ -106,7 +107,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
             && !choice::is_anything_ready(&opened.store)?
         {
             let left = Left::look(&opened.store)?;
-            left.show_nothing_ready(out)?;
+            left.show_nothing_ready("nothing is ready", out)?;
             return Ok(left.exit());
         }
         let inside = Inside::look(&opened)?;
@@ -116,6 +117,13 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         plan::check_gates(config)?;
         let agent = agent::chosen(named, &choice, config, context.trust)?;
         agent::check(&agent, &opened.project.root)?;
+        if let (Choice::New(_), Wish::Graph) = (&choice, wish)
+            && let Some(refusal) = choice::only_for_others(&opened.store, config, &agent.name)?
+        {
+            let left = Left::look(&opened.store)?;
+            left.show_nothing_ready(&refusal.to_string(), out)?;
+            return Ok(left.exit());
+        }
         if stage.is_none() {
             stage = Some(Stage::set(out)?);
         }
@@ -371,7 +379,7 @@ impl Job<'_> {
                 task: args.task.or(left),
                 goal: args.goal.clone(),
                 work: wish.work(),
-                grounds: Grounds::InPlace,
+                grounds: self.grounds(wish)?,
                 config: self.config.text().to_string(),
                 protected: self.protected()?,
                 agent: self.agent.to_string(),
@@ -386,6 +394,15 @@ impl Job<'_> {
                 max_iterations: args.max_iterations,
             },
         })
+    }
+
+    /// A goal is worked on where the person stands; a task of the graph has a worktree of its own, where there is git.
+    fn grounds(&self, wish: Wish<'_>) -> Result<Grounds, Failure> {
+        if matches!(wish, Wish::Goal(_)) || self.config.settings.worktrees == Some(false) {
+            return Ok(Grounds::InPlace);
+        }
+        let repository = Repository::find(&self.project.root).map_err(remedy::git)?;
+        Ok(if repository.is_some() { Grounds::Worktrees } else { Grounds::InPlace })
     }
 
     /// What the protected files hold before anybody works on them.

@@ -12,9 +12,11 @@ use crate::{environment, show};
 #[command(after_help = "Examples:
   windlass task claim                          the most urgent one that is ready
   windlass task claim T3 --owner worker-1 --lease 2h
+  windlass task claim --agent reviewer         the next one that this agent may work on
   windlass task complete T3 --epoch 1          as its holder, with the epoch that claim told
 
-Whoever holds a task is the only one who moves it, until the lease runs out.")]
+Whoever holds a task is the only one who moves it, until the lease runs out. Without --agent the next task is one that is
+open to all; a person may still take any by its ID.")]
 pub struct Args {
     /// The task; the next one if none is named
     #[arg(value_name = "ID")]
@@ -22,6 +24,9 @@ pub struct Args {
     /// Who holds it
     #[arg(long, value_name = "NAME")]
     owner: Option<OwnerName>,
+    /// The agent that takes it, as the configuration names it: it gets only what its type allows it to work on
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
     /// How long the lease lasts
     #[arg(long, value_name = "DURATION", default_value = "1h")]
     lease: Span,
@@ -32,7 +37,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let owner = args.owner.unwrap_or_else(default_owner);
     let millis = i64::try_from(args.lease.duration().as_millis()).unwrap_or(i64::MAX);
     let until = environment::now().plus_millis(millis);
-    let records = opened.execute(&Command::ClaimTask { id: args.id, owner, until }, Authority::Person)?;
+    let claim = Command::ClaimTask { id: args.id, owner, until, agent: args.agent };
+    let records = opened.execute(&claim, Authority::Person)?;
     let claimed = records.iter().find_map(|record| match &record.envelope.event {
         Event::TaskClaimed(claimed) => record.envelope.node.task().map(|id| (id, claimed)),
         _ => None,

@@ -1,12 +1,14 @@
 //! `windlass task list`, `ready` and `next`
 
+use std::collections::BTreeSet;
+
 use clap::builder::TypedValueParser;
 use windlass_engine::{Refusal, Seq, State, TaskId};
 use windlass_store::TaskFilter;
 
 use crate::context::Context;
 use crate::output::{Done, Output, Tone};
-use crate::{remedy, show, usage};
+use crate::{dispatch, remedy, show, usage};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -86,17 +88,25 @@ pub fn list(context: &Context, args: List, out: &mut Output) -> Done {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass task ready
-  windlass task ready --limit 1 --json")]
+  windlass task ready --limit 1 --json
+  windlass task ready --agent reviewer         what this agent may work on")]
 pub struct Ready {
     /// At most so many
     #[arg(long, value_name = "N", default_value_t = 50, allow_negative_numbers = true, value_parser = usage::count)]
     limit: usize,
+    /// Only what this agent may work on, as its types say
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
 }
 
 pub fn ready(context: &Context, args: &Ready, out: &mut Output) -> Done {
     let opened = context.open()?;
+    let closed = match &args.agent {
+        Some(agent) => dispatch::types(&opened)?.0.closed_to(Some(agent)),
+        None => BTreeSet::new(),
+    };
     let snapshot = opened.store.snapshot().map_err(remedy::store)?;
-    let mut tasks = snapshot.ready(args.limit.saturating_add(1)).map_err(remedy::store)?;
+    let mut tasks = snapshot.ready_except(&closed, args.limit.saturating_add(1)).map_err(remedy::store)?;
     let more = tasks.len() > args.limit;
     tasks.truncate(args.limit);
     if out.is_json() {
@@ -115,15 +125,23 @@ pub fn ready(context: &Context, args: &Ready, out: &mut Output) -> Done {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass task next
-  windlass task next --json | jq -r .id")]
-pub struct Next {}
+  windlass task next --json | jq -r .id
+  windlass task next --agent reviewer          what this agent would take")]
+pub struct Next {
+    /// The agent that would take it, as the configuration names it
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+}
 
-pub fn next(context: &Context, _: &Next, out: &mut Output) -> Done {
+pub fn next(context: &Context, args: &Next, out: &mut Output) -> Done {
     let opened = context.open()?;
+    let (types, own) = dispatch::types(&opened)?;
     let snapshot = opened.store.snapshot().map_err(remedy::store)?;
-    match snapshot.ready(1).map_err(remedy::store)?.first() {
-        Some(task) if out.is_json() => out.object(task),
-        Some(task) => show::line(task, out),
-        None => Err(remedy::refusal(&Refusal::NothingReady).into()),
+    let agent = own.as_deref().or(args.agent.as_deref());
+    let next = types.next_for(&snapshot, agent, &[]).and_then(|next| next.ok_or(Refusal::NothingReady));
+    let task = opened.task(next.map_err(|refusal| remedy::refusal(&refusal))?)?;
+    match out.is_json() {
+        true => out.object(&task),
+        false => show::line(&task, out),
     }
 }

@@ -171,7 +171,7 @@ fn without_hooks(settings: &Settings) -> Settings {
     let mut settings = settings.clone();
     let emptied = |points: &mut Points| points.0.iter_mut().for_each(|(_, entries)| *entries = Some(Vec::new()));
     emptied(&mut settings.hooks);
-    settings.task_types.values_mut().for_each(|task_type| emptied(&mut task_type.hooks));
+    settings.task_types.values_mut().for_each(|task_type| emptied(&mut task_type.value.hooks));
     settings.agents.values_mut().for_each(|agent| emptied(&mut agent.value.hooks));
     settings
 }

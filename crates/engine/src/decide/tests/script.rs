@@ -54,7 +54,7 @@ pub struct Script {
 
 /// The registry as it is by default, and nothing owed.
 pub fn default_rules() -> Rules {
-    Rules { registry: Registry::with_builtins(), effects: None }
+    Rules { registry: Registry::with_builtins(), ..Rules::default() }
 }
 
 /// Runs a script under the default rules and compares what it answers, line by line.
@@ -254,6 +254,7 @@ impl<'a> Line<'a> {
                 id: self.words.get(1).map(|id| id.parse().unwrap()),
                 owner: self.owner(),
                 until: project.now.plus_millis(millis(self.options["for"])),
+                agent: self.options.get("agent").map(|name| (*name).to_owned()),
             },
             "start" => C::StartTask { id: self.id(), context: Value::Null },
             "submit" => C::SubmitTask { id: self.id() },

@@ -1,0 +1,311 @@
+//! What is said about work that cannot get through.
+
+use std::path::Path;
+
+use super::Config;
+use super::pictures::pictures;
+
+/// What is warned about, a line each.
+fn warned(text: &str) -> String {
+    let config = Config::of(Path::new("config.yaml"), text).map_err(crate::failure::Failure::from).expect(text);
+    let line = |warning: super::Warning| {
+        let hint = warning.suggestion.map(|hint| format!(" ({hint})")).unwrap_or_default();
+        format!("{}:{}: {}{hint}", warning.line, warning.column, warning.message)
+    };
+    config.warnings().into_iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A project whose `before_submit` and `before_merge` are these.
+fn lists(submit: &str, merge: &str) -> String {
+    format!("hooks:\n  before_submit: [{submit}]\n  before_merge: [{merge}]\n")
+}
+
+#[test]
+fn hooks_about_changes_stand_where_there_is_one() {
+    let shown = pictures(&[
+        "hooks:\n  before_submit:\n    - create_pr\n    - merge_pr\n",
+        "hooks:\n  stop:\n    - rebase_on_main\n",
+        "hooks:\n  task_completed:\n    - create_pr\n",
+        "hooks:\n  before_submit:\n    - gatekeeper: [qa]\n",
+        "hooks:\n  before_merge:\n    - gatekeeper: [qa]\n      events: [stop]\n",
+        "hooks:\n  before_merge:\n    - gatekeeper: [qa, qa]\n",
+        "hooks:\n  before_merge:\n    - gatekeeper: ['']\n",
+    ]);
+    insta::assert_snapshot!(shown, @"
+    error: `merge_pr` does not run at `before_submit`
+     --> config.yaml:4:7
+      |
+    4 |     - merge_pr
+      |       ^^^^^^^^
+    hint: it runs at before_merge: write it there
+
+    error: `rebase_on_main` does not run at `stop`
+     --> config.yaml:3:7
+      |
+    3 |     - rebase_on_main
+      |       ^^^^^^^^^^^^^^
+    hint: it runs at before_submit, before_merge: write it there
+
+    error: `create_pr` does not run at `task_completed`
+     --> config.yaml:3:7
+      |
+    3 |     - create_pr
+      |       ^^^^^^^^^
+    hint: it runs at before_submit, before_merge: write it there
+
+    error: `gatekeeper` does not run at `before_submit`
+     --> config.yaml:3:7
+      |
+    3 |     - gatekeeper: [qa]
+      |       ^^^^^^^^^^^^^^^^
+    hint: it runs at before_merge: write it there
+
+    error: `gatekeeper` does not run at `stop`
+     --> config.yaml:3:7
+      |
+    3 |     - gatekeeper: [qa]
+      |       ^^^^^^^^^^^^^^^^
+    hint: it runs at before_merge: write it there
+
+    error: `gatekeeper` names `qa` twice
+     --> config.yaml:3:7
+      |
+    3 |     - gatekeeper: [qa, qa]
+      |       ^^^^^^^^^^^^^^^^^^^^
+
+    error: the name of a review must not be empty
+     --> config.yaml:3:7
+      |
+    3 |     - gatekeeper: ['']
+      |       ^^^^^^^^^^^^^^^^
+    ");
+}
+
+#[test]
+fn a_pipeline_that_can_never_pass_is_refused() {
+    let shown = pictures(&[
+        &lists("create_pr", "merge_pr, gatekeeper: [qa]"),
+        &lists("create_pr", "merge_pr, create_pr"),
+        &lists("run_tests", "merge_pr"),
+        // What runs first is what counts, not what is written first.
+        "hooks:\n  before_merge:\n    - {gatekeeper: [qa], priority: 200}\n    - merge_pr\n",
+        // The type's own list, and the project's for the rest.
+        "hooks:\n  before_merge:\n    - merge_pr\ntask_types:\n  docs:\n    hooks:\n      before_submit: []\n",
+        "task_types:\n  a:\n    hooks:\n      before_merge:\n        - gatekeeper: [qa]\n    agents:\n      gatekeeper: []\n",
+        // With what the agent brings along.
+        "hooks:\n  before_merge:\n    - merge_pr\nagents:\n  x:\n    command: x\n    hooks:\n      before_merge:\n        - gatekeeper: [qa]\n",
+    ]);
+    insta::assert_snapshot!(shown, @"
+    error: `merge_pr` comes before `gatekeeper`: the change would be judged after it is merged
+     --> config.yaml:3:18
+      |
+    3 |   before_merge: [merge_pr, gatekeeper: [qa]]
+      |                  ^^^^^^^^
+    hint: let `gatekeeper` run first
+
+    error: `create_pr` comes after `merge_pr`: there would be nothing to merge
+     --> config.yaml:3:28
+      |
+    3 |   before_merge: [merge_pr, create_pr]
+      |                            ^^^^^^^^^
+    hint: write `create_pr` under `before_submit`
+
+    error: `merge_pr` has nothing to merge: no `create_pr` is at `before_submit`
+     --> config.yaml:3:18
+      |
+    3 |   before_merge: [merge_pr]
+      |                  ^^^^^^^^
+    hint: add `create_pr` to `before_submit`
+
+    error: `merge_pr` comes before `gatekeeper`: the change would be judged after it is merged
+     --> config.yaml:4:7
+      |
+    4 |     - merge_pr
+      |       ^^^^^^^^
+    hint: let `gatekeeper` run first
+
+    error: `merge_pr` has nothing to merge: no `create_pr` is at `before_submit` of the type `docs`
+     --> config.yaml:3:7
+      |
+    3 |     - merge_pr
+      |       ^^^^^^^^
+    hint: add `create_pr` to `before_submit`
+
+    error: tasks of the type `a` are judged, and nobody may judge them
+     --> config.yaml:7:19
+      |
+    7 |       gatekeeper: []
+      |                   ^
+    hint: name an agent, or leave `gatekeeper` out of `agents` for the default one
+
+    error: `merge_pr` comes before `gatekeeper`: the change would be judged after it is merged
+     --> config.yaml:3:7
+      |
+    3 |     - merge_pr
+      |       ^^^^^^^^
+    hint: let `gatekeeper` run first
+    ");
+}
+
+#[test]
+fn a_pipeline_that_may_pass_is_not_refused() {
+    for text in [
+        lists("create_pr", "gatekeeper: [qa], merge_pr"),
+        lists("rebase_on_main, run_tests, create_pr", ""),
+        lists("", "create_pr, merge_pr"),
+        // Without a list a change is opened.
+        "hooks:\n  before_merge: [merge_pr]\n".to_owned(),
+        "hooks: {before_merge: [merge_pr]}\ntask_types: {a: {hooks: {before_merge: []}}}\n".to_owned(),
+        // One that is switched off does nothing.
+        "hooks:\n  before_merge:\n    - merge_pr\n    - {gatekeeper: [qa], enabled: false}\n".to_owned(),
+        // An agent may open it.
+        "hooks: {before_submit: [run_tests], before_merge: [merge_pr]}\nagents: {x: {command: x, hooks: {before_submit: [create_pr]}}}\n".to_owned(),
+    ] {
+        assert_eq!(warned(&text), "", "{text}");
+    }
+}
+
+#[test]
+fn what_is_probably_not_meant_is_warned_about() {
+    let check = |text: &str, expected: &str| assert_eq!(warned(text), expected, "{text}");
+    check(
+        &lists("run_tests, rebase_on_main, create_pr", ""),
+        "2:19: `run_tests` comes before `rebase_on_main`: what is submitted was not tested on top of the base \
+         (let `rebase_on_main` run first)",
+    );
+    check(
+        &lists("create_pr, rebase_on_main", ""),
+        "2:30: `rebase_on_main` comes after `create_pr`: the change is opened without it (write it before `create_pr`)",
+    );
+    check(
+        &lists("create_pr", "merge_pr, run_tests"),
+        "3:28: `before_merge[1]` runs after `merge_pr`, and can no longer keep the change from being merged \
+         (write it before `merge_pr`, or under `after_merge`)",
+    );
+    // Where it depends, it may never happen.
+    check(
+        "hooks:\n  before_merge:\n    - {use: merge_pr, when: iteration > 1}\n    - gatekeeper: [qa]\n",
+        "3:7: `merge_pr` comes before `gatekeeper`: the change would be judged after it is merged (let `gatekeeper` run \
+         first)",
+    );
+    let off = "every hook at `stop` is switched off: nothing is judged there (write `[]` if that is meant)";
+    check("hooks:\n  stop:\n    - {command: x, enabled: false}\n", &format!("2:3: {off}"));
+    check("hooks:\n  stop:\n    - {command: x, when: 'false'}\n", &format!("2:3: {off}"));
+    check("hooks:\n  stop:\n    - {command: x, when: 'false'}\n    - command: y\n", "");
+    check("hooks:\n  stop: []\n", "");
+    check(
+        "briefs:\n  qua: text\n  qa: text\nhooks:\n  before_merge:\n    - gatekeeper: [qa]\n",
+        "2:8: no `gatekeeper` asks for the brief `qua` (did you mean `qa`?)",
+    );
+}
+
+#[test]
+fn agents_that_get_nothing_and_types_that_nobody_gets() {
+    let check = |text: &str, expected: &str| assert_eq!(warned(text), expected, "{text}");
+    check(
+        "agents: {reviewer: {command: x}}\ntask_types:\n  a:\n    agents: {implementer: [reviwer, Claude, deploy]}\n  \
+         b:\n    agents: {implementer: [deploy, 'command:x', reviewer]}\n",
+        "4:28: `reviwer` is no agent that is known here (did you mean `reviewer`?)\n\
+         4:37: `Claude` is no agent that is known here (did you mean `claude`?)\n\
+         4:45: `deploy` is no agent that is known here (say under `agents` how it is started, before it is needed)",
+    );
+    check(
+        "task_types:\n  a:\n    agents: {implementer: []}\n",
+        "3:27: no agent may work on tasks of the type `a`: only people take them, by their ids (without the list it is \
+         open to all)",
+    );
+    let idle = "may work on no type of task: every type lists others (it gets only tasks without a type; name it under \
+                `implementer`)";
+    check(
+        "agent: codex\nagents:\n  x: {command: x}\n  y: {command: y}\n  z: {command: z}\ntask_types:\n  a:\n    hooks: \
+         {before_merge: [gatekeeper: [qa]]}\n    agents: {implementer: [x], gatekeeper: [z]}\n",
+        &format!("1:8: `codex` {idle}\n4:6: `y` {idle}"),
+    );
+    // One type is open to all.
+    check("agents: {x: {command: x}}\ntask_types:\n  a: {agents: {implementer: [claude]}}\n  b: {}\n", "");
+    let judged = "task_types:\n  a:\n    hooks: {before_merge: [gatekeeper: [qa]]}\n    agents:\n";
+    let own =
+        "`claude` does all the work of the type `a`, and judges it too (let another agent judge it, if there is one)";
+    check(&format!("{judged}      {{implementer: [claude], gatekeeper: [claude]}}\n"), &format!("5:44: {own}"));
+    check(&format!("agent: claude\n{judged}      {{implementer: [claude]}}\n"), &format!("1:8: {own}"));
+    check(&format!("{judged}      {{implementer: [claude, codex], gatekeeper: [claude]}}\n"), "");
+    check(
+        "task_types:\n  a:\n    agents: {gatekeeper: [claude]}\n",
+        "3:26: nobody asks these gatekeepers: `a` has no `gatekeeper` at `before_merge` (add `- gatekeeper: [qa]` to its \
+         `before_merge`, or leave the list out)",
+    );
+}
+
+#[test]
+fn values_about_changes_that_cannot_be_meant() {
+    let shown = pictures(&[
+        "base_branch: --upload-pack=x\n",
+        "forge:\n  remote: -x\n",
+        "forge:\n  kind: gitea\n",
+        "forge:\n  api: api.example.com\n",
+        "forge:\n  api: https://me:secret@example.com/api\n",
+        "forge:\n  token: x\n",
+        "merge:\n  method: ff\n",
+        "briefs:\n  qa: ''\n",
+        "worktrees: maybe\n",
+    ]);
+    insta::assert_snapshot!(shown, @"
+    error: `base_branch`: `--upload-pack=x` is no name that git takes
+     --> config.yaml:1:14
+      |
+    1 | base_branch: --upload-pack=x
+      |              ^^^^^^^^^^^^^^^
+
+    error: `remote`: `-x` is no name that git takes
+     --> config.yaml:2:11
+      |
+    2 |   remote: -x
+      |           ^^
+
+    error: `kind`: unknown value `gitea`
+     --> config.yaml:2:9
+      |
+    2 |   kind: gitea
+      |         ^^^^^
+    hint: known here: `github`, `gitlab`
+
+    error: `api` is an address that begins with `https://`
+     --> config.yaml:2:8
+      |
+    2 |   api: api.example.com
+      |        ^^^^^^^^^^^^^^^
+
+    error: `api` holds a password or a token
+     --> config.yaml:2:8
+      |
+    2 |   api: https://me:secret@example.com/api
+      |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    hint: leave it out: a token is read from the environment
+
+    error: unknown key `token`
+     --> config.yaml:2:3
+      |
+    2 |   token: x
+      |   ^^^^^
+    hint: known here: `kind`, `api`, `remote`
+
+    error: `method`: unknown value `ff`
+     --> config.yaml:2:11
+      |
+    2 |   method: ff
+      |           ^^
+    hint: known here: `merge`, `squash`, `rebase`
+
+    error: the brief `qa` is empty
+     --> config.yaml:2:7
+      |
+    2 |   qa: ''
+      |       ^^
+
+    error: `worktrees`: expected `true` or `false`, found the text `maybe`
+     --> config.yaml:1:12
+      |
+    1 | worktrees: maybe
+      |            ^^^^^
+    ");
+}

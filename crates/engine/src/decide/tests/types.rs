@@ -1,0 +1,209 @@
+//! Types of tasks: which there are, and who may take their tasks.
+
+use super::script::{Script, check, check_with, default_rules};
+use crate::command::{Authority, Command, TaskPatch};
+use crate::decide::Rules;
+use crate::types::Types;
+
+/// `product` is for ann and bob, `infra` for ann, `closed` for nobody, `open` for all.
+fn typed() -> Rules {
+    let list = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
+    let types = [("product", list(&["ann", "bob"])), ("infra", list(&["ann"])), ("closed", list(&[])), ("open", None)];
+    let types = Types::new(types.map(|(name, allowed)| (name.parse().unwrap(), allowed)));
+    Rules { types, ..default_rules() }
+}
+
+#[test]
+fn an_unknown_type_is_refused_wherever_a_task_gets_one() {
+    check_with(
+        typed(),
+        "add one type=prodct
+         add two type=legal
+         add three type=open
+         add four",
+        "! there is no type `prodct`; did you mean `product`? There are closed, infra, open and product
+         ! there is no type `legal`; there are closed, infra, open and product
+         T1 task_created
+         T1 task_ready
+         T2 task_created
+         T2 task_ready",
+    );
+    let mut project = Script::after(typed(), "add one type=open");
+    let retype = |kind: Option<&str>| {
+        let kind = Some(kind.map(|kind| kind.parse().unwrap()));
+        Command::UpdateTask { id: "T1".parse().unwrap(), patch: TaskPatch { kind, ..TaskPatch::default() } }
+    };
+    for authority in [Authority::Person, Authority::Forced] {
+        let refusal = project.give(authority, None, &retype(Some("infar"))).unwrap_err();
+        assert!(refusal.to_string().starts_with("there is no type `infar`; did you mean `infra`?"), "{refusal}");
+    }
+    project.ask(&retype(Some("infra"))).unwrap();
+    project.ask(&retype(None)).unwrap();
+    // One that the configuration no longer knows stays as it is, and other things about it can be said.
+    let mut project = Script::after(default_rules(), "add one type=gone");
+    project.rules = typed();
+    project.ask(&retype(Some("gone"))).unwrap();
+    assert_eq!(project.run("reword T1 another"), ["T1 task_updated"]);
+    assert_eq!(project.run("claim for=60s agent=cid")[0], "T1 task_claimed w1 epoch 1");
+}
+
+#[test]
+fn without_types_any_name_is_one_and_open_to_all() {
+    check(
+        "add one type=whatever
+         claim for=60s agent=cid",
+        "T1 task_created
+         T1 task_ready
+         T1 task_claimed w1 epoch 1
+         T1 task_started",
+    );
+}
+
+#[test]
+fn a_claim_by_name_obeys_the_list_of_the_type() {
+    check_with(
+        typed(),
+        "add one type=product
+         add two type=closed
+         add three type=open
+         --
+         claim T1 for=60s agent=cid
+         claim T2 for=60s agent=ann
+         claim T3 for=60s agent=cid
+         claim T1 for=60s agent=bob",
+        "! T1 is of the type `product`, on which `cid` may not work; only `ann` and `bob` may
+         ! T2 is of the type `closed`, on which `ann` may not work; nobody may: its list of implementers is empty
+         T3 task_claimed w1 epoch 1
+         T3 task_started
+         T1 task_claimed w1 epoch 1
+         T1 task_started",
+    );
+}
+
+#[test]
+fn a_person_takes_any_task_by_name_and_is_offered_those_that_are_open() {
+    check_with(
+        typed(),
+        "add one type=product prio=0
+         add two prio=3
+         --
+         claim for=60s
+         claim for=60s
+         claim T1 for=60s",
+        "T2 task_claimed w1 epoch 1
+         T2 task_started
+         ! nothing is ready that is open to all; T1 is of the type `product`, and only `ann` and `bob` may
+         T1 task_claimed w1 epoch 1
+         T1 task_started",
+    );
+}
+
+#[test]
+fn the_next_task_is_the_first_that_the_agent_may_work_on() {
+    check_with(
+        typed(),
+        "add one type=product prio=0
+         add two type=infra prio=1
+         add three type=open prio=2
+         --
+         claim for=60s agent=cid
+         claim for=60s agent=cid
+         claim for=60s agent=bob
+         claim for=60s agent=bob
+         claim for=60s agent=ann
+         claim for=60s agent=ann",
+        "T3 task_claimed w1 epoch 1
+         T3 task_started
+         ! nothing is ready for `cid`; T1 is of the type `product`, and only `ann` and `bob` may
+         T1 task_claimed w1 epoch 1
+         T1 task_started
+         ! nothing is ready for `bob`; T2 is of the type `infra`, and only `ann` may
+         T2 task_claimed w1 epoch 1
+         T2 task_started
+         ! nothing is ready",
+    );
+}
+
+#[test]
+fn a_session_is_given_only_what_its_agent_may_work_on() {
+    check_with(
+        typed(),
+        "add one type=infra
+         --
+         session a task=T1 agent=bob
+         session a task=T1 agent=ann",
+        "! T1 is of the type `infra`, on which `bob` may not work; only `ann` may
+         system config_recorded
+         T1 session_started
+         T1 task_claimed w1 epoch 1
+         T1 task_started
+         T1 iteration_started a.1
+         T1 turn_started a.1 to work",
+    );
+}
+
+#[test]
+fn a_session_of_the_graph_passes_over_what_is_for_others_and_says_so() {
+    let mut project = Script::after(
+        typed(),
+        "add one type=infra prio=0
+         add two type=product prio=1
+         session a work=graph agent=bob",
+    );
+    assert_eq!(project.session("a").task.map(|id| id.0), Some(2));
+    let told = project.run("turn-done a.1 says=complete");
+    let said = "T2 session_ended Completed, nothing is ready for `bob`; T1 is of the type `infra`, and only `ann` may";
+    assert_eq!(told.last().map(String::as_str), Some(said), "{told:?}");
+}
+
+#[test]
+fn a_task_that_became_another_ones_is_not_taken_again() {
+    let mut project = Script::after(typed(), "add one type=product\nsession a task=T1 agent=bob");
+    let patch = TaskPatch { kind: Some(Some("infra".parse().unwrap())), ..TaskPatch::default() };
+    project.give(Authority::Forced, None, &Command::UpdateTask { id: "T1".parse().unwrap(), patch }).unwrap();
+    // Whoever holds it goes on.
+    assert!(project.session("a").ended().is_none());
+    project.run("forced release T1");
+    let told = project.run("turn-done a.1");
+    let said = "T1 session_ended Cancelled, T1 is of the type `infra`, on which `bob` may not work; only `ann` may";
+    assert_eq!(told.last().map(String::as_str), Some(said), "{told:?}");
+}
+
+#[test]
+fn an_agent_in_its_turn_is_the_one_of_its_session() {
+    let mut project = Script::after(
+        typed(),
+        "add one type=product
+         add two type=infra
+         add three type=product
+         session a task=T1 agent=bob",
+    );
+    let told = project.run(
+        "run=a.1 claim T2 for=60s
+         run=a.1 claim T2 for=60s agent=ann
+         run=a.1 start T2
+         run=a.1 claim for=60s",
+    );
+    assert_eq!(
+        told,
+        [
+            "! T2 is of the type `infra`, on which `bob` may not work; only `ann` may",
+            "! the agent of this session is `bob`, not `ann`",
+            "! T2 is of the type `infra`, on which `bob` may not work; only `ann` may",
+            "T3 task_claimed w1 epoch 1",
+            "T3 task_started",
+        ]
+    );
+}
+
+#[test]
+fn a_hook_cannot_make_a_task_of_an_unknown_type() {
+    let mut project = Script::after(
+        Rules { types: typed().types, ..super::looping::hooks(&["check"]) },
+        "add one\nsession a task=T1",
+    );
+    project.run("turn-done a.1 says=complete");
+    let told = project.run(r#"hook check asks=create_task:{"goal":"more","type":"prodct"}"#);
+    assert!(told.iter().any(|line| line.starts_with("system action_error")), "{told:?}");
+    assert!(!told.iter().any(|line| line.contains("task_created")), "{told:?}");
+}

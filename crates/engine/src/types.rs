@@ -1,0 +1,86 @@
+//! Types of tasks: which there are, and who may work on the tasks of each.
+//!
+//! Invariants:
+//! - A project that defines no types takes any name as one, and every task is open to all.
+//! - A type without a list of its own is open to all; one with an empty list is open to nobody.
+//! - A task keeps the type that it has when the configuration no longer knows it, and is open to all then.
+//!
+//! Not here: which hooks run for a type (`decide/owing.rs`); who keeps the gate, which is for whoever asks it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::id::{TaskId, TypeName};
+use crate::naming::nearest;
+use crate::refusal::Refusal;
+use crate::task::Task;
+use crate::view::View;
+
+/// The types of tasks that a configuration defines, each with the agents that may work on it; `None` stands for all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Types(BTreeMap<TypeName, Option<BTreeSet<String>>>);
+
+impl Types {
+    pub fn new(types: impl IntoIterator<Item = (TypeName, Option<BTreeSet<String>>)>) -> Self {
+        Self(types.into_iter().collect())
+    }
+
+    /// Whether a task may be made one of this type.
+    pub(crate) fn check(&self, kind: &TypeName) -> Result<(), Refusal> {
+        if self.0.is_empty() || self.0.contains_key(kind) {
+            return Ok(());
+        }
+        let known: Vec<&str> = self.0.keys().map(TypeName::as_str).collect();
+        let near = nearest(kind.as_str(), &known).map(str::to_owned);
+        Err(Refusal::UnknownType { kind: kind.clone(), near, known: self.0.keys().cloned().collect() })
+    }
+
+    /// Who alone may work on tasks of this type, if it is not open to all.
+    pub fn implementers(&self, kind: Option<&TypeName>) -> Option<&BTreeSet<String>> {
+        self.0.get(kind?)?.as_ref()
+    }
+
+    /// The types whose tasks this agent may not take; where no agent is meant, those that are not for everybody.
+    pub fn closed_to(&self, agent: Option<&str>) -> BTreeSet<TypeName> {
+        let is_closed = |allowed: &BTreeSet<String>| agent.is_none_or(|agent| !allowed.contains(agent));
+        let closed = self.0.iter().filter(|(_, allowed)| allowed.as_ref().is_some_and(is_closed));
+        closed.map(|(kind, _)| kind.clone()).collect()
+    }
+
+    /// The next task that this agent may work on, besides those that it leaves alone; where nobody says who asks, that everybody may. That there are only such
+    /// as others may work on is a refusal.
+    pub fn next_for(
+        &self,
+        view: &dyn View,
+        agent: Option<&str>,
+        besides: &[TaskId],
+    ) -> Result<Option<TaskId>, Refusal> {
+        let closed = self.closed_to(agent);
+        let mut after = None;
+        while let Some((priority, id)) = view.claimable_except(&closed, after)? {
+            if !besides.contains(&id) {
+                return Ok(Some(id));
+            }
+            after = Some((priority, id));
+        }
+        if after.is_some() {
+            return Ok(None);
+        }
+        let Some((_, id)) = view.claimable(None)?.filter(|_| !closed.is_empty()) else { return Ok(None) };
+        let kind = view.task(id)?.and_then(|task| task.kind);
+        let allowed = self.implementers(kind.as_ref()).into_iter().flatten().cloned().collect();
+        Err(Refusal::NothingForAgent { agent: agent.map(str::to_owned), id, kind, allowed })
+    }
+
+    /// Whether this agent may work on a task.
+    pub fn admit(&self, task: &Task, agent: &str) -> Result<(), Refusal> {
+        match (&task.kind, self.implementers(task.kind.as_ref())) {
+            (Some(kind), Some(allowed)) if !allowed.contains(agent) => Err(Refusal::NotForAgent {
+                id: task.id,
+                kind: kind.clone(),
+                agent: agent.to_owned(),
+                allowed: allowed.iter().cloned().collect(),
+            }),
+            _ => Ok(()),
+        }
+    }
+}

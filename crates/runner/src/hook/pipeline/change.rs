@@ -1,0 +1,185 @@
+//! Opening a change: the branch is pushed, and shown on the forge if the remote is on one.
+
+use std::time::Duration;
+
+use windlass_engine::{ChangeFact, ChangeRef, HookOutcome, HookReport, Session, Task, Workspace};
+use windlass_vcs::forge::{Change, Forge, ForgeError, NewChange, Retry, Site, State, Token};
+use windlass_vcs::git::{Branch, Commit, Error, Git, Pushed, RemoteName};
+
+use super::{Ended, report};
+use crate::dispatch::Resolve;
+use crate::hook::Running;
+use crate::{Dispatch, RunError, Told};
+
+/// How often a forge is asked that cannot answer now, and how long is waited for it at most.
+const TRIES: u32 = 4;
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// What is about to be shown to others.
+pub(super) struct Offer {
+    pub branch: Branch,
+    pub head: Commit,
+    /// The branch that the change is meant for: the base, or that of the one task whose work it stands on.
+    pub onto: String,
+    pub pushed: Option<Pushed>,
+    pub address: Option<String>,
+}
+
+impl Dispatch<'_> {
+    pub(super) fn create_pr(
+        &mut self,
+        running: &Running<'_>,
+        session: &Session,
+        workspace: &Workspace,
+    ) -> Result<Ended, RunError> {
+        let offer = match self.with_git(|git| self.offer(git, workspace)) {
+            Ok(offer) => offer,
+            Err(error) => return Ok(Err(error)),
+        };
+        if !self.still_holds(session)? {
+            return Ok(Ok(report(HookOutcome::Failure, "the task is somebody else's now")));
+        }
+        let site = offer.address.as_deref().map(|address| Site::of(address, &self.settings.delivery.forge));
+        let site = match site.transpose() {
+            Ok(site) => site.flatten(),
+            Err(error) => return Ok(Ok(failed(&error))),
+        };
+        let Some(site) = site else { return Ok(Ok(local(&offer))) };
+        let task = running.scene.task.as_ref();
+        let forge = match self.forge(site) {
+            Ok(forge) => forge,
+            Err(error) => return Ok(Ok(failed(&error))),
+        };
+        let new = NewChange {
+            branch: offer.branch.to_string(),
+            base: offer.onto.clone(),
+            head: offer.head.to_string(),
+            title: task.map_or_else(|| "Work".to_owned(), title),
+            body: task.map(body).unwrap_or_default(),
+            draft: false,
+        };
+        let opened = self.asking_again(running.resolve, || forge.open(&new));
+        Ok(Ok(opened.map_or_else(|error| failed(&error), |change| shown(&offer, &change))))
+    }
+
+    /// Pushes a branch, where there is a remote.
+    pub(super) fn offer(&self, git: &Git<'_>, workspace: &Workspace) -> Result<Offer, Error> {
+        let base = self.base(git)?;
+        let branch = Branch::new(&workspace.branch)?;
+        let head = git.tip(&branch)?.ok_or_else(|| Error::UnknownCommit { commit: branch.to_string() })?;
+        let (mut pushed, mut address) = (None, None);
+        if let Some(remote) = &base.remote {
+            pushed = Some(push(git, remote, &branch, &head)?);
+            address = Some(git.address(remote)?);
+        }
+        let onto = self.below(workspace).filter(|_| base.remote.is_some()).unwrap_or_else(|| base.branch.to_string());
+        Ok(Offer { branch, head, onto, pushed, address })
+    }
+
+    /// The branch of the one task whose unmerged work this stands on.
+    fn below(&self, workspace: &Workspace) -> Option<String> {
+        let [one] = workspace.stacked_on.as_slice() else { return None };
+        let task = windlass_engine::View::task(&self.store.snapshot().ok()?, *one).ok()??;
+        let open = task.change.as_ref().is_some_and(|change| change.merged.is_none());
+        task.workspace.filter(|_| open).map(|workspace| workspace.branch)
+    }
+
+    /// Whether the session still has its task: others may have taken it since the hook began.
+    pub(super) fn still_holds(&self, session: &Session) -> Result<bool, RunError> {
+        Ok(self.session(&session.name)?.epoch() == session.epoch())
+    }
+
+    pub(super) fn forge(&self, site: Site) -> Result<Forge, ForgeError> {
+        let environment = &self.settings.environment;
+        let token = Token::find(&site, environment, |spec| self.look_with(&spec))?;
+        Ok(Forge::new(site, token, environment, Forge::TIMEOUT))
+    }
+
+    /// Asks a forge, and asks again if that may help.
+    pub(super) fn asking_again<T>(
+        &mut self,
+        resolve: Resolve,
+        ask: impl Fn() -> Result<T, ForgeError>,
+    ) -> Result<T, ForgeError> {
+        let mut tried = 0;
+        loop {
+            let error = match ask() {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            tried += 1;
+            let Retry::After(after) = error.retry() else { return Err(error) };
+            let wait = after.unwrap_or(Duration::from_millis(500) * 4_u32.pow(tried - 1));
+            if tried >= TRIES || wait > LONGEST {
+                return Err(error);
+            }
+            (self.outside.tell)(Told::Note(&format!("{error}; asking again")));
+            if !self.wait(wait, resolve) {
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// Has a remote's branch be the head. One that somebody else has pushed to is left alone: what is there was never seen here.
+fn push(git: &Git<'_>, remote: &RemoteName, branch: &Branch, head: &Commit) -> Result<Pushed, Error> {
+    let there = git.on_remote(remote, branch)?;
+    if let Some(there) = &there
+        && git.merge_base(there, head).is_err()
+    {
+        return Err(Error::Moved { branch: branch.clone() });
+    }
+    git.push(remote, branch, head, there.as_ref())
+}
+
+pub(super) fn failed(error: &ForgeError) -> HookReport {
+    let mut said = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        said.push_str(&format!(": {next}"));
+        cause = next.source();
+    }
+    report(HookOutcome::Failure, format!("{said}; {}", error.hint()))
+}
+
+/// A change that only the log and the branch know.
+fn local(offer: &Offer) -> HookReport {
+    let change =
+        ChangeRef { branch: Some(offer.branch.to_string()), base: Some(offer.onto.clone()), url: None, number: None };
+    let said = match offer.pushed {
+        None => format!("the change is the branch {}; there is no remote", offer.branch),
+        Some(_) => format!("pushed {}; the remote is on no forge that is known", offer.branch),
+    };
+    HookReport { change: Some(ChangeFact::Opened(change)), ..report(HookOutcome::Success, said) }
+}
+
+fn shown(offer: &Offer, change: &Change) -> HookReport {
+    let url = change.url.clone();
+    if change.state == State::Closed {
+        return report(HookOutcome::Escalate, format!("{url} was closed without having been merged"));
+    }
+    let fact = ChangeRef {
+        branch: Some(offer.branch.to_string()),
+        base: Some(offer.onto.clone()),
+        url: Some(url.clone()),
+        number: Some(change.number),
+    };
+    let context = [("pr_url".to_owned(), url.clone().into())].into_iter().collect();
+    HookReport { change: Some(ChangeFact::Opened(fact)), context, ..report(HookOutcome::Success, url) }
+}
+
+/// What a change is called: the first line of the goal.
+fn title(task: &Task) -> String {
+    task.goal.lines().find(|line| !line.trim().is_empty()).unwrap_or("Work").trim().to_owned()
+}
+
+fn body(task: &Task) -> String {
+    let rest = task.goal.lines().skip_while(|line| line.trim().is_empty()).skip(1).collect::<Vec<_>>().join("\n");
+    let parts = [rest.trim(), task.body.as_deref().unwrap_or_default().trim()];
+    let mut text: Vec<String> = parts.iter().filter(|part| !part.is_empty()).map(|part| (*part).to_owned()).collect();
+    if !task.deliverables.is_empty() {
+        text.push(task.deliverables.iter().map(|item| format!("- {item}")).collect::<Vec<_>>().join("\n"));
+    }
+    text.push(format!("Task: {}", task.id));
+    text.join("\n\n")
+}

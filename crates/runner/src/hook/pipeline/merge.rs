@@ -1,0 +1,186 @@
+//! Merging: one at a time, and only what was judged on top of the newest base.
+//!
+//! ```text
+//! lock ─► newest base ─► on top of it? ── no ──► rebased: judged again, with the lock held
+//!                             │ yes
+//!                             ▼
+//!                           merge ─► the lock goes with the end of the gate
+//! ```
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use windlass_engine::{ChangeFact, HookOutcome, HookReport, Session, Workspace};
+use windlass_vcs::forge::{Merging, Obstacle, Site};
+use windlass_vcs::git::{Base, Commit, Error, IfCheckedOut, Merged, Seen};
+
+use super::change::failed;
+use super::{Brought, Ended, report};
+use crate::dispatch::Resolve;
+use crate::hook::Running;
+use crate::{Dispatch, RunError, Told};
+
+/// How often it is looked whether somebody else has finished merging, or whether a forge has finished its checks.
+const LOOK: Duration = Duration::from_millis(20);
+const CHECKS: Duration = Duration::from_secs(5);
+
+/// What is to be merged, and into what.
+struct Ready {
+    base: Base,
+    head: Commit,
+    address: Option<String>,
+}
+
+impl Dispatch<'_> {
+    pub(super) fn merge_pr(
+        &mut self,
+        running: &Running<'_>,
+        session: &Session,
+        workspace: &Workspace,
+    ) -> Result<Ended, RunError> {
+        if !self.take_turn(running.resolve) {
+            return Ok(Ok(HookOutcome::Cancelled.into()));
+        }
+        if !self.still_holds(session)? {
+            self.merging = None;
+            return Ok(Ok(report(HookOutcome::Failure, "the task is somebody else's now")));
+        }
+        let ended = match self.ready_to_merge(workspace) {
+            Ok(Ok(ready)) => self.merge(running, &ready),
+            Ok(Err(report)) => Ok(*report),
+            Err(error) => Err(error),
+        };
+        // Whoever is judged again stays in front of everybody else.
+        if !matches!(&ended, Ok(report) if report.outcome == HookOutcome::Continue) {
+            self.merging = None;
+        }
+        Ok(ended)
+    }
+
+    /// Waits until nobody else merges. Answers whether that came.
+    fn take_turn(&mut self, resolve: Resolve) -> bool {
+        if self.merging.is_some() {
+            return true;
+        }
+        let lock = self.settings.delivery.lock.clone();
+        let Ok(file) = fs::OpenOptions::new().create(true).append(true).open(&lock) else { return true };
+        let mut told = false;
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(fs::TryLockError::WouldBlock) => {}
+                // A file system without locks: the base itself moves only from where it was seen.
+                Err(fs::TryLockError::Error(_)) => break,
+            }
+            if !told {
+                (self.outside.tell)(Told::Note("waiting for another task to be merged"));
+                told = true;
+            }
+            if !self.control_for(resolve).wait(LOOK) {
+                return false;
+            }
+        }
+        self.merging = Some(file);
+        true
+    }
+
+    /// Has the work be on top of the newest base, or says what follows if it was not.
+    fn ready_to_merge(&self, workspace: &Workspace) -> Result<Result<Ready, Box<HookReport>>, Error> {
+        self.with_git(|git| {
+            let no = |outcome, said: String| Ok(Err(Box::new(report(outcome, said))));
+            let base = self.base(git)?;
+            if let Seen::LastKnown { why } = &base.seen {
+                return no(HookOutcome::Failure, format!("nobody can tell where {} is now: {why}", base.branch));
+            }
+            if let Some(below) = self.unmerged_below(workspace) {
+                let said = format!("it stands on {below}, whose change is not merged yet; merge that first");
+                return no(HookOutcome::Escalate, said);
+            }
+            match self.bring_onto(git, workspace, &base)? {
+                Brought::There => {}
+                Brought::Now => {
+                    let said = format!("{} has moved; on top of {} now", base.branch, base.commit.short());
+                    return no(HookOutcome::Continue, said);
+                }
+                Brought::Conflict(conflict) => return Ok(Err(conflict)),
+            }
+            let offer = self.offer(git, workspace)?;
+            Ok(Ok(Ready { base, head: offer.head, address: offer.address }))
+        })
+    }
+
+    fn merge(&mut self, running: &Running<'_>, ready: &Ready) -> Ended {
+        let task = running.scene.task.as_ref();
+        let number = task.and_then(|task| task.change.as_ref()?.at.number);
+        let site = ready.address.as_deref().map(|address| Site::of(address, &self.settings.delivery.forge));
+        match (site.transpose(), number) {
+            (Ok(Some(Some(site))), Some(number)) => Ok(self.merge_on_forge(running, site, number, ready)),
+            (Err(error), Some(_)) => Ok(failed(&error)),
+            _ => self.merge_by_git(running, ready),
+        }
+    }
+
+    fn merge_by_git(&self, running: &Running<'_>, ready: &Ready) -> Ended {
+        let message = running.scene.task.as_ref().map_or_else(
+            || "Merge work\n".to_owned(),
+            |task| format!("Merge {}: {}\n", task.id, task.goal.lines().next().unwrap_or_default().trim()),
+        );
+        match self.with_git(|git| git.merge(&ready.base, &ready.head, &message, IfCheckedOut::Refuse)) {
+            Ok(Merged::Now { commit } | Merged::Already { commit }) => {
+                Ok(merged(commit.to_string(), &format!("merged into {}", ready.base.branch)))
+            }
+            Err(Error::Moved { .. } | Error::Stale { .. }) => {
+                Ok(report(HookOutcome::Continue, format!("{} has moved meanwhile", ready.base.branch)))
+            }
+            Err(Error::CheckedOut { branch, path }) => {
+                let id = running.scene.task.as_ref().map(|task| task.id.to_string()).unwrap_or_default();
+                let said = format!(
+                    "{branch} is checked out in {}, and nobody's tree is changed unasked; `windlass change merge {id}` \
+                     merges it there, or switch that tree to another branch",
+                    path.display()
+                );
+                Ok(report(HookOutcome::Escalate, said))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn merge_on_forge(&mut self, running: &Running<'_>, site: Site, number: u64, ready: &Ready) -> HookReport {
+        let forge = match self.forge(site) {
+            Ok(forge) => forge,
+            Err(error) => return failed(&error),
+        };
+        let until = Instant::now() + running.timeout();
+        let mut told = false;
+        loop {
+            let (head, method) = (ready.head.to_string(), self.settings.delivery.method);
+            let why = match self.asking_again(running.resolve, || forge.merge(number, &head, method)) {
+                Ok(Merging::Merged { commit } | Merging::AlreadyMerged { commit, .. }) => {
+                    return merged(commit, &format!("merged #{number}"));
+                }
+                Ok(Merging::Stale { .. }) => return report(HookOutcome::Continue, "the change has moved meanwhile"),
+                Ok(Merging::NotMergeable { obstacle: Obstacle::Behind | Obstacle::Conflicts, why }) => {
+                    return report(HookOutcome::Continue, why);
+                }
+                Ok(Merging::NotMergeable { obstacle: Obstacle::Busy | Obstacle::Checks, why }) => why,
+                Ok(Merging::NotMergeable { why, .. }) => return report(HookOutcome::Escalate, why),
+                Err(error) => return failed(&error),
+            };
+            if Instant::now() + CHECKS > until {
+                return report(HookOutcome::Failure, format!("#{number} cannot be merged yet: {why}"));
+            }
+            if !told {
+                (self.outside.tell)(Told::Note(&format!("#{number} waits on the forge: {why}")));
+                told = true;
+            }
+            if !self.control_for(running.resolve).wait(CHECKS) {
+                return HookOutcome::Cancelled.into();
+            }
+        }
+    }
+}
+
+fn merged(commit: String, said: &str) -> HookReport {
+    let context = [("commit".to_owned(), commit.clone().into())].into_iter().collect();
+    HookReport { change: Some(ChangeFact::Merged(commit)), context, ..report(HookOutcome::Success, said) }
+}

@@ -1,0 +1,164 @@
+//! The hooks of ours between done and accepted.
+//!
+//! Invariant: each looks at the world before it changes it, so that running one again changes nothing twice.
+//!
+//! Not here: when they run and what follows (`engine`), how git and forges are spoken to (`vcs`).
+
+mod change;
+mod merge;
+mod tests;
+
+use std::fmt::Display;
+
+use windlass_engine::{Command, HookOutcome, HookReport, Session, Workspace};
+use windlass_hooks::{Step, clean};
+use windlass_vcs::git::{Error, Git, Rebased};
+
+use super::{Attempt, Running};
+use crate::workspace::in_words;
+use crate::{Dispatch, RunError};
+
+/// Names of files that an agent is told at most.
+const FILES: usize = 50;
+
+/// How a step ended.
+pub(super) type Ended = Result<HookReport, Error>;
+
+pub(super) fn report(outcome: HookOutcome, message: impl Into<String>) -> HookReport {
+    HookReport { message: Some(message.into()), ..outcome.into() }
+}
+
+impl Dispatch<'_> {
+    pub(super) fn step(&mut self, running: &Running<'_>, step: &Step) -> Result<Attempt, RunError> {
+        if *step == Step::RunTests {
+            return self.run_tests(running);
+        }
+        let Some((session, workspace)) = at_work(running) else {
+            return Ok(report(HookOutcome::Skip, "the work was done in place").into());
+        };
+        let ended = match step {
+            Step::RunTests | Step::Review(_) => Ok(report(HookOutcome::Failure, "it cannot be run here")),
+            Step::RebaseOnMain => self.rebase_on_main(workspace),
+            Step::CreatePr => self.create_pr(running, session, workspace)?,
+            Step::MergePr => self.merge_pr(running, session, workspace)?,
+        };
+        let moved = matches!(&ended, Ok(report) if matches!(
+            (step, report.outcome),
+            (Step::RebaseOnMain, HookOutcome::Success) | (Step::MergePr, HookOutcome::Continue)
+        ));
+        if moved {
+            self.watch_anew(session, workspace)?;
+        }
+        Ok(Attempt { report: ended.unwrap_or_else(|error| self.troubled(&error)), again: None, said: None })
+    }
+
+    /// What the base brings along is nobody's tampering: the files that may not change are looked at before and after it.
+    fn watch_anew(&mut self, session: &Session, workspace: &Workspace) -> Result<(), RunError> {
+        if session.protected.is_none() {
+            return Ok(());
+        }
+        let Ok(files) = self.settings.protected.look(&self.directory_of(Some(session))) else { return Ok(()) };
+        let (name, workspace) = (session.name.clone(), Workspace { protected: None, ..workspace.clone() });
+        self.give(&Command::OpenWorkspace { name, workspace, reused: true, protected: Some(files) }).map(drop)
+    }
+
+    /// What git could not do is not for the agent to mend, unless it is about its own files.
+    fn troubled(&self, error: &Error) -> HookReport {
+        let said = in_words(error);
+        match error {
+            Error::Cancelled { .. } => HookOutcome::Cancelled.into(),
+            _ if self.control.is_cancelled() => HookOutcome::Cancelled.into(),
+            Error::Unfinished { .. } | Error::Markers { .. } | Error::Strayed { .. } | Error::Dirty { .. } => {
+                HookReport { feedback: Some(said.clone()), ..report(HookOutcome::Block, said) }
+            }
+            Error::TimedOut { .. } => report(HookOutcome::TimedOut, said),
+            _ => report(HookOutcome::Failure, said),
+        }
+    }
+
+    /// Brings the work on top of the newest base.
+    fn rebase_on_main(&self, workspace: &Workspace) -> Ended {
+        self.with_git(|git| {
+            if let Some(below) = self.unmerged_below(workspace) {
+                return Ok(report(HookOutcome::Skip, format!("it stands on {below}, whose change is not merged yet")));
+            }
+            let base = self.base(git)?;
+            self.bring_onto(git, workspace, &base).map(|brought| match brought {
+                Brought::There => report(HookOutcome::Skip, format!("it is on top of {} already", base.branch)),
+                Brought::Now => {
+                    report(HookOutcome::Success, format!("rebased onto {} ({})", base.branch, base.commit.short()))
+                }
+                Brought::Conflict(conflict) => *conflict,
+            })
+        })
+    }
+
+    fn bring_onto(
+        &self,
+        git: &Git<'_>,
+        workspace: &Workspace,
+        base: &windlass_vcs::git::Base,
+    ) -> Result<Brought, Error> {
+        let worktree = self.worktree(workspace)?;
+        Ok(match git.rebase(&worktree, &base.commit)? {
+            Rebased::UpToDate => Brought::There,
+            Rebased::Done { .. } => Brought::Now,
+            Rebased::Conflict { files, why } => {
+                let shown = base.remote.as_ref().map(|remote| format!("{remote}/{}", base.branch));
+                let shown = shown.unwrap_or_else(|| base.branch.to_string());
+                let listed = listed(files.iter().map(|file| file.display()));
+                let feedback = format!(
+                    "The work does not go together with the newest {shown} ({}): {why}\n\nFiles:\n{listed}\n\
+                     Nothing was changed. Bring the work onto `{shown}` yourself (`git rebase {shown}` or \
+                     `git merge {shown}` in this directory), resolve the conflicts in these files so that both changes \
+                     are kept, run the tests, and commit.",
+                    base.commit.short(),
+                );
+                let message = format!("conflicts with {shown} in {}", count(files.len()));
+                Brought::Conflict(Box::new(HookReport {
+                    feedback: Some(feedback),
+                    ..report(HookOutcome::Block, message)
+                }))
+            }
+        })
+    }
+
+    /// The first task that a task's work stands on and that is not merged yet.
+    fn unmerged_below(&self, workspace: &Workspace) -> Option<windlass_engine::TaskId> {
+        let snapshot = self.store.snapshot().ok()?;
+        let open = |id: &&windlass_engine::TaskId| {
+            let task = windlass_engine::View::task(&snapshot, **id).ok().flatten();
+            task.and_then(|task| task.change).is_some_and(|change| change.merged.is_none())
+        };
+        workspace.stacked_on.iter().find(open).copied()
+    }
+}
+
+/// What came of bringing work onto a base.
+enum Brought {
+    There,
+    Now,
+    Conflict(Box<HookReport>),
+}
+
+/// The session and the worktree that a step is about.
+fn at_work<'r>(running: &'r Running<'_>) -> Option<(&'r Session, &'r Workspace)> {
+    let session = running.scene.session.as_ref()?;
+    Some((session, session.workspace.as_ref()?))
+}
+
+fn count(files: usize) -> String {
+    if files == 1 { "one file".to_owned() } else { format!("{files} files") }
+}
+
+/// Names of files, one a line. They are hostile.
+fn listed(files: impl Iterator<Item = impl Display>) -> String {
+    let mut names: Vec<String> =
+        files.map(|file| format!("- {}\n", clean(&file.to_string()).replace('\n', " "))).collect();
+    let more = names.len().saturating_sub(FILES);
+    names.truncate(FILES);
+    if more > 0 {
+        names.push(format!("- and {more} more\n"));
+    }
+    names.concat()
+}

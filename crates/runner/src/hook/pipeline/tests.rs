@@ -1,0 +1,37 @@
+//! Running the project's tests.
+
+use windlass_engine::{HookOutcome, HookReport};
+use windlass_hooks::Script;
+
+use super::report;
+use crate::hook::{Attempt, Running};
+use crate::{Dispatch, RunError, shown};
+
+impl Dispatch<'_> {
+    /// A failing test is for the agent to mend, whatever its exit code is.
+    pub(super) fn run_tests(&mut self, running: &Running<'_>) -> Result<Attempt, RunError> {
+        let directory = self.directory_of(running.scene.session.as_ref());
+        let command = self.settings.delivery.tests.clone().or_else(|| shown::tests(&directory).map(str::to_owned));
+        let Some(command) = command else {
+            let why = "the project shows no tests; `test_command` names them";
+            return Ok(report(HookOutcome::Skip, why).into());
+        };
+        let script = match Script::parse(&command) {
+            Ok(script) => script,
+            Err(refused) => return Ok(report(HookOutcome::Failure, format!("`test_command`: {refused}")).into()),
+        };
+        let Attempt { report, again, said } = self.command(running, &script)?;
+        let failed = matches!(report.outcome, HookOutcome::Failure | HookOutcome::TimedOut | HookOutcome::Block);
+        let report = match failed && report.feedback.is_some() {
+            true => HookReport {
+                outcome: HookOutcome::Block,
+                feedback: report
+                    .feedback
+                    .map(|told| format!("`{command}` fails. Mend what it complains about.\n\n{told}")),
+                ..report
+            },
+            false => report,
+        };
+        Ok(Attempt { report, again, said })
+    }
+}

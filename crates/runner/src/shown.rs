@@ -1,0 +1,85 @@
+//! What a project shows of itself to somebody who only looks: how its tests are run.
+//!
+//! Nothing is started, and files are read only as far as they are small and plain.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+
+use serde_json::Value;
+
+/// Larger build files are not read.
+const SIZE: u64 = 1024 * 1024;
+
+/// The command that runs the tests, as far as that can be seen.
+pub fn tests(root: &Path) -> Option<&'static str> {
+    let has = |name: &str| root.join(name).is_file();
+    if has("Cargo.toml") {
+        return Some("cargo test");
+    }
+    if let Some(tests) = package_tests(root) {
+        return Some(tests);
+    }
+    if has("pyproject.toml") || has("pytest.ini") || has("setup.cfg") {
+        return Some("pytest");
+    }
+    if has("go.mod") {
+        return Some("go test ./...");
+    }
+    let makefile = ["GNUmakefile", "makefile", "Makefile"].iter().find_map(|name| read(&root.join(name)))?;
+    makefile.lines().any(|line| line.starts_with("test:")).then_some("make test")
+}
+
+/// The tests of a `package.json` that has some, by the package manager whose lock file is there.
+fn package_tests(root: &Path) -> Option<&'static str> {
+    let package: Value = serde_json::from_str(&read(&root.join("package.json"))?).ok()?;
+    let script = package.get("scripts")?.get("test")?.as_str()?;
+    if script.trim().is_empty() || script.contains("no test specified") {
+        return None;
+    }
+    let managers = [
+        ("pnpm-lock.yaml", "pnpm test"),
+        ("yarn.lock", "yarn test"),
+        ("bun.lock", "bun run test"),
+        ("bun.lockb", "bun run test"),
+    ];
+    let managed = managers.iter().find(|(lock, _)| root.join(lock).is_file());
+    Some(managed.map_or("npm test", |(_, command)| command))
+}
+
+/// The text of a small and plain file.
+fn read(file: &Path) -> Option<String> {
+    let plain = fs::metadata(file).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= SIZE);
+    let mut text = String::new();
+    File::open(file).ok().filter(|_| plain)?.take(SIZE).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::tests;
+
+    fn check(files: &[(&str, &str)], expected: Option<&str>) {
+        let root = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            fs::write(root.path().join(name), text).unwrap();
+        }
+        assert_eq!(tests(root.path()), expected, "{files:?}");
+    }
+
+    #[test]
+    fn the_tests_that_a_project_shows() {
+        check(&[], None);
+        check(&[("Cargo.toml", ""), ("Makefile", "test:\n")], Some("cargo test"));
+        check(&[("package.json", r#"{"scripts": {"test": "vitest"}}"#)], Some("npm test"));
+        check(&[("package.json", r#"{"scripts": {"test": "vitest"}}"#), ("pnpm-lock.yaml", "")], Some("pnpm test"));
+        check(&[("package.json", r#"{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}"#)], None);
+        check(&[("package.json", r#"{"scripts": {"build": "tsc"}}"#), ("go.mod", "")], Some("go test ./..."));
+        check(&[("package.json", "not json")], None);
+        check(&[("pytest.ini", "")], Some("pytest"));
+        check(&[("Makefile", "all: build\ntest: all\n\t./t\n")], Some("make test"));
+        check(&[("Makefile", "all:\n\ttest: x\n")], None);
+    }
+}

@@ -1,0 +1,351 @@
+//! A worktree for the task of a session: opened before the work, committed after it, put away when it is merged.
+//!
+//! Invariants:
+//! - The branch of a task is the same at every attempt, so that work which was left is found again.
+//! - What is wrong with one task's worktree is that task's affair, and a person's; what is wrong with the repository or the
+//!   machine ends the session and is no fault of the task.
+
+use std::fs;
+use std::path::PathBuf;
+
+use windlass_engine::{Command, Ending, Readied, Session, State, Task, TaskId, View, WorkDone, Workspace, awaited};
+use windlass_vcs::forge;
+use windlass_vcs::git::{
+    Base, Branch, BranchAfter, Closed, Commit, Error, Existing, Git, Repository, Seen, TreeAfter, Wanted, Worktree,
+};
+
+use crate::{Dispatch, RunError, Runner, Told};
+
+/// Letters of a goal in the name of a branch.
+const SLUG: usize = 40;
+
+/// Where work is done, and where it goes.
+#[derive(Debug, Clone, Default)]
+pub struct Delivery {
+    /// The directory of all worktrees.
+    pub worktrees: PathBuf,
+    /// Whoever merges holds this file.
+    pub lock: PathBuf,
+    /// The branch that work starts from and goes to, if it is not for the repository to say.
+    pub base: Option<String>,
+    pub forge: forge::Settings,
+    pub method: forge::Method,
+    /// How the tests are run, if it is not for the project to show.
+    pub tests: Option<String>,
+}
+
+/// Why a worktree cannot be had.
+enum Trouble {
+    /// A person has to look at this task.
+    Task(String),
+    /// Nobody can work here.
+    Outside(String),
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        let said = in_words(&error);
+        match error {
+            Error::Conflict { .. }
+            | Error::BranchTaken { .. }
+            | Error::CheckedOut { .. }
+            | Error::Occupied { .. }
+            | Error::WorktreeLocked { .. }
+            | Error::BadName { .. } => Self::Task(said),
+            _ => Self::Outside(said),
+        }
+    }
+}
+
+/// An error of git with its causes, and what can be done about it.
+pub(crate) fn in_words(error: &Error) -> String {
+    let mut said = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        said.push_str(&format!(": {next}"));
+        cause = next.source();
+    }
+    match error.hint() {
+        Some(hint) => format!("{said}; {hint}"),
+        None => said,
+    }
+}
+
+impl Dispatch<'_> {
+    /// Git in the project's repository, if there is one.
+    pub(crate) fn repository(&self) -> Result<Option<Repository>, Error> {
+        Repository::find(&self.settings.project)
+    }
+
+    /// Does something with git in the project's repository.
+    pub(crate) fn with_git<T>(&self, work: impl FnOnce(&Git<'_>) -> Result<T, Error>) -> Result<T, Error> {
+        let missing = || Error::NotARepository { path: self.settings.project.clone() };
+        let repository = self.repository()?.ok_or_else(missing)?;
+        let run = |spec: &_| self.look_with(spec);
+        work(&Git::new(repository, &run, &self.settings.environment))
+    }
+
+    /// Where the work of a task is meant to go, as it is now.
+    pub(crate) fn base(&self, git: &Git<'_>) -> Result<Base, Error> {
+        let configured = self.settings.delivery.base.as_deref().map(Branch::new).transpose()?;
+        git.base(configured.as_ref())
+    }
+
+    pub(crate) fn worktree(&self, workspace: &Workspace) -> Result<Worktree, Error> {
+        let path = self.settings.delivery.worktrees.join(&workspace.name);
+        Ok(Worktree { path, branch: Branch::new(&workspace.branch)? })
+    }
+
+    /// The directory that a session works in: its worktree as far as that is there, or what of it is the project's.
+    pub(crate) fn directory_of(&self, session: Option<&Session>) -> PathBuf {
+        let place = session.and_then(|session| session.workspace.as_ref()).and_then(|workspace| {
+            let worktree = self.settings.delivery.worktrees.join(&workspace.name);
+            let root = self.repository().ok()??.root;
+            let below = self.settings.project.strip_prefix(root).ok()?;
+            // An empty path would leave a mark at the end.
+            Some(if below.as_os_str().is_empty() { worktree } else { worktree.join(below) })
+        });
+        place.filter(|place| place.is_dir()).unwrap_or_else(|| self.settings.directory.clone())
+    }
+
+    /// The unfinished changes of other tasks that a task builds on: whose they are, and where they end.
+    fn stacked_on(&self, task: &Task, git: &Git<'_>) -> Result<Vec<(TaskId, Commit)>, Trouble> {
+        let outside = |error: &dyn std::error::Error| Trouble::Outside(error.to_string());
+        let snapshot = self.store.snapshot().map_err(|error| outside(&error))?;
+        let mut stacked = Vec::new();
+        for id in awaited(&snapshot, task.id).map_err(|error| outside(&error))? {
+            let Some(other) = snapshot.task(id).map_err(|error| outside(&error))? else { continue };
+            let open = other.change.as_ref().is_some_and(|change| change.merged.is_none());
+            if let Some(workspace) = other.workspace.filter(|_| open) {
+                stacked.extend(git.tip(&Branch::new(&workspace.branch)?)?.map(|tip| (id, tip)));
+            }
+        }
+        Ok(stacked)
+    }
+
+    fn open(&self, task: &Task) -> Result<(Workspace, bool, Option<String>), Trouble> {
+        let repository =
+            self.repository()?.ok_or_else(|| Error::NotARepository { path: self.settings.project.clone() })?;
+        let run = |spec: &_| self.look_with(spec);
+        let git = Git::new(repository, &run, &self.settings.environment);
+        let base = self.base(&git)?;
+        let known = task.workspace.clone();
+        let branch = match &known {
+            Some(known) => Branch::new(&known.branch)?,
+            None => Branch::new(&branch(task))?,
+        };
+        let name = branch.as_str().trim_start_matches("windlass/").replace('/', "-");
+        let stacked = match &known {
+            Some(_) => Vec::new(),
+            None => self.stacked_on(task, &git)?,
+        };
+        let start: Vec<Commit> = match stacked.as_slice() {
+            [] => vec![base.commit.clone()],
+            stacked => stacked.iter().map(|(_, tip)| tip.clone()).collect(),
+        };
+        let path = self.settings.delivery.worktrees.join(&name);
+        let existing = if known.is_some() { Existing::Take } else { Existing::IfOurs };
+        let opened = git.open(Wanted { branch: &branch, path: &path, start: &start, existing })?;
+        let workspace = Workspace {
+            branch: branch.to_string(),
+            base: base.branch.to_string(),
+            start: opened.start.to_string(),
+            name,
+            stacked_on: match &known {
+                Some(known) => known.stacked_on.clone(),
+                None => stacked.into_iter().map(|(id, _)| id).collect(),
+            },
+            protected: known.and_then(|known| known.protected),
+        };
+        let stale = match base.seen {
+            Seen::Now => None,
+            Seen::LastKnown { why } => Some(format!("the work starts from what is known of {}: {why}", base.branch)),
+        };
+        Ok((workspace, opened.reused, stale))
+    }
+
+    /// What the protected files hold where the work is done.
+    fn protected_in(&self, session: &Session, workspace: &Workspace) -> Result<Option<String>, Trouble> {
+        if session.protected.is_none() || workspace.protected.is_some() {
+            return Ok(None);
+        }
+        let there = Session { workspace: Some(workspace.clone()), ..session.clone() };
+        let look = self.settings.protected.look(&self.directory_of(Some(&there)));
+        look.map(Some).map_err(|error| Trouble::Outside(format!("cannot watch the protected files: {error}")))
+    }
+}
+
+impl Runner<'_> {
+    /// Gives the task of a session a worktree.
+    pub(crate) fn open_workspace(&mut self, session: &Session) -> Result<(), RunError> {
+        let name = session.name.clone();
+        let task = self.task_of(session)?;
+        let opened = self.dispatch.open(&task).and_then(|(workspace, reused, stale)| {
+            let protected = self.dispatch.protected_in(session, &workspace)?;
+            Ok((workspace, reused, stale, protected))
+        });
+        match opened {
+            Ok((workspace, reused, stale, protected)) => {
+                if let Some(stale) = stale {
+                    (self.dispatch.outside.tell)(Told::Note(&stale));
+                }
+                self.give(&Command::OpenWorkspace { name, workspace, reused, protected }).map(drop)
+            }
+            Err(_) if self.dispatch.control.is_cancelled() => Ok(()),
+            Err(Trouble::Task(reason)) => self.give(&Command::LeaveToPerson { name, reason }).map(drop),
+            Err(Trouble::Outside(reason)) => self.ask_to_end(&name, Ending::Error, Some(reason)),
+        }
+    }
+
+    fn task_of(&self, session: &Session) -> Result<Task, RunError> {
+        let task = session.task.map(|id| self.dispatch.store.snapshot()?.task(id).map_err(RunError::from));
+        task.transpose()?.flatten().ok_or_else(|| RunError::Stuck(session.name.clone()))
+    }
+
+    /// Sees to it that the worktree is there before anything is done in it: somebody may have cleared it away.
+    pub(crate) fn stand(&mut self, session: &Session) -> Result<bool, RunError> {
+        let Some(workspace) = session.workspace.as_ref().filter(|_| session.epoch().is_some()) else { return Ok(true) };
+        if self.dispatch.settings.delivery.worktrees.join(&workspace.name).join(".git").exists() {
+            return Ok(true);
+        }
+        let task = self.task_of(session)?;
+        match self.dispatch.open(&task) {
+            Ok(_) => Ok(true),
+            Err(_) if self.dispatch.control.is_cancelled() => Ok(true),
+            Err(Trouble::Task(reason) | Trouble::Outside(reason)) => {
+                let reason = format!("its worktree has gone, and cannot be made again: {reason}");
+                self.ask_to_end(&session.name, Ending::Error, Some(reason))?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Commits what the agent has left, and says what there is to be submitted.
+    pub(crate) fn ready_work(&mut self, session: &Session) -> Result<(), RunError> {
+        let Some(workspace) = &session.workspace else { return Err(RunError::Stuck(session.name.clone())) };
+        let task = self.task_of(session)?;
+        let readied = self.dispatch.with_git(|git| {
+            let worktree = self.dispatch.worktree(workspace)?;
+            git.commit_all(&worktree, &message(&task))?;
+            // What it is stacked on is not its own work.
+            let base = match workspace.stacked_on.is_empty() {
+                true => self.dispatch.base(git)?.commit,
+                false => Commit::new(&workspace.start)?,
+            };
+            git.work(&worktree.branch, &base)
+        });
+        let readied = match readied {
+            Ok(work) => Readied::Work(WorkDone {
+                head: work.head.to_string(),
+                commits: work.commits,
+                files: u32::try_from(work.files.len()).unwrap_or(u32::MAX),
+            }),
+            Err(
+                error @ (Error::Markers { .. }
+                | Error::Unfinished { .. }
+                | Error::Embedded { .. }
+                | Error::Strayed { .. }),
+            ) => {
+                let said = in_words(&error);
+                Readied::Unfit { reason: error.to_string(), feedback: said }
+            }
+            Err(_) if self.dispatch.control.is_cancelled() => return Ok(()),
+            Err(error) => return self.ask_to_end(&session.name, Ending::Error, Some(in_words(&error))),
+        };
+        self.give(&Command::SubmitWork { name: session.name.clone(), readied }).map(drop)
+    }
+
+    /// Puts the worktrees of tasks away that are merged. What cannot be is left, and told.
+    pub(crate) fn put_away(&mut self) -> Result<(), RunError> {
+        for id in std::mem::take(&mut self.done) {
+            let Some(task) = self.dispatch.store.snapshot()?.task(id)? else { continue };
+            if let Err(error) = self.dispatch.clear_away(&task) {
+                (self.dispatch.outside.tell)(Told::Note(&format!("the worktree of {id} stays: {}", in_words(&error))));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Dispatch<'_> {
+    /// Removes the worktree and the branch of a task that is merged or deleted, as far as nothing is lost with it.
+    pub fn clear_away(&self, task: &Task) -> Result<(), Error> {
+        let merged = task.change.as_ref().is_some_and(|change| change.merged.is_some());
+        let done = merged && task.state == State::Completed;
+        let (Some(workspace), true) = (&task.workspace, done || task.state == State::Deleted) else { return Ok(()) };
+        let worktree = self.worktree(workspace)?;
+        if fs::symlink_metadata(&worktree.path).is_err() {
+            return Ok(());
+        }
+        self.with_git(|git| {
+            // A squashed change is in no commit of its branch: it is known to be merged.
+            let branch = if done { BranchAfter::Gone } else { BranchAfter::Kept };
+            match git.close(&worktree, TreeAfter::GoneIfClean, &branch)? {
+                Closed::Gone | Closed::BranchKept => Ok(()),
+                Closed::Dirty { files } => Err(Error::Dirty { path: worktree.path.clone(), files }),
+            }
+        })
+    }
+}
+
+/// `windlass/t7-fix-the-login`.
+fn branch(task: &Task) -> String {
+    let words = task.goal.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let mut slug = String::new();
+    for word in words {
+        if slug.len() + word.len() >= SLUG {
+            break;
+        }
+        slug.push('-');
+        slug.push_str(&word.to_ascii_lowercase());
+    }
+    format!("windlass/{}{slug}", task.id.to_string().to_ascii_lowercase())
+}
+
+/// What a commit of uncommitted work says.
+fn message(task: &Task) -> String {
+    let subject = task.goal.lines().find(|line| !line.trim().is_empty()).unwrap_or("Work").trim();
+    let subject: String = subject.chars().filter(|letter| !letter.is_control()).take(72).collect();
+    format!("{subject}\n\nTask: {}\n", task.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_engine::{Memory, NewTask, Registry, Rules};
+
+    use super::*;
+
+    fn task(goal: &str) -> Task {
+        let mut memory = Memory::default();
+        let origin = windlass_engine::Origin {
+            by: "ada".to_owned(),
+            at: windlass_engine::Timestamp::from_millis(0),
+            authority: windlass_engine::Authority::Person,
+            run: None,
+            via: None,
+        };
+        let rules = Rules { registry: Registry::with_builtins(), ..Rules::default() };
+        let new = Command::CreateTask(NewTask { goal: goal.to_owned(), ..NewTask::default() });
+        let (entries, _) = windlass_engine::decide(&memory, &rules, &origin, &new).unwrap().into_parts();
+        entries.iter().for_each(|entry| memory.apply(&entry.record).unwrap());
+        memory.task(TaskId(1)).unwrap().unwrap()
+    }
+
+    #[test]
+    fn branches_have_names_that_git_takes() {
+        let check = |goal: &str, expected: &str| {
+            let name = branch(&task(goal));
+            assert_eq!(name, expected);
+            Branch::new(&name).unwrap();
+        };
+        check("Fix the login!", "windlass/t1-fix-the-login");
+        check("--upload-pack=evil ../../x.lock @{-1}", "windlass/t1-upload-pack-evil-x-lock-1");
+        check("直す", "windlass/t1");
+        check(&"word ".repeat(40), "windlass/t1-word-word-word-word-word-word-word-word");
+    }
+
+    #[test]
+    fn a_commit_says_what_it_is_for_on_one_line() {
+        assert_eq!(message(&task("\nFix\u{1b}[31m it\nand more")), "Fix[31m it\n\nTask: T1\n");
+    }
+}

@@ -1,0 +1,193 @@
+//! The address of an API: where a token may go.
+//!
+//! Invariant: it is `https`, or it does not leave this machine.
+
+use std::fmt;
+use std::net::Ipv4Addr;
+
+use ureq::http::Uri;
+
+use super::ForgeError;
+
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Address {
+    https: bool,
+    /// In lower case.
+    host: String,
+    port: u16,
+    /// Without a slash at its end.
+    path: String,
+}
+
+/// It has no credentials that could be shown.
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.origin(), self.path)
+    }
+}
+
+impl Address {
+    /// As somebody has configured it.
+    pub(super) fn parse(url: &str) -> Result<Self, ForgeError> {
+        let address = Self::read(url).map_err(|why| ForgeError::BadApi { why })?;
+        if !address.https && !address.is_loopback() {
+            return Err(ForgeError::BadApi {
+                why: "a token does not travel unencrypted: it has to begin with https://",
+            });
+        }
+        Ok(address)
+    }
+
+    /// Of a host that `remote` has found to be one.
+    pub(super) fn of(host: &str, port: Option<u16>, path: &str) -> Self {
+        Self { https: true, host: host.to_owned(), port: port.unwrap_or(443), path: path.to_owned() }
+    }
+
+    fn read(url: &str) -> Result<Self, &'static str> {
+        let uri: Uri = url.parse().map_err(|_| "it cannot be read")?;
+        let https = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err("it does not begin with https://"),
+        };
+        let authority = uri.authority().ok_or("it names no host")?;
+        if authority.as_str().contains('@') {
+            return Err("it holds credentials");
+        }
+        if uri.query().is_some() {
+            return Err("it holds a query");
+        }
+        let host = authority.host().to_ascii_lowercase();
+        if !is_host(&host) {
+            return Err("it names no host");
+        }
+        let port = match authority.as_str()[authority.host().len()..].strip_prefix(':') {
+            None | Some("") => usual_port(https),
+            Some(port) => port.parse().map_err(|_| "its port is not a number up to 65535")?,
+        };
+        Ok(Self { https, host, port, path: uri.path().trim_end_matches('/').to_owned() })
+    }
+
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The host, and the port where it is not the usual one.
+    pub(super) fn host_and_port(&self) -> String {
+        if self.port == usual_port(self.https) { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
+    }
+
+    pub(super) fn origin(&self) -> String {
+        format!("{}://{}", if self.https { "https" } else { "http" }, self.host_and_port())
+    }
+
+    pub(super) fn is_loopback(&self) -> bool {
+        self.host == "localhost"
+            || self.host == "[::1]"
+            || self.host.parse().is_ok_and(|address: Ipv4Addr| address.is_loopback())
+    }
+
+    /// The path and query on this server that a redirect leads to.
+    pub(super) fn follow(&self, location: &str) -> Result<String, ForgeError> {
+        if location.starts_with('/') && !location.starts_with("//") {
+            return Ok(location.to_owned());
+        }
+        let malformed = || self.malformed("its redirect cannot be read");
+        let uri: Uri = location.parse().map_err(|_| malformed())?;
+        // The query is no part of where it leads.
+        let bare = location.split(['?', '#']).next().unwrap_or_default();
+        let to = Self::read(bare).map_err(|_| malformed())?;
+        if (to.https, &to.host, to.port) != (self.https, &self.host, self.port) {
+            return Err(ForgeError::RedirectedElsewhere { host: self.host_and_port(), to: to.origin() });
+        }
+        uri.path_and_query().map(|rest| rest.as_str().to_owned()).ok_or_else(malformed)
+    }
+
+    pub(super) fn malformed(&self, why: &str) -> ForgeError {
+        ForgeError::Malformed { host: self.host_and_port(), why: why.to_owned() }
+    }
+}
+
+fn usual_port(https: bool) -> u16 {
+    if https { 443 } else { 80 }
+}
+
+/// A name or a number. What looks like an option is none.
+pub(super) fn is_host(text: &str) -> bool {
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    match bare {
+        Some(number) => !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b':'),
+        None => {
+            !text.is_empty()
+                && text.len() <= 253
+                && !text.starts_with(['-', '.'])
+                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_stays_on_this_machine_or_travels_encrypted() {
+        for (url, shown) in [
+            ("https://ghe.test/api/v3/", "https://ghe.test/api/v3"),
+            ("HTTPS://GitLab.Test:8443/api/v4", "https://gitlab.test:8443/api/v4"),
+            ("http://127.0.0.1:8080/api/v4", "http://127.0.0.1:8080/api/v4"),
+            ("http://localhost/api", "http://localhost/api"),
+            ("http://[::1]:81", "http://[::1]:81"),
+        ] {
+            assert_eq!(format!("{:?}", Address::parse(url).unwrap()), shown);
+        }
+        for url in [
+            "http://ghe.test/api/v3",
+            "http://127.0.0.1.ghe.test/",
+            "https://ann:s3cret@ghe.test/",
+            "https://s3cret@ghe.test/",
+            "https://ghe.test/?token=s3cret",
+            "https://-ghe.test/",
+            "https://ghe.test:99999/",
+            "ftp://ghe.test/",
+            "ghe.test",
+            "",
+        ] {
+            let error = Address::parse(url).unwrap_err();
+            assert!(matches!(error, ForgeError::BadApi { .. }), "{url}");
+            assert!(!error.to_string().contains("s3cret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn redirects_stay_with_the_server() {
+        let address = Address::parse("https://ghe.test/api/v3").unwrap();
+        for (location, to) in [
+            ("/repositories/1/pulls?page=2", "/repositories/1/pulls?page=2"),
+            ("https://ghe.test/repositories/1?a=b@c", "/repositories/1?a=b@c"),
+            ("https://GHE.test:443/x", "/x"),
+        ] {
+            assert_eq!(address.follow(location).unwrap(), to);
+        }
+        for location in [
+            "http://ghe.test/x",
+            "https://ghe.test:444/x",
+            "https://eve.test/x",
+            "//eve.test/x",
+            "https://ghe.test@eve.test/x",
+            "https://eve.test?https://ghe.test/",
+            "x",
+            "",
+        ] {
+            assert!(address.follow(location).is_err(), "{location}");
+        }
+    }
+}

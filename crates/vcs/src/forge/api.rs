@@ -1,0 +1,273 @@
+//! Asks a forge's API, and bounds and checks what comes.
+//!
+//! Invariants:
+//! - Every request goes to the API's own origin, through a proxy or not, and carries the token; a redirect to anywhere else
+//!   is an error.
+//! - One timeout covers a request: looking up, connecting, redirects, and the answer.
+//! - What the forge says is quoted without the token, short, and without controls.
+
+use std::io::{self, Read};
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use ureq::config::Config;
+use ureq::http::header::{AUTHORIZATION, CONTENT_TYPE, LOCATION, USER_AGENT};
+use ureq::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
+use ureq::{Agent, Body, Proxy, ProxyProtocol};
+
+use super::address::Address;
+use super::{ForgeError, Site, Token, limit, text};
+
+/// The longest answer that is read.
+const MOST: usize = 1024 * 1024;
+const REDIRECTS: usize = 3;
+
+pub(super) struct Api {
+    address: Address,
+    token: Token,
+    proxy: Option<String>,
+    timeout: Duration,
+    /// Headers that the forge wants with every request.
+    wishes: Wishes,
+    /// For messages.
+    project: String,
+}
+
+/// What the API said, whatever its status.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+pub(super) type Wishes = &'static [(&'static str, &'static str)];
+
+impl Api {
+    pub(super) fn new(site: &Site, token: Token, proxy: Option<String>, timeout: Duration, wishes: Wishes) -> Self {
+        Self { address: site.api().clone(), token, proxy, timeout, wishes, project: site.project().to_owned() }
+    }
+
+    fn host(&self) -> String {
+        self.address.host_and_port()
+    }
+
+    /// What is at a path, which begins with a slash and may have a query.
+    pub(super) fn fetch<T: DeserializeOwned>(&self, path: &str) -> Result<T, ForgeError> {
+        let answer = self.ask(&Method::GET, path, None)?;
+        if answer.status == 200 { self.read(&answer) } else { Err(self.refusal(&answer)) }
+    }
+
+    /// Answers that mean the same everywhere are errors here already: too much was asked, the forge itself failed, the token
+    /// is not accepted.
+    pub(super) fn ask(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<Answer, ForgeError> {
+        let headers = self.headers(body.is_some())?;
+        let body = body.map(Value::to_string);
+        let answer = self.exchange(method, path, &headers, body.as_deref())?;
+        let message = self.message(&answer);
+        let host = self.host();
+        if limit::is_limit(answer.status, &answer.headers, &message) {
+            return Err(ForgeError::Limited { host, after: Some(limit::wait_or_usual(&answer.headers)) });
+        }
+        match answer.status {
+            401 => Err(ForgeError::Unauthorized { host, why: message }),
+            status @ (408 | 500..) => {
+                Err(ForgeError::Failing { host, status, why: message, after: limit::wait(&answer.headers) })
+            }
+            _ => Ok(answer),
+        }
+    }
+
+    /// An answer that nobody expected, as an error.
+    pub(super) fn refusal(&self, answer: &Answer) -> ForgeError {
+        let (host, why) = (self.host(), self.message(answer));
+        match answer.status {
+            403 => ForgeError::Forbidden { host, project: self.project.clone(), why },
+            404 => ForgeError::NotFound { host, project: self.project.clone(), why },
+            status => ForgeError::Refused { host, status, why },
+        }
+    }
+
+    pub(super) fn read<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, ForgeError> {
+        // The error's own text may hold parts of the answer.
+        serde_json::from_slice(&answer.body)
+            .map_err(|error| self.address.malformed(&format!("it is not what was expected at line {}", error.line())))
+    }
+
+    pub(super) fn malformed(&self, why: &str) -> ForgeError {
+        self.address.malformed(why)
+    }
+
+    /// Why a forge did not do what it was asked, in its words.
+    pub(super) fn message(&self, answer: &Answer) -> String {
+        let said = serde_json::from_slice(&answer.body).map(|value: Value| words(&value)).unwrap_or_default();
+        let said = text::quoted(&self.token.masked(&said.join("; ")));
+        if said.is_empty() { "it does not say why".to_owned() } else { said }
+    }
+
+    fn headers(&self, has_body: bool) -> Result<HeaderMap, ForgeError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(USER_AGENT, HeaderValue::from_static(concat!("windlass/", env!("CARGO_PKG_VERSION"))));
+        for (name, value) in self.wishes {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        if has_body {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        let bad = |_| ForgeError::BadToken { origin: "the caller".to_owned() };
+        let mut token = HeaderValue::from_str(&self.token.header()).map_err(bad)?;
+        token.set_sensitive(true);
+        headers.insert(AUTHORIZATION, token);
+        Ok(headers)
+    }
+
+    fn exchange(
+        &self,
+        method: &Method,
+        path: &str,
+        headers: &HeaderMap,
+        body: Option<&str>,
+    ) -> Result<Answer, ForgeError> {
+        let started = Instant::now();
+        let proxy = self.proxy()?;
+        let mut place = format!("{}{path}", self.address.path());
+        for _ in 0..=REDIRECTS {
+            let left = self.timeout.saturating_sub(started.elapsed()).max(Duration::from_millis(1));
+            let mut request = Request::new(());
+            *request.method_mut() = method.clone();
+            let url = format!("{}{place}", self.address.origin());
+            *request.uri_mut() = url.parse().map_err(|_| self.malformed("it leads to an address that is none"))?;
+            *request.headers_mut() = headers.clone();
+            let agent = agent(left, proxy.clone());
+            let response = match body {
+                Some(body) => agent.run(request.map(|()| body)),
+                None => agent.run(request),
+            };
+            let response = response.map_err(|error| self.failed(error))?;
+            match self.location(&response)? {
+                Some(next) => place = next,
+                None => return self.bounded(response),
+            }
+        }
+        Err(ForgeError::TooManyRedirects { host: self.host(), most: REDIRECTS })
+    }
+
+    fn proxy(&self) -> Result<Option<Proxy>, ForgeError> {
+        let Some(url) = &self.proxy else { return Ok(None) };
+        let is_usable = |proxy: &Proxy| matches!(proxy.protocol(), ProxyProtocol::Http | ProxyProtocol::Https);
+        let proxy = Proxy::new(url).ok().filter(is_usable);
+        proxy.map(Some).ok_or_else(|| ForgeError::BadProxy { host: self.host() })
+    }
+
+    /// Where an answer sends us on this server, if it does. Projects that were renamed do so.
+    fn location(&self, response: &Response<Body>) -> Result<Option<String>, ForgeError> {
+        if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+            return Ok(None);
+        }
+        let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
+        self.address.follow(location.unwrap_or_default()).map(Some)
+    }
+
+    fn bounded(&self, response: Response<Body>) -> Result<Answer, ForgeError> {
+        let (head, body) = response.into_parts();
+        let mut kept = Vec::new();
+        let read = body.into_reader().take(MOST as u64 + 1).read_to_end(&mut kept);
+        read.map_err(|error| self.failed(error.into()))?;
+        if kept.len() > MOST {
+            return Err(ForgeError::TooLong { host: self.host(), most: MOST });
+        }
+        Ok(Answer { status: head.status.as_u16(), headers: head.headers, body: kept })
+    }
+
+    /// The client's error as ours. Its own texts may hold addresses, so that only those of other layers are kept.
+    fn failed(&self, error: ureq::Error) -> ForgeError {
+        let host = self.host();
+        match error {
+            ureq::Error::Timeout(_) => ForgeError::TimedOut { host, after: self.timeout },
+            ureq::Error::Io(source) if source.kind() == io::ErrorKind::TimedOut => {
+                ForgeError::TimedOut { host, after: self.timeout }
+            }
+            // Sockets know no such failure: only what reads the secure connection does.
+            ureq::Error::Io(source) if source.kind() == io::ErrorKind::InvalidData => {
+                ForgeError::Tls { host, source: source.into() }
+            }
+            ureq::Error::Io(source) => ForgeError::Unreached { host, source },
+            ureq::Error::Rustls(source) => ForgeError::Tls { host, source: source.into() },
+            ureq::Error::Tls(why) => ForgeError::Tls { host, source: why.into() },
+            ureq::Error::HostNotFound => {
+                ForgeError::Unreached { host, source: io::Error::other("its name has no address") }
+            }
+            ureq::Error::ConnectProxyFailed(_) => {
+                ForgeError::Unreached { host, source: io::Error::other("the proxy does not let us through") }
+            }
+            ureq::Error::Protocol(_) | ureq::Error::Http(_) | ureq::Error::LargeResponseHeader(..) => {
+                ForgeError::Malformed { host, why: "it is no HTTP".to_owned() }
+            }
+            _ => ForgeError::Unreached { host, source: io::Error::other("the connection broke") },
+        }
+    }
+}
+
+/// An agent for one exchange. What it would take from the environment is set here.
+fn agent(timeout: Duration, proxy: Option<Proxy>) -> Agent {
+    let config = Config::builder()
+        .proxy(proxy)
+        .timeout_global(Some(timeout))
+        .max_redirects(0)
+        .http_status_as_error(false)
+        .max_idle_connections(0)
+        .build();
+    config.new_agent()
+}
+
+/// The texts of an error. GitHub has a message and errors with messages, GitLab a text, a list, or lists by field.
+fn words(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(values) => values.iter().flat_map(words).collect(),
+        Value::Object(fields) => {
+            let names = ["message", "error", "error_description", "errors"];
+            let known: Vec<String> = names.iter().filter_map(|name| fields.get(*name)).flat_map(words).collect();
+            let coded = || match (fields.get("field"), fields.get("code")) {
+                (Some(field), Some(code)) => vec![format!("{}: {}", words(field).concat(), words(code).concat())],
+                _ => fields.iter().map(|(name, value)| format!("{name}: {}", words(value).join(", "))).collect(),
+            };
+            if known.is_empty() { coded() } else { known }
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn forges_say_why_in_many_shapes() {
+        for (body, said) in [
+            (json!({"message": "Not Found", "documentation_url": "https://x"}), "Not Found"),
+            (
+                json!({"message": "Validation Failed", "errors": [{"code": "custom", "message": "No commits between a and b"}]}),
+                "Validation Failed; No commits between a and b",
+            ),
+            (
+                json!({"message": "Validation Failed", "errors": [{"field": "head", "code": "invalid"}]}),
+                "Validation Failed; head: invalid",
+            ),
+            (
+                json!({"message": ["Another open merge request already exists"]}),
+                "Another open merge request already exists",
+            ),
+            (json!({"message": {"title": ["is too long"]}}), "title: is too long"),
+            (
+                json!({"error": "invalid_token", "error_description": "Token was revoked."}),
+                "invalid_token; Token was revoked.",
+            ),
+            (json!([]), ""),
+        ] {
+            assert_eq!(words(&body).join("; "), said);
+        }
+    }
+}

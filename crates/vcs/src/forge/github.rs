@@ -1,0 +1,160 @@
+//! GitHub's REST API, version 2022-11-28.
+
+use serde::Deserialize;
+use serde_json::json;
+use ureq::http::Method as Verb;
+
+use super::api::{Api, Wishes};
+use super::dialect::{Accepted, Dialect, Looked, PAGE, Page};
+use super::{Change, ForgeError, Method, NewChange, Obstacle, State, text};
+
+pub(super) const WISHES: Wishes = &[("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")];
+/// The longest title, in letters.
+const TITLE: usize = 256;
+
+pub(super) struct GitHub {
+    api: Api,
+    /// `owner/name`
+    project: String,
+}
+
+#[derive(Deserialize)]
+struct Pull {
+    number: u64,
+    html_url: String,
+    state: String,
+    merged_at: Option<String>,
+    merge_commit_sha: Option<String>,
+    mergeable_state: Option<String>,
+    head: End,
+    base: End,
+}
+
+#[derive(Deserialize)]
+struct End {
+    #[serde(rename = "ref")]
+    branch: String,
+    sha: String,
+    /// None: a fork that was deleted.
+    repo: Option<Repository>,
+}
+
+#[derive(Deserialize)]
+struct Repository {
+    id: u64,
+}
+
+#[derive(Deserialize)]
+struct Merge {
+    sha: String,
+}
+
+impl Pull {
+    /// Whether its branch is one of this repository, and not of a fork. Ids stay when a repository is renamed.
+    fn is_ours(&self) -> bool {
+        let id = |end: &End| end.repo.as_ref().map(|repo| repo.id);
+        id(&self.head).is_some() && id(&self.head) == id(&self.base)
+    }
+}
+
+impl GitHub {
+    pub(super) fn new(api: Api, project: &str) -> Self {
+        Self { api, project: project.to_owned() }
+    }
+
+    fn path(&self, rest: &str) -> String {
+        format!("/repos/{}/pulls{rest}", self.project)
+    }
+
+    fn change(&self, pull: Pull) -> Result<Change, ForgeError> {
+        let state = match (pull.merged_at, pull.merge_commit_sha, pull.state.as_str()) {
+            (Some(_), Some(commit), _) => State::Merged { commit },
+            (Some(_), None, _) => return Err(self.api.malformed("a merged change has no commit")),
+            (None, _, "open") => State::Open,
+            (None, _, _) => State::Closed,
+        };
+        Change {
+            number: pull.number,
+            url: pull.html_url,
+            branch: pull.head.branch,
+            base: pull.base.branch,
+            head: pull.head.sha,
+            state,
+        }
+        .checked(&self.api)
+    }
+}
+
+impl Dialect for GitHub {
+    fn page(&self, branch: &str, base: &str, number: usize) -> Result<Page, ForgeError> {
+        let owner = self.project.split('/').next().unwrap_or_default();
+        let head = format!("{owner}:{branch}");
+        let (head, base) = (text::encoded(&head), text::encoded(base));
+        let query =
+            format!("?head={head}&base={base}&state=all&sort=created&direction=desc&per_page={PAGE}&page={number}");
+        let pulls: Vec<Pull> = self.api.fetch(&self.path(&query))?;
+        let is_last = pulls.len() < PAGE;
+        let changes =
+            pulls.into_iter().filter(Pull::is_ours).map(|pull| self.change(pull)).collect::<Result<_, _>>()?;
+        Ok(Page { changes, is_last })
+    }
+
+    fn look(&self, number: u64) -> Result<Looked, ForgeError> {
+        let pull: Pull = self.api.fetch(&self.path(&format!("/{number}")))?;
+        let mergeable = pull.mergeable_state.clone().unwrap_or_default();
+        Ok(Looked { change: self.change(pull)?, mergeable })
+    }
+
+    fn create(&self, new: &NewChange) -> Result<Option<Change>, ForgeError> {
+        let body = json!({
+            "head": new.branch,
+            "base": new.base,
+            "title": text::title(&new.title, TITLE),
+            "body": text::body(&new.body),
+            "draft": new.draft,
+        });
+        let answer = self.api.ask(&Verb::POST, &self.path(""), Some(&body))?;
+        match answer.status {
+            201 => Ok(Some(self.change(self.api.read(&answer)?)?)),
+            422 if self.api.message(&answer).contains("already exists") => Ok(None),
+            _ => Err(self.api.refusal(&answer)),
+        }
+    }
+
+    fn accept(&self, number: u64, head: &str, method: Method) -> Result<Accepted, ForgeError> {
+        let body = json!({"sha": head, "merge_method": method.name()});
+        let answer = self.api.ask(&Verb::PUT, &self.path(&format!("/{number}/merge")), Some(&body))?;
+        match answer.status {
+            200 => {
+                let Merge { sha } = self.api.read(&answer)?;
+                if !text::is_commit(&sha) {
+                    return Err(self.api.malformed("a commit in it is none"));
+                }
+                Ok(Accepted::Merged { commit: sha })
+            }
+            // 405: not now or not so. 409: the branch moved, or the base did.
+            405 | 409 => Ok(Accepted::Refused { why: self.api.message(&answer) }),
+            _ => Err(self.api.refusal(&answer)),
+        }
+    }
+
+    /// By its words where they are known, else by the state that GitHub has worked out.
+    fn obstacle(&self, looked: &Looked, refusal: &str) -> (Obstacle, String) {
+        let words = refusal.to_ascii_lowercase();
+        let says = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
+        let obstacle = match looked.mergeable.as_str() {
+            _ if says(&["was modified", "try the merge again", "in progress"]) => Obstacle::Busy,
+            _ if says(&["conflict"]) => Obstacle::Conflicts,
+            _ if says(&["draft"]) => Obstacle::Draft,
+            _ if says(&["status check", "check run", "required check"]) => Obstacle::Checks,
+            _ if says(&["review", "approv"]) => Obstacle::Review,
+            "dirty" => Obstacle::Conflicts,
+            "behind" => Obstacle::Behind,
+            "unstable" => Obstacle::Checks,
+            "draft" => Obstacle::Draft,
+            "unknown" | "" => Obstacle::Busy,
+            _ => Obstacle::Other,
+        };
+        (obstacle, refusal.to_owned())
+    }
+}

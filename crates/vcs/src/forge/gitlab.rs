@@ -1,0 +1,159 @@
+//! GitLab's REST API, version 4.
+
+use serde::Deserialize;
+use serde_json::json;
+use ureq::http::Method as Verb;
+
+use super::api::{Api, Wishes};
+use super::dialect::{Accepted, Dialect, Looked, PAGE, Page};
+use super::{Change, ForgeError, Method, NewChange, Obstacle, State, text};
+
+pub(super) const WISHES: Wishes = &[("accept", "application/json")];
+/// The longest title, in letters.
+const TITLE: usize = 255;
+const DRAFT: &str = "Draft: ";
+
+pub(super) struct GitLab {
+    api: Api,
+    /// With all its groups.
+    project: String,
+}
+
+#[derive(Deserialize)]
+struct MergeRequest {
+    iid: u64,
+    web_url: String,
+    state: String,
+    source_branch: String,
+    target_branch: String,
+    /// None: a fork that was deleted.
+    source_project_id: Option<u64>,
+    target_project_id: u64,
+    /// The newest commit of the branch; none while GitLab has not seen to it.
+    sha: Option<String>,
+    merge_commit_sha: Option<String>,
+    squash_commit_sha: Option<String>,
+    detailed_merge_status: Option<String>,
+}
+
+impl MergeRequest {
+    /// Whether its branch is one of this project, and not of a fork. An old one may have lost its commit: nobody can say any
+    /// more what it was about.
+    fn is_ours(&self) -> bool {
+        let is_known = self.sha.is_some() || self.state == "opened";
+        is_known && self.source_project_id == Some(self.target_project_id)
+    }
+}
+
+impl GitLab {
+    pub(super) fn new(api: Api, project: &str) -> Self {
+        Self { api, project: project.to_owned() }
+    }
+
+    fn path(&self, rest: &str) -> String {
+        format!("/projects/{}/merge_requests{rest}", text::encoded(&self.project))
+    }
+
+    fn change(&self, request: MergeRequest) -> Result<Change, ForgeError> {
+        let Some(head) = request.sha else { return Err(self.api.malformed("a change has no commit yet")) };
+        let state = match request.state.as_str() {
+            // A base that was only moved forward has no commit of its own.
+            "merged" => State::Merged {
+                commit: request.merge_commit_sha.or(request.squash_commit_sha).unwrap_or_else(|| head.clone()),
+            },
+            "closed" => State::Closed,
+            // Locked is one that is being merged right now.
+            "opened" | "locked" => State::Open,
+            _ => return Err(self.api.malformed("a change has an unknown state")),
+        };
+        Change {
+            number: request.iid,
+            url: request.web_url,
+            branch: request.source_branch,
+            base: request.target_branch,
+            head,
+            state,
+        }
+        .checked(&self.api)
+    }
+}
+
+impl Dialect for GitLab {
+    fn page(&self, branch: &str, base: &str, number: usize) -> Result<Page, ForgeError> {
+        let (branch, base) = (text::encoded(branch), text::encoded(base));
+        let which = format!("source_branch={branch}&target_branch={base}&state=all&scope=all");
+        let query = format!("?{which}&order_by=created_at&sort=desc&per_page={PAGE}&page={number}");
+        let requests: Vec<MergeRequest> = self.api.fetch(&self.path(&query))?;
+        let is_last = requests.len() < PAGE;
+        let ours = requests.into_iter().filter(MergeRequest::is_ours);
+        let changes = ours.map(|request| self.change(request)).collect::<Result<_, _>>()?;
+        Ok(Page { changes, is_last })
+    }
+
+    fn look(&self, number: u64) -> Result<Looked, ForgeError> {
+        let request: MergeRequest = self.api.fetch(&self.path(&format!("/{number}")))?;
+        let is_locked = request.state == "locked";
+        let status = request.detailed_merge_status.clone().filter(|_| !is_locked);
+        Ok(Looked { change: self.change(request)?, mergeable: status.unwrap_or_else(|| "checking".to_owned()) })
+    }
+
+    fn create(&self, new: &NewChange) -> Result<Option<Change>, ForgeError> {
+        let prefix = if new.draft { DRAFT } else { "" };
+        let body = json!({
+            "source_branch": new.branch,
+            "target_branch": new.base,
+            "title": format!("{prefix}{}", text::title(&new.title, TITLE - prefix.len())),
+            "description": text::inert_body(&new.body),
+            "remove_source_branch": false,
+        });
+        let answer = self.api.ask(&Verb::POST, &self.path(""), Some(&body))?;
+        match answer.status {
+            201 => {
+                let request: MergeRequest = self.api.read(&answer)?;
+                let sha = request.sha.or_else(|| Some(new.head.clone()));
+                Ok(Some(self.change(MergeRequest { sha, ..request })?))
+            }
+            409 => Ok(None),
+            _ => Err(self.api.refusal(&answer)),
+        }
+    }
+
+    fn accept(&self, number: u64, head: &str, method: Method) -> Result<Accepted, ForgeError> {
+        let body = json!({"sha": head, "squash": method == Method::Squash, "should_remove_source_branch": false});
+        let answer = self.api.ask(&Verb::PUT, &self.path(&format!("/{number}/merge")), Some(&body));
+        // The token was good enough for looking: it is only not allowed to merge.
+        let answer = answer.map_err(|error| match error {
+            ForgeError::Unauthorized { host, why } => {
+                ForgeError::Forbidden { host, project: self.project.clone(), why }
+            }
+            error => error,
+        })?;
+        match answer.status {
+            200 => match self.change(self.api.read(&answer)?)?.state {
+                State::Merged { commit } => Ok(Accepted::Merged { commit }),
+                _ => Ok(Accepted::Refused { why: "it has begun to merge".to_owned() }),
+            },
+            // 405: not now or not so. 406 and 422: conflicts. 409: the branch moved.
+            405 | 406 | 409 | 422 => Ok(Accepted::Refused { why: self.api.message(&answer) }),
+            _ => Err(self.api.refusal(&answer)),
+        }
+    }
+
+    /// By the status that GitLab has worked out: its words are the same for nearly everything.
+    fn obstacle(&self, looked: &Looked, refusal: &str) -> (Obstacle, String) {
+        let status = text::quoted(&looked.mergeable);
+        let obstacle = match status.as_str() {
+            "conflict" | "cannot_be_merged" => Obstacle::Conflicts,
+            "need_rebase" => Obstacle::Behind,
+            "ci_must_pass" | "ci_still_running" | "status_checks_must_pass" | "security_policy_pipeline_check" => {
+                Obstacle::Checks
+            }
+            "not_approved" | "requested_changes" | "discussions_not_resolved" => Obstacle::Review,
+            "draft_status" => Obstacle::Draft,
+            "not_open" => Obstacle::Closed,
+            "checking" | "unchecked" | "preparing" | "approvals_syncing" => Obstacle::Busy,
+            _ => Obstacle::Other,
+        };
+        (obstacle, format!("{refusal} ({status})"))
+    }
+}

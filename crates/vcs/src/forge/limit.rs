@@ -1,0 +1,85 @@
+//! When a forge wants to be left alone, and for how long.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
+use ureq::http::HeaderMap;
+
+/// The longest that a forge may make us wait. Their windows are hours at most.
+const LONGEST: Duration = Duration::from_secs(60 * 60);
+/// What GitHub asks for where it says no time.
+const UNSAID: Duration = Duration::from_secs(60);
+
+/// Whether an answer means that too much was asked: 429, or GitHub's 403 that says so in a header or in words.
+pub(super) fn is_limit(status: u16, headers: &HeaderMap, message: &str) -> bool {
+    let is_spent = header(headers, "x-ratelimit-remaining") == Some("0");
+    let is_said = message.to_ascii_lowercase().contains("rate limit");
+    status == 429 || status == 403 && (is_spent || is_said || header(headers, "retry-after").is_some())
+}
+
+/// How long to wait. Dates are measured from the answer's own, so that no two clocks have to agree.
+pub(super) fn wait(headers: &HeaderMap) -> Option<Duration> {
+    let now = header(headers, "date").and_then(date);
+    let until = |then: Timestamp| Some(Duration::try_from(then.duration_since(now?)).unwrap_or(Duration::ZERO));
+    let said = header(headers, "retry-after").and_then(|said| match said.parse() {
+        Ok(seconds) => Some(Duration::from_secs(seconds)),
+        Err(_) => until(date(said)?),
+    });
+    let reset = || {
+        let name = ["x-ratelimit-reset", "ratelimit-reset"].into_iter().find_map(|name| header(headers, name))?;
+        until(Timestamp::from_second(name.parse().ok()?).ok()?)
+    };
+    said.or_else(reset).map(|wait| wait.min(LONGEST))
+}
+
+pub(super) fn wait_or_usual(headers: &HeaderMap) -> Duration {
+    wait(headers).unwrap_or(UNSAID)
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok().map(str::trim)
+}
+
+fn date(text: &str) -> Option<Timestamp> {
+    rfc2822::DateTimeParser::new().parse_timestamp(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use ureq::http::HeaderValue;
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))).collect()
+    }
+
+    #[test]
+    fn forges_say_when_to_come_back() {
+        let date = ("date", "Sun, 06 Nov 1994 08:49:37 GMT");
+        for (pairs, seconds) in [
+            (vec![], None),
+            (vec![("retry-after", "17")], Some(17)),
+            (vec![("retry-after", "99999999")], Some(3600)),
+            (vec![("retry-after", "soon")], None),
+            (vec![date, ("retry-after", "Sun, 06 Nov 1994 08:50:00 GMT")], Some(23)),
+            (vec![date, ("x-ratelimit-reset", "784111797")], Some(20)),
+            (vec![date, ("ratelimit-reset", "784111797")], Some(20)),
+            (vec![date, ("x-ratelimit-reset", "1")], Some(0)),
+            (vec![("x-ratelimit-reset", "784111797")], None),
+            (vec![date, ("retry-after", "3"), ("x-ratelimit-reset", "784111797")], Some(3)),
+        ] {
+            assert_eq!(wait(&headers(&pairs)).map(|wait| wait.as_secs()), seconds, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn a_forbidden_request_is_not_always_a_limit() {
+        assert!(!is_limit(403, &headers(&[("x-ratelimit-remaining", "7")]), "Resource not accessible"));
+        assert!(is_limit(403, &headers(&[("x-ratelimit-remaining", "0")]), ""));
+        assert!(is_limit(403, &headers(&[]), "You have exceeded a secondary rate limit"));
+        assert!(is_limit(429, &headers(&[]), ""));
+        assert!(!is_limit(404, &headers(&[("x-ratelimit-remaining", "0")]), ""));
+    }
+}

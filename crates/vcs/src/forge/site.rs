@@ -1,0 +1,257 @@
+//! Which project of which forge a remote belongs to.
+//!
+//! A host is known by its name (`github.*`, `gitlab.*`, `*.ghe.com`) or by configuration. All others are none.
+
+use super::ForgeError;
+use super::address::Address;
+use super::remote::{self, Remote};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    GitHub,
+    GitLab,
+}
+
+impl Kind {
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::GitHub, Self::GitLab].into_iter().find(|kind| kind.name() == name)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::GitHub => "github",
+            Self::GitLab => "gitlab",
+        }
+    }
+
+    /// By a host's name, where it says so.
+    fn of(host: &str) -> Option<Self> {
+        match host.split_once('.') {
+            Some(("github", _)) => Some(Self::GitHub),
+            Some(("gitlab", _)) => Some(Self::GitLab),
+            _ if host == "api.github.com" || host.ends_with(".ghe.com") => Some(Self::GitHub),
+            _ => None,
+        }
+    }
+}
+
+/// What a person has configured. Nothing of it is needed where the remote says enough.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings {
+    pub kind: Option<Kind>,
+    /// The address of the API, such as `https://ghe.example.com/api/v3` or `https://git.example.com/api/v4`.
+    pub api: Option<String>,
+    /// `owner/project`, where the remote's address does not say it. With an `api` the remote is not looked at then.
+    pub project: Option<String>,
+}
+
+/// A project on a forge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Site {
+    kind: Kind,
+    /// By which `gh` and `glab` know it.
+    host: String,
+    api: Address,
+    project: String,
+    /// Whether a person has named the API.
+    is_named: bool,
+}
+
+impl Site {
+    /// None: the remote is on no forge, so that its changes are in our log only.
+    pub fn of(remote: &str, settings: &Settings) -> Result<Option<Self>, ForgeError> {
+        let named = settings.api.as_deref().map(Address::parse).transpose()?;
+        let remote = match (&named, &settings.project) {
+            (Some(_), Some(_)) => None,
+            _ => match remote::read(remote)? {
+                Some(remote) => Some(canonical(remote)),
+                None => return Ok(None),
+            },
+        };
+        let Some(host) = named.as_ref().map(Address::host).or(remote.as_ref().map(|remote| remote.host.as_str()))
+        else {
+            return Ok(None);
+        };
+        let kind = match settings.kind.or_else(|| Kind::of(host)) {
+            Some(kind) => kind,
+            None if named.is_some() => return Err(ForgeError::UnknownKind { host: host.to_owned() }),
+            None => return Ok(None),
+        };
+        let host = pages(host);
+        let path = settings.project.as_deref().or(remote.as_ref().map(|remote| remote.path.as_str()));
+        let project = project(kind, &host, path.unwrap_or_default(), named.as_ref())?;
+        let is_named = named.is_some();
+        let api = named.unwrap_or_else(|| api(kind, &host, remote.and_then(|remote| remote.port)));
+        Ok(Some(Self { kind, host, api, project, is_named }))
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// `owner/project`, on GitLab with all its groups.
+    pub fn project(&self) -> &str {
+        &self.project
+    }
+
+    pub(super) fn api(&self) -> &Address {
+        &self.api
+    }
+
+    pub(super) fn is_named(&self) -> bool {
+        self.is_named
+    }
+
+    /// Whether it is run by those who make the forge.
+    pub(super) fn is_public(&self) -> bool {
+        match self.kind {
+            Kind::GitHub => self.host == "github.com" || self.host.ends_with(".ghe.com"),
+            Kind::GitLab => self.host == "gitlab.com",
+        }
+    }
+}
+
+/// Hosts that are only other doors.
+fn canonical(remote: Remote) -> Remote {
+    let host = match remote.host.as_str() {
+        "ssh.github.com" | "www.github.com" => "github.com",
+        "altssh.gitlab.com" | "www.gitlab.com" => "gitlab.com",
+        host => host,
+    };
+    Remote { host: host.to_owned(), ..remote }
+}
+
+/// The host of a forge's pages, by that of its API.
+fn pages(host: &str) -> String {
+    let is_cloud = host == "api.github.com" || host.ends_with(".ghe.com");
+    host.strip_prefix("api.").filter(|_| is_cloud).unwrap_or(host).to_owned()
+}
+
+fn api(kind: Kind, host: &str, port: Option<u16>) -> Address {
+    match kind {
+        Kind::GitHub if host == "github.com" || host.ends_with(".ghe.com") => {
+            Address::of(&format!("api.{host}"), None, "")
+        }
+        Kind::GitHub => Address::of(host, port, "/api/v3"),
+        Kind::GitLab => Address::of(host, port, "/api/v4"),
+    }
+}
+
+fn project(kind: Kind, host: &str, path: &str, api: Option<&Address>) -> Result<String, ForgeError> {
+    let bad = |why| ForgeError::BadProject { host: host.to_owned(), project: shown(path), why };
+    // A GitLab below a path has it before every project, but not for ssh.
+    let below = api.and_then(|api| api.path().strip_suffix("/api/v4")).unwrap_or_default().trim_matches('/');
+    let path =
+        path.strip_prefix(below).and_then(|rest| rest.strip_prefix('/')).filter(|_| !below.is_empty()).unwrap_or(path);
+    let parts: Vec<&str> = path.split('/').collect();
+    let is_plain = |part: &&str| {
+        !part.is_empty()
+            && part.len() <= 255
+            && !part.starts_with('-')
+            && !matches!(*part, "." | "..")
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._+".contains(&byte))
+    };
+    if !parts.iter().all(is_plain) {
+        return Err(bad("a part of it is no name"));
+    }
+    match kind {
+        Kind::GitHub if parts.len() != 2 => Err(bad("it has to be an owner and a name")),
+        Kind::GitLab if !(2..=25).contains(&parts.len()) => Err(bad("it has to be groups and a name")),
+        _ => Ok(path.to_owned()),
+    }
+}
+
+/// What a password with a slash in it leaves of an address may hold the rest of it.
+fn shown(path: &str) -> String {
+    let plain = path.chars().filter(|letter| !letter.is_control()).take(200);
+    if path.contains('@') { "…".to_owned() } else { plain.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(url: &str, settings: &Settings, expected: &str) {
+        let seen = match Site::of(url, settings) {
+            Ok(Some(site)) => format!("{} {} {:?} {}", site.kind.name(), site.host, site.api, site.project),
+            Ok(None) => "none".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(seen, expected, "{url}");
+    }
+
+    #[test]
+    fn hosts_that_say_what_they_are_need_no_settings() {
+        let plain = Settings::default();
+        check("https://github.com/o/r.git", &plain, "github github.com https://api.github.com o/r");
+        check("git@github.com:o/r.git", &plain, "github github.com https://api.github.com o/r");
+        check("ssh://git@ssh.github.com:443/o/r", &plain, "github github.com https://api.github.com o/r");
+        check("https://acme.ghe.com/o/r", &plain, "github acme.ghe.com https://api.acme.ghe.com o/r");
+        check("git@github.acme.test:o/r", &plain, "github github.acme.test https://github.acme.test/api/v3 o/r");
+        check("https://gitlab.com/a/b/c.git", &plain, "gitlab gitlab.com https://gitlab.com/api/v4 a/b/c");
+        check(
+            "ssh://git@gitlab.acme.test:2222/a/b",
+            &plain,
+            "gitlab gitlab.acme.test https://gitlab.acme.test/api/v4 a/b",
+        );
+        check(
+            "https://gitlab.acme.test:8443/a/b",
+            &plain,
+            "gitlab gitlab.acme.test https://gitlab.acme.test:8443/api/v4 a/b",
+        );
+    }
+
+    #[test]
+    fn others_are_none() {
+        for url in [
+            "/srv/r.git",
+            "file:///srv/r.git",
+            "git@host:o/r",
+            // A name of the user's own for a host, as ssh knows them.
+            "git@github:o/r",
+            "https://mygithub.com/o/r",
+            "https://eve.test/github.com/o/r",
+        ] {
+            check(url, &Settings::default(), "none");
+        }
+    }
+
+    #[test]
+    fn settings_say_what_a_host_does_not() {
+        let kind = Settings { kind: Some(Kind::GitLab), ..Settings::default() };
+        check("git@code.acme.test:a/b.git", &kind, "gitlab code.acme.test https://code.acme.test/api/v4 a/b");
+        check("/srv/r.git", &kind, "none");
+        let api = Some("https://acme.test/gitlab/api/v4".to_owned());
+        let below = Settings { api, ..kind.clone() };
+        check("https://acme.test/gitlab/a/b.git", &below, "gitlab acme.test https://acme.test/gitlab/api/v4 a/b");
+        check("git@acme.test:a/b.git", &below, "gitlab acme.test https://acme.test/gitlab/api/v4 a/b");
+        let whole = Settings {
+            project: Some("o/r".to_owned()),
+            api: Some("http://127.0.0.1:8/api/v3".to_owned()),
+            kind: Some(Kind::GitHub),
+        };
+        check("/srv/r.git", &whole, "github 127.0.0.1 http://127.0.0.1:8/api/v3 o/r");
+        let unknown = Settings { api: Some("https://code.acme.test/x".to_owned()), ..Settings::default() };
+        check("git@code.acme.test:a/b.git", &unknown, "cannot tell which kind of forge code.acme.test is");
+    }
+
+    #[test]
+    fn projects_are_names() {
+        let plain = Settings::default();
+        let refused = |project: &str, why: &str| format!("cannot use the project `{project}` on github.com: {why}");
+        for path in ["o/r?x", "o/%2e%2e", "o/..", "o//r", "o/r r", "o/r#x"] {
+            check(&format!("https://github.com/{path}"), &plain, &refused(path, "a part of it is no name"));
+        }
+        let kind = Settings { kind: Some(Kind::GitHub), ..plain.clone() };
+        let hidden = "cannot use the project `…` on ann: a part of it is no name";
+        check("https://ann:12/s3cret@github.com/o/r", &kind, hidden);
+        for path in ["o", "o/r/x"] {
+            check(&format!("https://github.com/{path}"), &plain, &refused(path, "it has to be an owner and a name"));
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! How git is asked: the one place where it is started.
+//!
+//! Invariants:
+//! - Nothing of the caller's `GIT_*` gets in, and nothing is asked of a person.
+//! - The user's configuration cannot change what our calls mean, and runs no hooks. Where it says how things are reached or
+//!   stored (addresses, credentials, filters, line ends) it counts.
+//! - Git looks for its repository in the directory that it is given and nowhere above.
+//! - Every call is bounded in time and in output. What somebody else holds for a moment is tried again, for a bounded time.
+//!
+//! Not here: what its complaints mean (`trouble`).
+
+use std::cell::OnceCell;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use windlass_process::{Capture, Environment, Exit, Finished, Invocation, NotStarted, Spec, overlay};
+
+use super::locks;
+use super::names::Commit;
+use super::trouble::{clean, explain, is_passing};
+use super::{Error, Repository};
+
+/// How long a call may take, without and with a network in it.
+const LOCAL: Duration = Duration::from_secs(120);
+const NETWORK: Duration = Duration::from_secs(300);
+const GRACE: Duration = Duration::from_secs(5);
+/// What is kept of an answer, unless told otherwise, and of complaints.
+const ANSWER: usize = 4 * 1024 * 1024;
+const COMPLAINT: usize = 16 * 1024;
+/// The pauses between tries, while somebody else holds what we need: five seconds in all.
+const PAUSES: [u64; 10] = [5, 15, 40, 100, 240, 400, 700, 1000, 1200, 1300];
+
+/// What our calls mean, whatever the user's configuration says.
+const SETTINGS: &[&str] = &[
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.safecrlf=false",
+    "commit.gpgSign=false",
+    "push.gpgSign=false",
+    "push.useForceIfIncludes=false",
+    "push.pushOption=",
+    "submodule.recurse=false",
+    "rebase.autoStash=false",
+    "rebase.autoSquash=false",
+    "rebase.updateRefs=false",
+    "rebase.rebaseMerges=false",
+    "rebase.missingCommitsCheck=ignore",
+    "merge.autoStash=false",
+    "merge.conflictStyle=merge",
+    "merge.verifySignatures=false",
+    "rerere.enabled=false",
+    "worktree.guessRemote=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "fetch.writeCommitGraph=false",
+    "color.ui=false",
+    "advice.detachedHead=false",
+];
+
+/// Runs a program. What it is run under (an owner, a supervisor, a control) is the caller's.
+pub type Run<'a> = &'a dyn Fn(&Spec) -> Result<Finished, NotStarted>;
+
+/// Git in one repository.
+pub struct Git<'a> {
+    pub(super) repository: Repository,
+    run: Run<'a>,
+    environment: Environment,
+    /// Whether the user has a name to commit by.
+    has_identity: OnceCell<bool>,
+}
+
+impl<'a> Git<'a> {
+    /// `environment` is what programs of the user get; its `GIT_*` is taken out.
+    pub fn new(repository: Repository, run: Run<'a>, environment: &Environment) -> Self {
+        let is_kept = |name: &OsStr| {
+            let name = name.as_encoded_bytes();
+            !name.starts_with(b"GIT_") && !matches!(name, b"SSH_ASKPASS" | b"LANGUAGE")
+        };
+        let kept: Environment = environment.iter().filter(|(name, _)| is_kept(name)).cloned().collect();
+        let told = [
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("GIT_ASKPASS", ""),
+            ("SSH_ASKPASS_REQUIRE", "never"),
+            ("GCM_INTERACTIVE", "never"),
+            ("GIT_EDITOR", "true"),
+            ("GIT_SEQUENCE_EDITOR", "true"),
+            ("GIT_PAGER", "cat"),
+            ("GIT_OPTIONAL_LOCKS", "0"),
+            ("GIT_LITERAL_PATHSPECS", "1"),
+            ("LC_ALL", "C"),
+        ];
+        let environment = overlay(&kept, told.map(|(name, value)| (name, value.into())).to_vec());
+        Self { repository, run, environment, has_identity: OnceCell::new() }
+    }
+
+    pub fn repository(&self) -> &Repository {
+        &self.repository
+    }
+
+    /// A call, to be made in the main worktree unless told otherwise.
+    pub(super) fn call(&self, words: &[&str]) -> Call<'_, 'a> {
+        Call {
+            git: self,
+            settings: Vec::new(),
+            words: words.iter().map(Into::into).collect(),
+            directory: self.repository.root.clone(),
+            environment: Vec::new(),
+            stdin: Vec::new(),
+            timeout: LOCAL,
+            bound: ANSWER,
+        }
+    }
+
+    /// The commit that a whole ref leads to.
+    pub(super) fn resolve(&self, full: &str) -> Result<Option<Commit>, Error> {
+        let answer = self.call(&["rev-parse", "--verify", "--quiet"]).word(format!("{full}^{{commit}}")).answer()?;
+        if answer.code == 0 { Commit::new(&answer.line()).map(Some) } else { Ok(None) }
+    }
+
+    /// Whether one commit is the other, or comes before it.
+    pub(super) fn contains(&self, commit: &Commit, earlier: &Commit) -> Result<bool, Error> {
+        self.call(&["merge-base", "--is-ancestor"]).word(earlier).word(commit).truth()
+    }
+
+    /// What the configuration says of a key.
+    pub(super) fn setting(&self, key: &str) -> Result<Option<String>, Error> {
+        let answer = self.call(&["config", "--get"]).word(key).answer()?;
+        Ok((answer.code == 0).then(|| answer.line()).filter(|value| !value.is_empty()))
+    }
+
+    fn has_identity(&self) -> Result<bool, Error> {
+        if let Some(known) = self.has_identity.get() {
+            return Ok(*known);
+        }
+        let known = ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"].into_iter().try_fold(true, |known, of| {
+            Ok(known && self.call(&["var", of]).set("user.useConfigOnly=true").answer()?.code == 0)
+        })?;
+        Ok(*self.has_identity.get_or_init(|| known))
+    }
+}
+
+/// A call of git that is being put together.
+#[must_use]
+pub(super) struct Call<'g, 'a> {
+    git: &'g Git<'a>,
+    settings: Vec<OsString>,
+    words: Vec<OsString>,
+    directory: PathBuf,
+    environment: Vec<(&'static str, OsString)>,
+    stdin: Vec<u8>,
+    timeout: Duration,
+    bound: usize,
+}
+
+/// What git said. A code that is not zero may be an answer too.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub code: i32,
+    pub bytes: Vec<u8>,
+    /// There was more.
+    pub cut: bool,
+    /// Cleaned.
+    pub said: String,
+}
+
+impl Answer {
+    pub fn line(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).trim_end_matches('\n').to_owned()
+    }
+
+    /// Entries that end with a zero byte. Half an entry at the end is none.
+    pub fn entries(&self) -> Vec<&[u8]> {
+        let mut entries: Vec<_> = self.bytes.split(|byte| *byte == 0).collect();
+        entries.pop();
+        entries
+    }
+}
+
+impl Call<'_, '_> {
+    pub fn word(mut self, word: impl AsRef<OsStr>) -> Self {
+        self.words.push(word.as_ref().to_owned());
+        self
+    }
+
+    pub fn set(mut self, setting: impl AsRef<OsStr>) -> Self {
+        self.settings.push(setting.as_ref().to_owned());
+        self
+    }
+
+    pub fn within(mut self, directory: &Path) -> Self {
+        self.directory = directory.to_owned();
+        self
+    }
+
+    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = bytes.into();
+        self
+    }
+
+    pub fn bound(mut self, bytes: usize) -> Self {
+        self.bound = bytes;
+        self
+    }
+
+    pub fn variable(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
+        self.environment.push((name, value.into()));
+        self
+    }
+
+    /// Over a network, perhaps: without questions, unless the user has said how ssh is called.
+    pub fn over_network(mut self) -> Result<Self, Error> {
+        self.timeout = NETWORK;
+        if self.git.setting("core.sshCommand")?.is_none() {
+            self.environment.push(("GIT_SSH_COMMAND", "ssh -oBatchMode=yes".into()));
+        }
+        Ok(self)
+    }
+
+    /// Something that makes commits: by the user's name, or by ours where there is none.
+    pub fn signed(self) -> Result<Self, Error> {
+        if self.git.has_identity()? {
+            return Ok(self);
+        }
+        Ok(self.set("user.name=Windlass").set("user.email=windlass@localhost"))
+    }
+
+    /// What git says, whatever its code.
+    pub fn answer(self) -> Result<Answer, Error> {
+        self.ask(false)
+    }
+
+    /// What git says, or why it did not do it.
+    pub fn done(self) -> Result<Answer, Error> {
+        self.ask(true)
+    }
+
+    /// Yes (0) or no (1).
+    pub fn truth(self) -> Result<bool, Error> {
+        let (command, directory) = (self.command(), self.directory.clone());
+        let answer = self.answer()?;
+        match answer.code {
+            0 => Ok(true),
+            1 => Ok(false),
+            _ => Err(explain(command, &directory, answer.said.as_bytes())),
+        }
+    }
+
+    /// One whole id.
+    pub fn commit(self) -> Result<Commit, Error> {
+        Commit::new(&self.done()?.line())
+    }
+
+    fn ask(self, must_succeed: bool) -> Result<Answer, Error> {
+        let spec = self.spec();
+        let mut pauses = PAUSES.into_iter();
+        loop {
+            let ran = (self.git.run)(&spec).map_err(Error::NotStarted)?;
+            let code = match ran.exit {
+                Exit::Code(code) => code,
+                Exit::Cancelled => return Err(Error::Cancelled { command: self.command() }),
+                Exit::TimedOut | Exit::Silent => {
+                    return Err(Error::TimedOut { command: self.command(), after: self.timeout });
+                }
+                Exit::Signal(number) => return Err(self.ended(&format!("it was ended by signal {number}"))),
+                Exit::Lost => return Err(self.ended("it was lost")),
+            };
+            let (stdout, stderr) = (ran.stdout, ran.stderr.bytes().into_owned());
+            let answer =
+                || Answer { code, cut: stdout.left_out() > 0, bytes: stdout.head.clone(), said: clean(&stderr) };
+            if code == 0 {
+                return Ok(answer());
+            }
+            let error = explain(self.command(), &self.directory, &stderr);
+            match pauses.next().filter(|_| is_passing(&error)) {
+                Some(pause) => thread::sleep(Duration::from_millis(pause)),
+                None if must_succeed || !matches!(error, Error::Failed { .. }) => return Err(locks::who(error)),
+                None => return Ok(answer()),
+            }
+        }
+    }
+
+    fn ended(&self, how: &str) -> Error {
+        Error::Failed { command: self.command(), said: how.to_owned() }
+    }
+
+    /// What is told of a call: its first word.
+    fn command(&self) -> String {
+        self.words.iter().take(1).map(|word| word.to_string_lossy().into_owned()).collect()
+    }
+
+    fn spec(&self) -> Spec {
+        let settings = SETTINGS.iter().map(OsString::from).chain(self.settings.iter().cloned());
+        let mut words = vec![OsString::from("git"), OsString::from("--no-pager")];
+        words.extend(settings.flat_map(|setting| ["-c".into(), setting]));
+        words.extend(self.words.iter().cloned());
+        let above = self.directory.parent().unwrap_or(Path::new("/")).as_os_str().to_owned();
+        let mut told = vec![("GIT_CEILING_DIRECTORIES", above)];
+        told.extend(self.environment.iter().cloned());
+        Spec {
+            invocation: Invocation::Argv(words),
+            directory: self.directory.clone(),
+            environment: overlay(&self.git.environment, told),
+            stdin: self.stdin.clone(),
+            timeout: Some(self.timeout),
+            silence: None,
+            grace: GRACE,
+            capture: Capture { head: self.bound.max(COMPLAINT), tail: 0, spill: None },
+        }
+    }
+}

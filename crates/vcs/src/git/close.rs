@@ -1,0 +1,124 @@
+//! Putting worktrees and branches of ours away, when told to.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::open::{INITIALIZING, discard};
+use super::{Branch, Commit, Error, Git, Worktree, canonical};
+
+/// What becomes of the directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TreeAfter {
+    /// It goes, unless there is uncommitted work in it.
+    GoneIfClean,
+    /// It goes, whatever is in it.
+    Gone,
+}
+
+/// What becomes of the branch, once the directory has gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BranchAfter {
+    Kept,
+    /// It goes if this commit contains it.
+    GoneIfIn(Commit),
+    Gone,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Closed {
+    /// The directory has gone, and the branch if it should.
+    Gone,
+    /// Nothing has gone: there is uncommitted work.
+    Dirty { files: Vec<PathBuf> },
+    /// The directory has gone. The branch has not: it has work that is nowhere else.
+    BranchKept,
+}
+
+impl Git<'_> {
+    /// Removes a worktree of ours. One that has gone already is no trouble, and its branch is seen to all the same.
+    pub fn close(&self, worktree: &Worktree, tree: TreeAfter, branch: &BranchAfter) -> Result<Closed, Error> {
+        let path = canonical(&worktree.path);
+        let _held = self.repository.hold(&path)?;
+        let is_there = fs::symlink_metadata(&path).is_ok();
+        let Some(entry) = self.repository.entry(&path) else {
+            return if is_there { Err(Error::Occupied { path }) } else { self.put_away(&worktree.branch, branch) };
+        };
+        let is_whole = entry.is_whole();
+        match &entry.locked {
+            Some(reason) if reason != INITIALIZING => {
+                return Err(Error::WorktreeLocked { path, reason: reason.clone() });
+            }
+            None if is_whole && tree == TreeAfter::GoneIfClean => {
+                let files = self.uncommitted(&path, "all")?;
+                if !files.is_empty() {
+                    return Ok(Closed::Dirty { files });
+                }
+            }
+            _ if is_there && !is_whole => return Err(Error::Occupied { path }),
+            _ => {}
+        }
+        make_writable(&path)?;
+        discard(&entry)?;
+        self.put_away(&worktree.branch, branch)
+    }
+
+    /// Every branch of ours, and what it started from.
+    pub fn branches(&self) -> Result<Vec<(Branch, Commit)>, Error> {
+        let call = self.call(&["for-each-ref", "--format=%(objectname) %(refname)", "refs/windlass/start/"]);
+        let listed = call.done()?.line();
+        let branch = |line: &str| {
+            let (start, full) = line.split_once(' ')?;
+            let branch = Branch::new(full.strip_prefix("refs/windlass/start/")?).ok()?;
+            Some((branch, Commit::new(start).ok()?))
+        };
+        Ok(listed.lines().filter_map(branch).collect())
+    }
+
+    fn put_away(&self, branch: &Branch, after: &BranchAfter) -> Result<Closed, Error> {
+        if *after == BranchAfter::Kept {
+            return Ok(Closed::Gone);
+        }
+        let (tip, mark) = (self.resolve(&branch.full())?, self.resolve(&branch.mark())?);
+        if let Some(tip) = tip {
+            if mark.is_none() {
+                return Err(Error::BranchTaken { branch: branch.clone() });
+            }
+            if let Some(path) = self.repository.checked_out(branch) {
+                return Err(Error::CheckedOut { branch: branch.clone(), path });
+            }
+            if let BranchAfter::GoneIfIn(base) = after
+                && !self.contains(base, &tip)?
+            {
+                return Ok(Closed::BranchKept);
+            }
+            self.call(&["update-ref", "-d"]).word(branch.full()).word(tip).done()?;
+        }
+        if let Some(mark) = mark {
+            self.call(&["update-ref", "-d"]).word(branch.mark()).word(mark).done()?;
+        }
+        Ok(Closed::Gone)
+    }
+}
+
+/// Gives back the right to remove what is in read-only directories. Links are not followed.
+pub(super) fn make_writable(path: &Path) -> Result<(), Error> {
+    let found = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found.map_err(Error::io("look at", path))?,
+    };
+    if !found.is_dir() {
+        return Ok(());
+    }
+    let mut permissions = found.permissions();
+    if permissions.mode() & 0o700 != 0o700 {
+        permissions.set_mode(permissions.mode() | 0o700);
+        fs::set_permissions(path, permissions).map_err(Error::io("make writable", path))?;
+    }
+    for entry in fs::read_dir(path).map_err(Error::io("look into", path))?.flatten() {
+        make_writable(&entry.path())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! Committing what an agent has left in its worktree.
+//!
+//! Our branch is what counts. Work that was done beside it, on a detached HEAD or another branch, is taken onto our branch where
+//! it goes on from there; otherwise all of it stays as it is, and the agent is told.
+//!
+//! Invariant: no other branch is moved, whatever is checked out.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::repository::{Entry, Head};
+use super::{Branch, Commit, Error, Git, Worktree, paths};
+
+/// Files that are longer are not looked through for conflict markers.
+const LONG: u64 = 8 * 1024 * 1024;
+
+impl Git<'_> {
+    /// Commits everything that is not committed, new files too, but not what is ignored. Nothing if there is nothing.
+    pub fn commit_all(&self, worktree: &Worktree, message: &str) -> Result<Option<Commit>, Error> {
+        let (_held, entry) = self.enter(worktree)?;
+        self.refuse_unmerged(&entry)?;
+        self.refuse_markers(&entry.path)?;
+        self.finish(&entry)?;
+        let head = self.head(&entry)?;
+        let strayed = entry.head() != Head::Branch(worktree.branch.clone());
+        if strayed && self.come_back(worktree, &entry, &head)? {
+            return Ok(None);
+        }
+        self.stage(&entry.path)?;
+        self.refuse_embedded(&entry.path)?;
+        let is_merge = entry.admin.join("MERGE_HEAD").exists();
+        let committed = if is_merge || self.has_staged(&entry.path)? {
+            if strayed {
+                // A commit would move whatever else is checked out.
+                self.set_head(&entry, None, &head)?;
+            }
+            let call = self.call(&["commit", "--quiet", "--no-verify", "--allow-empty-message", "--cleanup=verbatim"]);
+            call.word("--file=-").stdin(message).within(&entry.path).signed()?.done()?;
+            Some(self.head(&entry)?)
+        } else {
+            None
+        };
+        if strayed {
+            self.set_head(&entry, Some(&worktree.branch), committed.as_ref().unwrap_or(&head))?;
+        }
+        Ok(committed)
+    }
+
+    /// Looks at work that was done beside our branch. Whether everything is settled: it was only a look at an older commit.
+    fn come_back(&self, worktree: &Worktree, entry: &Entry, head: &Commit) -> Result<bool, Error> {
+        let at = match entry.head() {
+            Head::Branch(branch) => branch.to_string(),
+            _ => head.short().to_owned(),
+        };
+        let strayed = || Error::Strayed { at, branch: worktree.branch.clone() };
+        let Some(tip) = self.resolve(&worktree.branch.full())? else { return Err(strayed()) };
+        if self.contains(head, &tip)? {
+            return Ok(false);
+        }
+        if !self.contains(&tip, head)? || !self.uncommitted(&entry.path, "all")?.is_empty() {
+            return Err(strayed());
+        }
+        let call = self.call(&["checkout", "--quiet", "--no-guess", "--no-overwrite-ignore"]).word(&worktree.branch);
+        call.word("--").within(&entry.path).done()?;
+        Ok(true)
+    }
+
+    /// Checks out a branch that is put where the tree is, or nothing but the commit. Tree and index stay as they are.
+    fn set_head(&self, entry: &Entry, branch: Option<&Branch>, at: &Commit) -> Result<(), Error> {
+        let Some(branch) = branch else {
+            self.call(&["update-ref", "--no-deref", "HEAD"]).word(at).within(&entry.path).done()?;
+            return Ok(());
+        };
+        self.call(&["update-ref"]).word(branch.full()).word(at).within(&entry.path).done()?;
+        self.call(&["symbolic-ref", "HEAD"]).word(branch.full()).within(&entry.path).done()?;
+        Ok(())
+    }
+
+    /// The commit that a worktree is at.
+    fn head(&self, entry: &Entry) -> Result<Commit, Error> {
+        let answer = self.call(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).within(&entry.path).answer()?;
+        Commit::new(&answer.line()).map_err(|_| Error::UnknownCommit { commit: "HEAD".to_owned() })
+    }
+
+    fn has_staged(&self, worktree: &Path) -> Result<bool, Error> {
+        let call = self.call(&["diff-index", "--cached", "--quiet", "--ignore-submodules=none", "HEAD", "--"]);
+        call.within(worktree).truth().map(|same| !same)
+    }
+
+    /// Files that are not as they were committed. New ones count by `untracked`: `all`, or `no`.
+    pub(super) fn uncommitted(&self, worktree: &Path, untracked: &str) -> Result<Vec<PathBuf>, Error> {
+        let call = self.call(&["status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=none"]);
+        let answer = call.word(format!("--untracked-files={untracked}")).within(worktree).done()?;
+        Ok(paths(answer.entries().into_iter().filter_map(|entry| entry.get(3..))))
+    }
+
+    /// A repository inside of the tree would be committed as nothing but the id of its commit.
+    fn refuse_embedded(&self, worktree: &Path) -> Result<(), Error> {
+        let call = self.call(&["diff-index", "--cached", "-z", "--no-renames", "--diff-filter=A", "HEAD", "--"]);
+        let answer = call.within(worktree).done()?;
+        let entries = answer.entries();
+        let links = entries.chunks_exact(2).filter(|pair| pair[0].starts_with(b":000000 160000")).map(|pair| pair[1]);
+        let modules = fs::read(worktree.join(".gitmodules")).unwrap_or_default();
+        let is_named = |path: &[u8]| modules.split(|byte| *byte == b'\n').any(|line| line.trim_ascii().ends_with(path));
+        let files = paths(links.filter(|path| !is_named(path)));
+        if files.is_empty() {
+            return Ok(());
+        }
+        let call = self.call(&["rm", "--cached", "--quiet", "--force", "--"]);
+        files.iter().fold(call, |call, file| call.word(file)).within(worktree).done()?;
+        Err(Error::Embedded { files })
+    }
+
+    /// Refuses conflict markers in what is not committed, unless as many were there before.
+    fn refuse_markers(&self, worktree: &Path) -> Result<(), Error> {
+        let mut files = self.uncommitted(worktree, "all")?;
+        files.retain(|file| read(&worktree.join(file)).is_some_and(|text| markers(&text) > 0));
+        let mut marked = Vec::new();
+        for file in files {
+            let mut object = b"HEAD:".to_vec();
+            object.extend(file.as_os_str().as_bytes());
+            let before = self.call(&["cat-file", "blob"]).word(OsStr::from_bytes(&object)).within(worktree).answer()?;
+            let now = read(&worktree.join(&file)).unwrap_or_default();
+            if markers(&now) > if before.code == 0 { markers(&before.bytes) } else { 0 } {
+                marked.push(file);
+            }
+        }
+        if marked.is_empty() { Ok(()) } else { Err(Error::Markers { files: marked }) }
+    }
+}
+
+/// What a plain file holds, if it is not long.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    fs::symlink_metadata(path).ok().filter(|found| found.is_file() && found.len() <= LONG)?;
+    let mut content = Vec::new();
+    File::open(path).ok()?.take(LONG).read_to_end(&mut content).ok()?;
+    Some(content)
+}
+
+/// How many conflicts are marked as git marks them: all three lines, in their order.
+fn markers(content: &[u8]) -> usize {
+    let (mut found, mut next) = (0, 0);
+    for line in content.split(|byte| *byte == b'\n') {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        match next {
+            _ if line.starts_with(b"<<<<<<< ") => next = 1,
+            1 if line == b"=======" => next = 2,
+            2 if line.starts_with(b">>>>>>> ") => (found, next) = (found + 1, 0),
+            _ => {}
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conflict_is_all_three_lines_in_their_order() {
+        assert_eq!(markers(b"<<<<<<< HEAD\na\n=======\nb\n>>>>>>> x\n"), 1);
+        assert_eq!(markers(b"<<<<<<< HEAD\r\na\r\n=======\r\nb\r\n>>>>>>> x"), 1);
+        assert_eq!(markers(b"Title\n=======\ntext\n>>>>>>> quoted\n"), 0);
+        assert_eq!(markers(b"  <<<<<<< HEAD\n=======\n>>>>>>> x\n"), 0);
+    }
+}

@@ -1,0 +1,133 @@
+//! What has been done between two commits: for reviewers, for people, and as a digest.
+
+use std::path::PathBuf;
+
+use windlass_engine::Digest;
+
+use super::{Branch, Commit, Error, Git, paths};
+
+/// The most of a diff that a digest is made of.
+const DIGESTED: usize = 64 * 1024 * 1024;
+/// What decides how a diff looks, apart from how much is around a change.
+const LOOK: [&str; 9] = [
+    "diff-tree",
+    "-r",
+    "-p",
+    "--no-color",
+    "--no-renames",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--submodule=short",
+    "--diff-algorithm=histogram",
+];
+
+/// A diff as text. What is not UTF-8 is replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diff {
+    pub text: String,
+    /// There is more than was asked for.
+    pub cut: bool,
+}
+
+/// What a branch adds to its base.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Work {
+    pub head: Commit,
+    /// Where the branch left the base.
+    pub merge_base: Commit,
+    /// Commits that the base does not have.
+    pub commits: u32,
+    pub files: Vec<FileChange>,
+}
+
+/// A file that was changed, by its name as git has it. Names are hostile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileChange {
+    pub path: PathBuf,
+    /// Lines; none of a file that has no lines.
+    pub added: u64,
+    pub removed: u64,
+}
+
+impl Git<'_> {
+    /// What a branch adds to its base.
+    pub fn work(&self, branch: &Branch, base: &Commit) -> Result<Work, Error> {
+        let unknown = || Error::UnknownCommit { commit: branch.to_string() };
+        let head = self.resolve(&branch.full())?.ok_or_else(unknown)?;
+        let merge_base = self.merge_base(base, &head)?;
+        let count = self.call(&["rev-list", "--count"]).word(&head).word(format!("^{base}")).done()?;
+        let commits = count.line().parse().unwrap_or(u32::MAX);
+        let files = self.files(&merge_base, &head)?;
+        Ok(Work { head, merge_base, commits, files })
+    }
+
+    /// Where two commits parted.
+    pub fn merge_base(&self, one: &Commit, other: &Commit) -> Result<Commit, Error> {
+        self.call(&["merge-base"]).word(one).word(other).commit()
+    }
+
+    /// The files that differ between two commits.
+    pub fn files(&self, from: &Commit, to: &Commit) -> Result<Vec<FileChange>, Error> {
+        let call = self.call(&["diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv"]);
+        let answer = call.word(from).word(to).word("--").bound(DIGESTED).done()?;
+        Ok(answer.entries().into_iter().filter_map(FileChange::read).collect())
+    }
+
+    /// What differs between two commits, at most so many bytes of it.
+    pub fn diff(&self, from: &Commit, to: &Commit, most: usize) -> Result<Diff, Error> {
+        let answer = self.call(&LOOK).word("--unified=3").word(from).word(to).word("--").bound(most).done()?;
+        let cut = answer.cut || answer.bytes.len() > most;
+        let text = String::from_utf8_lossy(&answer.bytes[..answer.bytes.len().min(most)]).into_owned();
+        Ok(Diff { text, cut })
+    }
+
+    /// A digest of what is changed between two commits: the lines, wherever in their files they are. A rebase without conflicts
+    /// does not change it. Of a diff that is too long it is a digest of the files instead, which a rebase may change.
+    pub fn patch_id(&self, from: &Commit, to: &Commit) -> Result<Digest, Error> {
+        let call = self.call(&LOOK).word("--unified=0").word("--binary").word("--full-index");
+        let answer = call.word(from).word(to).word("--").bound(DIGESTED).done()?;
+        if !answer.cut {
+            return Ok(Digest::of(&essence(&answer.bytes)));
+        }
+        let answer =
+            self.call(&["diff-tree", "-r", "-z", "--no-renames"]).word(from).word(to).bound(DIGESTED).done()?;
+        Ok(Digest::of(&answer.bytes))
+    }
+}
+
+impl FileChange {
+    /// Lines that were added, lines that were removed, the name.
+    fn read(entry: &[u8]) -> Option<Self> {
+        let mut parts = entry.splitn(3, |byte| *byte == b'\t');
+        let mut number = || Some(String::from_utf8_lossy(parts.next()?).parse().unwrap_or(0));
+        let (added, removed) = (number()?, number()?);
+        let path = paths(parts.next()).pop()?;
+        Some(Self { path, added, removed })
+    }
+}
+
+/// A diff without what a rebase changes: ids of files, and where in them the lines are.
+fn essence(diff: &[u8]) -> Vec<u8> {
+    let mut essence = Vec::with_capacity(diff.len());
+    for line in diff.split_inclusive(|byte| *byte == b'\n') {
+        if line.starts_with(b"@@ ") {
+            essence.extend(b"@@\n");
+        } else if !line.starts_with(b"index ") {
+            essence.extend(line);
+        }
+    }
+    essence
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_may_hold_anything_but_a_zero() {
+        let of = |entry: &[u8]| FileChange::read(entry).map(|file| (file.path, file.added, file.removed));
+        assert_eq!(of(b"1\t2\ta\tb\nc"), Some(("a\tb\nc".into(), 1, 2)));
+        assert_eq!(of(b"-\t-\t--x"), Some(("--x".into(), 0, 0)));
+        assert_eq!(of(b"1\t2"), None);
+    }
+}

@@ -1,0 +1,195 @@
+//! What can go wrong with git, by name, and what to do about it.
+//!
+//! Not here: how it is told from what git says (`trouble`).
+
+use std::fmt::{self, Display};
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use windlass_process::NotStarted;
+
+use super::names::{Branch, Commit, RemoteName};
+
+/// Why something of git was not done. Texts of git in it have no credentials and no control characters.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    #[error("cannot run git")]
+    NotStarted(#[source] NotStarted),
+    #[error("cannot finish `git {command}`: it was cancelled")]
+    Cancelled { command: String },
+    #[error("cannot finish `git {command}`: it took longer than {} s", after.as_secs())]
+    TimedOut { command: String, after: Duration },
+    #[error("cannot do `git {command}`: {said}")]
+    Failed { command: String, said: String },
+    #[error("cannot merge with this git: {said}")]
+    TooOld { said: String },
+    #[error("cannot use {name:?} as the name of a {kind}: {why}")]
+    BadName { kind: &'static str, name: String, why: &'static str },
+
+    #[error("cannot find a git repository in {}", path.display())]
+    NotARepository { path: PathBuf },
+    #[error("cannot make worktrees in {}: it is a bare repository", path.display())]
+    Bare { path: PathBuf },
+    #[error("cannot use the repository {}: it belongs to another user", path.display())]
+    ForeignOwner { path: PathBuf },
+    #[error("cannot start from anything in {}: there are no commits yet", path.display())]
+    NoCommits { path: PathBuf },
+    #[error("cannot make a worktree of {}: it has a sparse checkout", path.display())]
+    Sparse { path: PathBuf },
+
+    #[error("cannot tell which branch work starts from (looked for {tried})")]
+    NoBase { tried: String },
+    #[error("cannot find the base branch {branch}")]
+    UnknownBase { branch: Branch },
+    #[error("cannot reach the remote {remote}: {said}")]
+    Unreachable { remote: RemoteName, said: String },
+    #[error("cannot find the commit {commit}")]
+    UnknownCommit { commit: String },
+
+    #[error("cannot go on while {} is there{}", path.display(), held(holder.as_ref()))]
+    Locked { path: PathBuf, holder: Option<Holder>, since: Option<SystemTime> },
+    #[error("cannot work in {}: another process of ours does", path.display())]
+    Busy { path: PathBuf },
+    #[error("cannot use the worktree {}: it is locked ({reason})", path.display())]
+    WorktreeLocked { path: PathBuf, reason: String },
+    #[error("cannot find the worktree {}", path.display())]
+    Vanished { path: PathBuf },
+    #[error("cannot use {}: it is there, and is no worktree of this repository", path.display())]
+    Occupied { path: PathBuf },
+    #[error("cannot take the branch {branch}: it is there already, and was not made by windlass")]
+    BranchTaken { branch: Branch },
+    #[error("cannot take the branch {branch}: it is checked out in {}", path.display())]
+    CheckedOut { branch: Branch, path: PathBuf },
+    #[error("cannot check out the submodule {}: {said}", path.display())]
+    Submodule { path: PathBuf, said: String },
+    #[error("cannot check out files that go through a filter: {said}")]
+    Filter { said: String },
+    #[error("cannot write: the disk is full ({said})")]
+    DiskFull { said: String },
+
+    #[error("cannot put {between} together: both change {}", listed(files))]
+    Conflict { files: Vec<PathBuf>, between: String },
+    #[error("cannot commit: {operation} is not finished{}", in_files(files))]
+    Unfinished { operation: Operation, files: Vec<PathBuf> },
+    #[error("cannot commit: there are conflict markers in {}", listed(files))]
+    Markers { files: Vec<PathBuf> },
+    #[error("cannot commit: there is a repository of its own in {}", listed(files))]
+    Embedded { files: Vec<PathBuf> },
+    #[error("cannot commit to {branch}: the worktree is at {at}, which does not go on from it")]
+    Strayed { at: String, branch: Branch },
+    #[error("cannot change {}: there is uncommitted work in {}", path.display(), listed(files))]
+    Dirty { path: PathBuf, files: Vec<PathBuf> },
+
+    #[error("cannot push {branch} to {remote}: {why}")]
+    Rejected { remote: RemoteName, branch: Branch, why: String },
+    #[error("cannot change {branch}: it is not where it was expected to be")]
+    Moved { branch: Branch },
+    #[error("cannot merge {}: it does not contain {}, where the base is now", head.short(), base.short())]
+    Stale { base: Commit, head: Commit },
+
+    #[error("cannot {doing} {}", path.display())]
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
+}
+
+/// A process that may hold a lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    pub pid: u32,
+    pub command: String,
+}
+
+/// What somebody has begun in a worktree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    Merge,
+    Rebase,
+    CherryPick,
+    Revert,
+    Am,
+    Bisect,
+}
+
+impl Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Merge => "a merge",
+            Self::Rebase => "a rebase",
+            Self::CherryPick => "a cherry-pick",
+            Self::Revert => "a revert",
+            Self::Am => "applying patches (git am)",
+            Self::Bisect => "a bisect",
+        })
+    }
+}
+
+impl Error {
+    pub(super) fn io(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::DiskFull { said: path.display().to_string() }
+            }
+            _ => Self::Io { doing, path, source },
+        }
+    }
+
+    /// What can be done about it, by whoever reads it.
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::NotStarted(_) => "install git, or put it on the PATH",
+            Self::TooOld { .. } => "install git 2.38 or newer",
+            Self::TimedOut { .. } => "try again; a slow disk, a slow remote or a filter may be in the way",
+            Self::BadName { .. } => "choose another name",
+            Self::NotARepository { .. } => "run it in a repository, or make one with `git init`",
+            Self::Bare { .. } => "run it in a clone or a worktree of this repository",
+            Self::ForeignOwner { .. } => "if you trust it: `git config --global --add safe.directory PATH`",
+            Self::NoCommits { .. } => "make a first commit",
+            Self::Sparse { .. } => "`git sparse-checkout disable`, or work in a clone of its own",
+            Self::NoBase { .. } | Self::UnknownBase { .. } => "name the base branch in the configuration",
+            Self::Unreachable { .. } => "look at the address (`git remote -v`), the network and your login",
+            Self::Locked { holder: Some(_), .. } => "wait until that process is done",
+            Self::Locked { .. } => "if no git is running, a crash has left it: remove that file",
+            Self::Busy { .. } => "wait until it is done",
+            Self::WorktreeLocked { .. } => "`git worktree unlock PATH`, if whoever locked it agrees",
+            Self::Vanished { .. } => "open it again: it is made anew from its branch",
+            Self::Occupied { .. } => "move it away",
+            Self::BranchTaken { .. } => "rename or delete that branch",
+            Self::CheckedOut { .. } => "check out another branch there",
+            Self::Submodule { .. } => "`git submodule update --init` in the main worktree, then try again",
+            Self::Filter { .. } => "install the filter's program (for LFS: git-lfs), then try again",
+            Self::DiskFull { .. } => "make room",
+            Self::Conflict { .. } => "merge one of them first, or take one of them out",
+            Self::Unfinished { .. } => "resolve the files, `git add` them and go on, or abort it",
+            Self::Markers { .. } => "resolve the conflicts in these files",
+            Self::Embedded { .. } => "remove its `.git`, ignore it, or make it a submodule",
+            Self::Strayed { .. } => {
+                "bring that work onto the branch, for example with a rebase, and check the branch out"
+            }
+            Self::Dirty { .. } => "commit it or put it away",
+            Self::Rejected { .. } => "see what the remote says",
+            Self::Moved { .. } | Self::Stale { .. } => "rebase onto where the base is now, check again, merge again",
+            Self::Cancelled { .. } | Self::Failed { .. } | Self::UnknownCommit { .. } | Self::Io { .. } => return None,
+        })
+    }
+}
+
+fn held(holder: Option<&Holder>) -> String {
+    holder.map(|holder| format!(", which {} (process {}) may hold", holder.command, holder.pid)).unwrap_or_default()
+}
+
+fn in_files(files: &[PathBuf]) -> String {
+    if files.is_empty() { String::new() } else { format!(" (conflicts in {})", listed(files)) }
+}
+
+/// The first few files, by names that nothing on a terminal obeys.
+fn listed(files: &[PathBuf]) -> String {
+    const SHOWN: usize = 10;
+    let mut names: Vec<_> =
+        files.iter().take(SHOWN).map(|file| file.to_string_lossy().escape_debug().to_string()).collect();
+    if files.len() > SHOWN {
+        names.push(format!("{} more", files.len() - SHOWN));
+    }
+    names.join(", ")
+}

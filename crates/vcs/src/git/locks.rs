@@ -1,0 +1,112 @@
+//! Locks: git's own, which a crash leaves behind, and ours, which it cannot.
+//!
+//! Invariant: a lock of git's is removed only in what the repository keeps about a worktree of ours, while we hold our own lock
+//! on that worktree, and only if no process that is there could hold it.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use super::error::Holder;
+use super::{Error, Repository};
+
+/// How long another process of ours may be at work in the same worktree, in steps.
+const STEP: Duration = Duration::from_millis(20);
+const STEPS: u32 = 500;
+
+/// Held while something is done to a worktree. A crash lets go of it.
+#[derive(Debug)]
+pub(super) struct Held {
+    _file: File,
+}
+
+impl Repository {
+    /// A file of ours about a worktree.
+    pub(super) fn beside(&self, worktree: &Path, kind: &str) -> PathBuf {
+        let name = worktree.file_name().unwrap_or_default().to_string_lossy();
+        self.common.join("windlass").join(format!("{name}.{kind}"))
+    }
+
+    /// Keeps others of ours out of a worktree.
+    pub(super) fn hold(&self, worktree: &Path) -> Result<Held, Error> {
+        self.hold_file(&self.beside(worktree, "held"), worktree)
+    }
+
+    /// Keeps others of ours from making worktrees: git cannot read those of others that are half made.
+    pub(super) fn hold_making(&self) -> Result<Held, Error> {
+        self.hold_file(&self.common.join("windlass/making"), &self.root)
+    }
+
+    fn hold_file(&self, path: &Path, of: &Path) -> Result<Held, Error> {
+        let directory = path.parent().unwrap_or(&self.common);
+        fs::create_dir_all(directory).map_err(Error::io("make", directory))?;
+        let file = OpenOptions::new().create(true).append(true).open(path).map_err(Error::io("open", path))?;
+        for _ in 0..STEPS {
+            match file.try_lock() {
+                Ok(()) => return Ok(Held { _file: file }),
+                Err(TryLockError::WouldBlock) => thread::sleep(STEP),
+                Err(TryLockError::Error(source)) => return Err(Error::io("lock", path)(source)),
+            }
+        }
+        Err(Error::Busy { path: of.to_owned() })
+    }
+}
+
+/// Says of a lock who may hold it, and since when.
+pub(super) fn who(error: Error) -> Error {
+    let Error::Locked { path, .. } = error else { return error };
+    let since = fs::metadata(&path).and_then(|found| found.modified()).ok();
+    let holder = path.parent().and_then(|directory| holder(&[directory]));
+    Error::Locked { path, holder, since }
+}
+
+/// Removes what a git that is gone has left in what is kept about a worktree of ours. `_held` is the proof that it is ours
+/// alone.
+pub(super) fn clear(admin: &Path, worktree: &Path, _held: &Held) -> Result<(), Error> {
+    for name in ["index.lock", "HEAD.lock", "ORIG_HEAD.lock"] {
+        let path = admin.join(name);
+        let Ok(found) = fs::symlink_metadata(&path) else { continue };
+        if let Some(holder) = holder(&[admin, worktree]) {
+            return Err(Error::Locked { path, holder: Some(holder), since: found.modified().ok() });
+        }
+        fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+    }
+    Ok(())
+}
+
+/// A process that could be at work in one of these directories: a git whose directory is in one of them, whose words or
+/// environment name one of them, or of which that cannot be known; or anybody who has a file of theirs open.
+#[cfg(target_os = "linux")]
+fn holder(directories: &[&Path]) -> Option<Holder> {
+    let numbers = fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter(|pid| *pid != std::process::id()).find_map(|pid| {
+        let process = PathBuf::from(format!("/proc/{pid}"));
+        let read = |name: &str| fs::read(process.join(name)).unwrap_or_default();
+        let command = String::from_utf8_lossy(&read("comm")).trim_end().to_owned();
+        let is_in = |path: &Path| directories.iter().any(|directory| path.starts_with(directory));
+        let names = |bytes: &[u8]| {
+            let text = String::from_utf8_lossy(bytes);
+            directories.iter().any(|directory| text.contains(&*directory.to_string_lossy()))
+        };
+        let could = if command.starts_with("git") {
+            // Of a process that has just ended nothing can be read; one that cannot be looked at might be anywhere.
+            let place = fs::read_link(process.join("cwd"));
+            let is_gone = || read("stat").is_empty() || String::from_utf8_lossy(&read("stat")).contains(") Z ");
+            place.map_or_else(|_| !is_gone(), |place| is_in(&place))
+                || names(&read("cmdline"))
+                || names(&read("environ"))
+        } else {
+            let open = fs::read_dir(process.join("fd")).ok().into_iter().flatten().flatten();
+            open.filter_map(|file| fs::read_link(file.path()).ok())
+                .any(|file| is_in(&file) && file.extension().is_some_and(|extension| extension == "lock"))
+        };
+        could.then_some(Holder { pid, command })
+    })
+}
+
+/// Where nobody can say who is there, everybody could be.
+#[cfg(not(target_os = "linux"))]
+fn holder(_: &[&Path]) -> Option<Holder> {
+    Some(Holder { pid: 0, command: "a process".to_owned() })
+}

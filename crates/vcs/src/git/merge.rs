@@ -1,0 +1,107 @@
+//! Merging a branch into its base: a merge commit, made without a tree, and the base moved to it.
+//!
+//! Invariants:
+//! - The base moves only from where it was seen. With a remote that is the remote's branch, and no local one moves.
+//! - What is merged is exactly what was looked at: the branch has to contain the base's tip.
+
+use std::path::PathBuf;
+
+use super::unfinished::under_way;
+use super::{Base, Branch, Commit, Error, Git, RemoteName};
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Merged {
+    Now {
+        commit: Commit,
+    },
+    /// The base contains the branch already; the commit is the merge that brought it, or the branch's own tip.
+    Already {
+        commit: Commit,
+    },
+}
+
+/// What is done about a local base that is checked out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfCheckedOut {
+    Refuse,
+    /// A person has asked for it: the tree goes along, if it is clean.
+    FastForward,
+}
+
+impl Git<'_> {
+    /// Merges a commit into a base that was just looked at.
+    pub fn merge(
+        &self,
+        base: &Base,
+        head: &Commit,
+        message: &str,
+        if_checked_out: IfCheckedOut,
+    ) -> Result<Merged, Error> {
+        if self.contains(&base.commit, head)? {
+            return Ok(Merged::Already { commit: self.brought_by(&base.commit, head)? });
+        }
+        if !self.contains(head, &base.commit)? {
+            return Err(Error::Stale { base: base.commit.clone(), head: head.clone() });
+        }
+        let tree = self.tree(head)?;
+        let commit = || self.commit_tree(&tree, &[&base.commit, head], message);
+        let commit = match &base.remote {
+            Some(remote) => self.merge_remotely(remote, base, &commit()?)?,
+            None => {
+                let place = self.place_of(&base.branch, if_checked_out)?;
+                self.merge_locally(base, commit()?, place)?
+            }
+        };
+        Ok(Merged::Now { commit })
+    }
+
+    fn merge_remotely(&self, remote: &RemoteName, base: &Base, commit: &Commit) -> Result<Commit, Error> {
+        self.send(remote, &base.branch, commit, Some(&base.commit))?;
+        Ok(commit.clone())
+    }
+
+    fn merge_locally(&self, base: &Base, commit: Commit, place: Option<PathBuf>) -> Result<Commit, Error> {
+        let moved = || Error::Moved { branch: base.branch.clone() };
+        if self.resolve(&base.branch.full())?.as_ref() != Some(&base.commit) {
+            return Err(moved());
+        }
+        if let Some(place) = place {
+            let call = self.call(&["merge", "--ff-only", "--quiet", "--no-overwrite-ignore", "--no-stat"]);
+            call.word(&commit).within(&place).signed()?.done()?;
+            return Ok(commit);
+        }
+        let call = self.call(&["update-ref", "-m", "windlass: merge"]).word(base.branch.full());
+        match call.word(&commit).word(&base.commit).done() {
+            Err(Error::Failed { said, .. }) if said.contains("but expected") => Err(moved()),
+            done => done.map(|_| commit),
+        }
+    }
+
+    /// The clean tree that has to go along, if the branch is checked out.
+    fn place_of(&self, branch: &Branch, if_checked_out: IfCheckedOut) -> Result<Option<PathBuf>, Error> {
+        let Some(path) = self.repository.checked_out(branch) else { return Ok(None) };
+        if if_checked_out == IfCheckedOut::Refuse {
+            return Err(Error::CheckedOut { branch: branch.clone(), path });
+        }
+        // What belongs to one worktree alone; of the main one it is with what all share.
+        let admin = self.repository.entry(&path).map_or_else(|| self.repository.common.clone(), |entry| entry.admin);
+        if let Some(operation) = under_way(&admin) {
+            return Err(Error::Unfinished { operation, files: Vec::new() });
+        }
+        let files = self.uncommitted(&path, "no")?;
+        if files.is_empty() { Ok(Some(path)) } else { Err(Error::Dirty { path, files }) }
+    }
+
+    /// The merge that brought a commit into a base.
+    fn brought_by(&self, base: &Commit, head: &Commit) -> Result<Commit, Error> {
+        let call = self.call(&["rev-list", "--first-parent", "--ancestry-path", "--merges", "--parents", "--reverse"]);
+        let listed = call.word(base).word(format!("^{head}")).done()?.line();
+        let mut merges = listed.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let brought = merges.clone().find(|ids| ids.iter().skip(2).any(|parent| *parent == head.as_str()));
+        match brought.or_else(|| merges.next()).as_deref() {
+            Some([merge, ..]) => Commit::new(merge),
+            _ => Ok(head.clone()),
+        }
+    }
+}

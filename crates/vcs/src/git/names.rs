@@ -1,0 +1,202 @@
+//! Names that come from outside, looked over before git sees them.
+//!
+//! Invariants:
+//! - A name that looks like an option is never one of these, nor one that git would not take (`git check-ref-format`).
+//! - Git is told whole names (`refs/heads/…`), so that no tag or other ref is taken for a branch.
+
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+use super::Error;
+
+/// The most bytes of a name: what a file system takes, less `.lock`.
+const LONGEST: usize = 240;
+
+/// A branch by its short name: `main`, `windlass/t7-fix-the-login`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Branch(String);
+
+/// A remote by its name: `origin`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RemoteName(String);
+
+/// A commit by its whole id.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Commit(String);
+
+impl Branch {
+    pub fn new(name: &str) -> Result<Self, Error> {
+        match wrong(name) {
+            Some(why) => Err(bad("branch", name, why)),
+            None => Ok(Self(name.to_owned())),
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Where the branch lies: `refs/heads/main`.
+    pub fn full(&self) -> String {
+        format!("refs/heads/{}", self.0)
+    }
+
+    /// The branch that a whole name stands for.
+    pub(super) fn from_full(full: &str) -> Option<Self> {
+        Self::new(full.strip_prefix("refs/heads/")?).ok()
+    }
+
+    /// Where we keep in mind that the branch is ours, and what it started from.
+    pub(super) fn mark(&self) -> String {
+        format!("refs/windlass/start/{}", self.0)
+    }
+}
+
+impl RemoteName {
+    pub fn new(name: &str) -> Result<Self, Error> {
+        match wrong(name) {
+            Some(why) => Err(bad("remote", name, why)),
+            None => Ok(Self(name.to_owned())),
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Where the last known place of a branch of this remote is kept.
+    pub fn tracking(&self, branch: &Branch) -> String {
+        format!("refs/remotes/{}/{}", self.0, branch.0)
+    }
+}
+
+impl Commit {
+    pub fn new(id: &str) -> Result<Self, Error> {
+        let is_hex = id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        if is_hex && matches!(id.len(), 40 | 64) {
+            Ok(Self(id.to_owned()))
+        } else {
+            Err(bad("commit", id, "it is no whole id of a commit"))
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The first letters, for people.
+    pub fn short(&self) -> &str {
+        &self.0[..10]
+    }
+}
+
+/// What keeps a name from being one that git takes, and that means only one thing.
+fn wrong(name: &str) -> Option<&'static str> {
+    let parts = || name.split('/');
+    let is_odd = |letter: char| letter.is_control() || " ~^:?*[\\".contains(letter);
+    match name {
+        "" => Some("it is empty"),
+        "HEAD" | "@" => Some("it stands for something else"),
+        _ if name.starts_with('-') => Some("it looks like an option"),
+        _ if name.starts_with("refs/") => Some("it looks like a whole ref"),
+        _ if name.len() > LONGEST => Some("it is too long"),
+        _ if name.contains(is_odd) => Some("it has a space, a control character or one of ~^:?*[\\ in it"),
+        _ if name.contains("..") || name.contains("@{") => Some("it has .. or @{ in it"),
+        _ if name.ends_with('.') => Some("it ends with a full stop"),
+        _ if parts().any(str::is_empty) => Some("it has an empty part"),
+        _ if parts().any(|part| part.starts_with('.')) => Some("a part of it begins with a full stop"),
+        _ if parts().any(|part| part.ends_with(".lock")) => Some("a part of it ends with .lock"),
+        _ => None,
+    }
+}
+
+fn bad(kind: &'static str, name: &str, why: &'static str) -> Error {
+    let shown = name.chars().take(80).collect::<String>().escape_debug().to_string();
+    Error::BadName { kind, name: shown, why }
+}
+
+macro_rules! texts {
+    ($($name:ident),*) => {$(
+        impl Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = Error;
+
+            fn from_str(text: &str) -> Result<Self, Error> {
+                Self::new(text)
+            }
+        }
+
+        impl AsRef<std::ffi::OsStr> for $name {
+            fn as_ref(&self) -> &std::ffi::OsStr {
+                self.0.as_ref()
+            }
+        }
+    )*};
+}
+
+texts!(Branch, RemoteName, Commit);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_git_would_not_take_are_refused() {
+        for good in ["main", "windlass/t7-fix", "a.b", "ünï", "a@b", "feature/x.y", "a-"] {
+            assert!(Branch::new(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            "-f",
+            "--upload-pack=x",
+            "HEAD",
+            "@",
+            "a..b",
+            "a b",
+            "a\nb",
+            "a\u{7f}",
+            "a~1",
+            "a^",
+            "a:b",
+            "a?",
+            "a*",
+            "a[",
+            "a\\b",
+            "/a",
+            "a/",
+            "a//b",
+            ".a",
+            "a/.b",
+            "a.",
+            "a.lock",
+            "a.lock/b",
+            "a@{1}",
+            "refs/heads/a",
+        ] {
+            assert!(Branch::new(bad).is_err(), "{bad:?}");
+        }
+        assert!(Branch::new(&"a".repeat(500)).is_err());
+        assert!(RemoteName::new("--upload-pack=touch x").is_err());
+        assert!(RemoteName::new("https://example.com").is_err());
+    }
+
+    #[test]
+    fn a_commit_is_a_whole_id() {
+        assert!(Commit::new(&"a1".repeat(20)).is_ok());
+        assert!(Commit::new(&"a1".repeat(32)).is_ok());
+        for bad in ["", "HEAD", "a1", &"A1".repeat(20), &"g1".repeat(20)] {
+            assert!(Commit::new(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_shown_without_what_a_terminal_would_obey() {
+        let error = Branch::new("a\u{1b}[31mb").expect_err("no name").to_string();
+        assert!(!error.contains('\u{1b}'), "{error}");
+    }
+}

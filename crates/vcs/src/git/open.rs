@@ -1,0 +1,285 @@
+//! A worktree for a task: made, found again, or made whole after a crash.
+//!
+//! ```text
+//! our mark ─► branch ─► (git worktree add ─► submodules)     a crash between any two: the next one goes on from there
+//! ```
+//!
+//! Invariants:
+//! - What the repository keeps about a worktree is removed after its directory, so nothing of ours is there that it does not
+//!   know of.
+//! - A worktree that was not made to its end is made again: nobody has worked in it. Any other is kept as it is.
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::repository::{Entry, named};
+use super::{Branch, Commit, Error, Git, Worktree};
+
+/// The reason that git itself gives while it makes a worktree.
+pub(super) const INITIALIZING: &str = "initializing";
+
+/// A worktree that is wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'w> {
+    pub branch: &'w Branch,
+    pub path: &'w Path,
+    /// What it starts from: the base, or the tips of branches that it is stacked on, which are merged. Of no importance for a
+    /// branch that is there.
+    pub start: &'w [Commit],
+    pub existing: Existing,
+}
+
+/// What is done with a branch that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// It is taken if it bears our mark.
+    IfOurs,
+    /// It is taken: somebody knows that it is ours.
+    Take,
+}
+
+/// A worktree that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    pub worktree: Worktree,
+    /// What the branch started from, as far as that is known.
+    pub start: Commit,
+    /// It was there, with whatever was done in it.
+    pub reused: bool,
+}
+
+impl Git<'_> {
+    /// Makes a worktree, or finds it again.
+    pub fn open(&self, wanted: Wanted<'_>) -> Result<Opened, Error> {
+        let Wanted { branch, .. } = wanted;
+        let path = settled(wanted.path)?;
+        let held = self.repository.hold(&path)?;
+        let (tip, mark) = (self.resolve(&branch.full())?, self.resolve(&branch.mark())?);
+        if tip.is_some() && mark.is_none() && wanted.existing == Existing::IfOurs {
+            return Err(Error::BranchTaken { branch: branch.clone() });
+        }
+        let making = Making::of(self, &path);
+        let found = self.find_again(branch, &path, &making)?;
+        let is_new = tip.is_none();
+        let start = match (tip, mark) {
+            (Some(_), Some(mark)) => mark,
+            (Some(tip), None) => {
+                self.call(&["update-ref"]).word(branch.mark()).word(&tip).done()?;
+                tip
+            }
+            (None, _) => {
+                let start = self.stacked(wanted.start)?;
+                self.make_branch(branch, &start)?;
+                start
+            }
+        };
+        let worktree = Worktree { path, branch: branch.clone() };
+        if let Some(entry) = found {
+            self.put_right(&entry, branch, &held)?;
+            return Ok(Opened { worktree, start, reused: true });
+        }
+        let made = self.make(&worktree, &making);
+        if made.is_err() {
+            self.unmake(&worktree, is_new.then_some(&start));
+        }
+        made.map(|()| Opened { worktree, start, reused: false })
+    }
+
+    /// The worktree at a path, if it can be used as it is. What vanished or was half made is cleared away.
+    fn find_again(&self, branch: &Branch, path: &Path, making: &Making) -> Result<Option<Entry>, Error> {
+        if let Some(entry) = self.repository.entry(path) {
+            return make_whole(entry, making);
+        }
+        if let Some(entry) = self.repository.entries().iter().find(|entry| entry.holds(branch)) {
+            if let Some(reason) = &entry.locked {
+                return Err(Error::WorktreeLocked { path: entry.path.clone(), reason: reason.clone() });
+            }
+            if fs::symlink_metadata(&entry.path).is_ok() {
+                return Err(Error::CheckedOut { branch: branch.clone(), path: entry.path.clone() });
+            }
+            // The whole project was moved, and the worktree with it.
+            let moved = named(&path.join(".git")).is_some_and(|back| back.file_name() == entry.admin.file_name());
+            if moved {
+                connect(&entry.admin, path)?;
+                return Ok(Some(Entry { path: path.to_owned(), ..entry.clone() }));
+            }
+            discard(entry)?;
+        }
+        if let Some(elsewhere) = self.repository.checked_out(branch) {
+            return Err(Error::CheckedOut { branch: branch.clone(), path: elsewhere });
+        }
+        if making.is_under_way() {
+            // A git that is told to end removes what it has made, and may be killed on the way.
+            remove_all(path)?;
+        }
+        if is_free(path)? { Ok(None) } else { Err(Error::Occupied { path: path.to_owned() }) }
+    }
+
+    /// Our mark first, then the branch: two transactions in one call.
+    fn make_branch(&self, branch: &Branch, start: &Commit) -> Result<(), Error> {
+        let steps = format!(
+            "start\nupdate {} {start}\ncommit\nstart\ncreate {} {start}\ncommit\n",
+            branch.mark(),
+            branch.full()
+        );
+        let made = self.call(&["update-ref", "--stdin"]).stdin(steps).done();
+        if made.is_err() {
+            let _ = self.call(&["update-ref", "-d"]).word(branch.mark()).answer();
+        }
+        match made {
+            // `windlass` is a branch, so `windlass/x` cannot be one, or the other way round.
+            Err(Error::Failed { said, .. }) if said.contains("cannot create") => {
+                let taken = said.split('\'').filter_map(Branch::from_full).find(|found| found != branch);
+                Err(Error::BranchTaken { branch: taken.unwrap_or_else(|| branch.clone()) })
+            }
+            made => made.map(|_| ()),
+        }
+    }
+
+    fn make(&self, worktree: &Worktree, making: &Making) -> Result<(), Error> {
+        self.refuse_sparse(&self.repository.root)?;
+        making.begin()?;
+        self.add(&worktree.path, &["--"], worktree.branch.as_str())?;
+        making.end()
+    }
+
+    /// Has git make a worktree with everything in it. Only one is made at a time; filling it takes longer.
+    pub(super) fn add(&self, path: &Path, options: &[&str], what: &str) -> Result<(), Error> {
+        let held = self.repository.hold_making()?;
+        let call = self.call(&["worktree", "add", "--quiet", "--no-checkout"]);
+        options.iter().fold(call, |call, option| call.word(option)).word(path).word(what).done()?;
+        drop(held);
+        self.call(&["reset", "--hard", "--quiet", "--no-recurse-submodules"]).within(path).done()?;
+        self.submodules(path)
+    }
+
+    /// Takes back what was made in vain, as far as that goes: an error is already on its way.
+    fn unmake(&self, worktree: &Worktree, branch_at: Option<&Commit>) {
+        if let Some(entry) = self.repository.entry(&worktree.path).filter(Entry::is_whole) {
+            let _ = discard(&entry);
+        }
+        if let Some(start) = branch_at {
+            let (full, mark) = (worktree.branch.full(), worktree.branch.mark());
+            let steps = format!("start\ndelete {full} {start}\ncommit\nstart\ndelete {mark}\ncommit\n");
+            let _ = self.call(&["update-ref", "--stdin"]).stdin(steps).answer();
+        }
+    }
+
+    /// What several commits are together.
+    fn stacked(&self, starts: &[Commit]) -> Result<Commit, Error> {
+        let Some((first, others)) = starts.split_first() else {
+            return Err(Error::NoCommits { path: self.repository.root.clone() });
+        };
+        let known = |commit: &Commit| self.resolve(commit.as_str())?.ok_or_else(|| unknown(commit));
+        let mut together = known(first)?;
+        for other in others {
+            let other = known(other)?;
+            if self.contains(&together, &other)? {
+                continue;
+            }
+            if self.contains(&other, &together)? {
+                together = other;
+                continue;
+            }
+            let tree = self.merged_tree(&self.repository.root, &together, &other)?.map_err(|files| {
+                Error::Conflict { files, between: format!("{} and {}", together.short(), other.short()) }
+            })?;
+            let message = format!("Merge {} to start from both\n", other.short());
+            together = self.commit_tree(&tree, &[&together, &other], message)?;
+        }
+        Ok(together)
+    }
+}
+
+/// A note that a worktree is being made. Where it is found nobody has worked yet.
+struct Making {
+    note: PathBuf,
+    path: PathBuf,
+}
+
+impl Making {
+    fn of(git: &Git<'_>, path: &Path) -> Self {
+        Self { note: git.repository.beside(path, "making"), path: path.to_owned() }
+    }
+
+    fn begin(&self) -> Result<(), Error> {
+        fs::write(&self.note, self.path.as_os_str().as_bytes()).map_err(Error::io("write", &self.note))
+    }
+
+    fn end(&self) -> Result<(), Error> {
+        super::remove(&self.note)
+    }
+
+    fn is_under_way(&self) -> bool {
+        fs::read(&self.note).is_ok_and(|noted| noted == self.path.as_os_str().as_bytes())
+    }
+}
+
+/// A worktree that the repository knows, if it can be used. What vanished or was half made is cleared away.
+fn make_whole(mut entry: Entry, making: &Making) -> Result<Option<Entry>, Error> {
+    let mut half_made = making.is_under_way();
+    match entry.locked.take() {
+        Some(reason) if reason != INITIALIZING => return Err(Error::WorktreeLocked { path: entry.path, reason }),
+        Some(_) if !half_made && entry.admin.join("index").exists() => super::remove(&entry.admin.join("locked"))?,
+        Some(_) => half_made = true,
+        None => {}
+    }
+    let is_whole = entry.is_whole();
+    if is_free(&entry.path)? || is_whole && half_made {
+        return discard(&entry).map(|()| None);
+    }
+    if !is_whole && (fs::symlink_metadata(entry.path.join(".git")).is_ok() || !entry.path.is_dir()) {
+        return Err(Error::Occupied { path: entry.path });
+    }
+    if !is_whole {
+        connect(&entry.admin, &entry.path)?;
+    }
+    Ok(Some(entry))
+}
+
+fn unknown(commit: &Commit) -> Error {
+    Error::UnknownCommit { commit: commit.to_string() }
+}
+
+/// Removes a worktree: first its directory, then what the repository keeps about it.
+pub(super) fn discard(entry: &Entry) -> Result<(), Error> {
+    remove_all(&entry.path)?;
+    remove_all(&entry.admin)
+}
+
+fn remove_all(directory: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(Error::io("remove", directory)),
+    }
+}
+
+/// Has a directory and what is kept about it name each other again.
+fn connect(admin: &Path, path: &Path) -> Result<(), Error> {
+    let write = |place: PathBuf, before: &[u8], named: &Path| {
+        let text = [before, named.as_os_str().as_bytes(), b"\n"].concat();
+        fs::write(&place, text).map_err(Error::io("write", place))
+    };
+    write(admin.join("gitdir"), b"", &path.join(".git"))?;
+    write(path.join(".git"), b"gitdir: ", admin)
+}
+
+/// Whether nothing is at a path, or an empty directory.
+pub(super) fn is_free(path: &Path) -> Result<bool, Error> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(Error::io("look at", path)(error)),
+        Ok(found) if !found.is_dir() => Ok(false),
+        Ok(_) => Ok(fs::read_dir(path).map_err(Error::io("look into", path))?.next().is_none()),
+    }
+}
+
+/// A path as git writes it down: what is above is made, and links in it are followed.
+pub(super) fn settled(path: &Path) -> Result<PathBuf, Error> {
+    let bad = || Error::Occupied { path: path.to_owned() };
+    let (above, name) = path.parent().zip(path.file_name()).ok_or_else(bad)?;
+    fs::create_dir_all(above).map_err(Error::io("make", above))?;
+    Ok(fs::canonicalize(above).map_err(Error::io("look into", above))?.join(name))
+}

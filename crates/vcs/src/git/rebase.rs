@@ -1,0 +1,123 @@
+//! Bringing a branch onto a newer base.
+//!
+//! A branch with merges in it is not made flat: the base is merged into it, so that whatever was resolved stays so.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::repository::{Entry, Head};
+use super::{Commit, Error, Git, Worktree, paths};
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rebased {
+    /// The branch contains the base already.
+    UpToDate,
+    Done {
+        head: Commit,
+    },
+    /// Nothing has changed.
+    Conflict {
+        files: Vec<PathBuf>,
+        why: String,
+    },
+}
+
+impl Git<'_> {
+    /// Brings a worktree's branch onto a commit. There must be nothing uncommitted in it; files that git does not know stay.
+    pub fn rebase(&self, worktree: &Worktree, onto: &Commit) -> Result<Rebased, Error> {
+        let (_held, entry) = self.enter(worktree)?;
+        self.refuse_unfinished(&entry)?;
+        if entry.head() != Head::Branch(worktree.branch.clone()) {
+            let at = "another commit".to_owned();
+            return Err(Error::Strayed { at, branch: worktree.branch.clone() });
+        }
+        let unknown = |commit: String| Error::UnknownCommit { commit };
+        let head = self.resolve(&worktree.branch.full())?.ok_or_else(|| unknown(worktree.branch.to_string()))?;
+        let onto = self.resolve(onto.as_str())?.ok_or_else(|| unknown(onto.to_string()))?;
+        if self.contains(&head, &onto)? {
+            return Ok(Rebased::UpToDate);
+        }
+        let files = self.uncommitted(&entry.path, "no")?;
+        if !files.is_empty() {
+            return Err(Error::Dirty { path: entry.path, files });
+        }
+        let new = match self.on_top(worktree, &head, &onto)? {
+            Ok(new) => new,
+            Err(conflict) => return Ok(conflict),
+        };
+        let files = self.in_the_way(&entry, &head, &new)?;
+        if !files.is_empty() {
+            let why = "files that git does not know are where the base has files".to_owned();
+            return Ok(Rebased::Conflict { files, why });
+        }
+        self.move_to(&entry, &head, &new)?;
+        Ok(Rebased::Done { head: new })
+    }
+
+    /// The branch on top of a commit, made without touching the tree.
+    fn on_top(&self, worktree: &Worktree, head: &Commit, onto: &Commit) -> Result<Result<Commit, Rebased>, Error> {
+        let merges =
+            self.call(&["rev-list", "--merges", "--max-count=1"]).word(head).word(format!("^{onto}")).done()?;
+        let onto_short = onto.short();
+        if !merges.bytes.is_empty() {
+            return Ok(match self.merged_tree(&worktree.path, head, onto)? {
+                Ok(tree) => {
+                    let message = format!("Merge {onto_short} into {}\n", worktree.branch);
+                    Ok(self.commit_tree(&tree, &[head, onto], message)?)
+                }
+                Err(files) => {
+                    let why = format!("the branch and {onto_short} change the same lines");
+                    Err(Rebased::Conflict { files, why })
+                }
+            });
+        }
+        let replayed = self.replay(&worktree.path, head, onto)?;
+        Ok(replayed.map_err(|clash| {
+            let why = format!("the commit {} and {onto_short} change the same lines", clash.commit.short());
+            Rebased::Conflict { files: clash.files, why }
+        }))
+    }
+
+    /// Files that git does not know, and would overwrite on the way from one commit to another.
+    fn in_the_way(&self, entry: &Entry, from: &Commit, to: &Commit) -> Result<Vec<PathBuf>, Error> {
+        let named = |filter: &str| {
+            let call = self.call(&["diff-tree", "-r", "-z", "--name-only", "--no-renames", filter]);
+            Ok::<_, Error>(paths(call.word(from).word(to).done()?.entries()))
+        };
+        let leaving: HashSet<_> = named("--diff-filter=D")?.into_iter().collect();
+        let mut arriving = named("--diff-filter=A")?;
+        arriving.retain(|path| is_taken(&entry.path, path, &leaving));
+        Ok(arriving)
+    }
+}
+
+/// Whether something else than what is leaving is at a path, or where a directory above it has to be.
+fn is_taken(root: &Path, path: &Path, leaving: &HashSet<PathBuf>) -> bool {
+    let above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
+    for above in above {
+        match fs::symlink_metadata(root.join(above)) {
+            Ok(found) if !found.is_dir() => return !leaving.contains(above),
+            _ => {}
+        }
+    }
+    match fs::symlink_metadata(root.join(path)) {
+        Err(error) => !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
+        Ok(found) if found.is_dir() => !is_leaving(root, path, leaving),
+        Ok(_) => true,
+    }
+}
+
+/// Whether all that is in a directory is leaving.
+fn is_leaving(root: &Path, directory: &Path, leaving: &HashSet<PathBuf>) -> bool {
+    let Ok(found) = fs::read_dir(root.join(directory)) else { return false };
+    found.flatten().all(|entry| {
+        let path = directory.join(entry.file_name());
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => is_leaving(root, &path, leaving),
+            _ => leaving.contains(&path),
+        }
+    })
+}

@@ -1,0 +1,165 @@
+//! Finding a repository and its linked worktrees, by its files alone: no program is started.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use super::{Branch, Commit, Error};
+
+/// The most that is read of git's own small files.
+const SMALL: u64 = 64 * 1024;
+
+/// Where a repository is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repository {
+    /// The main worktree; of a bare repository the linked one that it was found from.
+    pub root: PathBuf,
+    /// What all worktrees share.
+    pub common: PathBuf,
+}
+
+/// A linked worktree, as the repository knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// What the repository keeps about it: `.git/worktrees/NAME`.
+    pub admin: PathBuf,
+    /// Where it is, or was.
+    pub path: PathBuf,
+    /// Why it is locked.
+    pub locked: Option<String>,
+}
+
+/// What a worktree has checked out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Head {
+    Branch(Branch),
+    Detached(Commit),
+    /// Neither could be read.
+    Unknown,
+}
+
+impl Repository {
+    /// The repository that a directory is in.
+    pub fn find(directory: &Path) -> Result<Option<Self>, Error> {
+        let directory = fs::canonicalize(directory).map_err(Error::io("look into", directory))?;
+        for above in directory.ancestors() {
+            let git = above.join(".git");
+            let Ok(found) = fs::metadata(&git) else {
+                if is_git_dir(above) {
+                    return Err(Error::Bare { path: above.to_owned() });
+                }
+                continue;
+            };
+            if found.is_dir() {
+                if is_git_dir(&git) {
+                    return Ok(Some(Self { root: above.to_owned(), common: git }));
+                }
+                continue;
+            }
+            let broken = || Error::NotARepository { path: above.to_owned() };
+            let admin = named(&git).and_then(|admin| fs::canonicalize(admin).ok()).ok_or_else(broken)?;
+            return Self::of_admin(above, &admin).map(Some).ok_or_else(broken);
+        }
+        Ok(None)
+    }
+
+    /// The repository of a worktree whose `.git` is a file.
+    fn of_admin(worktree: &Path, admin: &Path) -> Option<Self> {
+        let Some(common) = line(&admin.join("commondir")) else {
+            // A submodule, or a repository that is kept elsewhere.
+            return is_git_dir(admin).then(|| Self { root: worktree.to_owned(), common: admin.to_owned() });
+        };
+        let common = fs::canonicalize(admin.join(common)).ok()?;
+        let main = common.parent().filter(|_| common.file_name() == Some(OsStr::new(".git")));
+        Some(Self { root: main.unwrap_or(worktree).to_owned(), common })
+    }
+
+    /// All linked worktrees, those that have vanished too.
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        let Ok(found) = fs::read_dir(self.common.join("worktrees")) else { return Vec::new() };
+        let mut entries: Vec<_> = found.flatten().filter_map(|entry| Entry::read(entry.path())).collect();
+        entries.sort_by(|one, other| one.admin.cmp(&other.admin));
+        entries
+    }
+
+    /// The linked worktree at a path.
+    pub(super) fn entry(&self, path: &Path) -> Option<Entry> {
+        self.entries().into_iter().find(|entry| entry.path == path)
+    }
+
+    /// Where a branch is checked out, or is being rebased.
+    pub(super) fn checked_out(&self, branch: &Branch) -> Option<PathBuf> {
+        let main = (self.root.clone(), self.common.clone());
+        let linked = self.entries().into_iter().map(|entry| (entry.path, entry.admin));
+        let mut all = std::iter::once(main).chain(linked);
+        all.find(|(_, admin)| holds(admin, branch)).map(|(path, _)| path)
+    }
+}
+
+impl Entry {
+    fn read(admin: PathBuf) -> Option<Self> {
+        let git = admin.join(line(&admin.join("gitdir"))?);
+        let locked = fs::symlink_metadata(admin.join("locked")).is_ok();
+        let reason = || text(&admin.join("locked")).unwrap_or_default().trim().escape_debug().to_string();
+        Some(Self { locked: locked.then(reason), path: git.parent()?.to_owned(), admin })
+    }
+
+    /// Whether the directory still says that it is this one.
+    pub fn is_whole(&self) -> bool {
+        let back = named(&self.path.join(".git")).and_then(|back| fs::canonicalize(back).ok());
+        back.is_some() && back == fs::canonicalize(&self.admin).ok()
+    }
+
+    pub fn holds(&self, branch: &Branch) -> bool {
+        holds(&self.admin, branch)
+    }
+
+    pub fn head(&self) -> Head {
+        head(&self.admin)
+    }
+}
+
+/// What is checked out where this is kept.
+fn head(admin: &Path) -> Head {
+    let Some(text) = text(&admin.join("HEAD")) else { return Head::Unknown };
+    match text.trim_end().strip_prefix("ref: ") {
+        Some(full) => Branch::from_full(full.trim()).map_or(Head::Unknown, Head::Branch),
+        None => Commit::new(text.trim_end()).map_or(Head::Unknown, Head::Detached),
+    }
+}
+
+fn holds(admin: &Path, branch: &Branch) -> bool {
+    let rebased = ["rebase-merge/head-name", "rebase-apply/head-name"].map(|name| text(&admin.join(name)));
+    head(admin) == Head::Branch(branch.clone())
+        || rebased.into_iter().flatten().any(|name| name.trim_end() == branch.full())
+}
+
+fn is_git_dir(path: &Path) -> bool {
+    path.join("objects").is_dir() && path.join("refs").is_dir() && fs::symlink_metadata(path.join("HEAD")).is_ok()
+}
+
+/// What a `.git` that is a file leads to.
+pub(super) fn named(git: &Path) -> Option<PathBuf> {
+    fs::symlink_metadata(git).ok().filter(|found| found.is_file() && found.len() < SMALL)?;
+    let bytes = fs::read(git).ok()?;
+    let path = bytes.strip_prefix(b"gitdir: ")?;
+    Some(git.parent()?.join(OsStr::from_bytes(path.trim_ascii_end())))
+}
+
+/// The path in a small file of git's.
+fn line(path: &Path) -> Option<PathBuf> {
+    let mut bytes = small(path)?;
+    bytes.truncate(bytes.trim_ascii_end().len());
+    (!bytes.is_empty()).then(|| PathBuf::from(OsString::from_vec(bytes)))
+}
+
+/// A small file of git's, as text.
+pub(super) fn text(path: &Path) -> Option<String> {
+    small(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn small(path: &Path) -> Option<Vec<u8>> {
+    fs::metadata(path).ok().filter(|found| found.is_file() && found.len() < SMALL)?;
+    fs::read(path).ok()
+}

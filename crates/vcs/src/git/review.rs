@@ -1,0 +1,69 @@
+//! A clean checkout of a commit for somebody who only reads.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::close::make_writable;
+use super::open::{INITIALIZING, discard, is_free, settled};
+use super::repository::{Entry, Head};
+use super::{Commit, Error, Git};
+
+impl Git<'_> {
+    /// Checks a commit out at a path, detached and read-only. What an earlier reader has left there is removed first.
+    pub fn review(&self, path: &Path, commit: &Commit) -> Result<PathBuf, Error> {
+        let path = settled(path)?;
+        let _held = self.repository.hold(&path)?;
+        self.remove_review(&path)?;
+        self.refuse_sparse(&self.repository.root)?;
+        if !is_free(&path)? {
+            return Err(Error::Occupied { path });
+        }
+        let made = self.add(&path, &["--detach", "--"], commit.as_str()).and_then(|()| make_readable(&path));
+        if made.is_err() {
+            let _ = self.remove_review(&path);
+        }
+        made.map(|()| path)
+    }
+
+    /// Removes such a checkout. One that is not there is no trouble.
+    pub fn close_review(&self, path: &Path) -> Result<(), Error> {
+        let path = settled(path)?;
+        let _held = self.repository.hold(&path)?;
+        self.remove_review(&path)
+    }
+
+    fn remove_review(&self, path: &Path) -> Result<(), Error> {
+        let Some(entry) = self.repository.entry(path) else { return Ok(()) };
+        if let Head::Branch(_) = entry.head() {
+            return Err(Error::Occupied { path: entry.path });
+        }
+        match &entry.locked {
+            Some(reason) if reason != INITIALIZING => {
+                Err(Error::WorktreeLocked { path: entry.path, reason: reason.clone() })
+            }
+            _ => remove_read_only(&entry),
+        }
+    }
+}
+
+fn remove_read_only(entry: &Entry) -> Result<(), Error> {
+    make_writable(&entry.path)?;
+    discard(entry)
+}
+
+/// Takes the right to write from everybody. Links are left alone: what they lead to is not ours.
+fn make_readable(path: &Path) -> Result<(), Error> {
+    let found = fs::symlink_metadata(path).map_err(Error::io("look at", path))?;
+    if found.is_symlink() {
+        return Ok(());
+    }
+    if found.is_dir() {
+        for entry in fs::read_dir(path).map_err(Error::io("look into", path))?.flatten() {
+            make_readable(&entry.path())?;
+        }
+    }
+    let mut permissions = found.permissions();
+    permissions.set_mode(permissions.mode() & !0o222);
+    fs::set_permissions(path, permissions).map_err(Error::io("make read-only", path))
+}

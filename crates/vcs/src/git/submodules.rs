@@ -1,0 +1,128 @@
+//! Submodules of a worktree: those that the main worktree has, taken from there.
+//!
+//! Invariants:
+//! - Nothing is fetched over a network, and nothing is written into the user's configuration.
+//! - Git reads from a path only inside of what the main repository itself keeps about its submodules.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use super::{Commit, Error, Git};
+
+/// How deep submodules may have submodules.
+const DEPTH: usize = 4;
+
+struct Submodule {
+    name: OsString,
+    path: PathBuf,
+}
+
+impl Git<'_> {
+    /// Checks out what the worktree's commit says of its submodules, as far as the main worktree has them.
+    pub(super) fn submodules(&self, worktree: &Path) -> Result<(), Error> {
+        let modules = self.repository.common.join("modules");
+        if modules.is_dir() { self.submodules_of(worktree, &modules, DEPTH) } else { Ok(()) }
+    }
+
+    fn submodules_of(&self, worktree: &Path, modules: &Path, depth: usize) -> Result<(), Error> {
+        if depth == 0 || !worktree.join(".gitmodules").is_file() {
+            return Ok(());
+        }
+        for Submodule { name, path } in self.listed(worktree)? {
+            let kept = modules.join(&name);
+            let Some(commit) = self.link(worktree, &path)?.filter(|_| kept.join("HEAD").is_file()) else { continue };
+            let place = worktree.join(&path);
+            let failed = |error| match error {
+                Error::Failed { said, .. } => Error::Submodule { path: path.clone(), said },
+                error => error,
+            };
+            let update = || self.update(worktree, &path, &name, &kept);
+            if place.join(".git").exists() {
+                self.bring(&place, &kept, &commit).and_then(|()| update()).map_err(failed)?;
+            } else if let Err(error) = update() {
+                // What no branch has is not in a copy: it has to be asked for.
+                if !place.join(".git").exists() {
+                    return Err(failed(error));
+                }
+                self.bring(&place, &kept, &commit).and_then(|()| update()).map_err(failed)?;
+            }
+            self.tell_address(&place, &kept)?;
+            self.submodules_of(&place, &kept.join("modules"), depth - 1)?;
+        }
+        Ok(())
+    }
+
+    /// Copies the submodule from what is kept, if it is not there, and checks it out.
+    fn update(&self, worktree: &Path, path: &Path, name: &OsStr, kept: &Path) -> Result<(), Error> {
+        let key = |field: &str| [b"submodule.", name.as_bytes(), field.as_bytes()].concat();
+        let address = [&key(".url="), kept.as_os_str().as_bytes()].concat();
+        let call = self.call(&["submodule", "--quiet", "update", "--checkout", "--force", "--"]).word(path);
+        let call = call.set(OsStr::from_bytes(&address)).set(OsStr::from_bytes(&key(".active=true")));
+        let call = call.set(OsStr::from_bytes(&key(".update=checkout"))).set("protocol.file.allow=always");
+        call.within(worktree).done().map(|_| ())
+    }
+
+    /// Fetches a commit from what is kept, if it is not there.
+    fn bring(&self, place: &Path, kept: &Path, commit: &Commit) -> Result<(), Error> {
+        if self.call(&["cat-file", "-e"]).word(commit).within(place).answer()?.code == 0 {
+            return Ok(());
+        }
+        let call = self.call(&["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
+        let any = "--upload-pack=git -c uploadpack.allowAnySHA1InWant=true upload-pack";
+        let call = call.word(any).word("--").word(kept).word(commit).set("protocol.file.allow=always");
+        call.within(place).done().map(|_| ())
+    }
+
+    fn listed(&self, worktree: &Path) -> Result<Vec<Submodule>, Error> {
+        let call = self.call(&["config", "-z", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$"]);
+        let answer = call.within(worktree).answer()?;
+        Ok(answer.entries().into_iter().filter_map(Submodule::read).collect())
+    }
+
+    /// The commit of a submodule that the index has at a path.
+    fn link(&self, worktree: &Path, path: &Path) -> Result<Option<Commit>, Error> {
+        let listed = self.call(&["ls-files", "-z", "--stage", "--"]).word(path).within(worktree).done()?;
+        let text = String::from_utf8_lossy(&listed.bytes);
+        let id = text.strip_prefix("160000 ").and_then(|rest| rest.split(' ').next());
+        id.map(Commit::new).transpose()
+    }
+
+    /// Has the submodule know where it comes from, and not only our copy.
+    fn tell_address(&self, place: &Path, kept: &Path) -> Result<(), Error> {
+        let address =
+            self.call(&["config", "--file"]).word(kept.join("config")).word("--get").word("remote.origin.url");
+        let address = address.answer()?;
+        if address.code == 0 {
+            self.call(&["config", "remote.origin.url"]).word(address.line()).within(place).done()?;
+        }
+        Ok(())
+    }
+}
+
+impl Submodule {
+    /// `submodule.NAME.path`, a line end, the path. Names and paths that lead elsewhere are none.
+    fn read(entry: &[u8]) -> Option<Self> {
+        let end = entry.iter().position(|byte| *byte == b'\n')?;
+        let name = entry[..end].strip_prefix(b"submodule.")?.strip_suffix(b".path")?;
+        let (name, path) = (OsStr::from_bytes(name), Path::new(OsStr::from_bytes(&entry[end + 1..])));
+        let is_below = |path: &Path| path.components().all(|part| matches!(part, Component::Normal(_)));
+        let is_sound = is_below(path) && is_below(Path::new(name)) && !name.as_bytes().contains(&b'=');
+        is_sound.then(|| Self { name: name.to_owned(), path: path.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_lead_elsewhere_are_not_followed() {
+        let read = |entry: &[u8]| Submodule::read(entry).map(|found| (found.name, found.path));
+        assert_eq!(read(b"submodule.a.b.path\nlib/a"), Some(("a.b".into(), "lib/a".into())));
+        for bad in [&b"submodule.../x.path\na"[..], b"submodule.a.path\n../a", b"submodule./a.path\na", b"x.a.path\na"]
+        {
+            assert_eq!(read(bad), None, "{}", String::from_utf8_lossy(bad));
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What git's complaints mean.
+//!
+//! Git says it in words, which `LC_ALL=C` keeps the same. What is not known here stays git's own text.
+//!
+//! Invariant: no text of git leaves this room with credentials or control characters in it.
+
+use std::path::{Path, PathBuf};
+
+use super::Error;
+
+/// The most of git's own words that is passed on.
+const SAID: usize = 2000;
+
+/// The error that a failed call stands for.
+pub(super) fn explain(command: String, directory: &Path, stderr: &[u8]) -> Error {
+    let said = clean(stderr);
+    let has = |words: &[&str]| words.iter().any(|words| said.contains(words));
+    let path = directory.to_owned();
+    if has(&["detected dubious ownership"]) {
+        Error::ForeignOwner { path }
+    } else if has(&["No space left on device", "Disk quota exceeded"]) {
+        Error::DiskFull { said }
+    } else if has(&["not a git repository"]) {
+        Error::NotARepository { path }
+    } else if has(&["must be run in a work tree"]) {
+        Error::Bare { path }
+    } else if has(&["smudge filter", "clean filter", "external filter", "filter-process", "git-lfs"]) {
+        Error::Filter { said }
+    } else if let Some(lock) = lock(&said) {
+        Error::Locked { path: lock, holder: None, since: None }
+    } else {
+        Error::Failed { command, said }
+    }
+}
+
+/// The file that was in the way: `Unable to create '/x/index.lock': File exists.`
+fn lock(said: &str) -> Option<PathBuf> {
+    let (before, _) = said.split_once("': File exists")?;
+    let (_, path) = before.rsplit_once("Unable to create '")?;
+    path.ends_with(".lock").then(|| PathBuf::from(path))
+}
+
+/// Whether it is gone when tried again: somebody was doing the same beside us.
+pub(super) fn is_passing(error: &Error) -> bool {
+    match error {
+        Error::Locked { .. } => true,
+        Error::Failed { said, .. } => {
+            said.contains("cannot lock ref") && said.contains("File exists")
+                || said.contains("could not create leading directories")
+                || said.contains("failed to read") && said.contains("commondir")
+        }
+        _ => false,
+    }
+}
+
+/// Git's words, bounded, without what belongs to nobody else.
+pub(super) fn clean(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty() && !line.starts_with("hint:"));
+    let joined = lines.collect::<Vec<_>>().join("; ");
+    let mut said: String = without_credentials(&joined).chars().filter(|letter| !letter.is_control()).collect();
+    if said.len() > SAID {
+        said.truncate(said.floor_char_boundary(SAID));
+        said.push('…');
+    }
+    if said.is_empty() { "it gives no reason".to_owned() } else { said }
+}
+
+/// Addresses without the user, the password and the query in them.
+pub(super) fn without_credentials(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        clean.push_str(before);
+        let end = after.find(|letter: char| letter.is_whitespace() || "'\"<>".contains(letter)).unwrap_or(after.len());
+        let (address, behind) = after.split_at(end);
+        let authority = address.find(['/', '?', '#']).unwrap_or(address.len());
+        let from = address[..authority].rfind('@').map_or(0, |at| at + 1);
+        let to = address.find(['?', '#']).unwrap_or(address.len());
+        clean.push_str(&address[from..to]);
+        rest = behind;
+    }
+    clean.push_str(rest);
+    clean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_taken_out_of_addresses() {
+        let check = |text: &str, expected: &str| assert_eq!(without_credentials(text), expected);
+        check("fatal: 'https://me:secret@host/x.git/': no", "fatal: 'https://host/x.git/': no");
+        check("https://token@host and ssh://git@host:22/x", "https://host and ssh://host:22/x");
+        check("https://p@ss@host/a@b?private_token=x end", "https://host/a@b end");
+        check("https://host", "https://host");
+        check("a://", "a://");
+    }
+
+    #[test]
+    fn complaints_have_names() {
+        let of = |text: &str| explain("x".to_owned(), Path::new("/r"), text.as_bytes());
+        assert!(matches!(of("fatal: detected dubious ownership in repository at '/r'"), Error::ForeignOwner { .. }));
+        assert!(matches!(of("error: unable to write file a: No space left on device"), Error::DiskFull { .. }));
+        assert!(matches!(of("fatal: a.bin: smudge filter lfs failed"), Error::Filter { .. }));
+        assert!(matches!(of("git-lfs filter-process: 1: git-lfs: not found"), Error::Filter { .. }));
+        let locked = of("fatal: Unable to create '/r/.git/index.lock': File exists.\n\nAnother git process");
+        assert!(matches!(&locked, Error::Locked { path, .. } if path == Path::new("/r/.git/index.lock")));
+        let said = of("one\u{1b}[31m\nhint: never mind\ntwo").to_string();
+        assert!(said.ends_with("one[31m; two"), "{said}");
+    }
+}

@@ -1,0 +1,243 @@
+//! Changes on a forge that is on this machine, and speaks as GitHub and GitLab do.
+
+mod faults;
+mod merging;
+mod tokens;
+
+use std::time::Duration;
+
+use windlass_process::Environment;
+use windlass_testkit::forge::{self as testkit, Fault, Flavour, Ground, PullStage, TOKEN, commit};
+use windlass_vcs::forge::{Change, Forge, ForgeError, Kind, NewChange, Settings, Site, State, Token};
+
+const BOTH: [Flavour; 2] = [Flavour::GitHub, Flavour::GitLab];
+const BRANCH: &str = "windlass/t7-fix";
+
+/// A forge and somebody who may work with it.
+struct Scene {
+    server: testkit::Forge,
+    forge: Forge,
+}
+
+impl Scene {
+    fn new(flavour: Flavour) -> Self {
+        Self::of(flavour, Ground::default(), Forge::TIMEOUT)
+    }
+
+    fn of(flavour: Flavour, ground: Ground, timeout: Duration) -> Self {
+        let project = match flavour {
+            Flavour::GitHub => "o/r",
+            Flavour::GitLab => "a/b/c.d",
+        };
+        let server = testkit::Forge::start(flavour, project, ground).expect("a free port");
+        let site = site(&server, flavour, project);
+        let forge = Forge::new(site.clone(), token(&site, TOKEN), &Environment::new(), timeout);
+        Self { server, forge }
+    }
+
+    /// How often something was asked with this method.
+    fn count(&self, method: &str) -> usize {
+        self.server.requests().iter().filter(|request| request.method == method).count()
+    }
+}
+
+fn site(server: &testkit::Forge, flavour: Flavour, project: &str) -> Site {
+    let kind = match flavour {
+        Flavour::GitHub => Kind::GitHub,
+        Flavour::GitLab => Kind::GitLab,
+    };
+    let settings = Settings { kind: Some(kind), api: Some(server.api()), project: None };
+    let remote = format!("git@127.0.0.1:{project}.git");
+    Site::of(&remote, &settings).expect("it can be read").expect("it is a forge")
+}
+
+fn token(site: &Site, token: &str) -> Token {
+    let environment = ["GH_ENTERPRISE_TOKEN", "GITLAB_TOKEN"].map(|name| (name.into(), token.into())).to_vec();
+    Token::find(site, &environment, |_| panic!("no program is needed")).expect("there is one")
+}
+
+fn new() -> NewChange {
+    NewChange {
+        branch: BRANCH.to_owned(),
+        base: "main".to_owned(),
+        head: commit(BRANCH),
+        title: "Fix the login".to_owned(),
+        body: "It was broken.\n\n/merge\n".to_owned(),
+        draft: false,
+    }
+}
+
+fn merged(text: &str) -> PullStage {
+    PullStage::Merged { commit: commit(text) }
+}
+
+fn number(found: Option<Change>) -> Option<u64> {
+    found.map(|change| change.number)
+}
+
+#[test]
+fn a_change_is_opened_once() {
+    for flavour in BOTH {
+        let Scene { server, forge } = &Scene::new(flavour);
+        assert_eq!(forge.find(BRANCH, "main").unwrap(), None);
+        let change = forge.open(&new()).unwrap();
+        let place = if flavour == Flavour::GitHub { "o/r/pull/1" } else { "a/b/c.d/-/merge_requests/1" };
+        let host = server.api().split("/api").next().unwrap().to_owned();
+        assert_eq!(
+            change,
+            Change {
+                number: 1,
+                url: format!("{host}/{place}"),
+                branch: BRANCH.to_owned(),
+                base: "main".to_owned(),
+                head: commit(BRANCH),
+                state: State::Open,
+            }
+        );
+        assert_eq!(forge.open(&new()).unwrap(), change);
+        assert_eq!(forge.find(BRANCH, "main").unwrap().as_ref(), Some(&change));
+        assert_eq!(forge.look(1).unwrap(), change);
+        assert_eq!(forge.find(BRANCH, "next").unwrap(), None, "another base");
+        assert_eq!(server.pulls().len(), 1);
+    }
+}
+
+#[test]
+fn nothing_in_a_text_is_a_command_or_too_long() {
+    for flavour in BOTH {
+        let Scene { server, forge } = &Scene::new(flavour);
+        let title = format!("Fix\r\nthe \u{1b}[31mlogin \"quoted\" {}", "ä".repeat(300));
+        let body = format!("a\0b\n/merge\n{}", "€".repeat(70_000));
+        forge.open(&NewChange { title, body, draft: true, ..new() }).unwrap();
+        let pull = server.pulls().remove(0);
+        assert!(pull.draft);
+        assert!(
+            pull.title.trim_start_matches("Draft: ").starts_with("Fix the [31mlogin \"quoted\" ä"),
+            "{}",
+            pull.title
+        );
+        assert!(pull.body.starts_with(if flavour == Flavour::GitLab {
+            "ab\n\\/merge\n€"
+        } else {
+            "ab\n/merge\n€"
+        }));
+        assert!(pull.body.chars().count() <= 65_536 && pull.title.chars().count() <= 256);
+    }
+}
+
+#[test]
+fn the_open_one_is_found_however_many_there_were() {
+    for flavour in BOTH {
+        let Scene { server, forge } = &Scene::new(flavour);
+        let open = server.put(BRANCH, "main", PullStage::Open);
+        for _ in 0..25 {
+            server.put(BRANCH, "main", PullStage::Closed);
+        }
+        assert_eq!(number(forge.find(BRANCH, "main").unwrap()), Some(open));
+        server.edit(open, |pull| pull.stage = PullStage::Closed);
+        assert_eq!(number(forge.find(BRANCH, "main").unwrap()), Some(26), "the newest otherwise");
+    }
+}
+
+#[test]
+fn a_list_without_end_is_an_error() {
+    for flavour in BOTH {
+        let Scene { server, forge } = &Scene::new(flavour);
+        for _ in 0..300 {
+            server.put(BRANCH, "main", PullStage::Closed);
+        }
+        assert!(matches!(forge.find(BRANCH, "main"), Err(ForgeError::TooMany { .. })));
+    }
+}
+
+#[test]
+fn changes_of_forks_are_not_ours() {
+    for flavour in BOTH {
+        let Scene { server, forge } = &Scene::new(flavour);
+        let theirs = server.put(BRANCH, "main", PullStage::Closed);
+        server.edit(theirs, |pull| pull.is_from_fork = true);
+        assert_eq!(forge.find(BRANCH, "main").unwrap(), None);
+    }
+}
+
+#[test]
+fn what_was_merged_or_closed_is_not_opened_again() {
+    for flavour in BOTH {
+        for (stage, state) in [(merged("m"), State::Merged { commit: commit("m") }), (PullStage::Closed, State::Closed)]
+        {
+            let Scene { server, forge } = &Scene::new(flavour);
+            server.put(BRANCH, "main", stage);
+            assert_eq!(forge.open(&new()).unwrap().state, state);
+            assert_eq!(forge.state(1).unwrap(), state);
+            assert_eq!(server.pulls().len(), 1);
+        }
+    }
+}
+
+#[test]
+fn new_work_on_an_old_branch_is_a_new_change() {
+    for flavour in BOTH {
+        let Scene { server, forge } = &Scene::new(flavour);
+        let old = server.put(BRANCH, "main", merged("m"));
+        server.edit(old, |pull| pull.head = commit("old work"));
+        let change = forge.open(&new()).unwrap();
+        assert_eq!((change.number, change.state), (2, State::Open));
+    }
+}
+
+#[test]
+fn a_refusal_is_told_in_the_forges_words() {
+    let missing =
+        || Ground { head: Box::new(|branch| (branch == "main").then(|| commit(branch))), ..Ground::default() };
+    for (flavour, said) in [
+        (Flavour::GitHub, "(422): Validation Failed; head: invalid"),
+        (Flavour::GitLab, "(400): validate_branches: Source branch does not exist"),
+    ] {
+        let scene = Scene::of(flavour, missing(), Forge::TIMEOUT);
+        let error = scene.forge.open(&new()).unwrap_err().to_string();
+        assert!(error.ends_with(said), "{error}");
+    }
+}
+
+#[test]
+fn hostile_names_never_reach_a_forge() {
+    for flavour in BOTH {
+        let scene = Scene::new(flavour);
+        for name in ["--force", "a b", "a\nb", "", "a..b"] {
+            assert!(matches!(scene.forge.find(name, "main"), Err(ForgeError::BadBranch { .. })));
+            assert!(matches!(scene.forge.find("x", name), Err(ForgeError::BadBranch { .. })));
+        }
+        assert!(matches!(
+            scene.forge.open(&NewChange { head: "HEAD".to_owned(), ..new() }),
+            Err(ForgeError::BadCommit { .. })
+        ));
+        assert!(scene.server.requests().is_empty());
+        let strange = "ü/a&b=c#d%2e+e";
+        scene.forge.open(&NewChange { branch: strange.to_owned(), ..new() }).unwrap();
+        assert_eq!(number(scene.forge.find(strange, "main").unwrap()), Some(1));
+    }
+}
+
+#[test]
+fn what_a_forge_says_is_checked() {
+    let pull = |sha: &str, url: &str, branch: &str| {
+        format!(
+            r#"{{"number": 1, "html_url": "{url}", "state": "open", "merged_at": null, "merge_commit_sha": null,
+            "head": {{"ref": "{branch}", "sha": "{sha}", "repo": {{"id": 1}}}},
+            "base": {{"ref": "main", "sha": "{sha}", "repo": {{"id": 1}}}}}}"#
+        )
+    };
+    let sha = commit("x");
+    let cases = [
+        (pull("--exec=x", "https://x/1", "x"), "a commit in it is none"),
+        (pull(&sha, "javascript:alert(1)", "x"), "an address in it is none"),
+        (pull(&sha, "https://x/\\u001b[31m", "x"), "an address in it is none"),
+        (pull(&sha, "https://x/1", "--force"), "a branch in it is none"),
+    ];
+    let scene = Scene::new(Flavour::GitHub);
+    for (body, why) in cases {
+        scene.server.fault("GET", Fault::Says { status: 200, headers: Vec::new(), body });
+        let error = scene.forge.look(1).unwrap_err().to_string();
+        assert!(error.ends_with(why), "{error}");
+    }
+}

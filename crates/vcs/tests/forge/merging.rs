@@ -1,0 +1,153 @@
+//! Merging: the commit that was looked at, or nothing.
+
+use windlass_testkit::forge::{Fault, Flavour, PullStage, Refusal, commit};
+use windlass_vcs::forge::{Forge, ForgeError, Merging, Method, Obstacle, Retry, State};
+
+use crate::{BOTH, BRANCH, Scene, merged, new};
+
+fn merge(forge: &Forge) -> Result<Merging, ForgeError> {
+    forge.merge(1, &commit(BRANCH), Method::Merge)
+}
+
+#[test]
+fn what_was_looked_at_is_merged_once() {
+    for flavour in BOTH {
+        let scene = Scene::new(flavour);
+        scene.forge.open(&new()).unwrap();
+        let got = commit(&format!("squash {}", commit(BRANCH)));
+        let first = scene.forge.merge(1, &commit(BRANCH), Method::Squash).unwrap();
+        assert_eq!(first, Merging::Merged { commit: got.clone() });
+        assert_eq!(scene.forge.state(1).unwrap(), State::Merged { commit: got.clone() });
+        assert_eq!(merge(&scene.forge).unwrap(), Merging::AlreadyMerged { commit: got, head: commit(BRANCH) });
+        assert_eq!(scene.count("PUT"), 1);
+    }
+}
+
+#[test]
+fn a_branch_that_moved_is_not_merged() {
+    for flavour in BOTH {
+        let scene = Scene::new(flavour);
+        scene.forge.open(&new()).unwrap();
+        scene.server.edit(1, |pull| pull.head = commit("pushed since"));
+        let stale = Merging::Stale { head: commit("pushed since") };
+        assert_eq!(merge(&scene.forge).unwrap(), stale);
+        assert_eq!(scene.count("PUT"), 0);
+        // Between the look and the merge.
+        scene.server.edit(1, |pull| pull.head = commit(BRANCH));
+        scene.server.fault("GET", Fault::Push { number: 1, head: commit("pushed since") });
+        assert_eq!(merge(&scene.forge).unwrap(), stale);
+        assert_eq!(scene.count("PUT"), 1);
+        assert_eq!(scene.server.pulls()[0].stage, PullStage::Open);
+    }
+}
+
+#[test]
+fn a_closed_change_is_not_merged() {
+    for flavour in BOTH {
+        let scene = Scene::new(flavour);
+        scene.server.put(BRANCH, "main", PullStage::Closed);
+        let seen = merge(&scene.forge).unwrap();
+        assert!(matches!(seen, Merging::NotMergeable { obstacle: Obstacle::Closed, .. }), "{seen:?}");
+        assert_eq!(scene.count("PUT"), 0);
+    }
+}
+
+#[test]
+fn a_change_that_somebody_merges_meanwhile_is_merged() {
+    for flavour in BOTH {
+        let scene = Scene::new(flavour);
+        scene.forge.open(&new()).unwrap();
+        // Our own merge is done twice: the answer that we get is that of the second.
+        scene.server.fault("PUT", Fault::Race);
+        let got = commit(&format!("merge {}", commit(BRANCH)));
+        assert_eq!(merge(&scene.forge).unwrap(), Merging::AlreadyMerged { commit: got, head: commit(BRANCH) });
+    }
+}
+
+#[test]
+fn a_merge_whose_answer_was_lost_is_found_again() {
+    for flavour in BOTH {
+        for fault in [Fault::Mute, Fault::Cut] {
+            let scene = Scene::new(flavour);
+            scene.forge.open(&new()).unwrap();
+            scene.server.fault("PUT", fault);
+            assert_eq!(merge(&scene.forge).unwrap_err().retry(), Retry::After(None));
+            assert!(matches!(merge(&scene.forge).unwrap(), Merging::AlreadyMerged { .. }));
+            assert_eq!(scene.count("PUT"), 1);
+        }
+    }
+}
+
+#[test]
+fn what_was_merged_by_another_commit_says_which() {
+    for flavour in BOTH {
+        let scene = Scene::new(flavour);
+        scene.server.put(BRANCH, "main", merged("m"));
+        scene.server.edit(1, |pull| pull.head = commit("other work"));
+        let expected = Merging::AlreadyMerged { commit: commit("m"), head: commit("other work") };
+        assert_eq!(merge(&scene.forge).unwrap(), expected);
+    }
+}
+
+#[track_caller]
+fn refused(flavour: Flavour, refusal: Refusal, expected: Obstacle) {
+    let scene = Scene::new(flavour);
+    scene.forge.open(&new()).expect("it is opened");
+    let message = refusal.message;
+    scene.server.edit(1, |pull| pull.refusal = Some(refusal));
+    match merge(&scene.forge).expect("it is answered") {
+        Merging::NotMergeable { obstacle, why } => {
+            assert_eq!(obstacle, expected, "{message}");
+            assert!(why.contains(message), "{why}");
+        }
+        merging => panic!("{merging:?}"),
+    }
+    assert_eq!(scene.server.pulls()[0].stage, PullStage::Open);
+}
+
+#[test]
+fn github_says_what_is_in_the_way() {
+    for (status, message, state, expected) in [
+        (405, "Pull Request is not mergeable", "dirty", Obstacle::Conflicts),
+        (405, "Pull Request has merge conflicts", "unknown", Obstacle::Conflicts),
+        (405, "Pull Request is not mergeable", "unknown", Obstacle::Busy),
+        (405, "Base branch was modified. Review and try the merge again.", "clean", Obstacle::Busy),
+        (405, "Required status check \"ci\" is expected.", "blocked", Obstacle::Checks),
+        (405, "At least 1 approving review is required by reviewers with write access.", "blocked", Obstacle::Review),
+        (405, "Pull Request is still a draft", "draft", Obstacle::Draft),
+        (405, "the branch is not up to date", "behind", Obstacle::Behind),
+        (405, "Merge commits are not allowed on this repository.", "clean", Obstacle::Other),
+    ] {
+        refused(Flavour::GitHub, Refusal { status, message, state }, expected);
+    }
+}
+
+#[test]
+fn gitlab_says_what_is_in_the_way() {
+    for (status, message, state, expected) in [
+        (406, "Branch cannot be merged", "conflict", Obstacle::Conflicts),
+        (422, "Branch cannot be merged", "conflict", Obstacle::Conflicts),
+        (405, "405 Method Not Allowed", "need_rebase", Obstacle::Behind),
+        (405, "405 Method Not Allowed", "ci_must_pass", Obstacle::Checks),
+        (405, "405 Method Not Allowed", "ci_still_running", Obstacle::Checks),
+        (405, "405 Method Not Allowed", "not_approved", Obstacle::Review),
+        (405, "405 Method Not Allowed", "draft_status", Obstacle::Draft),
+        (405, "405 Method Not Allowed", "checking", Obstacle::Busy),
+        (405, "405 Method Not Allowed", "jira_association_missing", Obstacle::Other),
+    ] {
+        refused(Flavour::GitLab, Refusal { status, message, state }, expected);
+    }
+}
+
+#[test]
+fn who_may_not_merge_is_told() {
+    for (flavour, status) in [(Flavour::GitHub, 403), (Flavour::GitLab, 401)] {
+        let scene = Scene::new(flavour);
+        scene.forge.open(&new()).unwrap();
+        let refusal = Refusal { status, message: "You are not allowed to.", state: "clean" };
+        scene.server.edit(1, |pull| pull.refusal = Some(refusal));
+        let error = merge(&scene.forge).unwrap_err();
+        assert!(matches!(error, ForgeError::Forbidden { .. }), "{error}");
+        assert_eq!(error.retry(), Retry::Never);
+    }
+}

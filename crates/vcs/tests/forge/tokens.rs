@@ -1,0 +1,144 @@
+//! Where tokens come from, and for whom they are.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use windlass_process::{Control, Environment, Exit, Finished, Invocation, NotStarted, Roster, Spec, run};
+use windlass_vcs::forge::{ForgeError, Settings, Site, Token};
+
+fn site(remote: &str, api: Option<&str>) -> Site {
+    let settings = Settings { api: api.map(str::to_owned), ..Settings::default() };
+    Site::of(remote, &settings).expect("it can be read").expect("it is a forge")
+}
+
+fn environment(variables: &[(&str, &str)]) -> Environment {
+    variables.iter().map(|(name, value)| (name.into(), value.into())).collect()
+}
+
+fn absent(spec: Spec) -> Result<Finished, NotStarted> {
+    match spec.invocation {
+        Invocation::Argv(arguments) => Err(NotStarted::NotFound { program: arguments[0].clone().into() }),
+        Invocation::Shell(_) => panic!("no shell is needed"),
+    }
+}
+
+#[track_caller]
+fn from_environment(site: &Site, variables: &[(&str, &str)], is_found: bool) {
+    let seen = Token::find(site, &environment(variables), absent);
+    assert_eq!(seen.is_ok(), is_found, "{variables:?} for {}: {seen:?}", site.host());
+}
+
+#[test]
+fn tokens_of_the_environment_are_for_named_hosts_only() {
+    let github = site("git@github.com:o/r", None);
+    from_environment(&github, &[("GH_TOKEN", "a")], true);
+    from_environment(&github, &[("GITHUB_TOKEN", "a"), ("GH_TOKEN", " ")], true);
+    from_environment(&github, &[("GH_ENTERPRISE_TOKEN", "a"), ("GITLAB_TOKEN", "a")], false);
+    from_environment(&github, &[], false);
+    from_environment(&site("https://acme.ghe.com/o/r", None), &[("GH_TOKEN", "a")], true);
+
+    let enterprise = site("git@github.acme.test:o/r", None);
+    let all = [("GH_TOKEN", "a"), ("GH_ENTERPRISE_TOKEN", "b"), ("GITHUB_ENTERPRISE_TOKEN", "c")];
+    from_environment(&enterprise, &all, false);
+    from_environment(&enterprise, &[("GH_TOKEN", "a"), ("GH_HOST", "github.acme.test")], false);
+    from_environment(&enterprise, &[("GH_ENTERPRISE_TOKEN", "b"), ("GH_HOST", "github.acme.test")], true);
+    from_environment(&enterprise, &[("GH_ENTERPRISE_TOKEN", "b"), ("GH_HOST", "github.eve.test")], false);
+    let named = site("git@github.acme.test:o/r", Some("https://github.acme.test/api/v3"));
+    from_environment(&named, &[("GITHUB_ENTERPRISE_TOKEN", "c")], true);
+
+    let gitlab = site("git@gitlab.com:o/r", None);
+    from_environment(&gitlab, &[("GL_TOKEN", "a")], true);
+    from_environment(&gitlab, &[("GITLAB_TOKEN", "a"), ("GITLAB_HOST", "https://gitlab.acme.test")], false);
+    let own = site("git@gitlab.acme.test:o/r", None);
+    from_environment(&own, &[("GITLAB_TOKEN", "a")], false);
+    from_environment(&own, &[("GITLAB_TOKEN", "a"), ("GITLAB_HOST", "https://gitlab.acme.test:443/")], true);
+    from_environment(&own, &[("GITLAB_TOKEN", "a"), ("GL_HOST", "gitlab.acme.test")], true);
+}
+
+#[test]
+fn programs_are_asked_for_one_host_and_get_no_token() {
+    for (remote, command) in [
+        ("git@github.acme.test:o/r", "gh auth token --hostname github.acme.test"),
+        ("git@gitlab.acme.test:o/r", "glab config get token --host gitlab.acme.test"),
+    ] {
+        let asked = RefCell::new(None);
+        let given = environment(&[
+            ("PATH", "/bin"),
+            ("GITLAB_TOKEN", "s3cret"),
+            ("GL_TOKEN", "s3cret"),
+            ("GITLAB_ACCESS_TOKEN", "s3cret"),
+            ("OAUTH_TOKEN", "s3cret"),
+            ("GH_TOKEN", "s3cret"),
+            ("GITHUB_TOKEN", "s3cret"),
+            ("GH_ENTERPRISE_TOKEN", "s3cret"),
+            ("GITHUB_ENTERPRISE_TOKEN", "s3cret"),
+        ]);
+        let token = Token::find(&site(remote, None), &given, |spec| {
+            asked.replace(Some(spec));
+            Ok(Finished::said(b"stored-token\n".to_vec()))
+        });
+        assert_eq!(format!("{:?}", token.unwrap()), "Token(***)");
+        let spec = asked.into_inner().expect("it was asked");
+        let Invocation::Argv(arguments) = &spec.invocation else { panic!("no shell is needed") };
+        assert_eq!(arguments.join(&OsString::from(" ")), command);
+        assert!(spec.timeout.is_some());
+        assert!(spec.environment.iter().any(|(name, _)| name == "PATH"));
+        assert!(!spec.environment.iter().any(|(_, value)| value == "s3cret"), "{:?}", spec.environment);
+    }
+}
+
+#[test]
+fn without_a_token_the_remedy_is_told() {
+    let remedy = |remote: &str| match Token::find(&site(remote, None), &environment(&[]), absent) {
+        Err(error @ ForgeError::NoToken { .. }) => format!("{error}: {}", error.hint()),
+        seen => panic!("{seen:?}"),
+    };
+    assert_eq!(
+        remedy("git@github.com:o/r"),
+        "cannot find a token for github.com: set GH_TOKEN, or run `gh auth login --hostname github.com`"
+    );
+    assert_eq!(
+        remedy("git@gitlab.acme.test:o/r"),
+        "cannot find a token for gitlab.acme.test: run `glab auth login --hostname gitlab.acme.test`; \
+         or set GITLAB_HOST to gitlab.acme.test or `api` of `forge`, so that GITLAB_TOKEN is meant for it"
+    );
+}
+
+#[test]
+fn what_is_no_token_is_not_sent() {
+    let github = site("git@github.com:o/r", None);
+    for value in ["s3 cret", "s3\ncret", "s3\u{e9}cret", "s3\u{7f}cret"] {
+        let error = Token::find(&github, &environment(&[("GH_TOKEN", value)]), absent).unwrap_err();
+        assert_eq!(error.to_string(), "cannot use the token from GH_TOKEN: it holds characters that no token has");
+        assert!(!format!("{error:?}").contains("s3"));
+    }
+    let long = vec![b'a'; 5000];
+    assert!(matches!(
+        Token::find(&github, &environment(&[]), |_| Ok(Finished::said(long))),
+        Err(ForgeError::BadToken { .. })
+    ));
+    let failed = Finished { exit: Exit::Code(1), ..Finished::said(b"no oauth token".to_vec()) };
+    assert!(matches!(Token::find(&github, &environment(&[]), |_| Ok(failed)), Err(ForgeError::NoToken { .. })));
+    let empty = Finished::said(b"\n".to_vec());
+    assert!(matches!(Token::find(&github, &environment(&[]), |_| Ok(empty)), Err(ForgeError::NoToken { .. })));
+}
+
+#[test]
+fn a_real_program_is_asked() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let roster = Roster::enlist(&directory.path().join("owners"), 0).expect("a roster");
+    let program = directory.path().join("gh");
+    fs::write(&program, "#!/bin/sh\ntest \"$*\" = 'auth token --hostname github.com' && echo t0ken\n").expect("a file");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let ask = |remote: &str| {
+        let path = directory.path().to_str().expect("a plain name");
+        Token::find(&site(remote, None), &environment(&[("PATH", path)]), |spec| {
+            run(&spec, &roster, &Control::new(), &mut |_, _| {})
+        })
+    };
+    assert!(ask("git@github.com:o/r").is_ok());
+    assert!(matches!(ask("git@github.acme.test:o/r"), Err(ForgeError::NoToken { .. })), "it fails");
+    assert!(matches!(ask("git@gitlab.com:o/r"), Err(ForgeError::NoToken { .. })), "there is no such program");
+}
