@@ -4,7 +4,7 @@ use super::{ApplyError, Changes, Fold, put};
 use crate::debt::{Debt, Effect};
 use crate::event::payload;
 use crate::id::RunId;
-use crate::pipeline::{Broken, ChangeRef, Finding, Gate, Pipeline, Remedy, Stage, TaskChange, Why};
+use crate::pipeline::{Broken, ChangeRef, Finding, Gate, Pipeline, Remedy, Stage, TaskChange, Why, WorkDone};
 use crate::session::{Closing, Ending, Next, Phase, Session};
 use crate::task::{State, Task};
 use crate::view::Change;
@@ -29,7 +29,7 @@ impl Fold<'_> {
             Phase::Settled(Next::Close(closing)) if closing.ending == Ending::Completed => {
                 let fits = session.epoch().is_some() && session.run(session.iteration) == started.run;
                 let closing = closing.clone();
-                session.phase = self.pipeline(&started.run, closing, Stage::Submitting);
+                session.phase = self.pipeline(&started.run, closing, Stage::Submitting, started.work.clone());
                 fits.then_some(())
             }
             _ => None,
@@ -55,17 +55,17 @@ impl Fold<'_> {
     pub(super) fn merge_started(&self, started: &payload::MergeStarted) -> Changes {
         self.session(|session| match &session.phase {
             Phase::Pipeline(pipeline) if pipeline.stage == Stage::Submitted && pipeline.run == started.run => {
-                let closing = pipeline.closing.clone();
-                session.phase = self.pipeline(&started.run, closing, Stage::Merging);
+                let (closing, work) = (pipeline.closing.clone(), pipeline.work.clone());
+                session.phase = self.pipeline(&started.run, closing, Stage::Merging, work);
                 Some(())
             }
             _ => None,
         })
     }
 
-    fn pipeline(&self, run: &RunId, closing: Closing, stage: Stage) -> Phase {
-        let run = run.clone();
-        Phase::Pipeline(Box::new(Pipeline { run, closing, stage, at: self.seq, broken: None, merged: false }))
+    fn pipeline(&self, run: &RunId, closing: Closing, stage: Stage, work: Option<WorkDone>) -> Phase {
+        let (run, at) = (run.clone(), self.seq);
+        Phase::Pipeline(Box::new(Pipeline { run, closing, stage, at, work, broken: None, merged: false }))
     }
 
     pub(super) fn pipeline_failed(&self, failed: &payload::PipelineFailed) -> Changes {

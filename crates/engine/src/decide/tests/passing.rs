@@ -2,6 +2,9 @@
 
 use super::pipeline::{BEGUN, hooks};
 use super::script::{Script, check_with};
+use crate::decide::Planned;
+use crate::event::EventType;
+use crate::expression::{Condition, Names};
 use crate::session::Wanted;
 use crate::task::State;
 
@@ -120,7 +123,23 @@ fn findings_are_told_until_somebody_has_worked_with_them() {
     assert_eq!(lines.iter().filter(|line| *line == told).count(), 0, "{lines:?}");
 }
 
-/// So is what could not be committed.
+/// Conditions of gates know where the work lies and how much of it there is.
+#[test]
+fn a_gate_knows_the_work_that_it_judges() {
+    let mut rules = hooks(&["pr", "review"]);
+    let planned = rules.effects.as_mut().unwrap().hooks.get_mut(&EventType::MergeStarted).unwrap();
+    let when = "branch_name == 'windlass/t1' and base_branch == 'main' and commits_count == 2 and task_title == 'one' and extra.change_url == 'http://x/1' and extra.remediations == 0";
+    let when = Condition::parse(when, &Names::hook()).unwrap();
+    *planned =
+        planned.iter().cloned().map(|hook| Planned { when: Some(when.clone()), ..hook }).collect::<Vec<_>>().into();
+    for (commits, judged) in [(2, true), (1, false)] {
+        let script = format!("{DONE}\nwork a commits={commits}\nhook pr opens=http://x/1");
+        let project = Script::after(rules.clone(), &script);
+        assert_eq!(matches!(project.session("a").wanted(), Wanted::Hook(_)), judged, "{commits}");
+    }
+}
+
+/// What could not be committed is told like what a hook has found.
 #[test]
 fn the_next_attempt_hears_what_could_not_be_committed() {
     let script = "add one\nsession a task=T1 grounds=worktrees remediations=0\nworkspace a\nturn-done a.1 says=complete\nunfit a markers are left";
