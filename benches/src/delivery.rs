@@ -137,7 +137,14 @@ fn workers(directory: &Path, effort: Effort, report: &mut Report) -> Outcome<()>
         let place = Place::new(directory, &format!("workers-{workers}"), IN_PLACE)?;
         place.windlass(&["task", "add", "Do it"])?;
         fill(&mut Sqlite::open(&place.root.join(".windlass/windlass.db"), Lifetime::Service)?, count as u64)?;
-        let took = place.windlass(&["run", "--trust", "--workers", workers, "--agent", "command:echo '<promise>COMPLETE</promise>'"])?;
+        let took = place.windlass(&[
+            "run",
+            "--trust",
+            "--workers",
+            workers,
+            "--agent",
+            "command:echo '<promise>COMPLETE</promise>'",
+        ])?;
         let log = rusqlite::Connection::open(place.root.join(".windlass/windlass.db"))?;
         let asked = |what: &str| -> Outcome<i64> {
             Ok(log.query_row(&format!("SELECT count(*) FROM events WHERE type = '{what}'"), [], |row| row.get(0))?)
@@ -150,7 +157,8 @@ fn workers(directory: &Path, effort: Effort, report: &mut Report) -> Outcome<()>
     }
     for ((took, tasks), workers) in times.iter().zip(["one worker", "8 workers"]) {
         let rate = *tasks as f64 / took.as_secs_f64();
-        report.fact(&format!("{workers} on {tasks} tasks of nothing"), format!("{rate:.0} tasks/s, each worked on once"));
+        report
+            .fact(&format!("{workers} on {tasks} tasks of nothing"), format!("{rate:.0} tasks/s, each worked on once"));
     }
     Ok(())
 }
