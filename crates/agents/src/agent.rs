@@ -200,7 +200,6 @@ fn below(home: &Path, command: &str) -> String {
     let relative = program.contains('/') && !program.starts_with('/') && program.chars().all(plain);
     let place = home.join(program.strip_prefix("./").unwrap_or(program));
     match place.to_str().filter(|_| relative) {
-        Some(place) if place.chars().all(plain) => format!("{place}{rest}"),
         Some(place) => format!("{}{rest}", quoted(place)),
         None => command.to_owned(),
     }
