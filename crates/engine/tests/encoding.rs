@@ -9,7 +9,7 @@ use windlass_engine::{
     ActionRequest, CallRuling, Cause, Closing, Cost, Decision, Digest, EdgeKind, Ending, Envelope, Epoch, Event,
     EventType, Fault, GateAnswer, Guard, HookClass, HookId, HookOutcome, Metadata, Next, Node, NoteKind, OnFailure,
     Opening, Owed, OwedHook, OwnerName, Priority, Promise, Purpose, Resolution, RuleAction, RulesText, RunId, Seq,
-    SeriesId, Signal, State, StopHook, TaskId, Terms, Timestamp, Trigger, Usage, Verdict, Voice, Work, decode, encode,
+    Approved, SeriesId, Signal, State, StopHook, TaskId, Terms, Timestamp, Trigger, Usage, Verdict, Voice, Work, decode, encode,
     payload,
 };
 use windlass_testkit::{Project, histories, rules};
@@ -88,6 +88,8 @@ fn an_interrupted_hook_of_no_task() {
         record: None,
         actions: vec![],
         context: Default::default(),
+        approved: None,
+        used: Usage::default(),
     };
     check(
         &envelope(Node::System, finished),
@@ -518,6 +520,8 @@ fn other_events() -> Vec<Event> {
             record: Some(word()),
             actions: vec![ActionRequest { kind: word(), payload: value() }],
             context: Default::default(),
+            approved: Some(Approved { patch: config, briefs: list() }),
+            used: Usage { input: 12, ..Usage::default() },
         }
         .into(),
         payload::HookError { hook_name: word(), error: word(), original_event: value(), debt: Some(debt) }.into(),

@@ -20,9 +20,11 @@
 mod bridge;
 mod change;
 mod closing;
+mod consultation;
 mod conversation;
 mod dispatch;
 mod error;
+mod gatekeepers;
 mod headless;
 mod hook;
 mod known;
@@ -50,6 +52,7 @@ pub use error::RunError;
 pub use known::Hooks;
 pub use outside::{Outside, Told};
 pub use protected::{Protected, TooMany};
+pub use gatekeepers::Gatekeepers;
 pub use workspace::Delivery;
 
 use change::Looker;
