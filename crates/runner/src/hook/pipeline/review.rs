@@ -13,6 +13,7 @@
 //! - No checkout outlives its question; what a crash left of one is cleared with the next.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use windlass_agents::TurnEnd;
@@ -50,6 +51,7 @@ struct Sum {
     reviews: Vec<Value>,
     used: Usage,
     record: Option<String>,
+    began: Instant,
 }
 
 impl Sum {
@@ -61,6 +63,7 @@ impl Sum {
             message: outcome.message.map(|message| message + &used),
             approved: Some(self.approved),
             used: self.used,
+            took: Some(self.began.elapsed()),
             record: self.record,
             context,
             ..outcome
@@ -100,7 +103,7 @@ impl Dispatch<'_> {
         let before = before.filter(|before| before.patch == patch).map(|before| before.briefs).unwrap_or_default();
         let approved = Approved { patch, briefs: before };
         let (told, reviews) = (Vec::new(), Vec::new());
-        let mut sum = Sum { approved, told, reviews, used: Usage::default(), record: None };
+        let mut sum = Sum { approved, told, reviews, used: Usage::default(), record: None, began: Instant::now() };
         for (index, brief) in briefs.iter().enumerate() {
             if sum.approved.briefs.contains(brief) {
                 sum.told.push(format!("{brief}: approved before, and the same since"));
