@@ -61,16 +61,22 @@ impl From<Error> for Trouble {
 
 /// An error of git with its causes, and what can be done about it.
 pub(crate) fn in_words(error: &Error) -> String {
-    let mut said = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(next) = cause {
-        said.push_str(&format!(": {next}"));
-        cause = next.source();
-    }
+    let said = with_causes(error);
     match error.hint() {
         Some(hint) => format!("{said}; {hint}"),
         None => said,
     }
+}
+
+/// An error and what led to it, on one line.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut said = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        said.push_str(&format!(": {next}"));
+        cause = next.source();
+    }
+    said
 }
 
 impl Dispatch<'_> {

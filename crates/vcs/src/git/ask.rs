@@ -26,8 +26,8 @@ use super::{Error, Repository};
 const LOCAL: Duration = Duration::from_secs(120);
 const NETWORK: Duration = Duration::from_secs(300);
 const GRACE: Duration = Duration::from_secs(5);
-/// What is kept of an answer, unless told otherwise, and of complaints.
-const ANSWER: usize = 4 * 1024 * 1024;
+/// The longest answer, unless told otherwise, and what is kept of complaints.
+const ANSWER: usize = 64 * 1024 * 1024;
 const COMPLAINT: usize = 16 * 1024;
 /// The pauses between tries, while somebody else holds what we need: five seconds in all.
 const PAUSES: [u64; 10] = [5, 15, 40, 100, 240, 400, 700, 1000, 1200, 1300];
@@ -109,7 +109,7 @@ impl<'a> Git<'a> {
             environment: Vec::new(),
             stdin: Vec::new(),
             timeout: LOCAL,
-            bound: ANSWER,
+            bound: None,
         }
     }
 
@@ -151,7 +151,8 @@ pub(super) struct Call<'g, 'a> {
     environment: Vec<(&'static str, OsString)>,
     stdin: Vec<u8>,
     timeout: Duration,
-    bound: usize,
+    /// How much of the answer is enough. Otherwise half an answer is none.
+    bound: Option<usize>,
 }
 
 /// What git said. A code that is not zero may be an answer too.
@@ -200,7 +201,7 @@ impl Call<'_, '_> {
     }
 
     pub fn bound(mut self, bytes: usize) -> Self {
-        self.bound = bytes;
+        self.bound = Some(bytes);
         self
     }
 
@@ -269,13 +270,18 @@ impl Call<'_, '_> {
             let (stdout, stderr) = (ran.stdout, ran.stderr.bytes().into_owned());
             let answer =
                 || Answer { code, cut: stdout.left_out() > 0, bytes: stdout.head.clone(), said: clean(&stderr) };
+            if code == 0 && self.bound.is_none() && stdout.left_out() > 0 {
+                return Err(self.ended("its answer is too long"));
+            }
             if code == 0 {
                 return Ok(answer());
             }
             let error = explain(self.command(), &self.directory, &stderr);
             match pauses.next().filter(|_| is_passing(&error)) {
                 Some(pause) => thread::sleep(Duration::from_millis(pause)),
-                None if must_succeed || !matches!(error, Error::Failed { .. }) => return Err(locks::who(error)),
+                None if must_succeed || !matches!(error, Error::Failed { .. }) => {
+                    return Err(locks::who(error, &self.git.repository));
+                }
                 None => return Ok(answer()),
             }
         }
@@ -306,7 +312,7 @@ impl Call<'_, '_> {
             timeout: Some(self.timeout),
             silence: None,
             grace: GRACE,
-            capture: Capture { head: self.bound.max(COMPLAINT), tail: 0, spill: None },
+            capture: Capture { head: self.bound.unwrap_or(ANSWER).max(COMPLAINT), tail: 0, spill: None },
         }
     }
 }
