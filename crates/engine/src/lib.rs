@@ -86,8 +86,8 @@ pub use moves::{Field, MOVES, Move};
 pub use naming::{nearest, snake_case};
 pub use note::{Memo, NoteKind, Said};
 pub use pipeline::{
-    Approved, Broken, ChangeFact, ChangeRef, Finding, Gate, Grounds, HookContext, Pipeline, Readied, Remedy, Stage, TaskChange,
-    Why, WorkDone, Workspace,
+    Approved, Broken, ChangeFact, ChangeRef, Finding, Gate, Grounds, HookContext, Pipeline, Readied, Remedy, Stage,
+    TaskChange, Why, WorkDone, Workspace,
 };
 pub use promise::{Promise, detect, detect_all, last_line};
 pub use prompt::{Earlier, Note, Prompt, Remark};

@@ -127,7 +127,8 @@ pub struct Approved {
 impl Approved {
     /// What was approved of the same change before counts as well.
     pub(crate) fn after(&self, before: Option<&Self>) -> Self {
-        let mut briefs = before.filter(|before| before.patch == self.patch).map(|it| it.briefs.clone()).unwrap_or_default();
+        let mut briefs =
+            before.filter(|before| before.patch == self.patch).map(|it| it.briefs.clone()).unwrap_or_default();
         let new: Vec<String> = self.briefs.iter().filter(|brief| !briefs.contains(brief)).cloned().collect();
         briefs.extend(new);
         Self { patch: self.patch, briefs }

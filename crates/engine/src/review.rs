@@ -67,7 +67,9 @@ impl Review<'_> {
         let (diff, left_out) = self.shown();
         let title = match left_out {
             None => "The change, as a diff against the base:".to_owned(),
-            Some(left_out) => format!("The change, as a diff against the base; {left_out}, so look at it in the files:"),
+            Some(left_out) => {
+                format!("The change, as a diff against the base; {left_out}, so look at it in the files:")
+            }
         };
         joined(&[
             INTRODUCTION.to_owned(),
@@ -177,9 +179,11 @@ impl Judgement {
         let summary = text(&fields, "summary", "summary")?.ok_or_else(|| Unfit::Missing("summary".to_owned()))?;
         let findings = match fields.get("findings") {
             None | Some(Value::Null) => Vec::new(),
-            Some(Value::Array(findings)) => {
-                findings.iter().enumerate().map(|(index, found)| Objection::of(index, found)).collect::<Result<_, _>>()?
-            }
+            Some(Value::Array(findings)) => findings
+                .iter()
+                .enumerate()
+                .map(|(index, found)| Objection::of(index, found))
+                .collect::<Result<_, _>>()?,
             Some(other) => return Err(wrong("findings", "a list", other)),
         };
         match !approved && summary.trim().is_empty() && findings.is_empty() {

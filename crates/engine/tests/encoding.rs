@@ -6,11 +6,11 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use windlass_engine::validation::RuleResult;
 use windlass_engine::{
-    ActionRequest, CallRuling, Cause, Closing, Cost, Decision, Digest, EdgeKind, Ending, Envelope, Epoch, Event,
-    EventType, Fault, GateAnswer, Guard, HookClass, HookId, HookOutcome, Metadata, Next, Node, NoteKind, OnFailure,
-    Opening, Owed, OwedHook, OwnerName, Priority, Promise, Purpose, Resolution, RuleAction, RulesText, RunId, Seq,
-    Approved, SeriesId, Signal, State, StopHook, TaskId, Terms, Timestamp, Trigger, Usage, Verdict, Voice, Work, decode, encode,
-    payload,
+    ActionRequest, Approved, CallRuling, Cause, Closing, Cost, Decision, Digest, EdgeKind, Ending, Envelope, Epoch,
+    Event, EventType, Fault, GateAnswer, Guard, HookClass, HookId, HookOutcome, Metadata, Next, Node, NoteKind,
+    OnFailure, Opening, Owed, OwedHook, OwnerName, Priority, Promise, Purpose, Resolution, RuleAction, RulesText,
+    RunId, Seq, SeriesId, Signal, State, StopHook, TaskId, Terms, Timestamp, Trigger, Usage, Verdict, Voice, Work,
+    decode, encode, payload,
 };
 use windlass_testkit::{Project, histories, rules};
 

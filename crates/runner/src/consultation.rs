@@ -149,12 +149,7 @@ impl Dispatch<'_> {
         self.record_name(&record.finish().1?)
     }
 
-    fn consult_headless(
-        &mut self,
-        with: &mut Consultation,
-        dialect: Dialect,
-        prompt: &str,
-    ) -> Result<Asked, RunError> {
+    fn consult_headless(&mut self, with: &mut Consultation, dialect: Dialect, prompt: &str) -> Result<Asked, RunError> {
         let before = with.conversation.clone();
         let random = (self.outside.random)().map_err(RunError::Random)?;
         let new = dialect.name(random);

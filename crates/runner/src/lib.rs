@@ -49,10 +49,10 @@ use windlass_store::ExecuteError;
 pub use bridge::{Called, Replied, is_context, is_heard};
 pub use dispatch::{Dispatch, Settings};
 pub use error::RunError;
+pub use gatekeepers::Gatekeepers;
 pub use known::Hooks;
 pub use outside::{Outside, Told};
 pub use protected::{Protected, TooMany};
-pub use gatekeepers::Gatekeepers;
 pub use workspace::Delivery;
 
 use change::Looker;

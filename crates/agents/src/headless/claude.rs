@@ -11,9 +11,9 @@ use windlass_engine::{Cost, Fault, Usage};
 use super::account::{Account, Close};
 use super::cause::Cause;
 use super::{Place, Words, has_option, line};
-use crate::{Access, Setup};
 use crate::reset::Reset;
 use crate::trouble::Trouble;
+use crate::{Access, Setup};
 
 /// What a person may have said about what it may do.
 const PERMISSIONS: [&str; 2] = ["--permission-mode", "--dangerously-skip-permissions"];

@@ -107,9 +107,7 @@ impl Hook {
             Kind::Prompt(prompt) => Some(format!("prompt: {}", prompt.text())),
             Kind::Http(request) => Some(request.describe()),
             Kind::Workflow(id) => Some(format!("workflow: {id}")),
-            Kind::Gatekeeper(briefs) => {
-                Some(format!("gatekeeper: {} (an agent judges the change)", briefs.join(", ")))
-            }
+            Kind::Gatekeeper(briefs) => Some(format!("gatekeeper: {} (an agent judges the change)", briefs.join(", "))),
             Kind::Desktop => Some("a notice on the desktop".to_owned()),
         }
     }
@@ -258,8 +256,10 @@ fn check_meant_for(kind: &Kind, point: Point) -> Result<(), Problem> {
             "before_merge" => "write `gatekeeper` and say what it is to look at under `briefs`",
             _ => "write a `command` that says no, or put the prompt at `pre_iteration`",
         };
-        return Err(Problem::new(format!("a `prompt` only tells the agent something, and `{point}` is a gate: it decides"))
-            .suggest(instead.to_owned()));
+        return Err(Problem::new(format!(
+            "a `prompt` only tells the agent something, and `{point}` is a gate: it decides"
+        ))
+        .suggest(instead.to_owned()));
     }
     let (name, points): (&str, &[&str]) = match kind {
         Kind::Builtin(builtin @ (Builtin::RebaseOnMain | Builtin::CreatePr)) => {

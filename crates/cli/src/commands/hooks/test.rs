@@ -165,7 +165,8 @@ impl Trier<'_> {
             Kind::Step(_) => hook.effect(),
             Kind::Rules(_) | Kind::Prompt(_) => None,
         };
-        let runs = matches && self.would_run(&holds) && (really || matches!(runnable.kind, Kind::Rules(_) | Kind::Prompt(_)));
+        let runs =
+            matches && self.would_run(&holds) && (really || matches!(runnable.kind, Kind::Rules(_) | Kind::Prompt(_)));
         let told = if matches!(runnable.kind, Kind::Command(_)) { call.told(&papers) } else { Vec::new() };
         let told = told.into_iter().filter(|(name, _)| runs || *name != PAYLOAD_FILE);
         let told = told.map(|(name, value)| (name.to_owned(), json!(value.to_string_lossy()))).collect();

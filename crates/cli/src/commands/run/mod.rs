@@ -23,9 +23,7 @@ use std::io;
 use std::sync::Arc;
 
 use windlass_agents::Agent;
-use windlass_engine::{
-    Authority, Command, Ending, Grounds, NewSession, Origin, OwnerName, SessionName, TaskId,
-};
+use windlass_engine::{Authority, Command, Ending, Grounds, NewSession, Origin, OwnerName, SessionName, TaskId};
 use windlass_process::{Control, Launcher};
 use windlass_runner::{Delivery, Dispatch, Gatekeepers, Outside, RunError, Runner, Settings};
 use windlass_store::{Lifetime, Sqlite};

@@ -130,8 +130,12 @@ pub(super) fn failed(error: &ForgeError) -> HookReport {
 
 /// A change that only the log and the branch know.
 fn local(offer: &Offer) -> HookReport {
-    let change =
-        ChangeRef { branch: Some(offer.branch.to_string()), base: Some(offer.base.to_string()), url: None, number: None };
+    let change = ChangeRef {
+        branch: Some(offer.branch.to_string()),
+        base: Some(offer.base.to_string()),
+        url: None,
+        number: None,
+    };
     let said = match offer.pushed {
         None => format!("the change is the branch {}; there is no remote", offer.branch),
         Some(_) => format!("pushed {}; the remote is on no forge that is known", offer.branch),

@@ -231,7 +231,8 @@ impl Dispatch<'_> {
                 Err(unfit) => unfit,
             };
             if std::mem::replace(&mut last, true) {
-                let summary = format!("the gatekeeper gave no answer that fits, twice, so nobody has approved it: {unfit}");
+                let summary =
+                    format!("the gatekeeper gave no answer that fits, twice, so nobody has approved it: {unfit}");
                 return Ok(Ok(Judgement { approved: false, summary, findings: Vec::new() }));
             }
             prompt = review.again(&unfit, &said, with.remembers());
