@@ -449,7 +449,7 @@ impl Session {
             (Phase::Decided(run, Decision::Next(_)), None) => Step::CompleteIteration(run.clone()),
             // About a task that it has no more nobody needs to be asked, and nothing is waited for.
             (Phase::Asking(run, ..), None) if self.hold == Hold::Left => Step::InterruptIteration(run.clone()),
-            (Phase::Postponed(_), None) if self.hold == Hold::Left => self.go_on(),
+            (Phase::Postponed(_), None) if self.hold == Hold::Left || self.lacks_workspace() => self.go_on(),
             (Phase::Asking(run, claim, Some(answer)), None) => {
                 Step::DecideGate(run.clone(), self.answered(*claim, *answer))
             }

@@ -11,7 +11,8 @@ use std::path::PathBuf;
 use windlass_engine::{Command, Ending, Readied, Session, State, Task, TaskId, View, WorkDone, Workspace, awaited};
 use windlass_vcs::forge;
 use windlass_vcs::git::{
-    Base, Branch, BranchAfter, Closed, Commit, Error, Existing, Git, Repository, Seen, TreeAfter, Wanted, Worktree,
+    Base, Branch, BranchAfter, Closed, Commit, Error, Existing, Git, RemoteName, Repository, Seen, TreeAfter, Wanted,
+    Worktree,
 };
 
 use crate::gatekeepers::Gatekeepers;
@@ -29,6 +30,8 @@ pub struct Delivery {
     pub lock: PathBuf,
     /// The branch that work starts from and goes to, if it is not for the repository to say.
     pub base: Option<String>,
+    /// The remote that it goes to, if it is not for the repository to say.
+    pub remote: Option<String>,
     pub forge: forge::Settings,
     pub method: forge::Method,
     /// How the tests are run, if it is not for the project to show.
@@ -86,11 +89,16 @@ impl Dispatch<'_> {
     }
 
     /// Does something with git in the project's repository.
-    pub(crate) fn with_git<T>(&self, work: impl FnOnce(&Git<'_>) -> Result<T, Error>) -> Result<T, Error> {
+    pub(crate) fn with_git<T, E: From<Error>>(&self, work: impl FnOnce(&Git<'_>) -> Result<T, E>) -> Result<T, E> {
         let missing = || Error::NotARepository { path: self.settings.project.clone() };
         let repository = self.repository()?.ok_or_else(missing)?;
         let run = |spec: &_| self.look_with(spec);
-        work(&Git::new(repository, &run, &self.settings.environment))
+        work(&Git::new(repository, &run, &self.settings.environment).through(self.remote()?))
+    }
+
+    /// The remote that counts, if a person has named one.
+    fn remote(&self) -> Result<Option<RemoteName>, Error> {
+        self.settings.delivery.remote.as_deref().map(RemoteName::new).transpose()
     }
 
     /// Where the work of a task is meant to go, as it is now.
@@ -132,11 +140,11 @@ impl Dispatch<'_> {
     }
 
     fn open(&self, task: &Task) -> Result<(Workspace, bool, Option<String>), Trouble> {
-        let repository =
-            self.repository()?.ok_or_else(|| Error::NotARepository { path: self.settings.project.clone() })?;
-        let run = |spec: &_| self.look_with(spec);
-        let git = Git::new(repository, &run, &self.settings.environment);
-        let base = self.base(&git)?;
+        self.with_git(|git| self.open_with(git, task))
+    }
+
+    fn open_with(&self, git: &Git<'_>, task: &Task) -> Result<(Workspace, bool, Option<String>), Trouble> {
+        let base = self.base(git)?;
         let known = task.workspace.clone();
         let branch = match &known {
             Some(known) => Branch::new(&known.branch)?,
@@ -145,7 +153,7 @@ impl Dispatch<'_> {
         let name = branch.as_str().trim_start_matches("windlass/").replace('/', "-");
         let stacked = match &known {
             Some(_) => Vec::new(),
-            None => self.stacked_on(task, &git)?,
+            None => self.stacked_on(task, git)?,
         };
         let start: Vec<Commit> = match stacked.as_slice() {
             [] => vec![base.commit.clone()],

@@ -52,30 +52,22 @@ pub struct Terms {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     /// How often in a row the same change may come with the same failures; with 0 as often as it likes.
-    #[serde(default = "usual_thrashing", skip_serializing_if = "is_usual_thrashing")]
+    #[serde(default = "usual_times", skip_serializing_if = "is_usual_times")]
     pub thrashing: u32,
     /// How often the agent may mend its work before it is submitted.
-    #[serde(default = "usual_attempts", skip_serializing_if = "is_usual_attempts")]
+    #[serde(default = "usual_times", skip_serializing_if = "is_usual_times")]
     pub max_remediations: u32,
     /// At the how-manieth rejection of a task a person is asked.
-    #[serde(default = "usual_attempts", skip_serializing_if = "is_usual_attempts")]
+    #[serde(default = "usual_times", skip_serializing_if = "is_usual_times")]
     pub max_rejections: u32,
 }
 
-fn usual_attempts() -> u32 {
+fn usual_times() -> u32 {
     3
 }
 
-fn is_usual_attempts(times: &u32) -> bool {
-    *times == usual_attempts()
-}
-
-fn usual_thrashing() -> u32 {
-    3
-}
-
-fn is_usual_thrashing(times: &u32) -> bool {
-    *times == usual_thrashing()
+fn is_usual_times(times: &u32) -> bool {
+    *times == usual_times()
 }
 
 impl Default for Terms {
@@ -90,9 +82,9 @@ impl Default for Terms {
             wall_time: None,
             cost: None,
             tokens: None,
-            thrashing: usual_thrashing(),
-            max_remediations: usual_attempts(),
-            max_rejections: usual_attempts(),
+            thrashing: usual_times(),
+            max_remediations: usual_times(),
+            max_rejections: usual_times(),
         }
     }
 }

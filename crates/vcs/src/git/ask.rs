@@ -18,7 +18,7 @@ use std::time::Duration;
 use windlass_process::{Capture, Environment, Exit, Finished, Invocation, NotStarted, Spec, overlay};
 
 use super::locks;
-use super::names::Commit;
+use super::names::{Commit, RemoteName};
 use super::trouble::{clean, explain, is_passing};
 use super::{Error, Repository};
 
@@ -67,6 +67,8 @@ pub struct Git<'a> {
     pub(super) repository: Repository,
     run: Run<'a>,
     environment: Environment,
+    /// The remote that counts, if a person has named one.
+    pub(super) remote: Option<RemoteName>,
     /// Whether the user has a name to commit by.
     has_identity: OnceCell<bool>,
 }
@@ -92,7 +94,12 @@ impl<'a> Git<'a> {
             ("LC_ALL", "C"),
         ];
         let environment = overlay(&kept, told.map(|(name, value)| (name, value.into())).to_vec());
-        Self { repository, run, environment, has_identity: OnceCell::new() }
+        Self { repository, run, environment, remote: None, has_identity: OnceCell::new() }
+    }
+
+    /// The same with a remote that a person has named.
+    pub fn through(self, remote: Option<RemoteName>) -> Self {
+        Self { remote, ..self }
     }
 
     pub fn repository(&self) -> &Repository {

@@ -38,14 +38,20 @@ impl Git<'_> {
     pub fn base(&self, configured: Option<&Branch>) -> Result<Base, Error> {
         self.repository.refuse_reftable()?;
         let remotes = self.remotes()?;
-        let usual = usual_remote(&remotes);
+        let usual = match &self.remote {
+            Some(named) if !remotes.contains(named) => return Err(Error::UnknownRemote { remote: named.clone() }),
+            Some(named) => Some(named.clone()),
+            None => usual_remote(&remotes),
+        };
         let branch = match configured {
             Some(branch) => branch.clone(),
             None => self.guess(usual.as_ref())?,
         };
         let (remote, on_remote) = match self.upstream(&branch, &remotes)? {
-            Some((remote, on_remote)) => (Some(remote), on_remote),
-            None => (usual, branch.clone()),
+            Some((remote, on_remote)) if self.remote.as_ref().is_none_or(|named| *named == remote) => {
+                (Some(remote), on_remote)
+            }
+            _ => (usual, branch.clone()),
         };
         if let Some(remote) = remote
             && let Some(base) = self.fetched(remote, on_remote)?

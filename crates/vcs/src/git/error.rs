@@ -45,6 +45,8 @@ pub enum Error {
     NoBase { tried: String },
     #[error("cannot find the base branch {branch}")]
     UnknownBase { branch: Branch },
+    #[error("cannot find the remote {remote}")]
+    UnknownRemote { remote: RemoteName },
     #[error("cannot reach the remote {remote}: {said}")]
     Unreachable { remote: RemoteName, said: String },
     #[error("cannot find the commit {commit}")]
@@ -151,6 +153,7 @@ impl Error {
             Self::Sparse { .. } => "`git sparse-checkout disable`, or work in a clone of its own",
             Self::Reftable { .. } => "`git refs migrate --ref-format=files`",
             Self::NoBase { .. } | Self::UnknownBase { .. } => "name the base branch in the configuration",
+            Self::UnknownRemote { .. } => "`git remote -v` lists them; `forge.remote` in the configuration names one",
             Self::Unreachable { .. } => "look at the address (`git remote -v`), the network and your login",
             Self::Locked { holder: Some(_), .. } => "wait until that process is done",
             Self::Locked { .. } => "if no git is running, a crash has left it: remove that file",

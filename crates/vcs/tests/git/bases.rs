@@ -73,6 +73,18 @@ fn with_a_remote_it_is_fetched() {
 }
 
 #[test]
+fn a_remote_that_is_named_is_the_one_that_counts() {
+    let scene = Scene::with_remote();
+    let there = scene.path("remote.git");
+    scene.git(&scene.root, &["remote", "add", "team", there.to_str().unwrap()]);
+    scene.git(&scene.root, &["remote", "set-url", "origin", "/nowhere"]);
+    let remote = |name: &str| Some(RemoteName::new(name).unwrap());
+    let through = |name| scene.with_remote_named(remote(name), |git| git.base(None));
+    assert_eq!(through("team").unwrap().remote, remote("team"));
+    assert!(matches!(through("gone"), Err(Error::UnknownRemote { .. })));
+}
+
+#[test]
 fn a_branch_that_only_we_have_is_the_local_one() {
     let scene = Scene::with_remote();
     scene.git(&scene.root, &["branch", "develop"]);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use windlass_process::{
     Capture, Control, Environment, Exit, Finished, Invocation, NotStarted, Roster, Spec, overlay, run,
 };
-use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, Opened, Repository, Wanted, Worktree};
+use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, Opened, RemoteName, Repository, Wanted, Worktree};
 
 /// What a user may have set, and none of our calls may notice.
 const HOSTILE: &str = r#"
@@ -150,9 +150,14 @@ impl Scene {
 
     /// Git for the one that is tested.
     pub fn with<T>(&self, act: impl FnOnce(&Git<'_>) -> T) -> T {
+        self.with_remote_named(None, act)
+    }
+
+    /// The same with a remote that a person has named.
+    pub fn with_remote_named<T>(&self, remote: Option<RemoteName>, act: impl FnOnce(&Git<'_>) -> T) -> T {
         let run = |spec: &Spec| self.run(spec);
         let repository = Repository::find(&self.root).unwrap().expect("a repository");
-        act(&Git::new(repository, &run, &self.environment()))
+        act(&Git::new(repository, &run, &self.environment()).through(remote))
     }
 
     /// Git as a person or an agent uses it, without the user's configuration in the way. It must succeed.
