@@ -181,7 +181,8 @@ fn a_gatekeeper_that_fails_rejects_nothing() {
 #[test]
 fn what_a_gatekeeper_writes_reaches_nobody() {
     let judges = "chmod -R u+w . 2>/dev/null; cat work.txt; echo evil >> work.txt; \
-                  git -c user.name=x -c user.email=x@y commit -qam evil 2>/dev/null\n";
+                  git -c user.name=x -c user.email=x@y commit -qam evil 2>/dev/null; \
+                  git switch -q -c evil$asked\n";
     let world = judged("", &format!("{judges}{YES}"));
     let config = fs::read_to_string(world.path(".windlass/config.yaml")).unwrap();
     world.write(".windlass/config.yaml", config.replace("gatekeeper: [qa]", "gatekeeper: [qa, security]"));
@@ -194,7 +195,8 @@ fn what_a_gatekeeper_writes_reaches_nobody() {
         "{}",
         beside(&world, "question.2")
     );
-    assert_eq!(git(&world, &["branch", "--list", "--format=%(refname:short)"]), "main\nmine\n");
+    assert_eq!(git(&world, &["branch", "--list", "--format=%(refname:short)"]), "evil1\nevil2\nmain\nmine\n");
+    assert_eq!(fs::read_dir(world.path(".windlass/worktrees")).unwrap().count(), 0);
 }
 
 /// Whoever judges is not asked again for the same lines after a rebase, and again for others.

@@ -208,7 +208,7 @@ fn whoever_only_looks_is_told_so() {
         let mut agent: Agent = name.parse().expect("a known one");
         let crate::Driver::Headless(dialect) = agent.driver else { panic!("{name}") };
         agent.setup.args = args.iter().map(|word| (*word).to_owned()).collect();
-        agent.setup.access = crate::Access::ReadOnly;
+        agent.setup.access = Access::ReadOnly;
         assert_eq!(script(&agent, dialect, Place::New(None), None), expected);
         agent
     };
