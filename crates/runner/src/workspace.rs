@@ -15,6 +15,7 @@ use windlass_vcs::git::{
     Worktree,
 };
 
+use crate::gatekeepers::Gatekeepers;
 use crate::{Dispatch, RunError, Runner, Told};
 
 /// Letters of a goal in the name of a branch.
@@ -35,6 +36,7 @@ pub struct Delivery {
     pub method: forge::Method,
     /// How the tests are run, if it is not for the project to show.
     pub tests: Option<String>,
+    pub gatekeepers: Gatekeepers,
 }
 
 /// Why a worktree cannot be had.
