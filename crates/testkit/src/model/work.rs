@@ -55,7 +55,7 @@ impl Model {
             Event::TaskCreated(created) => {
                 self.add(created.priority, created.labels.iter().cloned().collect());
             }
-            Event::LeaseExpired(_) => self.put(id, Phase::Waiting),
+            Event::LeaseExpired(_) | Event::TaskReleased(_) => self.put(id, Phase::Waiting),
             Event::TaskClaimed(_) => {
                 let completed = std::mem::take(completed);
                 Attempt { model: self, origin, log, hook: true, completed }.review();
