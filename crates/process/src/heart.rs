@@ -125,7 +125,8 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let roster = Roster::enlist(directory.path(), 7).expect("an owner");
         let then = silence(directory.path(), roster.name()).expect("it has a pulse from its beginning");
-        let heart = Heart::start(vec![roster.pulse().expect("its own file")], Duration::from_millis(1)).expect("a thread");
+        let heart =
+            Heart::start(vec![roster.pulse().expect("its own file")], Duration::from_millis(1)).expect("a thread");
         // It is heard sooner or later, and then the silence is shorter than the time that has passed.
         let began = std::time::Instant::now();
         while silence(directory.path(), roster.name()).expect("a pulse") >= then + began.elapsed() {

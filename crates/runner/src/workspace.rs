@@ -12,7 +12,8 @@ use std::path::PathBuf;
 use windlass_engine::{Command, Ending, Readied, Session, State, Task, TaskId, View, WorkDone, Workspace, awaited};
 use windlass_vcs::forge;
 use windlass_vcs::git::{
-    Base, Branch, BranchAfter, Closed, Commit, Error, Existing, Git, Repository, Seen, TreeAfter, Wanted, Worktree,
+    Base, Branch, BranchAfter, Closed, Commit, Error, Existing, Git, RemoteName, Repository, Seen, TreeAfter, Wanted,
+    Worktree,
 };
 
 use crate::{Dispatch, RunError, Runner, Told};
@@ -29,6 +30,8 @@ pub struct Delivery {
     pub lock: PathBuf,
     /// The branch that work starts from and goes to, if it is not for the repository to say.
     pub base: Option<String>,
+    /// The remote that it goes to, if it is not for the repository to say.
+    pub remote: Option<String>,
     pub forge: forge::Settings,
     pub method: forge::Method,
     /// How the tests are run, if it is not for the project to show.
@@ -60,16 +63,22 @@ impl From<Error> for Trouble {
 
 /// An error of git with its causes, and what can be done about it.
 pub(crate) fn in_words(error: &Error) -> String {
-    let mut said = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(next) = cause {
-        said.push_str(&format!(": {next}"));
-        cause = next.source();
-    }
+    let said = with_causes(error);
     match error.hint() {
         Some(hint) => format!("{said}; {hint}"),
         None => said,
     }
+}
+
+/// An error and what led to it, on one line.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut said = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        said.push_str(&format!(": {next}"));
+        cause = next.source();
+    }
+    said
 }
 
 impl Dispatch<'_> {
@@ -79,11 +88,16 @@ impl Dispatch<'_> {
     }
 
     /// Does something with git in the project's repository.
-    pub(crate) fn with_git<T>(&self, work: impl FnOnce(&Git<'_>) -> Result<T, Error>) -> Result<T, Error> {
+    pub(crate) fn with_git<T, E: From<Error>>(&self, work: impl FnOnce(&Git<'_>) -> Result<T, E>) -> Result<T, E> {
         let missing = || Error::NotARepository { path: self.settings.project.clone() };
         let repository = self.repository()?.ok_or_else(missing)?;
         let run = |spec: &_| self.look_with(spec);
-        work(&Git::new(repository, &run, &self.settings.environment))
+        work(&Git::new(repository, &run, &self.settings.environment).through(self.remote()?))
+    }
+
+    /// The remote that counts, if a person has named one.
+    fn remote(&self) -> Result<Option<RemoteName>, Error> {
+        self.settings.delivery.remote.as_deref().map(RemoteName::new).transpose()
     }
 
     /// Where the work of a task is meant to go, as it is now.
@@ -125,11 +139,11 @@ impl Dispatch<'_> {
     }
 
     fn open(&self, task: &Task) -> Result<(Workspace, bool, Option<String>), Trouble> {
-        let repository =
-            self.repository()?.ok_or_else(|| Error::NotARepository { path: self.settings.project.clone() })?;
-        let run = |spec: &_| self.look_with(spec);
-        let git = Git::new(repository, &run, &self.settings.environment);
-        let base = self.base(&git)?;
+        self.with_git(|git| self.open_with(git, task))
+    }
+
+    fn open_with(&self, git: &Git<'_>, task: &Task) -> Result<(Workspace, bool, Option<String>), Trouble> {
+        let base = self.base(git)?;
         let known = task.workspace.clone();
         let former = task.former.last();
         let branch = match (&known, task.former.first()) {
@@ -139,7 +153,7 @@ impl Dispatch<'_> {
         };
         let name = branch.as_str().trim_start_matches("windlass/").replace('/', "-");
         let stacked = match (&known, former) {
-            (None, None) => self.stacked_on(task, &git)?,
+            (None, None) => self.stacked_on(task, git)?,
             _ => Vec::new(),
         };
         let left = former.map(|former| git.tip(&Branch::new(&former.branch)?)).transpose()?.flatten();
@@ -307,7 +321,9 @@ impl Dispatch<'_> {
     pub fn tidy(&self, in_use: &[String]) -> Result<(), Error> {
         let branches = self.with_git(|git| git.branches())?;
         for (branch, _) in branches {
-            let Some(task) = task_of(&branch).and_then(|id| self.store.snapshot().ok()?.task(id).ok()?) else { continue };
+            let Some(task) = task_of(&branch).and_then(|id| self.store.snapshot().ok()?.task(id).ok()?) else {
+                continue;
+            };
             let is_it = |workspace: &&Workspace| workspace.branch == branch.as_str();
             let free = |workspace: &&Workspace| !in_use.contains(&workspace.name);
             if task.workspace.as_ref().filter(is_it).filter(free).is_some() {
@@ -332,11 +348,25 @@ impl Dispatch<'_> {
         self.with_git(|git| {
             // A squashed change is in no commit of its branch: it is known to be merged.
             let branch = if done { BranchAfter::Gone } else { BranchAfter::Kept };
+            if done && task.change.as_ref().is_some_and(|change| change.at.number.is_none()) {
+                self.take_from_remote(git, &worktree.branch)?;
+            }
             match git.close(&worktree, TreeAfter::GoneIfClean, &branch)? {
                 Closed::Gone | Closed::BranchKept => Ok(()),
                 Closed::Dirty { files } => Err(Error::Dirty { path: worktree.path.clone(), files }),
             }
         })
+    }
+}
+
+impl Dispatch<'_> {
+    /// A branch that was pushed, and merged without a forge, is of no use to anybody. What others have added to it stays.
+    fn take_from_remote(&self, git: &Git<'_>, branch: &Branch) -> Result<(), Error> {
+        let (Some(remote), Some(tip)) = (self.base(git)?.remote, git.tip(branch)?) else { return Ok(()) };
+        match git.push_away(&remote, branch, &tip) {
+            Ok(_) | Err(Error::Moved { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -85,7 +85,8 @@ pub fn choose(store: &Sqlite, args: &Args, wish: Wish<'_>, owners: &Path) -> Res
     let sessions = snapshot.sessions().map_err(remedy::store)?;
     let left = sessions.iter().filter(|session| wish.is_of(session) && !session.is_over() && !args.fresh);
     // One that has lost its task, though it is alive, is in nobody's way.
-    let beside = |session: &Session| wish == Wish::Graph || (matches!(wish, Wish::Task(_)) && session.hold == Hold::Left);
+    let beside =
+        |session: &Session| wish == Wish::Graph || (matches!(wish, Wish::Task(_)) && session.hold == Hold::Left);
     let free = |session: &&Session| !beside(session) || !stays_alive(owners, session.owner.as_str());
     match left.filter(free).max_by_key(|session| session.version) {
         Some(session) => resumable(session.clone(), args, owners),

@@ -34,8 +34,7 @@ impl Listening {
             hear(signalled, heard.as_ref(), &still);
             wake();
         };
-        let received = signals::install(control, heed)
-            .map_err(|error| system("cannot listen to signals", error))?;
+        let received = signals::install(control, heed).map_err(|error| system("cannot listen to signals", error))?;
         Ok(Self { received, nudges: None })
     }
 

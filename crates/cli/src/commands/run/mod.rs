@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use windlass_agents::Agent;
 use windlass_engine::{
-    Authority, Command, Ending, Grounds, NewSession, Origin, OwnerName, Session, SessionName, TaskId, Trusted,
+    Authority, Command, Ending, Grounds, NewSession, Origin, OwnerName, Session, SessionName, TaskId,
 };
 use windlass_process::{Control, Launcher};
 use windlass_runner::{Dispatch, Outside, RunError, Runner, Settings};
@@ -457,7 +457,7 @@ fn settings(
 ) -> Result<Settings, Failure> {
     let records = project.make_records(session.as_str())?;
     let launcher = Launcher::own(SUPERVISE).map_err(|error| system("cannot find this very program", error))?;
-    let rules = plan::rules(outline, owner, Trusted::Yes)?;
+    let rules = plan::session_rules(outline, owner)?;
     let settings = dispatch::settings(project, outline, rules, records, Some(launcher));
     Ok(Settings { prompt: outline.frame().prompt()?, ..settings })
 }

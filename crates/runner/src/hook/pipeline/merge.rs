@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use windlass_engine::{ChangeFact, HookOutcome, HookReport, Session, Workspace};
 use windlass_vcs::forge::{Merging, Obstacle, Site};
-use windlass_vcs::git::{Base, Commit, Error, IfCheckedOut, Merged, Seen};
+use windlass_vcs::git::{Base, Branch, Commit, Error, Git, IfCheckedOut, Merged, Seen};
 
 use super::change::failed;
 use super::{Brought, Ended, report};
@@ -96,7 +96,7 @@ impl Dispatch<'_> {
                 let said = format!("it stands on {below}, whose change is not merged yet; merge that first");
                 return no(HookOutcome::Escalate, said);
             }
-            match self.bring_onto(git, workspace, &base)? {
+            match self.bring_onto_unless_merged(git, workspace, &base)? {
                 Brought::There => {}
                 Brought::Now => {
                     let said = format!("{} has moved; on top of {} now", base.branch, base.commit.short());
@@ -107,6 +107,15 @@ impl Dispatch<'_> {
             let offer = self.offer(git, workspace)?;
             Ok(Ok(Ready { base, head: offer.head, address: offer.address }))
         })
+    }
+
+    /// Whoever merged it may have died before that could be told: then it stays as it was merged.
+    fn bring_onto_unless_merged(&self, git: &Git<'_>, workspace: &Workspace, base: &Base) -> Result<Brought, Error> {
+        let tip = git.tip(&Branch::new(&workspace.branch)?)?;
+        match tip {
+            Some(tip) if git.merge_base(&tip, &base.commit)? == tip => Ok(Brought::There),
+            _ => self.bring_onto(git, workspace, base),
+        }
     }
 
     fn merge(&mut self, running: &Running<'_>, ready: &Ready) -> Ended {

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use windlass_agents::Agent;
-use windlass_engine::{Session, SessionName, Task, TaskId, TypeName, Types, View, Wanted, Work};
-use windlass_store::{Snapshot, Sqlite};
+use windlass_engine::{Session, SessionName, State, Task, TaskId, TypeName, Types, View, Wanted, Work};
+use windlass_process::{is_alive, is_ours};
+use windlass_store::{Snapshot, Sqlite, TaskFilter};
 
 use super::super::agent::none_named;
 use super::super::choice::{named_after, stays_alive};
@@ -105,7 +106,30 @@ impl<'a> Hands<'a> {
 /// Sessions that work on tasks and were left by the dead, those that wait for a person aside.
 pub fn left_by_the_dead(opened: &Opened, sessions: Vec<Session>) -> Vec<Session> {
     let owners = opened.project.owners();
-    let of_graph = |session: &Session| session.work == Work::Graph || (session.goal.is_none() && session.task.is_some());
-    let left = sessions.into_iter().filter(|session| session.ended().is_none() && of_graph(session));
-    left.filter(|session| session.wanted() != Wanted::Answer && !stays_alive(&owners, session.owner.as_str())).collect()
+    let left = sessions.into_iter().filter(is_for_workers);
+    left.filter(|session| !stays_alive(&owners, session.owner.as_str())).collect()
+}
+
+fn is_for_workers(session: &Session) -> bool {
+    let of_graph = session.work == Work::Graph || (session.goal.is_none() && session.task.is_some());
+    of_graph && session.ended().is_none() && session.wanted() != Wanted::Answer
+}
+
+/// Sessions that hold a task, and whose owner has died since it was last looked.
+pub fn orphaned(opened: &Opened) -> Result<Vec<Session>, Failure> {
+    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+    let mut held = Vec::new();
+    let filter = TaskFilter { states: vec![State::Active, State::Submitted], ..TaskFilter::default() };
+    snapshot
+        .tasks(&filter, |task| {
+            held.extend(task.lease.and_then(|lease| lease.session.filter(|_| !is_ours(lease.owner.as_str()))));
+            true
+        })
+        .map_err(remedy::store)?;
+    let mut sessions = Vec::new();
+    for name in held {
+        sessions.extend(snapshot.session(&name).map_err(remedy::view)?.filter(is_for_workers));
+    }
+    sessions.retain(|session| !is_alive(&opened.project.owners(), session.owner.as_str()));
+    Ok(sessions)
 }

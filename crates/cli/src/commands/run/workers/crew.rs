@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use windlass_engine::{Session, SessionName, TaskId, Usage};
+use windlass_engine::{OwnerName, Session, SessionName, TaskId, Usage};
 use windlass_process::Control;
 
 /// So many agents in a row that cannot be started are enough.
@@ -36,6 +36,8 @@ struct State {
     left_alone: BTreeSet<TaskId>,
     /// Sessions that the dead have left.
     resumable: VecDeque<Session>,
+    /// Those that were found so far, by name and dead owner.
+    offered: BTreeSet<(SessionName, OwnerName)>,
     running: BTreeMap<SessionName, Control>,
     failed_starts: u32,
     failed: BTreeMap<TaskId, u32>,
@@ -97,8 +99,9 @@ pub enum Next<T> {
 
 impl Crew {
     pub fn new(left: Vec<Session>) -> Self {
-        let state = State { resumable: left.into(), ..State::default() };
-        Self { state: Mutex::new(state), changed: Condvar::new() }
+        let crew = Self::default();
+        crew.offer(left);
+        crew
     }
 
     /// A session that was left, or what can be found besides the tasks that are not to be taken.
@@ -124,6 +127,19 @@ impl Crew {
             }
             None => Ok(Next::Nothing(state.rings)),
         }
+    }
+
+    /// Has workers take these sessions up. Answers whether any of them is new: what nobody would go on with is not offered
+    /// again.
+    pub fn offer(&self, sessions: Vec<Session>) -> bool {
+        let mut state = self.state();
+        let before = state.resumable.len();
+        for session in sessions {
+            if state.offered.insert((session.name.clone(), session.owner.clone())) {
+                state.resumable.push_back(session);
+            }
+        }
+        state.resumable.len() > before
     }
 
     /// Waits until somebody rings after a number. Answers whether there may be something to do then.

@@ -116,12 +116,7 @@ pub fn run(context: &Context, args: &Args, count: usize, out: &mut Output) -> Re
 }
 
 /// Reads the configuration, and checks that it may be used.
-fn prepare<'a>(
-    context: &'a Context,
-    args: &Args,
-    opened: &Opened,
-    out: &Output,
-) -> Result<Place<'a>, Failure> {
+fn prepare<'a>(context: &'a Context, args: &Args, opened: &Opened, out: &Output) -> Result<Place<'a>, Failure> {
     let inside = Inside::look(opened)?;
     let outline = Arc::new(Outline::from(Config::parse(inside.written(opened)?)?));
     let config = outline.frame();
@@ -246,9 +241,10 @@ impl Floor<'_> {
         roster: &'w Roster,
         to: mpsc::SyncSender<Batch>,
     ) -> Result<Worker<'w>, Failure> {
-        let store = Sqlite::open(&project.store_file(), Lifetime::Service).map_err(remedy::store).inspect_err(|_| {
-            self.crew.close();
-        })?;
+        let store =
+            Sqlite::open(&project.store_file(), Lifetime::Service).map_err(remedy::store).inspect_err(|_| {
+                self.crew.close();
+            })?;
         Ok(Worker {
             number,
             place: self.place,

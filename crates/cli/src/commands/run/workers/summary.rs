@@ -62,16 +62,19 @@ impl Summary<'_> {
 
     fn next(&self) -> Vec<String> {
         let Sum { left, people, paused, killed, .. } = self.sum;
-        let answer = people.iter().take(NAMED).map(|id| format!("windlass answer {id} continue  # or: windlass why {id}"));
+        let answer =
+            people.iter().take(NAMED).map(|id| format!("windlass answer {id} continue  # or: windlass why {id}"));
         let again = (!left.is_empty() || paused.is_some() || *killed).then(|| self.again());
         answer.chain(again).collect()
     }
 
     fn again(&self) -> String {
         let workers = self.args.workers.unwrap_or(1);
-        let agent = self.args.agent.as_deref().map(|agent| {
-            format!(" --agent {}", quoted(agent).unwrap_or_else(|| "AGENT".to_owned()))
-        });
+        let agent = self
+            .args
+            .agent
+            .as_deref()
+            .map(|agent| format!(" --agent {}", quoted(agent).unwrap_or_else(|| "AGENT".to_owned())));
         format!("windlass run --workers {workers}{}", agent.unwrap_or_default())
     }
 }

@@ -38,6 +38,9 @@ pub fn start(crew: &Arc<Crew>, project: &Project) -> Result<(), Failure> {
             }
         }
     };
-    thread::Builder::new().name("watch".to_owned()).spawn(watch).map_err(|error| system("cannot start a thread", error))?;
+    thread::Builder::new()
+        .name("watch".to_owned())
+        .spawn(watch)
+        .map_err(|error| system("cannot start a thread", error))?;
     Ok(())
 }

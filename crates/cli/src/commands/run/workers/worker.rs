@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use windlass_agents::Agent;
 use windlass_engine::{
-    Authority, Command, Ending, NewSession, OnRetryLimit, Origin, OwnerName, Session, SessionName, Task, Terms, View as _,
-    Wanted, Work,
+    Authority, Command, Ending, NewSession, OnRetryLimit, Origin, OwnerName, Session, SessionName, Task, Terms,
+    View as _, Wanted, Work,
 };
 use windlass_process::{Control, Roster, Supervisor};
 use windlass_runner::{Dispatch, Outside, RunError, Runner, Settings};
@@ -18,7 +18,7 @@ use super::super::progress::{Progress, Watching};
 use super::super::standstill::Standstill;
 use super::super::tally::Tally;
 use super::super::{check_trust, choice, silent};
-use super::choosing::Hands;
+use super::choosing::{Hands, orphaned};
 use super::crew::{Came, Crew, Next};
 use super::post::{Batch, Post};
 use super::{Place, watch};
@@ -138,7 +138,7 @@ impl Worker<'_> {
                 Next::Nothing(rings) => rings,
             };
             let taken = silent::take(&mut self.opened, &self.place.outline, (self.roster, &self.control))?;
-            if taken > 0 {
+            if taken > 0 || self.crew.offer(orphaned(&self.opened)?) {
                 continue;
             }
             watch::start(self.crew, &self.opened.project)?;
@@ -168,7 +168,8 @@ impl Worker<'_> {
             Job::Resume(session) => {
                 let Some(agent) = self.hands.agent_of(session, self.place.context.trust)? else {
                     let said = format!("session `{}` was started with `{}`", session.name, session.agent);
-                    Messages::new().note(&format!("{said}; `windlass run --session {0}` goes on with it", session.name));
+                    Messages::new()
+                        .note(&format!("{said}; `windlass run --session {0}` goes on with it", session.name));
                     return Ok(None);
                 };
                 let (name, dead) = (session.name.clone(), session.owner.clone());
@@ -207,7 +208,8 @@ impl Worker<'_> {
         let (name, config) = (job.name().clone(), outline.frame());
         let control = self.control.apart();
         let settings = super::super::settings(&self.opened.project, &outline, &dispatch::owner(self.roster), &name)?;
-        let settings = Settings { permission: config.permission(dispatch::standing(self.place.serves_agents)), ..settings };
+        let settings =
+            Settings { permission: config.permission(dispatch::standing(self.place.serves_agents)), ..settings };
         let Look { json, palette, columns } = self.place.look;
         let mut post = Post { json, palette, columns, to: self.to.clone(), batch: Batch::new() };
         let (view, still) = (self.view.as_ref(), self.still);
@@ -253,9 +255,12 @@ impl Worker<'_> {
     }
 
     fn came(&self, session: &Session, tally: &Tally, killed: bool) -> Result<Came, Failure> {
-        let failed = session.ended() == Some(Ending::Error) && !session.task.is_some_and(|id| session.left.contains(&id));
+        let failed =
+            session.ended() == Some(Ending::Error) && !session.task.is_some_and(|id| session.left.contains(&id));
         let not_started = match (failed, session.task) {
-            (true, Some(id)) => Some(self.opened.task(id)?.reason.unwrap_or_else(|| "the agent could not work".to_owned())),
+            (true, Some(id)) => {
+                Some(self.opened.task(id)?.reason.unwrap_or_else(|| "the agent could not work".to_owned()))
+            }
             _ => None,
         };
         let mut people = session.escalated.clone();
