@@ -172,7 +172,7 @@ impl Area {
 
     /// One of several workers: its task on the left, what happens with it on the right.
     pub(super) fn seat(&self, number: usize, at: Instant, width: usize, palette: Palette) -> Row {
-        let number = format!("{number:>2}  ");
+        let number = text::fit(&format!("{number:>2}  "), width);
         let room = width.saturating_sub(text::width(&number));
         if self.session.is_empty() {
             return Row::new(palette, &[(Tone::Faint, &number), (Tone::Faint, &text::fit("waits for a task", room))]);

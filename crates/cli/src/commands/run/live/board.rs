@@ -70,8 +70,17 @@ mod tests {
 
     #[test]
     fn each_worker_has_a_row() {
-        assert_snapshot!(shown(72, 30), @"");
-        assert_snapshot!(shown(30, 4), @"");
+        assert_snapshot!(shown(72, 30), @r"
+        ── 2 at work · 12 done · 1 left · 30 ready · 1:23 ─────────────────────
+         1  T7                          the agent works · iteration 2/25 · 1:23
+         2  waits for a task
+         3  T9                                             merge_pr runs · 1:23
+        ");
+        assert_snapshot!(shown(30, 4), @r"
+        2 at work · 12 done · 1 left…
+         1  T7       the agent works…
+            and 2 more
+        ");
         for columns in 0..90 {
             shown(columns, 5);
         }
