@@ -188,9 +188,9 @@ fn agents_that_cannot_be_started_pause_the_run() {
     T1 iteration 1
     T1 failed after one iteration: the program cannot be started: sh: 1: ./no-such-agent: not found
     done: nothing
-    paused: agents could not be started: the program cannot be started: sh: 1: ./no-such-agent: not found
+    paused: twice in a row an agent could not work: the program cannot be started: sh: 1: ./no-such-agent: not found
     took: <took> 2 turns
-    next: windlass run --workers 1
+    next: windlass run --workers 1  # when that is mended; no task has lost anything
     ");
     assert_eq!(world.data_of("task_released").len(), 2);
     assert!(world.ok(&["task", "list"]).lines().all(|line| line.contains("ready")));

@@ -32,7 +32,7 @@ impl Summary<'_> {
         row("done", Tone::Good, &[tasks(done)], out)?;
         row("left", Tone::Warning, &self.each(left.iter(), why_left), out)?;
         row("for a person", Tone::Warning, &self.each(people.iter(), why_blocked), out)?;
-        let paused = paused.as_ref().map(|why| format!("agents could not be started: {why}"));
+        let paused = paused.as_ref().map(|why| format!("twice in a row an agent could not work: {why}"));
         row("paused", Tone::Bad, &paused.into_iter().collect::<Vec<_>>(), out)?;
         row("took", Tone::Plain, &[self.time()], out)?;
         let used = self.sum.used;
@@ -64,7 +64,10 @@ impl Summary<'_> {
         let Sum { left, people, paused, killed, .. } = self.sum;
         let answer =
             people.iter().take(NAMED).map(|id| format!("windlass answer {id} continue  # or: windlass why {id}"));
-        let again = (!left.is_empty() || paused.is_some() || *killed).then(|| self.again());
+        let again = (!left.is_empty() || paused.is_some() || *killed).then(|| match paused {
+            Some(_) => format!("{}  # when that is mended; no task has lost anything", self.again()),
+            None => self.again(),
+        });
         answer.chain(again).collect()
     }
 
