@@ -63,7 +63,10 @@ fn assert_all_merged_once(world: &World, tasks: usize) {
     for number in 1..=tasks {
         assert_eq!(git(world, &format!("show origin/main:part-T{number}")), format!("T{number}\n"));
     }
-    assert_eq!(git(world, "for-each-ref --format=%(refname) refs/heads refs/remotes refs/windlass"), "refs/heads/desk\nrefs/heads/main\nrefs/remotes/origin/main\n");
+    assert_eq!(
+        git(world, "for-each-ref --format=%(refname) refs/heads refs/remotes refs/windlass"),
+        "refs/heads/desk\nrefs/heads/main\nrefs/remotes/origin/main\n"
+    );
     assert_eq!(git(world, "worktree list --porcelain").matches("worktree ").count(), 1);
     assert_eq!(git(world, "status --porcelain"), "?? .windlass/\n");
 }
@@ -84,7 +87,8 @@ fn whoever_is_killed_leaves_nothing_undone_and_nothing_done_twice() {
     const TASKS: usize = 60;
     let world = cloned(&merging(WRITES), TASKS);
     for round in 0..12_u64 {
-        let mut child = world.command(&["run", "--workers", "4"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child =
+            world.command(&["run", "--workers", "4"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         // Any moment will do, and each round has another one.
         std::thread::sleep(std::time::Duration::from_millis(150 + round * 7919 % 2500));
         child.kill().unwrap();
@@ -107,7 +111,10 @@ fn a_worker_without_work_waits_for_what_others_make_ready() {
     let ran = world.run(&["run", "--workers", "2", "--agent", "command:cat > prompt; echo ok"]);
     assert_eq!(ran.code, 0, "{ran}");
     let done: Vec<&str> = ran.stdout.lines().filter(|line| line.ends_with("complete after one iteration")).collect();
-    assert_eq!(done, ["T1 complete after one iteration", "T2 complete after one iteration", "T3 complete after one iteration"]);
+    assert_eq!(
+        done,
+        ["T1 complete after one iteration", "T2 complete after one iteration", "T3 complete after one iteration"]
+    );
     assert_eq!(world.ok(&["run", "--workers", "2", "--agent", "command:cat"]), "every task is completed\n");
 }
 
@@ -235,7 +242,8 @@ const SLOW: &str = r#"cat > prompt.md; rm prompt.md; echo slow > slow; cd ../../
 
 #[test]
 fn a_worker_that_was_stopped_past_its_lease_cannot_submit() {
-    let config = merging(SLOW).replace("agents:\n", "agents:\n  quick: {command: 'cat > /dev/null; echo quick > quick; echo done'}\n");
+    let config = merging(SLOW)
+        .replace("agents:\n", "agents:\n  quick: {command: 'cat > /dev/null; echo quick > quick; echo done'}\n");
     let world = cloned(&config, 1);
     let mut stopped = begun(&world, &["run", "--workers", "1"]);
     send(&stopped, Signal::STOP);
@@ -250,7 +258,8 @@ fn a_worker_that_was_stopped_past_its_lease_cannot_submit() {
     assert_eq!(git(&world, "ls-tree --name-only origin/main"), "quick\nstart\n");
     assert_eq!(git(&world, "show windlass/t1-part-1:slow"), "slow\n", "what it has done stays on its branch");
     assert_eq!(git(&world, "worktree list --porcelain").matches("worktree ").count(), 1);
-    let opened: Vec<_> = world.data_of("workspace_opened").iter().map(|data| data["workspace"]["branch"].clone()).collect();
+    let opened: Vec<_> =
+        world.data_of("workspace_opened").iter().map(|data| data["workspace"]["branch"].clone()).collect();
     assert_eq!(opened, ["windlass/t1-part-1", "windlass/t1-part-1-2"]);
     assert_eq!(world.data_of("task_completed").len(), 1);
 }
