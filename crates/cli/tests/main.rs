@@ -62,3 +62,4 @@ mod test_validation;
 mod test_view;
 mod test_why;
 mod test_why_bridge;
+mod test_workers;

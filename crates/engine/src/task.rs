@@ -212,6 +212,9 @@ pub struct Task {
     /// Where the work on it lies, if not in the project's own directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<Workspace>,
+    /// Where it was worked on before, by those whose lease ran out while they were silent, the last one last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former: Vec<Workspace>,
     /// How others can look at the work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<TaskChange>,

@@ -591,7 +591,7 @@ fn other_events() -> Vec<Event> {
         payload::TaskWaiting {}.into(),
         payload::NoteAdded { kind: NoteKind::Summary, text: word() }.into(),
         payload::TaskClaimed { owner: owner(), epoch, until: Some(until), session: Some(run().session) }.into(),
-        payload::LeaseExpired { owner: owner(), epoch }.into(),
+        payload::LeaseExpired { owner: owner(), epoch, silent: true }.into(),
         payload::TaskStarted { context: value() }.into(),
         payload::TaskUpdated {
             goal: Some(word()),

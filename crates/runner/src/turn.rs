@@ -1,6 +1,7 @@
 //! Giving the agent the word.
 
 use std::ffi::OsString;
+use std::io;
 use std::time::{Duration, Instant};
 
 use windlass_agents::{Driver, TurnEnd};
@@ -200,6 +201,13 @@ impl Runner<'_> {
     ) -> Result<(), RunError> {
         self.ask_to_end(&session.name, ending, Some(reason))?;
         self.give(interrupted).map(drop)
+    }
+
+    /// Nothing can be started here, whoever is asked.
+    pub(crate) fn cannot_start(&mut self, session: &Session, error: &io::Error) -> Result<(), RunError> {
+        let Some(turn) = session.turn() else { return Err(RunError::Stuck(session.name.clone())) };
+        let reason = cut(&format!("cannot start the supervisor: {error}"), Limits::REASON);
+        self.end_with(session, &interrupted(turn, None, Usage::default()), Ending::Error, reason)
     }
 
     /// What the agent has changed, if anybody may want to compare it.

@@ -69,6 +69,9 @@ payloads! {
     LeaseExpired {
         owner: OwnerName,
         epoch: Epoch,
+        /// Whoever held it may wake up, and its agent go on in the worktree.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        silent: bool,
     }
     TaskStarted {
         context: Value,
