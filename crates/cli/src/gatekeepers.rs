@@ -3,6 +3,7 @@
 //! Not here: asking them (`runner`).
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use windlass_agents::Agent;
 use windlass_engine::{TypeName, nearest};
@@ -15,18 +16,20 @@ use crate::{agents, plan};
 /// The brief of a gatekeeper that is only named.
 pub const REVIEW: &str = "review";
 
-/// Those whom a session with this agent has judge. A name that stands for nobody is refused before anything begins.
-pub fn resolve(config: &Config, agent: &Agent) -> Result<Gatekeepers, Failure> {
+/// Those whom a session with this agent has judge, each as it lies in the project. A name that stands for nobody is refused before anything begins.
+pub fn resolve(config: &Config, agent: &Agent, home: &Path) -> Result<Gatekeepers, Failure> {
     let mut of_types: BTreeMap<TypeName, Vec<Agent>> = BTreeMap::new();
     for (kind, roles) in config.task_types() {
         if roles.gatekeeper.is_none() || !is_judged(config, kind, &agent.name) {
             continue;
         }
         let kind_name = kind.parse().expect("the names of types were checked when they were read");
-        of_types.insert(kind_name, named(config, kind, roles)?);
+        // A change does not bring its own judge along.
+        let agents = named(config, kind, roles)?.into_iter().map(|agent| agent.of(home));
+        of_types.insert(kind_name, agents.collect());
     }
     let briefs = config.hooks.iter().flat_map(briefs).map(|name| (name.to_owned(), config.brief(name))).collect();
-    let usual = Some(agents::gatekeeper(&agent.name, &config.settings)?);
+    let usual = Some(agents::gatekeeper(&agent.name, &config.settings)?.of(home));
     let silence = plan::allowance(config, agent).silence.or(Some(plan::SILENCE));
     Ok(Gatekeepers { of_types, usual, briefs, silence })
 }

@@ -1,6 +1,7 @@
 //! `gatekeeper`: agents that judge a change before it is merged
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -269,6 +270,27 @@ turns:
     let record = records.into_iter().find(|path| path.to_string_lossy().ends_with(".review-1.turn")).unwrap();
     let record = fs::read_to_string(record).unwrap();
     assert_eq!(record.matches(": denied").count(), 2, "{record}");
+}
+
+#[test]
+fn a_change_does_not_bring_its_own_judge_along() {
+    let world = judged("limits: {max_rejections: 1}\n", YES);
+    let config = fs::read_to_string(world.path(".windlass/config.yaml")).unwrap();
+    let lines = config.lines().map(|line| match line.starts_with("  judge:") {
+        true => "  judge: {command: ./judge.sh}\n".to_owned(),
+        false => format!("{line}\n"),
+    });
+    world.write(".windlass/config.yaml", lines.collect::<String>());
+    world.ok(&["trust", "--yes"]);
+    let judge = world.write("judge.sh", "#!/bin/sh\necho '{\"approved\": false, \"summary\": \"No.\"}'\n");
+    fs::set_permissions(judge, fs::Permissions::from_mode(0o755)).unwrap();
+    world.write(
+        "../works.sh",
+        format!("printf '%s\\n' '#!/bin/sh' \"{}\" > judge.sh; chmod +x judge.sh", YES.replace('"', "\\\"")),
+    );
+    let ran = world.run(&["run"]);
+    assert_eq!(ran.code, 4, "{ran}");
+    assert!(ran.stdout.contains("`judge` does not approve (qa): No."), "{ran}");
 }
 
 #[test]

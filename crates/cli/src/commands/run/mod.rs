@@ -134,7 +134,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         let gatekeepers = match wish {
             // It is worked on in place, where there is no change to be judged.
             Wish::Goal(_) => Gatekeepers::default(),
-            Wish::Task(_) | Wish::Graph => gatekeepers::resolve(config, &agent)?,
+            Wish::Task(_) | Wish::Graph => gatekeepers::resolve(config, &agent, &opened.project.root)?,
         };
         if let (Choice::New(_), Wish::Graph) = (&choice, wish)
             && let Some(refusal) = choice::only_for_others(&opened.store, config, &agent.name)?
