@@ -1,18 +1,15 @@
-//! A worktree for the task of a session: opened before the work, committed after it, put away when it is merged.
+//! A worktree for the task of a session: opened before the work, committed after it.
 //!
 //! Invariants:
 //! - The branch of a task is the same at every attempt, so that work which was left is found again.
 //! - What is wrong with one task's worktree is that task's affair, and a person's; what is wrong with the repository or the
 //!   machine ends the session and is no fault of the task.
 
-use std::fs;
 use std::path::PathBuf;
 
-use windlass_engine::{Command, Ending, Readied, Session, State, Task, TaskId, View, WorkDone, Workspace, awaited};
+use windlass_engine::{Command, Ending, Readied, Session, Task, TaskId, View, WorkDone, Workspace, awaited};
 use windlass_vcs::forge;
-use windlass_vcs::git::{
-    Base, Branch, BranchAfter, Closed, Commit, Error, Existing, Git, Repository, Seen, TreeAfter, Wanted, Worktree,
-};
+use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, Repository, Seen, Wanted, Worktree};
 
 use crate::{Dispatch, RunError, Runner, Told};
 
@@ -98,14 +95,28 @@ impl Dispatch<'_> {
 
     /// The directory that a session works in: its worktree as far as that is there, or what of it is the project's.
     pub(crate) fn directory_of(&self, session: Option<&Session>) -> PathBuf {
-        let place = session.and_then(|session| session.workspace.as_ref()).and_then(|workspace| {
-            let worktree = self.settings.delivery.worktrees.join(&workspace.name);
-            let root = self.repository().ok()??.root;
-            let below = self.settings.project.strip_prefix(root).ok()?;
+        let workspace = session.and_then(|session| session.workspace.as_ref());
+        workspace.map_or_else(|| self.settings.directory.clone(), |workspace| self.place_of(workspace))
+    }
+
+    /// What of a worktree is the project's, as far as it is there.
+    pub(crate) fn place_of(&self, workspace: &Workspace) -> PathBuf {
+        let worktree = self.settings.delivery.worktrees.join(&workspace.name);
+        let root = self.repository().ok().flatten().map(|repository| repository.root);
+        let below = root.and_then(|root| self.settings.project.strip_prefix(root).ok().map(PathBuf::from));
+        let place = below.map(|below| {
             // An empty path would leave a mark at the end.
-            Some(if below.as_os_str().is_empty() { worktree } else { worktree.join(below) })
+            if below.as_os_str().is_empty() { worktree } else { worktree.join(below) }
         });
         place.filter(|place| place.is_dir()).unwrap_or_else(|| self.settings.directory.clone())
+    }
+
+    /// Has the worktree of a task be there again, or says why it cannot be.
+    pub(crate) fn reopen(&self, task: &Task) -> Result<(), String> {
+        match self.open(task) {
+            Ok(_) => Ok(()),
+            Err(Trouble::Task(why) | Trouble::Outside(why)) => Err(why),
+        }
     }
 
     /// The unfinished changes of other tasks that a task builds on: whose they are, and where they end.
@@ -254,38 +265,6 @@ impl Runner<'_> {
         };
         self.give(&Command::SubmitWork { name: session.name.clone(), readied }).map(drop)
     }
-
-    /// Puts the worktrees of tasks away that are merged. What cannot be is left, and told.
-    pub(crate) fn put_away(&mut self) -> Result<(), RunError> {
-        for id in std::mem::take(&mut self.done) {
-            let Some(task) = self.dispatch.store.snapshot()?.task(id)? else { continue };
-            if let Err(error) = self.dispatch.clear_away(&task) {
-                (self.dispatch.outside.tell)(Told::Note(&format!("the worktree of {id} stays: {}", in_words(&error))));
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Dispatch<'_> {
-    /// Removes the worktree and the branch of a task that is merged or deleted, as far as nothing is lost with it.
-    pub fn clear_away(&self, task: &Task) -> Result<(), Error> {
-        let merged = task.change.as_ref().is_some_and(|change| change.merged.is_some());
-        let done = merged && task.state == State::Completed;
-        let (Some(workspace), true) = (&task.workspace, done || task.state == State::Deleted) else { return Ok(()) };
-        let worktree = self.worktree(workspace)?;
-        if fs::symlink_metadata(&worktree.path).is_err() {
-            return Ok(());
-        }
-        self.with_git(|git| {
-            // A squashed change is in no commit of its branch: it is known to be merged.
-            let branch = if done { BranchAfter::Gone } else { BranchAfter::Kept };
-            match git.close(&worktree, TreeAfter::GoneIfClean, &branch)? {
-                Closed::Gone | Closed::BranchKept => Ok(()),
-                Closed::Dirty { files } => Err(Error::Dirty { path: worktree.path.clone(), files }),
-            }
-        })
-    }
 }
 
 /// `windlass/t7-fix-the-login`.
@@ -303,7 +282,7 @@ fn branch(task: &Task) -> String {
 }
 
 /// What a commit of uncommitted work says.
-fn message(task: &Task) -> String {
+pub(crate) fn message(task: &Task) -> String {
     let subject = task.goal.lines().find(|line| !line.trim().is_empty()).unwrap_or("Work").trim();
     let subject: String = subject.chars().filter(|letter| !letter.is_control()).take(72).collect();
     format!("{subject}\n\nTask: {}\n", task.id)

@@ -90,7 +90,7 @@ pub fn recorded(project: &Project, text: &str) -> Written {
 }
 
 /// Does something with whoever runs hooks.
-fn with<T>(
+pub fn with<T>(
     opened: &mut Opened,
     outline: &Arc<Outline>,
     trusted: Trusted,
@@ -100,6 +100,16 @@ fn with<T>(
     let roster = enlist(&opened.project)?;
     let rules = plan::rules(outline, &owner(&roster), trusted)?;
     with_rules(opened, outline, rules, (&roster, control), work)
+}
+
+/// The same for what runs no hooks, and may run git.
+pub fn with_git<T>(
+    opened: &mut Opened,
+    work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let outline = Arc::new(Outline::of(Written::load(&opened.project)?)?);
+    let (control, received) = listen()?;
+    with(opened, &outline, Trusted::No, &control, work).map_err(|failure| failure.by(received.first()))
 }
 
 /// As whom somebody who runs programs owes hooks.
@@ -161,7 +171,7 @@ pub fn settings(
 pub fn delivery(project: &Project, config: &Config) -> Delivery {
     let settings = &config.settings;
     Delivery {
-        worktrees: project.directory().join("worktrees"),
+        worktrees: project.worktrees(),
         lock: project.directory().join("merge.lock"),
         base: settings.base_branch.as_ref().map(|branch| branch.value.clone()),
         forge: forge::Settings {
@@ -224,7 +234,11 @@ pub fn random_bytes() -> io::Result<u128> {
 
 /// People hear of hooks that went wrong, and of nothing else.
 fn tell(told: Told<'_>) {
-    let Told::Event(record) = told else { return };
+    let record = match told {
+        Told::Event(record) => record,
+        Told::Note(words) => return Messages::new().note(words),
+        _ => return,
+    };
     let said = match &record.envelope.event {
         Event::HookFinished(finished) => went_wrong(finished),
         // The end of its run has said so already.

@@ -207,6 +207,7 @@ impl Run<'_> {
             drop(runner);
             return if choice.is_stale(&opened.store)? { Ok(None) } else { Err(remedy::run(error).into()) };
         }
+        runner.sweep().map_err(remedy::run)?;
         if let Choice::New(_) = choice {
             changed::remember(&project, &records);
         }

@@ -138,6 +138,7 @@ impl<'o> Progress<'o> {
             Event::SessionEnded(ended) => self.ended(record, ended),
             // The task itself is told with its goal when it is taken up.
             Event::TaskClaimed(_) => Ok(()),
+            event if let Some((tone, what)) = show::pipeline::progress(event) => self.detail(tone, &what),
             _ if self.work == Work::Graph => match show::of_task(record) {
                 Some((tone, what)) => self.detail(tone, &what),
                 None => Ok(()),
