@@ -15,6 +15,8 @@ mod test_bridge;
 mod test_command;
 mod test_config;
 mod test_damage;
+mod test_delivery;
+mod test_delivery_change;
 mod test_demo;
 mod test_doctor;
 mod test_events;

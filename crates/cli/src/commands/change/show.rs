@@ -159,7 +159,9 @@ fn write_stat(page: &mut String, files: &[FileChange], out: &Output) -> std::fmt
         let signs = |sign: &str, lines| sign.repeat(usize::try_from(scaled(lines)).unwrap_or(0));
         let (added, removed) = (signs("+", file.added), signs("-", file.removed));
         let (added, removed) = (out.paint(Tone::Good, added), out.paint(Tone::Bad, removed));
-        writeln!(page, " {} | {} {added}{removed}", text::pad(name, width), file.added + file.removed)?;
+        let lines = file.added + file.removed;
+        let signs = if lines > 0 { format!(" {added}{removed}") } else { String::new() };
+        writeln!(page, " {} | {lines}{signs}", text::pad(name, width))?;
     }
     let (added, removed): (u64, u64) =
         files.iter().fold((0, 0), |(added, removed), file| (added + file.added, removed + file.removed));
