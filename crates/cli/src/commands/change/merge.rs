@@ -52,11 +52,12 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let (control, received) = dispatch::listen()?;
     let trusted = if trusted { Trusted::Yes } else { Trusted::No };
     let checks = if args.no_check { Checks::Skip } else { Checks::Run };
+    let submitted = known.work.as_ref().map(|work| work.head.clone());
     let merged = dispatch::with(&mut opened, &outline, trusted, &control, |dispatch| {
         if known.change.merged.is_some() {
             return put_away(dispatch, &known.task).map(|()| None);
         }
-        let seal = match dispatch.merge_by_hand(&known.task, checks).map_err(remedy::run)? {
+        let seal = match dispatch.merge_by_hand(&known.task, checks, submitted.clone()).map_err(remedy::run)? {
             ByHand::Merged(seal) => seal,
             other => return Err(refusal(&known, other)),
         };
@@ -164,20 +165,22 @@ fn show(opened: &Opened, known: &Known, seal: Option<&Seal>, args: &Args, out: &
             "merged": commit,
             "base": known.base(),
             "already": seal.is_none_or(|seal| seal.already),
-            "rebased": seal.is_some_and(|seal| seal.rebased.is_some()),
-            "checks": seal.and_then(|seal| seal.rebased.clone()).unwrap_or_default(),
+            "rebased": seal.is_some_and(|seal| seal.brought.rebased),
+            "checks": seal.map(|seal| seal.brought.checks.clone()).unwrap_or_default(),
             "state": task.state,
         }));
     }
     let id = out.paint(Tone::Strong, task.id).to_string();
     let Some(seal) = seal else { return out.line(format_args!("{id}  is merged already, as {}", short(&commit))) };
-    match &seal.rebased {
-        Some(_) if args.no_check => out.line("rebased onto the newest base; nothing was checked there")?,
-        Some(passed) if passed.is_empty() => out.line("rebased onto the newest base; there are no checks")?,
-        Some(passed) => {
-            out.line(format_args!("rebased onto the newest base, where {} passed", text::line(&passed.join(", "))))?;
+    let passed = seal.brought.checks.join(", ");
+    match (seal.brought.rebased, passed.is_empty()) {
+        (true, true) if args.no_check => out.line("rebased onto the newest base; nothing was checked there")?,
+        (true, true) => out.line("rebased onto the newest base; there are no checks")?,
+        (true, false) => {
+            out.line(format_args!("rebased onto the newest base, where {} passed", text::line(&passed)))?
         }
-        None => {}
+        (false, false) => out.line(format_args!("{} passed", text::line(&passed)))?,
+        (false, true) => {}
     }
     let word = if seal.already { "was in" } else { "merged into" };
     out.line(format_args!(

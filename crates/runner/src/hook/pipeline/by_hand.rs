@@ -1,14 +1,15 @@
 //! Merging because a person says so.
 //!
 //! ```text
-//! lock ─► newest base ─► in it already? ─► on top of it? ── no ──► rebased, and checked there
+//! lock ─► newest base ─► in it already? ─► on top of it, as it was submitted? ── no ──► rebased, and checked there
 //!                             │ yes             │ yes                    │
 //!                             ▼                 ▼                        ▼
 //!                          recorded ◄── merged, on the forge or with git, and a clean tree of theirs goes along
 //! ```
 //!
 //! Invariants:
-//! - Nothing is merged that is not on top of the newest base, and what had to be brought there is checked again.
+//! - Nothing is merged that is not on top of the newest base. What is not as it was submitted is checked again, also where an
+//!   earlier try has brought it there and it did not pass.
 //! - What is merged is recorded before anything is cleared away. A crash in between is made good by asking again.
 
 use std::time::{Duration, Instant};
@@ -71,8 +72,25 @@ pub struct Seal {
     pub base: String,
     /// It was there before anybody asked.
     pub already: bool,
-    /// It was brought onto a newer base first, and these checks passed there.
-    pub rebased: Option<Vec<String>>,
+    pub brought: Brought,
+}
+
+/// What had to be done before it could be merged.
+#[derive(Debug, Clone, Default)]
+pub struct Brought {
+    /// It was brought onto a newer base.
+    pub rebased: bool,
+    /// These checks passed on what was merged.
+    pub checks: Vec<String>,
+    /// The last commit that was looked at: as it was submitted, or as it was checked here.
+    judged: Option<String>,
+}
+
+/// A change that is to be merged.
+struct Wish<'w> {
+    task: &'w Task,
+    workspace: &'w Workspace,
+    checks: Checks,
 }
 
 fn refused(cause: impl Into<String>, hint: impl Into<String>) -> ByHand {
@@ -97,8 +115,13 @@ enum Tried {
 }
 
 impl Dispatch<'_> {
-    /// Merges the change of a task. Nothing is recorded yet.
-    pub fn merge_by_hand(&mut self, task: &Task, checks: Checks) -> Result<ByHand, RunError> {
+    /// Merges the change of a task. What was not submitted so is checked first. Nothing is recorded yet.
+    pub fn merge_by_hand(
+        &mut self,
+        task: &Task,
+        checks: Checks,
+        submitted: Option<String>,
+    ) -> Result<ByHand, RunError> {
         let Some(workspace) = task.workspace.clone() else {
             return Ok(refused(
                 format!("{} was not worked on in a worktree of its own", task.id),
@@ -108,18 +131,18 @@ impl Dispatch<'_> {
         if !self.take_turn(Resolve::Cancellable) {
             return Ok(ByHand::Cancelled);
         }
-        let done = self.merge_in_turn(task, &workspace, checks);
+        let done = self.merge_in_turn(&Wish { task, workspace: &workspace, checks }, submitted);
         self.merging = None;
         done
     }
 
-    fn merge_in_turn(&mut self, task: &Task, workspace: &Workspace, checks: Checks) -> Result<ByHand, RunError> {
-        if let Some(settled) = self.settled_on_forge(task, workspace) {
+    fn merge_in_turn(&mut self, wish: &Wish<'_>, judged: Option<String>) -> Result<ByHand, RunError> {
+        if let Some(settled) = self.settled_on_forge(wish.task, wish.workspace) {
             return Ok(settled);
         }
-        let mut rebased = None;
+        let mut brought = Brought { judged, ..Brought::default() };
         for _ in 0..TRIES {
-            match self.try_to_merge(task, workspace, checks, &mut rebased)? {
+            match self.try_to_merge(wish, &mut brought)? {
                 Tried::Over(over) => return Ok(over),
                 Tried::Again => (self.outside.tell)(Told::Note("the base has moved meanwhile; once more")),
             }
@@ -127,29 +150,25 @@ impl Dispatch<'_> {
         Ok(refused("others merge all the time, and were always faster", "ask again in a while"))
     }
 
-    fn try_to_merge(
-        &mut self,
-        task: &Task,
-        workspace: &Workspace,
-        checks: Checks,
-        rebased: &mut Option<Vec<String>>,
-    ) -> Result<Tried, RunError> {
+    fn try_to_merge(&mut self, wish: &Wish<'_>, brought: &mut Brought) -> Result<Tried, RunError> {
         let over = |over: ByHand| Ok(Tried::Over(over));
+        let workspace = wish.workspace;
         if let Some(below) = self.unmerged_below(workspace) {
             let hint = format!("`windlass change merge {below}` first");
             return over(refused(format!("it stands on the work of {below}, whose change is not merged yet"), hint));
         }
-        if let Err(cause) = self.reopen(task) {
+        if let Err(cause) = self.reopen(wish.task) {
             return over(refused(cause, "put that right, and ask again"));
         }
-        let (base, brought) = match self.with_git(|git| {
+        let (base, tip, rebased) = match self.with_git(|git| {
             let base = self.base(git)?;
             let branch = Branch::new(&workspace.branch)?;
+            let tip = git.tip(&branch)?;
             if matches!(base.seen, Seen::LastKnown { .. }) || git.work(&branch, &base.commit)?.commits == 0 {
-                return Ok((base, None));
+                return Ok((base, tip, None));
             }
-            let brought = git.rebase(&self.worktree(workspace)?, &base.commit)?;
-            Ok((base, Some(brought)))
+            let rebased = git.rebase(&self.worktree(workspace)?, &base.commit)?;
+            Ok((base, git.tip(&branch)?, Some(rebased)))
         }) {
             Ok(found) => found,
             Err(_) if self.control.is_cancelled() => return over(ByHand::Cancelled),
@@ -161,32 +180,28 @@ impl Dispatch<'_> {
                 "nothing is merged without having seen the newest base; ask again when the remote can be reached",
             ));
         }
-        match brought {
-            Some(Rebased::Conflict { files, why }) => {
-                let files = listed(files.iter().map(|file| file.display()));
-                return over(ByHand::Conflicts { base: shown(&base), files, why });
-            }
-            Some(Rebased::Done { .. }) => match self.check_again(task, workspace, &base, checks)? {
-                Ok(passed) => *rebased = Some(passed),
-                Err(unfit) => return over(unfit),
-            },
-            Some(Rebased::UpToDate) | None => {}
+        if let Some(Rebased::Conflict { files, why }) = rebased {
+            let files = listed(files.iter().map(|file| file.display()));
+            return over(ByHand::Conflicts { base: shown(&base), files, why });
         }
-        self.merge_ready(task, workspace, base, rebased)
+        brought.rebased |= matches!(rebased, Some(Rebased::Done { .. }));
+        let tip = tip.map(|tip| tip.to_string());
+        // One that was brought here earlier and did not pass is no better now.
+        if rebased.is_some() && tip != brought.judged {
+            match self.check_again(wish, &base)? {
+                Ok(passed) => (brought.checks, brought.judged) = (passed, tip),
+                Err(unfit) => return over(unfit),
+            }
+        }
+        self.merge_ready(wish, base, brought)
     }
 
     /// Merges what is on top of the newest base.
-    fn merge_ready(
-        &mut self,
-        task: &Task,
-        workspace: &Workspace,
-        base: Base,
-        rebased: &mut Option<Vec<String>>,
-    ) -> Result<Tried, RunError> {
+    fn merge_ready(&mut self, wish: &Wish<'_>, base: Base, brought: &Brought) -> Result<Tried, RunError> {
+        let (task, workspace) = (wish.task, wish.workspace);
         let over = |over: ByHand| Ok(Tried::Over(over));
-        let seal = |commit: String, already, rebased: &mut Option<Vec<String>>| {
-            let rebased = rebased.take();
-            Ok(Tried::Over(ByHand::Merged(Seal { commit, base: shown(&base), already, rebased })))
+        let seal = |commit: String, already| {
+            Ok(Tried::Over(ByHand::Merged(Seal { commit, base: shown(&base), already, brought: brought.clone() })))
         };
         let ready = match self.with_git(|git| self.offer(git, workspace)) {
             Ok(offer) => Ready { base: base.clone(), head: offer.head, address: offer.address },
@@ -197,7 +212,7 @@ impl Dispatch<'_> {
             Ok(Some((site, number))) => {
                 let report = self.merge_on_forge((Resolve::Cancellable, Instant::now() + FORGE), site, number, &ready);
                 return match (report.outcome, report.change) {
-                    (_, Some(windlass_engine::ChangeFact::Merged(commit))) => seal(commit, false, rebased),
+                    (_, Some(windlass_engine::ChangeFact::Merged(commit))) => seal(commit, false),
                     (HookOutcome::Continue, _) => Ok(Tried::Again),
                     (HookOutcome::Cancelled, _) => over(ByHand::Cancelled),
                     _ => {
@@ -211,8 +226,8 @@ impl Dispatch<'_> {
         let merged =
             self.with_git(|git| git.merge(&ready.base, &ready.head, &message(task), IfCheckedOut::FastForward));
         match merged {
-            Ok(Merged::Now { commit }) => seal(commit.to_string(), false, rebased),
-            Ok(Merged::Already { commit }) => seal(commit.to_string(), true, rebased),
+            Ok(Merged::Now { commit }) => seal(commit.to_string(), false),
+            Ok(Merged::Already { commit }) => seal(commit.to_string(), true),
             Err(Error::Moved { .. } | Error::Stale { .. }) => Ok(Tried::Again),
             Err(_) if self.control.is_cancelled() => over(ByHand::Cancelled),
             Err(error @ Error::Dirty { .. }) => {
@@ -227,19 +242,13 @@ impl Dispatch<'_> {
     }
 
     /// The checks of a submission that are no steps of git, on top of a newer base. Answers which passed.
-    fn check_again(
-        &mut self,
-        task: &Task,
-        workspace: &Workspace,
-        base: &Base,
-        checks: Checks,
-    ) -> Result<Result<Vec<String>, ByHand>, RunError> {
-        if checks == Checks::Skip {
+    fn check_again(&mut self, wish: &Wish<'_>, base: &Base) -> Result<Result<Vec<String>, ByHand>, RunError> {
+        if wish.checks == Checks::Skip {
             return Ok(Ok(Vec::new()));
         }
         let above = self.settings.directory.clone();
-        self.settings.directory = self.place_of(workspace);
-        let checked = self.run_checks(task, base);
+        self.settings.directory = self.place_of(wish.workspace);
+        let checked = self.run_checks(wish.task, base);
         self.settings.directory = above;
         checked
     }
@@ -308,9 +317,12 @@ impl Dispatch<'_> {
         let url = task.change.as_ref().and_then(|change| change.at.url.clone()).unwrap_or_default();
         Some(match self.on_forge(task)? {
             Ok(State::Open) => return None,
-            Ok(State::Merged { commit }) => {
-                ByHand::Merged(Seal { commit, base: workspace.base.clone(), already: true, rebased: None })
-            }
+            Ok(State::Merged { commit }) => ByHand::Merged(Seal {
+                commit,
+                base: workspace.base.clone(),
+                already: true,
+                brought: Brought::default(),
+            }),
             Ok(State::Closed) => refused(
                 format!("{url} was closed without having been merged"),
                 "reopen it there, or leave the work: the branch stays",
