@@ -83,7 +83,9 @@ fn work_that_waits_for_a_person_can_be_taken_as_it_is() {
     assert!(approved.code == 0 && approved.stdout.contains("`windlass change merge T1`"), "{approved}");
     assert_eq!(repo.task("T1")["state"], "completed");
     assert!(repo.world.path(".windlass/worktrees/t1-write-it").is_dir());
-    repo.world.ok(&["change", "merge", "T1", "--trust"]);
+    // What was added has not passed anything, and a person may say so twice.
+    assert!(repo.world.fails(&["change", "merge", "T1", "--trust"]).contains("--no-check merges it as it is"));
+    repo.world.ok(&["change", "merge", "T1", "--no-check"]);
     assert_eq!((repo.file("main:work.txt"), repo.file("main:more.txt")), ("work".into(), "more".into()));
     assert!(!repo.world.path(".windlass/worktrees/t1-write-it").exists());
 }
