@@ -1,7 +1,6 @@
 //! What a configuration means to the engine and to whoever does what is owed: which hooks are owed when, how each is run,
 //! and on what terms a session works.
 
-use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
@@ -159,27 +158,28 @@ pub fn rules(outline: &Arc<Outline>, owner: &OwnerName, trust: Trusted) -> Resul
         let outline = outline.clone();
         (event, PlannedHooks::later(move || planned_at(event, &outline.hooks_of(event))))
     };
-    let mut hooks: BTreeMap<EventType, PlannedHooks> = outline.events().into_iter().map(later).collect();
-    if let Some(usual) = usually(config) {
-        // Those of types and agents come with it.
-        hooks.insert(EventType::SubmissionStarted, {
-            let outline = outline.clone();
-            PlannedHooks::later(move || {
-                let mut planned =
-                    planned_at(EventType::SubmissionStarted, &outline.hooks_of(EventType::SubmissionStarted));
-                planned.insert(0, usual.clone());
-                planned
-            })
-        });
-    }
     let effects = Effects {
         config: config.text().clone(),
         owner: owner.clone(),
         trust,
-        hooks,
+        hooks: outline.events().into_iter().map(later).collect(),
         overrides: config.overrides().map(|(kind, point)| (name(kind), point.name().to_owned())).collect(),
     };
     Ok(Rules { effects: Some(effects), ..pure_rules(config)? })
+}
+
+/// The same for whoever takes work from done to accepted: where nothing is written about that, the usual holds.
+pub fn session_rules(outline: &Arc<Outline>, owner: &OwnerName) -> Result<Rules, Failure> {
+    let mut rules = rules(outline, owner, Trusted::Yes)?;
+    if let (Some(usual), Some(effects)) = (usually(outline.frame()), &mut rules.effects) {
+        let outline = outline.clone();
+        let planned = PlannedHooks::later(move || {
+            let event = EventType::SubmissionStarted;
+            [vec![usual.clone()], planned_at(event, &outline.hooks_of(event))].concat()
+        });
+        effects.hooks.insert(EventType::SubmissionStarted, planned);
+    }
+    Ok(rules)
 }
 
 /// Hooks in the order in which an event makes them owed.

@@ -91,9 +91,9 @@ pub fn refusal(refusal: &Refusal) -> Failure {
             failure.hint("end the turn with `<promise>BLOCKED</promise>` and say what is needed")
         }
         Refusal::UnknownType { .. } => failure.hint("a new type is a line under `task_types` in the configuration"),
-        Refusal::NotForAgent { kind, .. } => failure.hint(format!(
+        Refusal::NotForAgent { id, kind, .. } => failure.hint(format!(
             "`task_types.{kind}.agents.implementer` in the configuration says who may; a person takes it with \
-             `windlass task claim ID`, without --agent"
+             `windlass task claim {id}`, without --agent"
         )),
         Refusal::NothingForAgent { id, .. } => {
             failure.hint(format!("--agent NAME says who asks; a person takes it with `windlass task claim {id}`"))

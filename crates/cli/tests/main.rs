@@ -58,6 +58,7 @@ mod test_tools;
 mod test_tools_handed;
 mod test_trust;
 mod test_turn;
+mod test_types;
 mod test_usage;
 mod test_validation;
 mod test_view;

@@ -175,7 +175,9 @@ fn other_files() {
         task types  none
         agents      none
     ");
-    assert_snapshot!(world.run(&["config", "check", "other.yaml", "--json"]), @r#"{"agents":[],"effectfulHooks":0,"exists":true,"file":"$WORK/other.yaml","hooks":0,"ok":true,"points":{},"taskTypes":[],"validators":[]}"#);
+    assert_snapshot!(world.run(&["config", "check", "other.yaml", "--json"]), @r#"
+    {"agents":[],"effectfulHooks":0,"exists":true,"file":"$WORK/other.yaml","hooks":0,"ok":true,"points":{},"taskTypes":[],"validators":[],"warnings":[]}
+    "#);
     assert_snapshot!(world.fails(&["config", "check", "missing.yaml"]), @"
     error: $WORK/missing.yaml: there is no such file
     [64 config]

@@ -31,9 +31,9 @@ fn a_decision_is_made_kept_and_forgotten() {
     Its configuration would run:
       stop[0] (line 4)
           touch stop-ran
-      before_submit[0] (line 5)
+      before_submit[0]:run_tests (line 5)
           run_tests (runs the project's tests)
-      before_submit[1] (line 5)
+      before_submit[1]:create_pr (line 5)
           create_pr (git: push the branch, and open a change on the forge)
       task_created[0] (line 7)
           touch created-ran

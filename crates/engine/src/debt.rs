@@ -175,11 +175,19 @@ impl Debt {
     }
 }
 
+/// Whose share it is that a hook uses: its own, or that of the one which has taken it over.
+pub(crate) fn payer(view: &dyn View, debt: DebtId) -> Looked<Option<Debt>> {
+    match view.debt(debt)? {
+        Some(debt) => Ok(Some(debt)),
+        None => sibling(view, debt),
+    }
+}
+
 /// Another hook of the same event that has yet to end: the first one.
-pub(crate) fn sibling(view: &dyn View, debt: &Debt) -> Looked<Option<Debt>> {
-    let mut after = Some(DebtId { seq: Seq(debt.id.seq.0.saturating_sub(1)), index: u32::MAX });
-    while let Some(other) = view.owed(after)?.filter(|other| other.id.seq == debt.id.seq) {
-        if other.id != debt.id && matches!(other.effect, Effect::Hook(_)) {
+pub(crate) fn sibling(view: &dyn View, debt: DebtId) -> Looked<Option<Debt>> {
+    let mut after = Some(DebtId { seq: Seq(debt.seq.0.saturating_sub(1)), index: u32::MAX });
+    while let Some(other) = view.owed(after)?.filter(|other| other.id.seq == debt.seq) {
+        if other.id != debt && matches!(other.effect, Effect::Hook(_)) {
             return Ok(Some(other));
         }
         after = Some(other.id);

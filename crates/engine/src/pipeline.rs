@@ -220,6 +220,9 @@ pub struct Pipeline {
     pub stage: Stage,
     /// The event whose hooks are the gate.
     pub at: Seq,
+    /// What is on its way, where it lies in a worktree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<WorkDone>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken: Option<Broken>,
     /// It is in the base: nothing takes that back.

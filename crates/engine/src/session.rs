@@ -16,9 +16,9 @@
 //! Not here: what keeps it from going on for ever (`guards`).
 
 mod pipeline;
+mod terms;
 mod work;
 
-use core::time::Duration;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -28,8 +28,8 @@ use crate::id::{ConfigDigest, DebtId, OwnerName, RunId, Seq, SessionName, TaskId
 use crate::pipeline::{Grounds, Pipeline, Workspace};
 use crate::promise::Promise;
 use crate::time::Timestamp;
-use crate::usage::Cost;
-use crate::watch::{Watch, millis};
+use crate::watch::Watch;
+pub use terms::{Completion, OnRetryLimit, Terms};
 pub use work::{Hold, Leave, Work};
 
 /// How a session ended.
@@ -59,28 +59,6 @@ impl Closing {
     }
 }
 
-/// What makes the work complete, once the gates agree.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Completion {
-    /// The agent says that it is done.
-    #[default]
-    Promise,
-    /// The end of a turn.
-    Gate,
-}
-
-/// What happens when stop hooks have sent the agent back as often as they may.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnRetryLimit {
-    #[default]
-    Escalate,
-    Complete,
-    /// A person is asked what is to happen.
-    Ask,
-}
-
 /// What a person can say where stop hooks do not let the agent go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -91,74 +69,6 @@ pub enum GateAnswer {
     Abort,
     /// The hooks that block count as passed, this time.
     Ignore,
-}
-
-/// What holds for a whole session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Terms {
-    pub max_iterations: u32,
-    /// How often stop hooks may send the agent back within an iteration.
-    pub max_hook_retries: u32,
-    /// Failed iterations in a row.
-    pub max_failures: u32,
-    pub completion: Completion,
-    /// Whether a stop hook that fails by itself keeps the work from being complete.
-    pub strict: bool,
-    pub on_retry_limit: OnRetryLimit,
-    /// How long it may be run.
-    #[serde(rename = "wallTimeMs", default, skip_serializing_if = "Option::is_none", with = "millis::option")]
-    pub wall_time: Option<Duration>,
-    /// What it may cost, where the agent tells.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost: Option<Cost>,
-    /// How many tokens it may use, where the agent tells.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<u64>,
-    /// How often in a row the same change may come with the same failures; with 0 as often as it likes.
-    #[serde(default = "usual_thrashing", skip_serializing_if = "is_usual_thrashing")]
-    pub thrashing: u32,
-    /// How often the agent may mend its work before it is submitted.
-    #[serde(default = "usual_attempts", skip_serializing_if = "is_usual_attempts")]
-    pub max_remediations: u32,
-    /// At the how-manieth rejection of a task a person is asked.
-    #[serde(default = "usual_attempts", skip_serializing_if = "is_usual_attempts")]
-    pub max_rejections: u32,
-}
-
-fn usual_attempts() -> u32 {
-    3
-}
-
-fn is_usual_attempts(times: &u32) -> bool {
-    *times == usual_attempts()
-}
-
-fn usual_thrashing() -> u32 {
-    3
-}
-
-fn is_usual_thrashing(times: &u32) -> bool {
-    *times == usual_thrashing()
-}
-
-impl Default for Terms {
-    fn default() -> Self {
-        Self {
-            max_iterations: 25,
-            max_hook_retries: 5,
-            max_failures: 3,
-            completion: Completion::default(),
-            strict: true,
-            on_retry_limit: OnRetryLimit::default(),
-            wall_time: None,
-            cost: None,
-            tokens: None,
-            thrashing: usual_thrashing(),
-            max_remediations: usual_attempts(),
-            max_rejections: usual_attempts(),
-        }
-    }
 }
 
 /// Feedback that is owed to the agent: the event that queued it.
@@ -539,7 +449,7 @@ impl Session {
             (Phase::Decided(run, Decision::Next(_)), None) => Step::CompleteIteration(run.clone()),
             // About a task that it has no more nobody needs to be asked, and nothing is waited for.
             (Phase::Asking(run, ..), None) if self.hold == Hold::Left => Step::InterruptIteration(run.clone()),
-            (Phase::Postponed(_), None) if self.hold == Hold::Left => self.go_on(),
+            (Phase::Postponed(_), None) if self.hold == Hold::Left || self.lacks_workspace() => self.go_on(),
             (Phase::Asking(run, claim, Some(answer)), None) => {
                 Step::DecideGate(run.clone(), self.answered(*claim, *answer))
             }

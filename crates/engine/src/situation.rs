@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 
 use crate::bridge::Call;
 use crate::event::{Envelope, Event, payload};
+use crate::id::TaskId;
+use crate::pipeline::Workspace;
 use crate::promise::Promise;
-use crate::session::Session;
+use crate::session::{Phase, Session};
 use crate::task::Task;
 
 /// An event with everything around it that its hooks may want to know.
@@ -67,11 +69,50 @@ impl Situation<'_> {
             "taskId": task_id,
             "task_content": self.task_content(),
             "task": task_values(self.task),
+            "task_title": self.task.map_or("", |task| &task.goal),
+            // No file holds a task.
+            "task_path": "",
+            "task_type": self.task.and_then(|task| task.kind.as_ref()).map_or("", |kind| kind.as_str()),
+            "branch_name": self.workspace().map_or("", |workspace| &workspace.branch),
+            "base_branch": self.workspace().map_or("", |workspace| &workspace.base),
+            "worktree": "",
+            "agent_name": self.agent(),
+            "commits_count": self.commits(),
+            "extra": self.extra(),
             "event": self.event_values(),
             "tool_name": self.call.and_then(|call| call.tool.as_deref()).unwrap_or_default(),
             "tool_input": self.call.map_or_else(|| json!({}), |call| call.tool_input.clone()),
             "tool_response": self.call.map_or_else(|| json!({}), |call| call.tool_response.clone()),
             "project_dir": "",
+        })
+    }
+
+    /// Where the work of the task lies.
+    fn workspace(&self) -> Option<&Workspace> {
+        self.task.and_then(|task| task.workspace.as_ref())
+    }
+
+    /// How many commits are on their way; 0 where none are.
+    fn commits(&self) -> u32 {
+        let work = match (&self.envelope.event, self.session.map(|session| &session.phase)) {
+            (Event::SubmissionStarted(started), _) => started.work.as_ref(),
+            (_, Some(Phase::Pipeline(pipeline))) => pipeline.work.as_ref(),
+            _ => None,
+        };
+        work.map_or(0, |work| work.commits)
+    }
+
+    /// What else there is to know on the way from done to accepted.
+    fn extra(&self) -> Value {
+        let change = self.task.and_then(|task| task.change.as_ref());
+        let url = change.and_then(|change| change.at.url.as_deref());
+        let stacked_on: &[TaskId] = self.workspace().map_or(&[], |workspace| &workspace.stacked_on);
+        json!({
+            "remediations": self.session.map_or(0, |session| session.remediations),
+            "rejections": self.task.map_or(0, |task| task.rejections),
+            "change_url": url.unwrap_or_default(),
+            "change_number": change.and_then(|change| change.at.number),
+            "stacked_on": stacked_on,
         })
     }
 

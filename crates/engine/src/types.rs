@@ -46,8 +46,8 @@ impl Types {
         closed.map(|(kind, _)| kind.clone()).collect()
     }
 
-    /// The next task that this agent may work on, besides those that it leaves alone; where nobody says who asks, that everybody may. That there are only such
-    /// as others may work on is a refusal.
+    /// The next task that this agent may work on, besides those that it leaves alone; where nobody says who asks, that
+    /// everybody may. That there are only such as others may work on is a refusal.
     pub fn next_for(
         &self,
         view: &dyn View,

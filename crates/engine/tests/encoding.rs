@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use windlass_engine::validation::RuleResult;
 use windlass_engine::{
     ActionRequest, CallRuling, Cause, Closing, Cost, Decision, Digest, EdgeKind, Ending, Envelope, Epoch, Event,
-    EventType, Fault, GateAnswer, Guard, HookClass, HookId, HookOutcome, Metadata, Next, Node, NoteKind, OnFailure,
-    Opening, Owed, OwedHook, OwnerName, Priority, Promise, Purpose, Resolution, RuleAction, RulesText, RunId, Seq,
-    SeriesId, Signal, State, StopHook, TaskId, Terms, Timestamp, Trigger, Usage, Verdict, Voice, Work, decode, encode,
-    payload,
+    EventType, Fault, Gate, GateAnswer, Grounds, Guard, HookClass, HookContext, HookId, HookOutcome, Metadata, Next,
+    Node, NoteKind, OnFailure, Opening, Owed, OwedHook, OwnerName, Priority, Promise, Purpose, Remedy, Resolution,
+    RuleAction, RulesText, RunId, Seq, SeriesId, Signal, State, StopHook, TaskId, Terms, Timestamp, Trigger, Usage,
+    Verdict, Voice, Why, Work, WorkDone, Workspace, decode, encode, payload,
 };
 use windlass_testkit::{Project, histories, rules};
 
@@ -87,7 +87,7 @@ fn an_interrupted_hook_of_no_task() {
         duration_ms: None,
         record: None,
         actions: vec![],
-        context: Default::default(),
+        context: HookContext::new(),
     };
     check(
         &envelope(Node::System, finished),
@@ -116,7 +116,7 @@ fn sessions() {
         protected: None,
         goal: None,
         work: Work::Given,
-        grounds: windlass_engine::Grounds::InPlace,
+        grounds: Grounds::InPlace,
         agent: "command:true".to_owned(),
         terms: Terms::default(),
         owner: owner(),
@@ -258,6 +258,76 @@ fn the_edges_and_their_ends() {
     );
 }
 
+#[test]
+fn workspaces_and_gates() {
+    let digest = Digest::of(b"x");
+    check_data(
+        payload::WorkspaceOpened { workspace: workspace(), reused: true },
+        &format!(
+            r#"{{"workspace":{{"branch":"windlass/t7-x","base":"origin/main","start":"0a1b","name":"T7-x","stackedOn":["T3"],"protected":"{digest}"}},"reused":true}}"#
+        ),
+    );
+    let bare = Workspace { stacked_on: vec![], protected: None, ..workspace() };
+    check_data(
+        payload::WorkspaceOpened { workspace: bare, reused: false },
+        r#"{"workspace":{"branch":"windlass/t7-x","base":"origin/main","start":"0a1b","name":"T7-x"}}"#,
+    );
+    check_data(
+        payload::SubmissionStarted { run: run(), work: Some(work_done()), remediations: 2 },
+        r#"{"run":"main.3.00000000000000ff","work":{"head":"2c3d","commits":2,"files":5},"remediations":2}"#,
+    );
+    let in_place = payload::SubmissionStarted { run: run(), work: None, remediations: 0 };
+    check_data(in_place, r#"{"run":"main.3.00000000000000ff"}"#);
+    check_data(payload::MergeStarted { run: run() }, r#"{"run":"main.3.00000000000000ff"}"#);
+    let failed = |gate, why, remedy| payload::PipelineFailed {
+        run: run(),
+        gate,
+        hook: "tests".to_owned(),
+        why,
+        reason: "red".to_owned(),
+        feedback: None,
+        remedy,
+        count: 1,
+        most: 3,
+    };
+    let data = |gate: &str, why: &str, remedy: &str| {
+        format!(
+            r#"{{"run":"main.3.00000000000000ff","gate":"{gate}","hook":"tests","why":"{why}","reason":"red","remedy":"{remedy}","count":1,"most":3}}"#
+        )
+    };
+    let (submit, merge) = (Gate::BeforeSubmit, Gate::BeforeMerge);
+    check_data(failed(submit, Why::Blocked, Remedy::Remediate), &data("before_submit", "blocked", "remediate"));
+    check_data(failed(submit, Why::Failed, Remedy::GiveUp), &data("before_submit", "failed", "give_up"));
+    check_data(failed(merge, Why::Conflicts, Remedy::Reject), &data("before_merge", "conflicts", "reject"));
+    check_data(failed(merge, Why::Escalated, Remedy::Escalate), &data("before_merge", "escalated", "escalate"));
+    check_data(failed(merge, Why::Moved, Remedy::Again), &data("before_merge", "moved", "again"));
+}
+
+#[test]
+fn changes() {
+    let opened = payload::ChangeOpened {
+        branch: Some("windlass/t7-x".to_owned()),
+        base: Some("main".to_owned()),
+        url: Some("https://x/pull/7".to_owned()),
+        number: Some(7),
+    };
+    check_data(opened, r#"{"branch":"windlass/t7-x","base":"main","url":"https://x/pull/7","number":7}"#);
+    check_data(payload::ChangeOpened { branch: None, base: None, url: None, number: None }, "{}");
+    check_data(payload::ChangeMerged { commit: "2c3d".to_owned() }, r#"{"commit":"2c3d"}"#);
+    let rejected = payload::TaskRejected { by: "review".to_owned(), reason: "too long".to_owned() };
+    check_data(rejected, r#"{"by":"review","reason":"too long"}"#);
+}
+
+/// What sessions say of themselves that work in worktrees.
+#[test]
+fn terms_of_gates() {
+    let terms = Terms { max_remediations: 0, max_rejections: 7, ..Terms::default() };
+    let usual = serde_json::to_string(&Terms::default()).expect("string keys");
+    let more = usual.replace('}', r#","maxRemediations":0,"maxRejections":7}"#);
+    let resumed = payload::SessionResumed { owner: owner(), terms };
+    check_data(resumed, &format!(r#"{{"owner":"w1","terms":{more}}}"#));
+}
+
 /// The names in the log, in the order in which they were first written.
 #[test]
 fn event_types_keep_their_names() {
@@ -265,7 +335,8 @@ fn event_types_keep_their_names() {
     assert_eq!(
         names.join(" "),
         "task_created task_ready task_waiting task_claimed lease_expired task_started task_updated \
-         completion_claimed task_submitted task_completed task_blocked task_unblocked task_answered task_needs_continuation \
+         completion_claimed workspace_opened submission_started task_submitted merge_started pipeline_failed task_rejected \
+         change_opened change_merged task_completed task_blocked task_unblocked task_answered task_needs_continuation \
          task_released task_failed task_reopened task_deleted dependency_added dependency_removed \
          dependency_satisfied agent_metrics auto_label_suggestion note_added config_recorded session_started session_resumed \
          session_stopping session_ended iteration_started turn_started conversation_opened turn_finished \
@@ -288,7 +359,46 @@ fn owner() -> OwnerName {
 
 /// One event of every type, all of its fields filled.
 fn one_of_each() -> Vec<Event> {
-    [session_events(), drive_events(), bridge_events(), other_events()].concat()
+    [session_events(), drive_events(), bridge_events(), pipeline_events(), other_events()].concat()
+}
+
+fn pipeline_events() -> Vec<Event> {
+    vec![
+        payload::WorkspaceOpened { workspace: workspace(), reused: true }.into(),
+        payload::SubmissionStarted { run: run(), work: Some(work_done()), remediations: 2 }.into(),
+        payload::MergeStarted { run: run() }.into(),
+        payload::PipelineFailed {
+            run: run(),
+            gate: Gate::BeforeMerge,
+            hook: word(),
+            why: Why::Conflicts,
+            reason: word(),
+            feedback: Some(word()),
+            remedy: Remedy::Remediate,
+            count: 2,
+            most: 3,
+        }
+        .into(),
+        payload::TaskRejected { by: word(), reason: word() }.into(),
+        payload::ChangeOpened { branch: Some(word()), base: Some(word()), url: Some(word()), number: Some(u64::MAX) }
+            .into(),
+        payload::ChangeMerged { commit: word() }.into(),
+    ]
+}
+
+fn workspace() -> Workspace {
+    Workspace {
+        branch: "windlass/t7-x".to_owned(),
+        base: "origin/main".to_owned(),
+        start: "0a1b".to_owned(),
+        name: "T7-x".to_owned(),
+        stacked_on: vec![TaskId(3)],
+        protected: Some(Digest::of(b"x")),
+    }
+}
+
+fn work_done() -> WorkDone {
+    WorkDone { head: "2c3d".to_owned(), commits: 2, files: 5 }
 }
 
 fn bridge_events() -> Vec<Event> {
@@ -394,7 +504,7 @@ fn session_events() -> Vec<Event> {
             protected: Some(config),
             goal: Some(word()),
             work: Work::Graph,
-            grounds: windlass_engine::Grounds::Worktrees,
+            grounds: Grounds::Worktrees,
             agent: word(),
             terms: terms(),
             owner: owner(),
@@ -517,7 +627,7 @@ fn other_events() -> Vec<Event> {
             duration_ms: Some(7),
             record: Some(word()),
             actions: vec![ActionRequest { kind: word(), payload: value() }],
-            context: Default::default(),
+            context: Map::from_iter([("pr_url".to_owned(), value())]),
         }
         .into(),
         payload::HookError { hook_name: word(), error: word(), original_event: value(), debt: Some(debt) }.into(),

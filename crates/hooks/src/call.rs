@@ -111,7 +111,10 @@ impl<'a> Call<'a> {
         }
         let (project, directory) = (self.project.to_string_lossy(), self.directory.to_string_lossy());
         let mut payload = self.values.clone();
+        // Of work that lies in a worktree, a hook of its gates runs there.
+        let in_worktree = !self.text("/branch_name").is_empty() && self.directory != self.project;
         let more = json!({
+            "worktree": if in_worktree { &directory } else { "" },
             "project_dir": project,
             "projectDir": project,
             "event": self.event,

@@ -40,8 +40,8 @@ use std::time::{Duration, Instant};
 
 use windlass_agents::{Agent, acp};
 use windlass_engine::{
-    Command, DebtId, Effect, Ending, EventType, HookOutcome, Origin, Record, Refusal, Session, SessionName, TaskId,
-    Timestamp, View, Wanted,
+    Command, DebtId, Effect, Ending, EventType, HookOutcome, Origin, Record, Refusal, Session, SessionName, Step,
+    TaskId, Timestamp, View, Wanted,
 };
 use windlass_store::ExecuteError;
 
@@ -140,12 +140,20 @@ impl<'a> Runner<'a> {
         if !matches!(owed.effect, Effect::Hook(_)) {
             return Err(RunError::Stuck(session.name.clone()));
         }
-        if ours && owed.attempts == 0 && session.stopping.is_some() && session.ended().is_none() {
-            // Somebody else has asked for the end, and left to us what follows.
+        if ours && owed.attempts == 0 && is_skipped(session, debt) {
+            // Somebody else has asked for the end, or taken the task away, and left to us what follows.
             return self.give(&Command::AdvanceSession { name: session.name.clone() }).map(drop);
         }
         if ours && owed.attempts == 0 {
-            self.give(&Command::BeginEffect { debt, owner: owner.clone() })?;
+            match self.give(&Command::BeginEffect { debt, owner: owner.clone() }) {
+                // At this very moment.
+                Err(RunError::Execute(ExecuteError::Refused(Refusal::IllegalEffect { .. })))
+                    if is_skipped(&self.session(&session.name)?, debt) =>
+                {
+                    return Ok(());
+                }
+                begun => begun.map(drop)?,
+            }
         }
         // What comes after the end is done although the end was asked for.
         let resolve = if session.ended().is_some() { Resolve::Resolute } else { Resolve::Cancellable };
@@ -220,4 +228,9 @@ impl<'a> Runner<'a> {
         self.give(&Command::RecoverEffect { debt, dead: owed.owner, owner })?;
         Ok(false)
     }
+}
+
+/// Whether a hook is skipped that has not begun.
+fn is_skipped(session: &Session, debt: DebtId) -> bool {
+    matches!(session.step(), Step::SkipHook(skipped) if skipped == debt)
 }

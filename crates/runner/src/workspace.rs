@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use windlass_engine::{Command, Ending, Readied, Session, Task, TaskId, View, WorkDone, Workspace, awaited};
 use windlass_vcs::forge;
-use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, Repository, Seen, Wanted, Worktree};
+use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, RemoteName, Repository, Seen, Wanted, Worktree};
 
 use crate::{Dispatch, RunError, Runner, Told};
 
@@ -25,6 +25,8 @@ pub struct Delivery {
     pub lock: PathBuf,
     /// The branch that work starts from and goes to, if it is not for the repository to say.
     pub base: Option<String>,
+    /// The remote that it goes to, if it is not for the repository to say.
+    pub remote: Option<String>,
     pub forge: forge::Settings,
     pub method: forge::Method,
     /// How the tests are run, if it is not for the project to show.
@@ -56,16 +58,22 @@ impl From<Error> for Trouble {
 
 /// An error of git with its causes, and what can be done about it.
 pub(crate) fn in_words(error: &Error) -> String {
-    let mut said = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(next) = cause {
-        said.push_str(&format!(": {next}"));
-        cause = next.source();
-    }
+    let said = with_causes(error);
     match error.hint() {
         Some(hint) => format!("{said}; {hint}"),
         None => said,
     }
+}
+
+/// An error and what led to it, on one line.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut said = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        said.push_str(&format!(": {next}"));
+        cause = next.source();
+    }
+    said
 }
 
 impl Dispatch<'_> {
@@ -75,11 +83,16 @@ impl Dispatch<'_> {
     }
 
     /// Does something with git in the project's repository.
-    pub(crate) fn with_git<T>(&self, work: impl FnOnce(&Git<'_>) -> Result<T, Error>) -> Result<T, Error> {
+    pub(crate) fn with_git<T, E: From<Error>>(&self, work: impl FnOnce(&Git<'_>) -> Result<T, E>) -> Result<T, E> {
         let missing = || Error::NotARepository { path: self.settings.project.clone() };
         let repository = self.repository()?.ok_or_else(missing)?;
         let run = |spec: &_| self.look_with(spec);
-        work(&Git::new(repository, &run, &self.settings.environment))
+        work(&Git::new(repository, &run, &self.settings.environment).through(self.remote()?))
+    }
+
+    /// The remote that counts, if a person has named one.
+    fn remote(&self) -> Result<Option<RemoteName>, Error> {
+        self.settings.delivery.remote.as_deref().map(RemoteName::new).transpose()
     }
 
     /// Where the work of a task is meant to go, as it is now.
@@ -135,11 +148,11 @@ impl Dispatch<'_> {
     }
 
     fn open(&self, task: &Task) -> Result<(Workspace, bool, Option<String>), Trouble> {
-        let repository =
-            self.repository()?.ok_or_else(|| Error::NotARepository { path: self.settings.project.clone() })?;
-        let run = |spec: &_| self.look_with(spec);
-        let git = Git::new(repository, &run, &self.settings.environment);
-        let base = self.base(&git)?;
+        self.with_git(|git| self.open_with(git, task))
+    }
+
+    fn open_with(&self, git: &Git<'_>, task: &Task) -> Result<(Workspace, bool, Option<String>), Trouble> {
+        let base = self.base(git)?;
         let known = task.workspace.clone();
         let branch = match &known {
             Some(known) => Branch::new(&known.branch)?,
@@ -148,7 +161,7 @@ impl Dispatch<'_> {
         let name = branch.as_str().trim_start_matches("windlass/").replace('/', "-");
         let stacked = match &known {
             Some(_) => Vec::new(),
-            None => self.stacked_on(task, &git)?,
+            None => self.stacked_on(task, git)?,
         };
         let start: Vec<Commit> = match stacked.as_slice() {
             [] => vec![base.commit.clone()],

@@ -9,6 +9,7 @@ use windlass_engine::{
 
 use crate::calling::sent_back;
 use crate::debts::{Due, due};
+use crate::kept::kept;
 use crate::sessions;
 use crate::wishes::asked;
 
@@ -50,6 +51,10 @@ pub fn broken(memory: &Memory, log: &[Record]) -> Vec<String> {
         task_fields(task, &mut wrong);
         waiting(task, &graph, &mut wrong);
         history(task, log, &mut wrong);
+    }
+    let kept = kept(log);
+    for task in &rows.tasks {
+        wrong.0.extend(kept.get(&task.id).cloned().unwrap_or_default().differs(task));
     }
     edges(&rows, &graph, &mut wrong);
     indexes(memory, &mut wrong);
@@ -256,6 +261,8 @@ fn counts(kind: EventType) -> bool {
             | E::HookFinished
             | E::HookError
             | E::ActionError
+            | E::ChangeOpened
+            | E::ChangeMerged
             | E::FeedbackQueued
             | E::SessionStopping
     )

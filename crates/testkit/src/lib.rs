@@ -7,18 +7,22 @@
 
 pub mod calling;
 pub mod debts;
+pub mod delivering;
 pub mod driving;
 pub mod forge;
+pub mod gates;
 pub mod history;
 pub mod invariants;
+pub mod kept;
 pub mod model;
 pub mod project;
 pub mod provider;
 pub mod rules;
 pub mod sessions;
+pub mod steps;
 pub mod wishes;
 
-pub use history::{Ask, Reply, Right, Step, Turn, histories, histories_of_sessions};
+pub use history::{Ask, Reply, Right, Step, Turn, histories, histories_of_gates, histories_of_sessions};
 pub use model::Model;
 pub use project::Project;
-pub use rules::rules;
+pub use rules::{rules, rules_of_gates};

@@ -8,6 +8,7 @@
 //!
 //! Not here: the built-in bounds, which small histories hardly ever reach. Whoever compares stops there.
 
+mod delivering;
 mod driving;
 mod waiting;
 mod work;
@@ -224,6 +225,11 @@ impl Attempt<'_> {
             C::RemoveEdge { from, kind, to } => self.remove_edge(*from, *kind, *to),
             C::AddNote { task: Some(id), .. } => self.state(*id).map(drop),
             C::AddNote { task: None, .. } => self.session_around()?.task.map(drop),
+            C::OpenWorkspace { .. }
+            | C::LeaveToPerson { .. }
+            | C::SubmitWork { .. }
+            | C::RecordMerge { .. }
+            | C::ExpireLease { .. } => self.deliver(command),
             C::RegisterHook { .. }
             | C::ClearHooks { .. }
             | C::StartSeries { .. }
@@ -318,6 +324,9 @@ impl Attempt<'_> {
             C::ResumeSession { .. }
                 | C::StopSession { .. }
                 | C::AdvanceSession { .. }
+                | C::OpenWorkspace { .. }
+                | C::LeaveToPerson { .. }
+                | C::SubmitWork { .. }
                 | C::OpenConversation { .. }
                 | C::FinishTurn { .. }
                 | C::FailTurn { .. }
@@ -454,7 +463,9 @@ impl Attempt<'_> {
             | C::InterruptTurn { run, .. } => (self.session(&run.session)?.turn.as_ref() == Some(run)).then_some(()),
             C::BeginEffect { debt, owner } => {
                 let due = self.due(*debt)?;
-                (due.begun == 0 && due.owner == *owner).then_some(())
+                let session = due.session.and_then(|name| self.session(&name));
+                let in_vain = session.is_some_and(|session| session.needs_no(*debt));
+                (due.begun == 0 && due.owner == *owner && !in_vain).then_some(())
             }
             C::FinishEffect { debt, owner, .. } | C::RetryEffect { debt, owner, .. } => {
                 let due = self.due(*debt)?;

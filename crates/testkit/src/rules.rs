@@ -15,6 +15,33 @@ pub fn rules() -> Rules {
     Rules { registry, effects: Some(effects()), ..Rules::default() }
 }
 
+/// The built-ins, and hardly any hooks but those that stand between done and accepted, and those that follow.
+pub fn rules_of_gates() -> Rules {
+    let hooks = [
+        (
+            EventType::SubmissionStarted,
+            vec![
+                owed("tests", "before_submit", HookClass::Gate, OnFailure::Block),
+                owed("mild", "before_submit", HookClass::Idempotent, OnFailure::Ignore),
+                owed("pr", "before_submit", HookClass::Vcs, OnFailure::Block),
+            ],
+        ),
+        (EventType::TaskSubmitted, vec![owed("told", "after_submit", HookClass::Other, OnFailure::Ignore)]),
+        (
+            EventType::MergeStarted,
+            vec![
+                owed("review", "before_merge", HookClass::Gate, OnFailure::Block),
+                owed("merge", "before_merge", HookClass::Vcs, OnFailure::Block),
+                owed("last", "before_merge", HookClass::Other, OnFailure::Escalate),
+            ],
+        ),
+        (EventType::ChangeMerged, vec![owed("after", "after_merge", HookClass::Other, OnFailure::Escalate)]),
+        (EventType::PipelineFailed, vec![owed("sigh", "pipeline_failed", HookClass::Other, OnFailure::Ignore)]),
+    ];
+    let effects = Effects::of("hooks: {stop: []}", "w1".parse().expect("an owner's name"), hooks);
+    Rules { registry: Registry::with_builtins(), effects: Some(effects), ..Rules::default() }
+}
+
 /// Fails whenever a task is blocked.
 fn failing_hook() -> Hook {
     Hook::new("fails", [EventType::TaskBlocked], |_, _| Err(HookFault::failed("out of order")))
@@ -40,16 +67,13 @@ fn no_result() -> payload::TaskCompleted {
     payload::TaskCompleted { result: None, artifacts: vec![] }
 }
 
+fn owed(hook: &str, point: &str, class: HookClass, on_failure: OnFailure) -> OwedHook {
+    OwedHook { hook: hook.to_owned(), point: point.to_owned(), class, on_failure, send_backs: None }
+}
+
 /// Tasks of type `bug` have their own hooks where they are started, and none where they are completed; one of the agents
-/// brings a hook along.
+/// brings a hook along. What is done passes one gate, where it lies in a worktree a second hook of it, and bugs a second gate.
 fn effects() -> Effects {
-    let owed = |hook: &str, point: &str, class, on_failure| OwedHook {
-        hook: hook.to_owned(),
-        point: point.to_owned(),
-        class,
-        on_failure,
-        send_backs: None,
-    };
     let hooks = [
         (EventType::TaskCompleted, vec![owed("gate", "on_task_complete", HookClass::Gate, OnFailure::Block)]),
         (
@@ -71,6 +95,8 @@ fn effects() -> Effects {
         (EventType::IterationCompleted, vec![owed("note", "post_iteration", HookClass::Other, OnFailure::Ignore)]),
         (EventType::IterationFailed, vec![owed("rue", "on_error", HookClass::Idempotent, OnFailure::Ignore)]),
         (EventType::IterationInterrupted, vec![owed("mourn", "on_error", HookClass::Other, OnFailure::Ignore)]),
+        (EventType::SubmissionStarted, vec![owed("tests", "before_submit", HookClass::Gate, OnFailure::Block)]),
+        (EventType::ChangeMerged, vec![owed("after", "after_merge", HookClass::Other, OnFailure::Escalate)]),
         (EventType::BridgeCalled, vec![owed("bridged", "stop", HookClass::Bridge, OnFailure::Ignore)]),
         (EventType::SessionEnded, vec![owed("bye", "session_end", HookClass::Other, OnFailure::Ignore)]),
         (EventType::ConfigRecorded, vec![owed("trust", "config_recorded", HookClass::Other, OnFailure::Ignore)]),
@@ -83,7 +109,11 @@ fn effects() -> Effects {
     let mut also =
         |event, hook, whose| effects.hooks.entry(event).or_default().push(Planned { whose, ..Planned::from(hook) });
     let triage = owed("triage", "task_started", HookClass::Idempotent, OnFailure::Ignore);
-    also(EventType::TaskStarted, triage, PlannedFor::TasksOf(bug));
+    also(EventType::TaskStarted, triage, PlannedFor::TasksOf(bug.clone()));
+    let change = owed("pr", "before_submit", HookClass::Vcs, OnFailure::Block);
+    also(EventType::SubmissionStarted, change, PlannedFor::Worktrees);
+    let review = owed("review", "before_merge", HookClass::Gate, OnFailure::Block);
+    also(EventType::MergeStarted, review, PlannedFor::TasksOf(bug));
     let greet = owed("greet", "session_start", HookClass::Other, OnFailure::Escalate);
     also(EventType::SessionStarted, greet, PlannedFor::Agent("command:false".to_owned()));
     effects

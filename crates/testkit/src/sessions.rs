@@ -3,17 +3,21 @@
 //! The engine moves a session from phase to phase and keeps two lists of feedback. Here nothing is kept that can be
 //! worked out: what is pending is whatever was queued and is neither delivered nor in the turn that runs.
 
+mod rows;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use windlass_engine::{
-    Closing, Completion, DebtId, Decision, Effect, Ending, Epoch, Event, EventType, Fault, Field, GateAnswer, Hold,
-    Limits, Move, Next, OnRetryLimit, Opening, OwnerName, Phase, Piece, Promise, Purpose, Record, RunId, Seq, Session,
-    SessionName, State, Step, TaskId, Terms, Timestamp, Usage, Verdict, Voice, Work, payload,
+    Closing, Completion, DebtId, Decision, Ending, Epoch, Event, EventType, Fault, Field, GateAnswer, Grounds, Hold,
+    Limits, Move, Next, OnRetryLimit, Opening, OwnerName, Piece, Promise, Purpose, Record, Remedy, RunId, Seq,
+    SessionName, State, TaskId, Terms, Timestamp, Usage, Verdict, Voice, Work, payload,
 };
 
 use crate::debts::{ends_a_turn, owed_by};
-use crate::invariants::Rows;
+use crate::gates::{Around, Passage};
+
+pub use rows::broken;
 
 /// A session as the log tells it.
 #[derive(Debug, Clone)]
@@ -25,6 +29,10 @@ pub struct Told {
     pub task: Option<TaskId>,
     hold: Hold,
     escalated: Vec<TaskId>,
+    /// What it has left for a later run.
+    pub left: Vec<TaskId>,
+    grounds: Grounds,
+    passage: Passage,
     /// Whether it completed the task that it left, and whether that is completed, whoever did it.
     finished: bool,
     completed: bool,
@@ -108,6 +116,9 @@ impl Told {
             task: None,
             hold: Hold::Never,
             escalated: Vec::new(),
+            left: Vec::new(),
+            grounds: started.grounds,
+            passage: Passage::default(),
             finished: false,
             completed: false,
             turn: None,
@@ -151,7 +162,31 @@ impl Told {
     /// The hook that nobody waits for any more, because the end was asked for.
     pub fn skips(&self) -> Option<DebtId> {
         let stops = self.stopping.is_some() && self.ended.is_none();
-        self.waits_for.first().copied().filter(|_| stops)
+        self.waits_for.first().copied().filter(|debt| stops || self.needs_no(*debt))
+    }
+
+    /// Whether a hook that has not begun may not begin any more.
+    pub fn needs_no(&self, debt: DebtId) -> bool {
+        self.passage.is_in_vain(debt, self.hold != Hold::Left)
+    }
+
+    pub fn holds(&self) -> bool {
+        matches!(self.hold, Hold::Held(_))
+    }
+
+    pub fn is_in_worktrees(&self) -> bool {
+        self.grounds == Grounds::Worktrees
+    }
+
+    /// Whether it has to be told what there is to be submitted.
+    pub fn wants_work(&self) -> bool {
+        self.holds() && self.is_in_worktrees() && self.is_idle() && self.stopping.is_none() && self.passage.done
+    }
+
+    /// Whether it neither works nor waits for somebody.
+    fn is_idle(&self) -> bool {
+        let waits = self.asking.is_some() || self.postponed.is_some() || !self.waits_for.is_empty();
+        self.turn.is_none() && self.ended.is_none() && !waits
     }
 
     /// Whether a person has said something that no turn has carried yet.
@@ -174,12 +209,16 @@ impl Told {
         let answered = matches!(self.asking, Some(Some(_)));
         let due = self.postponed.is_some_and(|until| now >= until);
         let stopped = self.stopping.is_some() && (self.asking.is_some() || self.postponed.is_some());
-        self.waits_for.is_empty() && self.turn.is_none() && (answered || due || stopped || self.waits_in_vain())
+        // What there is to do for a session that has its task is not asked of one that is to end, or has none.
+        let in_vain = self.is_idle() && (self.stopping.is_some() || self.hold == Hold::Left);
+        let waits = answered || due || stopped || in_vain || self.waits_in_vain();
+        self.waits_for.is_empty() && self.turn.is_none() && waits
     }
 
     fn hear(&mut self, record: &Record) {
         self.judge(record);
         self.hear_of_guards(record);
+        self.passage.hear(record, &self.owner, is_own(record));
         match &record.envelope.event {
             Event::SessionResumed(resumed) => {
                 (self.owner, self.terms) = (resumed.owner.clone(), resumed.terms.clone());
@@ -218,7 +257,9 @@ impl Told {
             Event::IterationFailed(failed) if failed.fault == Fault::OutOfTokens => self.conversation = None,
             Event::PromiseDetected(detected) => self.claim = Some(detected.promise),
             Event::GateDecided(decided) => self.gate = Some((decided.verdict, decided.decision.clone())),
-            Event::IterationCompleted(_) => self.failures = 0,
+            Event::IterationCompleted(_) => {
+                (self.failures, self.passage.done) = (0, self.closed(Ending::Completed).is_some());
+            }
             _ => {}
         }
         match record.kind() {
@@ -248,13 +289,16 @@ impl Told {
             self.conversation = None;
         }
         (self.task, self.hold) = (Some(task), Hold::Held(epoch));
-        (self.failures, self.gate, self.claim) = (0, None, None);
+        (self.failures, self.gate, self.claim, self.passage) = (0, None, None, Passage::default());
         self.recovery = Recovery::None;
         self.escalated.retain(|other| *other != task);
     }
 
     /// What takes a lease away leaves the session without its task.
     fn lose(&mut self, name: &SessionName, record: &Record) {
+        if record.kind() == EventType::ChangeMerged && record.envelope.node.task() == self.task && self.holds() {
+            self.passage.merge();
+        }
         if let Some(row) = Move::on(record.kind()).filter(|_| record.envelope.node.task() == self.task) {
             self.completed = row.to == State::Completed;
         }
@@ -263,6 +307,7 @@ impl Told {
             let itself = record.envelope.session.as_ref() == Some(name) && self.completes(record);
             self.finished = itself && record.kind() == EventType::TaskCompleted;
             self.hold = Hold::Left;
+            self.left.extend(self.task.filter(|_| itself && record.kind() == EventType::TaskNeedsContinuation));
             self.escalated.extend(self.task.filter(|_| record.kind() == EventType::TaskBlocked));
         }
     }
@@ -381,14 +426,27 @@ impl Told {
             Event::TaskClaimed(claimed) if claimed.session == record.envelope.session => {
                 self.turn.is_none() && claimed.owner == self.owner && !matches!(self.hold, Hold::Held(_))
             }
-            Event::TaskCompleted(_) if self.completes(record) => self.has_passed(),
+            Event::TaskCompleted(_) if self.completes(record) => {
+                self.has_passed() && self.passage.is_accepted(self.is_in_worktrees())
+            }
             Event::TurnFinished(payload) => self.turn.as_ref() == Some(&payload.run) && self.is_bound_delivered(),
             Event::DeliveryFinished(payload) => self.turn.as_ref() == Some(&payload.run) && self.is_bound_delivered(),
             Event::FeedbackQueued(_) => self.ended.is_none(),
-            _ => true,
+            _ => self.passage.fits(record, &self.around(record)),
         };
         if !fits {
             self.wrong.push(format!("{} of {:?} cannot be", record.seq, record.envelope.event));
+        }
+    }
+
+    fn around(&self, record: &Record) -> Around<'_> {
+        Around {
+            held: self.holds(),
+            stopping: self.stopping.is_some(),
+            passed: self.has_passed(),
+            worktrees: self.is_in_worktrees(),
+            terms: &self.terms,
+            own: is_own(record),
         }
     }
 
@@ -431,16 +489,21 @@ impl Told {
         let (graph, left) = (self.work == Work::Graph, self.hold == Hold::Left);
         asked
             || match ending {
-                Ending::Completed if graph => self.escalated.is_empty(),
+                Ending::Completed if graph => self.escalated.is_empty() && self.left.is_empty(),
                 Ending::Completed => self.has_passed() && (!left || self.finished || self.completed),
                 Ending::Escalated => {
-                    let decided = if graph { !self.escalated.is_empty() } else { self.closed(ending).is_some() };
+                    let failed_so = self.passage.remedy == Some(Remedy::Escalate);
+                    let decided =
+                        if graph { !self.escalated.is_empty() } else { self.closed(ending).is_some() || failed_so };
                     // An agent that cannot work is nothing to go on with, whether or not its task is still there.
                     let failed = self.failures > 0 && self.failures >= self.terms.max_failures;
                     decided || failed || self.postponements >= Limits::POSTPONEMENTS
                 }
                 Ending::Limit => {
-                    self.iteration - self.interrupted >= self.terms.max_iterations || self.may_be_used_up(now)
+                    let given_up =
+                        if graph { !self.left.is_empty() } else { self.passage.remedy == Some(Remedy::GiveUp) };
+                    let counted = self.iteration - self.interrupted;
+                    given_up || counted >= self.terms.max_iterations || self.may_be_used_up(now)
                 }
                 Ending::Error => self.interrupted >= Limits::INTERRUPTIONS,
                 Ending::Cancelled => !graph && left,
@@ -466,94 +529,7 @@ impl Told {
     }
 }
 
-/// Everything that is wrong with the sessions of a state that a log led to.
-pub fn broken(rows: &Rows, log: &[Record]) -> Vec<String> {
-    let told = told(log);
-    let mut wrong = Vec::new();
-    if !rows.sessions.iter().map(|session| &session.name).eq(told.keys()) {
-        wrong.push(format!("the log tells of {:?}", told.keys()));
-        return wrong;
-    }
-    for (session, told) in rows.sessions.iter().zip(told.values()) {
-        wrong.extend(told.wrong.iter().cloned());
-        differs(session, told, &mut wrong);
-        holds(session, rows, &mut wrong);
-        rests(session, rows, &mut wrong);
-        let turns = rows
-            .debts
-            .iter()
-            .filter(|debt| matches!(&debt.effect, Effect::Turn { session: name, .. } if *name == session.name));
-        if turns.count() != usize::from(session.turn().is_some()) {
-            wrong.push(format!("{} has another number of turns than it should", session.name));
-        }
-    }
-    wrong
-}
-
-/// The row and the log say the same.
-fn differs(session: &Session, told: &Told, wrong: &mut Vec<String>) {
-    let kept = (
-        (&session.owner, &session.terms, &session.owed, &session.stopping),
-        (session.turn().map(|turn| &turn.run), session.iteration, session.interrupted, session.failures),
-        (
-            session.ended(),
-            &session.pending,
-            session.turn().map_or(&[][..], |turn| &turn.feedback),
-            &session.conversation,
-        ),
-        (session.task, session.hold, session.work, &session.escalated),
-    );
-    let (pending, carried) = (told.pending(), told.carried());
-    let said = (
-        (&told.owner, &told.terms, &told.waits_for, &told.stopping),
-        (told.turn.as_ref(), told.iteration, told.interrupted, told.failures),
-        (told.ended, &pending, &carried[..], &told.conversation),
-        (told.task, told.hold, told.work, &told.escalated),
-    );
-    if kept != said {
-        wrong.push(format!("{}: the row has {kept:?}, the log {said:?}", session.name));
-    }
-}
-
-fn is_cancelled(session: &Session) -> bool {
-    session.stopping.as_ref().is_some_and(|closing| closing.ending == Ending::Cancelled)
-}
-
-/// A session has a task exactly where the task says so, and none when it has ended.
-fn holds(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
-    let held: Vec<(TaskId, Epoch, &OwnerName)> = rows
-        .tasks
-        .iter()
-        .filter_map(|task| Some((task.id, task.lease.as_ref()?)))
-        .filter(|(_, lease)| lease.session.as_ref() == Some(&session.name))
-        .map(|(id, lease)| (id, lease.epoch, &lease.owner))
-        .collect();
-    let said: Vec<_> =
-        session.task.zip(session.epoch()).map(|(id, epoch)| (id, epoch, &session.owner)).into_iter().collect();
-    if held != said || (session.ended().is_some() && !held.is_empty()) {
-        wrong.push(format!("{} has {said:?}, the tasks say {held:?}", session.name));
-    }
-}
-
-/// Nothing that can be decided is left undecided: it waits for the outside, or for a hook that has begun.
-fn rests(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
-    let begun = |id: DebtId| rows.debts.iter().any(|debt| debt.id == id && debt.attempts > 0);
-    let rests = match session.step() {
-        Step::Wait(_) => true,
-        // Whoever runs it has yet to decide what follows from what others asked for.
-        Step::SkipHook(debt) => begun(debt) || is_cancelled(session),
-        // What a person says falls to whoever runs the session.
-        Step::DecideGate(..) => matches!(session.phase, Phase::Asking(_, _, Some(_))),
-        // So does what follows where others have taken its task away.
-        _ if is_cancelled(session) || session.hold == Hold::Left => {
-            matches!(session.phase, Phase::Asking(..) | Phase::Postponed(_))
-        }
-        _ => false,
-    };
-    if !rests {
-        wrong.push(format!("{} does not rest: {:?} in {session:?}", session.name, session.step()));
-    }
-    if let Some(lost) = session.owed.iter().find(|id| !rows.debts.iter().any(|debt| debt.id == **id)) {
-        wrong.push(format!("{} waits for {lost}, which nobody owes", session.name));
-    }
+/// Whether an event is what a session does by itself, and not somebody's command or what a hook has led to.
+fn is_own(record: &Record) -> bool {
+    record.cause().is_some() && record.envelope.metadata.depth == 0
 }

@@ -43,7 +43,7 @@ pub struct Entry {
     /// Review briefs, each judged by an agent; all must approve.
     pub gatekeeper: Option<Vec<String>>,
 
-    /// Unique in the project. Default: `<point>[<index>]`.
+    /// Unique in the project. Default: `<point>[<index>]`, and `:<built-in>` behind it.
     pub name: Option<Located<String>>,
     /// How long it may run. Default: 30 s; at gates 10 min.
     pub timeout: Option<Located<Span>>,

@@ -294,7 +294,9 @@ impl Findings {
         let mut seen = BTreeSet::new();
         let roles = settings.task_types.values().map(|task_type| &task_type.agents);
         let names = roles.flat_map(|roles| [&roles.implementer, &roles.gatekeeper]).flatten();
-        for name in names.flat_map(|names| names.iter()) {
+        let mut names: Vec<&Located<String>> = names.flat_map(|names| names.iter()).collect();
+        names.sort_by_key(|name| name.at.start);
+        for name in names {
             if !is_agent(name, settings) && seen.insert(name.as_str()) {
                 let near = suggestion(name, &agent_names(settings)).filter(|hint| hint.starts_with("did you mean"));
                 let hint =

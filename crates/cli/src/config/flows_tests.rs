@@ -179,7 +179,7 @@ fn what_is_probably_not_meant_is_warned_about() {
     );
     check(
         &lists("create_pr", "merge_pr, run_tests"),
-        "3:28: `before_merge[1]` runs after `merge_pr`, and can no longer keep the change from being merged \
+        "3:28: `before_merge[1]:run_tests` runs after `merge_pr`, and can no longer keep the change from being merged \
          (write it before `merge_pr`, or under `after_merge`)",
     );
     // Where it depends, it may never happen.

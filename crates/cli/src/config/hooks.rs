@@ -291,11 +291,11 @@ fn further_points(own: Point, events: &[Located<String>]) -> Result<Vec<Point>, 
     Ok(points)
 }
 
-/// A built-in is known by its name; anything else by its place.
+/// A hook is known by its place; a built-in by its name as well.
 fn default_name(scope: &Scope, point: Point, index: usize, kind: &Kind) -> String {
     let name = match kind {
-        Kind::Builtin(builtin) => format!("{point}.{builtin}"),
-        Kind::Gatekeeper(_) => format!("{point}.gatekeeper"),
+        Kind::Builtin(builtin) => format!("{point}[{index}]:{builtin}"),
+        Kind::Gatekeeper(_) => format!("{point}[{index}]:gatekeeper"),
         _ => format!("{point}[{index}]"),
     };
     match scope {

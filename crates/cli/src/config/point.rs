@@ -153,6 +153,22 @@ mod tests {
     }
 
     #[test]
+    fn work_passes_four_points_on_its_way_from_done_to_accepted() {
+        let events = |name| Point::parse(name).map(|point| point.events().collect::<Vec<_>>()).unwrap_or_default();
+        assert_eq!(events("before_submit"), [EventType::SubmissionStarted]);
+        assert_eq!(events("after_submit"), [EventType::TaskSubmitted]);
+        assert_eq!(events("BeforeMerge"), [EventType::MergeStarted]);
+        assert_eq!(events("after_merge"), [EventType::ChangeMerged]);
+    }
+
+    /// Only what the log does not hold yet never comes.
+    #[test]
+    fn nearly_every_point_comes_with_an_event() {
+        let never = Point::all().into_iter().filter(|name| Point::parse(name).and_then(Point::event).is_none());
+        assert_eq!(never.collect::<Vec<_>>(), EVENTS);
+    }
+
+    #[test]
     fn every_published_spelling_is_read() {
         for name in Point::spellings() {
             assert!(Point::parse(&name).is_some(), "{name}");

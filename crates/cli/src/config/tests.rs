@@ -120,14 +120,14 @@ fn task_types_load() {
     assert_eq!(
         names(&config),
         [
-            "before_submit[0]",
-            "before_submit[1]",
-            "infrastructure.before_submit[0]",
-            "infrastructure.before_submit[1]",
-            "product.before_submit[0]",
-            "product.before_submit[1]",
-            "product.before_submit[2]",
-            "product.before_merge[0]",
+            "before_submit[0]:rebase_on_main",
+            "before_submit[1]:create_pr",
+            "infrastructure.before_submit[0]:rebase_on_main",
+            "infrastructure.before_submit[1]:create_pr",
+            "product.before_submit[0]:rebase_on_main",
+            "product.before_submit[1]:run_tests",
+            "product.before_submit[2]:create_pr",
+            "product.before_merge[0]:gatekeeper",
         ]
     );
     assert!(matches!(&config.hooks[7].kind, Kind::Gatekeeper(briefs) if *briefs == ["qa", "architecture"]));

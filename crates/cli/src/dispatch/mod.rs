@@ -174,6 +174,7 @@ pub fn delivery(project: &Project, config: &Config) -> Delivery {
         worktrees: project.worktrees(),
         lock: project.directory().join("merge.lock"),
         base: settings.base_branch.as_ref().map(|branch| branch.value.clone()),
+        remote: settings.forge.remote.as_ref().map(|remote| remote.value.clone()),
         forge: forge::Settings {
             kind: settings.forge.kind.map(|kind| match kind {
                 config::ForgeKind::Github => forge::Kind::GitHub,

@@ -1,7 +1,7 @@
 //! What is owed: made by the event that names it, gone with the event that finishes it.
 
 use super::{ApplyError, Changes, Fold};
-use crate::debt::{Debt, Effect, HookClass, Owed, sibling};
+use crate::debt::{Debt, Effect, HookClass, Owed, payer, sibling};
 use crate::event::{EventType, payload};
 use crate::id::{ConfigDigest, DebtId, OwnerName, SessionName};
 use crate::limits::gist;
@@ -65,7 +65,13 @@ impl Fold<'_> {
     /// What a command from inside a hook led to is taken from the hook's share, with what its own hooks were given.
     pub(super) fn spend(&self, via: DebtId, changes: &mut Vec<Change>) -> Result<(), ApplyError> {
         let given = self.given();
-        let debt = self.debt(via)?;
+        // What is told of a hook that has ended is paid by whoever comes after it, if anybody does.
+        let told = matches!(self.envelope.event.kind(), EventType::ChangeOpened | EventType::ChangeMerged);
+        let debt = match payer(self.view, via)?.filter(|payer| told || payer.id == via) {
+            Some(debt) => debt,
+            None if told => return Ok(()),
+            None => return Err(self.unfit(format!("nothing is owed under {via}"))),
+        };
         let share = debt.share.saturating_sub(given.saturating_add(1));
         changes.push(Change::PutDebt(Box::new(Debt { share, version: self.seq, ..debt })));
         Ok(())
@@ -111,7 +117,7 @@ impl Fold<'_> {
     pub(super) fn hook_finished(&self, finished: &payload::HookFinished) -> Changes {
         let debt = self.debt(finished.debt)?;
         let mut changes = vec![Change::DropDebt(debt.id)];
-        if let Some(mut next) = sibling(self.view, &debt)? {
+        if let Some(mut next) = sibling(self.view, debt.id)? {
             next.carried = [&next.carried[..], &debt.carried, &finished.actions].concat();
             // What it has not used is used with what it has asked for.
             if self.envelope.metadata.owes.is_none() {

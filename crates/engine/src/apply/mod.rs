@@ -194,17 +194,8 @@ impl Fold<'_> {
         };
         let payload::TaskClaimed { owner, epoch, until, session } = claimed.clone();
         // A session hears it; whoever works by hand reads it with the task.
-        let (answer, findings) = match session.is_none() {
-            true => (task.answer, task.findings),
-            false => (None, Vec::new()),
-        };
-        changes.push(put(Task {
-            lease: Some(Lease { owner, epoch, until, session }),
-            epoch,
-            answer,
-            findings,
-            ..task
-        }));
+        let answer = task.answer.filter(|_| session.is_none());
+        changes.push(put(Task { lease: Some(Lease { owner, epoch, until, session }), epoch, answer, ..task }));
         Ok(changes)
     }
 

@@ -4,9 +4,9 @@ use super::{ApplyError, Changes, Fold, put};
 use crate::debt::{Debt, Effect};
 use crate::event::payload;
 use crate::id::RunId;
-use crate::pipeline::{Broken, ChangeRef, Finding, Gate, Pipeline, Remedy, Stage, TaskChange, Why};
+use crate::pipeline::{Broken, ChangeRef, Finding, Gate, Pipeline, Remedy, Stage, TaskChange, Why, WorkDone};
 use crate::session::{Closing, Ending, Next, Phase, Session};
-use crate::task::Task;
+use crate::task::{State, Task};
 use crate::view::Change;
 
 impl Fold<'_> {
@@ -29,7 +29,7 @@ impl Fold<'_> {
             Phase::Settled(Next::Close(closing)) if closing.ending == Ending::Completed => {
                 let fits = session.epoch().is_some() && session.run(session.iteration) == started.run;
                 let closing = closing.clone();
-                session.phase = self.pipeline(&started.run, closing, Stage::Submitting);
+                session.phase = self.pipeline(&started.run, closing, Stage::Submitting, started.work.clone());
                 fits.then_some(())
             }
             _ => None,
@@ -37,35 +37,35 @@ impl Fold<'_> {
     }
 
     pub(super) fn submitted(&self) -> Changes {
-        let id = self.node()?;
-        let mut changes = self.moved(|_| {})?;
-        if let Some(name) = self.envelope.session.as_ref() {
-            self.with_session(name, &mut changes, |session| {
-                if let Phase::Pipeline(pipeline) = &mut session.phase
-                    && session.task == Some(id)
-                    && pipeline.stage == Stage::Submitting
-                {
-                    pipeline.stage = Stage::Submitted;
-                }
-            })?;
-        }
+        let task = self.task(self.node()?)?;
+        let session = self.envelope.session.as_ref().map(|name| self.view.session(name)).transpose()?.flatten();
+        let Some(session) = session.filter(|session| session.passes_submission(task.id)) else {
+            return self.moved(|_| {});
+        };
+        // Somebody may have called it submitted by hand; its gate has let it pass only now.
+        let mut changes = if task.state == State::Submitted { self.touched(|_| {})? } else { self.moved(|_| {})? };
+        self.with_session(&session.name, &mut changes, |session| {
+            if let Phase::Pipeline(pipeline) = &mut session.phase {
+                pipeline.stage = Stage::Submitted;
+            }
+        })?;
         Ok(changes)
     }
 
     pub(super) fn merge_started(&self, started: &payload::MergeStarted) -> Changes {
         self.session(|session| match &session.phase {
             Phase::Pipeline(pipeline) if pipeline.stage == Stage::Submitted && pipeline.run == started.run => {
-                let closing = pipeline.closing.clone();
-                session.phase = self.pipeline(&started.run, closing, Stage::Merging);
+                let (closing, work) = (pipeline.closing.clone(), pipeline.work.clone());
+                session.phase = self.pipeline(&started.run, closing, Stage::Merging, work);
                 Some(())
             }
             _ => None,
         })
     }
 
-    fn pipeline(&self, run: &RunId, closing: Closing, stage: Stage) -> Phase {
-        let run = run.clone();
-        Phase::Pipeline(Box::new(Pipeline { run, closing, stage, at: self.seq, broken: None, merged: false }))
+    fn pipeline(&self, run: &RunId, closing: Closing, stage: Stage, work: Option<WorkDone>) -> Phase {
+        let (run, at) = (run.clone(), self.seq);
+        Phase::Pipeline(Box::new(Pipeline { run, closing, stage, at, work, broken: None, merged: false }))
     }
 
     pub(super) fn pipeline_failed(&self, failed: &payload::PipelineFailed) -> Changes {
@@ -76,7 +76,9 @@ impl Fold<'_> {
                     (pipeline.closing.clone(), pipeline.broken.as_ref().and_then(|broken| broken.feedback.clone()))
                 }
                 // What was to be submitted was not in order.
-                Phase::Settled(Next::Close(closing)) => (closing.clone(), None),
+                Phase::Settled(Next::Close(closing)) if is_unfit(session, closing, failed) => {
+                    (closing.clone(), failed.feedback.clone())
+                }
                 _ => return None,
             };
             finding = Some(feedback.unwrap_or_else(|| failed.reason.clone()));
@@ -94,7 +96,8 @@ impl Fold<'_> {
             }
             Some(())
         })?;
-        let kept = matches!(failed.remedy, Remedy::GiveUp | Remedy::Reject | Remedy::Escalate);
+        // Kept until an agent has worked with it: whoever is told of it may not come to that.
+        let kept = failed.remedy != Remedy::Again;
         let rejected = failed.gate == Gate::BeforeMerge && failed.why == Why::Blocked;
         changes.extend(self.moved(|task| {
             if let Some(text) = finding.filter(|_| kept) {
@@ -124,13 +127,12 @@ impl Fold<'_> {
         let change = task.change.take().filter(|change| change.merged.is_none());
         let Some(change) = change else { return Err(self.nothing_to_merge()) };
         task.change = Some(TaskChange { merged: Some(merged.commit.clone()), ..change });
-        let id = task.id;
+        // Whoever has merged it.
+        let holder = task.lease.as_ref().and_then(|lease| lease.session.clone());
         let mut changes: Vec<Change> = vec![put(task)];
-        if let Some(name) = &self.envelope.session {
-            self.with_session(name, &mut changes, |session| {
-                if let Phase::Pipeline(pipeline) = &mut session.phase
-                    && session.task == Some(id)
-                {
+        if let Some(name) = holder {
+            self.with_session(&name, &mut changes, |session| {
+                if let Phase::Pipeline(pipeline) = &mut session.phase {
                     pipeline.merged = true;
                 }
             })?;
@@ -141,6 +143,12 @@ impl Fold<'_> {
     fn nothing_to_merge(&self) -> ApplyError {
         self.unfit("the task has no change that is open".to_owned())
     }
+}
+
+/// Whether there was nothing to be judged, of what lies in a worktree and was called done.
+fn is_unfit(session: &Session, closing: &Closing, failed: &payload::PipelineFailed) -> bool {
+    let done = closing.ending == Ending::Completed && !session.grounds.is_in_place();
+    done && failed.gate == Gate::BeforeSubmit && failed.remedy != Remedy::Again
 }
 
 /// Which hook did not let the work pass, and why.

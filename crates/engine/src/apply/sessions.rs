@@ -418,15 +418,30 @@ impl Fold<'_> {
             Event::TurnFinished(_) => self.said(false),
             _ => None,
         };
-        if self.envelope.node.task().is_none() || said.is_none() && used.is_nothing() {
+        if self.envelope.node.task().is_none() {
             return Ok(None);
         }
         let mut task = self.own_task()?;
+        let heard = self.is_work_of_the_holder(&task) && !task.findings.is_empty();
+        if said.is_none() && used.is_nothing() && !heard {
+            return Ok(None);
+        }
+        if heard {
+            task.findings.clear();
+        }
         if let Some(said) = said {
             task.memo.said(said);
         }
         task.used = task.used.plus(used);
         Ok(Some(put(task)))
+    }
+
+    /// Whether whoever holds the task has worked on it: what was found is known to them then.
+    fn is_work_of_the_holder(&self, task: &Task) -> bool {
+        let holder = task.lease.as_ref().and_then(|lease| lease.session.as_ref());
+        matches!(self.envelope.event, Event::TurnFinished(_))
+            && holder.is_some()
+            && holder == self.envelope.session.as_ref()
     }
 
     /// Changes the session of this event, if the event fits the phase that it is in.

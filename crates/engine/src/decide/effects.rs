@@ -21,7 +21,17 @@ impl Deciding<'_, '_> {
             return Err(Refusal::IllegalEffect { debt: id, why: "has begun already" });
         }
         belongs_to(&debt, owner)?;
+        if self.is_needless(&debt)? {
+            let why = "is for work that has been decided on, or is somebody else's now";
+            return Err(Refusal::IllegalEffect { debt: id, why });
+        }
         self.begin(&debt, owner, None)
+    }
+
+    /// Whether a hook stands at a gate that is decided without it, or nobody's any more.
+    fn is_needless(&self, debt: &Debt) -> Result<bool, Refusal> {
+        let session = debt.session.as_ref().map(|name| self.draft.session(name)).transpose()?.flatten();
+        Ok(session.is_some_and(|session| session.needs_no(debt.id)))
     }
 
     pub(super) fn retry_effect(&mut self, id: DebtId, owner: &OwnerName, after: &str) -> Result<(), Refusal> {
@@ -107,7 +117,7 @@ impl Deciding<'_, '_> {
         belongs_to(&debt, dead)?;
         match debt.recovery() {
             Recovery::EndIteration => self.recover_turn(&debt, owner),
-            _ if self.is_in_vain(&debt)? => self.interrupt(&debt),
+            _ if self.is_in_vain(&debt)? || self.is_needless(&debt)? => self.interrupt(&debt),
             Recovery::Record(_) => self.interrupt(&debt),
             Recovery::Run | Recovery::RunAgain | Recovery::LookThenAct | Recovery::SendAgain => {
                 self.begin(&debt, owner, None)
@@ -176,7 +186,7 @@ impl Deciding<'_, '_> {
         let hook = hook_name(debt)?;
         let HookReport { outcome, message, record, took, actions, context, .. } = report.clone();
         let duration_ms = took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
-        let is_last = sibling(&self.draft, debt)?.is_none();
+        let is_last = sibling(&self.draft, debt.id)?.is_none();
         self.begin_line(Line::ending(debt));
         self.because_of(debt);
         let heard = self.listener(debt)?.is_some_and(|session| is_heard(&session, debt, outcome));
@@ -188,8 +198,14 @@ impl Deciding<'_, '_> {
         self.emit_of(debt, finished)?;
         let finished = self.entries.len() - 1;
         if report.change.is_some() {
+            let line = self.line;
             self.cause = Some(Causing::Entry(finished));
+            if !is_last {
+                self.begin_line(Line::beginning(debt));
+            }
+            self.ended = Some(debt.id);
             self.record_change(debt, report)?;
+            (self.line, self.ended) = (line, None);
         }
         if let Some(failure) = failure {
             self.cause = Some(Causing::Entry(finished));

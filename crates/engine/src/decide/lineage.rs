@@ -11,7 +11,7 @@
 //!   how many calls lie around it stays with it: a hook may start a session, but not one within another without end.
 
 use super::Deciding;
-use crate::debt::Debt;
+use crate::debt::{Debt, payer};
 use crate::event::Event;
 use crate::id::DebtId;
 use crate::limits::Limits;
@@ -114,7 +114,7 @@ impl Deciding<'_, '_> {
     }
 
     /// Gives every hook that this commit makes owed its share. Only now is it known how many there are.
-    pub(super) fn share_out(&mut self) {
+    pub(super) fn share_out(&mut self) -> Result<(), Refusal> {
         let mut owed = vec![0; self.lines.len()];
         for (entry, line) in self.entries.iter().zip(&self.descent) {
             let hooks = entry.record.envelope.metadata.owes.as_ref().map_or(0, |owes| owes.hooks.len());
@@ -129,14 +129,16 @@ impl Deciding<'_, '_> {
                 let id = DebtId { seq, index: u32::try_from(index).expect("a configuration is small") };
                 self.draft.change_share(id, |_| share);
             }
-            let giver = match &entry.record.envelope.event {
-                Event::HookStarted(started) => Some(started.debt),
-                _ => self.via.filter(|_| *line == COMMAND),
+            let giver = match (&entry.record.envelope.event, entry.record.envelope.metadata.via) {
+                (Event::HookStarted(started), _) => Some(started.debt),
+                (_, Some(via)) => payer(&self.draft, via)?.map(|debt| debt.id),
+                (_, None) => None,
             };
             if let Some(giver) = giver {
                 let given = share.saturating_mul(u32::try_from(owes.hooks.len()).unwrap_or(u32::MAX));
                 self.draft.change_share(giver, |left| left.saturating_sub(given));
             }
         }
+        Ok(())
     }
 }

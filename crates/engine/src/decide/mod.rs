@@ -93,7 +93,7 @@ pub fn decide<'v>(
     deciding.command(command)?;
     deciding.charge_the_hook()?;
     deciding.hear_and_go_on()?;
-    deciding.share_out();
+    deciding.share_out()?;
     Ok(Decided { draft: deciding.draft, entries: deciding.entries })
 }
 
@@ -129,6 +129,8 @@ struct Deciding<'v, 'r> {
     place: Option<(SessionName, Option<u32>)>,
     /// The session that this commit is going to stop: no hooks are made owed there that would have to be skipped at once.
     stops: Option<SessionName>,
+    /// The hook that has just ended, and with it what is being told.
+    ended: Option<DebtId>,
     /// The turn that the command comes from, if its session is known.
     turn: Option<RunId>,
     /// What an agent's hook system says, while the event is made that owes its hooks.
@@ -170,6 +172,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
             descent: Vec::new(),
             place,
             stops: None,
+            ended: None,
             turn,
             call: None,
             claims: None,
@@ -264,7 +267,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
             triggered_by: self.origin.by.clone(),
             cause: None,
             depth: self.depth,
-            via: self.via.filter(|_| self.line == COMMAND),
+            via: self.ended.or(self.via.filter(|_| self.line == COMMAND)),
             forced: self.forced(),
             owes: None,
         };

@@ -48,6 +48,9 @@ impl Deciding<'_, '_> {
         check_text("the reason", reason, Limits::REASON)?;
         let session = self.holding(name)?;
         match session.work {
+            Work::Given if session.stopping.is_some() => {
+                return Err(Refusal::IllegalSession { name: name.clone(), why: "is about to end" });
+            }
             Work::Given => {
                 let reason = Some(reason.to_owned());
                 self.emit_session(&session, payload::SessionStopping { ending: Ending::Escalated, reason })?;
@@ -98,11 +101,7 @@ impl Deciding<'_, '_> {
             || self.has_hooks(session, EventType::MergeStarted)?;
         match (&session.stopping, gated) {
             (_, false) => self.leave_task(session, Leave::Completed),
-            (Some(asked), true) => {
-                let reason =
-                    asked.reason.clone().unwrap_or_else(|| "the session was ended before its gates".to_owned());
-                self.leave_task(session, Leave::Unfinished(reason))
-            }
+            (Some(asked), true) => session.leaving(asked).map_or(Ok(()), |leave| self.leave_task(session, leave)),
             (None, true) => {
                 debug_assert_eq!(session.phase, Phase::Settled(Next::Close(closing.clone())));
                 let (run, remediations) = (session.run(session.iteration), session.remediations);
@@ -135,7 +134,9 @@ impl Deciding<'_, '_> {
         let (remedy, count, most) = session.remedy(gate, broken, task.rejections);
         let Broken { hook, why, reason, feedback } = broken.clone();
         let run = session.run(session.iteration);
-        let failed = payload::PipelineFailed { run, gate, hook, why, reason, remedy, count, most };
+        // What a hook has said is with its end.
+        let unsaid = feedback.clone().filter(|_| !matches!(session.phase, Phase::Pipeline(_)));
+        let failed = payload::PipelineFailed { run, gate, hook, why, reason, feedback: unsaid, remedy, count, most };
         self.emit_session(session, failed)?;
         match remedy {
             Remedy::Remediate => {
@@ -166,10 +167,13 @@ impl Deciding<'_, '_> {
                     false => self.emit_of(debt, change.clone()),
                 }
             }
-            ChangeFact::Merged(commit) => match known.is_none_or(|known| known.merged.is_some()) {
-                true => Ok(()),
-                false => self.emit_of(debt, payload::ChangeMerged { commit: commit.clone() }),
-            },
+            ChangeFact::Merged(commit) => {
+                check_text("a commit", commit, Limits::LABEL)?;
+                match known.is_none_or(|known| known.merged.is_some()) {
+                    true => Ok(()),
+                    false => self.emit_of(debt, payload::ChangeMerged { commit: commit.clone() }),
+                }
+            }
         }
     }
 

@@ -14,6 +14,7 @@ mod graph;
 mod limits;
 mod looping;
 mod lost;
+mod passing;
 mod people;
 mod pipeline;
 mod recovery;

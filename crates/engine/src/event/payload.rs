@@ -117,6 +117,9 @@ payloads! {
         hook: String,
         why: Why,
         reason: String,
+        /// For whoever mends it, where it was no hook that said it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        feedback: Option<String>,
         remedy: Remedy,
         /// The how-manieth time it is that the agent is to mend it, or that the work is rejected, and how many there may be.
         count: u32,

@@ -38,6 +38,15 @@ const HOOK: &[Name] = &[
     ("taskId", Plain),
     ("task_content", Plain),
     ("task", Fields(TASK)),
+    ("task_title", Plain),
+    ("task_path", Plain),
+    ("task_type", Plain),
+    ("branch_name", Plain),
+    ("base_branch", Plain),
+    ("worktree", Plain),
+    ("agent_name", Plain),
+    ("commits_count", Plain),
+    ("extra", Fields(EXTRA)),
     ("event", Fields(EVENT)),
     ("tool_name", Plain),
     ("tool_input", Open),
@@ -55,6 +64,15 @@ const TASK: &[Name] = &[
     ("type", Plain),
     ("state", Plain),
     ("deliverables", Plain),
+];
+
+/// What else there is to know on the way from done to accepted.
+const EXTRA: &[Name] = &[
+    ("remediations", Plain),
+    ("rejections", Plain),
+    ("change_url", Plain),
+    ("change_number", Plain),
+    ("stacked_on", Plain),
 ];
 
 const EVENT: &[Name] = &[

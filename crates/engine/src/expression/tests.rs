@@ -135,18 +135,18 @@ fn an_unknown_name_is_found_when_it_is_read() {
     check_refused("iteration.x.y", "unknown name `iteration.x` at `iteration.x`; `iteration` has no fields");
     check_refused(
         "nope[1:2]",
-        "unknown name `nope` at `nope`; known here: `point`, `hook`, `session`, `iteration`, `retries`, `goal`, `error`, `output`, `prompt`, `promise`, `agent`, `conversation`, `task_id`, `taskId`, `task_content`, `task`, `event`, `tool_name`, `tool_input`, `tool_response`, `project_dir`",
+        "unknown name `nope` at `nope`; known here: `point`, `hook`, `session`, `iteration`, `retries`, `goal`, `error`, `output`, `prompt`, `promise`, `agent`, `conversation`, `task_id`, `taskId`, `task_content`, `task`, `task_title`, `task_path`, `task_type`, `branch_name`, `base_branch`, `worktree`, `agent_name`, `commits_count`, `extra`, `event`, `tool_name`, `tool_input`, `tool_response`, `project_dir`",
     );
     check_refused("task[gaol]", "unknown name `gaol` at `gaol`; did you mean `goal`?");
     check_refused("output | default(erorr)", "unknown name `erorr` at `erorr`; did you mean `error`?");
     check_refused(
         "validationResults",
-        "unknown name `validationResults` at `validationResults`; known here: `point`, `hook`, `session`, `iteration`, `retries`, `goal`, `error`, `output`, `prompt`, `promise`, `agent`, `conversation`, `task_id`, `taskId`, `task_content`, `task`, `event`, `tool_name`, `tool_input`, `tool_response`, `project_dir`",
+        "unknown name `validationResults` at `validationResults`; known here: `point`, `hook`, `session`, `iteration`, `retries`, `goal`, `error`, `output`, `prompt`, `promise`, `agent`, `conversation`, `task_id`, `taskId`, `task_content`, `task`, `task_title`, `task_path`, `task_type`, `branch_name`, `base_branch`, `worktree`, `agent_name`, `commits_count`, `extra`, `event`, `tool_name`, `tool_input`, `tool_response`, `project_dir`",
     );
     check_template_refused("{{ goal }} {{ taks.goal }}", "unknown name `taks` at `taks`; did you mean `task`?");
     check_template_refused(
         "{% for x in task.labels %}{% endfor %}{{ x }}",
-        "unknown name `x` at `x`; known here: `point`, `hook`, `session`, `iteration`, `retries`, `goal`, `error`, `output`, `prompt`, `promise`, `agent`, `conversation`, `task_id`, `taskId`, `task_content`, `task`, `event`, `tool_name`, `tool_input`, `tool_response`, `project_dir`",
+        "unknown name `x` at `x`; known here: `point`, `hook`, `session`, `iteration`, `retries`, `goal`, `error`, `output`, `prompt`, `promise`, `agent`, `conversation`, `task_id`, `taskId`, `task_content`, `task`, `task_title`, `task_path`, `task_type`, `branch_name`, `base_branch`, `worktree`, `agent_name`, `commits_count`, `extra`, `event`, `tool_name`, `tool_input`, `tool_response`, `project_dir`",
     );
     check_template_refused(
         "{% for x in [1] %}{{ loop.idnex }}{% endfor %}",

@@ -1,6 +1,7 @@
 //! What comes next for work that is on its way through the gates.
 
 use super::{Closing, Ending, Hold, Phase, Session, Step, Wanted, Work};
+use crate::id::TaskId;
 use crate::limits::Limits;
 use crate::pipeline::{Broken, Gate, Grounds, Pipeline, Remedy, Stage, Why};
 use crate::session::Leave;
@@ -33,6 +34,13 @@ impl Session {
         }
     }
 
+    /// Whether the gate before the submission of a task has let its work pass.
+    pub(crate) fn passes_submission(&self, id: TaskId) -> bool {
+        let Phase::Pipeline(pipeline) = &self.phase else { return false };
+        let passed = self.owed.is_empty() && pipeline.broken.is_none();
+        self.task == Some(id) && self.epoch().is_some() && pipeline.stage == Stage::Submitting && passed
+    }
+
     /// A task that is left for a later run.
     pub(super) fn give_up(&self, reason: &str) -> Step {
         let closing = || Closing { ending: Ending::Limit, reason: Some(reason.to_owned()) };
@@ -45,7 +53,7 @@ impl Session {
     }
 
     /// Whether a hook that has not begun need not run: its gate is decided, or nobody's any more.
-    pub(super) fn needs_no(&self, hook: crate::id::DebtId) -> bool {
+    pub(crate) fn needs_no(&self, hook: crate::id::DebtId) -> bool {
         let Phase::Pipeline(pipeline) = &self.phase else { return false };
         pipeline.is_decided(hook.seq) || (pipeline.at == hook.seq && self.hold == Hold::Left)
     }

@@ -71,12 +71,15 @@ impl Session {
     /// Another iteration, if there is something to work on.
     pub(crate) fn iterate(&self) -> Step {
         match (self.hold, self.work) {
-            (Hold::Held(_), _) if !self.grounds.is_in_place() && self.workspace.is_none() => {
-                Step::Wait(Wanted::Workspace)
-            }
+            (Hold::Held(_), _) if self.lacks_workspace() => Step::Wait(Wanted::Workspace),
             (Hold::Held(_), _) | (Hold::Never, Work::Given) => Step::StartIteration,
             (Hold::Never, Work::Graph) | (Hold::Left, _) => Step::TakeTask,
         }
+    }
+
+    /// Whether it has a task, and nowhere to work on it.
+    pub(super) fn lacks_workspace(&self) -> bool {
+        self.epoch().is_some() && !self.grounds.is_in_place() && self.workspace.is_none()
     }
 
     /// What follows the end that the gate has decided. Of the graph it ends one task only.
@@ -84,7 +87,10 @@ impl Session {
         let of_task = self.work == Work::Graph && matches!(closing.ending, Ending::Completed | Ending::Escalated);
         let lost = self.work == Work::Given && self.hold == Hold::Left && !self.finished;
         if lost && closing.ending == Ending::Completed {
-            return Step::EndWithout(closing.clone());
+            return match &self.stopping {
+                Some(asked) if self.has_left_its_task() => self.close(asked),
+                _ => Step::EndWithout(closing.clone()),
+            };
         }
         match &self.stopping {
             _ if self.epoch().is_some() && closing.ending == Ending::Completed => self.submit(closing),
@@ -94,13 +100,17 @@ impl Session {
         }
     }
 
-    /// How it leaves the task that it holds when it is to end so.
+    /// Whether it was not taken away: the session has left it, for a later run or for a person.
+    fn has_left_its_task(&self) -> bool {
+        self.task.is_some_and(|id| self.left.contains(&id) || self.escalated.contains(&id))
+    }
+
+    /// How it leaves the task that it holds when it is to end so. What is done leaves it through the gates alone.
     pub(crate) fn leaving(&self, closing: &Closing) -> Option<Leave> {
         self.epoch()?;
         let decided = matches!(&self.phase, Phase::Settled(Next::Close(decided)) if decided == closing);
         let reason = |usual: &str| closing.reason.clone().unwrap_or_else(|| usual.to_owned());
         Some(match closing.ending {
-            Ending::Completed if decided => Leave::Completed,
             Ending::Escalated => Leave::Blocked(match self.plea.as_ref().filter(|_| decided) {
                 Some(plea) => format!("{}: {plea}", reason("a person is needed")),
                 None => reason("a person is needed"),
@@ -147,6 +157,7 @@ impl Session {
         }
         (self.workspace, self.remediations, self.rechecks) = (None, 0, 0);
         self.escalated.retain(|other| *other != task);
+        self.left.retain(|other| *other != task);
         (self.task, self.hold) = (Some(task), Hold::Held(epoch));
     }
 

@@ -27,6 +27,9 @@ fn may_go_on(command: &Command) -> bool {
             | C::ResumeSession { .. }
             | C::StopSession { .. }
             | C::AdvanceSession { .. }
+            | C::OpenWorkspace { .. }
+            | C::LeaveToPerson { .. }
+            | C::SubmitWork { .. }
             | C::FinishTurn { .. }
             | C::FailTurn { .. }
             | C::PostponeTurn { .. }
@@ -55,7 +58,9 @@ impl Model {
             Event::TaskCreated(created) => {
                 self.add(created.priority, created.labels.iter().cloned().collect());
             }
-            Event::LeaseExpired(_) => self.put(id, Phase::Waiting),
+            Event::LeaseExpired(_) | Event::TaskRejected(_) => self.put(id, Phase::Waiting),
+            Event::TaskSubmitted(_) => self.move_on(id, Phase::Submitted),
+            Event::PipelineFailed(_) => self.move_on(id, Phase::Active),
             Event::TaskClaimed(_) => {
                 let completed = std::mem::take(completed);
                 Attempt { model: self, origin, log, hook: true, completed }.review();
@@ -76,6 +81,11 @@ impl Model {
         self.let_wait();
     }
 
+    /// Another state of a task that stays with its session.
+    fn move_on(&mut self, id: TaskId, phase: Phase) {
+        self.tasks.get_mut(&id).expect("sessions work on tasks").phase = phase;
+    }
+
     fn put(&mut self, id: TaskId, phase: Phase) {
         let node = self.tasks.get_mut(&id).expect("sessions work on tasks");
         (node.phase, node.lease) = (phase, None);
@@ -84,7 +94,10 @@ impl Model {
     /// The most urgent task that can be claimed, for a session that takes what there is.
     fn next_for(&self, log: &[Record], name: &SessionName, claimed: TaskId) -> TaskId {
         let session = told(log).remove(name).expect("it has started");
-        let claimable = self.rows().into_iter().filter(|(_, row)| matches!(row.state, Ready | NeedsContinuation));
+        let claimable = self
+            .rows()
+            .into_iter()
+            .filter(|(id, row)| matches!(row.state, Ready | NeedsContinuation) && !session.left.contains(id));
         let next = claimable.map(|(id, row)| (row.priority, id)).min().map(|(_, id)| id);
         match session.work {
             Work::Graph => next.unwrap_or(claimed),

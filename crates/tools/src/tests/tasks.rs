@@ -1,6 +1,7 @@
 //! The tools for tasks do what the commands do.
 
 use serde_json::{Value, json};
+use windlass_engine::Types;
 
 use super::desk;
 
@@ -77,6 +78,32 @@ fn a_list_is_short_and_can_be_gone_on_with() {
 fn nothing_is_ready_where_there_is_nothing() {
     let told = desk().ok("task_next", json!({}));
     assert_eq!(told, json!({"id": null, "hint": "nothing is ready; `task_list` shows what waits"}));
+}
+
+#[test]
+fn types_are_obeyed_here_too() {
+    let mut desk = desk();
+    let own = Some(["command:true".to_owned()].into());
+    let types = [("product", own), ("infra", Some(["ann".to_owned()].into())), ("open", None)];
+    desk.ground.types = Types::new(types.map(|(name, allowed)| (name.parse().unwrap(), allowed)));
+    assert_eq!(
+        desk.fails("task_create", json!({"goal": "a", "type": "prodct"})),
+        "[invalid] there is no type `prodct`; did you mean `product`? There are infra, open and product"
+    );
+    desk.ok("task_create", json!({"goal": "a", "type": "infra", "priority": 0}));
+    desk.ok("task_create", json!({"goal": "b", "type": "product", "priority": 1}));
+    let refused = desk.fails("task_update", json!({"taskId": "T1", "type": "legal"}));
+    assert_eq!(refused, "[invalid] there is no type `legal`; there are infra, open and product");
+    // Outside a session nobody knows who asks.
+    let nothing = "nothing is ready that is open to all; T1 is of the type `infra`, and only `ann` may";
+    assert_eq!(desk.ok("task_next", json!({})), json!({"id": null, "hint": nothing}));
+    desk.enter("Fix the login");
+    assert_eq!(desk.ok("task_next", json!({}))["id"], "T2");
+    assert_eq!(
+        desk.fails("task_update", json!({"taskId": "T1", "state": "active"})),
+        "[refused] T1 is of the type `infra`, on which `command:true` may not work; only `ann` may\n\
+         hint: `task_next` names one that you may work on"
+    );
 }
 
 #[test]

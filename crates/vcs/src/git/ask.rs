@@ -18,7 +18,7 @@ use std::time::Duration;
 use windlass_process::{Capture, Environment, Exit, Finished, Invocation, NotStarted, Spec, overlay};
 
 use super::locks;
-use super::names::Commit;
+use super::names::{Commit, RemoteName};
 use super::trouble::{clean, explain, is_passing};
 use super::{Error, Repository};
 
@@ -26,8 +26,8 @@ use super::{Error, Repository};
 const LOCAL: Duration = Duration::from_secs(120);
 const NETWORK: Duration = Duration::from_secs(300);
 const GRACE: Duration = Duration::from_secs(5);
-/// What is kept of an answer, unless told otherwise, and of complaints.
-const ANSWER: usize = 4 * 1024 * 1024;
+/// The longest answer, unless told otherwise, and what is kept of complaints.
+const ANSWER: usize = 64 * 1024 * 1024;
 const COMPLAINT: usize = 16 * 1024;
 /// The pauses between tries, while somebody else holds what we need: five seconds in all.
 const PAUSES: [u64; 10] = [5, 15, 40, 100, 240, 400, 700, 1000, 1200, 1300];
@@ -67,6 +67,8 @@ pub struct Git<'a> {
     pub(super) repository: Repository,
     run: Run<'a>,
     environment: Environment,
+    /// The remote that counts, if a person has named one.
+    pub(super) remote: Option<RemoteName>,
     /// Whether the user has a name to commit by.
     has_identity: OnceCell<bool>,
 }
@@ -92,7 +94,12 @@ impl<'a> Git<'a> {
             ("LC_ALL", "C"),
         ];
         let environment = overlay(&kept, told.map(|(name, value)| (name, value.into())).to_vec());
-        Self { repository, run, environment, has_identity: OnceCell::new() }
+        Self { repository, run, environment, remote: None, has_identity: OnceCell::new() }
+    }
+
+    /// The same with a remote that a person has named.
+    pub fn through(self, remote: Option<RemoteName>) -> Self {
+        Self { remote, ..self }
     }
 
     pub fn repository(&self) -> &Repository {
@@ -109,7 +116,7 @@ impl<'a> Git<'a> {
             environment: Vec::new(),
             stdin: Vec::new(),
             timeout: LOCAL,
-            bound: ANSWER,
+            bound: None,
         }
     }
 
@@ -151,7 +158,8 @@ pub(super) struct Call<'g, 'a> {
     environment: Vec<(&'static str, OsString)>,
     stdin: Vec<u8>,
     timeout: Duration,
-    bound: usize,
+    /// How much of the answer is enough. Otherwise half an answer is none.
+    bound: Option<usize>,
 }
 
 /// What git said. A code that is not zero may be an answer too.
@@ -200,7 +208,7 @@ impl Call<'_, '_> {
     }
 
     pub fn bound(mut self, bytes: usize) -> Self {
-        self.bound = bytes;
+        self.bound = Some(bytes);
         self
     }
 
@@ -269,13 +277,18 @@ impl Call<'_, '_> {
             let (stdout, stderr) = (ran.stdout, ran.stderr.bytes().into_owned());
             let answer =
                 || Answer { code, cut: stdout.left_out() > 0, bytes: stdout.head.clone(), said: clean(&stderr) };
+            if code == 0 && self.bound.is_none() && stdout.left_out() > 0 {
+                return Err(self.ended("its answer is too long"));
+            }
             if code == 0 {
                 return Ok(answer());
             }
             let error = explain(self.command(), &self.directory, &stderr);
             match pauses.next().filter(|_| is_passing(&error)) {
                 Some(pause) => thread::sleep(Duration::from_millis(pause)),
-                None if must_succeed || !matches!(error, Error::Failed { .. }) => return Err(locks::who(error)),
+                None if must_succeed || !matches!(error, Error::Failed { .. }) => {
+                    return Err(locks::who(error, &self.git.repository));
+                }
                 None => return Ok(answer()),
             }
         }
@@ -306,7 +319,7 @@ impl Call<'_, '_> {
             timeout: Some(self.timeout),
             silence: None,
             grace: GRACE,
-            capture: Capture { head: self.bound.max(COMPLAINT), tail: 0, spill: None },
+            capture: Capture { head: self.bound.unwrap_or(ANSWER).max(COMPLAINT), tail: 0, spill: None },
         }
     }
 }

@@ -4,8 +4,6 @@
 //! `trunk`; else `init.defaultBranch`; else what is checked out. What is checked out comes last, so that the base does not
 //! change whenever a person looks at another branch; and a detached HEAD is no trouble.
 
-use std::path::Path;
-
 use super::ask::Answer;
 use super::trouble::without_credentials;
 use super::{Branch, Commit, Error, Git, RemoteName};
@@ -38,15 +36,22 @@ pub enum Seen {
 impl Git<'_> {
     /// The base and its tip, fetched where there is a remote.
     pub fn base(&self, configured: Option<&Branch>) -> Result<Base, Error> {
+        self.repository.refuse_reftable()?;
         let remotes = self.remotes()?;
-        let usual = usual_remote(&remotes);
+        let usual = match &self.remote {
+            Some(named) if !remotes.contains(named) => return Err(Error::UnknownRemote { remote: named.clone() }),
+            Some(named) => Some(named.clone()),
+            None => usual_remote(&remotes),
+        };
         let branch = match configured {
             Some(branch) => branch.clone(),
             None => self.guess(usual.as_ref())?,
         };
         let (remote, on_remote) = match self.upstream(&branch, &remotes)? {
-            Some((remote, on_remote)) => (Some(remote), on_remote),
-            None => (usual, branch.clone()),
+            Some((remote, on_remote)) if self.remote.as_ref().is_none_or(|named| *named == remote) => {
+                (Some(remote), on_remote)
+            }
+            _ => (usual, branch.clone()),
         };
         if let Some(remote) = remote
             && let Some(base) = self.fetched(remote, on_remote)?
@@ -66,7 +71,7 @@ impl Git<'_> {
         Ok(without_credentials(&answer.line()))
     }
 
-    /// The tip of a branch of a remote. Nothing where the remote has no such branch.
+    /// The tip of a branch of a remote. Nothing where the remote has never had such a branch.
     fn fetched(&self, remote: RemoteName, branch: Branch) -> Result<Option<Base>, Error> {
         let tracking = remote.tracking(&branch);
         let refspec = format!("+{}:{tracking}", branch.full());
@@ -83,7 +88,10 @@ impl Git<'_> {
                 let commit = self.resolve(&tracking)?;
                 return Ok(commit.map(|commit| Base { branch, remote: Some(remote), commit, seen: Seen::Now }));
             }
-            Ok(answer) if answer.said.contains("couldn't find remote ref") => return Ok(None),
+            Ok(answer) if answer.said.contains("couldn't find remote ref") => {
+                // One that was there must not silently become the user's own.
+                return if self.resolve(&tracking)?.is_some() { Err(Error::UnknownBase { branch }) } else { Ok(None) };
+            }
             Ok(answer) => answer.said,
             Err(error @ Error::TimedOut { .. }) => error.to_string(),
             // Git says so of a remote that is a path, too.
@@ -162,9 +170,9 @@ impl Git<'_> {
     }
 
     /// Whether files of the repository are left out of the user's tree.
-    pub(super) fn refuse_sparse(&self, root: &Path) -> Result<(), Error> {
+    pub(super) fn refuse_sparse(&self) -> Result<(), Error> {
         let answer = self.call(&["config", "--type=bool", "--get", "core.sparseCheckout"]).answer()?;
-        if answer.line() == "true" { Err(Error::Sparse { path: root.to_owned() }) } else { Ok(()) }
+        if answer.line() == "true" { Err(Error::Sparse { path: self.repository.root.clone() }) } else { Ok(()) }
     }
 }
 

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::open::{INITIALIZING, discard};
+use super::repository::{Entry, Head};
 use super::{Branch, Commit, Error, Git, Worktree, canonical};
 
 /// What becomes of the directory.
@@ -56,6 +57,7 @@ impl Git<'_> {
                 if !files.is_empty() {
                     return Ok(Closed::Dirty { files });
                 }
+                self.refuse_lost(&entry, &worktree.branch)?;
             }
             _ if is_there && !is_whole => return Err(Error::Occupied { path }),
             _ => {}
@@ -63,6 +65,16 @@ impl Git<'_> {
         make_writable(&path)?;
         discard(&entry)?;
         self.put_away(&worktree.branch, branch)
+    }
+
+    /// Refuses to remove commits that no branch has, and work that is under way.
+    fn refuse_lost(&self, entry: &Entry, branch: &Branch) -> Result<(), Error> {
+        self.refuse_unfinished(entry)?;
+        let (Head::Detached(head), Some(tip)) = (entry.head(), self.resolve(&branch.full())?) else { return Ok(()) };
+        if self.contains(&tip, &head)? {
+            return Ok(());
+        }
+        Err(Error::Strayed { at: head.short().to_owned(), branch: branch.clone() })
     }
 
     /// Every branch of ours, and what it started from.

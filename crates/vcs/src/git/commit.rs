@@ -38,7 +38,8 @@ impl Git<'_> {
                 self.set_head(&entry, None, &head)?;
             }
             let call = self.call(&["commit", "--quiet", "--no-verify", "--allow-empty-message", "--cleanup=verbatim"]);
-            call.word("--file=-").stdin(message).within(&entry.path).signed()?.done()?;
+            // Git takes no zero byte, and a message may come from anywhere.
+            call.word("--file=-").stdin(message.replace('\0', "")).within(&entry.path).signed()?.done()?;
             Some(self.head(&entry)?)
         } else {
             None

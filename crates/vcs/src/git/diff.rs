@@ -63,13 +63,18 @@ impl Git<'_> {
 
     /// Where two commits parted.
     pub fn merge_base(&self, one: &Commit, other: &Commit) -> Result<Commit, Error> {
-        self.call(&["merge-base"]).word(one).word(other).commit()
+        let answer = self.call(&["merge-base"]).word(one).word(other).answer()?;
+        if answer.code == 0 {
+            return Commit::new(&answer.line());
+        }
+        let said = format!("{} and {} have nothing in common", one.short(), other.short());
+        Err(Error::Failed { command: "merge-base".to_owned(), said })
     }
 
     /// The files that differ between two commits.
     pub fn files(&self, from: &Commit, to: &Commit) -> Result<Vec<FileChange>, Error> {
         let call = self.call(&["diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv"]);
-        let answer = call.word(from).word(to).word("--").bound(DIGESTED).done()?;
+        let answer = call.word(from).word(to).word("--").done()?;
         Ok(answer.entries().into_iter().filter_map(FileChange::read).collect())
     }
 
@@ -89,8 +94,7 @@ impl Git<'_> {
         if !answer.cut {
             return Ok(Digest::of(&essence(&answer.bytes)));
         }
-        let answer =
-            self.call(&["diff-tree", "-r", "-z", "--no-renames"]).word(from).word(to).bound(DIGESTED).done()?;
+        let answer = self.call(&["diff-tree", "-r", "-z", "--no-renames"]).word(from).word(to).done()?;
         Ok(Digest::of(&answer.bytes))
     }
 }

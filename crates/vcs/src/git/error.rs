@@ -38,11 +38,15 @@ pub enum Error {
     NoCommits { path: PathBuf },
     #[error("cannot make a worktree of {}: it has a sparse checkout", path.display())]
     Sparse { path: PathBuf },
+    #[error("cannot use the repository {}: it keeps its refs as a reftable", path.display())]
+    Reftable { path: PathBuf },
 
     #[error("cannot tell which branch work starts from (looked for {tried})")]
     NoBase { tried: String },
     #[error("cannot find the base branch {branch}")]
     UnknownBase { branch: Branch },
+    #[error("cannot find the remote {remote}")]
+    UnknownRemote { remote: RemoteName },
     #[error("cannot reach the remote {remote}: {said}")]
     Unreachable { remote: RemoteName, said: String },
     #[error("cannot find the commit {commit}")]
@@ -71,13 +75,13 @@ pub enum Error {
 
     #[error("cannot put {between} together: both change {}", listed(files))]
     Conflict { files: Vec<PathBuf>, between: String },
-    #[error("cannot commit: {operation} is not finished{}", in_files(files))]
+    #[error("cannot go on: {operation} is not finished{}", in_files(files))]
     Unfinished { operation: Operation, files: Vec<PathBuf> },
     #[error("cannot commit: there are conflict markers in {}", listed(files))]
     Markers { files: Vec<PathBuf> },
     #[error("cannot commit: there is a repository of its own in {}", listed(files))]
     Embedded { files: Vec<PathBuf> },
-    #[error("cannot commit to {branch}: the worktree is at {at}, which does not go on from it")]
+    #[error("cannot go on with {branch}: its worktree is at {at}, which does not go on from it")]
     Strayed { at: String, branch: Branch },
     #[error("cannot change {}: there is uncommitted work in {}", path.display(), listed(files))]
     Dirty { path: PathBuf, files: Vec<PathBuf> },
@@ -147,7 +151,9 @@ impl Error {
             Self::ForeignOwner { .. } => "if you trust it: `git config --global --add safe.directory PATH`",
             Self::NoCommits { .. } => "make a first commit",
             Self::Sparse { .. } => "`git sparse-checkout disable`, or work in a clone of its own",
+            Self::Reftable { .. } => "`git refs migrate --ref-format=files`",
             Self::NoBase { .. } | Self::UnknownBase { .. } => "name the base branch in the configuration",
+            Self::UnknownRemote { .. } => "`git remote -v` lists them; `forge.remote` in the configuration names one",
             Self::Unreachable { .. } => "look at the address (`git remote -v`), the network and your login",
             Self::Locked { holder: Some(_), .. } => "wait until that process is done",
             Self::Locked { .. } => "if no git is running, a crash has left it: remove that file",

@@ -4,6 +4,7 @@
 //! on that worktree, and only if no process that is there could hold it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -14,6 +15,8 @@ use super::{Error, Repository};
 /// How long another process of ours may be at work in the same worktree, in steps.
 const STEP: Duration = Duration::from_millis(20);
 const STEPS: u32 = 500;
+/// How long somebody who may hold a lock of git's is waited for, in milliseconds.
+const PAUSES: [u64; 7] = [5, 20, 50, 100, 200, 400, 800];
 
 /// Held while something is done to a worktree. A crash lets go of it.
 #[derive(Debug)]
@@ -54,25 +57,32 @@ impl Repository {
 }
 
 /// Says of a lock who may hold it, and since when.
-pub(super) fn who(error: Error) -> Error {
+pub(super) fn who(error: Error, repository: &Repository) -> Error {
     let Error::Locked { path, .. } = error else { return error };
     let since = fs::metadata(&path).and_then(|found| found.modified()).ok();
-    let holder = path.parent().and_then(|directory| holder(&[directory]));
+    let holder = holder(&[&repository.common, &repository.root]);
     Error::Locked { path, holder, since }
 }
 
 /// Removes what a git that is gone has left in what is kept about a worktree of ours. `_held` is the proof that it is ours
-/// alone.
-pub(super) fn clear(admin: &Path, worktree: &Path, _held: &Held) -> Result<(), Error> {
+/// alone. Says what it was.
+pub(super) fn clear(admin: &Path, worktree: &Path, _held: &Held) -> Result<Vec<PathBuf>, Error> {
+    let mut cleared = Vec::new();
     for name in ["index.lock", "HEAD.lock", "ORIG_HEAD.lock"] {
         let path = admin.join(name);
-        let Ok(found) = fs::symlink_metadata(&path) else { continue };
-        if let Some(holder) = holder(&[admin, worktree]) {
-            return Err(Error::Locked { path, holder: Some(holder), since: found.modified().ok() });
+        let mut pauses = PAUSES.into_iter();
+        while let Ok(found) = fs::symlink_metadata(&path) {
+            match (holder(&[admin, worktree]), pauses.next()) {
+                (None, _) => {
+                    fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+                    cleared.push(path.clone());
+                }
+                (Some(_), Some(pause)) => thread::sleep(Duration::from_millis(pause)),
+                (holder, None) => return Err(Error::Locked { path, holder, since: found.modified().ok() }),
+            }
         }
-        fs::remove_file(&path).map_err(Error::io("remove", &path))?;
     }
-    Ok(())
+    Ok(cleared)
 }
 
 /// A process that could be at work in one of these directories: a git whose directory is in one of them, whose words or
@@ -90,10 +100,9 @@ fn holder(directories: &[&Path]) -> Option<Holder> {
             directories.iter().any(|directory| text.contains(&*directory.to_string_lossy()))
         };
         let could = if command.starts_with("git") {
-            // Of a process that has just ended nothing can be read; one that cannot be looked at might be anywhere.
+            // One that is ending is nowhere any more; one that may not be looked at might be anywhere.
             let place = fs::read_link(process.join("cwd"));
-            let is_gone = || read("stat").is_empty() || String::from_utf8_lossy(&read("stat")).contains(") Z ");
-            place.map_or_else(|_| !is_gone(), |place| is_in(&place))
+            place.map_or_else(|error| error.kind() == io::ErrorKind::PermissionDenied, |place| is_in(&place))
                 || names(&read("cmdline"))
                 || names(&read("environ"))
         } else {

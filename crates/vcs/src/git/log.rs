@@ -26,8 +26,10 @@ impl Git<'_> {
     pub fn last_seen(&self, branch: &Branch) -> Result<Option<Commit>, Error> {
         let remotes = self.remotes()?;
         let (remote, on_remote) = match self.upstream(branch, &remotes)? {
-            Some((remote, on_remote)) => (Some(remote), on_remote),
-            None => (usual_remote(&remotes), branch.clone()),
+            Some((remote, on_remote)) if self.remote.as_ref().is_none_or(|named| *named == remote) => {
+                (Some(remote), on_remote)
+            }
+            _ => (self.remote.clone().or_else(|| usual_remote(&remotes)), branch.clone()),
         };
         let tracked = remote.map(|remote| self.resolve(&remote.tracking(&on_remote))).transpose()?.flatten();
         tracked.map_or_else(|| self.resolve(&branch.full()), |commit| Ok(Some(commit)))

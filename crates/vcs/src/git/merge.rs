@@ -38,6 +38,7 @@ impl Git<'_> {
         message: &str,
         if_checked_out: IfCheckedOut,
     ) -> Result<Merged, Error> {
+        self.repository.refuse_reftable()?;
         if self.contains(&base.commit, head)? {
             return Ok(Merged::Already { commit: self.brought_by(&base.commit, head)? });
         }
@@ -45,7 +46,7 @@ impl Git<'_> {
             return Err(Error::Stale { base: base.commit.clone(), head: head.clone() });
         }
         let tree = self.tree(head)?;
-        let commit = || self.commit_tree(&tree, &[&base.commit, head], message);
+        let commit = || self.commit_tree(&tree, &[&base.commit, head], message.replace('\0', ""));
         let commit = match &base.remote {
             Some(remote) => self.merge_remotely(remote, base, &commit()?)?,
             None => {

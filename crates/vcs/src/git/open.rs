@@ -48,12 +48,15 @@ pub struct Opened {
     pub start: Commit,
     /// It was there, with whatever was done in it.
     pub reused: bool,
+    /// Locks that a git which is gone had left in what the repository keeps about it, and that were removed.
+    pub cleared: Vec<PathBuf>,
 }
 
 impl Git<'_> {
     /// Makes a worktree, or finds it again.
     pub fn open(&self, wanted: Wanted<'_>) -> Result<Opened, Error> {
         let Wanted { branch, .. } = wanted;
+        self.repository.refuse_reftable()?;
         let path = settled(wanted.path)?;
         let held = self.repository.hold(&path)?;
         let (tip, mark) = (self.resolve(&branch.full())?, self.resolve(&branch.mark())?);
@@ -77,20 +80,22 @@ impl Git<'_> {
         };
         let worktree = Worktree { path, branch: branch.clone() };
         if let Some(entry) = found {
-            self.put_right(&entry, branch, &held)?;
-            return Ok(Opened { worktree, start, reused: true });
+            let cleared = self.put_right(&entry, branch, &held)?;
+            return Ok(Opened { worktree, start, reused: true, cleared });
         }
-        let made = self.make(&worktree, &making);
+        let made = self.refuse_sparse().and_then(|()| self.add(&worktree.path, &["--"], branch.as_str()));
         if made.is_err() {
             self.unmake(&worktree, is_new.then_some(&start));
         }
-        made.map(|()| Opened { worktree, start, reused: false })
+        made.map(|()| Opened { worktree, start, reused: false, cleared: Vec::new() })
     }
 
     /// The worktree at a path, if it can be used as it is. What vanished or was half made is cleared away.
     fn find_again(&self, branch: &Branch, path: &Path, making: &Making) -> Result<Option<Entry>, Error> {
-        if let Some(entry) = self.repository.entry(path) {
-            return make_whole(entry, making);
+        while let Some(entry) = self.repository.entry(path) {
+            if let Some(entry) = make_whole(entry, making)? {
+                return Ok(Some(entry));
+            }
         }
         if let Some(entry) = self.repository.entries().iter().find(|entry| entry.holds(branch)) {
             if let Some(reason) = &entry.locked {
@@ -105,15 +110,12 @@ impl Git<'_> {
                 connect(&entry.admin, path)?;
                 return Ok(Some(Entry { path: path.to_owned(), ..entry.clone() }));
             }
-            discard(entry)?;
+            remove_all(&entry.admin)?;
         }
         if let Some(elsewhere) = self.repository.checked_out(branch) {
             return Err(Error::CheckedOut { branch: branch.clone(), path: elsewhere });
         }
-        if making.is_under_way() {
-            // A git that is told to end removes what it has made, and may be killed on the way.
-            remove_all(path)?;
-        }
+        making.clear()?;
         if is_free(path)? { Ok(None) } else { Err(Error::Occupied { path: path.to_owned() }) }
     }
 
@@ -124,13 +126,10 @@ impl Git<'_> {
             branch.mark(),
             branch.full()
         );
-        let made = self.call(&["update-ref", "--stdin"]).stdin(steps).done();
-        if made.is_err() {
-            let _ = self.call(&["update-ref", "-d"]).word(branch.mark()).answer();
-        }
-        match made {
+        match self.call(&["update-ref", "--stdin"]).stdin(steps).done() {
             // `windlass` is a branch, so `windlass/x` cannot be one, or the other way round.
             Err(Error::Failed { said, .. }) if said.contains("cannot create") => {
+                self.call(&["update-ref", "-d"]).word(branch.mark()).answer()?;
                 let taken = said.split('\'').filter_map(Branch::from_full).find(|found| found != branch);
                 Err(Error::BranchTaken { branch: taken.unwrap_or_else(|| branch.clone()) })
             }
@@ -138,28 +137,22 @@ impl Git<'_> {
         }
     }
 
-    fn make(&self, worktree: &Worktree, making: &Making) -> Result<(), Error> {
-        self.refuse_sparse(&self.repository.root)?;
-        making.begin()?;
-        self.add(&worktree.path, &["--"], worktree.branch.as_str())?;
-        making.end()
-    }
-
     /// Has git make a worktree with everything in it. Only one is made at a time; filling it takes longer.
     pub(super) fn add(&self, path: &Path, options: &[&str], what: &str) -> Result<(), Error> {
+        let making = Making::of(self, path);
+        making.begin()?;
         let held = self.repository.hold_making()?;
         let call = self.call(&["worktree", "add", "--quiet", "--no-checkout"]);
         options.iter().fold(call, |call, option| call.word(option)).word(path).word(what).done()?;
         drop(held);
         self.call(&["reset", "--hard", "--quiet", "--no-recurse-submodules"]).within(path).done()?;
-        self.submodules(path)
+        self.submodules(path)?;
+        making.end()
     }
 
     /// Takes back what was made in vain, as far as that goes: an error is already on its way.
     fn unmake(&self, worktree: &Worktree, branch_at: Option<&Commit>) {
-        if let Some(entry) = self.repository.entry(&worktree.path).filter(Entry::is_whole) {
-            let _ = discard(&entry);
-        }
+        self.take_back(&worktree.path);
         if let Some(start) = branch_at {
             let (full, mark) = (worktree.branch.full(), worktree.branch.mark());
             let steps = format!("start\ndelete {full} {start}\ncommit\nstart\ndelete {mark}\ncommit\n");
@@ -167,10 +160,19 @@ impl Git<'_> {
         }
     }
 
+    /// Removes a worktree that could not be made, and the note of it. If that fails, the note stays for whoever comes next.
+    pub(super) fn take_back(&self, path: &Path) {
+        let making = Making::of(self, path);
+        let known = self.repository.entry(path).filter(|_| making.is_under_way());
+        if known.as_ref().map_or(Ok(()), discard).and_then(|()| making.clear()).is_ok() && making.is_under_way() {
+            let _ = making.end();
+        }
+    }
+
     /// What several commits are together.
     fn stacked(&self, starts: &[Commit]) -> Result<Commit, Error> {
         let Some((first, others)) = starts.split_first() else {
-            return Err(Error::NoCommits { path: self.repository.root.clone() });
+            return Err(Error::UnknownCommit { commit: "to start from".to_owned() });
         };
         let known = |commit: &Commit| self.resolve(commit.as_str())?.ok_or_else(|| unknown(commit));
         let mut together = known(first)?;
@@ -194,13 +196,13 @@ impl Git<'_> {
 }
 
 /// A note that a worktree is being made. Where it is found nobody has worked yet.
-struct Making {
+pub(super) struct Making {
     note: PathBuf,
     path: PathBuf,
 }
 
 impl Making {
-    fn of(git: &Git<'_>, path: &Path) -> Self {
+    pub fn of(git: &Git<'_>, path: &Path) -> Self {
         Self { note: git.repository.beside(path, "making"), path: path.to_owned() }
     }
 
@@ -212,6 +214,12 @@ impl Making {
         super::remove(&self.note)
     }
 
+    /// Removes what was half made, where the repository does not know of it: a git that is told to end takes back what it has
+    /// made, and may be killed on the way.
+    pub fn clear(&self) -> Result<(), Error> {
+        if self.is_under_way() { remove_all(&self.path) } else { Ok(()) }
+    }
+
     fn is_under_way(&self) -> bool {
         fs::read(&self.note).is_ok_and(|noted| noted == self.path.as_os_str().as_bytes())
     }
@@ -219,15 +227,18 @@ impl Making {
 
 /// A worktree that the repository knows, if it can be used. What vanished or was half made is cleared away.
 fn make_whole(mut entry: Entry, making: &Making) -> Result<Option<Entry>, Error> {
-    let mut half_made = making.is_under_way();
-    match entry.locked.take() {
-        Some(reason) if reason != INITIALIZING => return Err(Error::WorktreeLocked { path: entry.path, reason }),
-        Some(_) if !half_made && entry.admin.join("index").exists() => super::remove(&entry.admin.join("locked"))?,
-        Some(_) => half_made = true,
-        None => {}
-    }
     let is_whole = entry.is_whole();
-    if is_free(&entry.path)? || is_whole && half_made {
+    let is_half_made = match entry.locked.take() {
+        Some(reason) if reason != INITIALIZING => return Err(Error::WorktreeLocked { path: entry.path, reason }),
+        _ if making.is_under_way() => true,
+        Some(_) if entry.admin.join("index").exists() => {
+            super::remove(&entry.admin.join("locked"))?;
+            false
+        }
+        Some(_) => is_whole,
+        None => false,
+    };
+    if is_half_made || is_free(&entry.path)? {
         return discard(&entry).map(|()| None);
     }
     if !is_whole && (fs::symlink_metadata(entry.path.join(".git")).is_ok() || !entry.path.is_dir()) {

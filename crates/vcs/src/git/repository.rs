@@ -75,6 +75,17 @@ impl Repository {
         Some(Self { root: main.unwrap_or(worktree).to_owned(), common })
     }
 
+    /// What is checked out where is read from files, which such a repository does not have.
+    pub(super) fn refuse_reftable(&self) -> Result<(), Error> {
+        let is_one = self.common.join("reftable").exists();
+        if is_one { Err(Error::Reftable { path: self.root.clone() }) } else { Ok(()) }
+    }
+
+    fn is_bare(&self) -> bool {
+        let config = text(&self.common.join("config")).unwrap_or_default();
+        config.lines().any(|line| line.split_whitespace().eq(["bare", "=", "true"]))
+    }
+
     /// All linked worktrees, those that have vanished too.
     pub(super) fn entries(&self) -> Vec<Entry> {
         let Ok(found) = fs::read_dir(self.common.join("worktrees")) else { return Vec::new() };
@@ -90,9 +101,10 @@ impl Repository {
 
     /// Where a branch is checked out, or is being rebased.
     pub(super) fn checked_out(&self, branch: &Branch) -> Option<PathBuf> {
-        let main = (self.root.clone(), self.common.clone());
+        // The HEAD of a bare repository is checked out nowhere.
+        let main = (!self.is_bare()).then(|| (self.root.clone(), self.common.clone()));
         let linked = self.entries().into_iter().map(|entry| (entry.path, entry.admin));
-        let mut all = std::iter::once(main).chain(linked);
+        let mut all = main.into_iter().chain(linked);
         all.find(|(_, admin)| holds(admin, branch)).map(|(path, _)| path)
     }
 }

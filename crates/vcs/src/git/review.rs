@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::close::make_writable;
-use super::open::{INITIALIZING, discard, is_free, settled};
+use super::open::{INITIALIZING, Making, discard, is_free, settled};
 use super::repository::{Entry, Head};
 use super::{Commit, Error, Git};
 
@@ -15,12 +15,14 @@ impl Git<'_> {
         let path = settled(path)?;
         let _held = self.repository.hold(&path)?;
         self.remove_review(&path)?;
-        self.refuse_sparse(&self.repository.root)?;
+        self.refuse_sparse()?;
+        Making::of(self, &path).clear()?;
         if !is_free(&path)? {
             return Err(Error::Occupied { path });
         }
         let made = self.add(&path, &["--detach", "--"], commit.as_str()).and_then(|()| make_readable(&path));
         if made.is_err() {
+            self.take_back(&path);
             let _ = self.remove_review(&path);
         }
         made.map(|()| path)

@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use serde_json::json;
 use windlass_engine::{TaskId, Timestamp};
 use windlass_process::{Paged, Pager, run as start};
-use windlass_vcs::git::{Branch, Commit, Diff, Error, FileChange, Git, Logged, Repository};
+use windlass_vcs::git::{Branch, Commit, Diff, Error, FileChange, Git, Logged, RemoteName, Repository};
 
 use super::known::Known;
+use crate::config::Config;
 use crate::context::{Context, Opened};
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
@@ -70,7 +71,10 @@ fn look(opened: &Opened, change: &Known, control: &windlass_process::Control) ->
         Failure::new(Code::Refused, "cannot show the change: this project is in no git repository any more")
     })?;
     let run = |spec: &_| start(spec, &roster, control, &mut |_, _| {});
-    let git = Git::new(repository, &run, &environment::inherited());
+    // A configuration that cannot be read is no reason to show nothing.
+    let named = Config::load(&opened.project).ok().and_then(|config| config.settings.forge.remote);
+    let named = named.map(|remote| RemoteName::new(&remote.value)).transpose().map_err(remedy::git)?;
+    let git = Git::new(repository, &run, &environment::inherited()).through(named);
     seen(&git, opened, change).map_err(remedy::git)
 }
 

@@ -23,9 +23,7 @@ use std::io;
 use std::sync::Arc;
 
 use windlass_agents::Agent;
-use windlass_engine::{
-    Authority, Command, Ending, Grounds, NewSession, Origin, OwnerName, SessionName, TaskId, Trusted,
-};
+use windlass_engine::{Authority, Command, Ending, Grounds, NewSession, Origin, OwnerName, SessionName, TaskId};
 use windlass_process::{Control, Launcher};
 use windlass_runner::{Dispatch, Outside, RunError, Runner, Settings};
 use windlass_store::{Lifetime, Sqlite};
@@ -430,7 +428,7 @@ fn settings(
     let records = project.make_records(session.as_str())?;
     let launcher = Launcher::own(SUPERVISE).map_err(|error| system("cannot find this very program", error))?;
     plan::warn_of_silence(outline.frame());
-    let rules = plan::rules(outline, owner, Trusted::Yes)?;
+    let rules = plan::session_rules(outline, owner)?;
     let settings = dispatch::settings(project, outline, rules, records, Some(launcher));
     Ok(Settings { prompt: outline.frame().prompt()?, ..settings })
 }

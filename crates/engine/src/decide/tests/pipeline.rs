@@ -8,7 +8,7 @@ use crate::event::EventType;
 use crate::session::Wanted;
 use crate::task::State;
 
-fn hooks(hooks: &[&str]) -> Rules {
+pub(super) fn hooks(hooks: &[&str]) -> Rules {
     let owed = |hook: &str| {
         let (event, point, class, on_failure) = match hook {
             "tests" => (EventType::SubmissionStarted, "before_submit", HookClass::Gate, OnFailure::Block),
@@ -30,7 +30,7 @@ fn hooks(hooks: &[&str]) -> Rules {
     Rules { effects: Some(effects), ..default_rules() }
 }
 
-const BEGUN: &str = "add one\nsession a task=T1 grounds=worktrees\nworkspace a";
+pub(super) const BEGUN: &str = "add one\nsession a task=T1 grounds=worktrees\nworkspace a";
 
 #[test]
 fn work_in_a_worktree_goes_from_done_to_accepted() {
@@ -330,9 +330,9 @@ fn what_cannot_be_committed_is_mended() {
         hooks(&[]),
         &format!("{BEGUN}\nturn-done a.1 says=complete\n--\nunfit a markers are left"),
         "T1 pipeline_failed commit Conflicts: Remediate 1/3
-         T1 feedback_queued markers are left from commit
+         T1 feedback_queued markers are left, in all of two files from commit
          T1 iteration_started a.2
-         T1 turn_started a.2 to work markers are left",
+         T1 turn_started a.2 to work markers are left, in all of two files",
     );
 }
 

@@ -9,6 +9,7 @@ use windlass_vcs::git::{Branch, Commit, Error, Git, Pushed, RemoteName};
 use super::{Ended, report};
 use crate::dispatch::Resolve;
 use crate::hook::Running;
+use crate::workspace::with_causes;
 use crate::{Dispatch, RunError, Told};
 
 /// How often a forge is asked that cannot answer now, and how long is waited for it at most.
@@ -19,8 +20,8 @@ const LONGEST: Duration = Duration::from_secs(60);
 pub(super) struct Offer {
     pub branch: Branch,
     pub head: Commit,
-    /// The branch that the change is meant for: the base, or that of the one task whose work it stands on.
-    pub onto: String,
+    /// The branch that the change is meant for.
+    pub base: Branch,
     pub pushed: Option<Pushed>,
     pub address: Option<String>,
 }
@@ -52,10 +53,10 @@ impl Dispatch<'_> {
         };
         let new = NewChange {
             branch: offer.branch.to_string(),
-            base: offer.onto.clone(),
+            base: offer.base.to_string(),
             head: offer.head.to_string(),
             title: task.map_or_else(|| "Work".to_owned(), title),
-            body: task.map(body).unwrap_or_default(),
+            body: task.map(|task| body(task, workspace)).unwrap_or_default(),
             draft: false,
         };
         let opened = self.asking_again(running.resolve, || forge.open(&new));
@@ -72,16 +73,7 @@ impl Dispatch<'_> {
             pushed = Some(push(git, remote, &branch, &head)?);
             address = Some(git.address(remote)?);
         }
-        let onto = self.below(workspace).filter(|_| base.remote.is_some()).unwrap_or_else(|| base.branch.to_string());
-        Ok(Offer { branch, head, onto, pushed, address })
-    }
-
-    /// The branch of the one task whose unmerged work this stands on.
-    fn below(&self, workspace: &Workspace) -> Option<String> {
-        let [one] = workspace.stacked_on.as_slice() else { return None };
-        let task = windlass_engine::View::task(&self.store.snapshot().ok()?, *one).ok()??;
-        let open = task.change.as_ref().is_some_and(|change| change.merged.is_none());
-        task.workspace.filter(|_| open).map(|workspace| workspace.branch)
+        Ok(Offer { branch, head, base: base.branch, pushed, address })
     }
 
     /// Whether the session still has its task: others may have taken it since the hook began.
@@ -133,19 +125,17 @@ fn push(git: &Git<'_>, remote: &RemoteName, branch: &Branch, head: &Commit) -> R
 }
 
 pub(super) fn failed(error: &ForgeError) -> HookReport {
-    let mut said = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(next) = cause {
-        said.push_str(&format!(": {next}"));
-        cause = next.source();
-    }
-    report(HookOutcome::Failure, format!("{said}; {}", error.hint()))
+    report(HookOutcome::Failure, format!("{}; {}", with_causes(error), error.hint()))
 }
 
 /// A change that only the log and the branch know.
 fn local(offer: &Offer) -> HookReport {
-    let change =
-        ChangeRef { branch: Some(offer.branch.to_string()), base: Some(offer.onto.clone()), url: None, number: None };
+    let change = ChangeRef {
+        branch: Some(offer.branch.to_string()),
+        base: Some(offer.base.to_string()),
+        url: None,
+        number: None,
+    };
     let said = match offer.pushed {
         None => format!("the change is the branch {}; there is no remote", offer.branch),
         Some(_) => format!("pushed {}; the remote is on no forge that is known", offer.branch),
@@ -160,7 +150,7 @@ fn shown(offer: &Offer, change: &Change) -> HookReport {
     }
     let fact = ChangeRef {
         branch: Some(offer.branch.to_string()),
-        base: Some(offer.onto.clone()),
+        base: Some(offer.base.to_string()),
         url: Some(url.clone()),
         number: Some(change.number),
     };
@@ -173,12 +163,16 @@ fn title(task: &Task) -> String {
     task.goal.lines().find(|line| !line.trim().is_empty()).unwrap_or("Work").trim().to_owned()
 }
 
-fn body(task: &Task) -> String {
+fn body(task: &Task, workspace: &Workspace) -> String {
     let rest = task.goal.lines().skip_while(|line| line.trim().is_empty()).skip(1).collect::<Vec<_>>().join("\n");
     let parts = [rest.trim(), task.body.as_deref().unwrap_or_default().trim()];
     let mut text: Vec<String> = parts.iter().filter(|part| !part.is_empty()).map(|part| (*part).to_owned()).collect();
     if !task.deliverables.is_empty() {
         text.push(task.deliverables.iter().map(|item| format!("- {item}")).collect::<Vec<_>>().join("\n"));
+    }
+    if !workspace.stacked_on.is_empty() {
+        let below: Vec<String> = workspace.stacked_on.iter().map(ToString::to_string).collect();
+        text.push(format!("Stands on {}: merge that first.", below.join(" and ")));
     }
     text.push(format!("Task: {}", task.id));
     text.join("\n\n")

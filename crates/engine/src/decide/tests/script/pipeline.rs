@@ -18,7 +18,7 @@ impl Line<'_> {
                 C::SubmitWork { name: self.word(1), readied: Readied::Work(work) }
             }
             "unfit" => {
-                let (reason, feedback) = (self.rest(2), self.rest(2));
+                let (reason, feedback) = (self.rest(2), format!("{}, in all of two files", self.rest(2)));
                 C::SubmitWork { name: self.word(1), readied: Readied::Unfit { reason, feedback } }
             }
             "person" => C::LeaveToPerson { name: self.word(1), reason: self.rest(2) },

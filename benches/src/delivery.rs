@@ -1,0 +1,176 @@
+//! From claim to merge: what is added to git and to the agent; workers on many tasks; claiming among many.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use windlass_store::{Lifetime, Sqlite};
+
+use crate::commands::program;
+use crate::floors::run;
+use crate::report::{Report, Times, at_most, shown};
+use crate::stores::fill;
+use crate::{Effort, Outcome};
+
+/// Tasks that are taken from claim to merge.
+const TASKS: usize = 20;
+/// Tasks among which one is claimed.
+const MANY: u64 = 100_000;
+/// Tasks of nothing, and who works on them.
+const NOTHING: usize = 1_000;
+const WORKERS: &str = "8";
+
+const CONFIG: &str = "version: 1\nhooks:\n  before_submit: [rebase_on_main, create_pr]\n  before_merge: [merge_pr]\n";
+const IN_PLACE: &str = "version: 1\nworktrees: false\n";
+/// Reads its prompt, does something and says that it is done.
+const AGENT: &str = "cat > /dev/null; echo done > \"$WINDLASS_TASK_ID\"; echo '<promise>COMPLETE</promise>'";
+
+pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
+    report.section("From claim to merge");
+    let directory = tempfile::tempdir()?;
+    added(directory.path(), report)?;
+    workers(directory.path(), effort, report)?;
+    claim(directory.path(), effort, report)
+}
+
+/// A directory with a project, its own home around it.
+struct Place {
+    root: PathBuf,
+    home: PathBuf,
+}
+
+impl Place {
+    fn new(directory: &Path, name: &str, config: &str) -> Outcome<Self> {
+        let place = Self { root: directory.join(name).join("project"), home: directory.join(name).join("home") };
+        fs::create_dir_all(place.root.join(".windlass"))?;
+        fs::create_dir_all(place.home.join("trace"))?;
+        fs::write(place.root.join(".windlass/config.yaml"), config)?;
+        Ok(place)
+    }
+
+    fn command(&self, program: impl AsRef<Path>, words: &[&str]) -> Command {
+        let mut command = Command::new(program.as_ref());
+        command.args(words).current_dir(&self.root).stdin(Stdio::null()).stdout(Stdio::null());
+        command.env("HOME", &self.home).env_remove("XDG_CONFIG_HOME").env("GIT_CONFIG_NOSYSTEM", "1");
+        command.env("WINDLASS_STATE_DIR", self.home.join("state"));
+        command
+    }
+
+    fn git(&self, words: &[&str]) -> Outcome<()> {
+        run(self.command("git", words))?;
+        Ok(())
+    }
+
+    fn windlass(&self, words: &[&str]) -> Outcome<Duration> {
+        let began = Instant::now();
+        run(self.command(program("windlass")?, words))?;
+        Ok(began.elapsed())
+    }
+
+    fn add_tasks(&self, count: usize) -> Outcome<()> {
+        (0..count).try_for_each(|_| self.windlass(&["task", "add", "Do it"]).map(drop))
+    }
+}
+
+/// Every git says how long it ran.
+fn added(directory: &Path, report: &mut Report) -> Outcome<()> {
+    let place = Place::new(directory, "merging", CONFIG)?;
+    let trace = place.home.join("trace");
+    place.git(&["init", "--quiet", "--initial-branch=main"])?;
+    place.git(&["init", "--quiet", "--bare", "--initial-branch=main", "../remote.git"])?;
+    let identity = "[user]\n\tname = Ada\n\temail = ada@example.org\n";
+    fs::write(place.home.join(".gitconfig"), identity)?;
+    fs::write(place.root.join("README"), "Hello\n")?;
+    place.git(&["add", "--all"])?;
+    place.git(&["commit", "--quiet", "--message=Begin"])?;
+    place.git(&["remote", "add", "origin", "../remote.git"])?;
+    place.git(&["push", "--quiet", "origin", "main"])?;
+    place.add_tasks(TASKS)?;
+    fs::write(place.home.join(".gitconfig"), format!("{identity}[trace2]\n\teventTarget = {}\n", trace.display()))?;
+    let agent = format!("command:{AGENT}");
+    let limit = TASKS.to_string();
+    let took = place.windlass(&["run", "--trust", "--max-iterations", &limit, "--agent", &agent])?;
+    let (calls, git) = traced(&trace)?;
+    let agent = Times::of(TASKS, |_| {
+        let mut command = place.command("/bin/sh", &["-c", AGENT]);
+        command.env("WINDLASS_TASK_ID", "floor");
+        run(command)
+    })?;
+    let each = |time: Duration| time / u32::try_from(TASKS).expect("a few");
+    let added = each(took.saturating_sub(git)).saturating_sub(agent.p50());
+    let measured = format!(
+        "{} of {} a task; git {} in {:.0} calls, the agent {}",
+        shown(added),
+        shown(each(took)),
+        shown(each(git)),
+        calls as f64 / TASKS as f64,
+        shown(agent.p50())
+    );
+    let what = "added to a task from claim to merge, beside git and the agent, with what starting them costs";
+    report.figure(what, measured, added.as_secs_f64() * 1e3, at_most(100.0, " ms"));
+    Ok(())
+}
+
+/// How many gits were called by us, and how long they ran together.
+fn traced(directory: &Path) -> Outcome<(usize, Duration)> {
+    let (mut calls, mut seconds) = (0, 0.0);
+    for entry in fs::read_dir(directory)? {
+        for line in fs::read_to_string(entry?.path())?.lines() {
+            let event: serde_json::Value = serde_json::from_str(line)?;
+            // One that another git called is part of that.
+            let own = event["sid"].as_str().is_some_and(|sid| !sid.contains('/'));
+            if own && event["event"] == "atexit" {
+                calls += 1;
+                seconds += event["t_abs"].as_f64().unwrap_or_default();
+            }
+        }
+    }
+    Ok((calls, Duration::from_secs_f64(seconds)))
+}
+
+/// Tasks of nothing: the log is what workers have in common.
+fn workers(directory: &Path, effort: Effort, report: &mut Report) -> Outcome<()> {
+    let count = NOTHING.min(effort.iterations / 10);
+    let mut times = Vec::new();
+    for workers in ["1", WORKERS] {
+        let place = Place::new(directory, &format!("workers-{workers}"), IN_PLACE)?;
+        place.windlass(&["task", "add", "Do it"])?;
+        fill(&mut Sqlite::open(&place.root.join(".windlass/windlass.db"), Lifetime::Service)?, count as u64)?;
+        let took = place.windlass(&[
+            "run",
+            "--trust",
+            "--workers",
+            workers,
+            "--agent",
+            "command:echo '<promise>COMPLETE</promise>'",
+        ])?;
+        let log = rusqlite::Connection::open(place.root.join(".windlass/windlass.db"))?;
+        let asked = |what: &str| -> Outcome<i64> {
+            Ok(log.query_row(&format!("SELECT count(*) FROM events WHERE type = '{what}'"), [], |row| row.get(0))?)
+        };
+        let (started, completed) = (asked("turn_started")?, asked("task_completed")?);
+        if started != completed {
+            return Err(format!("{started} turns for {completed} tasks").into());
+        }
+        times.push((took, completed));
+    }
+    for ((took, tasks), workers) in times.iter().zip(["one worker", "8 workers"]) {
+        let rate = *tasks as f64 / took.as_secs_f64();
+        report
+            .fact(&format!("{workers} on {tasks} tasks of nothing"), format!("{rate:.0} tasks/s, each worked on once"));
+    }
+    Ok(())
+}
+
+fn claim(directory: &Path, effort: Effort, report: &mut Report) -> Outcome<()> {
+    let place = Place::new(directory, "claiming", "")?;
+    place.windlass(&["task", "add", "Do it"])?;
+    let many = MANY.min(effort.sizes[2]);
+    fill(&mut Sqlite::open(&place.root.join(".windlass/windlass.db"), Lifetime::Service)?, many)?;
+    let times = Times::of(effort.commands, |_| place.windlass(&["task", "claim"]).map(drop))?;
+    let measured = format!("{} (p99 {})", shown(times.p50()), shown(times.p99()));
+    let what = format!("`task claim` among {many} tasks, as a whole command");
+    report.figure(&what, measured, times.p50().as_secs_f64() * 1e3, at_most(10.0, " ms"));
+    Ok(())
+}

@@ -1,0 +1,212 @@
+//! Types of tasks as the command line and a run obey them
+
+use insta::assert_snapshot;
+use windlass_engine::{Authority, Command, Origin, Rules};
+use windlass_store::{Lifetime, Sqlite, Store};
+
+use crate::support::{World, timeless};
+use crate::test_run::world;
+
+/// `product` is for ann and bob, `infra` for ann.
+const TYPES: &str = "
+agents:
+  ann: {command: sh agent.sh}
+  bob: {command: sh agent.sh}
+task_types:
+  product: {agents: {implementer: [ann, bob]}}
+  infra: {agents: {implementer: [ann]}}
+  open: {}
+";
+
+const DONE: &str = "echo \"$WINDLASS_TASK_ID\" >> worked\necho 'It works.'; echo '<promise>COMPLETE</promise>'";
+
+/// A project with one task of each type, and one without.
+fn typed() -> World {
+    let world = world(TYPES, DONE);
+    world.ok(&["init"]);
+    for (goal, kind, priority) in [("Move", "infra", "0"), ("Sell", "product", "1"), ("Tidy", "open", "2")] {
+        world.ok(&["task", "add", goal, "--type", kind, "-p", priority]);
+    }
+    world.ok(&["task", "add", "Read", "-p", "3"]);
+    world
+}
+
+fn worked(world: &World) -> String {
+    std::fs::read_to_string(world.path("worked")).unwrap_or_default().replace('\n', " ")
+}
+
+#[test]
+fn an_unknown_type_is_refused_with_a_suggestion() {
+    let world = typed();
+    assert_snapshot!(world.run(&["task", "add", "x", "--type", "prodct"]), @"
+    error: there is no type `prodct`; did you mean `product`? There are infra, open and product
+    hint: a new type is a line under `task_types` in the configuration
+    [exit 64]
+    ");
+    assert_snapshot!(world.run(&["task", "update", "T4", "--type", "marketing"]), @"
+    error: there is no type `marketing`; there are infra, open and product
+    hint: a new type is a line under `task_types` in the configuration
+    [exit 64]
+    ");
+    world.ok(&["task", "update", "T4", "--type", "open"]);
+    world.ok(&["task", "update", "T4", "--type", ""]);
+    // Types that a project does not define are open to all.
+    world.write(".windlass/config.yaml", "version: 1\n");
+    world.ok(&["task", "add", "x", "--type", "marketing"]);
+}
+
+#[test]
+fn a_claim_takes_what_the_agent_may_work_on() {
+    let world = typed();
+    assert_snapshot!(world.run(&["task", "claim", "T1", "--agent", "bob"]), @"
+    error: T1 is of the type `infra`, on which `bob` may not work; only `ann` may
+    hint: `task_types.infra.agents.implementer` in the configuration says who may; a person takes it with `windlass task claim T1`, without --agent
+    [exit 1]
+    ");
+    let next = |agent: &str| world.json(&["task", "next", "--agent", agent])["id"].clone();
+    assert_eq!([next("ann"), next("bob"), next("cid")], ["T1", "T2", "T3"]);
+    assert_eq!(world.json(&["task", "next"])["id"], "T3");
+    let ready = |words: &[&str]| -> Vec<String> {
+        let found = world.lines(&[&["task", "ready"], words].concat());
+        found.iter().map(|task| task["id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(ready(&[]), ["T1", "T2", "T3", "T4"]);
+    assert_eq!(ready(&["--agent", "bob"]), ["T2", "T3", "T4"]);
+    let claim = |words: &[&str]| world.json(&[&["task", "claim"], words].concat())["id"].clone();
+    assert_eq!([claim(&["--agent", "bob"]), claim(&[]), claim(&[])], ["T2", "T3", "T4"]);
+    assert_snapshot!(world.run(&["task", "claim"]), @"
+    error: nothing is ready that is open to all; T1 is of the type `infra`, and only `ann` may
+    hint: --agent NAME says who asks; a person takes it with `windlass task claim T1`
+    [exit 1]
+    ");
+    assert_snapshot!(world.run(&["task", "next", "--agent", "bob"]), @"
+    error: nothing is ready for `bob`; T1 is of the type `infra`, and only `ann` may
+    hint: --agent NAME says who asks; a person takes it with `windlass task claim T1`
+    [exit 1]
+    ");
+    // A person takes it by its id.
+    assert_eq!(claim(&["T1"]), "T1");
+}
+
+#[test]
+fn a_run_takes_what_its_agent_may_work_on_and_says_what_is_left() {
+    let world = typed();
+    assert_snapshot!(world.run(&["run", "--task", "T1", "--agent", "bob"]), @"
+    error: T1 is of the type `infra`, on which `bob` may not work; only `ann` may
+    hint: `task_types.infra.agents.implementer` in the configuration says who may; a person takes it with `windlass task claim T1`, without --agent
+    [exit 1]
+    ");
+    let ran = world.run(&["run", "--agent", "bob"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let told = timeless(&ran.stdout);
+    let (_, end) = told.split_once("T4 is completed\n").expect("the last task that it may work on");
+    assert_snapshot!(end, @"
+    complete after 3 iterations: nothing is ready for `bob`; T1 is of the type `infra`, and only `ann` may
+      took <took> agent <took> 3 turns
+      left: T1  ready  Move: it can be worked on
+    ");
+    assert_eq!(worked(&world), "T2 T3 T4 ");
+    assert_snapshot!(world.run(&["run", "--agent", "bob"]), @"
+    nothing is ready for `bob`; T1 is of the type `infra`, and only `ann` may
+      left: T1  ready  Move: it can be worked on
+    ");
+    world.ok(&["run", "--agent", "ann"]);
+    assert_eq!(worked(&world), "T2 T3 T4 T1 ");
+}
+
+#[test]
+fn an_agent_in_its_turn_is_the_one_of_its_session() {
+    let agent = "windlass task claim T1 --agent ann > claimed 2>&1\nwindlass task next > next 2>&1\n\
+                 echo '<promise>COMPLETE</promise>'";
+    let world = world(TYPES, agent);
+    std::os::unix::fs::symlink(crate::support::WINDLASS, world.programs().join("windlass")).unwrap();
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "Move", "--type", "infra", "-p", "0"]);
+    world.ok(&["task", "add", "Sell", "--type", "product"]);
+    world.ok(&["run", "--task", "T2", "--agent", "bob"]);
+    let said = |name: &str| std::fs::read_to_string(world.path(name)).unwrap();
+    assert!(said("claimed").starts_with("error: the agent of this session is `bob`, not `ann`"), "{}", said("claimed"));
+    assert!(
+        said("next").starts_with("error: nothing is ready for `bob`; T1 is of the type `infra`"),
+        "{}",
+        said("next")
+    );
+}
+
+#[test]
+fn a_configuration_that_can_never_work_is_refused_by_run_too() {
+    let world = typed();
+    world.write(".windlass/config.yaml", "hooks:\n  before_merge: [merge_pr, gatekeeper: [qa]]\n");
+    let check = world.run(&["config", "check"]);
+    assert_snapshot!(check, @"
+    error: `merge_pr` comes before `gatekeeper`: the change would be judged after it is merged
+     --> $WORK/.windlass/config.yaml:2:18
+      |
+    2 |   before_merge: [merge_pr, gatekeeper: [qa]]
+      |                  ^^^^^^^^
+    hint: let `gatekeeper` run first
+    [exit 64]
+    ");
+    let run = world.run(&["run", "x", "--agent", "command:true"]);
+    assert_eq!((run.code, &run.stderr), (64, &check.stderr), "{run}");
+}
+
+#[test]
+fn tasks_that_nobody_comes_for_are_named() {
+    let world = typed();
+    let warnings = || {
+        let warnings = world.json(&["config", "check"])["warnings"].clone();
+        let lines = warnings.as_array().unwrap().iter().map(|warning| warning["message"].as_str().unwrap().to_owned());
+        lines.collect::<Vec<_>>()
+    };
+    assert_eq!(warnings(), [""; 0]);
+    world.write(".windlass/config.yaml", "task_types: {infra: {agents: {implementer: []}}, product: {}}\n");
+    assert_snapshot!(world.run(&["config", "check"]), @"
+    ok  $WORK/.windlass/config.yaml
+        hooks       none
+        task types  infra, product
+        agents      none
+
+    warning  line 1, column 44: no agent may work on tasks of the type `infra`: only people take them, by their ids
+             without the list it is open to all
+
+    warning  T1 is of the type `infra`, on which no agent that is known here may work
+             name one under `task_types.infra.agents.implementer`, or set those up under `agents`
+
+    warning  T3 is of the type `open`, which the configuration does not know: open to all, with the project's hooks
+             `windlass task update T3 --type TYPE` gives another
+    ");
+    world
+        .write(".windlass/config.yaml", "task_types: {infra: {agents: {implementer: [zoe]}}, product: {}, open: {}}\n");
+    assert_eq!(
+        warnings(),
+        [
+            "`zoe` is no agent that is known here",
+            "T1 is of the type `infra`, on which no agent that is known here may work"
+        ]
+    );
+    world.ok(&["task", "delete", "T1"]);
+    assert_eq!(warnings(), ["`zoe` is no agent that is known here"]);
+    world.write(".windlass/config.yaml", TYPES);
+    world.ok(&["task", "start", "T4"]);
+    let mut store = Sqlite::open(&world.path(".windlass/windlass.db"), Lifetime::Command).unwrap();
+    let at = "2026-01-17T10:00:00Z".parse().unwrap();
+    let origin = Origin { by: "ann".to_owned(), at, authority: Authority::Person, run: None, via: None };
+    let submit = Command::SubmitTask { id: "T4".parse().unwrap() };
+    store.execute(&Rules::default(), &origin, &submit, 1).unwrap();
+    assert_eq!(warnings(), ["T4 is submitted, and no session accepts it"]);
+}
+
+#[test]
+fn a_gatekeeper_is_told_its_brief() {
+    let world = typed();
+    let config =
+        "briefs: {qa: Is it tested?}\nhooks:\n  before_merge:\n    - {gatekeeper: [qa, taste], name: review}\n";
+    world.write(".windlass/config.yaml", config);
+    let briefs = &world.json(&["hooks", "show", "review"])["briefs"];
+    assert_eq!(briefs["qa"], "Is it tested?");
+    assert_eq!(
+        briefs["taste"],
+        "Look at this change with one question in mind: taste. Approve it only if it is good there."
+    );
+}

@@ -1,0 +1,149 @@
+//! What comes in between while work is on its way from done to accepted. The hooks are those of `pipeline.rs`.
+
+use super::pipeline::{BEGUN, hooks};
+use super::script::{Script, check_with};
+use crate::decide::Planned;
+use crate::event::EventType;
+use crate::expression::{Condition, Names};
+use crate::session::Wanted;
+use crate::task::State;
+
+const DONE: &str = "add one\nsession a task=T1 grounds=worktrees\nworkspace a\nturn-done a.1 says=complete";
+
+/// Whoever has lost the lease begins no hook of a gate any more, not even one that was owed before.
+#[test]
+fn without_the_lease_no_hook_of_a_gate_begins() {
+    let mut project = Script::after(hooks(&["tests", "pr"]), &format!("{DONE}\nwork a\nhook tests\nexpire T1 epoch=1"));
+    assert_eq!(project.run("begin pr"), ["! 14.1 is for work that has been decided on, or is somebody else's now"]);
+    assert_eq!(
+        project.run("advance a"),
+        ["T1 hook_finished pr Skip", "T1 session_ended Cancelled, T1 is ready now, and not by this session"]
+    );
+}
+
+/// Nor is one taken over that was begun before.
+#[test]
+fn without_the_lease_no_hook_of_a_gate_is_taken_over() {
+    let script = format!("{DONE}\nwork a\nbegin tests\nexpire T1 epoch=1\ncrash\nresume a by=w2");
+    let mut project = Script::after(hooks(&["tests", "pr"]), &script);
+    assert_eq!(
+        project.run("recover tests by=w2"),
+        [
+            "T1 hook_finished tests Interrupted",
+            "T1 hook_finished pr Skip",
+            "T1 session_ended Cancelled, T1 is ready now, and not by this session"
+        ]
+    );
+}
+
+/// Whoever calls a task submitted by hand changes nothing about the way of its work.
+#[test]
+fn what_somebody_has_submitted_by_hand_is_judged_all_the_same() {
+    for submit in [
+        "epoch=1 run=a.1 submit T1\nturn-done a.1 says=complete\nwork a",
+        "turn-done a.1 says=complete\nwork a\nforced submit T1",
+    ] {
+        let mut project = Script::after(hooks(&["tests"]), &format!("{BEGUN}\n{submit}"));
+        assert_eq!(
+            project.run("hook tests"),
+            [
+                "T1 hook_started tests 1 by w1",
+                "T1 hook_finished tests Success",
+                "T1 task_submitted",
+                "T1 task_completed",
+                "T1 session_ended Completed"
+            ]
+        );
+    }
+}
+
+/// A session that is ended as complete has not had its work judged by that.
+#[test]
+fn an_end_is_no_way_around_the_gates() {
+    for (stop, ended) in [("stop a completed", "Completed"), ("stop a", "Cancelled")] {
+        check_with(
+            hooks(&["tests"]),
+            &format!("{DONE}\n--\n{stop}"),
+            &format!(
+                "T1 session_stopping {ended}
+                 T1 task_needs_continuation
+                 T1 session_ended {ended}"
+            ),
+        );
+    }
+}
+
+#[test]
+fn a_session_is_left_to_a_person_once() {
+    let mut project = Script::after(hooks(&[]), &format!("{BEGUN}\nstop a"));
+    assert_eq!(project.run("person a look at it"), ["! session `a` is about to end"]);
+}
+
+/// What a person merges while it is being judged is as much in the base as what a hook merges.
+#[test]
+fn what_a_person_merges_meanwhile_is_accepted() {
+    check_with(
+        hooks(&["pr", "review"]),
+        &format!(
+            "{DONE}\nwork a\nhook pr opens=http://x/1\nbegin review\n--\nmerged T1 def\nfinish review out=block tells=no"
+        ),
+        "T1 change_merged def
+         T1 hook_finished review Block
+         T1 task_completed
+         T1 session_ended Completed",
+    );
+}
+
+/// An agent that is left alone for a while needs its worktree no later for that.
+#[test]
+fn a_worktree_is_wanted_while_the_agent_is_left_alone() {
+    let script = "add one\nadd two\nsession a work=graph grounds=worktrees\nworkspace a\nturn-limited a.1 for=60s\nforced block T1\nadvance a";
+    let mut project = Script::after(hooks(&[]), script);
+    assert_eq!(project.session("a").wanted(), Wanted::Workspace);
+    assert_eq!(project.run("workspace a"), ["T2 workspace_opened"]);
+    assert!(matches!(project.session("a").wanted(), Wanted::Moment(_)));
+    assert_eq!(project.run("later 61s\nadvance a"), ["T2 iteration_started a.2", "T2 turn_started a.2 to work"]);
+}
+
+/// What a gate has found is with the task until an agent has worked with it, whatever becomes of those that were told.
+#[test]
+fn findings_are_told_until_somebody_has_worked_with_them() {
+    let told = "T1 feedback_queued red from tests";
+    let mut project = Script::after(
+        hooks(&["tests"]),
+        &format!("{DONE}\nwork a\nhook tests out=block tells=red\nstop a\nturn-interrupted a.2"),
+    );
+    assert_eq!(project.task("T1").state, State::NeedsContinuation);
+    let lines = project.run("session b task=T1\nstop b\nturn-interrupted b.1");
+    assert_eq!(lines.iter().filter(|line| *line == told).count(), 1, "{lines:?}");
+    let lines = project.run("session c task=T1\nturn-done c.1");
+    assert_eq!(lines.iter().filter(|line| *line == told).count(), 1, "{lines:?}");
+    assert_eq!(project.task("T1").findings, []);
+    let lines = project.run("stop c\nturn-interrupted c.2\nsession d task=T1");
+    assert_eq!(lines.iter().filter(|line| *line == told).count(), 0, "{lines:?}");
+}
+
+/// Conditions of gates know where the work lies and how much of it there is.
+#[test]
+fn a_gate_knows_the_work_that_it_judges() {
+    let mut rules = hooks(&["pr", "review"]);
+    let planned = rules.effects.as_mut().unwrap().hooks.get_mut(&EventType::MergeStarted).unwrap();
+    let when = "branch_name == 'windlass/t1' and base_branch == 'main' and commits_count == 2 and task_title == 'one' and extra.change_url == 'http://x/1' and extra.remediations == 0";
+    let when = Condition::parse(when, &Names::hook()).unwrap();
+    *planned =
+        planned.iter().cloned().map(|hook| Planned { when: Some(when.clone()), ..hook }).collect::<Vec<_>>().into();
+    for (commits, judged) in [(2, true), (1, false)] {
+        let script = format!("{DONE}\nwork a commits={commits}\nhook pr opens=http://x/1");
+        let project = Script::after(rules.clone(), &script);
+        assert_eq!(matches!(project.session("a").wanted(), Wanted::Hook(_)), judged, "{commits}");
+    }
+}
+
+/// What could not be committed is told like what a hook has found.
+#[test]
+fn the_next_attempt_hears_what_could_not_be_committed() {
+    let script = "add one\nsession a task=T1 grounds=worktrees remediations=0\nworkspace a\nturn-done a.1 says=complete\nunfit a markers are left";
+    let project = Script::after(hooks(&[]), script);
+    let findings: Vec<String> = project.task("T1").findings.into_iter().map(|finding| finding.text).collect();
+    assert_eq!(findings, ["markers are left, in all of two files"]);
+}

@@ -1,0 +1,47 @@
+//! Worktrees, gates and changes in random histories.
+
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+use windlass_engine::{ChangeFact, ChangeRef, Command, Readied, WorkDone, Workspace};
+
+use crate::history::Ask;
+use crate::steps::session;
+
+/// The one worktree that there is: where it lies changes nothing.
+pub fn workspace() -> Workspace {
+    Workspace {
+        branch: "windlass/t1".to_owned(),
+        base: "main".to_owned(),
+        start: "000".to_owned(),
+        name: "T1".to_owned(),
+        stacked_on: vec![],
+        protected: None,
+    }
+}
+
+/// Mostly something, sometimes nothing, and sometimes what is not in order.
+pub fn readied() -> impl Strategy<Value = Readied> {
+    let work = |commits| Readied::Work(WorkDone { head: "abc".to_owned(), commits, files: 1 });
+    let unfit = || Readied::Unfit { reason: "markers".to_owned(), feedback: "markers are left".to_owned() };
+    prop_oneof![8 => (1..3_u32).prop_map(work), 1 => Just(work(0)), 1 => Just(unfit())]
+}
+
+pub fn change() -> impl Strategy<Value = Option<ChangeFact>> {
+    let opened = select(vec!["http://x/1", "http://x/2"]).prop_map(|url| {
+        ChangeFact::Opened(ChangeRef { branch: None, base: None, url: Some(url.to_owned()), number: None })
+    });
+    option::weighted(0.4, prop_oneof![2 => opened, 1 => Just(ChangeFact::Merged("def".to_owned()))])
+}
+
+/// What runners say, whether or not it is wanted.
+pub fn about_gates() -> impl Strategy<Value = Ask> {
+    let files = option::weighted(0.2, Just("{}".to_owned()));
+    prop_oneof![
+        2 => (session(), any::<bool>(), files).prop_map(|(name, reused, protected)| {
+            Ask::Plain(Command::OpenWorkspace { name, workspace: workspace(), reused, protected })
+        }),
+        1 => session().prop_map(|name| Ask::Plain(Command::LeaveToPerson { name, reason: "look".to_owned() })),
+        1 => (session(), readied()).prop_map(|(name, readied)| Ask::Plain(Command::SubmitWork { name, readied })),
+    ]
+}

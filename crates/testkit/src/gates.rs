@@ -1,0 +1,203 @@
+//! From done to accepted, worked out from the log alone, and what may never be wrong on that way.
+//!
+//! The engine keeps a phase with the event whose hooks are the gate. Here the hooks themselves are counted: a gate is passed
+//! when each hook that was owed has ended in a way that lets the work pass.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use windlass_engine::{
+    DebtId, Event, Gate, HookClass, HookOutcome, Limits, OnFailure, OwedHook, OwnerName, Record, Remedy, Terms, Why,
+    Workspace, payload,
+};
+
+use crate::debts::owed_by;
+
+/// The way of a session's work, since it took up its task.
+#[derive(Debug, Clone, Default)]
+pub struct Passage {
+    /// The work was called done, and nothing has become of that yet.
+    pub done: bool,
+    pub workspace: Option<Workspace>,
+    pub remediations: u32,
+    pub rechecks: u32,
+    /// What followed where a gate was not passed.
+    pub remedy: Option<Remedy>,
+    gate: Option<Open>,
+}
+
+/// A gate, and what stands behind it until the next one.
+#[derive(Debug, Clone)]
+struct Open {
+    gate: Gate,
+    hooks: BTreeMap<DebtId, OwedHook>,
+    begun: BTreeSet<DebtId>,
+    /// The hook that did not let the work pass, and why.
+    broken: Option<(String, Why)>,
+    submitted: bool,
+    merged: bool,
+}
+
+/// What a session is at the moment.
+pub struct Around<'a> {
+    pub held: bool,
+    pub stopping: bool,
+    /// The stop hooks have let the work pass.
+    pub passed: bool,
+    pub worktrees: bool,
+    pub terms: &'a Terms,
+    /// The event is the session's own, and not somebody's command.
+    pub own: bool,
+}
+
+impl Passage {
+    pub fn is_under_way(&self) -> bool {
+        self.gate.is_some()
+    }
+
+    /// Whether a hook of the gate that has not begun never may: the gate is decided, or the task is somebody else's.
+    pub fn is_in_vain(&self, debt: DebtId, held: bool) -> bool {
+        let owed = |open: &Open| open.hooks.contains_key(&debt) && (open.broken.is_some() || !held);
+        self.gate.as_ref().is_some_and(owed)
+    }
+
+    /// Whether nothing stands between the work and its being accepted.
+    pub fn is_accepted(&self, worktrees: bool) -> bool {
+        match &self.gate {
+            // In place there may be no gate at all.
+            None => !worktrees,
+            Some(open) => open.merged || (open.submitted || open.gate == Gate::BeforeMerge) && open.is_passed(),
+        }
+    }
+
+    /// Whether what is told now could have come after what was told before.
+    pub fn fits(&self, record: &Record, around: &Around<'_>) -> bool {
+        let may = around.held && !around.stopping;
+        let open = |gate: Gate, submitted: bool| {
+            self.gate.as_ref().is_some_and(|open| open.gate == gate && open.submitted == submitted && open.is_passed())
+        };
+        match &record.envelope.event {
+            Event::WorkspaceOpened(_) => around.held && around.worktrees,
+            Event::SubmissionStarted(started) => {
+                let there = match &started.work {
+                    Some(work) => around.worktrees && work.commits > 0 && self.workspace.is_some(),
+                    None => !around.worktrees,
+                };
+                let counted = started.remediations == self.remediations;
+                may && there && counted && around.passed && self.done && self.gate.is_none()
+            }
+            Event::TaskSubmitted(_) if around.own => may && open(Gate::BeforeSubmit, false),
+            Event::MergeStarted(_) => may && open(Gate::BeforeSubmit, true),
+            Event::PipelineFailed(failed) => may && self.fails(failed, around),
+            Event::TaskRejected(_) => around.held && self.remedy == Some(Remedy::Reject),
+            Event::HookStarted(started) => {
+                let first = self.gate.as_ref().is_none_or(|open| !open.begun.contains(&started.debt));
+                !(first && self.is_in_vain(started.debt, around.held))
+            }
+            Event::HookFinished(finished) => self.gate.as_ref().is_none_or(|open| {
+                let unbegun = open.hooks.contains_key(&finished.debt) && !open.begun.contains(&finished.debt);
+                let needless = open.broken.is_some() || !around.held || around.stopping;
+                !unbegun
+                    || finished.outcome == HookOutcome::Interrupted
+                    || (finished.outcome == HookOutcome::Skip && needless)
+            }),
+            _ => true,
+        }
+    }
+
+    /// Whether a gate can have failed like this.
+    fn fails(&self, failed: &payload::PipelineFailed, around: &Around<'_>) -> bool {
+        let terms = around.terms;
+        let told = match &self.gate {
+            Some(open) => {
+                let broken = Some((failed.hook.clone(), failed.why)) == open.broken;
+                broken && open.gate == failed.gate && !open.merged && open.hooks.is_empty()
+            }
+            // There was nothing to be judged.
+            None => {
+                let why = match failed.hook.as_str() {
+                    "no_changes" => Why::Failed,
+                    _ => Why::Conflicts,
+                };
+                around.worktrees && self.done && failed.gate == Gate::BeforeSubmit && failed.why == why
+            }
+        };
+        let merging = failed.gate == Gate::BeforeMerge;
+        let bounded = match failed.remedy {
+            Remedy::Remediate => self.remediations < terms.max_remediations && failed.count == self.remediations + 1,
+            Remedy::Reject => merging && failed.why == Why::Blocked && failed.count < terms.max_rejections,
+            Remedy::Again => merging && failed.why == Why::Moved && self.rechecks < Limits::RECHECKS,
+            Remedy::Escalate => {
+                let rejected = merging && failed.why == Why::Blocked && failed.count >= terms.max_rejections;
+                failed.why == Why::Escalated || rejected
+            }
+            Remedy::GiveUp => failed.why != Why::Escalated && !(merging && failed.why == Why::Blocked),
+        };
+        told && bounded
+    }
+
+    /// Hears an event of its session.
+    pub fn hear(&mut self, record: &Record, owner: &OwnerName, own: bool) {
+        match &record.envelope.event {
+            Event::WorkspaceOpened(opened) => self.workspace = Some(opened.workspace.clone()),
+            Event::SubmissionStarted(_) => {
+                (self.done, self.gate) = (false, Some(Open::at(Gate::BeforeSubmit, record, owner)))
+            }
+            Event::MergeStarted(_) => self.gate = Some(Open::at(Gate::BeforeMerge, record, owner)),
+            Event::TaskSubmitted(_) if own => self.gate.iter_mut().for_each(|open| open.submitted = true),
+            Event::HookStarted(started) => self.gate.iter_mut().for_each(|open| open.begun.extend([started.debt])),
+            Event::HookFinished(finished) => self.gate.iter_mut().for_each(|open| open.hear(finished)),
+            Event::PipelineFailed(failed) => {
+                self.gate = None;
+                self.remedy = Some(failed.remedy);
+                match failed.remedy {
+                    Remedy::Remediate => self.remediations += 1,
+                    Remedy::Again => self.rechecks += 1,
+                    _ => {}
+                }
+                self.done = failed.remedy == Remedy::Again;
+            }
+            Event::IterationStarted(_) => self.done = false,
+            _ => {}
+        }
+    }
+
+    /// The work is in the base.
+    pub fn merge(&mut self) {
+        self.gate.iter_mut().for_each(|open| open.merged = true);
+    }
+}
+
+impl Open {
+    fn at(gate: Gate, record: &Record, owner: &OwnerName) -> Self {
+        let owes = record.envelope.metadata.owes.as_ref().filter(|owes| owes.owner == *owner);
+        let hooks = owes.map_or(&[][..], |owes| &owes.hooks);
+        let hooks = owed_by(record).zip(hooks.iter().cloned()).collect();
+        Self { gate, hooks, begun: BTreeSet::new(), broken: None, submitted: false, merged: false }
+    }
+
+    fn is_passed(&self) -> bool {
+        self.hooks.is_empty() && self.broken.is_none()
+    }
+
+    fn hear(&mut self, finished: &payload::HookFinished) {
+        let Some(hook) = self.hooks.remove(&finished.debt) else { return };
+        if self.broken.is_none() && !self.merged {
+            self.broken = against(&hook, finished).map(|why| (hook.hook, why));
+        }
+    }
+}
+
+/// What the end of a hook has against the work. Only success and skipping pass, and what is to be ignored.
+fn against(hook: &OwedHook, finished: &payload::HookFinished) -> Option<Why> {
+    use HookOutcome as O;
+    let vcs = hook.class == HookClass::Vcs;
+    match (finished.outcome, hook.on_failure) {
+        (O::Success | O::Skip, _) => None,
+        (O::Continue, _) => Some(Why::Moved),
+        (O::Escalate, _) => Some(Why::Escalated),
+        (O::Block, _) => Some(if vcs { Why::Conflicts } else { Why::Blocked }),
+        (_, OnFailure::Ignore) => None,
+        (_, OnFailure::Escalate) => Some(Why::Escalated),
+        (_, OnFailure::Block) => Some(if finished.feedback.is_some() { Why::Blocked } else { Why::Failed }),
+    }
+}

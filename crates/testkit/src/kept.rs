@@ -1,0 +1,170 @@
+//! What is kept with a task from one attempt to the next, worked out from the log alone: where its work lies, its change, how
+//! often it was rejected, and what whoever works on it next has to know.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use windlass_engine::{
+    ChangeRef, Event, EventType, Field, Finding, Gate, HookOutcome, Move, Record, Remedy, Seq, SessionName, Task,
+    TaskId, Terms, Voice, Why, Workspace, payload,
+};
+
+/// One task's.
+#[derive(Debug, Clone, Default)]
+pub struct Kept {
+    workspace: Option<Workspace>,
+    /// What it is, since when, and the commit that has it in the base.
+    change: Option<(ChangeRef, Seq, Option<String>)>,
+    rejections: u32,
+    findings: Vec<Finding>,
+    /// The session that holds the task.
+    holder: Option<SessionName>,
+    /// What that has to be told now, before anything else happens to it.
+    untold: Option<VecDeque<Finding>>,
+    told: Vec<Finding>,
+    /// What each hook of the holder last had to say, where nobody was told.
+    said: BTreeMap<String, Option<String>>,
+    wrong: Vec<String>,
+}
+
+impl Kept {
+    pub fn has_an_open_change(&self) -> bool {
+        matches!(self.change, Some((_, _, None)))
+    }
+}
+
+/// What each task has, and what is wrong with how it came to it.
+pub fn kept(log: &[Record]) -> BTreeMap<TaskId, Kept> {
+    let (mut tasks, mut hearing) = (BTreeMap::<TaskId, Kept>::new(), Hearing::default());
+    for record in log {
+        hearing.hear(record);
+        if let Some(task) = record.envelope.node.task() {
+            tasks.entry(task).or_default().hear(record, &hearing);
+        }
+        // What a session has to be told comes before anything else that happens to it.
+        for kept in tasks.values_mut().filter(|kept| kept.holder == record.envelope.session) {
+            kept.close_the_window(record);
+        }
+    }
+    tasks
+}
+
+/// What sessions were started with.
+#[derive(Default)]
+struct Hearing {
+    terms: BTreeMap<SessionName, Terms>,
+}
+
+impl Hearing {
+    fn hear(&mut self, record: &Record) {
+        let session = record.envelope.session.clone();
+        match (&record.envelope.event, session) {
+            (Event::SessionStarted(started), Some(name)) => drop(self.terms.insert(name, started.terms.clone())),
+            (Event::SessionResumed(resumed), Some(name)) => drop(self.terms.insert(name, resumed.terms.clone())),
+            _ => {}
+        }
+    }
+}
+
+impl Kept {
+    fn hear(&mut self, record: &Record, hearing: &Hearing) {
+        let own = record.envelope.session.is_some() && record.envelope.session == self.holder;
+        match &record.envelope.event {
+            Event::TaskClaimed(claimed) => {
+                self.holder.clone_from(&claimed.session);
+                self.untold = claimed.session.is_some().then(|| self.findings.clone().into());
+                self.told.clear();
+            }
+            Event::WorkspaceOpened(opened) => self.workspace = Some(opened.workspace.clone()),
+            Event::ChangeOpened(change) => self.change = Some((change.clone(), record.seq, None)),
+            Event::ChangeMerged(merged) => match &mut self.change {
+                Some((_, _, commit @ None)) => *commit = Some(merged.commit.clone()),
+                _ => self.wrong.push(format!("{}: it was merged twice, or never opened", record.seq)),
+            },
+            Event::PipelineFailed(failed) => self.fail(record, failed),
+            Event::TaskRejected(_) => {
+                let most = record.envelope.session.as_ref().map_or(0, |name| hearing.terms[name].max_rejections);
+                if self.rejections >= most {
+                    self.wrong.push(format!("{}: rejected {} times, of {most}", record.seq, self.rejections));
+                }
+            }
+            Event::HookFinished(finished) if own && finished.outcome != HookOutcome::Skip => {
+                self.said.insert(finished.hook.clone(), finished.feedback.clone());
+            }
+            // The agent has heard what it was told, and worked on it.
+            Event::TurnFinished(_) if own => self.findings.clear(),
+            Event::TaskCompleted(_) => (self.findings, self.rejections) = (Vec::new(), 0),
+            // Whoever lets it go on has looked at it.
+            Event::TaskUnblocked(_) => self.rejections = 0,
+            _ => {}
+        }
+        if Move::on(record.kind()).is_some_and(|row| row.clears.contains(&Field::Lease)) {
+            (self.holder, self.untold) = (None, None);
+        }
+    }
+
+    fn fail(&mut self, record: &Record, failed: &payload::PipelineFailed) {
+        if failed.gate == Gate::BeforeMerge && failed.why == Why::Blocked {
+            self.rejections += 1;
+            if failed.count != self.rejections {
+                self.wrong.push(format!("{}: rejected {} times, not {}", record.seq, self.rejections, failed.count));
+            }
+        }
+        if failed.remedy != Remedy::Again {
+            let finding = self.finding(failed);
+            self.untold = (failed.remedy == Remedy::Remediate).then(|| VecDeque::from([finding.clone()]));
+            self.findings.push(finding);
+            self.told.clear();
+        }
+    }
+
+    /// What whoever mends a failure has to know: the words of the hook, else the reason.
+    fn finding(&self, failed: &payload::PipelineFailed) -> Finding {
+        let of_hook = self.said.get(&failed.hook).cloned().flatten();
+        let text = failed.feedback.clone().or(of_hook).unwrap_or_else(|| failed.reason.clone());
+        Finding { source: failed.hook.clone(), text }
+    }
+
+    /// What has to be told is told at once, in order and once.
+    fn close_the_window(&mut self, record: &Record) {
+        let Some(untold) = &mut self.untold else { return };
+        match &record.envelope.event {
+            Event::FeedbackQueued(queued) if queued.voice == Voice::Hook => {
+                let told = Finding { source: queued.source.clone(), text: queued.text.clone() };
+                match untold.pop_front() {
+                    Some(next) if next == told => self.told.push(told),
+                    Some(next) => self.wrong.push(format!("{}: {told:?} is told, not {next:?}", record.seq)),
+                    None if self.told.contains(&told) => {
+                        self.wrong.push(format!("{}: {told:?} is told twice", record.seq))
+                    }
+                    // What somebody else says.
+                    None => self.untold = None,
+                }
+            }
+            _ if is_beside(record.kind()) => {}
+            _ => {
+                if !untold.is_empty() {
+                    self.wrong.push(format!("{}: {untold:?} was not told", record.seq));
+                }
+                self.untold = None;
+            }
+        }
+    }
+
+    /// What differs from the row.
+    pub fn differs(&self, task: &Task) -> Vec<String> {
+        let change = task.change.as_ref().map(|change| (change.at.clone(), change.opened, change.merged.clone()));
+        let row = (&task.workspace, &change, task.rejections, &task.findings);
+        let said = (&self.workspace, &self.change, self.rejections, &self.findings);
+        let wrong = (row != said).then(|| format!("{}: the row keeps {row:?}, the log {said:?}", task.id));
+        self.wrong.iter().cloned().chain(wrong).collect()
+    }
+}
+
+/// What may come between a failure, or a claim, and what follows from it.
+fn is_beside(kind: EventType) -> bool {
+    use EventType as E;
+    matches!(
+        kind,
+        E::TaskClaimed | E::TaskStarted | E::PipelineFailed | E::FeedbackQueued | E::HookError | E::ConfigRecorded
+    )
+}

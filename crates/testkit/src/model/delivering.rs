@@ -1,0 +1,36 @@
+//! Worktrees, gates and changes: who may say what about them.
+
+use windlass_engine::{Command, Work};
+
+use super::{Attempt, Phase};
+use crate::kept::kept;
+
+impl Attempt<'_> {
+    pub(super) fn deliver(&mut self, command: &Command) -> Option<()> {
+        use Command as C;
+        match command {
+            C::OpenWorkspace { name, .. } => {
+                let session = self.session(name)?;
+                (session.holds() && session.is_in_worktrees()).then_some(())
+            }
+            C::LeaveToPerson { name, .. } => {
+                let session = self.session(name)?;
+                // One that was given its task ends with it.
+                let ends = session.work == Work::Given && session.stopping.is_some();
+                (session.holds() && !ends).then_some(())
+            }
+            C::SubmitWork { name, .. } => self.session(name)?.wants_work().then_some(()),
+            C::RecordMerge { id, .. } => {
+                self.state(*id)?;
+                kept(self.log).get(id)?.has_an_open_change().then_some(())
+            }
+            C::ExpireLease { id, epoch } => {
+                let node = self.node(*id)?;
+                node.lease.filter(|(held, _)| held == epoch)?;
+                (node.lease, node.phase) = (None, Phase::Waiting);
+                Some(())
+            }
+            _ => unreachable!("the other commands are about something else"),
+        }
+    }
+}

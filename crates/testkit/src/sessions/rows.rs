@@ -1,0 +1,103 @@
+//! Whether the rows of sessions are what the log tells of them.
+
+use windlass_engine::{DebtId, Effect, Ending, Epoch, Hold, OwnerName, Phase, Record, Session, Step, TaskId};
+
+use super::{Told, told};
+use crate::invariants::Rows;
+
+/// Everything that is wrong with the sessions of a state that a log led to.
+pub fn broken(rows: &Rows, log: &[Record]) -> Vec<String> {
+    let told = told(log);
+    let mut wrong = Vec::new();
+    if !rows.sessions.iter().map(|session| &session.name).eq(told.keys()) {
+        wrong.push(format!("the log tells of {:?}", told.keys()));
+        return wrong;
+    }
+    for (session, told) in rows.sessions.iter().zip(told.values()) {
+        wrong.extend(told.wrong.iter().cloned());
+        differs(session, told, &mut wrong);
+        holds(session, rows, &mut wrong);
+        rests(session, rows, &mut wrong);
+        let turns = rows
+            .debts
+            .iter()
+            .filter(|debt| matches!(&debt.effect, Effect::Turn { session: name, .. } if *name == session.name));
+        if turns.count() != usize::from(session.turn().is_some()) {
+            wrong.push(format!("{} has another number of turns than it should", session.name));
+        }
+    }
+    wrong
+}
+
+/// The row and the log say the same.
+fn differs(session: &Session, told: &Told, wrong: &mut Vec<String>) {
+    let kept = (
+        (&session.owner, &session.terms, &session.owed, &session.stopping),
+        (session.turn().map(|turn| &turn.run), session.iteration, session.interrupted, session.failures),
+        (
+            session.ended(),
+            &session.pending,
+            session.turn().map_or(&[][..], |turn| &turn.feedback),
+            &session.conversation,
+        ),
+        (session.task, session.hold, session.work, &session.escalated, &session.left),
+        (session.grounds, &session.workspace, session.remediations, session.rechecks),
+        matches!(session.phase, Phase::Pipeline(_)),
+    );
+    let (pending, carried) = (told.pending(), told.carried());
+    let said = (
+        (&told.owner, &told.terms, &told.waits_for, &told.stopping),
+        (told.turn.as_ref(), told.iteration, told.interrupted, told.failures),
+        (told.ended, &pending, &carried[..], &told.conversation),
+        (told.task, told.hold, told.work, &told.escalated, &told.left),
+        (told.grounds, &told.passage.workspace, told.passage.remediations, told.passage.rechecks),
+        told.ended.is_none() && told.turn.is_none() && told.passage.is_under_way(),
+    );
+    if kept != said {
+        wrong.push(format!("{}: the row has {kept:?}, the log {said:?}", session.name));
+    }
+}
+
+fn is_cancelled(session: &Session) -> bool {
+    session.stopping.as_ref().is_some_and(|closing| closing.ending == Ending::Cancelled)
+}
+
+/// A session has a task exactly where the task says so, and none when it has ended.
+fn holds(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
+    let held: Vec<(TaskId, Epoch, &OwnerName)> = rows
+        .tasks
+        .iter()
+        .filter_map(|task| Some((task.id, task.lease.as_ref()?)))
+        .filter(|(_, lease)| lease.session.as_ref() == Some(&session.name))
+        .map(|(id, lease)| (id, lease.epoch, &lease.owner))
+        .collect();
+    let said: Vec<_> =
+        session.task.zip(session.epoch()).map(|(id, epoch)| (id, epoch, &session.owner)).into_iter().collect();
+    if held != said || (session.ended().is_some() && !held.is_empty()) {
+        wrong.push(format!("{} has {said:?}, the tasks say {held:?}", session.name));
+    }
+}
+
+/// Nothing that can be decided is left undecided: it waits for the outside, or for a hook that has begun.
+fn rests(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
+    let begun = |id: DebtId| rows.debts.iter().any(|debt| debt.id == id && debt.attempts > 0);
+    let rests = match session.step() {
+        Step::Wait(_) => true,
+        // Whoever runs it has yet to decide what follows from what others asked for.
+        Step::SkipHook(debt) => begun(debt) || is_cancelled(session) || session.hold == Hold::Left,
+        // What a person says falls to whoever runs the session.
+        Step::DecideGate(..) => matches!(session.phase, Phase::Asking(_, _, Some(_))),
+        // So does what follows where others have taken its task away.
+        _ if is_cancelled(session) || session.hold == Hold::Left => {
+            let waits = !session.grounds.is_in_place() && matches!(session.phase, Phase::Started | Phase::Settled(_));
+            waits || matches!(session.phase, Phase::Asking(..) | Phase::Postponed(_))
+        }
+        _ => false,
+    };
+    if !rests {
+        wrong.push(format!("{} does not rest: {:?} in {session:?}", session.name, session.step()));
+    }
+    if let Some(lost) = session.owed.iter().find(|id| !rows.debts.iter().any(|debt| debt.id == **id)) {
+        wrong.push(format!("{} waits for {lost}, which nobody owes", session.name));
+    }
+}

@@ -1,0 +1,345 @@
+//! What is tried in random histories, and how often.
+
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::json;
+use windlass_engine::{
+    Command, Completion, Cost, Deletion, EdgeKind, Ending, GateAnswer, Grounds, HookOutcome, NewSession, NewTask,
+    NoteKind, OnRetryLimit, OwnerName, Priority, Promise, Resolution, SessionName, TaskId, TaskPatch, Terms, Work,
+};
+
+use crate::calling::{call, caller, point, verdict};
+use crate::delivering::{about_gates, change, readied};
+use crate::driving::driving;
+use crate::history::{Ask, DebtStep, NONCE, Reply, Right, Step, TASKS, Turn, owner, stop};
+use crate::wishes::actions;
+
+/// Histories of up to so many steps.
+pub fn histories(steps: usize) -> impl Strategy<Value = Vec<Step>> {
+    // A graph and a session to work on come first: what follows would otherwise mostly name what is not there.
+    let first = (vec(new_task(), 3..6), start_session()).prop_map(|(tasks, session)| {
+        let tasks = (0..).zip(tasks).map(|(others, new)| Ask::Plain(Command::CreateTask(among(others, new))));
+        tasks.chain([session]).map(Step::from).collect::<Vec<_>>()
+    });
+    (first, vec(step(), steps / 2..steps)).prop_map(|(first, rest)| [first, rest].concat())
+}
+
+/// Histories in which hardly anything happens but sessions.
+pub fn histories_of_sessions(steps: usize) -> impl Strategy<Value = Vec<Step>> {
+    let task = || Step::from(Ask::Plain(Command::CreateTask(a_task())));
+    let session = start_session().prop_map(Step::from);
+    let ask = prop_oneof![12 => about_sessions(), 2 => debts(), 1 => about_a_task()];
+    let asked = (option::weighted(0.2, turn()), option::weighted(0.1, 0..3_usize), ask);
+    let step = asked.prop_map(|(inside, via, ask)| Step { inside, via, ..Step::from(ask) });
+    (session, vec(step, steps / 2..steps))
+        .prop_map(move |(session, rest)| [vec![task(), task(), task(), session], rest].concat())
+}
+
+/// Histories in which work is mostly done, and on its way through the gates.
+pub fn histories_of_gates(steps: usize) -> impl Strategy<Value = Vec<Step>> {
+    let new = || Step::from(Ask::Plain(Command::CreateTask(a_task())));
+    // Little but the gates stands in the way.
+    let completion = || {
+        terms().prop_map(|terms| Terms {
+            completion: Completion::Gate,
+            max_iterations: terms.max_iterations + 2,
+            wall_time: None,
+            cost: None,
+            tokens: None,
+            thrashing: 0,
+            ..terms
+        })
+    };
+    let grounds = || prop_oneof![1 => Just(Grounds::InPlace), 4 => Just(Grounds::Worktrees)];
+    let first = start_session_with(completion(), grounds()).prop_map(Step::from);
+    let go_on = (session(), obliging()).prop_map(|(name, answer)| Ask::GoOn(name, answer));
+    let ask = prop_oneof![
+        40 => go_on,
+        2 => start_session_with(completion(), grounds()),
+        2 => about_gates(),
+        1 => (task(), any::<bool>()).prop_map(|(id, late)| Ask::Expire { id, late }),
+        2 => about_sessions(),
+        2 => debts(),
+        2 => about_a_task(),
+    ];
+    let asked = (option::weighted(0.05, turn()), option::weighted(0.05, 0..3_usize), right(), ask);
+    let step = asked.prop_map(|(inside, via, right, ask)| Step { inside, via, right, ..Step::from(ask) });
+    (first, vec(step, steps / 2..steps))
+        .prop_map(move |(first, rest)| [vec![new(), new(), new(), first], rest].concat())
+}
+
+fn a_task() -> NewTask {
+    NewTask { goal: "mend the test".to_owned(), ..NewTask::default() }
+}
+
+/// The task as it can be made when there are only so many others.
+fn among(others: u64, mut new: NewTask) -> NewTask {
+    new.depends_on.retain(|id| id.0 <= others);
+    new.parent = new.parent.filter(|id| id.0 <= others);
+    new
+}
+
+/// One step of any kind.
+pub fn step() -> impl Strategy<Value = Step> {
+    let create = new_task().prop_map(|new| Ask::Plain(Command::CreateTask(new)));
+    let ask = prop_oneof![2 => create, 10 => about_a_task(), 4 => about_edges(), 9 => about_sessions(), 3 => debts(), 4 => about_drive(), 3 => about_calls()];
+    let from = (option::weighted(0.2, turn()), option::weighted(0.1, 0..3_usize));
+    (prop_oneof![3 => 0..20_i64, 1 => 20..200_i64], right(), from, ask)
+        .prop_map(|(after, right, (inside, via), ask)| Step { after, right, inside, via, ask })
+}
+
+fn right() -> impl Strategy<Value = Right> {
+    prop_oneof![
+        6 => Just(Right::Person),
+        4 => Just(Right::Forced),
+        5 => Just(Right::Holder),
+        1 => Just(Right::FormerHolder),
+    ]
+}
+
+/// Mostly one of a few, so that much happens to the same task.
+fn task() -> impl Strategy<Value = TaskId> {
+    prop_oneof![3 => 1..=3_u64, 1 => 1..=TASKS].prop_map(TaskId)
+}
+
+pub(crate) fn session() -> impl Strategy<Value = SessionName> {
+    prop_oneof![3 => Just("a"), 1 => Just("b")].prop_map(|name| name.parse().expect("a session name"))
+}
+
+fn worker() -> impl Strategy<Value = OwnerName> {
+    select(vec!["w1", "w2"]).prop_map(owner)
+}
+
+fn turn() -> impl Strategy<Value = Turn> {
+    prop_oneof![3 => session().prop_map(Turn::Present), 1 => session().prop_map(Turn::Past)]
+}
+
+fn priority() -> impl Strategy<Value = Priority> {
+    (0..=4_u8).prop_map(|number| number.try_into().expect("0 to 4"))
+}
+
+fn labels() -> impl Strategy<Value = Vec<String>> {
+    let label = select(vec!["agent", "review", "research"]).prop_map(str::to_owned);
+    prop_oneof![2 => Just(vec![]), 1 => vec(label, 0..3)]
+}
+
+fn new_task() -> impl Strategy<Value = NewTask> {
+    let kind = option::weighted(0.3, Just("bug".parse().expect("a type's name")));
+    (priority(), labels(), vec(task(), 0..3), option::weighted(0.2, task()), kind).prop_map(
+        |(priority, labels, depends_on, parent, kind)| {
+            let goal = "mend the test".to_owned();
+            NewTask { goal, priority, labels, depends_on, parent, kind, ..NewTask::default() }
+        },
+    )
+}
+
+fn about_a_task() -> impl Strategy<Value = Ask> {
+    use Command as C;
+    let why = || "because".to_owned();
+    prop_oneof![
+        2 => (priority(), option::of(labels()), labels(), labels(), task()).prop_map(|(priority, labels, add_labels, remove_labels, id)| Ask::Plain(C::UpdateTask {
+            id,
+            patch: TaskPatch { priority: Some(priority), labels, add_labels, remove_labels, ..TaskPatch::default() },
+        })),
+        5 => (option::of(task()), worker(), -5..120_i64)
+            .prop_map(|(id, owner, lease)| Ask::Claim { id, owner, lease }),
+        3 => task().prop_map(|id| Ask::Plain(C::StartTask { id, context: json!({"why": ["asked", 1.5]}) })),
+        2 => task().prop_map(|id| Ask::Plain(C::SubmitTask { id })),
+        7 => (task(), option::of(Just("done".to_owned()))).prop_map(|(id, result)| {
+            Ask::Plain(C::CompleteTask { id, result, artifacts: vec![] })
+        }),
+        2 => task().prop_map(move |id| Ask::Plain(C::BlockTask { id, reason: why(), required_knowledge: vec![] })),
+        2 => task().prop_map(|id| Ask::Plain(C::UnblockTask { id })),
+        3 => (task(), select(Resolution::ALL.to_vec()), option::of(Just("so be it".to_owned()))).prop_map(
+            |(id, answer, text)| Ask::Plain(C::AnswerTask { id, answer, text, ignores: vec![], work: None }),
+        ),
+        1 => task().prop_map(move |id| Ask::Plain(C::NeedContinuation { id, reason: why() })),
+        1 => task().prop_map(move |id| Ask::Plain(C::ReleaseTask { id, reason: why() })),
+        3 => task().prop_map(move |id| Ask::Plain(C::FailTask { id, reason: why() })),
+        3 => task().prop_map(move |id| Ask::Plain(C::ReopenTask { id, reason: why() })),
+        1 => (option::of(task()), select(NoteKind::ALL.to_vec()))
+            .prop_map(|(task, kind)| Ask::Plain(C::AddNote { task, kind, text: "look".to_owned() })),
+        1 => (task(), any::<bool>()).prop_map(|(id, late)| Ask::Expire { id, late }),
+        1 => task().prop_map(|id| Ask::Plain(C::RecordMerge { id, commit: "def".to_owned() })),
+        2 => (task(), select(vec![Deletion::Alone, Deletion::Cascade, Deletion::BlockDependents]))
+            .prop_map(|(id, deletion)| Ask::Plain(C::DeleteTask { id, deletion })),
+    ]
+}
+
+fn about_drive() -> impl Strategy<Value = Ask> {
+    // Mostly the same one: a series has several steps.
+    let task = prop_oneof![3 => Just(TaskId(1)), 1 => task()];
+    (task, driving()).prop_map(|(task, driving)| Ask::Drive(task, driving))
+}
+
+fn about_calls() -> impl Strategy<Value = Ask> {
+    prop_oneof![
+        1 => call().prop_map(|call| Ask::Plain(Command::Call(Box::new(call)))),
+        2 => (caller(), point(), verdict()).prop_map(|(caller, point, verdict)| Ask::Answer { caller, point, verdict }),
+    ]
+}
+
+fn about_edges() -> impl Strategy<Value = Ask> {
+    let waiting = select(vec![EdgeKind::DependsOn, EdgeKind::Blocks]);
+    let kind = prop_oneof![3 => waiting, 1 => select(EdgeKind::ALL.to_vec())];
+    prop_oneof![
+        3 => (task(), kind, task()).prop_map(|(from, kind, to)| Ask::Plain(Command::AddEdge { from, kind, to })),
+        2 => (task(), 0..4_usize).prop_map(|(from, nth)| Ask::RemoveSomeEdge { from, nth }),
+    ]
+}
+
+fn terms() -> impl Strategy<Value = Terms> {
+    let completion = prop_oneof![3 => Just(Completion::Promise), 1 => Just(Completion::Gate)];
+    let on_retry_limit =
+        prop_oneof![1 => Just(OnRetryLimit::Escalate), 1 => Just(OnRetryLimit::Complete), 4 => Just(OnRetryLimit::Ask)];
+    let max_hook_retries = prop_oneof![1 => Just(0_u32), 1 => 1..4_u32];
+    let max_failures = prop_oneof![1 => 0..2_u32, 2 => 2..5_u32];
+    let wall_time = option::weighted(0.2, (0..800_u64).prop_map(Duration::from_millis));
+    let tokens = option::weighted(0.1, 0..200_u64);
+    let gates = (prop_oneof![1 => 0..2_u32, 1 => Just(3_u32)], 0..4_u32);
+    let budgets = (wall_time, option::weighted(0.2, (0..800_u64).prop_map(Cost)), tokens, 0..5_u32);
+    (1..5_u32, max_hook_retries, max_failures, completion, any::<bool>(), on_retry_limit, budgets, gates).prop_map(
+        |(max_iterations, max_hook_retries, max_failures, completion, strict, on_retry_limit, budgets, gates)| {
+            let (wall_time, cost, tokens, thrashing) = budgets;
+            let (max_remediations, max_rejections) = gates;
+            Terms {
+                max_iterations,
+                max_hook_retries,
+                max_failures,
+                completion,
+                strict,
+                on_retry_limit,
+                wall_time,
+                cost,
+                tokens,
+                thrashing,
+                max_remediations,
+                max_rejections,
+            }
+        },
+    )
+}
+
+fn start_session() -> impl Strategy<Value = Ask> {
+    start_session_with(terms(), prop_oneof![4 => Just(Grounds::InPlace), 1 => Just(Grounds::Worktrees)])
+}
+
+fn start_session_with(
+    terms: impl Strategy<Value = Terms>,
+    grounds: impl Strategy<Value = Grounds>,
+) -> impl Strategy<Value = Ask> {
+    let config = select(vec!["hooks: {}", "hooks: {stop: []}"]);
+    let work = prop_oneof![
+        3 => (1..=3_u64).prop_map(|id| (Some(TaskId(id)), None, Work::Given)),
+        2 => Just((None, Some("mend the test".to_owned()), Work::Given)),
+        3 => Just((None, None, Work::Graph)),
+        // As sessions of older versions were.
+        2 => Just((None, None, Work::Given)),
+    ];
+    let agent = select(vec!["command:true", "command:false"]);
+    // Mostly whoever owes the hooks as well, and so waits for them.
+    let owner = prop_oneof![3 => Just(owner("w1")), 1 => worker()];
+    let place = (work, grounds);
+    (session(), place, config, agent, terms, owner).prop_map(|(name, (work, grounds), config, agent, terms, owner)| {
+        let (task, goal, work) = work;
+        let (agent, config) = (agent.to_owned(), config.to_owned());
+        Ask::Plain(Command::StartSession(NewSession {
+            name,
+            task,
+            goal,
+            work,
+            grounds,
+            config,
+            protected: None,
+            agent,
+            terms,
+            owner,
+            nonce: NONCE,
+        }))
+    })
+}
+
+fn answer() -> impl Strategy<Value = Reply> {
+    use HookOutcome as O;
+    let fails = select(vec![O::Skip, O::Failure, O::TimedOut, O::Cancelled, O::Continue, O::Escalate]);
+    let outcome = prop_oneof![4 => Just(O::Success), 3 => Just(O::Block), 1 => fails];
+    let feedback = select(vec!["mend it", "and this"]).prop_map(str::to_owned);
+    let said = (outcome, option::weighted(0.5, feedback));
+    (said, promise(), prop::bool::weighted(0.35), actions(), gate_answer(), readied(), change()).prop_map(
+        |((outcome, feedback), promise, fails, actions, to_the_gate, readied, change)| Reply {
+            outcome,
+            feedback,
+            promise,
+            fails,
+            actions,
+            to_the_gate,
+            readied,
+            change,
+        },
+    )
+}
+
+/// What leads somewhere, mostly.
+fn obliging() -> impl Strategy<Value = Reply> {
+    use HookOutcome as O;
+    let outcome = prop_oneof![8 => Just(O::Success), 3 => Just(O::Block), 1 => Just(O::Continue)];
+    (answer(), option::weighted(0.9, outcome), prop::bool::weighted(0.05)).prop_map(|(answer, outcome, fails)| Reply {
+        outcome: outcome.unwrap_or(answer.outcome),
+        promise: answer.promise.filter(|promise| *promise == Promise::Complete),
+        fails,
+        actions: if fails { answer.actions } else { vec![] },
+        ..answer
+    })
+}
+
+fn gate_answer() -> impl Strategy<Value = GateAnswer> {
+    select(vec![GateAnswer::Continue, GateAnswer::Abort, GateAnswer::Ignore])
+}
+
+fn promise() -> impl Strategy<Value = Option<Promise>> {
+    prop_oneof![
+        4 => Just(None),
+        2 => Just(Some(Promise::Complete)),
+        1 => select(vec![Some(Promise::Escalate), Some(Promise::Blocked)]),
+    ]
+}
+
+fn about_sessions() -> impl Strategy<Value = Ask> {
+    use Ending as E;
+    let ending = select(vec![E::Completed, E::Limit, E::Escalated, E::Cancelled, E::Error]);
+    prop_oneof![
+        2 => start_session(),
+        2 => about_gates(),
+        24 => (session(), answer()).prop_map(|(name, answer)| Ask::GoOn(name, answer)),
+        1 => (session(), ending).prop_map(|(name, ending)| Ask::Plain(stop(name, ending))),
+        1 => session().prop_map(|name| Ask::Plain(Command::CancelSession { name, reason: None })),
+        1 => session().prop_map(|name| Ask::Plain(Command::AdvanceSession { name })),
+        2 => session().prop_map(|session| Ask::Plain(Command::Say { session, text: "stay calm".to_owned() })),
+        1 => (session(), worker(), option::of(1..4_u32))
+            .prop_map(|(name, owner, max_iterations)| Ask::Resume { name, owner, max_iterations }),
+        1 => (turn(), 0..2_u8, any::<bool>()).prop_map(|(turn, number, anew)| Ask::OpenConversation(turn, number, anew)),
+        3 => (turn(), promise()).prop_map(|(turn, promise)| Ask::FinishTurn(turn, promise)),
+        2 => session().prop_map(Ask::SayDone),
+        3 => turn().prop_map(Ask::FailTurn),
+        2 => (turn(), option::weighted(0.8, -50..400_i64)).prop_map(|(turn, wait)| Ask::PostponeTurn(turn, wait)),
+        1 => session().prop_map(|name| Ask::Plain(Command::AdvanceSession { name })),
+        1 => (session(), gate_answer())
+            .prop_map(|(session, answer)| Ask::Plain(Command::AnswerGate { session, answer, text: None })),
+        3 => turn().prop_map(Ask::InterruptTurn),
+    ]
+}
+
+fn debts() -> impl Strategy<Value = Ask> {
+    let step = prop_oneof![
+        3 => Just(DebtStep::BeginByOwner),
+        1 => worker().prop_map(DebtStep::BeginBy),
+        1 => Just(DebtStep::Retry),
+        3 => answer().prop_map(DebtStep::Finish),
+        3 => worker().prop_map(DebtStep::Recover),
+    ];
+    (0..6_usize, step).prop_map(|(nth, step)| Ask::Debt { nth, step })
+}

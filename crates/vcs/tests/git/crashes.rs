@@ -1,0 +1,244 @@
+//! Killed at any point, and opened again.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+use windlass_process::{Exit, Finished, Invocation, Spec};
+use windlass_vcs::git::{Error, Existing, Git, Rebased, Repository, Wanted};
+
+use crate::scene::{Scene, branch, read, write};
+
+/// Git that is no more after so many calls: every later one is cancelled.
+fn until<T>(scene: &Scene, calls: usize, act: impl FnOnce(&Git<'_>) -> T) -> T {
+    let left = std::cell::Cell::new(calls);
+    let run = |spec: &Spec| {
+        if left.get() == 0 {
+            return Ok(Finished { exit: Exit::Cancelled, ..Finished::said(Vec::new()) });
+        }
+        left.set(left.get() - 1);
+        scene.run(spec)
+    };
+    let repository = Repository::find(&scene.root).unwrap().unwrap();
+    act(&Git::new(repository, &run, &scene.environment()))
+}
+
+#[test]
+fn opening_goes_on_wherever_it_ended() {
+    for calls in 0..12 {
+        let scene = Scene::new();
+        let start = [scene.base().commit];
+        let (name, path) = (branch("windlass/t1"), scene.place("t1"));
+        let wanted = Wanted { branch: &name, path: &path, start: &start, existing: Existing::IfOurs };
+        let first = until(&scene, calls, |git| git.open(wanted));
+        let second = scene.with(|git| git.open(wanted)).unwrap_or_else(|error| panic!("after {calls}: {error}"));
+        assert_eq!(second.reused, first.is_ok(), "after {calls}");
+        assert_eq!(scene.git(&path, &["status", "--porcelain", "--branch"]), "## windlass/t1");
+    }
+}
+
+/// The states in which a kill of `git worktree add` leaves a repository, one after another.
+#[test]
+fn a_half_made_worktree_is_made_again() {
+    for step in 0..7 {
+        let scene = Scene::new();
+        let start = scene.base().commit;
+        scene.git(&scene.root, &["update-ref", "refs/windlass/start/windlass/t1", start.as_str()]);
+        scene.git(&scene.root, &["branch", "windlass/t1"]);
+        let (admin, path) = (scene.root.join(".git/worktrees/t1"), scene.place("t1"));
+        fs::create_dir_all(&admin).unwrap();
+        if step >= 1 {
+            fs::write(admin.join("locked"), "initializing").unwrap();
+        }
+        if step >= 2 {
+            fs::write(admin.join("gitdir"), [path.join(".git").as_os_str().as_bytes(), b"\n"].concat()).unwrap();
+        }
+        if step >= 3 {
+            fs::create_dir_all(&path).unwrap();
+        }
+        if step >= 4 {
+            fs::write(path.join(".git"), [b"gitdir: ", admin.as_os_str().as_bytes(), b"\n"].concat()).unwrap();
+        }
+        if step >= 5 {
+            fs::write(admin.join("commondir"), "../..\n").unwrap();
+            fs::write(admin.join("HEAD"), "ref: refs/heads/windlass/t1\n").unwrap();
+        }
+        if step >= 6 {
+            fs::write(admin.join("index.lock"), "half").unwrap();
+            fs::write(path.join("a"), "ha").unwrap();
+        }
+        let opened = scene.try_open("t1", &[start]).unwrap_or_else(|error| panic!("step {step}: {error}"));
+        assert!(!opened.reused);
+        assert_eq!(scene.git(&path, &["status", "--porcelain", "--branch"]), "## windlass/t1", "step {step}");
+        assert!(scene.with(|git| git.commit_all(&opened.worktree, "x")).unwrap().is_none(), "step {step}");
+    }
+}
+
+/// Killed for real, at whatever it is doing after so many milliseconds.
+#[test]
+fn git_may_be_killed_while_it_makes_a_worktree() {
+    let scene = Scene::new();
+    for number in 0..300 {
+        scene.write(&format!("many/{}/{number}", number % 7), "some text\n");
+    }
+    let start = [scene.commit(&scene.root, "many files")];
+    for after in [1, 2, 3, 5, 8, 12, 20] {
+        let run = |spec: &Spec| {
+            let mut spec = spec.clone();
+            let makes = |words: &[OsString]| ["add", "reset"].iter().any(|word| words.contains(&word.into()));
+            if matches!(&spec.invocation, Invocation::Argv(words) if makes(words)) {
+                (spec.timeout, spec.grace) = (Some(Duration::from_millis(after)), Duration::ZERO);
+            }
+            scene.run(&spec)
+        };
+        let name = format!("t{after}");
+        let (branch, path) = (branch(&format!("windlass/{name}")), scene.place(&name));
+        let wanted = Wanted { branch: &branch, path: &path, start: &start, existing: Existing::IfOurs };
+        let making = scene.root.join(format!(".git/windlass/{name}.making"));
+        let repository = || Repository::find(&scene.root).unwrap().unwrap();
+        // What follows an error is what a crash would have kept from happening.
+        let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let run = |spec: &Spec| {
+                let ran = run(spec);
+                let was_killed = matches!(&ran, Ok(ran) if ran.exit == Exit::TimedOut);
+                if was_killed { std::panic::resume_unwind(Box::new("killed")) } else { ran }
+            };
+            Git::new(repository(), &run, &scene.environment()).open(wanted).map(|_| ())
+        }));
+        assert_eq!(killed.is_err(), making.exists(), "after {after} ms");
+        let opened = scene.with(|git| git.open(wanted)).unwrap_or_else(|error| panic!("after {after} ms: {error}"));
+        assert_eq!(opened.reused, killed.is_ok());
+        assert_eq!(scene.git(&path, &["status", "--porcelain", "--branch"]), format!("## windlass/{name}"));
+        assert!(!making.exists());
+    }
+}
+
+/// Made whole but for git's last word.
+#[test]
+fn a_worktree_that_only_lacks_the_last_step_is_kept() {
+    let scene = Scene::new();
+    let worktree = scene.open("t1");
+    write(&worktree.path, "new", "work");
+    fs::write(scene.root.join(".git/worktrees/t1/locked"), "initializing\n").unwrap();
+    assert!(scene.try_open("t1", &[]).unwrap().reused);
+    assert_eq!(read(&worktree.path, "new"), "work");
+    assert!(!scene.root.join(".git/worktrees/t1/locked").exists());
+}
+
+#[test]
+fn rebasing_goes_on_wherever_it_ended() {
+    for calls in 0..20 {
+        let scene = Scene::new();
+        let (worktree, _) = scene.work("t1", "b", "1");
+        write(&worktree.path, "new", "untracked");
+        scene.write("c", "base");
+        let base = scene.commit(&scene.root, "the base moves");
+        let first = until(&scene, calls, |git| git.rebase(&worktree, &base));
+        scene.try_open("t1", &[]).unwrap();
+        let second = scene.with(|git| git.rebase(&worktree, &base));
+        assert!(matches!(second, Ok(Rebased::Done { .. } | Rebased::UpToDate)), "after {calls}: {first:?}, {second:?}");
+        assert_eq!(scene.git(&worktree.path, &["status", "--porcelain"]), "?? new", "after {calls}");
+        assert_eq!(scene.commit_at(&scene.root, "windlass/t1~1"), base);
+    }
+}
+
+/// Git was killed while it moved the tree: some files are new, and its lock is there.
+#[test]
+fn a_tree_that_was_moved_by_half_is_moved_whole() {
+    let scene = Scene::new();
+    let (worktree, _) = scene.work("t1", "b", "1");
+    scene.write("c", "base");
+    scene.write("a", "base");
+    let base = scene.commit(&scene.root, "the base moves");
+    // Killed before the step is made; then half of it is done by hand.
+    let mut calls = 0;
+    let moving = scene.root.join(".git/worktrees/t1/windlass-moving");
+    while !moving.exists() {
+        calls += 1;
+        let _ = until(&scene, calls, |git| git.rebase(&worktree, &base));
+    }
+    write(&worktree.path, "c", "ba");
+    fs::remove_file(worktree.path.join("a")).unwrap();
+    fs::write(scene.root.join(".git/worktrees/t1/index.lock"), "half").unwrap();
+    assert_eq!(scene.with(|git| git.commit_all(&worktree, "no")).unwrap(), None);
+    assert_eq!((read(&worktree.path, "a"), read(&worktree.path, "c")), ("base".into(), "base".into()));
+    assert_eq!(scene.commit_at(&scene.root, "windlass/t1~1"), base);
+    assert!(!moving.exists());
+}
+
+/// Killed for real while it moves the tree onto another base.
+#[test]
+fn git_may_be_killed_while_it_moves_a_tree() {
+    let scene = Scene::new();
+    let (worktree, _) = scene.work("t1", "b", "1");
+    write(&worktree.path, "new", "untracked");
+    for (round, after) in [1, 2, 3, 4, 6, 9, 14].into_iter().enumerate() {
+        for number in 0..200 {
+            scene.write(&format!("many{}/{number}", round % 2), &format!("text of round {round}\n"));
+        }
+        let base = scene.commit(&scene.root, "the base moves");
+        let run = |spec: &Spec| {
+            let mut spec = spec.clone();
+            if matches!(&spec.invocation, Invocation::Argv(words) if words.contains(&"reset".into())) {
+                (spec.timeout, spec.grace) = (Some(Duration::from_millis(after)), Duration::ZERO);
+            }
+            scene.run(&spec)
+        };
+        let repository = Repository::find(&scene.root).unwrap().unwrap();
+        let _ = Git::new(repository, &run, &scene.environment()).rebase(&worktree, &base);
+        assert_eq!(scene.with(|git| git.commit_all(&worktree, "no")).map_err(|error| error.to_string()), {
+            // What git does not know is committed once, and nothing else.
+            let tip = scene.commit_at(&scene.root, "windlass/t1");
+            Ok((round == 0).then_some(tip))
+        });
+        assert_eq!(scene.git(&worktree.path, &["status", "--porcelain"]), "", "after {after} ms");
+        assert_eq!(scene.git(&scene.root, &["merge-base", "windlass/t1", "main"]), base.as_str());
+        assert_eq!(scene.git(&scene.root, &["diff", "--name-only", "main", "windlass/t1"]), "b\nnew");
+    }
+}
+
+#[test]
+fn a_lock_of_git_is_removed_only_in_what_is_ours() {
+    let scene = Scene::new();
+    let worktree = scene.open("t1");
+    write(&worktree.path, "new", "work");
+    fs::write(scene.root.join(".git/index.lock"), "").unwrap();
+    let left = scene.root.join(".git/worktrees/t1/index.lock");
+    fs::write(&left, "").unwrap();
+    assert_eq!(scene.try_open("t1", &[]).unwrap().cleared, std::slice::from_ref(&left));
+    fs::write(&left, "").unwrap();
+    assert!(scene.with(|git| git.commit_all(&worktree, "work")).unwrap().is_some());
+    assert!(scene.root.join(".git/index.lock").exists());
+    // Somebody has it open.
+    let lock = fs::File::create(scene.root.join(".git/refs/heads/windlass/t1.lock")).unwrap();
+    write(&worktree.path, "new", "more");
+    let error = scene.with(|git| git.commit_all(&worktree, "work")).expect_err("the branch is locked");
+    assert!(matches!(&error, Error::Locked { path, since: Some(_), .. } if path.ends_with("t1.lock")), "{error:?}");
+    assert!(error.hint().is_some());
+    drop(lock);
+}
+
+/// A git that is alive, in the worktree, may hold the lock: it stays, and is told of.
+#[test]
+fn a_lock_that_somebody_may_hold_stays() {
+    let scene = Scene::new();
+    let worktree = scene.open("t1");
+    let lock = scene.root.join(".git/worktrees/t1/index.lock");
+    fs::write(&lock, "").unwrap();
+    let (started, go) = (worktree.path.join("started"), worktree.path.join("go"));
+    let alias = "alias.busy=!touch started; while [ ! -e go ]; do sleep 0.01; done";
+    let error = std::thread::scope(|scope| {
+        let busy = scope.spawn(|| scene.git(&worktree.path, &["-c", alias, "busy"]));
+        while !started.exists() && !busy.is_finished() {
+            std::thread::yield_now();
+        }
+        let error = scene.try_open("t1", &[]);
+        fs::write(&go, "").unwrap();
+        busy.join().unwrap();
+        error
+    });
+    assert!(matches!(&error, Err(Error::Locked { path, holder: Some(_), .. }) if *path == lock), "{error:?}");
+    assert!(lock.exists());
+    assert_eq!(scene.try_open("t1", &[]).unwrap().cleared, [lock]);
+}

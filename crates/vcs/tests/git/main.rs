@@ -1,0 +1,16 @@
+//! Real repositories in temporary directories, with a user whose configuration and environment try to be in the way.
+
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod bases;
+mod committing;
+mod crashes;
+mod merging;
+mod names;
+mod opening;
+mod pushing;
+mod rebasing;
+mod reviewing;
+mod scene;
+mod submodules;
+mod untouched;

@@ -1,0 +1,149 @@
+//! Into the base.
+
+use std::path::Path;
+
+use windlass_vcs::git::{BranchAfter, Closed, Commit, Error, IfCheckedOut, Merged, TreeAfter};
+
+use crate::scene::{Scene, read, write};
+
+fn merge(scene: &Scene, head: &Commit, how: IfCheckedOut) -> Result<Merged, Error> {
+    let base = scene.base();
+    scene.with(|git| git.merge(&base, head, "Merge it", how))
+}
+
+#[test]
+fn with_a_remote_it_is_pushed_and_nothing_local_moves() {
+    let scene = Scene::with_remote();
+    let before = scene.head(&scene.root);
+    let (_, head) = scene.work("t1", "b", "1");
+    let Merged::Now { commit } = merge(&scene, &head, IfCheckedOut::Refuse).unwrap() else { panic!("now") };
+    assert_eq!(scene.commit_at(&scene.path("remote.git"), "main"), commit);
+    assert_eq!(
+        scene.git(&scene.root, &["log", "-1", "--format=%P %s", commit.as_str()]),
+        format!("{before} {head} Merge it")
+    );
+    assert_eq!(scene.head(&scene.root), before);
+    // A crash lost the word of it: the next one finds it.
+    assert_eq!(merge(&scene, &head, IfCheckedOut::Refuse).unwrap(), Merged::Already { commit });
+    assert!(!scene.was_hooked());
+}
+
+#[test]
+fn whoever_comes_second_is_told() {
+    let scene = Scene::with_remote();
+    let (_, one) = scene.work("t1", "b", "1");
+    let (_, two) = scene.work("t2", "c", "2");
+    let base = scene.base();
+    merge(&scene, &one, IfCheckedOut::Refuse).unwrap();
+    let late = scene.with(|git| git.merge(&base, &two, "late", IfCheckedOut::Refuse));
+    assert!(matches!(late, Err(Error::Moved { .. })), "{late:?}");
+    let stale = merge(&scene, &two, IfCheckedOut::Refuse);
+    assert!(matches!(stale, Err(Error::Stale { .. })), "{stale:?}");
+}
+
+#[test]
+fn without_a_remote_a_branch_that_is_checked_out_is_refused() {
+    let scene = Scene::new();
+    let (worktree, head) = scene.work("t1", "b", "1");
+    let error = merge(&scene, &head, IfCheckedOut::Refuse).expect_err("main is checked out");
+    assert!(matches!(&error, Error::CheckedOut { path, .. } if *path == scene.root), "{error}");
+    scene.git(&scene.root, &["checkout", "--quiet", "-b", "elsewhere"]);
+    let base = scene.base();
+    let Merged::Now { commit } = merge(&scene, &head, IfCheckedOut::Refuse).unwrap() else { panic!("now") };
+    assert_eq!(scene.commit_at(&scene.root, "main"), commit);
+    assert!(!scene.root.join("b").exists());
+    scene.git(&scene.root, &["update-ref", "refs/heads/main", base.commit.as_str()]);
+    let (_, other) = scene.work("t2", "c", "1");
+    scene.git(&scene.root, &["update-ref", "refs/heads/main", commit.as_str()]);
+    let late = scene.with(|git| git.merge(&base, &other, "late", IfCheckedOut::Refuse));
+    assert!(matches!(late, Err(Error::Moved { .. })), "{late:?}");
+    let into = BranchAfter::GoneIfIn(commit);
+    let closed = scene.with(|git| git.close(&worktree, TreeAfter::GoneIfClean, &into)).unwrap();
+    assert_eq!(closed, Closed::Gone);
+    assert!(!Path::new(&worktree.path).exists());
+    assert_eq!(scene.with(|git| git.branches()).unwrap().len(), 1);
+}
+
+#[test]
+fn a_person_may_have_a_clean_tree_go_along() {
+    let scene = Scene::new();
+    let (_, head) = scene.work("t1", "b", "1");
+    scene.write("a", "unsaved");
+    let error = merge(&scene, &head, IfCheckedOut::FastForward).expect_err("it is not clean");
+    assert!(matches!(error, Error::Dirty { .. }), "{error}");
+    assert_eq!(read(&scene.root, "a"), "unsaved");
+    scene.git(&scene.root, &["checkout", "--quiet", "a"]);
+    scene.write("b", "in the way");
+    assert!(merge(&scene, &head, IfCheckedOut::FastForward).is_err());
+    assert_eq!(read(&scene.root, "b"), "in the way");
+    std::fs::remove_file(scene.root.join("b")).unwrap();
+    scene.write("c", "untracked");
+    let Merged::Now { commit } = merge(&scene, &head, IfCheckedOut::FastForward).unwrap() else { panic!("now") };
+    assert_eq!((scene.head(&scene.root), read(&scene.root, "b")), (commit, "1".to_owned()));
+    assert_eq!(scene.git(&scene.root, &["status", "--porcelain"]), "?? c");
+}
+
+#[test]
+fn only_what_is_ours_and_clean_is_put_away() {
+    let scene = Scene::new();
+    let (worktree, _) = scene.work("t1", "b", "1");
+    let base = scene.base().commit;
+    let close = |tree, branch: &BranchAfter| scene.with(|git| git.close(&worktree, tree, branch));
+    write(&worktree.path, "new", "unsaved");
+    let dirty = close(TreeAfter::GoneIfClean, &BranchAfter::Gone).unwrap();
+    assert_eq!(dirty, Closed::Dirty { files: vec!["new".into()] });
+    assert_eq!(read(&worktree.path, "new"), "unsaved");
+    let unmerged = BranchAfter::GoneIfIn(base);
+    assert_eq!(close(TreeAfter::Gone, &unmerged).unwrap(), Closed::BranchKept);
+    assert!(!worktree.path.exists());
+    assert_eq!(close(TreeAfter::Gone, &BranchAfter::Gone).unwrap(), Closed::Gone);
+    assert_eq!(scene.git(&scene.root, &["for-each-ref", "--format=%(refname)"]), "refs/heads/main");
+    assert_eq!(close(TreeAfter::Gone, &BranchAfter::Gone).unwrap(), Closed::Gone, "twice is no trouble");
+    scene.git(&scene.root, &["branch", "windlass/t1"]);
+    assert!(matches!(close(TreeAfter::Gone, &BranchAfter::Gone), Err(Error::BranchTaken { .. })));
+    write(&worktree.path, "new", "somebody's");
+    assert!(matches!(close(TreeAfter::Gone, &BranchAfter::Kept), Err(Error::Occupied { .. })));
+    assert_eq!(read(&worktree.path, "new"), "somebody's");
+}
+
+#[test]
+fn commits_that_no_branch_has_are_not_put_away() {
+    let scene = Scene::new();
+    let worktree = scene.open("t1");
+    scene.git(&worktree.path, &["checkout", "--quiet", "--detach"]);
+    write(&worktree.path, "b", "1");
+    scene.commit(&worktree.path, "on no branch");
+    let close = || scene.with(|git| git.close(&worktree, TreeAfter::GoneIfClean, &BranchAfter::Gone));
+    assert!(matches!(close(), Err(Error::Strayed { .. })));
+    assert_eq!(scene.with(|git| git.commit_all(&worktree, "nothing")).unwrap(), None);
+    assert_eq!(close().unwrap(), Closed::Gone);
+}
+
+/// Some work only in worktrees of a bare repository.
+#[test]
+fn a_bare_repository_has_nothing_checked_out() {
+    let mut scene = Scene::new();
+    let bare = scene.path("bare.git");
+    scene.git(&scene.root, &["clone", "--quiet", "--bare", scene.root.to_str().unwrap(), bare.to_str().unwrap()]);
+    scene.git(&bare, &["remote", "remove", "origin"]);
+    let place = scene.path("linked");
+    scene.git(&bare, &["worktree", "add", "--quiet", "-b", "mine", place.to_str().unwrap()]);
+    scene.root = std::fs::canonicalize(place).unwrap();
+    let (_, head) = scene.work("t1", "b", "1");
+    let Merged::Now { commit } = merge(&scene, &head, IfCheckedOut::Refuse).unwrap() else { panic!("now") };
+    assert_eq!(scene.commit_at(&bare, "main"), commit);
+    let mine = windlass_vcs::git::Branch::new("mine").unwrap();
+    let base = scene.with(|git| git.base(Some(&mine))).unwrap();
+    let refused = scene.with(|git| git.merge(&base, &head, "x", IfCheckedOut::Refuse));
+    assert!(matches!(&refused, Err(Error::CheckedOut { path, .. }) if *path == scene.root), "{refused:?}");
+}
+
+#[test]
+fn a_locked_worktree_stays() {
+    let scene = Scene::new();
+    let worktree = scene.open("t1");
+    scene.git(&scene.root, &["worktree", "lock", worktree.path.to_str().unwrap()]);
+    let closed = scene.with(|git| git.close(&worktree, TreeAfter::Gone, &BranchAfter::Gone));
+    assert!(matches!(closed, Err(Error::WorktreeLocked { .. })));
+    assert!(worktree.path.join("a").exists());
+}

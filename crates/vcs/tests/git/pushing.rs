@@ -1,0 +1,52 @@
+//! To a remote, and to exactly what was expected there.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use windlass_vcs::git::{Error, Pushed, RemoteName};
+
+use crate::scene::{Scene, write};
+
+#[test]
+fn a_branch_is_pushed_once_and_only_onto_what_was_expected() {
+    let scene = Scene::with_remote();
+    let origin = RemoteName::new("origin").unwrap();
+    let (worktree, first) = scene.work("t1", "b", "1");
+    let push = |commit, expected| scene.with(|git| git.push(&origin, &worktree.branch, commit, expected));
+    let there = || scene.with(|git| git.on_remote(&origin, &worktree.branch)).unwrap();
+    assert_eq!(there(), None);
+    assert_eq!(push(&first, None).unwrap(), Pushed::Now);
+    assert_eq!(push(&first, None).unwrap(), Pushed::Already, "after a crash");
+    // Said differently: no descendant of the first one.
+    scene.git(&worktree.path, &["commit", "--quiet", "--amend", "-m", "again"]);
+    let second = scene.head(&worktree.path);
+    assert!(matches!(push(&second, None), Err(Error::Moved { .. })));
+    assert_eq!(push(&second, Some(&first)).unwrap(), Pushed::Now);
+    assert_eq!(there().as_ref(), Some(&second));
+    assert!(matches!(push(&first, Some(&first)), Err(Error::Moved { .. })));
+    let away = |expected| scene.with(|git| git.push_away(&origin, &worktree.branch, expected));
+    assert!(matches!(away(&first), Err(Error::Moved { .. })));
+    assert_eq!(away(&second).unwrap(), Pushed::Now);
+    assert_eq!(away(&second).unwrap(), Pushed::Already);
+    assert_eq!(there(), None);
+    let config = fs::read_to_string(scene.root.join(".git/config")).unwrap();
+    assert!(!config.contains("windlass"), "{config}");
+    assert!(!scene.was_hooked());
+}
+
+#[test]
+fn a_remote_that_says_no_is_heard() {
+    let scene = Scene::with_remote();
+    let hook = scene.path("remote.git/hooks/pre-receive");
+    fs::write(&hook, "#!/bin/sh\necho 'only on weekdays' >&2\nexit 1\n").unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    let (worktree, commit) = scene.work("t1", "b", "1");
+    let origin = RemoteName::new("origin").unwrap();
+    let error = scene.with(|git| git.push(&origin, &worktree.branch, &commit, None)).expect_err("refused");
+    assert!(matches!(error, Error::Rejected { .. }), "{error:?}");
+    assert!(error.to_string().contains("only on weekdays"), "{error}");
+    let gone = RemoteName::new("gone").unwrap();
+    write(&worktree.path, "c", "1");
+    let error = scene.with(|git| git.push(&gone, &worktree.branch, &commit, None)).expect_err("no such remote");
+    assert!(matches!(error, Error::Unreachable { .. }), "{error:?}");
+}

@@ -1,0 +1,134 @@
+//! Onto a newer base.
+
+use std::fs;
+use std::path::PathBuf;
+
+use windlass_vcs::git::{Error, Rebased};
+
+use crate::scene::{Scene, read, write};
+
+#[test]
+fn commits_are_done_again_as_they_were_said() {
+    let scene = Scene::new();
+    let worktree = scene.open("t1");
+    write(&worktree.path, "a", "one\ntwo\nthree\nfour\nFIVE\n");
+    scene.commit(&worktree.path, "subject\n\nbody\n# kept");
+    write(&worktree.path, "b", "b");
+    fs::write(worktree.path.join("picture"), [0, 1, 2, 0, 255]).unwrap();
+    let old = scene.commit(&worktree.path, "second");
+    let before = scene.base().commit;
+    scene.write("a", "ONE\ntwo\nthree\nfour\nfive\n");
+    let base = scene.commit(&scene.root, "the base moves");
+    let id = |from, to| scene.with(|git| git.patch_id(from, to)).unwrap();
+    let patch = id(&before, &old);
+    write(&worktree.path, "new", "untracked");
+    let Rebased::Done { head } = scene.with(|git| git.rebase(&worktree, &base)).unwrap() else { panic!("it moves") };
+    assert_eq!(scene.head(&worktree.path), head);
+    assert_eq!(scene.commit_at(&scene.root, "windlass/t1~2"), base);
+    assert_eq!(read(&worktree.path, "a"), "ONE\ntwo\nthree\nfour\nFIVE\n");
+    assert_eq!(scene.git(&worktree.path, &["status", "--porcelain"]), "?? new");
+    let said = scene.git(&scene.root, &["log", "-1", "--format=%an %ae%n%B", "windlass/t1~1"]);
+    assert_eq!(said, "An Agent agent@example.com\nsubject\n\nbody\n# kept");
+    assert_eq!(id(&base, &head), patch, "a rebase without conflicts changes no patch");
+    write(&worktree.path, "b", "c");
+    assert_ne!(id(&base, &scene.commit(&worktree.path, "third")), patch);
+    assert_eq!(scene.with(|git| git.rebase(&worktree, &base)).unwrap(), Rebased::UpToDate);
+    assert!(!scene.was_hooked());
+}
+
+#[test]
+fn a_conflict_leaves_every_byte_as_it_was() {
+    let scene = Scene::new();
+    let (worktree, old) = scene.work("t1", "a", "mine\n");
+    write(&worktree.path, "new", "untracked");
+    write(&worktree.path, "x.log", "ignored");
+    scene.write("a", "theirs\n");
+    scene.write("x.log", "tracked in the base");
+    scene.git(&scene.root, &["add", "--force", "x.log"]);
+    let base = scene.commit(&scene.root, "the base moves");
+    let index = fs::read(scene.root.join(".git/worktrees/t1/index")).unwrap();
+    let Rebased::Conflict { files, why } = scene.with(|git| git.rebase(&worktree, &base)).unwrap() else {
+        panic!("they conflict")
+    };
+    assert_eq!(files, [PathBuf::from("a")]);
+    assert!(why.contains(old.short()), "{why}");
+    assert_eq!(scene.head(&worktree.path), old);
+    assert_eq!(read(&worktree.path, "a"), "mine\n");
+    assert_eq!((read(&worktree.path, "new"), read(&worktree.path, "x.log")), ("untracked".into(), "ignored".into()));
+    assert_eq!(fs::read(scene.root.join(".git/worktrees/t1/index")).unwrap(), index);
+}
+
+#[test]
+fn files_that_git_does_not_know_are_never_overwritten() {
+    for place in ["new", "x.log", "deep/file"] {
+        let scene = Scene::new();
+        let (worktree, old) = scene.work("t1", "b", "1");
+        let mine = if place == "deep/file" { "deep" } else { place };
+        write(&worktree.path, mine, "mine");
+        scene.write(place, "theirs");
+        scene.git(&scene.root, &["add", "--force", place]);
+        let base = scene.commit(&scene.root, "the base has it too");
+        let Rebased::Conflict { files, .. } = scene.with(|git| git.rebase(&worktree, &base)).unwrap() else {
+            panic!("{place} is in the way")
+        };
+        assert_eq!(files, [PathBuf::from(place)]);
+        assert_eq!((read(&worktree.path, mine).as_str(), scene.head(&worktree.path)), ("mine", old));
+    }
+}
+
+#[test]
+fn a_file_may_become_a_directory_and_back() {
+    let scene = Scene::new();
+    scene.write("d/x", "x");
+    scene.write("f", "f");
+    scene.commit(&scene.root, "both");
+    let (worktree, _) = scene.work("t1", "b", "1");
+    fs::remove_dir_all(scene.root.join("d")).unwrap();
+    fs::remove_file(scene.root.join("f")).unwrap();
+    scene.write("d", "now a file");
+    scene.write("f/y", "now a directory");
+    let base = scene.commit(&scene.root, "swapped");
+    assert!(matches!(scene.with(|git| git.rebase(&worktree, &base)).unwrap(), Rebased::Done { .. }));
+    assert_eq!(
+        (read(&worktree.path, "d"), read(&worktree.path, "f/y")),
+        ("now a file".into(), "now a directory".into())
+    );
+}
+
+#[test]
+fn what_the_base_has_already_is_left_out() {
+    let scene = Scene::new();
+    let (worktree, commit) = scene.work("t1", "b", "1");
+    scene.commit(&scene.root, "apart");
+    scene.git(&scene.root, &["cherry-pick", commit.as_str()]);
+    let base = scene.head(&scene.root);
+    assert_eq!(scene.with(|git| git.rebase(&worktree, &base)).unwrap(), Rebased::Done { head: base });
+}
+
+#[test]
+fn what_was_resolved_in_a_merge_is_not_asked_again() {
+    let scene = Scene::new();
+    let (worktree, _) = scene.work("t1", "a", "mine\n");
+    scene.write("a", "theirs\n");
+    scene.commit(&scene.root, "the base moves");
+    scene.try_git(&worktree.path, &["merge", "main"]);
+    write(&worktree.path, "a", "both\n");
+    scene.git(&worktree.path, &["add", "a"]);
+    scene.with(|git| git.commit_all(&worktree, "resolved")).unwrap();
+    scene.write("b", "more");
+    let base = scene.commit(&scene.root, "the base moves again");
+    let Rebased::Done { head } = scene.with(|git| git.rebase(&worktree, &base)).unwrap() else { panic!("no conflict") };
+    assert_eq!((read(&worktree.path, "a"), read(&worktree.path, "b")), ("both\n".into(), "more".into()));
+    assert_eq!(scene.commit_at(&scene.root, &format!("{head}^2")), base);
+}
+
+#[test]
+fn uncommitted_work_is_refused() {
+    let scene = Scene::new();
+    let (worktree, _) = scene.work("t1", "b", "1");
+    let base = scene.commit(&scene.root, "the base moves");
+    write(&worktree.path, "b", "2");
+    assert!(matches!(scene.with(|git| git.rebase(&worktree, &base)), Err(Error::Dirty { .. })));
+    scene.git(&worktree.path, &["checkout", "--quiet", "--detach"]);
+    assert!(matches!(scene.with(|git| git.rebase(&worktree, &base)), Err(Error::Strayed { .. })));
+}

@@ -1,0 +1,265 @@
+//! A user with a repository, a remote, and a configuration that would change what everything means.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use windlass_process::{
+    Capture, Control, Environment, Exit, Finished, Invocation, NotStarted, Roster, Spec, overlay, run,
+};
+use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, Opened, RemoteName, Repository, Wanted, Worktree};
+
+/// What a user may have set, and none of our calls may notice.
+const HOSTILE: &str = r#"
+[user]
+    name = A User
+    email = user@example.com
+[commit]
+    gpgSign = true
+    template = /nowhere
+    verbose = true
+[gpg]
+    program = false
+[core]
+    fsmonitor = false-monitor
+    editor = false
+    pager = false
+    safecrlf = true
+    quotePath = true
+    askPass = false
+[status]
+    showUntrackedFiles = no
+    relativePaths = true
+    short = true
+[diff]
+    noprefix = true
+    external = false
+    renames = copies
+    mnemonicPrefix = true
+[color]
+    ui = always
+[merge]
+    ff = only
+    conflictStyle = diff3
+[rebase]
+    autoStash = true
+    autoSquash = true
+    updateRefs = true
+    rebaseMerges = true
+[rerere]
+    enabled = true
+    autoUpdate = true
+[push]
+    default = nothing
+    followTags = true
+    gpgSign = true
+    recurseSubmodules = check
+[fetch]
+    prune = true
+    pruneTags = true
+[pull]
+    rebase = true
+[submodule]
+    recurse = true
+[worktree]
+    guessRemote = true
+[init]
+    defaultBranch = main
+[log]
+    showSignature = true
+[gc]
+    auto = 1
+"#;
+
+pub struct Scene {
+    pub directory: tempfile::TempDir,
+    pub root: PathBuf,
+    pub roster: Roster,
+    pub control: Control,
+}
+
+impl Scene {
+    /// A repository on `main` with one commit, and no remote.
+    pub fn new() -> Self {
+        let scene = Self::empty();
+        scene.write("a", "one\ntwo\nthree\nfour\nfive\n");
+        scene.write(".gitignore", "*.log\n.windlass/\n");
+        scene.commit(&scene.root, "first");
+        scene
+    }
+
+    /// The same, with a remote that has the commit.
+    pub fn with_remote() -> Self {
+        let scene = Self::new();
+        let remote = scene.path("remote.git");
+        scene.git(&scene.root, &["init", "--quiet", "--bare", "-b", "main", remote.to_str().unwrap()]);
+        scene.git(&scene.root, &["remote", "add", "origin", remote.to_str().unwrap()]);
+        scene.git(&scene.root, &["push", "--quiet", "-u", "origin", "main:main"]);
+        scene
+    }
+
+    /// A repository without commits.
+    pub fn empty() -> Self {
+        static NONCE: AtomicU64 = AtomicU64::new(0);
+        let directory = tempfile::tempdir().expect("a directory");
+        let nonce = NONCE.fetch_add(1, Ordering::Relaxed);
+        let roster = Roster::enlist(&directory.path().join("owners"), nonce).expect("a roster");
+        let root = fs::canonicalize(directory.path()).unwrap().join("repo");
+        for name in ["repo", "home"] {
+            fs::create_dir(directory.path().join(name)).unwrap();
+        }
+        let scene = Self { directory, root, roster, control: Control::new() };
+        scene.git(&scene.root, &["init", "--quiet", "-b", "main"]);
+        for hook in ["pre-commit", "post-checkout", "pre-push", "commit-msg", "reference-transaction", "post-commit"] {
+            let path = scene.root.join(".git/hooks").join(hook);
+            fs::write(&path, format!("#!/bin/sh\necho {hook} >> {}\nexit 1\n", scene.path("hooked").display()))
+                .unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        fs::write(scene.path("home/.gitconfig"), HOSTILE).unwrap();
+        scene
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// What the user's programs get. The `GIT_*` in it must not get through.
+    pub fn environment(&self) -> Environment {
+        let told = [
+            ("PATH", Path::new("/usr/local/bin:/usr/bin:/bin").to_owned()),
+            ("HOME", self.path("home")),
+            ("XDG_CONFIG_HOME", self.path("home/.config")),
+            ("GIT_DIR", "/nowhere".into()),
+            ("GIT_WORK_TREE", "/nowhere".into()),
+            ("GIT_INDEX_FILE", "/nowhere/index".into()),
+            ("GIT_AUTHOR_NAME", "Somebody Else".into()),
+            ("GIT_CONFIG_COUNT", "x".into()),
+            ("SSH_ASKPASS", "/nowhere/askpass".into()),
+        ];
+        told.into_iter().map(|(name, value)| (name.into(), value.into_os_string())).collect()
+    }
+
+    /// Runs a program for the one that is tested.
+    pub fn run(&self, spec: &Spec) -> Result<Finished, NotStarted> {
+        run(spec, &self.roster, &self.control, &mut |_, _| {})
+    }
+
+    /// Git for the one that is tested.
+    pub fn with<T>(&self, act: impl FnOnce(&Git<'_>) -> T) -> T {
+        self.with_remote_named(None, act)
+    }
+
+    /// The same with a remote that a person has named.
+    pub fn with_remote_named<T>(&self, remote: Option<RemoteName>, act: impl FnOnce(&Git<'_>) -> T) -> T {
+        let run = |spec: &Spec| self.run(spec);
+        let repository = Repository::find(&self.root).unwrap().expect("a repository");
+        act(&Git::new(repository, &run, &self.environment()).through(remote))
+    }
+
+    /// Git as a person or an agent uses it, without the user's configuration in the way. It must succeed.
+    pub fn git(&self, directory: &Path, words: &[&str]) -> String {
+        let (code, out, err) = self.try_git(directory, words);
+        assert_eq!(code, Exit::Code(0), "git {words:?} in {}: {err}", directory.display());
+        out
+    }
+
+    pub fn try_git(&self, directory: &Path, words: &[&str]) -> (Exit, String, String) {
+        let clean = vec![
+            ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
+            ("HOME".into(), self.path("nobody").into_os_string()),
+        ];
+        let told = [
+            ("GIT_CONFIG_NOSYSTEM", "1"),
+            ("GIT_AUTHOR_NAME", "An Agent"),
+            ("GIT_AUTHOR_EMAIL", "agent@example.com"),
+            ("GIT_COMMITTER_NAME", "An Agent"),
+            ("GIT_COMMITTER_EMAIL", "agent@example.com"),
+            ("GIT_EDITOR", "true"),
+            ("GIT_SEQUENCE_EDITOR", "true"),
+        ];
+        let environment = overlay(&clean, told.map(|(name, value)| (name, OsString::from(value))).to_vec());
+        let words = ["git", "-c", "core.hooksPath=/dev/null"].iter().chain(words).map(OsString::from).collect();
+        let spec = Spec {
+            invocation: Invocation::Argv(words),
+            directory: directory.to_owned(),
+            environment,
+            stdin: Vec::new(),
+            timeout: Some(Duration::from_secs(60)),
+            silence: None,
+            grace: Duration::from_secs(1),
+            capture: Capture { head: 1 << 20, tail: 0, spill: None },
+        };
+        let ran = run(&spec, &self.roster, &Control::new(), &mut |_, _| {}).expect("git starts");
+        (ran.exit, ran.stdout.text().trim_end().to_owned(), ran.stderr.text())
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        write(&self.root, name, text);
+    }
+
+    /// Commits everything in a directory.
+    pub fn commit(&self, directory: &Path, message: &str) -> Commit {
+        self.git(directory, &["add", "-A"]);
+        self.git(directory, &["commit", "--quiet", "--allow-empty", "-m", message]);
+        self.head(directory)
+    }
+
+    pub fn head(&self, directory: &Path) -> Commit {
+        self.commit_at(directory, "HEAD")
+    }
+
+    pub fn commit_at(&self, directory: &Path, name: &str) -> Commit {
+        Commit::new(&self.git(directory, &["rev-parse", &format!("{name}^{{commit}}")])).unwrap()
+    }
+
+    pub fn base(&self) -> Base {
+        self.with(|git| git.base(None)).expect("a base")
+    }
+
+    pub fn place(&self, name: &str) -> PathBuf {
+        self.root.join(".windlass/worktrees").join(name)
+    }
+
+    pub fn try_open(&self, name: &str, start: &[Commit]) -> Result<Opened, Error> {
+        let branch = branch(&format!("windlass/{name}"));
+        let path = self.place(name);
+        self.with(|git| git.open(Wanted { branch: &branch, path: &path, start, existing: Existing::IfOurs }))
+    }
+
+    /// A worktree of the base.
+    pub fn open(&self, name: &str) -> Worktree {
+        let base = self.base();
+        self.try_open(name, &[base.commit]).expect("a worktree").worktree
+    }
+
+    /// The same, with a file committed in it.
+    pub fn work(&self, name: &str, file: &str, text: &str) -> (Worktree, Commit) {
+        let worktree = self.open(name);
+        write(&worktree.path, file, text);
+        let commit = self.with(|git| git.commit_all(&worktree, "work")).expect("it commits").expect("something");
+        (worktree, commit)
+    }
+
+    /// Whether a hook of the user's was run.
+    pub fn was_hooked(&self) -> bool {
+        self.path("hooked").exists()
+    }
+}
+
+pub fn branch(name: &str) -> Branch {
+    Branch::new(name).unwrap()
+}
+
+pub fn write(directory: &Path, name: &str, text: &str) {
+    let path = directory.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+pub fn read(directory: &Path, name: &str) -> String {
+    fs::read_to_string(directory.join(name)).unwrap()
+}

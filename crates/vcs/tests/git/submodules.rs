@@ -1,0 +1,75 @@
+//! Worktrees of repositories with submodules.
+
+use std::fs;
+
+use windlass_vcs::git::{Error, Rebased};
+
+use crate::scene::{Scene, read, write};
+
+/// A repository with a submodule `lib`, which has a submodule `deep`.
+fn scene() -> Scene {
+    let scene = Scene::new();
+    for (name, inner) in [("deep", None), ("lib", Some("deep"))] {
+        let place = scene.path(name);
+        fs::create_dir(&place).unwrap();
+        scene.git(&place, &["init", "--quiet", "-b", "main"]);
+        write(&place, "x", name);
+        if let Some(inner) = inner {
+            add(&scene, &place, inner);
+        }
+        scene.commit(&place, "first");
+    }
+    add(&scene, &scene.root, "lib");
+    let allow = "protocol.file.allow=always";
+    scene.git(&scene.root, &["-c", allow, "submodule", "--quiet", "update", "--init", "--recursive"]);
+    scene.commit(&scene.root, "with a submodule");
+    scene
+}
+
+fn add(scene: &Scene, place: &std::path::Path, name: &str) {
+    let from = scene.path(name);
+    scene
+        .git(place, &["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", from.to_str().unwrap(), name]);
+}
+
+#[test]
+fn they_are_taken_from_the_main_worktree() {
+    let scene = scene();
+    let config = fs::read(scene.root.join(".git/config")).unwrap();
+    // Nobody is asked but the main worktree.
+    for name in ["lib", "deep"] {
+        fs::rename(scene.path(name), scene.path(&format!("{name}-away"))).unwrap();
+    }
+    let worktree = scene.open("t1");
+    assert_eq!((read(&worktree.path, "lib/x"), read(&worktree.path, "lib/deep/x")), ("lib".into(), "deep".into()));
+    assert_eq!(scene.git(&worktree.path, &["status", "--porcelain"]), "");
+    assert_eq!(fs::read(scene.root.join(".git/config")).unwrap(), config);
+    let address = scene.git(&worktree.path.join("lib"), &["config", "remote.origin.url"]);
+    assert_eq!(address, scene.path("lib").to_str().unwrap());
+    assert_eq!(scene.with(|git| git.commit_all(&worktree, "nothing")).unwrap(), None);
+}
+
+#[test]
+fn they_go_along_with_a_rebase() {
+    let scene = scene();
+    let (worktree, _) = scene.work("t1", "b", "1");
+    let lib = scene.root.join("lib");
+    write(&lib, "x", "newer");
+    let newer = scene.commit(&lib, "newer");
+    let base = scene.commit(&scene.root, "a newer submodule");
+    let rebased = scene.with(|git| git.rebase(&worktree, &base)).unwrap();
+    assert!(matches!(rebased, Rebased::Done { .. }));
+    assert_eq!(scene.head(&worktree.path.join("lib")), newer);
+    assert_eq!(scene.with(|git| git.commit_all(&worktree, "nothing")).unwrap(), None);
+}
+
+#[test]
+fn one_that_cannot_be_checked_out_is_named_and_leaves_nothing() {
+    let scene = scene();
+    scene.git(&scene.root, &["update-index", "--cacheinfo", &format!("160000,{},lib", "1".repeat(40))]);
+    scene.git(&scene.root, &["commit", "--quiet", "-m", "a commit that nobody has"]);
+    let error = scene.try_open("t1", &[scene.base().commit]).expect_err("nobody has it");
+    assert!(matches!(error, Error::Submodule { .. }), "{error}");
+    assert!(!scene.place("t1").exists());
+    assert_eq!(scene.git(&scene.root, &["for-each-ref", "--format=%(refname)"]), "refs/heads/main");
+}
