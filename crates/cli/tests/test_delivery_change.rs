@@ -48,11 +48,11 @@ fn a_newer_base_is_taken_up_and_checked() {
     repo.git(&["commit", "-q", "-m", "Theirs"]);
     assert!(repo.world.fails(&["change", "merge", "T1"]).contains("--no-check merges without running anything"));
     let refused = repo.world.fails(&["change", "merge", "T1", "--trust"]);
-    assert!(refused.contains("`run_tests` does not pass on top of the newest main"), "{refused}");
+    assert!(refused.contains("`before_submit[0]:run_tests` does not pass on top of the newest main"), "{refused}");
     repo.world.write("check.sh", "true\n");
     repo.git(&["commit", "-q", "-am", "Check less"]);
     let merged = repo.world.ok(&["change", "merge", "T1", "--trust"]);
-    assert!(merged.contains("rebased onto the newest base, where run_tests passed"), "{merged}");
+    assert!(merged.contains("rebased onto the newest base, where before_submit[0]:run_tests passed"), "{merged}");
     assert_eq!(repo.file("main:work.txt"), "work");
     assert_eq!(fs::read_to_string(repo.world.path("after.log")).unwrap(), "after\n");
 }
