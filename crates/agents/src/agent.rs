@@ -102,6 +102,17 @@ impl Agent {
         Self { name: name.to_owned(), driver, setup: Setup::default() }
     }
 
+    /// The same, wherever it is started: a program or a script that is named by a relative path is the one below `home`.
+    pub fn of(mut self, home: &Path) -> Self {
+        match &mut self.driver {
+            Driver::Scripted(file) => *file = home.join(&*file).to_string_lossy().into_owned(),
+            Driver::Command(command) | Driver::Acp(command) => *command = below(home, command),
+            Driver::Headless(_) => {}
+        }
+        self.setup.command = self.setup.command.map(|command| below(home, &command));
+        self
+    }
+
     /// Whether it stays from turn to turn, and is spoken with.
     pub fn stays(&self) -> bool {
         matches!(self.driver, Driver::Acp(_) | Driver::Scripted(_))
@@ -181,6 +192,19 @@ impl Agent {
     }
 }
 
+/// A command line whose program is below a directory, if it is named by a relative path in plain letters.
+fn below(home: &Path, command: &str) -> String {
+    let end = command.find(char::is_whitespace).unwrap_or(command.len());
+    let (program, rest) = command.split_at(end);
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "./_-+".contains(letter);
+    let relative = program.contains('/') && !program.starts_with('/') && program.chars().all(plain);
+    let place = home.join(program.strip_prefix("./").unwrap_or(program));
+    match place.to_str().filter(|_| relative) {
+        Some(place) => format!("{}{rest}", quoted(place)),
+        None => command.to_owned(),
+    }
+}
+
 /// One word of the shell.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
@@ -215,6 +239,21 @@ mod tests {
     use windlass_engine::Fault;
 
     use super::*;
+
+    #[test]
+    fn a_relative_program_is_the_projects_wherever_it_is_started() {
+        let check = |command: &str, home: &str, expected: &str| {
+            let agent = Agent::plain("x", Driver::Command(command.to_owned())).of(Path::new(home));
+            assert_eq!(agent.driver, Driver::Command(expected.to_owned()));
+        };
+        check("./agent.sh -p 'x y'", "/p", "/p/agent.sh -p 'x y'");
+        check("bin/agent", "/my project", "'/my project/bin/agent'");
+        check("/abs/agent ./x", "/p", "/abs/agent ./x");
+        check("claude -p ./x", "/p", "claude -p ./x");
+        check("$HOME/agent ./x", "/p", "$HOME/agent ./x");
+        let tape = Agent::plain("x", Driver::Scripted("play.yaml".to_owned())).of(Path::new("/p"));
+        assert_eq!(tape.driver, Driver::Scripted("/p/play.yaml".to_owned()));
+    }
 
     #[test]
     fn an_agent_reads_what_it_prints() {

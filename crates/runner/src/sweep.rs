@@ -14,6 +14,9 @@ use windlass_vcs::git::{BranchAfter, Closed, Error, Git, TreeAfter, Worktree};
 use crate::workspace::in_words;
 use crate::{Dispatch, RunError, Runner, Told};
 
+/// A task whose worktree was left, and why it still is, if it is.
+pub type Swept = (TaskId, Result<(), String>);
+
 /// The tasks whose worktrees are left in a directory, although they are merged or deleted.
 pub fn left_in<V: View>(worktrees: &Path, view: &V) -> Result<Vec<Task>, ViewError> {
     let found = fs::read_dir(worktrees).into_iter().flatten().flatten();
@@ -89,7 +92,7 @@ impl Dispatch<'_> {
 
     /// Puts away what others have left: they died after a merge, or the task was deleted. Answers what has gone, and what stays
     /// with the reason.
-    pub fn sweep(&mut self) -> Result<Vec<(TaskId, Result<(), String>)>, RunError> {
+    pub fn sweep(&mut self) -> Result<Vec<Swept>, RunError> {
         let worktrees = self.settings.delivery.worktrees.clone();
         if !worktrees.is_dir() || !matches!(self.repository(), Ok(Some(_))) {
             return Ok(Vec::new());

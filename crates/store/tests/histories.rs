@@ -5,9 +5,10 @@ mod scene;
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use windlass_engine::{Change, Direction, Memory, Timestamp, View};
+use proptest::test_runner::TestCaseResult;
+use windlass_engine::{Change, Direction, Memory, Rules, Timestamp, View};
 use windlass_store::{ExecuteError, Snapshot, Sqlite, Store, TaskFilter};
-use windlass_testkit::{Project, histories, rules};
+use windlass_testkit::{Project, Step, histories, histories_of_gates, rules, rules_of_gates};
 
 use scene::{Place, everything};
 
@@ -80,31 +81,42 @@ proptest! {
 
     #[test]
     fn a_file_and_memory_agree(history in histories(30)) {
-        let place = Place::new();
-        let mut store = place.create();
-        let mut project = Project::new(rules());
-        for (number, step) in (0_u128..).zip(&history) {
-            let (origin, command) = project.next(step);
-            let kept = store.execute(project.rules(), &origin, &command, number);
-            match project.give(&origin, &command) {
-                Ok(entries) => {
-                    let records: Vec<_> = entries.into_iter().map(|entry| entry.record).collect();
-                    prop_assert_eq!(kept.expect("memory took it"), records);
-                }
-                Err(refusal) => match kept {
-                    Err(ExecuteError::Refused(same)) => prop_assert_eq!(same.to_string(), refusal.to_string()),
-                    other => prop_assert!(false, "memory: {refusal}, the file: {other:?}"),
-                },
-            }
-            check_rows(&store, project.memory(), project.now())?;
-        }
-        prop_assert_eq!(everything(&store), project.log());
-        let report = store.inspect().expect("it can be looked over");
-        prop_assert!(report.is_sound(), "{report:?}");
-        prop_assert_eq!(report.events, project.log().len() as u64);
-        store.rebuild().expect("it can be rebuilt");
-        check_rows(&store, project.memory(), project.now())?;
-        prop_assert_eq!(everything(&store), project.log());
-        prop_assert!(store.inspect().expect("it can be looked over").is_sound());
+        agree(rules(), &history)?;
     }
+
+    /// Also about worktrees, gates, changes and what they have found.
+    #[test]
+    fn a_file_and_memory_agree_about_gates(history in histories_of_gates(40)) {
+        agree(rules_of_gates(), &history)?;
+    }
+}
+
+fn agree(rules: Rules, history: &[Step]) -> TestCaseResult {
+    let place = Place::new();
+    let mut store = place.create();
+    let mut project = Project::new(rules);
+    for (number, step) in (0_u128..).zip(history) {
+        let (origin, command) = project.next(step);
+        let kept = store.execute(project.rules(), &origin, &command, number);
+        match project.give(&origin, &command) {
+            Ok(entries) => {
+                let records: Vec<_> = entries.into_iter().map(|entry| entry.record).collect();
+                prop_assert_eq!(kept.expect("memory took it"), records);
+            }
+            Err(refusal) => match kept {
+                Err(ExecuteError::Refused(same)) => prop_assert_eq!(same.to_string(), refusal.to_string()),
+                other => prop_assert!(false, "memory: {refusal}, the file: {other:?}"),
+            },
+        }
+        check_rows(&store, project.memory(), project.now())?;
+    }
+    prop_assert_eq!(everything(&store), project.log());
+    let report = store.inspect().expect("it can be looked over");
+    prop_assert!(report.is_sound(), "{report:?}");
+    prop_assert_eq!(report.events, project.log().len() as u64);
+    store.rebuild().expect("it can be rebuilt");
+    check_rows(&store, project.memory(), project.now())?;
+    prop_assert_eq!(everything(&store), project.log());
+    prop_assert!(store.inspect().expect("it can be looked over").is_sound());
+    Ok(())
 }

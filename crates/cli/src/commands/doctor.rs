@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use windlass_engine::{Effect, Task, TaskId};
+use windlass_runner::{Swept, left_in};
 use windlass_store::Report;
 
 use crate::commands::install;
@@ -130,7 +131,7 @@ fn settle(context: &Context, out: &mut Output) -> Result<u8, Stop> {
     Ok(0)
 }
 
-fn tell_swept(swept: &[(TaskId, Result<(), String>)], out: &mut Output) -> Done {
+fn tell_swept(swept: &[Swept], out: &mut Output) -> Done {
     for (id, swept) in swept {
         match swept {
             Ok(()) if out.is_json() => {}
@@ -214,8 +215,7 @@ fn check_left(context: &Context) -> Option<Check> {
 fn check_worktrees(context: &Context) -> Option<Check> {
     let opened = context.open().ok()?;
     let worktrees = opened.project.worktrees();
-    let left =
-        windlass_runner::left_in(&worktrees, &opened.store.snapshot().ok()?).ok().filter(|left| !left.is_empty())?;
+    let left = left_in(&worktrees, &opened.store.snapshot().ok()?).ok().filter(|left| !left.is_empty())?;
     let name = |task: &Task| {
         let place = task.workspace.as_ref().map(|place| worktrees.join(&place.name).display().to_string());
         format!("{} ({}): {}", task.id, task.state, place.unwrap_or_default())

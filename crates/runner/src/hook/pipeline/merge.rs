@@ -11,8 +11,8 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use windlass_engine::{ChangeFact, HookOutcome, HookReport, Session, Task, Workspace};
-use windlass_vcs::forge::{Merging, Obstacle, Site};
-use windlass_vcs::git::{Base, Commit, Error, IfCheckedOut, Merged, Seen};
+use windlass_vcs::forge::{Merging, Obstacle, Site, State};
+use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Seen};
 
 use super::change::failed;
 use super::{Brought, Ended, report};
@@ -45,9 +45,13 @@ impl Dispatch<'_> {
             self.merging = None;
             return Ok(Ok(report(HookOutcome::Failure, "the task is somebody else's now")));
         }
-        let ended = match self.ready_to_merge(workspace) {
-            Ok(Ok(ready)) => self.merge(running, &ready),
-            Ok(Err(report)) => Ok(*report),
+        let ended = match self.merged_before(running, workspace) {
+            Ok(None) => match self.ready_to_merge(workspace) {
+                Ok(Ok(ready)) => self.merge(running, &ready),
+                Ok(Err(report)) => Ok(*report),
+                Err(error) => Err(error),
+            },
+            Ok(Some(report)) => Ok(report),
             Err(error) => Err(error),
         };
         // Whoever is judged again stays in front of everybody else.
@@ -84,6 +88,36 @@ impl Dispatch<'_> {
         true
     }
 
+    /// Looks whether the change is merged already: a crash may have kept the log from hearing of it, or a person was quicker.
+    fn merged_before(&mut self, running: &Running<'_>, workspace: &Workspace) -> Result<Option<HookReport>, Error> {
+        let number = running.scene.task.as_ref().and_then(|task| task.change.as_ref()?.at.number);
+        if let Some(number) = number {
+            let remote = self.with_git(|git| self.base(git)?.remote.map(|remote| git.address(&remote)).transpose())?;
+            let site = remote.map(|remote| Site::of(&remote, &self.settings.delivery.forge)).transpose();
+            let forge = match site.map(Option::flatten).and_then(|site| site.map(|site| self.forge(site)).transpose()) {
+                Ok(forge) => forge,
+                Err(error) => return Ok(Some(failed(&error))),
+            };
+            let Some(forge) = forge else { return Ok(None) };
+            return Ok(match self.asking_again(running.resolve, || forge.state(number)) {
+                Ok(State::Merged { commit }) => Some(merged(commit, &format!("#{number} is merged already"))),
+                Ok(_) => None,
+                Err(error) => Some(failed(&error)),
+            });
+        }
+        self.with_git(|git| {
+            let base = self.base(git)?;
+            let Some(head) = git.tip(&Branch::new(&workspace.branch)?)? else { return Ok(None) };
+            if git.merge_base(&base.commit, &head)? != head {
+                return Ok(None);
+            }
+            // There is nothing to do but to find out by which commit.
+            let (Merged::Now { commit } | Merged::Already { commit }) =
+                git.merge(&base, &head, "", IfCheckedOut::Refuse)?;
+            Ok(Some(merged(commit.to_string(), &format!("{} has it already", base.branch))))
+        })
+    }
+
     /// Has the work be on top of the newest base, or says what follows if it was not.
     fn ready_to_merge(&self, workspace: &Workspace) -> Result<Result<Ready, Box<HookReport>>, Error> {
         self.with_git(|git| {
@@ -98,6 +132,11 @@ impl Dispatch<'_> {
             }
             match self.bring_onto(git, workspace, &base)? {
                 Brought::There => {}
+                // Nothing of it was left to be brought there: it is in the base, in other commits.
+                Brought::Now if git.work(&Branch::new(&workspace.branch)?, &base.commit)?.commits == 0 => {
+                    let said = format!("{} has all of it already", base.branch);
+                    return Ok(Err(Box::new(merged(base.commit.to_string(), &said))));
+                }
                 Brought::Now => {
                     let said = format!("{} has moved; on top of {} now", base.branch, base.commit.short());
                     return no(HookOutcome::Continue, said);
