@@ -139,6 +139,16 @@ pub fn can_redraw() -> bool {
     text("TERM").is_some_and(|name| name != "dumb") && variable("CI").is_none_or(|value| value == "false")
 }
 
+/// What shows long texts to a person: `WINDLASS_PAGER`, else `PAGER`, else `less` where it is there. One that is set to nothing,
+/// or to `cat`, is none.
+pub fn pager() -> Option<String> {
+    let chosen = ["WINDLASS_PAGER", "PAGER"].into_iter().find_map(|name| env::var_os(name)?.into_string().ok());
+    let usual =
+        || program_directories().iter().any(|place| place.join("less").is_file()).then(|| "less -FRX".to_owned());
+    let pager = chosen.or_else(usual)?;
+    Some(pager).filter(|pager| !matches!(pager.trim(), "" | "cat"))
+}
+
 /// Who is to be named as the author of an event: as the shell says, else as the system knows them.
 pub fn user() -> String {
     let uid = || rustix::process::getuid().as_raw();

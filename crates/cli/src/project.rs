@@ -59,6 +59,11 @@ impl Project {
         self.root.join(DIRECTORY)
     }
 
+    /// Where tasks are worked on.
+    pub fn worktrees(&self) -> PathBuf {
+        self.directory().join("worktrees")
+    }
+
     pub fn config_file(&self) -> PathBuf {
         self.directory().join("config.yaml")
     }

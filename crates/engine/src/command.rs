@@ -11,7 +11,7 @@ use crate::drive::{HookDecision, Judging, NewCheckpoint, NewHook, NewSeries};
 use crate::fault::Fault;
 use crate::id::{DebtId, Digest, Epoch, OwnerName, RunId, Seq, SeriesId, SessionName, TaskId, TypeName};
 use crate::note::NoteKind;
-use crate::pipeline::{Approved, ChangeFact, Grounds, HookContext, Readied, Workspace};
+use crate::pipeline::{Approved, ChangeFact, ChangeRef, Grounds, HookContext, Readied, Workspace};
 use crate::promise::Promise;
 use crate::resolution::Resolution;
 use crate::session::{Ending, GateAnswer, Terms, Work};
@@ -245,6 +245,8 @@ pub enum Command {
         text: Option<String>,
         /// The stop hooks that are not to be counted once.
         ignores: Vec<String>,
+        /// The work that is approved, if there is any and nobody has seen it yet.
+        work: Option<ChangeRef>,
     },
     NeedContinuation {
         id: TaskId,

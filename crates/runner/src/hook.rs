@@ -1,7 +1,7 @@
 //! Running one hook that is owed, whatever kind of thing it is.
 
 mod desktop;
-mod pipeline;
+pub mod pipeline;
 mod registered;
 mod rules;
 mod web;

@@ -1,4 +1,4 @@
-//! A worktree for the task of a session: opened before the work, committed after it, put away when it is merged.
+//! A worktree for the task of a session: opened before the work, committed after it.
 //!
 //! Invariants:
 //! - The branch of a task is the same at every attempt, so that work which was left is found again. Only where whoever had it
@@ -6,15 +6,11 @@
 //! - What is wrong with one task's worktree is that task's affair, and a person's; what is wrong with the repository or the
 //!   machine ends the session and is no fault of the task.
 
-use std::fs;
 use std::path::PathBuf;
 
-use windlass_engine::{Command, Ending, Readied, Session, State, Task, TaskId, View, WorkDone, Workspace, awaited};
+use windlass_engine::{Command, Ending, Readied, Session, Task, TaskId, View, WorkDone, Workspace, awaited};
 use windlass_vcs::forge;
-use windlass_vcs::git::{
-    Base, Branch, BranchAfter, Closed, Commit, Error, Existing, Git, RemoteName, Repository, Seen, TreeAfter, Wanted,
-    Worktree,
-};
+use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, RemoteName, Repository, Seen, Wanted, Worktree};
 
 use crate::gatekeepers::Gatekeepers;
 use crate::{Dispatch, RunError, Runner, Told};
@@ -115,14 +111,28 @@ impl Dispatch<'_> {
 
     /// The directory that a session works in: its worktree as far as that is there, or what of it is the project's.
     pub(crate) fn directory_of(&self, session: Option<&Session>) -> PathBuf {
-        let place = session.and_then(|session| session.workspace.as_ref()).and_then(|workspace| {
-            let worktree = self.settings.delivery.worktrees.join(&workspace.name);
-            let root = self.repository().ok()??.root;
-            let below = self.settings.project.strip_prefix(root).ok()?;
+        let workspace = session.and_then(|session| session.workspace.as_ref());
+        workspace.map_or_else(|| self.settings.directory.clone(), |workspace| self.place_of(workspace))
+    }
+
+    /// What of a worktree is the project's, as far as it is there.
+    pub(crate) fn place_of(&self, workspace: &Workspace) -> PathBuf {
+        let worktree = self.settings.delivery.worktrees.join(&workspace.name);
+        let root = self.repository().ok().flatten().map(|repository| repository.root);
+        let below = root.and_then(|root| self.settings.project.strip_prefix(root).ok().map(PathBuf::from));
+        let place = below.map(|below| {
             // An empty path would leave a mark at the end.
-            Some(if below.as_os_str().is_empty() { worktree } else { worktree.join(below) })
+            if below.as_os_str().is_empty() { worktree } else { worktree.join(below) }
         });
         place.filter(|place| place.is_dir()).unwrap_or_else(|| self.settings.directory.clone())
+    }
+
+    /// Has the worktree of a task be there again, or says why it cannot be.
+    pub(crate) fn reopen(&self, task: &Task) -> Result<(), String> {
+        match self.open(task) {
+            Ok(_) => Ok(()),
+            Err(Trouble::Task(why) | Trouble::Outside(why)) => Err(why),
+        }
     }
 
     /// The unfinished changes of other tasks that a task builds on: whose they are, and where they end.
@@ -219,7 +229,7 @@ impl Runner<'_> {
         }
     }
 
-    fn task_of(&self, session: &Session) -> Result<Task, RunError> {
+    pub(crate) fn task_of(&self, session: &Session) -> Result<Task, RunError> {
         let task = session.task.map(|id| self.dispatch.store.snapshot()?.task(id).map_err(RunError::from));
         task.transpose()?.flatten().ok_or_else(|| RunError::Stuck(session.name.clone()))
     }
@@ -276,100 +286,6 @@ impl Runner<'_> {
         };
         self.give(&Command::SubmitWork { name: session.name.clone(), readied }).map(drop)
     }
-
-    /// Puts the worktrees of tasks away that are merged. What cannot be is left, and told.
-    pub(crate) fn put_away(&mut self) -> Result<(), RunError> {
-        for id in std::mem::take(&mut self.done) {
-            let Some(task) = self.dispatch.store.snapshot()?.task(id)? else { continue };
-            if let Err(error) = self.dispatch.clear_away(&task) {
-                (self.dispatch.outside.tell)(Told::Note(&format!("the worktree of {id} stays: {}", in_words(&error))));
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Runner<'_> {
-    /// Puts away what a session has left that its task was taken from.
-    pub(crate) fn leave_behind(&mut self, session: &Session) -> Result<(), RunError> {
-        let Some(workspace) = session.workspace.as_ref().filter(|_| session.epoch().is_none()) else { return Ok(()) };
-        let task = self.task_of(session)?;
-        if task.former.contains(workspace)
-            && let Err(error) = self.dispatch.leave_behind(&task, workspace)
-        {
-            let said = format!("what was done in {} stays there: {}", workspace.name, in_words(&error));
-            (self.dispatch.outside.tell)(Told::Note(&said));
-        }
-        Ok(())
-    }
-}
-
-impl Dispatch<'_> {
-    /// Commits what somebody has left in a worktree that nobody will work in again, and removes it. The branch stays if it
-    /// has something that the base has not.
-    fn leave_behind(&self, task: &Task, workspace: &Workspace) -> Result<(), Error> {
-        let worktree = self.worktree(workspace)?;
-        self.with_git(|git| {
-            if fs::symlink_metadata(&worktree.path).is_ok() {
-                git.commit_all(&worktree, &message(task))?;
-            }
-            let base = self.base(git)?.commit;
-            git.close(&worktree, TreeAfter::GoneIfClean, &BranchAfter::GoneIfIn(base)).map(drop)
-        })
-    }
-
-    /// Removes what was left of tasks that are over, by somebody who died before it was removed. Those worktrees are left
-    /// alone that somebody may be in.
-    pub fn tidy(&self, in_use: &[String]) -> Result<(), Error> {
-        let branches = self.with_git(|git| git.branches())?;
-        for (branch, _) in branches {
-            let Some(task) = task_of(&branch).and_then(|id| self.store.snapshot().ok()?.task(id).ok()?) else {
-                continue;
-            };
-            let is_it = |workspace: &&Workspace| workspace.branch == branch.as_str();
-            let free = |workspace: &&Workspace| !in_use.contains(&workspace.name);
-            if task.workspace.as_ref().filter(is_it).filter(free).is_some() {
-                self.clear_away(&task)?;
-            } else if let Some(former) = task.former.iter().find(is_it).filter(free) {
-                let is_there = fs::symlink_metadata(self.settings.delivery.worktrees.join(&former.name)).is_ok();
-                is_there.then(|| self.leave_behind(&task, former)).transpose()?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Removes the worktree and the branch of a task that is merged or deleted, as far as nothing is lost with it.
-    pub fn clear_away(&self, task: &Task) -> Result<(), Error> {
-        let merged = task.change.as_ref().is_some_and(|change| change.merged.is_some());
-        let done = merged && task.state == State::Completed;
-        let (Some(workspace), true) = (&task.workspace, done || task.state == State::Deleted) else { return Ok(()) };
-        let worktree = self.worktree(workspace)?;
-        if !done && fs::symlink_metadata(&worktree.path).is_err() {
-            return Ok(());
-        }
-        self.with_git(|git| {
-            // A squashed change is in no commit of its branch: it is known to be merged.
-            let branch = if done { BranchAfter::Gone } else { BranchAfter::Kept };
-            if done && task.change.as_ref().is_some_and(|change| change.at.number.is_none()) {
-                self.take_from_remote(git, &worktree.branch)?;
-            }
-            match git.close(&worktree, TreeAfter::GoneIfClean, &branch)? {
-                Closed::Gone | Closed::BranchKept => Ok(()),
-                Closed::Dirty { files } => Err(Error::Dirty { path: worktree.path.clone(), files }),
-            }
-        })
-    }
-}
-
-impl Dispatch<'_> {
-    /// A branch that was pushed, and merged without a forge, is of no use to anybody. What others have added to it stays.
-    fn take_from_remote(&self, git: &Git<'_>, branch: &Branch) -> Result<(), Error> {
-        let (Some(remote), Some(tip)) = (self.base(git)?.remote, git.tip(branch)?) else { return Ok(()) };
-        match git.push_away(&remote, branch, &tip) {
-            Ok(_) | Err(Error::Moved { .. }) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
 }
 
 /// `windlass/t7-fix-the-login`.
@@ -386,14 +302,8 @@ fn branch(task: &Task) -> String {
     format!("windlass/{}{slug}", task.id.to_string().to_ascii_lowercase())
 }
 
-/// The task that a branch is for.
-fn task_of(branch: &Branch) -> Option<TaskId> {
-    let name = branch.as_str().strip_prefix("windlass/")?;
-    name.split('-').next()?.to_ascii_uppercase().parse().ok()
-}
-
 /// What a commit of uncommitted work says.
-fn message(task: &Task) -> String {
+pub(crate) fn message(task: &Task) -> String {
     let subject = task.goal.lines().find(|line| !line.trim().is_empty()).unwrap_or("Work").trim();
     let subject: String = subject.chars().filter(|letter| !letter.is_control()).take(72).collect();
     format!("{subject}\n\nTask: {}\n", task.id)

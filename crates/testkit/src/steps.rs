@@ -155,7 +155,7 @@ fn about_a_task() -> impl Strategy<Value = Ask> {
         2 => task().prop_map(move |id| Ask::Plain(C::BlockTask { id, reason: why(), required_knowledge: vec![] })),
         2 => task().prop_map(|id| Ask::Plain(C::UnblockTask { id })),
         3 => (task(), select(Resolution::ALL.to_vec()), option::of(Just("so be it".to_owned()))).prop_map(
-            |(id, answer, text)| Ask::Plain(C::AnswerTask { id, answer, text, ignores: vec![] }),
+            |(id, answer, text)| Ask::Plain(C::AnswerTask { id, answer, text, ignores: vec![], work: None }),
         ),
         1 => task().prop_map(move |id| Ask::Plain(C::NeedContinuation { id, reason: why() })),
         1 => task().prop_map(move |id| Ask::Plain(C::ReleaseTask { id, reason: why() })),

@@ -2,21 +2,21 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use windlass_engine::{
-    Authority, Command, GateAnswer, Phase, Resolution, Session, SessionName, State, TaskId, View, Wanted,
+    Authority, ChangeRef, Command, GateAnswer, Phase, Resolution, Session, SessionName, State, TaskId, View, Wanted,
 };
 
 use super::task::present;
 use crate::context::{Context, Opened};
 use crate::dispatch::{self, Inside};
 use crate::failure::{Code, Failure};
-use crate::output::{Done, Output, Tone};
+use crate::output::{Done, Messages, Output, Tone};
 use crate::{remedy, text};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass answer T3 continue \"Use the staging key\"      go on; the agent hears it first
   windlass answer T3 retry                              go on, with every count started again
-  windlass answer T3 approve \"looked at by hand\"         it is completed, whatever the gates say
+  windlass answer T3 approve \"looked at by hand\"         it is completed, whatever the gates say; its branch stays
   windlass answer T3 reject \"we do not want it\"          it has failed
   windlass answer T3 ignore-hook                        go on; the hook that blocked does not count this time
 
@@ -83,14 +83,45 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let inside = Inside::look_above(&opened)?;
     // Whoever approves goes over the heads of the gates, and the log says so.
     let authority = if args.answer == Resolution::Approve { Authority::Forced } else { Authority::Person };
-    let command = Command::AnswerTask { id, answer: args.answer, text, ignores };
+    let work = match args.answer {
+        Resolution::Approve => unseen_work(&mut opened, id)?,
+        _ => None,
+    };
+    let command = Command::AnswerTask { id, answer: args.answer, text, ignores, work };
     let records = dispatch::execute_inside(&mut opened, inside, &command, authority)?;
     present::of(&opened, id, &records, out)?;
     let task = opened.task(id)?;
+    if !out.is_json() && task.state == State::Completed && task.change.is_some_and(|change| change.merged.is_none()) {
+        let told = format!("its work is on its branch: `windlass change show {id}`, `windlass change merge {id}`");
+        out.line(out.paint(Tone::Faint, told))?;
+    }
     if !out.is_json() && matches!(task.state, State::Ready | State::NeedsContinuation) {
         out.line(out.paint(Tone::Faint, format_args!("`windlass run --task {id}` goes on with it")))?;
     }
     Ok(())
+}
+
+/// What a task's branch has that nobody has seen as a change yet. Whatever lies in its worktree is committed first: it is what
+/// is approved.
+fn unseen_work(opened: &mut Opened, id: TaskId) -> Result<Option<ChangeRef>, Failure> {
+    let task = opened.task(id)?;
+    let open = task.change.as_ref().is_some_and(|change| change.merged.is_none());
+    let Some(branch) = task.workspace.as_ref().map(|workspace| workspace.branch.clone()).filter(|_| !open) else {
+        return Ok(None);
+    };
+    let gathered = dispatch::with_git(opened, |dispatch| Ok(dispatch.gather(&task)))?;
+    Ok(match gathered {
+        Ok(found) => found.filter(|(_, commits)| *commits > 0).map(|(base, _)| ChangeRef {
+            branch: Some(branch),
+            base: Some(base),
+            url: None,
+            number: None,
+        }),
+        Err(error) => {
+            Messages::new().warning(&format!("its work stays as it is in its worktree: {error}"));
+            None
+        }
+    })
 }
 
 /// What is answered.

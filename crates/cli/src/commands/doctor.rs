@@ -7,7 +7,8 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use serde_json::json;
-use windlass_engine::Effect;
+use windlass_engine::{Effect, Task, TaskId};
+use windlass_runner::{Swept, left_in};
 use windlass_store::Report;
 
 use crate::commands::install;
@@ -23,7 +24,7 @@ use crate::{dispatch, remedy, text};
 #[command(after_help = "Examples:
   windlass doctor                              verify the configuration, the agents, every event and every row
   windlass doctor --rebuild                    fold the rows anew from the log
-  windlass doctor --settle                     run the hooks that commands which died have left
+  windlass doctor --settle                     run hooks that dead commands have left, put away worktrees that were left
   windlass doctor --export sound.jsonl         save every sound event of a damaged store
   windlass doctor --restore sound.jsonl        put them into a new one
 
@@ -38,7 +39,7 @@ pub struct Args {
     /// Fill an empty store with the events of such a file; nothing is done unless all of them fit together
     #[arg(long, value_name = "FILE", conflicts_with_all = ["export", "rebuild"])]
     restore: Option<PathBuf>,
-    /// Run the hooks that commands which died have left
+    /// Run the hooks that commands which died have left, and put away worktrees of tasks that are merged or deleted
     #[arg(long, conflicts_with_all = ["export", "rebuild", "restore"])]
     settle: bool,
 }
@@ -72,6 +73,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     checks.extend(check_callers(&project));
     checks.extend(check_left(context));
     checks.extend(check_cancelled(context));
+    checks.extend(check_worktrees(context));
     let sound = checks.iter().all(|check| check.problems.is_empty());
     if out.is_json() {
         let checks: Vec<_> = checks
@@ -102,6 +104,9 @@ fn settle(context: &Context, out: &mut Output) -> Result<u8, Stop> {
     let done = dispatch::settle_dead(&mut opened, &control, dispatch::Reach::Everything);
     let dispatch::Settled { hooks: settled, sessions, untrusted } =
         done.map_err(|failure| failure.by(received.first()))?;
+    let in_use = dispatch::worktrees_in_use(&opened)?;
+    let swept = dispatch::with_git(&mut opened, |dispatch| dispatch.sweep(&in_use).map_err(remedy::run))?;
+    tell_swept(&swept, out)?;
     if untrusted > 0 {
         let hooks = if untrusted == 1 { "1 hook" } else { &format!("{untrusted} hooks") };
         let failure = Failure::new(Code::Trust, format!("{hooks} may not run"))
@@ -115,13 +120,27 @@ fn settle(context: &Context, out: &mut Output) -> Result<u8, Stop> {
         out.line(format_args!("{were} ended"))?;
     }
     match (out.is_json(), settled) {
-        (true, _) => out.object(&json!({"settled": settled, "sessions": sessions}))?,
-        (false, 0) if sessions > 0 => {}
+        (true, _) => {
+            let gone: Vec<TaskId> = swept.iter().filter(|(_, swept)| swept.is_ok()).map(|(id, _)| *id).collect();
+            out.object(&json!({"settled": settled, "sessions": sessions, "worktrees": gone}))?;
+        }
+        (false, 0) if sessions > 0 || !swept.is_empty() => {}
         (false, 0) => out.line("nothing was left behind")?,
         (false, 1) => out.line("1 hook was settled")?,
         (false, _) => out.line(format_args!("{settled} hooks were settled"))?,
     }
     Ok(0)
+}
+
+fn tell_swept(swept: &[Swept], out: &mut Output) -> Done {
+    for (id, swept) in swept {
+        match swept {
+            Ok(()) if out.is_json() => {}
+            Ok(()) => out.line(format_args!("the worktree of {id} was put away"))?,
+            Err(why) => Messages::new().warning(&format!("the worktree of {id} stays: {why}")),
+        }
+    }
+    Ok(())
 }
 
 fn show(check: &Check, out: &mut Output) -> Done {
@@ -190,6 +209,23 @@ fn check_left(context: &Context) -> Option<Check> {
         problems: left.iter().map(name).collect(),
         note: format!("{} owed by commands that died", left.len()),
         hint: Some("`windlass doctor --settle` runs them".to_owned()),
+    })
+}
+
+/// Worktrees of tasks that are merged or deleted.
+fn check_worktrees(context: &Context) -> Option<Check> {
+    let opened = context.open().ok()?;
+    let worktrees = opened.project.worktrees();
+    let left = left_in(&worktrees, &opened.store.snapshot().ok()?).ok().filter(|left| !left.is_empty())?;
+    let name = |task: &Task| {
+        let place = task.workspace.as_ref().map(|place| worktrees.join(&place.name).display().to_string());
+        format!("{} ({}): {}", task.id, task.state, place.unwrap_or_default())
+    };
+    Some(Check {
+        what: "worktrees",
+        problems: left.iter().map(name).collect(),
+        note: format!("{} of tasks that are merged or deleted", left.len()),
+        hint: Some("`windlass doctor --settle` puts them away, but for those with uncommitted work".to_owned()),
     })
 }
 

@@ -3,6 +3,7 @@
 mod agent;
 mod answer;
 mod backup;
+mod change;
 mod checkpoint;
 mod completions;
 mod config;
@@ -63,6 +64,9 @@ pub enum Command {
     /// The tasks and what they wait for
     #[command(subcommand, visible_alias = "tasks")]
     Task(task::Command),
+    /// Work that can be looked at and merged
+    #[command(subcommand, visible_alias = "changes")]
+    Change(change::Command),
     /// Words that are left with a task for whoever works on it next
     #[command(subcommand, visible_alias = "notes")]
     Note(note::Command),
@@ -144,6 +148,7 @@ pub fn run_in(context: &Context, command: Command, out: &mut Output) -> Result<u
         Command::Say(args) => say::run(context, args, out),
         Command::Answer(args) => answer::run(context, args, out),
         Command::Task(command) => task::run(context, command, out),
+        Command::Change(command) => change::run(context, command, out),
         Command::Note(command) => note::run(context, command, out),
         Command::Iteration(command) => iteration::run(context, command, out),
         Command::Checkpoint(command) => checkpoint::run(context, command, out),

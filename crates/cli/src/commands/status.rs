@@ -4,6 +4,7 @@ use serde_json::json;
 use windlass_engine::{Ending, Session, State, Task, Wanted};
 use windlass_store::TaskFilter;
 
+use super::change::open_changes;
 use super::session::{Seen, answer};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -45,6 +46,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     let waits: Vec<Option<String>> =
         sessions.iter().map(|seen| seen.waits_for(&snapshot)).collect::<Result<_, Failure>>()?;
     let events = opened.store.head().map_err(remedy::store)?;
+    let changes = open_changes(&opened)?;
     if out.is_json() {
         let tasks: serde_json::Map<_, _> =
             State::ALL.iter().map(|state| (state.name().to_owned(), json!(count(&counts, *state)))).collect();
@@ -56,6 +58,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
             "active": active,
             "stuck": stuck,
             "sessions": sessions.iter().zip(&waits).map(session_json).collect::<Vec<_>>(),
+            "changes": changes,
             "owed": debts.len(),
             "events": events,
         }));
@@ -73,6 +76,11 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     let line =
         if line.is_empty() { "none yet; `windlass task add GOAL` makes one".to_owned() } else { line.join(", ") };
     out.line(format_args!("{}    {line}", out.paint(Tone::Strong, "tasks")))?;
+    if !changes.is_empty() {
+        let open =
+            if changes.len() == 1 { "1 open change".to_owned() } else { format!("{} open changes", changes.len()) };
+        out.line(format_args!("{}  {open}: `windlass change list`", out.paint(Tone::Strong, "changes")))?;
+    }
     unfinished(&sessions, &waits, out)?;
     section("at work", &active, out)?;
     section("needs a person", &stuck, out)?;

@@ -20,7 +20,7 @@ use windlass_engine::{
     Authority, Command, Event, HookOutcome, Origin, OwnerName, Record, Rules, Trusted, Types, View, payload,
 };
 use windlass_hooks::Mask;
-use windlass_process::{Control, Launcher, Roster, signals};
+use windlass_process::{Control, Launcher, Roster, is_alive, signals};
 use windlass_runner::{Delivery, Dispatch, Gatekeepers, Outside, Settings, Told};
 use windlass_store::Store;
 use windlass_tools::validation::Standing;
@@ -90,7 +90,7 @@ pub fn recorded(project: &Project, text: &str) -> Written {
 }
 
 /// Does something with whoever runs hooks.
-fn with<T>(
+pub fn with<T>(
     opened: &mut Opened,
     outline: &Arc<Outline>,
     trusted: Trusted,
@@ -100,6 +100,16 @@ fn with<T>(
     let roster = enlist(&opened.project)?;
     let rules = plan::rules(outline, &owner(&roster), trusted)?;
     with_rules(opened, outline, rules, (&roster, control), work)
+}
+
+/// The same for what runs no hooks, and may run git.
+pub fn with_git<T>(
+    opened: &mut Opened,
+    work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let outline = Arc::new(Outline::of(Written::load(&opened.project)?)?);
+    let (control, received) = listen()?;
+    with(opened, &outline, Trusted::No, &control, work).map_err(|failure| failure.by(received.first()))
 }
 
 /// As whom somebody who runs programs owes hooks.
@@ -157,11 +167,23 @@ pub fn settings(
     }
 }
 
+/// The names of the worktrees that somebody alive works in.
+pub fn worktrees_in_use(opened: &Opened) -> Result<Vec<String>, Failure> {
+    if !opened.project.worktrees().is_dir() {
+        return Ok(Vec::new());
+    }
+    let sessions = opened.store.snapshot().map_err(remedy::store)?.sessions().map_err(remedy::store)?;
+    let owners = opened.project.owners();
+    let used = sessions.into_iter().filter(|session| session.workspace.is_some());
+    let used = used.filter(|session| is_alive(&owners, session.owner.as_str()));
+    Ok(used.filter_map(|session| Some(session.workspace?.name)).collect())
+}
+
 /// Where work is done, and where it goes.
 pub fn delivery(project: &Project, config: &Config) -> Delivery {
     let settings = &config.settings;
     Delivery {
-        worktrees: project.directory().join("worktrees"),
+        worktrees: project.worktrees(),
         lock: project.directory().join("merge.lock"),
         base: settings.base_branch.as_ref().map(|branch| branch.value.clone()),
         remote: settings.forge.remote.as_ref().map(|remote| remote.value.clone()),
@@ -227,7 +249,11 @@ pub fn random_bytes() -> io::Result<u128> {
 
 /// People hear of hooks that went wrong, and of nothing else.
 fn tell(told: Told<'_>) {
-    let Told::Event(record) = told else { return };
+    let record = match told {
+        Told::Event(record) => record,
+        Told::Note(words) => return Messages::new().note(words),
+        _ => return,
+    };
     let said = match &record.envelope.event {
         Event::HookFinished(finished) => went_wrong(finished),
         // The end of its run has said so already.

@@ -1,6 +1,8 @@
 //! Work on its way through the gates, in a few words.
 
-use windlass_engine::{ChangeRef, Event, Gate, Remedy, payload};
+use windlass_engine::{ChangeRef, Event, Gate, Remedy, Task, WorkDone, payload};
+
+use crate::output::Tone;
 
 /// What such an event says.
 pub fn summary(event: &Event) -> Option<String> {
@@ -9,17 +11,81 @@ pub fn summary(event: &Event) -> Option<String> {
             let again = if opened.reused { ", again" } else { "" };
             format!("{} from {}{again}", opened.workspace.branch, opened.workspace.base)
         }
-        Event::SubmissionStarted(started) => started.work.as_ref().map_or_else(String::new, |work| {
-            let commits = if work.commits == 1 { "one commit".to_owned() } else { format!("{} commits", work.commits) };
-            let files = if work.files == 1 { "one file".to_owned() } else { format!("{} files", work.files) };
-            format!("{commits}, {files}")
-        }),
+        Event::SubmissionStarted(started) => started.work.as_ref().map(size).unwrap_or_default(),
         Event::PipelineFailed(failed) => format!("{}: {}; {}", failed.hook, failed.reason, follows(failed)),
         Event::TaskRejected(rejected) => format!("by {}: {}", rejected.by, rejected.reason),
         Event::ChangeOpened(change) => place(change),
         Event::ChangeMerged(merged) => merged.commit.clone(),
         _ => return None,
     })
+}
+
+/// Where the work of a task lies, what has become of it, and what others have found about it, in labelled lines.
+pub fn details(task: &Task) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    let merged = task.change.as_ref().and_then(|change| change.merged.as_ref());
+    if let Some(workspace) = &task.workspace {
+        lines.push(("branch", format!("{} from {}", workspace.branch, workspace.base)));
+        if !workspace.stacked_on.is_empty() {
+            let below: Vec<String> = workspace.stacked_on.iter().map(ToString::to_string).collect();
+            lines.push(("stands on", below.join(", ")));
+        }
+        if merged.is_none() {
+            lines.push(("worktree", format!(".windlass/worktrees/{}", workspace.name)));
+        }
+    }
+    if let Some(change) = &task.change {
+        let stands = merged.map_or_else(|| "open".to_owned(), |commit| format!("merged as {commit}"));
+        lines.push(("change", format!("{}, {stands}", place(&change.at))));
+    }
+    if task.rejections > 0 {
+        lines.push((
+            "rejected",
+            if task.rejections == 1 { "once".to_owned() } else { format!("{} times", task.rejections) },
+        ));
+    }
+    lines.extend(task.findings.iter().map(|finding| ("finding", format!("{}: {}", finding.source, finding.text))));
+    lines
+}
+
+/// What a session says of work on its way through the gates, as it happens.
+pub fn progress(event: &Event) -> Option<(Tone, String)> {
+    Some(match event {
+        Event::WorkspaceOpened(opened) if opened.reused => {
+            (Tone::Faint, format!("in its worktree again, on {}", opened.workspace.branch))
+        }
+        Event::WorkspaceOpened(opened) => {
+            (Tone::Faint, format!("in a worktree, on {} from {}", opened.workspace.branch, opened.workspace.base))
+        }
+        Event::SubmissionStarted(started) => {
+            let size = started.work.as_ref().map(|work| format!(": {}", size(work))).unwrap_or_default();
+            (Tone::Plain, format!("submitting{size}"))
+        }
+        Event::MergeStarted(_) => (Tone::Plain, "merging".to_owned()),
+        Event::PipelineFailed(failed) => {
+            let (hook, reason, count, most) = (&failed.hook, &failed.reason, failed.count, failed.most);
+            let told = match (failed.remedy, failed.gate) {
+                (Remedy::Remediate, _) => format!("sent back to mend: {hook} ({count} of {most})"),
+                (Remedy::Reject, _) => format!("rejected by {hook}: {reason} ({count} of {most})"),
+                (Remedy::Again, _) => format!("{hook}: {reason}; judged again there"),
+                (Remedy::GiveUp | Remedy::Escalate, _) => return None,
+            };
+            (Tone::Warning, told)
+        }
+        Event::ChangeOpened(change) => (Tone::Name, format!("its change: {}", place(change))),
+        Event::ChangeMerged(merged) => {
+            let commit = merged.commit.get(..10).unwrap_or(&merged.commit);
+            (Tone::Good, format!("merged as {commit}"))
+        }
+        _ => return None,
+    })
+}
+
+/// How much work it is.
+pub fn size(work: &WorkDone) -> String {
+    let commits = if work.commits == 1 { "one commit".to_owned() } else { format!("{} commits", work.commits) };
+    let files = if work.files == 1 { "one file".to_owned() } else { format!("{} files", work.files) };
+    format!("{commits}, {files}")
 }
 
 /// What follows where a gate is not passed.

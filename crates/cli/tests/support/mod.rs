@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "these tests start the real binary")]
 
+pub mod delivered;
 pub mod driven;
 pub mod hooked;
 pub mod server;

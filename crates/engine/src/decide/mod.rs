@@ -191,7 +191,10 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::CompleteTask { id, result, artifacts } => self.complete(*id, result.as_deref(), artifacts),
             C::BlockTask { id, reason, required_knowledge } => self.block(*id, reason, required_knowledge),
             C::UnblockTask { id } => self.unblock(*id),
-            C::AnswerTask { id, answer, text, ignores } => self.answer(*id, *answer, text.as_deref(), ignores),
+            C::AnswerTask { id, answer, text, ignores, work } => {
+                self.show_work(*id, *answer, work.as_ref())?;
+                self.answer(*id, *answer, text.as_deref(), ignores)
+            }
             C::NeedContinuation { id, reason } => self.need_continuation(*id, reason),
             C::ReleaseTask { id, reason } => self.release(*id, reason),
             C::FailTask { id, reason } => self.fail(*id, reason),

@@ -123,7 +123,7 @@ impl Effects {
     }
 
     /// Whether a hook is for such a task and such an agent.
-    pub(super) fn is_for(&self, planned: &Planned, task: Option<&Task>, agent: Option<&str>) -> bool {
+    pub fn is_for(&self, planned: &Planned, task: Option<&Task>, agent: Option<&str>) -> bool {
         let kind = task.and_then(|task| task.kind.as_ref());
         let own = kind.is_some_and(|kind| self.overrides.contains(&(kind.clone(), planned.hook.point.clone())));
         let in_place = task.is_none_or(|task| task.workspace.is_none());

@@ -10,6 +10,7 @@ use crate::debt::Effect;
 use crate::event::{Node, payload};
 use crate::id::{SessionName, TaskId};
 use crate::limits::{Limits, check_bytes, check_list, check_text};
+use crate::pipeline::ChangeRef;
 use crate::refusal::Refusal;
 use crate::resolution::Resolution;
 use crate::session::{Ending, GateAnswer, Hold, Phase, Session};
@@ -116,6 +117,20 @@ impl Deciding<'_, '_> {
             (_, State::Failed) => self.reopen(id, &why()),
             _ => self.settle(id),
         }
+    }
+
+    /// Work that a person takes as it is becomes a change, so that it can be looked at and merged.
+    pub(super) fn show_work(
+        &mut self,
+        id: TaskId,
+        answer: Resolution,
+        work: Option<&ChangeRef>,
+    ) -> Result<(), Refusal> {
+        let Some(work) = work.filter(|_| answer == Resolution::Approve) else { return Ok(()) };
+        let texts = [&work.branch, &work.base, &work.url];
+        texts.into_iter().flatten().try_for_each(|text| check_text("a change", text, Limits::DELIVERABLE))?;
+        let open = self.task(id)?.change.is_some_and(|change| change.merged.is_none());
+        if open { Ok(()) } else { self.emit(Node::Task(id), work.clone()).map(drop) }
     }
 
     /// The session that holds a task and asks a person about it.

@@ -179,6 +179,9 @@ impl Deciding<'_, '_> {
     }
 
     pub(super) fn record_merge(&mut self, id: TaskId, commit: &str) -> Result<(), Refusal> {
+        if self.origin.run.is_some() || self.via.is_some() {
+            return Err(Refusal::NoPerson { what: "merge" });
+        }
         check_text("a commit", commit, Limits::LABEL)?;
         let change = self.task(id)?.change.ok_or(Refusal::NoChange { id })?;
         match change.merged {

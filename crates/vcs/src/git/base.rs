@@ -140,13 +140,17 @@ impl Git<'_> {
         }
     }
 
-    fn remotes(&self) -> Result<Vec<RemoteName>, Error> {
+    pub(super) fn remotes(&self) -> Result<Vec<RemoteName>, Error> {
         let answer = self.call(&["remote"]).done()?;
         Ok(answer.line().lines().filter_map(|name| RemoteName::new(name).ok()).collect())
     }
 
     /// What a local branch is said to follow.
-    fn upstream(&self, branch: &Branch, remotes: &[RemoteName]) -> Result<Option<(RemoteName, Branch)>, Error> {
+    pub(super) fn upstream(
+        &self,
+        branch: &Branch,
+        remotes: &[RemoteName],
+    ) -> Result<Option<(RemoteName, Branch)>, Error> {
         let remote = self.setting(&format!("branch.{branch}.remote"))?;
         let Some(remote) = remotes.iter().find(|known| Some(known.as_str()) == remote.as_deref()) else {
             return Ok(None);
@@ -173,7 +177,7 @@ impl Git<'_> {
 }
 
 /// The remote that counts where nothing else is said: `origin`, or the only one.
-fn usual_remote(remotes: &[RemoteName]) -> Option<RemoteName> {
+pub(super) fn usual_remote(remotes: &[RemoteName]) -> Option<RemoteName> {
     let origin = remotes.iter().find(|remote| remote.as_str() == "origin");
     origin.or(remotes.first().filter(|_| remotes.len() == 1)).cloned()
 }

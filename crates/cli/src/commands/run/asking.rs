@@ -152,7 +152,7 @@ impl Answer {
         let text = text.map(str::to_owned);
         let answer = match (self, session.task) {
             (Self::Reject, Some(id)) => {
-                return Command::AnswerTask { id, answer: Resolution::Reject, text, ignores: vec![] };
+                return Command::AnswerTask { id, answer: Resolution::Reject, text, ignores: vec![], work: None };
             }
             (Self::Reject, None) => GateAnswer::Abort,
             (Self::Gate(answer), _) => answer,

@@ -218,6 +218,7 @@ impl Run<'_> {
             shows_output: view.is_some(),
         };
         let (project, records) = (opened.project.clone(), settings.records.clone());
+        let in_use = dispatch::worktrees_in_use(opened)?;
         let dispatch =
             Dispatch::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(remedy::run)?;
         let allowance = plan::allowance(config, &agent);
@@ -228,6 +229,7 @@ impl Run<'_> {
             drop(runner);
             return if choice.is_stale(&opened.store)? { Ok(None) } else { Err(remedy::run(error).into()) };
         }
+        runner.sweep(&in_use).map_err(remedy::run)?;
         if let Choice::New(_) = choice {
             changed::remember(&project, &records);
         }

@@ -146,6 +146,7 @@ impl<'o> Progress<'o> {
             Event::SessionEnded(ended) => self.ended(record, ended),
             // The task itself is told with its goal when it is taken up.
             Event::TaskClaimed(_) => Ok(()),
+            event if let Some((tone, what)) = show::pipeline::progress(event) => self.detail(tone, &what),
             // The end of its session says so, in the next line.
             Event::TaskCompleted(_) if self.about.is_some() && self.work == Work::Given => Ok(()),
             _ if self.work == Work::Graph || self.about.is_some() => match show::of_task(record) {

@@ -47,6 +47,8 @@ struct Summary {
     /// Of the graph, where the session works on it.
     left: Option<Left>,
     records: Option<PathBuf>,
+    /// The changes of tasks that were completed, or that wait for a person.
+    changes: Vec<TaskId>,
 }
 
 impl Over<'_> {
@@ -54,7 +56,7 @@ impl Over<'_> {
         if out.is_json() {
             return Ok(());
         }
-        let next = |session: &Session, stuck| match self.taken_away(session) {
+        let next = |session: &Session, stuck: Option<TaskId>| match self.taken_away(session) {
             Some(task) => vec![format!("windlass why {task}")],
             None => next(session, stuck, self.agent, self.killed),
         };
@@ -69,7 +71,14 @@ impl Over<'_> {
             let why = situation(&summary.session);
             out.line(format_args!("{asked} in iteration {iteration}: {}", text::line(&why)))?;
         }
-        let next = next(&summary.session, summary.left.as_ref().and_then(Left::stuck));
+        let stuck = summary.left.as_ref().and_then(Left::stuck);
+        let mut next = next(&summary.session, stuck);
+        // Whoever is to decide about work wants to see it first.
+        let asked = stuck.or(summary.session.task).filter(|task| summary.changes.contains(task));
+        let open = asked.or(summary.changes.first().copied().filter(|_| stuck.is_none()));
+        if let Some(task) = open.filter(|_| !self.killed) {
+            next.insert(0, format!("windlass change show {task}"));
+        }
         match out.columns().filter(|columns| *columns >= WIDE) {
             Some(columns) => summary.table(&next, columns, out),
             None => summary.lines(&next, out),
@@ -91,7 +100,21 @@ impl Over<'_> {
         let changed = git.changed(&records);
         let shown = records.strip_prefix(&self.opened.project.root).unwrap_or(&records).to_owned();
         let records = has_output(&records).then_some(shown);
-        Ok(Summary { session, tally: self.tally.clone(), changed, left, records })
+        let changes = self.changes(&session)?;
+        Ok(Summary { session, tally: self.tally.clone(), changed, left, records, changes })
+    }
+
+    /// Open changes that this session has to do with.
+    fn changes(&self, session: &Session) -> Result<Vec<TaskId>, Failure> {
+        let completed = self.tally.completed.iter().filter_map(|id| id.parse::<TaskId>().ok());
+        let mut open: Vec<TaskId> = Vec::new();
+        for id in completed.chain(session.task).take(NAMED) {
+            let change = self.opened.task(id)?.change;
+            if change.is_some_and(|change| change.merged.is_none()) && !open.contains(&id) {
+                open.push(id);
+            }
+        }
+        Ok(open)
     }
 }
 
@@ -108,6 +131,7 @@ impl Summary {
         self.left().iter().try_for_each(|line| short("left:", line, out))?;
         if self.session.ended() != Some(Ending::Completed)
             || self.left.as_ref().is_some_and(|left| left.stuck().is_some())
+            || !self.changes.is_empty()
         {
             next.first().map_or(Ok(()), |line| short("next:", line, out))?;
         }

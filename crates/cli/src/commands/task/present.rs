@@ -83,6 +83,7 @@ fn details(task: &Task, driven: Vec<(&'static str, String)>) -> Vec<(&'static st
         details.extend(answer.ignores.iter().map(|hook| ("ignores", format!("{hook}, once"))));
     }
     details.extend(driven);
+    details.extend(show::pipeline::details(task));
     if let Some(lease) = &task.lease {
         details.push(("held by", show::holder(lease, now)));
     }

@@ -2,6 +2,7 @@
 //! is read from the log; nothing is run, and nothing written.
 
 mod conversation;
+mod delivery;
 mod judged;
 mod session;
 mod story;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use windlass_engine::{EventType, Move, Record, Seq, SessionName, State, Task, TaskId, View, awaited};
 use windlass_store::{Filter, Store};
 
+use super::delivery::Delivery;
 use super::judged::{Focus, Judged};
 use super::{Evidence, agency, detail, labelled};
 use crate::commands::hooks::collect;
@@ -37,6 +38,7 @@ struct Answer {
     /// Whether there are more causes than are followed.
     cut: bool,
     history: Vec<Record>,
+    delivery: Delivery,
 }
 
 pub fn run(opened: &Opened, id: TaskId, out: &mut Output) -> Done {
@@ -60,6 +62,10 @@ pub fn run(opened: &Opened, id: TaskId, out: &mut Output) -> Done {
     }
     if answer.cut {
         detail(8, Tone::Faint, "and so on; `windlass events` shows everything", out)?;
+    }
+    if !answer.delivery.is_empty() {
+        out.line(format_args!("\n{}", out.paint(Tone::Strong, "delivery")))?;
+        answer.delivery.show(&records, out)?;
     }
     let judged = Judged::of(&answer.task, &answer.history, Focus::Newest);
     if !judged.is_empty() {
@@ -126,7 +132,8 @@ fn answer(opened: &Opened, id: TaskId) -> Result<Answer, Failure> {
         let runs = places.runs_for(&record)?;
         links.push(Link { record, runs });
     }
-    Ok(Answer { task, open, links, cut: next.is_some(), history })
+    let delivery = Delivery::of(opened, &task, &history)?;
+    Ok(Answer { task, open, links, cut: next.is_some(), history, delivery })
 }
 
 /// The hooks that ran around the causes, each place read once: they are where their event is, in the history of its
@@ -168,6 +175,7 @@ fn standing(answer: &Answer) -> Vec<(&'static str, String)> {
     if let Some(lease) = &task.lease {
         lines.push(("held by", show::holder(lease, now)));
     }
+    lines.extend(show::pipeline::details(task));
     lines.extend(task.claim.as_ref().map(|claim| ("claimed done", format!("in {}", claim.run))));
     lines.extend(answer.open.iter().map(|other| ("waits for", waited(other))));
     for record in overrides(answer) {
@@ -226,6 +234,7 @@ fn to_json(answer: &Answer, opened: &Opened) -> Value {
         "moreCauses": answer.cut,
         "forced": overrides(answer).map(|record| record.seq).collect::<Vec<_>>(),
         "history": answer.history,
+        "delivery": answer.delivery.to_json(&records),
     });
     if let (Some(own), Some(told)) = (own.as_object_mut(), told.as_object_mut()) {
         own.append(told);

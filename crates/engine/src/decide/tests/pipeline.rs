@@ -475,3 +475,14 @@ fn a_change_is_merged_once() {
     );
     assert_eq!(project.task("T1").change.unwrap().merged.as_deref(), Some("def"));
 }
+
+#[test]
+fn work_that_a_person_takes_as_it_is_becomes_a_change() {
+    let script = format!("{BEGUN}\nturn-done a.1 says=complete\nwork a\nhook tests escalate");
+    let mut project = Script::after(hooks(&["tests"]), &script);
+    assert_eq!(project.task("T1").state, State::Blocked);
+    let answered = project.run("forced answer T1 approve branch=windlass/t1");
+    assert_eq!(answered[0], "T1 change_opened windlass/t1");
+    assert_eq!((project.task("T1").state, project.task("T1").change.unwrap().merged), (State::Completed, None));
+    assert_eq!(project.run("merged T1 def"), ["T1 change_merged def"]);
+}

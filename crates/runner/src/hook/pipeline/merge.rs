@@ -10,7 +10,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use windlass_engine::{ChangeFact, HookOutcome, HookReport, Session, Workspace};
+use windlass_engine::{ChangeFact, HookOutcome, HookReport, Session, Task, Workspace};
 use windlass_vcs::forge::{Merging, Obstacle, Site, State};
 use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Seen};
 
@@ -25,10 +25,10 @@ const LOOK: Duration = Duration::from_millis(20);
 const CHECKS: Duration = Duration::from_secs(5);
 
 /// What is to be merged, and into what.
-struct Ready {
-    base: Base,
-    head: Commit,
-    address: Option<String>,
+pub(super) struct Ready {
+    pub base: Base,
+    pub head: Commit,
+    pub address: Option<String>,
 }
 
 impl Dispatch<'_> {
@@ -62,7 +62,7 @@ impl Dispatch<'_> {
     }
 
     /// Waits until nobody else merges. Answers whether that came.
-    fn take_turn(&mut self, resolve: Resolve) -> bool {
+    pub(super) fn take_turn(&mut self, resolve: Resolve) -> bool {
         if self.merging.is_some() {
             return true;
         }
@@ -153,17 +153,17 @@ impl Dispatch<'_> {
         let number = task.and_then(|task| task.change.as_ref()?.at.number);
         let site = ready.address.as_deref().map(|address| Site::of(address, &self.settings.delivery.forge));
         match (site.transpose(), number) {
-            (Ok(Some(Some(site))), Some(number)) => Ok(self.merge_on_forge(running, site, number, ready)),
+            (Ok(Some(Some(site))), Some(number)) => {
+                let within = (running.resolve, Instant::now() + running.timeout());
+                Ok(self.merge_on_forge(within, site, number, ready))
+            }
             (Err(error), Some(_)) => Ok(failed(&error)),
             _ => self.merge_by_git(running, ready),
         }
     }
 
     fn merge_by_git(&self, running: &Running<'_>, ready: &Ready) -> Ended {
-        let message = running.scene.task.as_ref().map_or_else(
-            || "Merge work\n".to_owned(),
-            |task| format!("Merge {}: {}\n", task.id, task.goal.lines().next().unwrap_or_default().trim()),
-        );
+        let message = running.scene.task.as_ref().map_or_else(|| "Merge work\n".to_owned(), message);
         match self.with_git(|git| git.merge(&ready.base, &ready.head, &message, IfCheckedOut::Refuse)) {
             Ok(Merged::Now { commit } | Merged::Already { commit }) => {
                 Ok(merged(commit.to_string(), &format!("merged into {}", ready.base.branch)))
@@ -184,16 +184,22 @@ impl Dispatch<'_> {
         }
     }
 
-    fn merge_on_forge(&mut self, running: &Running<'_>, site: Site, number: u64, ready: &Ready) -> HookReport {
+    /// Merges a change on its forge, and waits for checks there as long as it may.
+    pub(super) fn merge_on_forge(
+        &mut self,
+        (resolve, until): (Resolve, Instant),
+        site: Site,
+        number: u64,
+        ready: &Ready,
+    ) -> HookReport {
         let forge = match self.forge(site) {
             Ok(forge) => forge,
             Err(error) => return failed(&error),
         };
-        let until = Instant::now() + running.timeout();
         let mut told = false;
         loop {
             let (head, method) = (ready.head.to_string(), self.settings.delivery.method);
-            let why = match self.asking_again(running.resolve, || forge.merge(number, &head, method)) {
+            let why = match self.asking_again(resolve, || forge.merge(number, &head, method)) {
                 Ok(Merging::Merged { commit } | Merging::AlreadyMerged { commit, .. }) => {
                     return merged(commit, &format!("merged #{number}"));
                 }
@@ -212,7 +218,7 @@ impl Dispatch<'_> {
                 (self.outside.tell)(Told::Note(&format!("#{number} waits on the forge: {why}")));
                 told = true;
             }
-            if !self.control_for(running.resolve).wait(CHECKS) {
+            if !self.control_for(resolve).wait(CHECKS) {
                 return HookOutcome::Cancelled.into();
             }
         }
@@ -222,4 +228,9 @@ impl Dispatch<'_> {
 fn merged(commit: String, said: &str) -> HookReport {
     let context = [("commit".to_owned(), commit.clone().into())].into_iter().collect();
     HookReport { change: Some(ChangeFact::Merged(commit)), context, ..report(HookOutcome::Success, said) }
+}
+
+/// What a merge of ours says.
+pub(super) fn message(task: &Task) -> String {
+    format!("Merge {}: {}\n", task.id, task.goal.lines().next().unwrap_or_default().trim())
 }

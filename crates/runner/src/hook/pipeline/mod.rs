@@ -4,6 +4,7 @@
 //!
 //! Not here: when they run and what follows (`engine`), how git and forges are spoken to (`vcs`).
 
+mod by_hand;
 mod change;
 mod merge;
 mod review;
@@ -15,7 +16,9 @@ use windlass_engine::{Command, HookOutcome, HookReport, Session, Workspace};
 use windlass_hooks::{Step, clean};
 use windlass_vcs::git::{Error, Git, Rebased};
 
-use super::{Attempt, Running};
+pub use by_hand::{ByHand, Checks, Seal};
+
+use super::{Attempt, Running, Scene};
 use crate::workspace::in_words;
 use crate::{Dispatch, RunError};
 
@@ -126,7 +129,7 @@ impl Dispatch<'_> {
     }
 
     /// The first task that a task's work stands on and that is not merged yet.
-    fn unmerged_below(&self, workspace: &Workspace) -> Option<windlass_engine::TaskId> {
+    pub(super) fn unmerged_below(&self, workspace: &Workspace) -> Option<windlass_engine::TaskId> {
         let snapshot = self.store.snapshot().ok()?;
         let open = |id: &&windlass_engine::TaskId| {
             let task = windlass_engine::View::task(&snapshot, **id).ok().flatten();

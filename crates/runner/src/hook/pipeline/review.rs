@@ -148,8 +148,7 @@ impl Dispatch<'_> {
     fn judged_by(&mut self, asking: &Asking<'_>, sum: &mut Sum) -> Result<Option<HookReport>, RunError> {
         let brief = asking.brief;
         let gatekeepers = &self.settings.delivery.gatekeepers;
-        let picked = gatekeepers.pick(asking.task(), &asking.session.agent, asking.index).cloned();
-        let Some(agent) = picked.map(|agent| agent.of(&self.settings.project)) else {
+        let Some(agent) = gatekeepers.pick(asking.task(), &asking.session.agent, asking.index).cloned() else {
             let said = format!("nobody may judge it ({brief}); name an agent under `agents.gatekeeper` of its type");
             return Ok(Some(report(HookOutcome::Failure, said)));
         };

@@ -146,18 +146,13 @@ fn take_stock(
 ) -> Result<Vec<windlass_engine::Session>, Failure> {
     let sessions = opened.store.snapshot().map_err(remedy::store)?.sessions().map_err(remedy::store)?;
     if !place.grounds.is_in_place() {
-        let owners = opened.project.owners();
-        let is_in_use = |session: &&windlass_engine::Session| {
-            session.workspace.is_some() && windlass_process::is_alive(&owners, session.owner.as_str())
-        };
-        let in_use = sessions.iter().filter(is_in_use).filter_map(|session| session.workspace.as_ref());
-        let in_use: Vec<String> = in_use.map(|workspace| workspace.name.clone()).collect();
+        let in_use = dispatch::worktrees_in_use(opened)?;
         let rules = plan::rules(&place.outline, &dispatch::owner(roster), Trusted::Yes)?;
         let tidied = dispatch::with_rules(opened, &place.outline, rules, (roster, control), |dispatch| {
-            dispatch.tidy(&in_use).map_err(remedy::git)
-        });
-        if let Err(failure) = tidied {
-            Messages::new().note(&format!("a worktree of a task that is over stays: {}", failure.message));
+            dispatch.sweep(&in_use).map_err(remedy::run)
+        })?;
+        for (id, why) in tidied.into_iter().filter_map(|(id, swept)| Some((id, swept.err()?))) {
+            Messages::new().note(&format!("the worktree of {id} stays: {why}"));
         }
     }
     Ok(choosing::left_by_the_dead(opened, sessions))

@@ -208,7 +208,10 @@ impl Worker<'_> {
         let (name, config) = (job.name().clone(), outline.frame());
         let control = self.control.apart();
         let settings = super::super::settings(&self.opened.project, &outline, &dispatch::owner(self.roster), &name)?;
-        let delivery = Delivery { gatekeepers: gatekeepers::resolve(config, &agent)?, ..settings.delivery.clone() };
+        let delivery = Delivery {
+            gatekeepers: gatekeepers::resolve(config, &agent, &self.opened.project.root)?,
+            ..settings.delivery.clone()
+        };
         let permission = config.permission(dispatch::standing(self.place.serves_agents));
         let settings = Settings { permission, delivery, ..settings };
         let Look { json, palette, columns } = self.place.look;

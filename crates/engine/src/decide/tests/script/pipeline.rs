@@ -28,6 +28,12 @@ impl Line<'_> {
         })
     }
 
+    /// The branch of work that a person takes as it is.
+    pub(super) fn approved(&self) -> Option<ChangeRef> {
+        let branch = self.options.get("branch")?;
+        Some(ChangeRef { branch: Some((*branch).to_owned()), base: Some("main".to_owned()), url: None, number: None })
+    }
+
     /// What a hook has done about a change.
     pub(super) fn change(&self) -> Option<ChangeFact> {
         let opened = self.options.get("opens").map(|url| {
@@ -63,7 +69,7 @@ pub(super) fn detail(event: &Event) -> String {
         Event::PipelineFailed(failed) => {
             format!("{} {:?}: {:?} {}/{}", failed.hook, failed.why, failed.remedy, failed.count, failed.most)
         }
-        Event::ChangeOpened(change) => change.url.clone().unwrap_or_default(),
+        Event::ChangeOpened(change) => change.url.clone().or(change.branch.clone()).unwrap_or_default(),
         Event::ChangeMerged(merged) => merged.commit.clone(),
         Event::TaskRejected(rejected) => format!("by {}", rejected.by),
         _ => String::new(),

@@ -1,0 +1,148 @@
+//! What the log knows of changes.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use windlass_engine::{
+    Event, EventType, Record, Seq, State, Task, TaskChange, TaskId, Timestamp, View, WorkDone, Workspace,
+};
+use windlass_store::{Filter, Store};
+
+use crate::context::Opened;
+use crate::failure::{Code, Failure};
+use crate::output::Tone;
+use crate::{remedy, show};
+
+/// A change, and what was submitted last.
+pub struct Known {
+    pub task: Task,
+    pub change: TaskChange,
+    pub opened_at: Timestamp,
+    pub work: Option<WorkDone>,
+    /// How it stands on its forge, if somebody asked.
+    pub on_forge: Option<Result<Standing, String>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    Open,
+    Merged,
+    Closed,
+    /// Nobody wants it any more: its task was deleted.
+    Dropped,
+}
+
+impl Standing {
+    pub fn words(self) -> (Tone, &'static str) {
+        match self {
+            Self::Open => (Tone::Good, "open"),
+            Self::Merged => (Tone::Faint, "merged"),
+            Self::Closed => (Tone::Warning, "closed"),
+            Self::Dropped => (Tone::Faint, "dropped"),
+        }
+    }
+}
+
+impl Known {
+    /// The change of a task.
+    pub fn of(opened: &Opened, id: TaskId) -> Result<Self, Failure> {
+        let task = opened.task(id)?;
+        let Some(change) = task.change.clone() else {
+            let hint = match (&task.workspace, task.state) {
+                (Some(workspace), _) => {
+                    format!(
+                        "its work is on the branch {}; `windlass why {id}` says how far it has come",
+                        workspace.branch
+                    )
+                }
+                (None, State::Created | State::Ready) => format!("`windlass run --task {id}` works on it"),
+                (None, _) => format!("`windlass why {id}` shows what was done about it"),
+            };
+            return Err(Failure::new(Code::NotFound, format!("{id} has no change")).hint(hint));
+        };
+        let event = opened.store.event(change.opened).map_err(remedy::store)?;
+        let opened_at = event.map_or(task.created_at, |record| record.envelope.timestamp);
+        Ok(Self { work: submitted(opened, id)?, task, change, opened_at, on_forge: None })
+    }
+
+    pub fn standing(&self) -> Standing {
+        match (&self.change.merged, &self.on_forge) {
+            (Some(_), _) => Standing::Merged,
+            (None, Some(Ok(standing))) => *standing,
+            (None, _) if self.task.state == State::Deleted => Standing::Dropped,
+            (None, _) => Standing::Open,
+        }
+    }
+
+    pub fn branch(&self) -> &str {
+        let workspace = self.task.workspace.as_ref().map(|workspace: &Workspace| workspace.branch.as_str());
+        self.change.at.branch.as_deref().or(workspace).unwrap_or("?")
+    }
+
+    pub fn base(&self) -> &str {
+        let workspace = self.task.workspace.as_ref().map(|workspace| workspace.base.as_str());
+        self.change.at.base.as_deref().or(workspace).unwrap_or("?")
+    }
+
+    /// How much it is, in words.
+    pub fn size(&self) -> Option<String> {
+        self.work.as_ref().map(show::pipeline::size)
+    }
+
+    /// Where a person can look at it.
+    pub fn place(&self) -> String {
+        self.change.at.url.clone().unwrap_or_else(|| format!("windlass change show {}", self.task.id))
+    }
+
+    pub fn to_json(&self) -> Value {
+        json!({
+            "id": self.task.id,
+            "goal": self.task.goal,
+            "taskState": self.task.state,
+            "state": self.standing().words().1,
+            "branch": self.branch(),
+            "base": self.base(),
+            "commits": self.work.as_ref().map(|work| work.commits),
+            "files": self.work.as_ref().map(|work| work.files),
+            "url": self.change.at.url,
+            "number": self.change.at.number,
+            "openedAt": self.opened_at,
+            "merged": self.change.merged,
+            "forgeSays": self.on_forge.as_ref().and_then(|said| said.as_ref().err()),
+        })
+    }
+}
+
+/// What was last submitted of a task.
+fn submitted(opened: &Opened, id: TaskId) -> Result<Option<WorkDone>, Failure> {
+    let filter = Filter { types: vec![EventType::SubmissionStarted], task: Some(id), ..Filter::default() };
+    let found = opened.store.read_back(&filter, None, 1).map_err(remedy::store)?;
+    Ok(found.into_iter().find_map(|record| match record.envelope.event {
+        Event::SubmissionStarted(started) => started.work,
+        _ => None,
+    }))
+}
+
+/// All changes that there have been, newest first.
+pub fn all(opened: &Opened) -> Result<Vec<Known>, Failure> {
+    ids(opened)?.into_iter().map(|id| Known::of(opened, id)).collect()
+}
+
+/// The tasks whose changes are open.
+pub fn open_changes(opened: &Opened) -> Result<Vec<TaskId>, Failure> {
+    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+    let mut open = Vec::new();
+    for id in ids(opened)? {
+        let task = snapshot.task(id).map_err(remedy::view)?.filter(|task| task.state != State::Deleted);
+        open.extend(task.filter(|task| task.change.as_ref().is_some_and(|change| change.merged.is_none())).map(|_| id));
+    }
+    Ok(open)
+}
+
+fn ids(opened: &Opened) -> Result<Vec<TaskId>, Failure> {
+    let filter = Filter { types: vec![EventType::ChangeOpened], ..Filter::default() };
+    let records: Vec<Record> = opened.store.read(&filter, Seq::START, usize::MAX).map_err(remedy::store)?;
+    let mut seen = BTreeSet::new();
+    let tasks = records.iter().rev().filter_map(|record| record.envelope.node.task());
+    Ok(tasks.filter(|id| seen.insert(*id)).collect())
+}

@@ -1,0 +1,80 @@
+//! `windlass change list`
+
+use windlass_vcs::forge;
+
+use super::known::{Known, Standing, all};
+use crate::context::{Context, Opened};
+use crate::failure::Failure;
+use crate::output::{Done, Messages, Output, Tone};
+use crate::{dispatch, environment, show, text};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass change list
+  windlass change list --all                   those that are merged, too
+  windlass change list --refresh               ask the forge how they stand there")]
+pub struct Args {
+    /// Those that are merged, and those of deleted tasks, too
+    #[arg(long, short)]
+    all: bool,
+    /// Ask the forge how they stand there
+    #[arg(long)]
+    refresh: bool,
+}
+
+pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
+    let mut opened = context.open()?;
+    let mut changes = all(&opened)?;
+    changes.retain(|change| args.all || change.standing() == Standing::Open);
+    if args.refresh {
+        refresh(&mut opened, &mut changes)?;
+    }
+    if out.is_json() {
+        return changes.iter().try_for_each(|change| out.object(&change.to_json()));
+    }
+    if changes.is_empty() {
+        let none = if args.all { "no changes yet" } else { "no open changes; --all shows those that are merged" };
+        return out.line(out.paint(Tone::Faint, none));
+    }
+    let ids = changes.iter().map(|change| change.task.id.to_string().len()).max().unwrap_or(0);
+    let states = changes.iter().map(|change| change.standing().words().1.len()).max().unwrap_or(0);
+    changes.iter().try_for_each(|change| show(change, (ids, states), out))
+}
+
+fn show(change: &Known, (ids, states): (usize, usize), out: &mut Output) -> Done {
+    let id = text::pad(&change.task.id.to_string(), ids);
+    let (tone, word) = change.standing().words();
+    let way = format!("{} → {}", text::line(change.branch()), text::line(change.base()));
+    let size = change.size().map(|size| format!("  {size}")).unwrap_or_default();
+    let age = show::span(change.opened_at, environment::now());
+    let (id, word) = (out.paint(Tone::Strong, id), out.paint(tone, text::pad(word, states)));
+    out.line(format_args!("{id}  {word}  {way}{size}  {}", out.paint(Tone::Faint, format_args!("({age} ago)"))))?;
+    let room = out.columns().unwrap_or(usize::MAX).saturating_sub(2).max(20);
+    out.line(format_args!("  {}", text::fit(&change.task.goal, room)))?;
+    out.line(format_args!("  {}", out.paint(Tone::Name, text::line(&change.place()))))?;
+    match (&change.on_forge, &change.change.merged) {
+        (Some(Err(why)), _) => Messages::new().warning(&format!("{}: {why}", change.task.id)),
+        (Some(Ok(Standing::Merged)), None) => {
+            let told = format!("merged on the forge; `windlass change merge {}` takes note of it", change.task.id);
+            out.line(format_args!("  {}", out.paint(Tone::Faint, told)))?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Asks the forge about each that is open.
+fn refresh(opened: &mut Opened, changes: &mut [Known]) -> Result<(), Failure> {
+    dispatch::with_git(opened, |dispatch| {
+        for change in changes.iter_mut().filter(|change| change.standing() == Standing::Open) {
+            change.on_forge = dispatch.on_forge(&change.task).map(|said| {
+                said.map(|state| match state {
+                    forge::State::Open => Standing::Open,
+                    forge::State::Merged { .. } => Standing::Merged,
+                    forge::State::Closed => Standing::Closed,
+                })
+            });
+        }
+        Ok(())
+    })
+}

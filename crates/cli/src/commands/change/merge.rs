@@ -1,0 +1,196 @@
+//! `windlass change merge`: a person puts work into its base.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use windlass_engine::{Authority, Command, HookReport, Origin, Refusal, Resolution, State, Task, TaskId, Trusted};
+use windlass_runner::{ByHand, Checks, Dispatch, Seal};
+
+use super::known::Known;
+use crate::config::Written;
+use crate::context::{Context, Opened};
+use crate::dispatch::{self, Inside};
+use crate::failure::{Code, Failure};
+use crate::outline::Outline;
+use crate::output::{Done, Messages, Output, Tone};
+use crate::trust::{self, Trust};
+use crate::{environment, remedy, text};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass change merge T3
+  windlass change merge T3 --no-check          nothing is run where it has to be rebased first
+
+On a forge it is merged there. Else git merges it: with a remote into the remote's branch, otherwise into the local one, and \
+a clean tree that has this checked out goes along. A base that has moved on is taken up first: the work is rebased, and \
+the checks of `before_submit` run again on top of it.")]
+pub struct Args {
+    /// The task whose change it is, such as T3
+    #[arg(value_name = "ID")]
+    id: TaskId,
+    /// Run no checks where the work has to be brought onto a newer base
+    #[arg(long)]
+    no_check: bool,
+}
+
+pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
+    let mut opened = context.open()?;
+    let inside = Inside::look_above(&opened)?;
+    if inside.run.is_some() || inside.via.is_some() {
+        return Err(remedy::refusal(&Refusal::NoPerson { what: "merge" }).into());
+    }
+    let known = Known::of(&opened, args.id)?;
+    check(&opened, &known.task)?;
+    let outline = Arc::new(Outline::of(Written::load(&opened.project)?).map_err(Failure::from)?);
+    let trusted = opened.trust || trust::state(&opened.project, outline.frame())? == Trust::Trusted;
+    if !trusted && !args.no_check && !outline.events().is_empty() {
+        return Err(Failure::new(Code::Trust, "this project may not run what its configuration says")
+            .caused_by("nobody has trusted it as it is now, and checks may have to run")
+            .hint(format!("{}; --no-check merges without running anything", remedy::HOW_TO_TRUST))
+            .into());
+    }
+    let (control, received) = dispatch::listen()?;
+    let trusted = if trusted { Trusted::Yes } else { Trusted::No };
+    let checks = if args.no_check { Checks::Skip } else { Checks::Run };
+    let submitted = known.work.as_ref().map(|work| work.head.clone());
+    let merged = dispatch::with(&mut opened, &outline, trusted, &control, |dispatch| {
+        if known.change.merged.is_some() {
+            return put_away(dispatch, &known.task).map(|()| None);
+        }
+        let seal = match dispatch.merge_by_hand(&known.task, checks, submitted.clone()).map_err(remedy::run)? {
+            ByHand::Merged(seal) => seal,
+            other => return Err(refusal(&known, other)),
+        };
+        record(dispatch, &known.task, &seal)?;
+        Ok(Some(seal))
+    });
+    let merged = merged.map_err(|failure| failure.by(received.first()))?;
+    show(&opened, &known, merged.as_ref(), args, out)
+}
+
+/// Whether this is the moment to merge it.
+fn check(opened: &Opened, task: &Task) -> Result<(), Failure> {
+    let id = task.id;
+    let refused = |why: String, hint: String| {
+        Err(Failure::new(Code::Refused, format!("cannot merge the change of {id}")).caused_by(why).hint(hint))
+    };
+    if let Some(lease) = task.lease.as_ref().filter(|_| matches!(task.state, State::Active | State::Submitted)) {
+        let hint = match &lease.session {
+            Some(session)
+                if opened.session(session).is_ok_and(|session| super::super::session::is_alive(opened, &session)) =>
+            {
+                format!("wait for it, or end it with `windlass session cancel {session}`")
+            }
+            Some(session) => format!("whoever ran it is dead: `windlass run --session {session}` goes on with it"),
+            None => format!("`windlass task release {id}` gives it back"),
+        };
+        return refused(format!("it is being worked on by {}", lease.holder()), hint);
+    }
+    match task.state {
+        State::Completed | State::Blocked => Ok(()),
+        State::Deleted => refused(
+            "the task was deleted".to_owned(),
+            format!("`windlass task reopen {id} --force --reason WHY` takes it up again"),
+        ),
+        state => refused(
+            format!("the task is {state}: its work has not been accepted"),
+            format!("`windlass run --task {id}` goes on with it; `windlass task complete {id}` accepts it as it is"),
+        ),
+    }
+}
+
+fn refusal(known: &Known, by_hand: ByHand) -> Failure {
+    let id = known.task.id;
+    let failure = |base: &str| Failure::new(Code::Refused, format!("cannot merge the change of {id} into {base}"));
+    match by_hand {
+        ByHand::Refused { cause, hint } => failure(known.base()).caused_by(cause).hint(hint),
+        ByHand::Conflicts { base, files, why } => {
+            let place = known.task.workspace.as_ref().map(|workspace| workspace.name.clone()).unwrap_or_default();
+            let files = files.lines().map(|file| file.trim_start_matches("- "));
+            let failure = files.fold(failure(&base).caused_by(why), |failure, file| failure.caused_by(file));
+            failure.hint(format!(
+                "nothing has changed; `windlass task reopen {id} --force --reason conflicts` and `windlass run --task {id}` \
+                 have an agent resolve them, or do it yourself in .windlass/worktrees/{place}"
+            ))
+        }
+        ByHand::Unfit { base, hook, report } => {
+            let said = said(&report);
+            failure(&base).caused_by(format!("`{hook}` does not pass on top of the newest {base}")).caused_by(said).hint(
+                format!(
+                    "`windlass task reopen {id} --force --reason WHY` and `windlass run --task {id}` have an agent mend \
+                     it; --no-check merges it as it is"
+                ),
+            )
+        }
+        ByHand::Cancelled => Failure::new(Code::Interrupted(remedy::SIGINT), "ended before anything was merged"),
+        ByHand::Merged(_) => failure(known.base()),
+    }
+}
+
+fn said(report: &HookReport) -> String {
+    let said = report.feedback.as_deref().or(report.message.as_deref()).unwrap_or("it says nothing");
+    said.trim().to_owned()
+}
+
+/// Takes note of a merge. A task that waited for a person has got its answer.
+fn record(dispatch: &mut Dispatch<'_>, task: &Task, seal: &Seal) -> Result<(), Failure> {
+    let by = environment::user();
+    let origin = |authority| Origin { by: by.clone(), at: environment::now(), authority, run: None, via: None };
+    let merged = Command::RecordMerge { id: task.id, commit: seal.commit.clone() };
+    dispatch.give_for(&origin(Authority::Person), &merged).map_err(remedy::run)?;
+    if task.state == State::Blocked {
+        let text = Some(format!("merged into {}", seal.base));
+        let approve =
+            Command::AnswerTask { id: task.id, answer: Resolution::Approve, text, ignores: vec![], work: None };
+        dispatch.give_for(&origin(Authority::Forced), &approve).map_err(remedy::run)?;
+    }
+    dispatch.settle().map_err(remedy::run)?;
+    put_away(dispatch, task)
+}
+
+/// Clears away what is not needed any more. What cannot be stays, and is told.
+fn put_away(dispatch: &mut Dispatch<'_>, task: &Task) -> Result<(), Failure> {
+    if let Err(why) = dispatch.clear_away_now(task.id).map_err(remedy::run)? {
+        Messages::new().note(&format!("the worktree of {} stays: {why}", task.id));
+    }
+    Ok(())
+}
+
+fn show(opened: &Opened, known: &Known, seal: Option<&Seal>, args: &Args, out: &mut Output) -> Done {
+    let task = opened.task(known.task.id)?;
+    let commit = task.change.as_ref().and_then(|change| change.merged.clone()).unwrap_or_default();
+    if out.is_json() {
+        return out.object(&json!({
+            "id": task.id,
+            "merged": commit,
+            "base": known.base(),
+            "already": seal.is_none_or(|seal| seal.already),
+            "rebased": seal.is_some_and(|seal| seal.brought.rebased),
+            "checks": seal.map(|seal| seal.brought.checks.clone()).unwrap_or_default(),
+            "state": task.state,
+        }));
+    }
+    let id = out.paint(Tone::Strong, task.id).to_string();
+    let Some(seal) = seal else { return out.line(format_args!("{id}  is merged already, as {}", short(&commit))) };
+    let passed = seal.brought.checks.join(", ");
+    match (seal.brought.rebased, passed.is_empty()) {
+        (true, true) if args.no_check => out.line("rebased onto the newest base; nothing was checked there")?,
+        (true, true) => out.line("rebased onto the newest base; there are no checks")?,
+        (true, false) => {
+            out.line(format_args!("rebased onto the newest base, where {} passed", text::line(&passed)))?
+        }
+        (false, false) => out.line(format_args!("{} passed", text::line(&passed)))?,
+        (false, true) => {}
+    }
+    let word = if seal.already { "was in" } else { "merged into" };
+    out.line(format_args!(
+        "{id}  {} {} as {}",
+        out.paint(Tone::Good, word),
+        text::line(&seal.base),
+        short(&seal.commit)
+    ))
+}
+
+fn short(commit: &str) -> String {
+    text::fit(commit.get(..10).unwrap_or(commit), 10)
+}

@@ -1,0 +1,206 @@
+//! `windlass change show`: what a change does, from git. Nothing is fetched, and nothing written.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+use windlass_engine::{TaskId, Timestamp};
+use windlass_process::{Paged, Pager, run as start};
+use windlass_vcs::git::{Branch, Commit, Diff, Error, FileChange, Git, Logged, RemoteName, Repository};
+
+use super::known::Known;
+use crate::config::Config;
+use crate::context::{Context, Opened};
+use crate::failure::{Code, Failure};
+use crate::output::{Done, Output, Tone};
+use crate::{dispatch, environment, remedy, show, text};
+
+/// So much of a diff, and so many commits, are shown.
+const DIFF: usize = 16 * 1024 * 1024;
+const COMMITS: usize = 1000;
+/// How wide the signs of a file's changes are at most.
+const SIGNS: u64 = 40;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass change show T3
+  windlass change show T3 --stat               which files, and how much of them
+  windlass change show T3 | git apply --check  a pipe gets the diff as it is, below a few lines
+
+On a terminal it is shown by $WINDLASS_PAGER, $PAGER or `less -FRX`.")]
+pub struct Args {
+    /// The task whose change it is, such as T3
+    #[arg(value_name = "ID")]
+    id: TaskId,
+    /// Which files, and how much of them, in place of the diff
+    #[arg(long)]
+    stat: bool,
+}
+
+/// What git knows of a change.
+struct Seen {
+    commits: Vec<Logged>,
+    files: Vec<FileChange>,
+    diff: Diff,
+}
+
+pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
+    let opened = context.open()?;
+    let change = Known::of(&opened, args.id)?;
+    let (control, _received) = dispatch::listen()?;
+    let seen = look(&opened, &change, &control)?;
+    if out.is_json() {
+        return out.object(&to_json(&change, &seen));
+    }
+    let page = page(&change, &seen, args.stat, out)?;
+    // A terminal, and a person in front of it.
+    if let Some(pager) = environment::pager().filter(|_| out.is_watched()) {
+        out.flush()?;
+        let shown = Pager::start(&pager).and_then(|pager| pager.show(page.as_bytes()));
+        match shown {
+            Ok(Paged::Shown) => return Ok(()),
+            Ok(Paged::Missing) | Err(_) => {}
+        }
+    }
+    out.line(page.trim_end_matches('\n'))
+}
+
+fn look(opened: &Opened, change: &Known, control: &windlass_process::Control) -> Result<Seen, Failure> {
+    let roster = dispatch::enlist(&opened.project)?;
+    let found = Repository::find(&opened.project.root).map_err(remedy::git)?;
+    let repository = found.ok_or_else(|| {
+        Failure::new(Code::Refused, "cannot show the change: this project is in no git repository any more")
+    })?;
+    let run = |spec: &_| start(spec, &roster, control, &mut |_, _| {});
+    // A configuration that cannot be read is no reason to show nothing.
+    let named = Config::load(&opened.project).ok().and_then(|config| config.settings.forge.remote);
+    let named = named.map(|remote| RemoteName::new(&remote.value)).transpose().map_err(remedy::git)?;
+    let git = Git::new(repository, &run, &environment::inherited()).through(named);
+    seen(&git, opened, change).map_err(remedy::git)
+}
+
+fn seen(git: &Git<'_>, opened: &Opened, change: &Known) -> Result<Seen, Error> {
+    let (from, to) = ends(git, opened, change)?;
+    Ok(Seen {
+        commits: git.log(&from, &to, COMMITS)?,
+        files: git.files(&from, &to)?,
+        diff: git.diff(&from, &to, DIFF)?,
+    })
+}
+
+/// Where a change begins, and where it ends.
+fn ends(git: &Git<'_>, opened: &Opened, change: &Known) -> Result<(Commit, Commit), Error> {
+    let unknown = |commit: &str| Error::UnknownCommit { commit: commit.to_owned() };
+    if let Some(merged) = &change.change.merged {
+        let to = Commit::new(merged)?;
+        let from = git.parent(&to)?.ok_or_else(|| unknown(merged))?;
+        return Ok((from, to));
+    }
+    let tip = git.tip(&Branch::new(change.branch())?)?.ok_or_else(|| unknown(change.branch()))?;
+    let workspace = change.task.workspace.as_ref();
+    // What it is stacked on is not its own work.
+    let below = workspace.into_iter().flat_map(|workspace| &workspace.stacked_on).find_map(|id| {
+        let below = opened.task(*id).ok()?;
+        let open = below.change.is_some_and(|change| change.merged.is_none());
+        below.workspace.filter(|_| open)
+    });
+    let base = match below {
+        Some(below) => git.tip(&Branch::new(&below.branch)?)?,
+        None => git.last_seen(&Branch::new(change.base())?)?,
+    };
+    let base = base.ok_or_else(|| unknown(change.base()))?;
+    Ok((git.merge_base(&base, &tip)?, tip))
+}
+
+/// All of it as it is shown. Everything in it is hostile.
+fn page(change: &Known, seen: &Seen, stat: bool, out: &Output) -> Result<String, Failure> {
+    let written = write_page(change, seen, stat, out);
+    written.map_err(|error| Failure::new(Code::System, "cannot put the page together").caused_by(error))
+}
+
+fn write_page(change: &Known, seen: &Seen, stat: bool, out: &Output) -> Result<String, std::fmt::Error> {
+    let mut page = String::new();
+    let (tone, word) = change.standing().words();
+    let (id, word) = (out.paint(Tone::Strong, change.task.id), out.paint(tone, word));
+    writeln!(page, "{id}  {word}  {} → {}", text::line(change.branch()), text::line(change.base()))?;
+    writeln!(page, "  {}", text::line(&change.task.goal))?;
+    if let Some(url) = &change.change.at.url {
+        writeln!(page, "  {}", out.paint(Tone::Name, text::line(url)))?;
+    }
+    let opened = show::moment(change.opened_at);
+    writeln!(page, "  {}", out.paint(Tone::Faint, format_args!("opened {opened}")))?;
+    if let Some(merged) = &change.change.merged {
+        writeln!(page, "  {}", out.paint(Tone::Faint, format_args!("merged as {}", text::line(merged))))?;
+    }
+    writeln!(page)?;
+    for commit in &seen.commits {
+        let at = show::moment(Timestamp::from_millis(commit.at.saturating_mul(1000)));
+        let id = out.paint(Tone::Warning, commit.commit.short());
+        let about = out.paint(Tone::Faint, format!("({}, {at})", text::line(&commit.author)));
+        writeln!(page, "{id} {} {about}", text::line(&commit.subject))?;
+    }
+    writeln!(page)?;
+    write_stat(&mut page, &seen.files, out)?;
+    if !stat {
+        writeln!(page)?;
+        seen.diff
+            .text
+            .lines()
+            .try_for_each(|line| writeln!(page, "{}", out.paint(tone_of(line), text::lines(line))))?;
+        if seen.diff.cut {
+            writeln!(page, "{}", out.paint(Tone::Warning, "there is more of it than is shown"))?;
+        }
+    }
+    Ok(page)
+}
+
+/// The files, and how much of them.
+fn write_stat(page: &mut String, files: &[FileChange], out: &Output) -> std::fmt::Result {
+    let names: Vec<String> = files.iter().map(|file| text::line(&file.path.to_string_lossy()).into_owned()).collect();
+    let width = names.iter().map(|name| text::width(name)).max().unwrap_or(0);
+    let most = files.iter().map(|file| file.added + file.removed).max().unwrap_or(0);
+    for (file, name) in files.iter().zip(&names) {
+        let scaled = |lines: u64| if most > SIGNS { (lines * SIGNS).div_ceil(most) } else { lines };
+        let signs = |sign: &str, lines| sign.repeat(usize::try_from(scaled(lines)).unwrap_or(0));
+        let (added, removed) = (signs("+", file.added), signs("-", file.removed));
+        let (added, removed) = (out.paint(Tone::Good, added), out.paint(Tone::Bad, removed));
+        let lines = file.added + file.removed;
+        let signs = if lines > 0 { format!(" {added}{removed}") } else { String::new() };
+        writeln!(page, " {} | {lines}{signs}", text::pad(name, width))?;
+    }
+    let (added, removed): (u64, u64) =
+        files.iter().fold((0, 0), |(added, removed), file| (added + file.added, removed + file.removed));
+    let files = if files.len() == 1 { "one file".to_owned() } else { format!("{} files", files.len()) };
+    writeln!(page, " {files}, +{added} -{removed}")
+}
+
+/// What a line of a diff is.
+fn tone_of(line: &str) -> Tone {
+    match line.as_bytes() {
+        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => Tone::Strong,
+        [b'+', ..] => Tone::Good,
+        [b'-', ..] => Tone::Bad,
+        [b'@', b'@', ..] => Tone::Name,
+        _ if line.starts_with("diff ") || line.starts_with("index ") => Tone::Strong,
+        _ => Tone::Plain,
+    }
+}
+
+fn to_json(change: &Known, seen: &Seen) -> serde_json::Value {
+    let mut told = change.to_json();
+    told["log"] = seen
+        .commits
+        .iter()
+        .map(|commit| {
+            let at = Timestamp::from_millis(commit.at.saturating_mul(1000));
+            json!({"commit": commit.commit.as_str(), "author": commit.author, "at": at, "subject": commit.subject})
+        })
+        .collect();
+    told["changed"] = seen
+        .files
+        .iter()
+        .map(|file| json!({"path": file.path.to_string_lossy(), "added": file.added, "removed": file.removed}))
+        .collect();
+    told["diff"] = json!(seen.diff.text);
+    told["diffCut"] = json!(seen.diff.cut);
+    told
+}

@@ -1,0 +1,262 @@
+//! Work on its way from done to accepted: worktrees, gates, remediation, changes.
+
+use std::fs;
+
+use crate::support::World;
+use crate::support::delivered::Repo;
+
+const STEPS: &str = "\
+test_command: sh check.sh
+hooks:
+  before_submit: [rebase_on_main, run_tests, create_pr]
+  before_merge: [merge_pr]
+";
+
+#[test]
+fn failing_tests_are_mended_in_the_same_conversation() {
+    let repo = Repo::with_remote(STEPS);
+    repo.world.write(
+        "check.sh",
+        "test ! -f work.txt || grep -q mended work.txt || { echo work.txt is not mended; exit 1; }\n",
+    );
+    repo.git(&["add", "check.sh"]);
+    repo.git(&["commit", "-q", "-m", "Check"]);
+    repo.git(&["push", "-q", "origin", "main"]);
+    repo.agent("if grep -q 'is not mended'; then echo mended >> work.txt; else echo first > work.txt; fi");
+    let ran = repo.add("Write it").run();
+    assert_eq!(ran.code, 0, "{ran}");
+    for told in [
+        "in a worktree, on windlass/t1-write-it from main",
+        "submitting: one commit, one file",
+        "sent back to mend: before_submit[1]:run_tests (1 of 3)",
+        "its change: branch windlass/t1-write-it",
+        "merged as ",
+        "T1 is completed",
+    ] {
+        assert!(ran.stdout.contains(told), "{told}\n{ran}");
+    }
+    let task = repo.task("T1");
+    assert_eq!(task["state"], "completed");
+    let failed = repo.events("pipeline_failed");
+    assert_eq!((failed.len(), failed[0]["data"]["remedy"].as_str()), (1, Some("remediate")));
+    // It is in the remote's branch, and nothing of it is left.
+    repo.git(&["fetch", "-q"]);
+    assert_eq!(repo.file("origin/main:work.txt"), "first\nmended");
+    assert_eq!(repo.git(&["for-each-ref", "--format=%(refname)", "refs/heads/windlass", "refs/windlass"]), "");
+    assert_eq!(repo.git_in(&repo.remote(), &["branch", "--list", "windlass/*"]), "");
+    assert!(fs::read_dir(repo.world.path(".windlass/worktrees")).unwrap().next().is_none());
+    // Nobody's branch was moved.
+    assert_eq!(repo.git(&["log", "--format=%s", "main"]), "Check\nBegin");
+    let why = repo.world.ok(&["why", "T1"]);
+    for told in [
+        "attempt 1  command:agent, in tasks, epoch 1",
+        "submission: 2 commits, one file, mended once",
+        "| work.txt is not mended",
+        "merged as ",
+    ] {
+        assert!(why.contains(told), "{told}\n{why}");
+    }
+}
+
+#[test]
+fn a_conflict_is_told_with_its_files_and_mended_by_the_agent() {
+    let repo = Repo::with_remote(STEPS.replace("run_tests, ", "").as_str());
+    repo.others("sed -i s/two/theirs/ a.txt");
+    repo.agent(
+        "prompt=$(cat)\ncase $prompt in *'- a.txt'*)\n  \
+         git rebase -q origin/main >/dev/null 2>&1; printf 'one\\ntheirs and ours\\nthree\\n' > a.txt; git add a.txt\n  \
+         GIT_EDITOR=: git rebase --continue >/dev/null;;\n\
+         *) sed -i s/two/ours/ a.txt; others;; esac",
+    );
+    let ran = repo.add("Change two").run();
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("conflicts with origin/main in one file"), "{ran}");
+    assert_eq!(repo.events("pipeline_failed")[0]["data"]["why"], "conflicts");
+    repo.git(&["fetch", "-q"]);
+    assert_eq!(repo.file("origin/main:a.txt"), "one\ntheirs and ours\nthree");
+}
+
+#[test]
+fn nothing_done_is_nothing_to_submit() {
+    let repo = Repo::new("");
+    repo.agent("true");
+    let ran = repo.add("Do nothing").run();
+    assert_eq!(ran.code, 3, "{ran}");
+    let task = repo.task("T1");
+    assert_eq!(task["state"], "needs_continuation");
+    assert!(task["reason"].as_str().unwrap().starts_with("no_changes"), "{task}");
+    assert!(repo.events("change_opened").is_empty());
+}
+
+#[test]
+fn without_configuration_work_becomes_a_change() {
+    let repo = Repo::new("");
+    repo.agent("echo work > work.txt");
+    let ran = repo.add("Write it").run();
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("next: windlass change show T1"), "{ran}");
+    assert_eq!(repo.task("T1")["state"], "completed");
+    let change = repo.world.json(&["change", "list"]);
+    assert_eq!((&change["id"], &change["state"], &change["base"]), (&"T1".into(), &"open".into(), &"main".into()));
+    assert_eq!((&change["commits"], &change["files"]), (&1.into(), &1.into()));
+    assert!(repo.world.ok(&["status"]).contains("1 open change: `windlass change list`"));
+    let shown = repo.world.ok(&["task", "show", "T1"]);
+    for told in
+        ["windlass/t1-write-it from main", ".windlass/worktrees/t1-write-it", "branch windlass/t1-write-it, open"]
+    {
+        assert!(shown.contains(told), "{told}\n{shown}");
+    }
+}
+
+#[test]
+fn a_type_has_hooks_of_its_own() {
+    let config = "\
+hooks:
+  before_submit: [create_pr]
+task_types:
+  docs:
+    hooks:
+      before_submit:
+        - name: spelled
+          command: grep -q spelled work.txt || { echo not spelled >&2; exit 2; }
+        - create_pr
+";
+    let repo = Repo::new(config);
+    repo.agent("if grep -q 'not spelled'; then echo spelled >> work.txt; else echo work > work.txt; fi");
+    repo.world.ok(&["task", "add", "A document", "--type", "docs"]);
+    let ran = repo.add("Any other").run();
+    assert_eq!(ran.code, 0, "{ran}");
+    let sent_back = repo.events("pipeline_failed");
+    assert_eq!(sent_back.len(), 1, "{ran}");
+    assert_eq!((&sent_back[0]["nodeId"], &sent_back[0]["data"]["hook"]), (&"T1".into(), &"spelled".into()));
+    assert_eq!(repo.events("change_opened").len(), 2);
+}
+
+#[test]
+fn a_task_stands_on_work_that_is_not_merged_yet() {
+    let repo = Repo::new("");
+    repo.agent("if [ -f first.txt ]; then echo second > second.txt; else echo first > first.txt; fi");
+    repo.add("The first");
+    repo.world.ok(&["task", "add", "The second", "--depends", "T1"]);
+    let ran = repo.run();
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(repo.task("T2")["workspace"]["stackedOn"][0], "T1");
+    let seen = repo.world.json(&["change", "show", "T2"]);
+    assert_eq!(seen["changed"].as_array().unwrap().len(), 1, "{seen}");
+    let refused = repo.world.fails(&["change", "merge", "T2"]);
+    assert!(
+        refused.contains("it stands on the work of T1") && refused.contains("`windlass change merge T1` first"),
+        "{refused}"
+    );
+    repo.world.ok(&["change", "merge", "T1"]);
+    repo.world.ok(&["change", "merge", "T2"]);
+    assert_eq!((repo.file("main:first.txt"), repo.file("main:second.txt")), ("first".into(), "second".into()));
+    // The tree that has the branch went along.
+    assert_eq!(fs::read_to_string(repo.world.path("second.txt")).unwrap(), "second\n");
+    assert_eq!(repo.git(&["status", "--porcelain"]), "");
+    assert_eq!(repo.git(&["for-each-ref", "refs/heads/windlass"]), "");
+}
+
+#[test]
+fn outside_git_work_is_done_in_place() {
+    let world = World::new();
+    world.write(".windlass/config.yaml", STEPS);
+    world.write("check.sh", "true\n");
+    let agent = world.write("agent.sh", "echo work > work.txt\necho '<promise>COMPLETE</promise>'\n");
+    let agent = format!("command:sh {}", agent.display());
+    world.ok(&["task", "add", "Write it"]);
+    let ran = world.run(&["run", "--trust", "--agent", &agent]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("create_pr skipped: the work was done in place"), "{ran}");
+    assert!(world.path("work.txt").exists());
+    assert!(world.fails(&["change", "merge", "T1"]).contains("T1 has no change"));
+}
+
+/// What belongs to the user, byte for byte.
+fn whole(repo: &Repo) -> Vec<(String, String)> {
+    let mut seen: Vec<(String, String)> = [
+        &["rev-parse", "HEAD"][..],
+        &["stash", "list", "--format=%H"],
+        &["for-each-ref", "refs/heads/main", "refs/heads/mine", "refs/tags"],
+        &["status", "--porcelain=v2", "--untracked-files=all", "--ignored"],
+        &["diff"],
+        &["diff", "--cached"],
+    ]
+    .iter()
+    .map(|words| (words.join(" "), repo.git(words)))
+    .collect();
+    let index = fs::read(repo.world.path(".git/index")).unwrap();
+    seen.push(("index".to_owned(), format!("{index:?}")));
+    seen.push(("HEAD".to_owned(), fs::read_to_string(repo.world.path(".git/HEAD")).unwrap()));
+    for name in ["a.txt", "b.txt", "untracked.txt"] {
+        seen.push((name.to_owned(), fs::read_to_string(repo.world.path(name)).unwrap()));
+    }
+    seen.retain(|(what, _)| !what.starts_with("status"));
+    seen
+}
+
+#[test]
+fn what_the_user_has_is_left_alone() {
+    for detached in [false, true] {
+        let repo = Repo::with_remote(STEPS.replace("run_tests, ", "").as_str());
+        repo.world.write("b.txt", "b\n");
+        repo.git(&["add", "b.txt"]);
+        repo.world.write("a.txt", "stashed\n");
+        repo.git(&["stash", "push", "-q", "a.txt"]);
+        repo.world.write("a.txt", "messy\n");
+        repo.world.write("b.txt", "b, changed after it was added\n");
+        repo.world.write("untracked.txt", "untracked\n");
+        if detached {
+            repo.git(&["checkout", "-q", "--detach"]);
+        } else {
+            repo.git(&["checkout", "-q", "-b", "mine"]);
+        }
+        // A look may refresh the index, so it is done before and not only after.
+        repo.git(&["status"]);
+        let before = whole(&repo);
+        repo.agent("echo work > work.txt");
+        repo.add("Write it");
+        let elsewhere = repo.world.path("../elsewhere");
+        let mut command = repo.world.command(&["run", "--trust", "--agent", "command:agent"]);
+        command
+            .env("GIT_DIR", &elsewhere)
+            .env("GIT_INDEX_FILE", elsewhere.join("index"))
+            .env("GIT_WORK_TREE", &elsewhere);
+        let ran = repo.world.finish(&mut command);
+        assert_eq!(ran.code, 0, "{ran}");
+        assert!(ran.stdout.contains("merged as "), "{ran}");
+        assert!(!elsewhere.exists());
+        assert_eq!(before, whole(&repo), "detached: {detached}");
+        repo.git(&["fetch", "-q"]);
+        assert_eq!(repo.file("origin/main:work.txt"), "work");
+        assert_eq!(repo.git(&["ls-tree", "--name-only", "origin/main", "b.txt", "untracked.txt"]), "");
+    }
+}
+
+#[test]
+fn a_base_that_moves_before_the_merge_is_judged_again_on_top() {
+    let config = "\
+test_command: echo tested >> ../../../tested.log
+hooks:
+  before_submit: [rebase_on_main, run_tests, create_pr]
+  before_merge:
+    - name: meanwhile
+      command: test -f ../../../moved || { touch ../../../moved; others; }
+    - run_tests
+    - merge_pr
+";
+    let repo = Repo::with_remote(config);
+    repo.others("echo theirs > theirs.txt");
+    repo.agent("echo work > work.txt");
+    let ran = repo.add("Write it").run();
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("main has moved; on top of "), "{ran}");
+    assert_eq!(repo.events("pipeline_failed")[0]["data"]["remedy"], "again");
+    // Before the submission and before the merge, and both again on top of what came meanwhile.
+    assert_eq!(fs::read_to_string(repo.world.path("tested.log")).unwrap().lines().count(), 4);
+    repo.git(&["fetch", "-q"]);
+    assert_eq!(
+        (repo.file("origin/main:work.txt"), repo.file("origin/main:theirs.txt")),
+        ("work".into(), "theirs".into())
+    );
+}

@@ -1,0 +1,153 @@
+//! `windlass change`: what a person sees of work, and how they merge it.
+
+use std::fs;
+
+use crate::support::delivered::Repo;
+
+fn with_change(config: &str, script: &str) -> Repo {
+    let repo = Repo::new(config);
+    repo.agent(script);
+    let ran = repo.add("Write it").run();
+    assert_eq!(ran.code, 0, "{ran}");
+    repo
+}
+
+#[test]
+fn a_tree_with_work_in_it_is_not_touched() {
+    let repo = with_change("", "sed -i s/two/2/ a.txt");
+    repo.world.write("a.txt", "mine\n");
+    let refused = repo.world.fails(&["change", "merge", "T1"]);
+    assert!(refused.contains("there is uncommitted work in a.txt"), "{refused}");
+    assert!(refused.contains("hint: commit or stash that"), "{refused}");
+    assert_eq!(fs::read_to_string(repo.world.path("a.txt")).unwrap(), "mine\n");
+    repo.git(&["checkout", "-q", "a.txt"]);
+    let merged = repo.world.ok(&["change", "merge", "T1"]);
+    assert!(merged.starts_with("T1  merged into main as "), "{merged}");
+    assert_eq!(fs::read_to_string(repo.world.path("a.txt")).unwrap(), "one\n2\nthree\n");
+    assert!(repo.world.ok(&["change", "merge", "T1"]).contains("is merged already"));
+    assert!(repo.world.ok(&["change", "list"]).starts_with("no open changes"));
+    let all = repo.world.json(&["change", "list", "--all"]);
+    assert_eq!(all["state"], "merged");
+    let shown = repo.world.ok(&["change", "show", "T1"]);
+    assert!(shown.contains("+2\n") && shown.contains("merged as "), "{shown}");
+    assert!(repo.world.ok(&["why", "T1"]).contains(" by ann"));
+}
+
+#[test]
+fn a_newer_base_is_taken_up_and_checked() {
+    let config = "test_command: sh check.sh\nhooks:\n  before_submit: [run_tests, create_pr]\n  after_merge:\n    - command: echo after >> after.log\n";
+    let repo = Repo::new(config);
+    repo.world.write("check.sh", "test ! -f theirs.txt || test ! -f work.txt\n");
+    repo.git(&["add", "."]);
+    repo.git(&["commit", "-q", "-m", "Check"]);
+    repo.agent("echo work > work.txt");
+    let ran = repo.add("Write it").run();
+    assert_eq!(ran.code, 0, "{ran}");
+    repo.world.write("theirs.txt", "theirs\n");
+    repo.git(&["add", "theirs.txt"]);
+    repo.git(&["commit", "-q", "-m", "Theirs"]);
+    assert!(repo.world.fails(&["change", "merge", "T1"]).contains("--no-check merges without running anything"));
+    let refused = repo.world.fails(&["change", "merge", "T1", "--trust"]);
+    assert!(refused.contains("`before_submit[0]:run_tests` does not pass on top of the newest main"), "{refused}");
+    repo.world.write("check.sh", "true\n");
+    repo.git(&["commit", "-q", "-am", "Check less"]);
+    let merged = repo.world.ok(&["change", "merge", "T1", "--trust"]);
+    assert!(merged.contains("rebased onto the newest base, where before_submit[0]:run_tests passed"), "{merged}");
+    assert_eq!(repo.file("main:work.txt"), "work");
+    assert_eq!(fs::read_to_string(repo.world.path("after.log")).unwrap(), "after\n");
+}
+
+#[test]
+fn conflicts_are_shown_and_change_nothing() {
+    let repo = with_change("", "sed -i s/two/ours/ a.txt");
+    repo.world.write("a.txt", "one\ntheirs\nthree\n");
+    repo.git(&["commit", "-q", "-am", "Theirs"]);
+    let before = repo.git(&["for-each-ref"]);
+    let refused = repo.world.fails(&["change", "merge", "T1"]);
+    assert!(refused.contains("caused by: a.txt") && refused.contains("nothing has changed"), "{refused}");
+    assert_eq!(before, repo.git(&["for-each-ref"]));
+}
+
+#[test]
+fn work_that_waits_for_a_person_can_be_taken_as_it_is() {
+    // Whoever approves takes the work as it lies there, committed or not.
+    let config =
+        "hooks:\n  before_submit:\n    - {name: never, command: exit 1, on_failure: escalate}\n    - create_pr\n";
+    let repo = Repo::new(config);
+    repo.agent("echo work > work.txt");
+    let ran = repo.add("Write it").run();
+    assert_eq!(ran.code, 4, "{ran}");
+    repo.world.write(".windlass/worktrees/t1-write-it/more.txt", "more\n");
+    assert!(repo.world.fails(&["change", "show", "T1"]).contains("T1 has no change"));
+    let approved = repo.world.run(&["answer", "T1", "approve"]);
+    assert!(approved.code == 0 && approved.stdout.contains("`windlass change merge T1`"), "{approved}");
+    assert_eq!(repo.task("T1")["state"], "completed");
+    assert!(repo.world.path(".windlass/worktrees/t1-write-it").is_dir());
+    // What was added has not passed anything, and a person may say so twice.
+    assert!(repo.world.fails(&["change", "merge", "T1", "--trust"]).contains("--no-check merges it as it is"));
+    repo.world.ok(&["change", "merge", "T1", "--no-check"]);
+    assert_eq!((repo.file("main:work.txt"), repo.file("main:more.txt")), ("work".into(), "more".into()));
+    assert!(!repo.world.path(".windlass/worktrees/t1-write-it").exists());
+}
+
+#[test]
+fn a_merge_answers_a_task_that_waits_for_it() {
+    let repo = Repo::new("hooks:\n  before_submit: [create_pr]\n  before_merge: [merge_pr]\n");
+    repo.agent("echo work > work.txt");
+    let ran = repo.add("Write it").run();
+    assert_eq!(ran.code, 4, "{ran}");
+    assert!(ran.stdout.contains("next: windlass change show T1"), "{ran}");
+    repo.world.ok(&["change", "merge", "T1", "--trust"]);
+    assert_eq!(repo.task("T1")["state"], "completed");
+    assert_eq!(repo.file("main:work.txt"), "work");
+}
+
+#[test]
+fn an_agent_merges_nothing_by_itself() {
+    let repo = with_change("", "echo work > work.txt");
+    repo.agent("windlass change merge T1 > ../../../said.log 2>&1; env -u WINDLASS_RUN -u WINDLASS_DEBT windlass change merge T1 >> ../../../said.log 2>&1; echo more > more.txt");
+    std::os::unix::fs::symlink(crate::support::WINDLASS, repo.world.programs().join("windlass")).unwrap();
+    repo.add("Merge it").run();
+    let said = fs::read_to_string(repo.world.path("said.log")).unwrap();
+    assert_eq!(said.matches("error: ").count(), 2, "{said}");
+    assert!(repo.events("change_merged").is_empty());
+}
+
+#[test]
+fn hostile_names_and_texts_are_escaped() {
+    let repo = with_change(
+        "",
+        "printf 'red \\033[31m\\n' > \"$(printf 'a\\033[2Jb')\"; git add .; git commit -q -m \"$(printf 'sub\\033]0;title\\007ject')\"",
+    );
+    for words in [
+        &["change", "show", "T1"][..],
+        &["change", "show", "T1", "--stat"],
+        &["change", "list"],
+        &["--json", "change", "show", "T1"],
+    ] {
+        let shown = repo.world.ok(words);
+        assert!(!shown.contains('\u{1b}') && !shown.contains('\u{7}'), "{shown}");
+    }
+    assert!(repo.world.json(&["change", "show", "T1"])["diff"].as_str().unwrap().contains("red \u{1b}[31m"));
+}
+
+#[test]
+fn what_is_left_is_swept_but_never_uncommitted_work() {
+    let repo = with_change("", "echo work > work.txt");
+    let tree = repo.world.path(".windlass/worktrees/t1-write-it");
+    repo.world.ok(&["task", "delete", "T1", "--force"]);
+    let told = repo.world.run(&["doctor"]);
+    assert!(told.code == 1 && told.stdout.contains("T1 (deleted)"), "{told}");
+    fs::write(tree.join("work.txt"), "precious\n").unwrap();
+    let kept = repo.world.run(&["doctor", "--settle"]);
+    assert!(kept.stderr.contains("the worktree of T1 stays") && kept.stderr.contains("work.txt"), "{kept}");
+    assert_eq!(fs::read_to_string(tree.join("work.txt")).unwrap(), "precious\n");
+    fs::write(tree.join("work.txt"), "work\n").unwrap();
+    repo.agent("echo other > other.txt");
+    let ran = repo.add("Another").run();
+    assert!(ran.stdout.contains("the worktree of T1 was left, and is put away"), "{ran}");
+    assert!(!tree.exists());
+    // Its work is on its branch as before.
+    assert_eq!(repo.file("windlass/t1-write-it:work.txt"), "work");
+    repo.world.ok(&["doctor"]);
+}

@@ -1,0 +1,168 @@
+//! Changes on a forge: opened once whatever happens, merged there, and noted here.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use windlass_testkit::forge::{Flavour, Forge, Ground, PullStage, TOKEN};
+
+use crate::support::Ran;
+use crate::support::delivered::Repo;
+
+const PROJECT: &str = "ann/shop";
+
+/// A forge that keeps its changes in a bare repository.
+struct Hosted {
+    repo: Repo,
+    forge: Forge,
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is git as a forge has it")]
+fn git(directory: &Path, words: &[&str]) -> Result<String, String> {
+    let mut command = Command::new("git");
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", directory);
+    command.args(["-c", "user.name=Forge", "-c", "user.email=forge@example.org"]).args(words).current_dir(directory);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if output.status.success() { Ok(said(&output.stdout)) } else { Err(said(&output.stderr)) }
+}
+
+impl Hosted {
+    fn new(flavour: Flavour, steps: &str) -> Self {
+        let repo = Repo::with_remote("");
+        let remote = repo.remote();
+        let (head_of, merge_in) = (remote.clone(), remote.clone());
+        let ground = Ground {
+            head: Box::new(move |branch| {
+                git(&head_of, &["rev-parse", "--verify", "-q", &format!("refs/heads/{branch}")]).ok()
+            }),
+            merge: Box::new(move |pull, _| {
+                let base = format!("refs/heads/{}", pull.base);
+                let tree = git(&merge_in, &["rev-parse", &format!("{}^{{tree}}", pull.head)])?;
+                let words = ["commit-tree", &tree, "-p", &base, "-p", &pull.head, "-m", &pull.title];
+                let commit = git(&merge_in, &words)?;
+                git(&merge_in, &["update-ref", &base, &commit])?;
+                Ok(commit)
+            }),
+        };
+        let forge = Forge::start(flavour, PROJECT, ground).unwrap();
+        let kind = match flavour {
+            Flavour::GitHub => "github",
+            Flavour::GitLab => "gitlab",
+        };
+        // The address is the forge's; what git takes for ssh leads to the repository.
+        let script = "for last; do :; done\nverb=${last%% *}\nexec git \"${verb#git-}\"";
+        let ssh = repo.program("led", &format!("{script} '{}'", remote.display()));
+        repo.git(&["remote", "set-url", "origin", "git@forge.example.org:ann/shop.git"]);
+        repo.git(&["config", "core.sshCommand", &ssh.to_string_lossy()]);
+        repo.git(&["config", "ssh.variant", "simple"]);
+        let config = format!("forge: {{kind: {kind}, api: {}}}\n{steps}", forge.api());
+        repo.world.write(".windlass/config.yaml", config);
+        repo.agent("echo work > work.txt");
+        Self { repo, forge }
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = self.repo.world.command(words);
+        command.env("GH_ENTERPRISE_TOKEN", TOKEN).env("GITLAB_TOKEN", TOKEN);
+        command
+    }
+
+    fn windlass(&self, words: &[&str]) -> Ran {
+        self.repo.world.finish(&mut self.command(words))
+    }
+
+    fn run(&self) -> Ran {
+        self.windlass(&["run", "--trust", "--agent", "command:agent"])
+    }
+}
+
+const SUBMIT: &str = "hooks:\n  before_submit: [create_pr]\n";
+const MERGE: &str = "hooks:\n  before_submit: [create_pr]\n  before_merge: [merge_pr]\n";
+
+#[test]
+fn a_change_is_opened_and_merged_on_its_forge() {
+    for flavour in [Flavour::GitHub, Flavour::GitLab] {
+        let hosted = Hosted::new(flavour, MERGE);
+        hosted.repo.add("Write it");
+        let ran = hosted.run();
+        assert_eq!(ran.code, 0, "{flavour:?}\n{ran}");
+        let pulls = hosted.forge.pulls();
+        assert_eq!(pulls.len(), 1);
+        assert_eq!((pulls[0].branch.as_str(), pulls[0].title.as_str()), ("windlass/t1-write-it", "Write it"));
+        let PullStage::Merged { commit } = &pulls[0].stage else { panic!("{pulls:?}\n{ran}") };
+        let task = hosted.repo.task("T1");
+        assert_eq!(
+            (task["state"].as_str(), task["change"]["merged"].as_str()),
+            (Some("completed"), Some(commit.as_str()))
+        );
+        let url = task["change"]["url"].as_str().unwrap();
+        assert!(ran.stdout.contains(&format!("its change: {url}")), "{ran}");
+        assert_eq!(git(&hosted.repo.remote(), &["show", "main:work.txt"]).unwrap(), "work");
+    }
+}
+
+/// Killed after the push and before the change is opened.
+#[test]
+fn a_change_is_opened_once_although_the_run_is_killed() {
+    for flavour in [Flavour::GitHub, Flavour::GitLab] {
+        let hosted = Hosted::new(flavour, SUBMIT);
+        let repo = &hosted.repo;
+        repo.add("Write it");
+        repo.world.make_pipe("pushed");
+        let hook = repo.remote().join("hooks/post-receive");
+        let pipe = repo.world.path("pushed");
+        let script =
+            format!("#!/bin/sh\n[ -p '{0}' ] && {{ echo pushed > '{0}'; exec sleep 60; }}\nexit 0\n", pipe.display());
+        fs::write(&hook, script).unwrap();
+        fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let mut child = hosted.command(&["run", "--trust", "--agent", "command:agent"]);
+        let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        repo.world.hear("pushed");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        fs::remove_file(&pipe).unwrap();
+        assert!(hosted.forge.pulls().is_empty());
+        for _ in 0..2 {
+            let ran = hosted.run();
+            assert_eq!(ran.code, 0, "{flavour:?}\n{ran}");
+            assert_eq!(hosted.forge.pulls().len(), 1, "{ran}");
+        }
+        assert_eq!(repo.events("change_opened").len(), 1);
+        assert_eq!(repo.task("T1")["state"], "completed");
+    }
+}
+
+#[test]
+fn a_person_merges_by_the_forge() {
+    let hosted = Hosted::new(Flavour::GitHub, SUBMIT);
+    hosted.repo.add("Write it");
+    assert_eq!(hosted.run().code, 0);
+    let listed = hosted.windlass(&["change", "list", "--refresh"]);
+    assert!(listed.stdout.starts_with("T1  open  windlass/t1-write-it → main  one commit, one file"), "{listed}");
+    hosted.forge.edit(1, |pull| pull.stage = PullStage::Closed);
+    let listed = hosted.windlass(&["change", "list", "--refresh"]);
+    assert!(listed.stdout.starts_with("T1  closed"), "{listed}");
+    let refused = hosted.windlass(&["change", "merge", "T1", "--trust"]);
+    assert!(refused.code == 1 && refused.stderr.contains("was closed without having been merged"), "{refused}");
+    hosted.forge.edit(1, |pull| pull.stage = PullStage::Open);
+    let merged = hosted.windlass(&["change", "merge", "T1", "--trust"]);
+    assert!(merged.code == 0 && merged.stdout.contains("merged into origin/main as "), "{merged}");
+    assert!(matches!(hosted.forge.pulls()[0].stage, PullStage::Merged { .. }));
+    assert_eq!(git(&hosted.repo.remote(), &["show", "main:work.txt"]).unwrap(), "work");
+}
+
+#[test]
+fn what_was_merged_on_the_forge_is_noted() {
+    let hosted = Hosted::new(Flavour::GitLab, SUBMIT);
+    hosted.repo.add("Write it");
+    assert_eq!(hosted.run().code, 0);
+    let commit = git(&hosted.repo.remote(), &["rev-parse", "main"]).unwrap();
+    hosted.forge.edit(1, |pull| pull.stage = PullStage::Merged { commit: commit.clone() });
+    let listed = hosted.windlass(&["change", "list", "--refresh"]);
+    assert!(listed.stdout.contains("`windlass change merge T1` takes note of it"), "{listed}");
+    let noted = hosted.windlass(&["change", "merge", "T1", "--trust"]);
+    assert!(noted.code == 0 && noted.stdout.contains("was in main"), "{noted}");
+    assert_eq!(hosted.repo.task("T1")["change"]["merged"], commit.as_str());
+    assert!(!hosted.repo.world.path(".windlass/worktrees/t1-write-it").exists());
+}

@@ -1,0 +1,389 @@
+//! Merging because a person says so.
+//!
+//! ```text
+//! lock ─► newest base ─► in it already? ─► on top of it, as it was submitted? ── no ──► rebased, and checked there
+//!                             │ yes             │ yes                    │
+//!                             ▼                 ▼                        ▼
+//!                          recorded ◄── merged, on the forge or with git, and a clean tree of theirs goes along
+//! ```
+//!
+//! Invariants:
+//! - Nothing is merged that is not on top of the newest base. What is not as it was submitted is checked again, also where an
+//!   earlier try has brought it there and it did not pass.
+//! - What is merged is recorded before anything is cleared away. A crash in between is made good by asking again.
+
+use std::time::{Duration, Instant};
+
+use windlass_engine::{
+    ConfigDigest, Debt, DebtId, Effect, EventType, HookClass, HookOutcome, HookReport, Planned, Task, Workspace,
+};
+use windlass_hooks::{Kind, Step};
+use windlass_vcs::forge::{ForgeError, Site, State};
+use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Rebased, Seen};
+
+use super::change::failed;
+use super::merge::{Ready, message};
+use super::{Scene, listed};
+use crate::dispatch::Resolve;
+use crate::workspace::in_words;
+use crate::{Dispatch, RunError, Told};
+
+/// How often somebody else may be faster.
+const TRIES: u32 = 5;
+/// How long checks of a forge are waited for.
+const FORGE: Duration = Duration::from_secs(600);
+
+/// Whether work that had to be brought onto a newer base is checked there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checks {
+    Run,
+    Skip,
+}
+
+/// What a merge that a person has asked for came to.
+#[derive(Debug)]
+pub enum ByHand {
+    Merged(Seal),
+    /// It does not go together with the base, and nothing has changed.
+    Conflicts {
+        base: String,
+        files: String,
+        why: String,
+    },
+    /// It is on top of the newest base now, and this check does not let it pass there.
+    Unfit {
+        base: String,
+        hook: String,
+        report: Box<HookReport>,
+    },
+    Refused {
+        cause: String,
+        hint: String,
+    },
+    /// Somebody asked for the end.
+    Cancelled,
+}
+
+/// What is in a base now.
+#[derive(Debug)]
+pub struct Seal {
+    /// The commit that has it in the base.
+    pub commit: String,
+    pub base: String,
+    /// It was there before anybody asked.
+    pub already: bool,
+    pub brought: Brought,
+}
+
+/// What had to be done before it could be merged.
+#[derive(Debug, Clone, Default)]
+pub struct Brought {
+    /// It was brought onto a newer base.
+    pub rebased: bool,
+    /// These checks passed on what was merged.
+    pub checks: Vec<String>,
+    /// The last commit that was looked at: as it was submitted, or as it was checked here.
+    judged: Option<String>,
+}
+
+/// A change that is to be merged.
+struct Wish<'w> {
+    task: &'w Task,
+    workspace: &'w Workspace,
+    checks: Checks,
+}
+
+fn refused(cause: impl Into<String>, hint: impl Into<String>) -> ByHand {
+    ByHand::Refused { cause: cause.into(), hint: hint.into() }
+}
+
+fn refused_by(error: &Error) -> ByHand {
+    let mut cause = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(next) = source {
+        cause.push_str(&format!(": {next}"));
+        source = next.source();
+    }
+    refused(cause, error.hint().unwrap_or("put that right, and ask again"))
+}
+
+/// What came of one try.
+enum Tried {
+    Over(ByHand),
+    /// The base has moved meanwhile.
+    Again,
+}
+
+impl Dispatch<'_> {
+    /// Merges the change of a task. What was not submitted so is checked first. Nothing is recorded yet.
+    pub fn merge_by_hand(
+        &mut self,
+        task: &Task,
+        checks: Checks,
+        submitted: Option<String>,
+    ) -> Result<ByHand, RunError> {
+        let Some(workspace) = task.workspace.clone() else {
+            return Ok(refused(
+                format!("{} was not worked on in a worktree of its own", task.id),
+                "what was done in place is in your own tree; commit it there",
+            ));
+        };
+        if !self.take_turn(Resolve::Cancellable) {
+            return Ok(ByHand::Cancelled);
+        }
+        let done = self.merge_in_turn(&Wish { task, workspace: &workspace, checks }, submitted);
+        self.merging = None;
+        done
+    }
+
+    fn merge_in_turn(&mut self, wish: &Wish<'_>, judged: Option<String>) -> Result<ByHand, RunError> {
+        if let Some(settled) = self.settled_on_forge(wish.task, wish.workspace) {
+            return Ok(settled);
+        }
+        let mut brought = Brought { judged, ..Brought::default() };
+        for _ in 0..TRIES {
+            match self.try_to_merge(wish, &mut brought)? {
+                Tried::Over(over) => return Ok(over),
+                Tried::Again => (self.outside.tell)(Told::Note("the base has moved meanwhile; once more")),
+            }
+        }
+        Ok(refused("others merge all the time, and were always faster", "ask again in a while"))
+    }
+
+    fn try_to_merge(&mut self, wish: &Wish<'_>, brought: &mut Brought) -> Result<Tried, RunError> {
+        let over = |over: ByHand| Ok(Tried::Over(over));
+        let workspace = wish.workspace;
+        if let Some(below) = self.unmerged_below(workspace) {
+            let hint = format!("`windlass change merge {below}` first");
+            return over(refused(format!("it stands on the work of {below}, whose change is not merged yet"), hint));
+        }
+        if let Err(cause) = self.reopen(wish.task) {
+            return over(refused(cause, "put that right, and ask again"));
+        }
+        let (base, tip, rebased) = match self.with_git(|git| {
+            let base = self.base(git)?;
+            let branch = Branch::new(&workspace.branch)?;
+            let tip = git.tip(&branch)?;
+            if matches!(base.seen, Seen::LastKnown { .. }) || git.work(&branch, &base.commit)?.commits == 0 {
+                return Ok((base, tip, None));
+            }
+            let rebased = git.rebase(&self.worktree(workspace)?, &base.commit)?;
+            Ok((base, git.tip(&branch)?, Some(rebased)))
+        }) {
+            Ok(found) => found,
+            Err(_) if self.control.is_cancelled() => return over(ByHand::Cancelled),
+            Err(error) => return over(refused_by(&error)),
+        };
+        if let Seen::LastKnown { why } = &base.seen {
+            return over(refused(
+                format!("nobody can tell where {} is now: {why}", base.branch),
+                "nothing is merged without having seen the newest base; ask again when the remote can be reached",
+            ));
+        }
+        if let Some(Rebased::Conflict { files, why }) = rebased {
+            let files = listed(files.iter().map(|file| file.display()));
+            return over(ByHand::Conflicts { base: shown(&base), files, why });
+        }
+        brought.rebased |= matches!(rebased, Some(Rebased::Done { .. }));
+        let tip = tip.map(|tip| tip.to_string());
+        // One that was brought here earlier and did not pass is no better now.
+        if rebased.is_some() && tip != brought.judged {
+            match self.check_again(wish, &base)? {
+                Ok(passed) => (brought.checks, brought.judged) = (passed, tip),
+                Err(unfit) => return over(unfit),
+            }
+        }
+        self.merge_ready(wish, base, brought)
+    }
+
+    /// Merges what is on top of the newest base.
+    fn merge_ready(&mut self, wish: &Wish<'_>, base: Base, brought: &Brought) -> Result<Tried, RunError> {
+        let (task, workspace) = (wish.task, wish.workspace);
+        let over = |over: ByHand| Ok(Tried::Over(over));
+        let seal = |commit: String, already| {
+            Ok(Tried::Over(ByHand::Merged(Seal { commit, base: shown(&base), already, brought: brought.clone() })))
+        };
+        let ready = match self.with_git(|git| self.offer(git, workspace)) {
+            Ok(offer) => Ready { base: base.clone(), head: offer.head, address: offer.address },
+            Err(error) => return over(refused_by(&error)),
+        };
+        match self.place(task, ready.address.as_deref()) {
+            Err(error) => return over(by_forge(&error)),
+            Ok(Some((site, number))) => {
+                let report = self.merge_on_forge((Resolve::Cancellable, Instant::now() + FORGE), site, number, &ready);
+                return match (report.outcome, report.change) {
+                    (_, Some(windlass_engine::ChangeFact::Merged(commit))) => seal(commit, false),
+                    (HookOutcome::Continue, _) => Ok(Tried::Again),
+                    (HookOutcome::Cancelled, _) => over(ByHand::Cancelled),
+                    _ => {
+                        let cause = report.message.unwrap_or_else(|| "the forge does not want to".to_owned());
+                        over(refused(cause, "see to it on the forge, and ask again"))
+                    }
+                };
+            }
+            Ok(None) => {}
+        }
+        let merged =
+            self.with_git(|git| git.merge(&ready.base, &ready.head, &message(task), IfCheckedOut::FastForward));
+        match merged {
+            Ok(Merged::Now { commit }) => seal(commit.to_string(), false),
+            Ok(Merged::Already { commit }) => seal(commit.to_string(), true),
+            Err(Error::Moved { .. } | Error::Stale { .. }) => Ok(Tried::Again),
+            Err(_) if self.control.is_cancelled() => over(ByHand::Cancelled),
+            Err(error @ Error::Dirty { .. }) => {
+                let hint = format!(
+                    "commit or stash that, or switch the tree to another branch, and ask again; {} is not changed",
+                    base.branch
+                );
+                over(refused(error.to_string(), hint))
+            }
+            Err(error) => over(refused_by(&error)),
+        }
+    }
+
+    /// The checks of a submission that are no steps of git, on top of a newer base. Answers which passed.
+    fn check_again(&mut self, wish: &Wish<'_>, base: &Base) -> Result<Result<Vec<String>, ByHand>, RunError> {
+        if wish.checks == Checks::Skip {
+            return Ok(Ok(Vec::new()));
+        }
+        let above = self.settings.directory.clone();
+        self.settings.directory = self.place_of(wish.workspace);
+        let checked = self.run_checks(wish.task, base);
+        self.settings.directory = above;
+        checked
+    }
+
+    fn run_checks(&mut self, task: &Task, base: &Base) -> Result<Result<Vec<String>, ByHand>, RunError> {
+        let mut passed = Vec::new();
+        for planned in self.checks_of(task) {
+            let name = planned.hook.hook.clone();
+            let debt = self.trial(task, &planned);
+            if !self.is_wanted(&debt, &planned)? {
+                continue;
+            }
+            let report = self.run_hook(&debt, Resolve::Cancellable)?;
+            match windlass_engine::Broken::by(&planned.hook, report.outcome, Some(""), report.feedback.as_deref()) {
+                _ if report.outcome == HookOutcome::Cancelled => return Ok(Err(ByHand::Cancelled)),
+                None if report.outcome == HookOutcome::Skip => {}
+                None => passed.push(name),
+                Some(_) => {
+                    return Ok(Err(ByHand::Unfit { base: shown(base), hook: name, report: Box::new(report) }));
+                }
+            }
+        }
+        Ok(Ok(passed))
+    }
+
+    fn checks_of(&self, task: &Task) -> Vec<Planned> {
+        let Some(effects) = &self.settings.rules.effects else { return Vec::new() };
+        let planned = effects.hooks.get(&EventType::SubmissionStarted);
+        let is_check = |planned: &&Planned| {
+            let reviews = self.settings.hooks.get(&planned.hook.hook);
+            let reviews = reviews.is_some_and(|hook| matches!(hook.kind, Kind::Step(Step::Review(_))));
+            planned.hook.class != HookClass::Vcs && !reviews && effects.is_for(planned, Some(task), None)
+        };
+        planned.into_iter().flat_map(|hooks| hooks.iter()).filter(is_check).cloned().collect()
+    }
+
+    /// A hook that a person has run: it belongs to no session, and what it says is told and not recorded.
+    fn trial(&self, task: &Task, planned: &Planned) -> Debt {
+        let opened = task.change.as_ref().map_or(task.version, |change| change.opened);
+        Debt {
+            id: DebtId { seq: opened, index: u32::MAX },
+            effect: Effect::Hook(planned.hook.clone()),
+            config: ConfigDigest::of(self.settings.rules.effects.as_ref().map_or(&[], |rules| rules.config.as_bytes())),
+            owner: self.owner.clone(),
+            attempts: 1,
+            depth: 0,
+            share: 0,
+            nesting: 0,
+            carried: Vec::new(),
+            task: Some(task.id),
+            session: None,
+            iteration: None,
+            version: opened,
+        }
+    }
+
+    /// Whether its condition holds. A check whose condition cannot be answered is made.
+    fn is_wanted(&self, debt: &Debt, planned: &Planned) -> Result<bool, RunError> {
+        let Some(when) = &planned.when else { return Ok(true) };
+        let scene: Scene = self.scene(debt)?;
+        Ok(when.holds(&scene.values(&planned.hook)).unwrap_or(true))
+    }
+
+    /// What the forge has made of a change already.
+    fn settled_on_forge(&self, task: &Task, workspace: &Workspace) -> Option<ByHand> {
+        let url = task.change.as_ref().and_then(|change| change.at.url.clone()).unwrap_or_default();
+        Some(match self.on_forge(task)? {
+            Ok(State::Open) => return None,
+            Ok(State::Merged { commit }) => ByHand::Merged(Seal {
+                commit,
+                base: workspace.base.clone(),
+                already: true,
+                brought: Brought::default(),
+            }),
+            Ok(State::Closed) => refused(
+                format!("{url} was closed without having been merged"),
+                "reopen it there, or leave the work: the branch stays",
+            ),
+            Err(cause) => refused(cause, "see to it, and ask again"),
+        })
+    }
+
+    /// How a change stands on its forge, if it is on one.
+    pub fn on_forge(&self, task: &Task) -> Option<Result<State, String>> {
+        let remote = |error: &Error| in_words(error);
+        let address = self.with_git(|git| {
+            let base = self.base(git)?;
+            base.remote.as_ref().map(|remote| git.address(remote)).transpose()
+        });
+        let address = match address {
+            Ok(address) => address,
+            Err(error) => return task.change.as_ref()?.at.number.map(|_| Err(remote(&error))),
+        };
+        let words = |error: &ForgeError| failed(error).message.unwrap_or_default();
+        match self.place(task, address.as_deref()) {
+            Ok(None) => None,
+            Err(error) => Some(Err(words(&error))),
+            Ok(Some((site, number))) => {
+                Some(self.forge(site).and_then(|forge| forge.state(number)).map_err(|error| words(&error)))
+            }
+        }
+    }
+
+    /// Where the forge has the change of a task.
+    fn place(&self, task: &Task, address: Option<&str>) -> Result<Option<(Site, u64)>, ForgeError> {
+        let number = task.change.as_ref().and_then(|change| change.at.number);
+        let (Some(address), Some(number)) = (address, number) else { return Ok(None) };
+        Ok(Site::of(address, &self.settings.delivery.forge)?.map(|site| (site, number)))
+    }
+
+    /// Commits what lies in the worktree of a task, and says what its branch adds to the base.
+    pub fn gather(&self, task: &Task) -> Result<Option<(String, u32)>, Error> {
+        let Some(workspace) = &task.workspace else { return Ok(None) };
+        self.with_git(|git| {
+            let worktree = self.worktree(workspace)?;
+            if worktree.path.join(".git").exists() {
+                git.commit_all(&worktree, &crate::workspace::message(task))?;
+            }
+            if git.tip(&worktree.branch)?.is_none() {
+                return Ok(None);
+            }
+            let base = match workspace.stacked_on.is_empty() {
+                true => self.base(git)?.commit,
+                false => Commit::new(&workspace.start)?,
+            };
+            Ok(Some((workspace.base.clone(), git.work(&worktree.branch, &base)?.commits)))
+        })
+    }
+}
+
+fn by_forge(error: &ForgeError) -> ByHand {
+    refused(error.to_string(), error.hint())
+}
+
+/// The base as people write it.
+fn shown(base: &Base) -> String {
+    base.remote.as_ref().map_or_else(|| base.branch.to_string(), |remote| format!("{remote}/{}", base.branch))
+}

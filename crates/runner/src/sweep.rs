@@ -1,0 +1,195 @@
+//! Putting away what is not needed any more: worktrees and branches of tasks that are merged or deleted.
+//!
+//! Invariants:
+//! - Uncommitted work is never removed, and no branch that has work which is nowhere else.
+//! - What cannot be put away stays, and is told. The next one who sweeps meets it again.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use windlass_engine::{Session, State, Task, TaskId, View, ViewError, Workspace};
+use windlass_vcs::git::{Branch, BranchAfter, Closed, Commit, Error, Git, TreeAfter, Worktree};
+
+use crate::workspace::{in_words, message};
+use crate::{Dispatch, RunError, Runner, Told};
+
+/// A task whose worktree was left, and why it still is, if it is.
+pub type Swept = (TaskId, Result<(), String>);
+
+/// The tasks whose worktrees are left in a directory, although they are merged or deleted.
+pub fn left_in<V: View>(worktrees: &Path, view: &V) -> Result<Vec<Task>, ViewError> {
+    let found = fs::read_dir(worktrees).into_iter().flatten().flatten();
+    let ids: BTreeSet<TaskId> = found.filter_map(|entry| id(entry.file_name().to_str()?)).collect();
+    let mut left = Vec::new();
+    for id in ids {
+        left.extend(view.task(id)?.filter(|task| is_over(task).is_some()));
+    }
+    // The directory may be that of something else.
+    left.retain(|task| task.workspace.as_ref().is_some_and(|place| worktrees.join(&place.name).is_dir()));
+    Ok(left)
+}
+
+/// `t7-fix-the-login`, or `windlass/t7-fix-the-login`.
+fn id(name: &str) -> Option<TaskId> {
+    let name = name.trim_start_matches("windlass/");
+    name.split('-').next()?.to_ascii_uppercase().parse().ok()
+}
+
+/// What becomes of the branch of a task that needs no worktree any more.
+fn is_over(task: &Task) -> Option<BranchAfter> {
+    let merged = task.change.as_ref().is_some_and(|change| change.merged.is_some());
+    match task.state {
+        // A squashed change is in no commit of its branch: it is known to be merged.
+        State::Completed if merged => Some(BranchAfter::Gone),
+        State::Deleted => Some(BranchAfter::Kept),
+        _ => None,
+    }
+}
+
+impl Dispatch<'_> {
+    /// Removes the worktree and the branch of a task that is merged or deleted, as far as nothing is lost with it.
+    pub fn clear_away(&mut self, task: &Task) -> Result<(), Error> {
+        let (Some(workspace), Some(branch)) = (&task.workspace, is_over(task)) else { return Ok(()) };
+        let worktree = self.worktree(workspace)?;
+        let is_there = fs::symlink_metadata(&worktree.path).is_ok();
+        if !is_there && branch == BranchAfter::Kept {
+            return Ok(());
+        }
+        let on_forge = task.change.as_ref().is_some_and(|change| change.at.number.is_some());
+        let stays = self.with_git(|git| {
+            if !is_there && git.tip(&worktree.branch)?.is_none() {
+                return Ok(None);
+            }
+            let tip = git.tip(&worktree.branch)?;
+            match git.close(&worktree, TreeAfter::GoneIfClean, &branch)? {
+                Closed::Gone | Closed::BranchKept => {}
+                Closed::Dirty { files } => return Err(Error::Dirty { path: worktree.path.clone(), files }),
+            }
+            let ours = branch == BranchAfter::Gone && !on_forge;
+            Ok(tip.filter(|_| ours).and_then(|tip| self.take_back(git, &worktree, &tip).err()))
+        })?;
+        if let Some(error) = stays {
+            let words = format!("the branch {} stays on the remote: {}", worktree.branch, in_words(&error));
+            (self.outside.tell)(Told::Note(&words));
+        }
+        Ok(())
+    }
+
+    /// Takes a branch that is merged away from the remote, if it is where we left it.
+    fn take_back(&self, git: &Git<'_>, worktree: &Worktree, tip: &Commit) -> Result<(), Error> {
+        match self.base(git)?.remote {
+            Some(remote) => git.push_away(&remote, &worktree.branch, tip).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// The same of a task as it is now, with why not in words.
+    pub fn clear_away_now(&mut self, id: TaskId) -> Result<Result<(), String>, RunError> {
+        let Some(task) = self.store.snapshot()?.task(id)? else { return Ok(Ok(())) };
+        Ok(self.clear_away(&task).map_err(|error| in_words(&error)))
+    }
+
+    /// Puts away what others have left: they died after a merge, the task was deleted, or it was taken from them. Those
+    /// worktrees are left alone that somebody may be in. Answers what has gone, and what stays with the reason.
+    pub fn sweep(&mut self, in_use: &[String]) -> Result<Vec<Swept>, RunError> {
+        let worktrees = self.settings.delivery.worktrees.clone();
+        if !worktrees.is_dir() || !matches!(self.repository(), Ok(Some(_))) {
+            return Ok(Vec::new());
+        }
+        let mut left = left_in(&worktrees, &self.store.snapshot()?)?;
+        let known: BTreeSet<TaskId> = left.iter().map(|task| task.id).collect();
+        let branches = self.with_git(|git| git.branches()).unwrap_or_default();
+        for id in branches.iter().filter_map(|(branch, _)| id(branch.as_str())).filter(|id| !known.contains(id)) {
+            let task = self.store.snapshot()?.task(id)?;
+            left.extend(task.filter(|task| is_over(task) == Some(BranchAfter::Gone)));
+        }
+        left.retain(|task| task.workspace.as_ref().is_none_or(|place| !in_use.contains(&place.name)));
+        let mut swept = self.sweep_former(&branches, in_use)?;
+        for task in left {
+            swept.push((task.id, self.clear_away(&task).map_err(|error| in_words(&error))));
+        }
+        Ok(swept)
+    }
+}
+
+impl Dispatch<'_> {
+    /// The worktrees of earlier attempts, which nobody will work in again.
+    fn sweep_former(&mut self, branches: &[(Branch, Commit)], in_use: &[String]) -> Result<Vec<Swept>, RunError> {
+        let mut swept = Vec::new();
+        for (branch, _) in branches {
+            let Some(id) = id(branch.as_str()) else { continue };
+            let Some(task) = self.store.snapshot()?.task(id)? else { continue };
+            let is_it = |place: &&Workspace| place.branch == branch.as_str() && !in_use.contains(&place.name);
+            let is_there = |place: &&Workspace| self.settings.delivery.worktrees.join(&place.name).is_dir();
+            if let Some(former) = task.former.iter().filter(is_it).find(is_there) {
+                swept.push((id, self.leave_behind(&task, former).map_err(|error| in_words(&error))));
+            }
+        }
+        Ok(swept)
+    }
+
+    /// Commits what somebody has left in a worktree that nobody will work in again, and removes it. The branch stays if it
+    /// has something that the base has not.
+    fn leave_behind(&self, task: &Task, workspace: &Workspace) -> Result<(), Error> {
+        let worktree = self.worktree(workspace)?;
+        self.with_git(|git| {
+            if fs::symlink_metadata(&worktree.path).is_ok() {
+                git.commit_all(&worktree, &message(task))?;
+            }
+            let base = self.base(git)?.commit;
+            git.close(&worktree, TreeAfter::GoneIfClean, &BranchAfter::GoneIfIn(base)).map(drop)
+        })
+    }
+}
+
+impl Runner<'_> {
+    /// Puts away what a session has left that its task was taken from.
+    pub(crate) fn leave_behind(&mut self, session: &Session) -> Result<(), RunError> {
+        let Some(workspace) = session.workspace.as_ref().filter(|_| session.epoch().is_none()) else { return Ok(()) };
+        let task = self.task_of(session)?;
+        if task.former.contains(workspace)
+            && let Err(error) = self.dispatch.leave_behind(&task, workspace)
+        {
+            let said = format!("what was done in {} stays there: {}", workspace.name, in_words(&error));
+            (self.dispatch.outside.tell)(Told::Note(&said));
+        }
+        Ok(())
+    }
+
+    /// Puts the worktrees of tasks away that are merged. What cannot be is left, and told.
+    pub(crate) fn put_away(&mut self) -> Result<(), RunError> {
+        for id in std::mem::take(&mut self.done) {
+            if let Err(why) = self.dispatch.clear_away_now(id)? {
+                (self.dispatch.outside.tell)(Told::Note(&format!("the worktree of {id} stays: {why}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts away what earlier runs have left. What cannot be is told.
+    pub fn sweep(&mut self, in_use: &[String]) -> Result<(), RunError> {
+        for (id, swept) in self.dispatch.sweep(in_use)? {
+            let words = match swept {
+                Ok(()) => format!("the worktree of {id} was left, and is put away"),
+                Err(why) => format!("the worktree of {id} stays: {why}"),
+            };
+            (self.dispatch.outside.tell)(Told::Note(&words));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_worktrees_and_branches_tell_the_task() {
+        let of = |name: &str| id(name).map(|id| id.to_string());
+        assert_eq!(of("t7-fix-the-login").as_deref(), Some("T7"));
+        assert_eq!(of("windlass/t12").as_deref(), Some("T12"));
+        assert_eq!(of("feature-t7"), None);
+        assert_eq!(of(""), None);
+    }
+}

@@ -1,0 +1,68 @@
+//! What was committed, for people, as far as it is known here: nothing is fetched.
+
+use super::base::usual_remote;
+use super::{Branch, Commit, Error, Git};
+
+/// A commit as it is listed. Names and subjects are hostile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Logged {
+    pub commit: Commit,
+    pub author: String,
+    /// In seconds since 1970.
+    pub at: i64,
+    pub subject: String,
+}
+
+impl Git<'_> {
+    /// The commits of one that another does not have, newest first.
+    pub fn log(&self, from: &Commit, to: &Commit, most: usize) -> Result<Vec<Logged>, Error> {
+        let call = self.call(&["log", "-z", "--no-decorate", "--no-notes", "--no-mailmap", "--no-show-signature"]);
+        let call = call.word("--format=tformat:%H%n%an%n%at%n%s").word(format!("--max-count={most}"));
+        let answer = call.word(to).word(format!("^{from}")).word("--").done()?;
+        Ok(answer.entries().into_iter().filter_map(Logged::read).collect())
+    }
+
+    /// Where a base was last seen: on the remote that counts, else here.
+    pub fn last_seen(&self, branch: &Branch) -> Result<Option<Commit>, Error> {
+        let remotes = self.remotes()?;
+        let (remote, on_remote) = match self.upstream(branch, &remotes)? {
+            Some((remote, on_remote)) if self.remote.as_ref().is_none_or(|named| *named == remote) => {
+                (Some(remote), on_remote)
+            }
+            _ => (self.remote.clone().or_else(|| usual_remote(&remotes)), branch.clone()),
+        };
+        let tracked = remote.map(|remote| self.resolve(&remote.tracking(&on_remote))).transpose()?.flatten();
+        tracked.map_or_else(|| self.resolve(&branch.full()), |commit| Ok(Some(commit)))
+    }
+
+    /// The commit that another goes on from: of a merge, what it was merged into. Nothing if it is not known here.
+    pub fn parent(&self, commit: &Commit) -> Result<Option<Commit>, Error> {
+        self.resolve(&format!("{commit}^1"))
+    }
+}
+
+impl Logged {
+    fn read(entry: &[u8]) -> Option<Self> {
+        let text = String::from_utf8_lossy(entry);
+        let mut lines = text.splitn(4, '\n');
+        let commit = Commit::new(lines.next()?).ok()?;
+        let (author, at) = (lines.next()?.to_owned(), lines.next()?.parse().unwrap_or(0));
+        Some(Self { commit, author, at, subject: lines.next().unwrap_or_default().to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subjects_may_be_missing_and_names_strange() {
+        let id = "0123456789012345678901234567890123456789";
+        let of = |rest: &str| Logged::read(format!("{id}\n{rest}").as_bytes());
+        let read = of("Ann \u{1b}[31m\n12\nFix\tit").unwrap();
+        assert_eq!((read.author.as_str(), read.at, read.subject.as_str()), ("Ann \u{1b}[31m", 12, "Fix\tit"));
+        assert_eq!(of("Ann\n12").unwrap().subject, "");
+        assert_eq!(of("Ann"), None);
+        assert_eq!(Logged::read(b"no id\nAnn\n12\nFix"), None);
+    }
+}
