@@ -269,7 +269,7 @@ impl<'a> Line<'a> {
                 answer: self.word(2),
                 text: Some(self.rest(3)).filter(|text| !text.is_empty()),
                 ignores: self.list("ignores"),
-                work: self.approved(),
+                work: self.approved_work(),
             },
             "continue" => C::NeedContinuation { id: self.id(), reason: self.reason() },
             "release" => C::ReleaseTask { id: self.id(), reason: self.reason() },

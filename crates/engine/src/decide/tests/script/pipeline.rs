@@ -29,7 +29,7 @@ impl Line<'_> {
     }
 
     /// The branch of work that a person takes as it is.
-    pub(super) fn approved(&self) -> Option<ChangeRef> {
+    pub(super) fn approved_work(&self) -> Option<ChangeRef> {
         let branch = self.options.get("branch")?;
         Some(ChangeRef { branch: Some((*branch).to_owned()), base: Some("main".to_owned()), url: None, number: None })
     }
