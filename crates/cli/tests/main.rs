@@ -19,6 +19,7 @@ mod test_demo;
 mod test_doctor;
 mod test_events;
 mod test_gate;
+mod test_gatekeepers;
 mod test_graph;
 mod test_headless;
 mod test_hooks;

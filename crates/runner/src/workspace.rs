@@ -16,6 +16,7 @@ use windlass_vcs::git::{
     Worktree,
 };
 
+use crate::gatekeepers::Gatekeepers;
 use crate::{Dispatch, RunError, Runner, Told};
 
 /// Letters of a goal in the name of a branch.
@@ -36,6 +37,7 @@ pub struct Delivery {
     pub method: forge::Method,
     /// How the tests are run, if it is not for the project to show.
     pub tests: Option<String>,
+    pub gatekeepers: Gatekeepers,
 }
 
 /// Why a worktree cannot be had.

@@ -171,6 +171,7 @@ impl Fold<'_> {
             change: None,
             findings: Vec::new(),
             rejections: 0,
+            approved: None,
             memo: Memo::default(),
             used: Usage::default(),
             drive: Drive::default(),

@@ -30,7 +30,7 @@ use windlass_engine::{
     Authority, Command, Ending, Grounds, NewSession, Origin, OwnerName, Session, SessionName, TaskId,
 };
 use windlass_process::{Control, Launcher};
-use windlass_runner::{Dispatch, Outside, RunError, Runner, Settings};
+use windlass_runner::{Delivery, Dispatch, Gatekeepers, Outside, RunError, Runner, Settings};
 use windlass_store::{Lifetime, Sqlite};
 use windlass_vcs::git::Repository;
 
@@ -54,7 +54,7 @@ use crate::outline::Outline;
 use crate::output::{Messages, Output, Stop};
 use crate::project::{self, Project};
 use crate::trust::{self, Trust};
-use crate::{agents, dispatch, environment, plan, remedy};
+use crate::{agents, dispatch, environment, gatekeepers, plan, remedy};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -131,6 +131,11 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         plan::check_gates(config)?;
         let agent = agent::chosen(named, &choice, config, context.trust)?;
         agent::check(&agent, &opened.project.root)?;
+        let gatekeepers = match wish {
+            // It is worked on in place, where there is no change to be judged.
+            Wish::Goal(_) => Gatekeepers::default(),
+            Wish::Task(_) | Wish::Graph => gatekeepers::resolve(config, &agent)?,
+        };
         if let (Choice::New(_), Wish::Graph) = (&choice, wish)
             && let Some(refusal) = choice::only_for_others(&opened.store, config, &agent.name)?
         {
@@ -142,7 +147,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
             stage = Some(Stage::set(out)?);
         }
         let stage = stage.as_mut().expect("it was just set");
-        let session = Run { context, args: &args, wish, choice, inside, outline, agent };
+        let session = Run { context, args: &args, wish, choice, inside, outline, agent, gatekeepers };
         if let Some(code) = session.finish(&mut opened, stage, out)? {
             return Ok(code);
         }
@@ -177,12 +182,13 @@ struct Run<'a> {
     inside: Inside,
     outline: Arc<Outline>,
     agent: Agent,
+    gatekeepers: Gatekeepers,
 }
 
 impl Run<'_> {
     /// The answer is the exit code, or nothing where somebody else has begun the session at this very moment.
     fn finish(self, opened: &mut Opened, stage: &mut Stage, out: &mut Output) -> Result<Option<u8>, Stop> {
-        let Self { context, args, wish, choice, inside, outline, agent } = self;
+        let Self { context, args, wish, choice, inside, outline, agent, gatekeepers } = self;
         let (config, control, still) = (outline.frame(), &stage.control, &stage.still);
         let view = stage.live.as_ref().map(Live::view);
         stage.listening.follow(&opened.project, control, choice.name(), view)?;
@@ -198,7 +204,8 @@ impl Run<'_> {
         plan::warn_of_silence(config);
         let trusted = serves_agents(context, &inside, &opened.project, config)?;
         let settings = settings(&opened.project, &outline, &owner, choice.name())?;
-        let settings = Settings { permission: config.permission(dispatch::standing(trusted)), ..settings };
+        let delivery = Delivery { gatekeepers, ..settings.delivery.clone() };
+        let settings = Settings { permission: config.permission(dispatch::standing(trusted)), delivery, ..settings };
         let tally = tally(opened, &choice, config, view)?;
         let person = (asking::has_terminal() && !out.is_json()).then_some(Person { view, still });
         let work = choice.work(wish);

@@ -10,7 +10,7 @@ use windlass_engine::{
     View as _, Wanted, Work,
 };
 use windlass_process::{Control, Roster, Supervisor};
-use windlass_runner::{Dispatch, Outside, RunError, Runner, Settings};
+use windlass_runner::{Delivery, Dispatch, Outside, RunError, Runner, Settings};
 use windlass_store::ExecuteError;
 
 use super::super::live::{Totals, View};
@@ -27,7 +27,7 @@ use crate::context::Opened;
 use crate::failure::Failure;
 use crate::outline::Outline;
 use crate::output::{Messages, Palette};
-use crate::{dispatch, environment, plan, remedy};
+use crate::{dispatch, environment, gatekeepers, plan, remedy};
 
 pub struct Worker<'a> {
     pub number: usize,
@@ -208,8 +208,9 @@ impl Worker<'_> {
         let (name, config) = (job.name().clone(), outline.frame());
         let control = self.control.apart();
         let settings = super::super::settings(&self.opened.project, &outline, &dispatch::owner(self.roster), &name)?;
-        let settings =
-            Settings { permission: config.permission(dispatch::standing(self.place.serves_agents)), ..settings };
+        let delivery = Delivery { gatekeepers: gatekeepers::resolve(config, &agent)?, ..settings.delivery.clone() };
+        let permission = config.permission(dispatch::standing(self.place.serves_agents));
+        let settings = Settings { permission, delivery, ..settings };
         let Look { json, palette, columns } = self.place.look;
         let mut post = Post { json, palette, columns, to: self.to.clone(), batch: Batch::new() };
         let (view, still) = (self.view.as_ref(), self.still);
