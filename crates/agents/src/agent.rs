@@ -50,10 +50,22 @@ pub struct Setup {
     pub environment: Vec<(String, String)>,
     /// What it may do, where it asks or has it done here.
     pub permissions: Permissions,
+    /// What it is started for.
+    pub access: Access,
     /// Servers of tools that it is handed, where its protocol allows it.
     pub servers: Vec<McpServer>,
     /// The program that serves Windlass's own tools, by its whole path, if it is handed those as well.
     pub tools: Option<PathBuf>,
+}
+
+/// What an agent is started for, as far as its own command line can say so.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Access {
+    /// To work.
+    #[default]
+    Full,
+    /// Only to look: nothing is changed, and nothing run that could.
+    ReadOnly,
 }
 
 /// Agents that are known by name, best known first, and how each is driven unless somebody says otherwise.
@@ -159,7 +171,7 @@ impl Agent {
     /// The environment of its program. What a driver needs stands behind what a person has said, here or around.
     pub fn environment(&self, around: &Environment) -> Environment {
         let needed = match self.driver {
-            Driver::Headless(dialect) => dialect.environment(),
+            Driver::Headless(dialect) => dialect.environment(self.setup.access),
             Driver::Command(_) | Driver::Acp(_) | Driver::Scripted(_) => &[],
         };
         let missing = |name: &str| around.iter().all(|(set, _)| set != name);

@@ -19,7 +19,7 @@ pub mod scripted;
 mod trouble;
 mod turn_end;
 
-pub use agent::{Agent, Driver, KNOWN, Known, ParseAgentError, Setup};
+pub use agent::{Access, Agent, Driver, KNOWN, Known, ParseAgentError, Setup};
 pub use command::CommandAgent;
 pub use reset::Reset;
 pub use turn_end::TurnEnd;

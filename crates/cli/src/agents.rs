@@ -6,9 +6,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use windlass_agents::acp::McpServer;
+use windlass_agents::acp::{McpServer, Permissions};
 use windlass_agents::headless::Dialect;
-use windlass_agents::{Agent, Driver, KNOWN, Known, Setup};
+use windlass_agents::{Access, Agent, Driver, KNOWN, Known, Setup};
 
 use crate::config::{self, Settings};
 use crate::environment;
@@ -27,10 +27,21 @@ pub fn resolve(name: &str, settings: &Settings) -> Result<Agent, Failure> {
         model: written.model.clone(),
         environment: written.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         permissions: written.permissions.clone().unwrap_or_default(),
+        access: Access::Full,
         servers: written.mcp_servers.iter().map(|(name, server)| found(name, server)).collect::<Result<_, _>>()?,
         tools: tools().filter(|_| written.tools != Some(false)),
     };
     Ok(Agent { name: name.to_owned(), driver: driver(name, written), setup })
+}
+
+/// The same to judge the work of others: it may look, and no more than that unless the configuration says what else, and is
+/// handed none of our tools.
+pub fn gatekeeper(name: &str, settings: &Settings) -> Result<Agent, Failure> {
+    let mut agent = resolve(name, settings)?;
+    let said = settings.agents.get(name).and_then(|written| written.permissions.clone());
+    agent.setup.permissions = said.unwrap_or_else(Permissions::read_only);
+    (agent.setup.access, agent.setup.tools) = (Access::ReadOnly, None);
+    Ok(agent)
 }
 
 /// The program that serves our own tools: this one.
@@ -119,7 +130,7 @@ pub fn installed(directories: &[PathBuf]) -> Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use windlass_agents::acp::{Permissions, ToolKind};
+    use windlass_agents::acp::ToolKind;
 
     use super::*;
 
@@ -163,6 +174,7 @@ mod tests {
             model: Some("m".to_owned()),
             environment: vec![("A".to_owned(), "1".to_owned())],
             permissions: Permissions::default(),
+            access: Access::Full,
             servers: vec![],
             tools: tools(),
         };

@@ -9,6 +9,7 @@ mod context;
 mod dispatch;
 mod environment;
 mod failure;
+mod gatekeepers;
 mod ground;
 mod import;
 mod outline;

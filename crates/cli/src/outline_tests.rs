@@ -178,12 +178,14 @@ fn without_a_shelf_everything_is_read_whole() {
     assert_eq!(planned(&outline), expected(Config::of(Path::new(FILE), MIXED).unwrap()).0);
 }
 
+const PROMPT: &str = "prompt: 'go on with {{ task.goal }}'";
+
 const KINDS: [&str; 6] = [
     "command: 'echo N'",
     "command: \"printf '%s' \\\"{{task_content}}\\\"\"",
     "http: 'https://example.com/N'",
     "rules: [{when: iteration > 2, action: complete}, {any_of: [iteration < 9], action: continue}]",
-    "prompt: 'go on with {{ task.goal }}'",
+    PROMPT,
     "use: run_tests",
 ];
 
@@ -216,7 +218,13 @@ fn points() -> impl Strategy<Value = String> {
     let hooks = prop::collection::vec(entry(), 0..4).prop_map(|hooks| format!("[{}]", hooks.join(", ")));
     let lists = prop::collection::vec(hooks, POINTS.len());
     (prop::sample::subsequence(POINTS.to_vec(), 0..POINTS.len()), lists).prop_map(|(points, lists)| {
-        let points: Vec<String> = points.iter().zip(lists).map(|(point, list)| format!("{point}: {list}")).collect();
+        // A prompt decides nothing, so it stands at no gate.
+        let fit = |point: &str, list: String| match ["stop", "before_merge"].contains(&point) {
+            true => list.replace(PROMPT, KINDS[0]),
+            false => list,
+        };
+        let points: Vec<String> =
+            points.iter().zip(lists).map(|(point, list)| format!("{point}: {}", fit(point, list))).collect();
         format!("{{{}}}", points.join(", "))
     })
 }

@@ -15,15 +15,18 @@ use windlass_runner::Allowance;
 
 use crate::config::{self, Builtin, Config, Hook, Kind, Point, Scope};
 use crate::failure::{Code, Failure};
+use crate::gatekeepers;
 use crate::outline::Outline;
 use crate::output::Messages;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const GATE_TIMEOUT: Duration = Duration::from_mins(10);
+/// How long a gatekeeper may take, for each of its briefs.
+const REVIEW_TIMEOUT: Duration = Duration::from_mins(30);
 const MAX_OUTPUT: usize = 16 * 1024;
 pub const PRIORITY: i64 = 100;
 /// How long an agent may say nothing that says something while it works.
-const SILENCE: Duration = Duration::from_mins(30);
+pub const SILENCE: Duration = Duration::from_mins(30);
 /// How long to wait before the first retry.
 const BACKOFF: Duration = Duration::from_secs(1);
 
@@ -41,7 +44,8 @@ pub fn runnable(hook: &Hook) -> Option<hooks::Hook> {
         Kind::Desktop => hooks::Kind::Desktop,
         Kind::Builtin(builtin) => hooks::Kind::Step(step(*builtin)?),
         Kind::Gatekeeper(briefs) => hooks::Kind::Step(hooks::Step::Review(briefs.clone())),
-        Kind::Prompt(_) | Kind::Workflow(_) => return None,
+        Kind::Prompt(template) => hooks::Kind::Prompt(template.clone()),
+        Kind::Workflow(_) => return None,
     };
     let entry = &hook.entry;
     // At a gate a retry is another turn, which takes its time by itself.
@@ -70,7 +74,7 @@ fn step(builtin: Builtin) -> Option<hooks::Step> {
         Builtin::CreatePr => Some(hooks::Step::CreatePr),
         Builtin::MergePr => Some(hooks::Step::MergePr),
         // The word alone: by one brief of that name.
-        Builtin::Gatekeeper => Some(hooks::Step::Review(vec!["review".to_owned()])),
+        Builtin::Gatekeeper => Some(hooks::Step::Review(vec![gatekeepers::REVIEW.to_owned()])),
         Builtin::AutoLabelByKeyword
         | Builtin::AutoCreateReviewTask
         | Builtin::CheckDependencySatisfaction
@@ -108,7 +112,11 @@ fn usually(config: &Config) -> Option<Planned> {
 
 /// How long a hook may run.
 pub fn timeout(hook: &Hook) -> Duration {
-    let usual = if hook.points().any(is_gate) { GATE_TIMEOUT } else { TIMEOUT };
+    let usual = match hook.kind {
+        Kind::Gatekeeper(_) | Kind::Builtin(Builtin::Gatekeeper) => REVIEW_TIMEOUT,
+        _ if hook.points().any(is_gate) => GATE_TIMEOUT,
+        _ => TIMEOUT,
+    };
     hook.entry.timeout.as_ref().map_or(usual, |timeout| timeout.value.duration())
 }
 
@@ -234,7 +242,7 @@ fn owed_hook(hook: &Hook, point: Point, event: EventType) -> OwedHook {
         (Kind::Builtin(Builtin::RebaseOnMain | Builtin::CreatePr | Builtin::MergePr), _) => HookClass::Vcs,
         _ if gate => HookClass::Gate,
         (Kind::Http(_), _) => HookClass::Webhook,
-        (Kind::Rules(_) | Kind::Desktop, _) | (_, Some(true)) => HookClass::Idempotent,
+        (Kind::Rules(_) | Kind::Desktop | Kind::Prompt(_), _) | (_, Some(true)) => HookClass::Idempotent,
         _ => HookClass::Other,
     };
     OwedHook {

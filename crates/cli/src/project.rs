@@ -13,6 +13,8 @@
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use crate::failure::{Code, Failure};
 use crate::{environment, records, small_file};
@@ -85,7 +87,14 @@ impl Project {
 
     /// A directory for the output of a session, or of something else; made if it is missing. Old records make room.
     pub fn make_records(&self, name: &str) -> Result<PathBuf, Failure> {
-        records::prune(&self.records(), environment::system_time(), records::KEEP);
+        // Workers make one for every task: to look at all of them each time would take ever longer.
+        static PRUNED: Mutex<Option<Instant>> = Mutex::new(None);
+        let mut pruned = PRUNED.lock().unwrap_or_else(PoisonError::into_inner);
+        if pruned.is_none_or(|then| then.elapsed() >= records::SELDOM) {
+            records::prune(&self.records(), environment::system_time(), records::KEEP);
+            *pruned = Some(Instant::now());
+        }
+        drop(pruned);
         let records = self.records().join(name);
         for directory in [&self.records(), &records] {
             make_directory(directory).map_err(|error| {

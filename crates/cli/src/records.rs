@@ -28,6 +28,9 @@ pub struct Keep {
 /// What is kept of a project's records.
 pub const KEEP: Keep = Keep { age: HOUR.saturating_mul(24 * 30), size: GIB, young: HOUR, entries: 10_000 };
 
+/// Who makes many records makes room no more often than that.
+pub const SELDOM: Duration = Duration::from_secs(60);
+
 struct Found {
     age: Duration,
     size: u64,

@@ -11,7 +11,7 @@ use crate::drive::{HookDecision, Judging, NewCheckpoint, NewHook, NewSeries};
 use crate::fault::Fault;
 use crate::id::{DebtId, Digest, Epoch, OwnerName, RunId, Seq, SeriesId, SessionName, TaskId, TypeName};
 use crate::note::NoteKind;
-use crate::pipeline::{ChangeFact, ChangeRef, Grounds, HookContext, Readied, Workspace};
+use crate::pipeline::{Approved, ChangeFact, ChangeRef, Grounds, HookContext, Readied, Workspace};
 use crate::promise::Promise;
 use crate::resolution::Resolution;
 use crate::session::{Ending, GateAnswer, Terms, Work};
@@ -129,6 +129,10 @@ pub struct HookReport {
     pub context: HookContext,
     /// What it has done about the change of its task.
     pub change: Option<ChangeFact>,
+    /// What of that change gatekeepers have approved.
+    pub approved: Option<Approved>,
+    /// What agents have used that it asked.
+    pub used: Usage,
 }
 
 impl From<HookOutcome> for HookReport {
@@ -143,6 +147,8 @@ impl From<HookOutcome> for HookReport {
             event: None,
             context: HookContext::new(),
             change: None,
+            approved: None,
+            used: Usage::default(),
         }
     }
 }

@@ -249,7 +249,7 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl Event {
-    /// What a turn has used that is over with it.
+    /// What a turn, or an agent that a hook asked, has used that is over with it.
     pub fn usage(&self) -> Usage {
         match self {
             Self::TurnFinished(payload::TurnFinished { usage, .. })
@@ -257,7 +257,8 @@ impl Event {
             | Self::IterationFailed(payload::IterationFailed { usage, .. })
             | Self::IterationPostponed(payload::IterationPostponed { usage, .. })
             | Self::IterationInterrupted(payload::IterationInterrupted { usage, .. })
-            | Self::DeliveryFailed(payload::DeliveryFailed { usage, .. }) => *usage,
+            | Self::DeliveryFailed(payload::DeliveryFailed { usage, .. })
+            | Self::HookFinished(payload::HookFinished { used: usage, .. }) => *usage,
             _ => Usage::default(),
         }
     }

@@ -43,6 +43,7 @@ mod prompt;
 mod refusal;
 mod registry;
 mod resolution;
+mod review;
 mod ruling;
 mod session;
 mod situation;
@@ -85,14 +86,15 @@ pub use moves::{Field, MOVES, Move};
 pub use naming::{nearest, snake_case};
 pub use note::{Memo, NoteKind, Said};
 pub use pipeline::{
-    Broken, ChangeFact, ChangeRef, Finding, Gate, Grounds, HookContext, Pipeline, Readied, Remedy, Stage, TaskChange,
-    Why, WorkDone, Workspace,
+    Approved, Broken, ChangeFact, ChangeRef, Finding, Gate, Grounds, HookContext, Pipeline, Readied, Remedy, Stage,
+    TaskChange, Why, WorkDone, Workspace,
 };
 pub use promise::{Promise, detect, detect_all, last_line};
 pub use prompt::{Earlier, Note, Prompt, Remark};
 pub use refusal::Refusal;
 pub use registry::{Handler, Hook, HookFault, Registry, RegistryError};
 pub use resolution::{Answered, Resolution};
+pub use review::{Judgement, Objection, Review, Unfit};
 pub use ruling::{Rule, RuleAction, Ruling, Undefined, judge};
 pub use session::{
     Blocker, Closing, Completion, Decision, Ending, GateAnswer, Hold, Leave, Next, OnRetryLimit, Opening, Phase, Piece,

@@ -134,7 +134,7 @@ impl Move {
                 Lease => task.lease = None,
                 Series => task.drive.series = None,
                 StopHooks => task.drive.hooks.clear(),
-                Findings => (task.findings, task.rejections) = (Vec::new(), 0),
+                Findings => (task.findings, task.rejections, task.approved) = (Vec::new(), 0, None),
             }
         }
         match self.to {

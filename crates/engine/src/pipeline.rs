@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::debt::{HookClass, HookOutcome, OnFailure, OwedHook};
-use crate::id::{ConfigDigest, RunId, Seq, TaskId};
+use crate::id::{ConfigDigest, Digest, RunId, Seq, TaskId};
 use crate::limits::gist;
 use crate::session::{Closing, Verdict};
 
@@ -113,6 +113,26 @@ pub enum ChangeFact {
     Opened(ChangeRef),
     /// The commit that has it in the base.
     Merged(String),
+}
+
+/// A change as gatekeepers have approved it: the same lines, under the same configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Approved {
+    pub patch: Digest,
+    /// The briefs by which it was.
+    pub briefs: Vec<String>,
+}
+
+impl Approved {
+    /// What was approved of the same change before counts as well.
+    pub(crate) fn after(&self, before: Option<&Self>) -> Self {
+        let mut briefs =
+            before.filter(|before| before.patch == self.patch).map(|it| it.briefs.clone()).unwrap_or_default();
+        let new: Vec<String> = self.briefs.iter().filter(|brief| !briefs.contains(brief)).cloned().collect();
+        briefs.extend(new);
+        Self { patch: self.patch, briefs }
+    }
 }
 
 /// What a hook has told about itself, by names.

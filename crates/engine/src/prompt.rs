@@ -206,12 +206,12 @@ impl Prompt<'_> {
 }
 
 /// A part with a line above it, or nothing.
-fn titled(title: &str, part: &str) -> String {
+pub(crate) fn titled(title: &str, part: &str) -> String {
     if part.is_empty() { String::new() } else { format!("{title}\n{part}") }
 }
 
 /// The parts that are there, with an empty line between them.
-fn joined(parts: &[String]) -> String {
+pub(crate) fn joined(parts: &[String]) -> String {
     let parts: Vec<&str> = parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect();
     let mut text = parts.join("\n\n");
     text.push('\n');
@@ -223,7 +223,7 @@ fn fenced_lines(lines: &[String]) -> String {
 }
 
 /// A block that what is in it cannot close.
-fn fenced(text: &str) -> String {
+pub(crate) fn fenced(text: &str) -> String {
     let text = without_claims(text);
     let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
@@ -233,7 +233,7 @@ fn fenced(text: &str) -> String {
     block
 }
 
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::drive::Drive;
 use crate::id::{EdgeId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId, TypeName};
 use crate::note::Memo;
-use crate::pipeline::{Finding, TaskChange, Workspace};
+use crate::pipeline::{Approved, Finding, TaskChange, Workspace};
 use crate::resolution::Answered;
 use crate::time::Timestamp;
 use crate::usage::Usage;
@@ -212,6 +212,9 @@ pub struct Task {
     /// Where the work on it lies, if not in the project's own directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<Workspace>,
+    /// Where it was worked on before, by those whose lease ran out while they were silent, the last one last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former: Vec<Workspace>,
     /// How others can look at the work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<TaskChange>,
@@ -221,6 +224,9 @@ pub struct Task {
     /// How often it was judged and not accepted.
     #[serde(default, skip_serializing_if = "is_never")]
     pub rejections: u32,
+    /// What gatekeepers have approved of the work as it was last judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved: Option<Approved>,
     /// What was said about it.
     #[serde(default, skip_serializing_if = "Memo::is_empty")]
     pub memo: Memo,

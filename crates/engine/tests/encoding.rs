@@ -6,11 +6,11 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use windlass_engine::validation::RuleResult;
 use windlass_engine::{
-    ActionRequest, CallRuling, Cause, Closing, Cost, Decision, Digest, EdgeKind, Ending, Envelope, Epoch, Event,
-    EventType, Fault, Gate, GateAnswer, Grounds, Guard, HookClass, HookContext, HookId, HookOutcome, Metadata, Next,
-    Node, NoteKind, OnFailure, Opening, Owed, OwedHook, OwnerName, Priority, Promise, Purpose, Remedy, Resolution,
-    RuleAction, RulesText, RunId, Seq, SeriesId, Signal, State, StopHook, TaskId, Terms, Timestamp, Trigger, Usage,
-    Verdict, Voice, Why, Work, WorkDone, Workspace, decode, encode, payload,
+    ActionRequest, Approved, CallRuling, Cause, Closing, Cost, Decision, Digest, EdgeKind, Ending, Envelope, Epoch,
+    Event, EventType, Fault, Gate, GateAnswer, Grounds, Guard, HookClass, HookContext, HookId, HookOutcome, Metadata,
+    Next, Node, NoteKind, OnFailure, Opening, Owed, OwedHook, OwnerName, Priority, Promise, Purpose, Remedy,
+    Resolution, RuleAction, RulesText, RunId, Seq, SeriesId, Signal, State, StopHook, TaskId, Terms, Timestamp,
+    Trigger, Usage, Verdict, Voice, Why, Work, WorkDone, Workspace, decode, encode, payload,
 };
 use windlass_testkit::{Project, histories, rules};
 
@@ -88,6 +88,8 @@ fn an_interrupted_hook_of_no_task() {
         record: None,
         actions: vec![],
         context: HookContext::new(),
+        approved: None,
+        used: Usage::default(),
     };
     check(
         &envelope(Node::System, finished),
@@ -589,7 +591,7 @@ fn other_events() -> Vec<Event> {
         payload::TaskWaiting {}.into(),
         payload::NoteAdded { kind: NoteKind::Summary, text: word() }.into(),
         payload::TaskClaimed { owner: owner(), epoch, until: Some(until), session: Some(run().session) }.into(),
-        payload::LeaseExpired { owner: owner(), epoch }.into(),
+        payload::LeaseExpired { owner: owner(), epoch, silent: true }.into(),
         payload::TaskStarted { context: value() }.into(),
         payload::TaskUpdated {
             goal: Some(word()),
@@ -628,6 +630,8 @@ fn other_events() -> Vec<Event> {
             record: Some(word()),
             actions: vec![ActionRequest { kind: word(), payload: value() }],
             context: Map::from_iter([("pr_url".to_owned(), value())]),
+            approved: Some(Approved { patch: config, briefs: list() }),
+            used: Usage { input: 12, ..Usage::default() },
         }
         .into(),
         payload::HookError { hook_name: word(), error: word(), original_event: value(), debt: Some(debt) }.into(),

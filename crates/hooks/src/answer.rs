@@ -29,7 +29,7 @@
 //! - What leaves here is clean and within the engine's bounds.
 
 use serde_json::{Value, json};
-use windlass_engine::{ChangeFact, ChangeRef, HookOutcome, HookReport, Limits, Template, in_words};
+use windlass_engine::{ChangeFact, ChangeRef, HookOutcome, HookReport, Limits, Template, Usage, in_words};
 use windlass_process::{Captured, Exit, Finished, NotStarted};
 
 use crate::meaning::{self, Stance};
@@ -97,6 +97,8 @@ pub fn answer(hook: &Hook, role: Role, ran: &Result<Finished, NotStarted>, value
         change: read.said.as_ref().filter(|_| role == Role::Pipeline).and_then(opened),
         actions: read.said.map(|said| said.actions).unwrap_or_default(),
         event: None,
+        approved: None,
+        used: Usage::default(),
     }
 }
 

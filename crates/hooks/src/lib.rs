@@ -71,6 +71,8 @@ pub enum Kind {
     Command(Script),
     Http(Address),
     Rules(Vec<Rule>),
+    /// What the agent is told.
+    Prompt(Template),
     /// A notice on the desktop.
     Desktop,
     /// One of ours, on the way from done to accepted.

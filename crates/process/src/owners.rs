@@ -92,6 +92,11 @@ impl Owners {
         Ok(openat(&self.0, name, flags, Mode::RUSR | Mode::WUSR)?.into())
     }
 
+    /// Our own file, which is there, to write anywhere in it.
+    pub fn to_write(&self, name: &str) -> io::Result<File> {
+        Ok(openat(&self.0, name, OFlags::WRONLY | CAREFUL, Mode::empty())?.into())
+    }
+
     pub fn remove(&self, name: &str) -> io::Result<()> {
         Ok(unlinkat(&self.0, name, AtFlags::empty())?)
     }

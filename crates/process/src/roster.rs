@@ -3,7 +3,7 @@
 //! An owner is a file in a directory, and is alive as long as it holds the kernel's lock on that file, which no crash
 //! can leave behind. If somebody has removed the file, the process that the name tells of says whether it is alive. A line
 //! of the file is a leader that it started: its number, the two moments between which it was started, and the boot they
-//! belong to. To note two moments is quicker than to ask for the start time.
+//! belong to. To note two moments is quicker than to ask for the start time. The first line is its pulse (`heart`).
 //!
 //! Invariants:
 //! - A process is ended only if its environment names a dead owner, or if number, start time and boot fit a
@@ -28,6 +28,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::{Pid, getpid};
 
+use crate::heart::{self, Pulse};
 use crate::os::{self, Legacy};
 use crate::owners::{self, Owners};
 
@@ -67,6 +68,7 @@ impl Roster {
             let file = owners.make(&name)?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) if owners::is_sound(&file) => {
+                    heart::begin(&file)?;
                     return Ok(Self { owners, name, file, boot: os::boot_id(), runs: AtomicU64::new(0) });
                 }
                 // Whoever swept it in between has unlinked it: then nobody would see our lock.
@@ -83,6 +85,12 @@ impl Roster {
 
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What shows to others that this process is not only alive, but goes on.
+    pub fn pulse(&self) -> io::Result<Pulse> {
+        let file = self.owners.to_write(&self.name)?;
+        Ok(Pulse::new(file))
     }
 
     /// A tag for the processes of a new run.
@@ -118,6 +126,11 @@ pub fn is_alive(directory: &Path, name: &str) -> bool {
         Some(file) => flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK),
         None => os::start_time(pid) == Some(start),
     }
+}
+
+/// Whether a name is one of this very process's.
+pub fn is_ours(name: &str) -> bool {
+    owners::process(name).is_some_and(|(pid, start)| pid == getpid() && start == os::start_time(pid).unwrap_or(0))
 }
 
 /// Ends what owners who are dead have left in their processes, and forgets the owners.

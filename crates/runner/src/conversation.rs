@@ -7,14 +7,17 @@
 //!
 //! Not here: the protocol (`agents`), when the agent has the word (`turn`).
 
-use windlass_agents::{TurnEnd, acp};
+use std::path::Path;
+use std::time::Duration;
+
+use windlass_agents::{Agent, TurnEnd, acp};
 use windlass_engine::{Command, Limits, Session, Turn, Usage};
 use windlass_hooks::{clean, cut};
 use windlass_process::Stream;
 
-use crate::record::TurnRecord;
+use crate::record::{TurnRecord, named};
 use crate::turn::Patience;
-use crate::{RunError, Runner, Told};
+use crate::{Dispatch, RunError, Runner, Told};
 
 /// What came of a turn.
 pub(crate) struct Conversed {
@@ -82,38 +85,13 @@ impl Runner<'_> {
 
     /// Has an agent that is ready answer a prompt.
     pub(crate) fn converse(&mut self, turn: &Turn, prompt: &str, patience: &mut Patience) -> Conversed {
-        let control = self.dispatch.control_for(patience.resolve);
         let connection = self.connection.take().expect("it is ready");
-        let (tell, shown) = (&mut self.dispatch.outside.tell, self.dispatch.outside.shows_output);
-        let settings = &self.dispatch.settings;
-        let mut record = TurnRecord::new(&settings.mask, settings.records.join(format!("{}.turn", turn.debt)));
-        let mut show = |bytes: &[u8]| {
-            if shown {
-                tell(Told::Output(Stream::Stdout, bytes));
-            }
-        };
-        let attention = acp::Attention {
-            control: &control,
-            roster: self.dispatch.roster,
-            until: &mut patience.until,
-            silence: self.allowance.silence,
-            tell: &mut |text| show(&record.push(text.as_bytes())),
-        };
-        let acp::Turned { end, usage, aside, lost, connection } = connection.prompt(prompt, attention);
-        let (rest, record) = record.finish();
-        show(&rest);
+        let (silence, file) = (self.allowance.silence, self.dispatch.settings.records.join(turn.debt.to_string()));
+        let saying = Saying { prompt, silence, file: &file };
+        let (turned, record) = self.dispatch.converse(connection, &saying, patience);
+        let acp::Turned { end, usage, aside, lost, connection } = turned;
         (self.connection, self.lost) = (connection, lost);
-        let record = record.and_then(|path| self.dispatch.record_name(&path));
-        Conversed { end: self.understood(end, aside), usage, record }
-    }
-
-    /// What the end of a turn means. Some agents put what went wrong in a message of its own, behind the model's.
-    fn understood(&self, end: TurnEnd, aside: Option<String>) -> TurnEnd {
-        let aside = aside.filter(|_| matches!(end, TurnEnd::Said(_)));
-        match aside.map(|aside| self.agent.understood(TurnEnd::Said(aside))) {
-            None | Some(TurnEnd::Said(_)) => self.agent.understood(end),
-            Some(trouble) => trouble,
-        }
+        Conversed { end: understood(&self.agent, end, aside), usage, record }
     }
 
     /// Lets the agent go.
@@ -121,5 +99,53 @@ impl Runner<'_> {
         if let Some(connection) = self.connection.take() {
             connection.close();
         }
+    }
+}
+
+/// What is said to an agent that stays.
+pub(crate) struct Saying<'a> {
+    pub prompt: &'a str,
+    /// How long it may be silent.
+    pub silence: Option<Duration>,
+    /// What its record is called, but for the end of the name.
+    pub file: &'a Path,
+}
+
+impl Dispatch<'_> {
+    /// Has an agent that is ready answer a prompt. The answer has the file with what it said and did.
+    pub(crate) fn converse(
+        &mut self,
+        connection: acp::Connection,
+        saying: &Saying<'_>,
+        patience: &mut Patience,
+    ) -> (acp::Turned, Option<String>) {
+        let control = self.control_for(patience.resolve);
+        let (tell, shown) = (&mut self.outside.tell, self.outside.shows_output);
+        let mut record = TurnRecord::new(&self.settings.mask, named(saying.file, "turn"));
+        let mut show = |bytes: &[u8]| {
+            if shown {
+                tell(Told::Output(Stream::Stdout, bytes));
+            }
+        };
+        let attention = acp::Attention {
+            control: &control,
+            roster: self.roster,
+            until: &mut patience.until,
+            silence: saying.silence,
+            tell: &mut |text| show(&record.push(text.as_bytes())),
+        };
+        let turned = connection.prompt(saying.prompt, attention);
+        let (rest, record) = record.finish();
+        show(&rest);
+        (turned, record.and_then(|path| self.record_name(&path)))
+    }
+}
+
+/// What the end of a turn means. Some agents put what went wrong in a message of its own, behind the model's.
+pub(crate) fn understood(agent: &Agent, end: TurnEnd, aside: Option<String>) -> TurnEnd {
+    let aside = aside.filter(|_| matches!(end, TurnEnd::Said(_)));
+    match aside.map(|aside| agent.understood(TurnEnd::Said(aside))) {
+        None | Some(TurnEnd::Said(_)) => agent.understood(end),
+        Some(trouble) => trouble,
     }
 }

@@ -68,7 +68,7 @@ pub struct Dispatch<'a> {
     /// Held from the look at the newest base to the merge.
     pub(crate) merging: Option<File>,
     /// Started when it is first needed.
-    supervisor: Option<Supervisor>,
+    pub(crate) supervisor: Option<Supervisor>,
 }
 
 /// Whether a program is started and left to itself after somebody asked for the end.
@@ -89,6 +89,11 @@ impl<'a> Dispatch<'a> {
     ) -> Result<Self, RunError> {
         let owner = roster.name().parse().map_err(RunError::Owner)?;
         Ok(Self { store, settings, owner, roster, control, outside, called: None, merging: None, supervisor: None })
+    }
+
+    /// The same, with a supervisor that somebody has left.
+    pub fn under(self, supervisor: Option<Supervisor>) -> Self {
+        Self { supervisor, ..self }
     }
 
     /// Carries out a command of our own, and tells what came of it.

@@ -13,6 +13,7 @@
 //!
 //! Not here: command lines and streams (`agents`), when the agent has the word (`turn`).
 
+use std::path::Path;
 use std::time::Instant;
 
 use windlass_agents::TurnEnd;
@@ -21,9 +22,10 @@ use windlass_engine::{Command, Limits, Session, Turn, Usage};
 use windlass_hooks::{clean, cut};
 use windlass_process::{Spec, Stream};
 
-use crate::record::TurnRecord;
+use crate::dispatch::Resolve;
+use crate::record::{TurnRecord, named};
 use crate::turn::{Asked, Patience};
-use crate::{RunError, Runner, Told};
+use crate::{Dispatch, RunError, Runner, Told};
 
 /// Why a conversation is another one although the one before was taken up.
 const RENAMED: &str = "the agent goes on under another name";
@@ -40,10 +42,10 @@ struct Saying<'a> {
 }
 
 /// What was heard.
-struct Listened {
-    heard: Heard,
-    leaky: bool,
-    record: Option<String>,
+pub(crate) struct Listened {
+    pub heard: Heard,
+    pub leaky: bool,
+    pub record: Option<String>,
 }
 
 /// What came of it.
@@ -111,25 +113,46 @@ impl Runner<'_> {
             Place::Before(_) => session.watch.used_in_conversation,
             Place::New(_) => Usage::default(),
         };
-        let Listened { heard, leaky, record } = self.listen(saying, &spec, patience)?;
+        let file = self.dispatch.settings.records.join(turn.debt.to_string());
+        let ear = Ear { dialect: *dialect, place: *place, spec: &spec, resolve: patience.resolve, file: &file };
+        let listened = self.dispatch.listen(&ear, &mut |dispatch, name| {
+            let (run, conversation, anew) = (turn.run.clone(), name.to_owned(), saying.anew.clone());
+            dispatch.give(&Command::OpenConversation { run, conversation, anew }).map(drop)
+        })?;
+        let Listened { heard, leaky, record } = listened;
         let usage = if heard.of_conversation { heard.usage.since(before) } else { heard.usage };
         Ok(Answered { ended: heard.ended, leaky, record, usage })
     }
+}
 
-    /// Hears the agent while it works: shows it to whoever watches, and records the conversation as soon as it has a name.
-    fn listen(&mut self, saying: &Saying<'_>, spec: &Spec, patience: &Patience) -> Result<Listened, RunError> {
-        let (resumes, mut known) = match saying.place {
+/// An agent that is about to be heard.
+pub(crate) struct Ear<'a> {
+    pub dialect: Dialect,
+    pub place: Place<'a>,
+    pub spec: &'a Spec,
+    pub resolve: Resolve,
+    /// What its records are called, but for the end of the name.
+    pub file: &'a Path,
+}
+
+impl Dispatch<'_> {
+    /// Hears an agent while it works: shows it to whoever watches, and has the conversation noted as soon as it has a name.
+    pub(crate) fn listen(
+        &mut self,
+        ear: &Ear<'_>,
+        note: &mut dyn FnMut(&mut Self, &str) -> Result<(), RunError>,
+    ) -> Result<Listened, RunError> {
+        let (resumes, mut known) = match ear.place {
             Place::Before(name) => (true, Some(name.to_owned())),
             Place::New(name) => (false, name.map(str::to_owned)),
         };
-        let mut hearing = Hearing::new(saying.dialect, resumes);
-        let control = self.dispatch.control_for(patience.resolve).apart();
-        let mask = self.dispatch.settings.mask.clone();
-        let file = |end: &str| self.dispatch.settings.records.join(format!("{}.{end}", saying.turn.debt));
-        let mut words = TurnRecord::new(&mask, file("turn"));
-        let (mut out, mut err) = (TurnRecord::new(&mask, file("stdout")), TurnRecord::new(&mask, file("stderr")));
+        let mut hearing = Hearing::new(ear.dialect, resumes);
+        let control = self.control_for(ear.resolve).apart();
+        let mask = self.settings.mask.clone();
+        let record = |end: &str| TurnRecord::new(&mask, named(ear.file, end));
+        let (mut words, mut out, mut err) = (record("turn"), record("stdout"), record("stderr"));
         let mut failure = None;
-        let ran = self.dispatch.start_watched(spec, &control, &mut |dispatch, stream, bytes| {
+        let ran = self.start_watched(ear.spec, &control, &mut |dispatch, stream, bytes| {
             let shown = dispatch.outside.shows_output;
             let record = if stream == Stream::Stdout { &mut out } else { &mut err };
             let sure = record.push(bytes);
@@ -146,10 +169,7 @@ impl Runner<'_> {
                     }
                     Said::Conversation(name) if known.as_ref() == Some(&name) => {}
                     Said::Conversation(name) => {
-                        let run = saying.turn.run.clone();
-                        let (conversation, anew) = (name.clone(), saying.anew.clone());
-                        let opened = dispatch.give(&Command::OpenConversation { run, conversation, anew });
-                        failure = failure.take().or(opened.err());
+                        failure = failure.take().or(note(dispatch, &name).err());
                         known = Some(name);
                     }
                 }
@@ -159,9 +179,9 @@ impl Runner<'_> {
             }
         })?;
         let ((rest, words), (_, stdout), (complaints, stderr)) = (words.finish(), out.finish(), err.finish());
-        if self.dispatch.outside.shows_output {
+        if self.outside.shows_output {
             for (stream, rest) in [(Stream::Stdout, rest), (Stream::Stderr, complaints)] {
-                (self.dispatch.outside.tell)(Told::Output(stream, &rest));
+                (self.outside.tell)(Told::Output(stream, &rest));
             }
         }
         if let Some(error) = failure {
@@ -169,7 +189,7 @@ impl Runner<'_> {
         }
         // One that was called off had no time to end what it had started.
         let leaky = ran.as_ref().is_ok_and(|finished| finished.leaky) && !hearing.is_enough();
-        let record = words.or(stdout).or(stderr).and_then(|path| self.dispatch.record_name(&path));
+        let record = words.or(stdout).or(stderr).and_then(|path| self.record_name(&path));
         Ok(Listened { heard: hearing.end(&ran), leaky, record })
     }
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use windlass_engine::{
     Command, Debt, DebtId, Effect, Event, Gate, HookClass, HookOutcome, HookReport, OwedHook, Phase, Promise,
-    REGISTERED, Record, Session, Situation, Task, View,
+    REGISTERED, Record, Session, Situation, Task, Template, View,
 };
 use windlass_hooks::{Call, Hook, Kind, Papers, Role, Said, Script, answer, fitting, gist, notice, said};
 use windlass_process::{Captured, Exit, Finished, NotStarted};
@@ -133,6 +133,14 @@ fn told_briefly(report: &HookReport, ran: &Result<Finished, NotStarted>) -> Opti
     })
 }
 
+/// What a prompt for the agent comes to. It judges nothing.
+fn prompt(template: &Template, values: &Value) -> HookReport {
+    match template.render(values) {
+        Ok(text) => HookReport { feedback: Some(text), ..HookOutcome::Success.into() },
+        Err(fault) => HookReport { message: Some(format!("`prompt`: {fault}")), ..HookOutcome::Failure.into() },
+    }
+}
+
 impl Dispatch<'_> {
     /// Runs a hook that has begun. One that fails is tried again as often as it says.
     pub(crate) fn run_hook(&mut self, debt: &Debt, resolve: Resolve) -> Result<HookReport, RunError> {
@@ -201,6 +209,7 @@ impl Dispatch<'_> {
             Kind::Command(script) => self.command(running, script),
             Kind::Http(address) => self.send(running, address),
             Kind::Rules(rules) => self.judge(running, rules).map(Attempt::from),
+            Kind::Prompt(template) => Ok(prompt(template, &running.values).into()),
             Kind::Desktop => self.show_on_desktop(running).map(Attempt::from),
             Kind::Step(step) => self.step(running, step),
         }

@@ -20,9 +20,11 @@
 mod bridge;
 mod change;
 mod closing;
+mod consultation;
 mod conversation;
 mod dispatch;
 mod error;
+mod gatekeepers;
 mod headless;
 mod hook;
 mod known;
@@ -43,11 +45,13 @@ use windlass_engine::{
     Command, DebtId, Effect, Ending, EventType, HookOutcome, Origin, Record, Refusal, Session, SessionName, Step,
     TaskId, Timestamp, View, Wanted,
 };
+use windlass_process::Supervisor;
 use windlass_store::ExecuteError;
 
 pub use bridge::{Called, Replied, is_context, is_heard};
 pub use dispatch::{Dispatch, Settings};
 pub use error::RunError;
+pub use gatekeepers::Gatekeepers;
 pub use hook::pipeline::{ByHand, Checks, Seal};
 pub use known::Hooks;
 pub use outside::{Outside, Told};
@@ -88,7 +92,14 @@ pub struct Allowance {
 
 impl<'a> Runner<'a> {
     pub fn new(dispatch: Dispatch<'a>, agent: Agent, allowance: Allowance) -> Self {
+        let agent = agent.of(&dispatch.settings.project);
         Self { dispatch, agent, connection: None, lost: false, allowance, looker: Looker::default(), done: Vec::new() }
+    }
+
+    /// Ends it, and leaves the supervisor of its programs to the next one.
+    pub fn retire(mut self) -> Option<Supervisor> {
+        self.part();
+        self.dispatch.supervisor.take()
     }
 
     /// Carries a command out, and tells what came of it.
@@ -116,7 +127,10 @@ impl<'a> Runner<'a> {
             }
             match session.wanted() {
                 Wanted::Hook(debt) => self.hook(&session, debt)?,
-                Wanted::Turn(debt) => self.turn(&session, debt)?,
+                Wanted::Turn(debt) => match self.turn(&session, debt) {
+                    Err(RunError::Supervisor(error)) => self.cannot_start(&session, &error)?,
+                    turned => turned?,
+                },
                 Wanted::Moment(until) => self.wait(name, until)?,
                 Wanted::Decision => drop(self.give(&Command::AdvanceSession { name: name.clone() })?),
                 Wanted::Workspace => self.open_workspace(&session)?,
@@ -125,6 +139,7 @@ impl<'a> Runner<'a> {
                 Wanted::Answer => return Ok(Ending::Escalated),
                 Wanted::Nothing => {
                     self.part();
+                    self.leave_behind(&session)?;
                     return session.ended().ok_or(RunError::Stuck(name.clone()));
                 }
             }

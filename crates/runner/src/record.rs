@@ -7,13 +7,21 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use windlass_hooks::{Mask, Masked};
 use windlass_process::create_record;
 
 /// The most that is kept of a turn.
 const MOST: u64 = 64 * 1024 * 1024;
+
+/// A file of that name, with this at its end.
+pub(crate) fn named(file: &Path, end: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".");
+    name.push(end);
+    name.into()
+}
 
 /// What comes in pieces, masked and kept.
 pub(crate) struct TurnRecord<'m> {

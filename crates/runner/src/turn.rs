@@ -1,6 +1,7 @@
 //! Giving the agent the word.
 
 use std::ffi::OsString;
+use std::io;
 use std::time::{Duration, Instant};
 
 use windlass_agents::{Driver, TurnEnd};
@@ -9,12 +10,11 @@ use windlass_engine::{
     Turn, Usage, detect, in_words,
 };
 use windlass_hooks::{Retry, clean, cut};
-use windlass_process::{Environment, Finished, Spec, overlay};
+use windlass_process::{Environment, Spec, overlay};
 use windlass_tools::validation::Standing;
 
 use crate::conversation::Conversed;
 use crate::dispatch::Resolve;
-use crate::record::TurnRecord;
 use crate::{RunError, Runner, Told};
 
 /// How long the agent may take over what is said to it after the end was asked for.
@@ -203,6 +203,13 @@ impl Runner<'_> {
         self.give(interrupted).map(drop)
     }
 
+    /// Nothing can be started here, whoever is asked.
+    pub(crate) fn cannot_start(&mut self, session: &Session, error: &io::Error) -> Result<(), RunError> {
+        let Some(turn) = session.turn() else { return Err(RunError::Stuck(session.name.clone())) };
+        let reason = cut(&format!("cannot start the supervisor: {error}"), Limits::REASON);
+        self.end_with(session, &interrupted(turn, None, Usage::default()), Ending::Error, reason)
+    }
+
     /// What the agent has changed, if anybody may want to compare it.
     fn change(&mut self, session: &Session, turn: &Turn, promise: Option<Promise>) -> Option<Digest> {
         let settings = &self.dispatch.settings;
@@ -233,32 +240,8 @@ impl Runner<'_> {
         let directory = self.dispatch.directory_of(Some(session));
         let mut spec = agent.spec(prompt, &directory, self.variables(session, turn), &records);
         spec.silence = self.allowance.silence;
-        spec.timeout = patience.until.map(|until| until.saturating_duration_since(Instant::now()));
-        let ran = self.dispatch.start(&spec, patience.resolve)?;
-        let (leaky, record) = match &ran {
-            Ok(finished) => {
-                self.dispatch.settings.mask.spilled(finished);
-                (finished.leaky, self.dispatch.record(finished))
-            }
-            Err(_) => (false, None),
-        };
-        let end = agent.answer(&ran);
-        let record = record.or_else(|| self.kept(turn, ran.as_ref().ok()?, &end));
-        Ok(Asked { end, time, leaky, record, usage: Usage::default() })
-    }
-
-    /// What a program has printed that is not its answer, in a file.
-    fn kept(&self, turn: &Turn, finished: &Finished, end: &TurnEnd) -> Option<String> {
-        let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
-        if matches!(end, TurnEnd::Said(said) if *said == stdout) {
-            return None;
-        }
-        let settings = &self.dispatch.settings;
-        let mut record = TurnRecord::new(&settings.mask, settings.records.join(format!("{}.turn", turn.debt)));
-        for text in [stdout, stderr] {
-            record.push(text.as_bytes());
-        }
-        self.dispatch.record_name(&record.finish().1?)
+        let asked = self.dispatch.ask_program(&agent, spec, patience, &records)?;
+        Ok(Asked { time, ..asked })
     }
 
     /// The patience with a turn that begins now.

@@ -1,16 +1,21 @@
 //! A worktree for the task of a session: opened before the work, committed after it.
 //!
 //! Invariants:
-//! - The branch of a task is the same at every attempt, so that work which was left is found again.
+//! - The branch of a task is the same at every attempt, so that work which was left is found again. Only where whoever had it
+//!   was silent for too long, and may wake up, the next one begins another branch at the end of that one.
 //! - What is wrong with one task's worktree is that task's affair, and a person's; what is wrong with the repository or the
 //!   machine ends the session and is no fault of the task.
 
+use std::fs;
 use std::path::PathBuf;
 
 use windlass_engine::{Command, Ending, Readied, Session, Task, TaskId, View, WorkDone, Workspace, awaited};
 use windlass_vcs::forge;
-use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, RemoteName, Repository, Seen, Wanted, Worktree};
+use windlass_vcs::git::{
+    Base, Branch, BranchAfter, Commit, Error, Existing, Git, RemoteName, Repository, Seen, TreeAfter, Wanted, Worktree,
+};
 
+use crate::gatekeepers::Gatekeepers;
 use crate::{Dispatch, RunError, Runner, Told};
 
 /// Letters of a goal in the name of a branch.
@@ -31,6 +36,7 @@ pub struct Delivery {
     pub method: forge::Method,
     /// How the tests are run, if it is not for the project to show.
     pub tests: Option<String>,
+    pub gatekeepers: Gatekeepers,
 }
 
 /// Why a worktree cannot be had.
@@ -154,18 +160,22 @@ impl Dispatch<'_> {
     fn open_with(&self, git: &Git<'_>, task: &Task) -> Result<(Workspace, bool, Option<String>), Trouble> {
         let base = self.base(git)?;
         let known = task.workspace.clone();
-        let branch = match &known {
-            Some(known) => Branch::new(&known.branch)?,
-            None => Branch::new(&branch(task))?,
+        let former = task.former.last();
+        let branch = match (&known, task.former.first()) {
+            (Some(known), _) => Branch::new(&known.branch)?,
+            (None, Some(first)) => Branch::new(&format!("{}-{}", first.branch, task.former.len() + 1))?,
+            (None, None) => Branch::new(&branch(task))?,
         };
         let name = branch.as_str().trim_start_matches("windlass/").replace('/', "-");
-        let stacked = match &known {
-            Some(_) => Vec::new(),
-            None => self.stacked_on(task, git)?,
+        let stacked = match (&known, former) {
+            (None, None) => self.stacked_on(task, git)?,
+            _ => Vec::new(),
         };
-        let start: Vec<Commit> = match stacked.as_slice() {
-            [] => vec![base.commit.clone()],
-            stacked => stacked.iter().map(|(_, tip)| tip.clone()).collect(),
+        let left = former.map(|former| git.tip(&Branch::new(&former.branch)?)).transpose()?.flatten();
+        let start: Vec<Commit> = match (left, stacked.as_slice()) {
+            (Some(left), _) => vec![left],
+            (None, []) => vec![base.commit.clone()],
+            (None, stacked) => stacked.iter().map(|(_, tip)| tip.clone()).collect(),
         };
         let path = self.settings.delivery.worktrees.join(&name);
         let existing = if known.is_some() { Existing::Take } else { Existing::IfOurs };
@@ -173,13 +183,14 @@ impl Dispatch<'_> {
         let workspace = Workspace {
             branch: branch.to_string(),
             base: base.branch.to_string(),
-            start: opened.start.to_string(),
+            // What was done before on another branch is a part of the work.
+            start: former.map_or_else(|| opened.start.to_string(), |former| former.start.clone()),
             name,
-            stacked_on: match &known {
-                Some(known) => known.stacked_on.clone(),
+            stacked_on: match known.as_ref().or(former) {
+                Some(earlier) => earlier.stacked_on.clone(),
                 None => stacked.into_iter().map(|(id, _)| id).collect(),
             },
-            protected: known.and_then(|known| known.protected),
+            protected: known.as_ref().or(former).and_then(|earlier| earlier.protected),
         };
         let stale = match base.seen {
             Seen::Now => None,
@@ -280,6 +291,56 @@ impl Runner<'_> {
     }
 }
 
+impl Runner<'_> {
+    /// Puts away what a session has left that its task was taken from.
+    pub(crate) fn leave_behind(&mut self, session: &Session) -> Result<(), RunError> {
+        let Some(workspace) = session.workspace.as_ref().filter(|_| session.epoch().is_none()) else { return Ok(()) };
+        let task = self.task_of(session)?;
+        if task.former.contains(workspace)
+            && let Err(error) = self.dispatch.leave_behind(&task, workspace)
+        {
+            let said = format!("what was done in {} stays there: {}", workspace.name, in_words(&error));
+            (self.dispatch.outside.tell)(Told::Note(&said));
+        }
+        Ok(())
+    }
+}
+
+impl Dispatch<'_> {
+    /// Commits what somebody has left in a worktree that nobody will work in again, and removes it. The branch stays if it
+    /// has something that the base has not.
+    fn leave_behind(&self, task: &Task, workspace: &Workspace) -> Result<(), Error> {
+        let worktree = self.worktree(workspace)?;
+        self.with_git(|git| {
+            if fs::symlink_metadata(&worktree.path).is_ok() {
+                git.commit_all(&worktree, &message(task))?;
+            }
+            let base = self.base(git)?.commit;
+            git.close(&worktree, TreeAfter::GoneIfClean, &BranchAfter::GoneIfIn(base)).map(drop)
+        })
+    }
+
+    /// Removes what was left of tasks that are over, by somebody who died before it was removed. Those worktrees are left
+    /// alone that somebody may be in.
+    pub fn tidy(&mut self, in_use: &[String]) -> Result<(), Error> {
+        let branches = self.with_git(|git| git.branches())?;
+        for (branch, _) in branches {
+            let Some(task) = task_of(&branch).and_then(|id| self.store.snapshot().ok()?.task(id).ok()?) else {
+                continue;
+            };
+            let is_it = |workspace: &&Workspace| workspace.branch == branch.as_str();
+            let free = |workspace: &&Workspace| !in_use.contains(&workspace.name);
+            if task.workspace.as_ref().filter(is_it).filter(free).is_some() {
+                self.clear_away(&task)?;
+            } else if let Some(former) = task.former.iter().find(is_it).filter(free) {
+                let is_there = fs::symlink_metadata(self.settings.delivery.worktrees.join(&former.name)).is_ok();
+                is_there.then(|| self.leave_behind(&task, former)).transpose()?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// `windlass/t7-fix-the-login`.
 fn branch(task: &Task) -> String {
     let words = task.goal.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
@@ -292,6 +353,12 @@ fn branch(task: &Task) -> String {
         slug.push_str(&word.to_ascii_lowercase());
     }
     format!("windlass/{}{slug}", task.id.to_string().to_ascii_lowercase())
+}
+
+/// The task that a branch is for.
+fn task_of(branch: &Branch) -> Option<TaskId> {
+    let name = branch.as_str().strip_prefix("windlass/")?;
+    name.split('-').next()?.to_ascii_uppercase().parse().ok()
 }
 
 /// What a commit of uncommitted work says.

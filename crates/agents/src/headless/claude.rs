@@ -11,9 +11,9 @@ use windlass_engine::{Cost, Fault, Usage};
 use super::account::{Account, Close};
 use super::cause::Cause;
 use super::{Place, Words, has_option, line};
-use crate::Setup;
 use crate::reset::Reset;
 use crate::trouble::Trouble;
+use crate::{Access, Setup};
 
 /// What a person may have said about what it may do.
 const PERMISSIONS: [&str; 2] = ["--permission-mode", "--dangerously-skip-permissions"];
@@ -22,7 +22,11 @@ pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
     let mut words = Words::new(&["-p", "--output-format", "stream-json", "--verbose"], &[]);
     let mut add = |more: &[&str]| words.first.extend(more.iter().map(|word| (*word).to_owned()));
     if !has_option(setup, &PERMISSIONS) {
-        add(&["--permission-mode", "bypassPermissions"]);
+        match setup.access {
+            Access::Full => add(&["--permission-mode", "bypassPermissions"]),
+            // Nobody is there to be asked, so whatever it would ask for is denied; and these even where its settings allow them.
+            Access::ReadOnly => add(&["--permission-mode", "default", "--disallowedTools=Edit,Write,NotebookEdit"]),
+        }
     }
     match place {
         Place::New(Some(name)) => add(&["--session-id", name]),

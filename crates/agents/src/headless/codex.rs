@@ -9,7 +9,7 @@ use windlass_engine::Usage;
 use super::account::{Account, Close};
 use super::cause::Cause;
 use super::{Place, Words, has_option};
-use crate::Setup;
+use crate::{Access, Setup};
 
 /// What a person may have said about what it may do.
 const PERMISSIONS: [&str; 10] = [
@@ -29,7 +29,11 @@ pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
     let mut words = Words::new(&["exec", "--json", "--skip-git-repo-check"], &[]);
     let sandboxed = setup.args.iter().any(|word| word.contains("sandbox_mode"));
     if !sandboxed && !has_option(setup, &PERMISSIONS) {
-        words.first.push("--dangerously-bypass-approvals-and-sandbox".to_owned());
+        let may: &[&str] = match setup.access {
+            Access::Full => &["--dangerously-bypass-approvals-and-sandbox"],
+            Access::ReadOnly => &["--sandbox", "read-only"],
+        };
+        words.first.extend(may.iter().map(|word| (*word).to_owned()));
     }
     if let Some(model) = &setup.model {
         words.first.extend(["-m".to_owned(), model.clone()]);

@@ -11,7 +11,7 @@ use windlass_engine::Usage;
 use super::account::{Account, Close};
 use super::cause::Cause;
 use super::{Place, Words, has_option, line};
-use crate::Setup;
+use crate::{Access, Setup};
 
 /// What a person may have said about what it may do.
 const PERMISSIONS: [&str; 3] = ["-y", "--yolo", "--approval-mode"];
@@ -22,7 +22,11 @@ pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
     let mut words = Words::new(&["--skip-trust", "-o", "stream-json"], &[]);
     let mut add = |more: &[&str]| words.first.extend(more.iter().map(|word| (*word).to_owned()));
     if !has_option(setup, &PERMISSIONS) {
-        add(&["-y"]);
+        match setup.access {
+            Access::Full => add(&["-y"]),
+            // Without anybody to ask, it has no tools that it would have to ask for.
+            Access::ReadOnly => add(&["--approval-mode", "default"]),
+        }
     }
     match place {
         Place::New(Some(name)) => add(&["--session-id", name]),

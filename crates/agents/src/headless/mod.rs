@@ -35,7 +35,7 @@ pub(crate) use line::{bare, parse};
 use crate::acp::McpServer;
 use crate::agent::quoted;
 use crate::command::prompted;
-use crate::{Agent, Setup};
+use crate::{Access, Agent, Setup};
 
 /// The longest name of a conversation that is taken from an agent.
 const NAME: usize = 200;
@@ -99,10 +99,12 @@ impl Dialect {
     }
 
     /// Settings without which it would ask somebody, unless a person has made them.
-    pub fn environment(self) -> &'static [(&'static str, &'static str)] {
-        match self {
-            Self::Goose => &[("GOOSE_MODE", "auto")],
-            Self::Claude | Self::Codex | Self::Opencode | Self::Gemini => &[],
+    pub fn environment(self, access: Access) -> &'static [(&'static str, &'static str)] {
+        match (self, access) {
+            (Self::Goose, Access::Full) => &[("GOOSE_MODE", "auto")],
+            // It has no other mode in which nobody is asked: it uses no tools at all.
+            (Self::Goose, Access::ReadOnly) => &[("GOOSE_MODE", "chat")],
+            (Self::Claude | Self::Codex | Self::Opencode | Self::Gemini, _) => &[],
         }
     }
 

@@ -10,13 +10,16 @@ use windlass_engine::{Cost, Fault, Usage};
 use super::account::{Account, Close};
 use super::cause::Cause;
 use super::{Place, Words, has_option, line};
-use crate::Setup;
+use crate::{Access, Setup};
 
 pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
     let mut words = Words::new(&["run", "--format", "json"], &[]);
     let mut add = |more: &[&str]| words.first.extend(more.iter().map(|word| (*word).to_owned()));
-    if !has_option(setup, &["--auto"]) {
-        add(&["--auto"]);
+    match setup.access {
+        Access::Full if !has_option(setup, &["--auto"]) => add(&["--auto"]),
+        // The agent of its own that may not edit; what it would ask for is denied.
+        Access::ReadOnly if !has_option(setup, &["--agent"]) => add(&["--agent", "plan"]),
+        Access::Full | Access::ReadOnly => {}
     }
     if let Place::Before(name) = place {
         add(&["-s", name]);

@@ -203,6 +203,31 @@ fn command_lines_are_those_that_were_recorded() {
 }
 
 #[test]
+fn whoever_only_looks_is_told_so() {
+    let check = |name: &str, args: &[&str], expected: &str| {
+        let mut agent: Agent = name.parse().expect("a known one");
+        let crate::Driver::Headless(dialect) = agent.driver else { panic!("{name}") };
+        agent.setup.args = args.iter().map(|word| (*word).to_owned()).collect();
+        agent.setup.access = Access::ReadOnly;
+        assert_eq!(script(&agent, dialect, Place::New(None), None), expected);
+        agent
+    };
+    check(
+        "claude",
+        &[],
+        "claude -p --output-format stream-json --verbose --permission-mode default --disallowedTools=Edit,Write,NotebookEdit",
+    );
+    check("codex", &[], "codex exec --json --skip-git-repo-check --sandbox read-only -");
+    check("gemini", &[], "gemini --skip-trust -o stream-json --approval-mode default");
+    check("opencode", &[], "opencode run --format json --agent plan");
+    check("opencode", &["--agent", "mine"], "opencode run --format json --agent mine");
+    // What a person says holds here too.
+    check("codex", &["--full-auto"], "codex exec --json --skip-git-repo-check --full-auto -");
+    let goose = check("goose", &[], "goose run -q --with-builtin developer --output-format stream-json -i -");
+    assert_eq!(goose.environment(&Vec::new()), [("GOOSE_MODE".into(), "chat".into())]);
+}
+
+#[test]
 fn what_a_person_says_about_a_command_line_holds() {
     let check = |name: &str, args: &[&str], place: Place<'_>, expected: &str| {
         let mut agent: Agent = name.parse().expect("a known one");

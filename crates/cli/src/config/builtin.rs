@@ -58,7 +58,7 @@ impl Builtin {
             Self::RunTests => Some("runs the project's tests"),
             Self::CreatePr => Some("git: push the branch, and open a change on the forge"),
             Self::MergePr => Some("git: merge the change into the base branch"),
-            Self::Gatekeeper => Some("prompts an agent to review the change"),
+            Self::Gatekeeper => Some("an agent judges the change, by the brief `review`"),
             Self::AutoLabelByKeyword
             | Self::AutoCreateReviewTask
             | Self::CheckDependencySatisfaction

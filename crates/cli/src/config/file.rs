@@ -244,6 +244,10 @@ pub struct Limits {
     /// How long a session may run; the time between a crash and its resumption does not count. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_time: Option<Span>,
+    /// How long nothing may be heard of a process that works on tasks before another one takes them over. It is looked at
+    /// only where the process is alive; the time in which the machine sleeps does not count. Default: 5 minutes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Span>,
     /// Time of one turn of the agent. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_time: Option<Span>,
@@ -275,6 +279,7 @@ impl Default for Limits {
             max_failures: nonzero(3),
             thrashing: 3,
             wall_time: None,
+            lease: None,
             turn_time: None,
             silence: None,
             cost: None,

@@ -18,7 +18,7 @@ use super::file::{Names, Settings, TaskType};
 use super::hooks::{Hook, Kind, Scope};
 use super::point::Point;
 use super::reader::Located;
-use crate::plan;
+use crate::{gatekeepers, plan};
 
 /// Something that can be used as it is, and is probably not meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -326,7 +326,7 @@ impl Findings {
 
     /// Briefs that nobody is told.
     fn unread_briefs(&mut self, settings: &Settings, flows: &Flows<'_>) {
-        let asked: BTreeSet<&str> = flows.hooks.iter().flat_map(|placed| reviews(placed.hook)).collect();
+        let asked: BTreeSet<&str> = flows.hooks.iter().flat_map(|placed| gatekeepers::briefs(placed.hook)).collect();
         let names: Vec<&str> = asked.iter().copied().collect();
         for (name, text) in settings.briefs.iter().filter(|(name, _)| !asked.contains(name.as_str())) {
             self.warn(
@@ -336,14 +336,6 @@ impl Findings {
             );
         }
     }
-}
-
-fn reviews(hook: &Hook) -> impl Iterator<Item = &str> {
-    let names = match &hook.kind {
-        Kind::Gatekeeper(names) => names.as_slice(),
-        _ => &[],
-    };
-    names.iter().map(String::as_str)
 }
 
 /// The first of one kind and the first of another after it.

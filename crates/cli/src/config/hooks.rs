@@ -24,6 +24,7 @@ use super::measures;
 use super::point::Point;
 use super::reader::Located;
 use super::request::request;
+use crate::plan;
 
 /// Names travel in variables, events and messages.
 const NAME: usize = 128;
@@ -106,7 +107,7 @@ impl Hook {
             Kind::Prompt(prompt) => Some(format!("prompt: {}", prompt.text())),
             Kind::Http(request) => Some(request.describe()),
             Kind::Workflow(id) => Some(format!("workflow: {id}")),
-            Kind::Gatekeeper(briefs) => Some(format!("gatekeeper: {}", briefs.join(", "))),
+            Kind::Gatekeeper(briefs) => Some(format!("gatekeeper: {} (an agent judges the change)", briefs.join(", "))),
             Kind::Desktop => Some("a notice on the desktop".to_owned()),
         }
     }
@@ -249,6 +250,17 @@ fn check_point(builtin: Builtin, point: Point) -> Result<(), Problem> {
 
 /// What looks at a change, or makes one, runs only where there is one.
 fn check_meant_for(kind: &Kind, point: Point) -> Result<(), Problem> {
+    if matches!(kind, Kind::Prompt(_)) && plan::is_gate(point) {
+        let instead = match point.name() {
+            "stop" => "write `rules` or a `command` that says no, or put the prompt at `pre_iteration`",
+            "before_merge" => "write `gatekeeper` and say what it is to look at under `briefs`",
+            _ => "write a `command` that says no, or put the prompt at `pre_iteration`",
+        };
+        return Err(Problem::new(format!(
+            "a `prompt` only tells the agent something, and `{point}` is a gate: it decides"
+        ))
+        .suggest(instead.to_owned()));
+    }
     let (name, points): (&str, &[&str]) = match kind {
         Kind::Builtin(builtin @ (Builtin::RebaseOnMain | Builtin::CreatePr)) => {
             (builtin.name(), &["before_submit", "before_merge"])

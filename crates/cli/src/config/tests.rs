@@ -183,7 +183,7 @@ fn every_section_is_read() {
 agent: local
 agents:
   local: {driver: command, command: ./agent.sh, args: [--fast], env: {PORT: 8080, DEBUG: true}, permissions: allow}
-  claude: {model: big, hooks: {stop: [{prompt: is it really done?}]}}
+  claude: {model: big, hooks: {pre_iteration: [{prompt: is it really done?}]}}
 limits: {maxHookRetries: 0, wall_time: 4h, cost: 2.5}
 completion: gate
 strict: false
@@ -205,7 +205,7 @@ notify: [{http: https://example.org/tell, on: [escalated]}]
     let effects: Vec<_> = config.effects().into_iter().map(|effect| (effect.place, effect.what)).collect();
     let shown: Vec<_> = effects.iter().map(|(place, what)| format!("{place}: {what}")).collect();
     insta::assert_snapshot!(shown.join("\n"), @r"
-    stop (agent claude): prompt: is it really done?
+    pre_iteration (agent claude): prompt: is it really done?
     notify: POST https://example.org/tell
     agents: claude
     agents: DEBUG=true PORT=8080 ./agent.sh --fast

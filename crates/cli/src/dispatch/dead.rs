@@ -19,6 +19,8 @@ pub enum Reach<'a> {
     Everything,
     /// Those that do not belong to the session which is about to be run.
     BeforeSession(&'a SessionName),
+    /// Those that no session waits for: sessions are taken up one by one.
+    BeforeWork,
 }
 
 /// What was done that the dead had left.

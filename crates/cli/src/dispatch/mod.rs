@@ -21,7 +21,7 @@ use windlass_engine::{
 };
 use windlass_hooks::Mask;
 use windlass_process::{Control, Launcher, Roster, signals};
-use windlass_runner::{Delivery, Dispatch, Outside, Settings, Told};
+use windlass_runner::{Delivery, Dispatch, Gatekeepers, Outside, Settings, Told};
 use windlass_store::Store;
 use windlass_tools::validation::Standing;
 use windlass_vcs::forge;
@@ -189,6 +189,8 @@ pub fn delivery(project: &Project, config: &Config) -> Delivery {
             config::MergeMethod::Rebase => forge::Method::Rebase,
         },
         tests: settings.test_command.clone(),
+        // Only a session has its work judged, and says by whom.
+        gatekeepers: Gatekeepers::default(),
     }
 }
 

@@ -131,6 +131,7 @@ impl Fold<'_> {
                 let waited_for = session.owed.iter().position(|id| *id == debt.id);
                 let Some(place) = waited_for else { return };
                 session.owed.remove(place);
+                session.watch.used = session.watch.used.plus(finished.used);
                 Self::passed_gate(session, &debt, finished);
                 // Only what the end of the turn itself made owed judges the turn.
                 if let (Phase::Judging(..), Effect::Hook(hook)) = (&session.phase, &debt.effect)
@@ -154,6 +155,7 @@ impl Fold<'_> {
                 }
             })?;
         }
+        changes.extend(self.judged(finished)?);
         Ok(changes)
     }
 

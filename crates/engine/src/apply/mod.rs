@@ -80,7 +80,7 @@ impl Fold<'_> {
             Event::ChangeOpened(change) => self.change_opened(change),
             Event::ChangeMerged(merged) => self.change_merged(merged),
             Event::TaskClaimed(claimed) => self.claimed(claimed),
-            Event::LeaseExpired(expired) => self.expired(expired.epoch),
+            Event::LeaseExpired(expired) => self.expired(expired),
             Event::TaskUpdated(patch) => self.updated(patch),
             Event::CompletionClaimed(claim) => self.claimed_done(claim),
             Event::TaskCompleted(completed) => self.completed(completed),
@@ -167,9 +167,11 @@ impl Fold<'_> {
             answer: None,
             lease: None,
             workspace: None,
+            former: Vec::new(),
             change: None,
             findings: Vec::new(),
             rejections: 0,
+            approved: None,
             memo: Memo::default(),
             used: Usage::default(),
             drive: Drive::default(),
@@ -199,12 +201,17 @@ impl Fold<'_> {
         Ok(changes)
     }
 
-    fn expired(&self, epoch: Epoch) -> Changes {
+    fn expired(&self, expired: &payload::LeaseExpired) -> Changes {
         let held = self.own_task()?.lease.map(|lease| lease.epoch);
-        if held != Some(epoch) {
-            return Err(self.unfit(format!("epoch {epoch} does not hold the task")));
+        if held != Some(expired.epoch) {
+            return Err(self.unfit(format!("epoch {} does not hold the task", expired.epoch)));
         }
-        self.moved(|_| {})
+        self.moved(|task| {
+            // Nobody else works where somebody may still be.
+            if expired.silent {
+                task.former.extend(task.workspace.take());
+            }
+        })
     }
 
     fn updated(&self, patch: &payload::TaskUpdated) -> Changes {

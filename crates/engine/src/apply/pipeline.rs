@@ -118,6 +118,20 @@ impl Fold<'_> {
         pipeline.broken = Broken::by(hook, finished.outcome, message, feedback);
     }
 
+    /// What a hook that asked gatekeepers leaves with the task.
+    pub(super) fn judged(&self, finished: &payload::HookFinished) -> Changes {
+        let nothing = finished.approved.is_none() && finished.used.is_nothing();
+        if nothing || self.envelope.node.task().is_none() {
+            return Ok(Vec::new());
+        }
+        self.touched(|task| {
+            task.used = task.used.plus(finished.used);
+            if let Some(approved) = &finished.approved {
+                task.approved = Some(approved.after(task.approved.as_ref()));
+            }
+        })
+    }
+
     pub(super) fn change_opened(&self, change: &ChangeRef) -> Changes {
         self.touched(|task| task.change = Some(TaskChange { at: change.clone(), opened: self.seq, merged: None }))
     }

@@ -184,7 +184,7 @@ impl Deciding<'_, '_> {
 
     fn finish(&mut self, debt: &Debt, report: &HookReport) -> Result<(), Refusal> {
         let hook = hook_name(debt)?;
-        let HookReport { outcome, message, record, took, actions, context, .. } = report.clone();
+        let HookReport { outcome, message, record, took, actions, context, approved, used, .. } = report.clone();
         let duration_ms = took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
         let is_last = sibling(&self.draft, debt.id)?.is_none();
         self.begin_line(Line::ending(debt));
@@ -193,8 +193,19 @@ impl Deciding<'_, '_> {
         let feedback = report.feedback.clone().filter(|_| !heard);
         let failure = failure(&hook, debt.id, report);
         let (id, wanted) = (debt.id, actions.clone());
-        let finished =
-            payload::HookFinished { debt: id, hook, outcome, message, feedback, duration_ms, record, actions, context };
+        let finished = payload::HookFinished {
+            debt: id,
+            hook,
+            outcome,
+            message,
+            feedback,
+            duration_ms,
+            record,
+            actions,
+            context,
+            approved,
+            used,
+        };
         self.emit_of(debt, finished)?;
         let finished = self.entries.len() - 1;
         if report.change.is_some() {

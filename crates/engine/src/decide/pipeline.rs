@@ -10,6 +10,7 @@ use crate::limits::{Limits, check_bytes, check_text, gist};
 use crate::pipeline::{Broken, ChangeFact, Gate, Pipeline, Readied, Remedy, Why, Workspace};
 use crate::refusal::Refusal;
 use crate::session::{Closing, Ending, Leave, Next, Phase, Session, Wanted, Work};
+use crate::task::Lease;
 use crate::view::View;
 use crate::voice::Voice;
 
@@ -191,11 +192,13 @@ impl Deciding<'_, '_> {
 
     /// Takes a task from a session that was not heard of. If that has changed hands meanwhile, nothing happens to it.
     pub(super) fn expire_lease(&mut self, id: TaskId, epoch: Epoch) -> Result<(), Refusal> {
-        let current = self.task(id)?.lease.map(|lease| lease.epoch);
-        match current == Some(epoch) {
-            true => self.expire(id),
-            false => Err(Refusal::LeaseLost { id, epoch, current }),
-        }
+        let lease = self.task(id)?.lease;
+        let current = lease.as_ref().map(|lease| lease.epoch);
+        let Some(Lease { owner, epoch, .. }) = lease.filter(|lease| lease.epoch == epoch) else {
+            return Err(Refusal::LeaseLost { id, epoch, current });
+        };
+        self.emit(Node::Task(id), payload::LeaseExpired { owner, epoch, silent: true })?;
+        self.settle(id)
     }
 
     /// Whether a session's task has hooks at an event, whatever their conditions say.

@@ -186,6 +186,7 @@ fn moves(name: &SessionName, record: &Record) -> bool {
             | E::TaskCompleted
             | E::TaskBlocked
             | E::TaskNeedsContinuation
+            | E::TaskReleased
     );
     if of_task {
         return record.envelope.session.as_ref() == Some(name) && record.envelope.metadata.depth == 0;

@@ -178,9 +178,9 @@ impl Deciding<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn expire(&mut self, id: TaskId) -> Result<(), Refusal> {
-        let Some(lease) = self.task(id)?.lease else { return Ok(()) };
-        self.emit(Node::Task(id), payload::LeaseExpired { owner: lease.owner, epoch: lease.epoch })?;
+    fn expire(&mut self, id: TaskId) -> Result<(), Refusal> {
+        let Some(Lease { owner, epoch, .. }) = self.task(id)?.lease else { return Ok(()) };
+        self.emit(Node::Task(id), payload::LeaseExpired { owner, epoch, silent: false })?;
         self.settle(id)
     }
 

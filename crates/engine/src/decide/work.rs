@@ -154,6 +154,7 @@ impl Deciding<'_, '_> {
                 Blocked { reason: fit(reason), required_knowledge: vec![], by: None, hooks }.into()
             }
             Leave::Unfinished(reason) => payload::TaskNeedsContinuation { reason: fit(reason) }.into(),
+            Leave::Released(reason) => payload::TaskReleased { reason: fit(reason) }.into(),
         };
         self.emit(Node::Task(id), event)?;
         self.settle(id)

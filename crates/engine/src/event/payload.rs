@@ -12,7 +12,7 @@ use crate::id::{
     ConfigDigest, DebtId, Digest, EdgeId, Epoch, HookId, OwnerName, RunId, Seq, SeriesId, SessionName, TaskId, TypeName,
 };
 use crate::note::NoteKind;
-use crate::pipeline::{Gate, Grounds, HookContext, Remedy, Why, WorkDone, Workspace};
+use crate::pipeline::{Approved, Gate, Grounds, HookContext, Remedy, Why, WorkDone, Workspace};
 use crate::promise::Promise;
 use crate::resolution::Resolution;
 use crate::ruling::RuleAction;
@@ -69,6 +69,9 @@ payloads! {
     LeaseExpired {
         owner: OwnerName,
         epoch: Epoch,
+        /// Whoever held it may wake up, and its agent go on in the worktree.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        silent: bool,
     }
     TaskStarted {
         context: Value,
@@ -532,6 +535,12 @@ payloads! {
         /// What it has told about itself, by names.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         context: HookContext,
+        /// What gatekeepers have approved.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        approved: Option<Approved>,
+        /// What agents have used that it asked.
+        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+        used: Usage,
     }
     HookError {
         hook_name: String,

@@ -57,6 +57,8 @@ pub enum Leave {
     Blocked(String),
     /// It can be taken up again, and why it was left.
     Unfinished(String),
+    /// It can be taken up again as if nothing had been: nobody could work on it, and why.
+    Released(String),
 }
 
 impl Session {
@@ -116,6 +118,10 @@ impl Session {
                 None => reason("a person is needed"),
             }),
             Ending::Cancelled => Leave::Unfinished(reason("the session was cancelled")),
+            // What whoever runs the session has run into is no fault of the task.
+            Ending::Error if self.stopping.as_ref() == Some(closing) => {
+                Leave::Released(reason("the agent could not work"))
+            }
             Ending::Error => Leave::Unfinished(reason("the agent could not work")),
             Ending::Limit => Leave::Unfinished(reason("the session came to its limit")),
             Ending::Completed => Leave::Unfinished(reason("the session was ended before the work was judged")),

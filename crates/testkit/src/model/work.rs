@@ -58,7 +58,7 @@ impl Model {
             Event::TaskCreated(created) => {
                 self.add(created.priority, created.labels.iter().cloned().collect());
             }
-            Event::LeaseExpired(_) | Event::TaskRejected(_) => self.put(id, Phase::Waiting),
+            Event::LeaseExpired(_) | Event::TaskRejected(_) | Event::TaskReleased(_) => self.put(id, Phase::Waiting),
             Event::TaskSubmitted(_) => self.move_on(id, Phase::Submitted),
             Event::PipelineFailed(_) => self.move_on(id, Phase::Active),
             Event::TaskClaimed(_) => {

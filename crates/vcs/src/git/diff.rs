@@ -78,6 +78,13 @@ impl Git<'_> {
         Ok(answer.entries().into_iter().filter_map(FileChange::read).collect())
     }
 
+    /// The first lines of what the commits between two say, oldest first, and no more than so many of the newest.
+    pub fn subjects(&self, from: &Commit, to: &Commit, most: usize) -> Result<Vec<String>, Error> {
+        let call = self.call(&["log", "-z", "--reverse", "--format=%s", "--no-show-signature", "--no-color"]);
+        let answer = call.word(format!("--max-count={most}")).word(to).word(format!("^{from}")).word("--").done()?;
+        Ok(answer.entries().into_iter().map(|entry| String::from_utf8_lossy(entry).into_owned()).collect())
+    }
+
     /// What differs between two commits, at most so many bytes of it.
     pub fn diff(&self, from: &Commit, to: &Commit, most: usize) -> Result<Diff, Error> {
         let answer = self.call(&LOOK).word("--unified=3").word(from).word(to).word("--").bound(most).done()?;

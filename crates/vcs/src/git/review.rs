@@ -9,6 +9,9 @@ use super::open::{INITIALIZING, Making, discard, is_free, settled};
 use super::repository::{Entry, Head};
 use super::{Commit, Error, Git};
 
+/// How checkouts for readers are called, and nothing else beside them.
+const REVIEW: &[u8] = b"review-";
+
 impl Git<'_> {
     /// Checks a commit out at a path, detached and read-only. What an earlier reader has left there is removed first.
     pub fn review(&self, path: &Path, commit: &Commit) -> Result<PathBuf, Error> {
@@ -37,7 +40,11 @@ impl Git<'_> {
 
     fn remove_review(&self, path: &Path) -> Result<(), Error> {
         let Some(entry) = self.repository.entry(path) else { return Ok(()) };
-        if let Head::Branch(_) = entry.head() {
+        // A reader may have made a branch in its checkout; any other worktree with a branch is somebody's work.
+        let ours = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(REVIEW));
+        if let Head::Branch(_) = entry.head()
+            && !ours
+        {
             return Err(Error::Occupied { path: entry.path });
         }
         match &entry.locked {

@@ -5,11 +5,11 @@ use serde_json::{Map, Value};
 use super::planned::{Row, Who, planned};
 use windlass_engine::nearest;
 
-use crate::config::{Config, Kind};
+use crate::config::Config;
 use crate::context::Context;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
-use crate::text;
+use crate::{gatekeepers, text};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -40,11 +40,12 @@ fn found(config: &Config, name: &str) -> Result<Map<String, Value>, Failure> {
     let written = config.hooks.iter().find(|hook| hook.name == name).map(|hook| (Row::Written(hook), hook.place()));
     if let Some((row, points)) = written {
         let mut fields = described(&row, points);
-        if let Row::Written(hook) = row
-            && let Kind::Gatekeeper(names) = &hook.kind
-        {
-            let briefs: Map<_, _> = names.iter().map(|name| (name.clone(), config.brief(name).into())).collect();
-            fields.insert("briefs".to_owned(), briefs.into());
+        if let Row::Written(hook) = row {
+            let briefs: Map<_, _> =
+                gatekeepers::briefs(hook).map(|name| (name.to_owned(), config.brief(name).into())).collect();
+            if !briefs.is_empty() {
+                fields.insert("briefs".to_owned(), briefs.into());
+            }
         }
         return Ok(fields);
     }

@@ -163,9 +163,10 @@ impl Trier<'_> {
             Kind::Http(address) => Some(format!("{} {}", address.method.name(), address.url)),
             Kind::Desktop => Some("a notice on the desktop".to_owned()),
             Kind::Step(_) => hook.effect(),
-            Kind::Rules(_) => None,
+            Kind::Rules(_) | Kind::Prompt(_) => None,
         };
-        let runs = matches && self.would_run(&holds) && (really || matches!(runnable.kind, Kind::Rules(_)));
+        let runs =
+            matches && self.would_run(&holds) && (really || matches!(runnable.kind, Kind::Rules(_) | Kind::Prompt(_)));
         let told = if matches!(runnable.kind, Kind::Command(_)) { call.told(&papers) } else { Vec::new() };
         let told = told.into_iter().filter(|(name, _)| runs || *name != PAYLOAD_FILE);
         let told = told.map(|(name, value)| (name.to_owned(), json!(value.to_string_lossy()))).collect();
@@ -220,6 +221,10 @@ impl Trier<'_> {
                 let message = Some("only the loop shows notices on the desktop".to_owned());
                 Ok(HookReport { message, ..HookOutcome::Skip.into() })
             }
+            Kind::Prompt(template) => Ok(match template.render(call.values) {
+                Ok(text) => HookReport { feedback: Some(text), ..HookOutcome::Success.into() },
+                Err(fault) => HookReport { message: Some(fault.to_string()), ..HookOutcome::Failure.into() },
+            }),
             Kind::Step(_) => {
                 let message = Some("only a session that submits its work runs it".to_owned());
                 Ok(HookReport { message, ..HookOutcome::Skip.into() })

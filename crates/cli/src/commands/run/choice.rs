@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use windlass_engine::{Digest, Refusal, Seq, Session, SessionName, State, Task, TaskId, View, Work};
+use windlass_engine::{Digest, Hold, Refusal, Seq, Session, SessionName, State, Task, TaskId, View, Work};
 use windlass_store::{Filter, Sqlite, Store};
 
 use super::Args;
@@ -30,6 +30,14 @@ impl Choice {
         match self {
             Self::New(name) => name,
             Self::Resume(session) => &session.name,
+        }
+    }
+
+    /// The session that was left.
+    pub fn resumed(&self) -> Option<&Session> {
+        match self {
+            Self::New(_) => None,
+            Self::Resume(session) => Some(session),
         }
     }
 
@@ -76,7 +84,10 @@ pub fn choose(store: &Sqlite, args: &Args, wish: Wish<'_>, owners: &Path) -> Res
     }
     let sessions = snapshot.sessions().map_err(remedy::store)?;
     let left = sessions.iter().filter(|session| wish.is_of(session) && !session.is_over() && !args.fresh);
-    let free = |session: &&Session| wish != Wish::Graph || !stays_alive(owners, session.owner.as_str());
+    // One that has lost its task, though it is alive, is in nobody's way.
+    let beside =
+        |session: &Session| wish == Wish::Graph || (matches!(wish, Wish::Task(_)) && session.hold == Hold::Left);
+    let free = |session: &&Session| !beside(session) || !stays_alive(owners, session.owner.as_str());
     match left.filter(free).max_by_key(|session| session.version) {
         Some(session) => resumable(session.clone(), args, owners),
         None => {
@@ -146,7 +157,7 @@ fn resumable(session: Session, args: &Args, owners: &Path) -> Result<Choice, Fai
 }
 
 /// Whether an owner is alive, and not just killed: a program that it was about to start holds its lock for another moment.
-fn stays_alive(owners: &Path, name: &str) -> bool {
+pub fn stays_alive(owners: &Path, name: &str) -> bool {
     let give_up = Instant::now() + LAST_BREATH;
     while windlass_process::is_alive(owners, name) {
         if Instant::now() > give_up {
@@ -174,7 +185,7 @@ fn base(goal: &str) -> String {
 }
 
 /// The task's id and what it is about.
-fn named_after(view: &dyn View, id: TaskId) -> Result<String, Failure> {
+pub fn named_after(view: &dyn View, id: TaskId) -> Result<String, Failure> {
     let task = view.task(id).map_err(remedy::view)?;
     let words = task.map(|task| slug(&task.goal)).unwrap_or_default();
     Ok(format!("{id}-{words}").to_ascii_lowercase().trim_end_matches('-').to_owned())

@@ -22,11 +22,19 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// From now on, signals drive the control.
-    pub fn start(control: &Control, view: Option<&View>, still: &Standstill) -> Result<Self, Failure> {
+    /// From now on, signals drive the control, and after each of them somebody is woken.
+    pub fn start(
+        control: &Control,
+        view: Option<&View>,
+        still: &Standstill,
+        wake: impl Fn() + Send + 'static,
+    ) -> Result<Self, Failure> {
         let (heard, still) = (view.cloned(), still.clone());
-        let received = signals::install(control, move |signalled| hear(signalled, heard.as_ref(), &still))
-            .map_err(|error| system("cannot listen to signals", error))?;
+        let heed = move |signalled| {
+            hear(signalled, heard.as_ref(), &still);
+            wake();
+        };
+        let received = signals::install(control, heed).map_err(|error| system("cannot listen to signals", error))?;
         Ok(Self { received, nudges: None })
     }
 
@@ -39,6 +47,13 @@ impl Listening {
         view: Option<&View>,
     ) -> Result<(), Failure> {
         self.nudges = Some(heed_nudges(project, control, name, view.cloned())?);
+        Ok(())
+    }
+
+    /// From now on, somebody looks at the log when another process asks for that.
+    pub fn follow_with(&mut self, look: impl Fn() + Send + 'static) -> Result<(), Failure> {
+        let nudges = signals::heed_nudges(look).map_err(|error| system("cannot listen to signals", error))?;
+        self.nudges = Some(nudges);
         Ok(())
     }
 

@@ -13,19 +13,24 @@ mod left;
 mod listening;
 mod live;
 mod notices;
+mod paper;
 mod progress;
+mod silent;
 mod standstill;
 mod summary;
 mod tally;
 mod wish;
+mod workers;
 
 use std::io;
 use std::sync::Arc;
 
 use windlass_agents::Agent;
-use windlass_engine::{Authority, Command, Ending, Grounds, NewSession, Origin, OwnerName, SessionName, TaskId};
+use windlass_engine::{
+    Authority, Command, Ending, Grounds, NewSession, Origin, OwnerName, Session, SessionName, TaskId,
+};
 use windlass_process::{Control, Launcher};
-use windlass_runner::{Dispatch, Outside, RunError, Runner, Settings};
+use windlass_runner::{Delivery, Dispatch, Gatekeepers, Outside, RunError, Runner, Settings};
 use windlass_store::{Lifetime, Sqlite};
 use windlass_vcs::git::Repository;
 
@@ -49,7 +54,7 @@ use crate::outline::Outline;
 use crate::output::{Messages, Output, Stop};
 use crate::project::{self, Project};
 use crate::trust::{self, Trust};
-use crate::{agents, dispatch, environment, plan, remedy};
+use crate::{agents, dispatch, environment, gatekeepers, plan, remedy};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -60,6 +65,7 @@ use crate::{agents, dispatch, environment, plan, remedy};
   windlass run \"Fix the login\" --fresh                         anew, though one was left
   windlass run --task T3                                       one task of the graph
   windlass run                                                 every task that is ready, and what becomes so
+  windlass run --workers 4                                     the same, four tasks at a time
 
 The same command again after a crash goes on with the same session.
 
@@ -86,9 +92,16 @@ pub struct Args {
     /// Start a new session even where one was left unfinished
     #[arg(long)]
     fresh: bool,
+    /// Work on so many of the ready tasks at a time, each in a session of its own
+    #[arg(long, value_name = "N", conflicts_with_all = ["goal", "task", "session", "fresh"],
+          allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(1..=64))]
+    workers: Option<u8>,
 }
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> {
+    if let Some(workers) = args.workers {
+        return workers::run(context, &args, workers.into(), out);
+    }
     let wish = Wish::of(&args)?;
     let named = args.agent.as_deref();
     let project = match wish {
@@ -99,6 +112,9 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     let store = Sqlite::create(&project.store_file(), Lifetime::Service).map_err(remedy::store)?;
     let mut opened = Opened { project, store, trust: context.trust };
     let mut stage = None;
+    if !matches!(wish, Wish::Goal(_)) {
+        silent::take_over(&mut opened)?;
+    }
     loop {
         let choice = choice::choose(&opened.store, &args, wish, &opened.project.owners())?;
         if let (Choice::New(_), Wish::Graph) = (&choice, wish)
@@ -111,10 +127,15 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         let inside = Inside::look(&opened)?;
         let outline = Arc::new(Outline::from(configuration(&opened, &inside, &choice)?));
         let config = outline.frame();
-        check_trust(&opened.project, config, &choice, context.trust || inside.config.is_some())?;
+        check_trust(&opened.project, config, choice.resumed(), context.trust || inside.config.is_some())?;
         plan::check_gates(config)?;
         let agent = agent::chosen(named, &choice, config, context.trust)?;
         agent::check(&agent, &opened.project.root)?;
+        let gatekeepers = match wish {
+            // It is worked on in place, where there is no change to be judged.
+            Wish::Goal(_) => Gatekeepers::default(),
+            Wish::Task(_) | Wish::Graph => gatekeepers::resolve(config, &agent, &opened.project.root)?,
+        };
         if let (Choice::New(_), Wish::Graph) = (&choice, wish)
             && let Some(refusal) = choice::only_for_others(&opened.store, config, &agent.name)?
         {
@@ -126,7 +147,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
             stage = Some(Stage::set(out)?);
         }
         let stage = stage.as_mut().expect("it was just set");
-        let session = Run { context, args: &args, wish, choice, inside, outline, agent };
+        let session = Run { context, args: &args, wish, choice, inside, outline, agent, gatekeepers };
         if let Some(code) = session.finish(&mut opened, stage, out)? {
             return Ok(code);
         }
@@ -145,9 +166,9 @@ struct Stage {
 impl Stage {
     fn set(out: &mut Output) -> Result<Self, Stop> {
         let control = Control::new();
-        let live = watched(out)?;
+        let live = watched(out, 0)?;
         let still = Standstill::default();
-        let listening = Listening::start(&control, live.as_ref().map(Live::view), &still)?;
+        let listening = Listening::start(&control, live.as_ref().map(Live::view), &still, || {})?;
         Ok(Self { control, live, still, listening })
     }
 }
@@ -161,28 +182,30 @@ struct Run<'a> {
     inside: Inside,
     outline: Arc<Outline>,
     agent: Agent,
+    gatekeepers: Gatekeepers,
 }
 
 impl Run<'_> {
     /// The answer is the exit code, or nothing where somebody else has begun the session at this very moment.
     fn finish(self, opened: &mut Opened, stage: &mut Stage, out: &mut Output) -> Result<Option<u8>, Stop> {
-        let Self { context, args, wish, choice, inside, outline, agent } = self;
+        let Self { context, args, wish, choice, inside, outline, agent, gatekeepers } = self;
         let (config, control, still) = (outline.frame(), &stage.control, &stage.still);
         let view = stage.live.as_ref().map(Live::view);
         stage.listening.follow(&opened.project, control, choice.name(), view)?;
         // After the choice, because whoever was just killed has to be seen to be dead.
-        settle(opened, control, choice.name())?;
+        settle(opened, control, Reach::BeforeSession(choice.name()))?;
 
         let roster = dispatch::enlist(&opened.project)?;
+        let _heart = silent::heart(std::slice::from_ref(&roster), config)?;
         let owner: OwnerName = roster.name().parse().expect("digits and dashes make a name");
         let job = Job { project: &opened.project, config, agent: &agent, owner: &owner };
         let left = choice::left_task(&opened.store, args, wish)?;
         let begin = job.begin(&choice, wish, left, args)?;
+        plan::warn_of_silence(config);
+        let trusted = serves_agents(context, &inside, &opened.project, config)?;
         let settings = settings(&opened.project, &outline, &owner, choice.name())?;
-        let trusted = context.trust
-            || (inside.config.is_some() && environment::is_trusted())
-            || trust::serves_agents(&opened.project, config)?;
-        let settings = Settings { permission: config.permission(dispatch::standing(trusted)), ..settings };
+        let delivery = Delivery { gatekeepers, ..settings.delivery.clone() };
+        let settings = Settings { permission: config.permission(dispatch::standing(trusted)), delivery, ..settings };
         let tally = tally(opened, &choice, config, view)?;
         let person = (asking::has_terminal() && !out.is_json()).then_some(Person { view, still });
         let work = choice.work(wish);
@@ -198,7 +221,7 @@ impl Run<'_> {
         let dispatch =
             Dispatch::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(remedy::run)?;
         let allowance = plan::allowance(config, &agent);
-        let mut runner = Runner::new(dispatch, agent.of(&project.root), allowance);
+        let mut runner = Runner::new(dispatch, agent, allowance);
         let (by, at) = (owner.to_string(), environment::now());
         let origin = Origin { by, at, authority: Authority::Person, run: None, via: inside.via };
         if let Err(error) = runner.begin(&origin, &begin) {
@@ -225,8 +248,8 @@ impl Run<'_> {
 }
 
 /// Takes over the hooks that other commands have left behind when they died.
-fn settle(opened: &mut Opened, control: &Control, session: &SessionName) -> Result<(), Failure> {
-    let done = dispatch::settle_dead(opened, control, Reach::BeforeSession(session))?;
+fn settle(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> Result<(), Failure> {
+    let done = dispatch::settle_dead(opened, control, reach)?;
     if done.hooks > 0 {
         Messages::new().note(&format!("hooks that a dead command had left: {}", done.hooks));
     }
@@ -244,13 +267,13 @@ fn settle(opened: &mut Opened, control: &Control, session: &SessionName) -> Resu
 }
 
 /// A live view, where a person watches.
-fn watched(out: &mut Output) -> Result<Option<Live>, Stop> {
+fn watched(out: &mut Output, seats: usize) -> Result<Option<Live>, Stop> {
     if !out.is_watched() {
         return Ok(None);
     }
     // From now on lines go to the terminal past this buffer.
     out.flush()?;
-    let live = Live::start(out.palette()).map_err(|error| system("cannot start a thread", error))?;
+    let live = Live::start(out.palette(), seats).map_err(|error| system("cannot start a thread", error))?;
     Ok(Some(live))
 }
 
@@ -340,7 +363,7 @@ fn configuration(opened: &Opened, inside: &Inside, choice: &Choice) -> Result<Co
 }
 
 /// A configuration that would run something needs a person's trust.
-fn check_trust(project: &Project, config: &Config, choice: &Choice, given: bool) -> Result<(), Failure> {
+fn check_trust(project: &Project, config: &Config, resumed: Option<&Session>, given: bool) -> Result<(), Failure> {
     if given
         || config.effectful_hooks().is_empty() && config.settings.agent.is_none() && config.settings.agents.is_empty()
     {
@@ -352,13 +375,20 @@ fn check_trust(project: &Project, config: &Config, choice: &Choice, given: bool)
     }
     let failure = Failure::new(Code::Trust, "this project may not run what its configuration says");
     let older = Config::load(project).is_ok_and(|present| present.text() != config.text());
-    Err(match (choice, state) {
-        (Choice::Resume(session), _) if older => failure
+    Err(match (resumed, state) {
+        (Some(session), _) if older => failure
             .caused_by(format!("session `{}` works with an older configuration than the trusted one", session.name))
             .hint("--trust goes on with that one, for this command alone; --fresh starts anew with the present one"),
         (_, Trust::Changed) => failure.caused_by("it has changed since it was trusted").hint(remedy::HOW_TO_TRUST),
         _ => failure.caused_by("nobody has trusted it yet").hint(remedy::HOW_TO_TRUST),
     })
+}
+
+/// Whether agents may have programs run for their rules and stop hooks.
+fn serves_agents(context: &Context, inside: &Inside, project: &Project, config: &Config) -> Result<bool, Failure> {
+    Ok(context.trust
+        || (inside.config.is_some() && environment::is_trusted())
+        || trust::serves_agents(project, config)?)
 }
 
 /// What a session is run with.
@@ -380,7 +410,7 @@ impl Job<'_> {
                 work: wish.work(),
                 grounds: self.grounds(wish)?,
                 config: self.config.text().to_string(),
-                protected: self.protected()?,
+                protected: Self::protected(self.project, self.config)?,
                 agent: self.agent.to_string(),
                 terms: plan::terms(self.config, args.max_iterations),
                 owner: self.owner.clone(),
@@ -395,28 +425,36 @@ impl Job<'_> {
         })
     }
 
-    /// A goal is worked on where the person stands; a task of the graph has a worktree of its own, where there is git.
+    /// A goal is worked on where the person stands.
     fn grounds(&self, wish: Wish<'_>) -> Result<Grounds, Failure> {
-        if matches!(wish, Wish::Goal(_)) || self.config.settings.worktrees == Some(false) {
-            return Ok(Grounds::InPlace);
+        match wish {
+            Wish::Goal(_) => Ok(Grounds::InPlace),
+            Wish::Task(_) | Wish::Graph => grounds(self.project, self.config),
         }
-        let repository = Repository::find(&self.project.root).map_err(remedy::git)?;
-        Ok(if repository.is_some() { Grounds::Worktrees } else { Grounds::InPlace })
     }
 
     /// What the protected files hold before anybody works on them.
-    fn protected(&self) -> Result<Option<String>, Failure> {
-        let protected = self.config.protected();
+    fn protected(project: &Project, config: &Config) -> Result<Option<String>, Failure> {
+        let protected = config.protected();
         if protected.is_empty() {
             return Ok(None);
         }
-        let look = protected.look(&self.project.root).map_err(|error| {
+        let look = protected.look(&project.root).map_err(|error| {
             Failure::new(Code::Config, "cannot watch the files under `protected`").caused_by(error).hint(
                 "name the directory in each pattern: `gates/*.sh`, or `./gate.sh` for the project's own directory",
             )
         });
         look.map(Some)
     }
+}
+
+/// A task of the graph has a worktree of its own, where there is git.
+fn grounds(project: &Project, config: &Config) -> Result<Grounds, Failure> {
+    if config.settings.worktrees == Some(false) {
+        return Ok(Grounds::InPlace);
+    }
+    let repository = Repository::find(&project.root).map_err(remedy::git)?;
+    Ok(if repository.is_some() { Grounds::Worktrees } else { Grounds::InPlace })
 }
 
 fn settings(
@@ -427,7 +465,6 @@ fn settings(
 ) -> Result<Settings, Failure> {
     let records = project.make_records(session.as_str())?;
     let launcher = Launcher::own(SUPERVISE).map_err(|error| system("cannot find this very program", error))?;
-    plan::warn_of_silence(outline.frame());
     let rules = plan::session_rules(outline, owner)?;
     let settings = dispatch::settings(project, outline, rules, records, Some(launcher));
     Ok(Settings { prompt: outline.frame().prompt()?, ..settings })

@@ -4,9 +4,10 @@ use std::time::Instant;
 
 use super::live::{Area, View};
 use super::notices;
+use super::paper::Paper;
 use super::standstill::Standstill;
 use super::tally::Tally;
-use crate::output::{Done, Output, Stop, Tone};
+use crate::output::{Done, Stop, Tone};
 use crate::{environment, show, text};
 use windlass_engine::{Ending, Event, HookOutcome, OnRetryLimit, Promise, Purpose, Record, Work, last_line, payload};
 use windlass_hooks::notice;
@@ -14,7 +15,7 @@ use windlass_runner::Told;
 
 /// Shows what happens as it happens.
 pub struct Progress<'o> {
-    out: &'o mut Output,
+    out: &'o mut dyn Paper,
     /// A person watches.
     view: Option<&'o View>,
     still: &'o Standstill,
@@ -22,6 +23,8 @@ pub struct Progress<'o> {
     closed: bool,
     /// Where the work is done, if that has to be said.
     pub directory: Option<String>,
+    /// The task that it is about, where others are worked on beside it: it stands before every line.
+    pub about: Option<String>,
     pub tally: Tally,
     work: Work,
     /// Its end was asked for.
@@ -37,9 +40,9 @@ pub struct Watching<'o> {
 }
 
 impl<'o> Progress<'o> {
-    pub fn new(out: &'o mut Output, Watching { view, still }: Watching<'o>, tally: Tally, work: Work) -> Self {
-        let (directory, at_limit) = (None, OnRetryLimit::default());
-        Self { out, view, still, closed: false, directory, tally, work, is_stopping: false, at_limit }
+    pub fn new(out: &'o mut dyn Paper, Watching { view, still }: Watching<'o>, tally: Tally, work: Work) -> Self {
+        let (directory, about, at_limit) = (None, None, OnRetryLimit::default());
+        Self { out, view, still, closed: false, directory, about, tally, work, is_stopping: false, at_limit }
     }
 
     pub fn tell(&mut self, told: Told<'_>) {
@@ -57,9 +60,14 @@ impl<'o> Progress<'o> {
             return;
         }
         let shown = match told {
-            Told::Event(record) if self.out.is_json() => self.out.object(record),
+            Told::Event(record) if self.out.is_json() => self.out.record(record),
             Told::Event(record) => self.show(record),
-            Told::TakesUp(task) if self.work == Work::Graph && !self.out.is_json() => {
+            Told::TakesUp(_) if self.out.is_json() => return,
+            Told::TakesUp(task) if self.about.is_some() => {
+                self.about = Some(task.id.to_string());
+                self.heading("task", &task.goal)
+            }
+            Told::TakesUp(task) if self.work == Work::Graph => {
                 self.heading("task", &format!("{}  {}", task.id, task.goal))
             }
             Told::Note(words) if !self.out.is_json() => self.detail(Tone::Warning, &format!("note: {words}")),
@@ -139,7 +147,9 @@ impl<'o> Progress<'o> {
             // The task itself is told with its goal when it is taken up.
             Event::TaskClaimed(_) => Ok(()),
             event if let Some((tone, what)) = show::pipeline::progress(event) => self.detail(tone, &what),
-            _ if self.work == Work::Graph => match show::of_task(record) {
+            // The end of its session says so, in the next line.
+            Event::TaskCompleted(_) if self.about.is_some() && self.work == Work::Given => Ok(()),
+            _ if self.work == Work::Graph || self.about.is_some() => match show::of_task(record) {
                 Some((tone, what)) => self.detail(tone, &what),
                 None => Ok(()),
             },
@@ -225,7 +235,7 @@ impl<'o> Progress<'o> {
         let rows = self.rows(what, text::width(label) + 1, 2);
         for (number, row) in rows.iter().enumerate() {
             match number {
-                0 => self.line(format!("{} {row}", self.out.paint(tone, label)))?,
+                0 => self.line(format!("{} {row}", self.out.palette().paint(tone, label)))?,
                 _ => self.line(format!("  {row}"))?,
             }
         }
@@ -236,23 +246,28 @@ impl<'o> Progress<'o> {
         let rows = self.rows(what, 2, 4);
         rows.iter().enumerate().try_for_each(|(number, row)| {
             let indent = if number == 0 { "  " } else { "    " };
-            self.line(format!("{indent}{}", self.out.paint(tone, row)))
+            self.line(format!("{indent}{}", self.out.palette().paint(tone, row)))
         })
     }
 
     /// What stays is broken where the terminal ends, not cut: the first row and the others have so much before them.
     fn rows(&self, what: &str, before: usize, before_others: usize) -> Vec<String> {
         let what = text::fit(what, show::LONG);
+        let about = self.about.as_ref().map_or(0, |about| text::width(about) + 1);
         match self.view.map(View::columns).or(self.out.columns()) {
             None => vec![what],
             Some(columns) => {
-                let room = |before: usize| columns.saturating_sub(before).max(8);
+                let room = |before: usize| columns.saturating_sub(before + about).max(8);
                 text::wrap(&what, room(before), room(before_others))
             }
         }
     }
 
     fn line(&mut self, line: String) -> Done {
+        let line = match &self.about {
+            Some(about) => format!("{} {line}", self.out.palette().paint(Tone::Faint, about)),
+            None => line,
+        };
         match self.view {
             Some(view) => {
                 view.line(line);
@@ -281,7 +296,7 @@ fn watched(view: &View, told: Told<'_>) {
         Told::Notice(words) => view.notify(words),
         Told::Note(_) => {}
         Told::Asking => view.change(|area| area.begin(at, AGENT, "works")),
-        Told::TakesUp(task) => view.change(|area| area.task = Some(task.id.to_string())),
+        Told::TakesUp(task) => view.change(|area| area.take_up(task)),
         Told::Event(record) => view.change(|area| follow(area, at, record)),
     }
 }

@@ -286,7 +286,7 @@ fn again(session: &Session, agent: Option<&str>) -> String {
 }
 
 /// A word as a shell has to get it, unless it is too long to be typed, or has something in it that cannot be seen.
-fn quoted(word: &str) -> Option<String> {
+pub fn quoted(word: &str) -> Option<String> {
     if word.is_empty() || word.len() > TYPED || text::line(word) != word {
         return None;
     }

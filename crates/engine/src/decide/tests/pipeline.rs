@@ -5,6 +5,7 @@ use super::script::{CONFIG, Script, check_with, default_rules};
 use crate::debt::{HookClass, OnFailure, OwedHook};
 use crate::decide::{Effects, PlannedFor, Rules};
 use crate::event::EventType;
+use crate::id::Digest;
 use crate::session::Wanted;
 use crate::task::State;
 
@@ -435,6 +436,31 @@ fn work_in_place_passes_the_gates_that_somebody_wrote() {
     assert!(matches!(gated.session("a").wanted(), Wanted::Hook(_)));
     let written = Script::after(hooks(&["tests"]), script);
     assert!(matches!(written.session("a").wanted(), Wanted::Hook(_)));
+}
+
+/// What was approved holds for the same change, whichever hook asked, and until another one is judged.
+#[test]
+fn approvals_are_of_one_change() {
+    let script = format!("{BEGUN}\nturn-done a.1 says=complete\nwork a");
+    let mut project = Script::after(hooks(&["review", "last", "merge"]), &script);
+    let approved = |project: &Script| {
+        let approved = project.task("T1").approved;
+        approved.map(|approved| (approved.patch == Digest::of(b"one"), approved.briefs.join(" ")))
+    };
+    assert_eq!(approved(&project), None);
+    project.run("hook review of=one approves=qa used=7");
+    assert_eq!(approved(&project), Some((true, "qa".to_owned())));
+    project.run("hook last out=block tells=no of=one approves=qa+docs used=5");
+    assert_eq!(approved(&project), Some((true, "qa docs".to_owned())), "that it was rejected takes nothing back");
+    assert_eq!((project.task("T1").used.input, project.session("a").watch.used.input), (12, 12));
+    assert_eq!(project.session("a").watch.used_in_conversation.input, 0, "it was another conversation");
+    project.run("workspace a\nturn-done a.2 says=complete\nwork a\nhook review of=two out=failure");
+    assert_eq!(approved(&project), Some((false, String::new())), "another change, and nobody has approved it");
+    project.run("session b task=T1 grounds=worktrees\nworkspace b\nturn-done b.1 says=complete\nwork b");
+    project.run("hook review of=two approves=qa\nhook last of=two approves=docs");
+    assert_eq!(approved(&project), Some((false, "qa docs".to_owned())));
+    project.run("hook merge merges=def");
+    assert_eq!((project.task("T1").state, approved(&project)), (State::Completed, None));
 }
 
 #[test]

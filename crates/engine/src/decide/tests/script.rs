@@ -339,6 +339,8 @@ impl<'a> Line<'a> {
                     message: self.options.get("message").map(|text| (*text).to_owned()),
                     actions: self.actions(),
                     change: self.change(),
+                    approved: self.approved(),
+                    used: Usage { input: self.number("used").unwrap_or(0).into(), ..Usage::default() },
                     ..self.option("out").unwrap_or(HookOutcome::Success).into()
                 },
             },

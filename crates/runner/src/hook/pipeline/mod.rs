@@ -7,6 +7,7 @@
 mod by_hand;
 mod change;
 mod merge;
+mod review;
 mod tests;
 
 use std::fmt::Display;
@@ -33,14 +34,15 @@ pub(super) fn report(outcome: HookOutcome, message: impl Into<String>) -> HookRe
 
 impl Dispatch<'_> {
     pub(super) fn step(&mut self, running: &Running<'_>, step: &Step) -> Result<Attempt, RunError> {
-        if *step == Step::RunTests {
-            return self.run_tests(running);
-        }
         let Some((session, workspace)) = at_work(running) else {
-            return Ok(report(HookOutcome::Skip, "the work was done in place").into());
+            return match step {
+                Step::RunTests => self.run_tests(running),
+                _ => Ok(report(HookOutcome::Skip, "the work was done in place").into()),
+            };
         };
         let ended = match step {
-            Step::RunTests | Step::Review(_) => Ok(report(HookOutcome::Failure, "it cannot be run here")),
+            Step::RunTests => return self.run_tests(running),
+            Step::Review(briefs) => self.review(running, session, workspace, briefs)?,
             Step::RebaseOnMain => self.rebase_on_main(workspace),
             Step::CreatePr => self.create_pr(running, session, workspace)?,
             Step::MergePr => self.merge_pr(running, session, workspace)?,

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use windlass_engine::Usage;
+use windlass_engine::{Task, Usage};
 use windlass_process::Stream;
 
 use super::tail::Tail;
@@ -28,7 +28,7 @@ pub struct Row {
 }
 
 impl Row {
-    fn new(palette: Palette, parts: &[(Tone, &str)]) -> Self {
+    pub(super) fn new(palette: Palette, parts: &[(Tone, &str)]) -> Self {
         let width = parts.iter().map(|(_, text)| text::width(text)).sum();
         let text = parts.iter().map(|(tone, text)| palette.paint(*tone, *text).to_string()).collect();
         Self { text, width }
@@ -52,6 +52,8 @@ pub struct Area {
     before: Duration,
     pub session: String,
     pub task: Option<String>,
+    /// What the task is about.
+    goal: String,
     pub iteration: u32,
     /// How many iterations there may be.
     pub most: u32,
@@ -74,6 +76,7 @@ impl Area {
             before: Duration::ZERO,
             session: String::new(),
             task: None,
+            goal: String::new(),
             iteration: 0,
             most: 0,
             sent_back: (0, 0),
@@ -88,6 +91,10 @@ impl Area {
     /// It had been going on for so long.
     pub fn taken_up(&mut self, before: Duration) {
         self.before = before;
+    }
+
+    pub fn take_up(&mut self, task: &Task) {
+        (self.task, self.goal) = (Some(task.id.to_string()), task.goal.clone());
     }
 
     /// Something begins. What was written before has nothing to do with it.
@@ -127,7 +134,7 @@ impl Area {
         self.began += time;
     }
 
-    fn elapsed(&self, at: Instant) -> Duration {
+    pub(super) fn elapsed(&self, at: Instant) -> Duration {
         self.before + at.saturating_duration_since(self.began)
     }
 
@@ -161,6 +168,46 @@ impl Area {
         rows.extend(lines.iter().map(|line| Row::new(palette, &[(Tone::Faint, "  │ "), (Tone::Faint, line)])));
         rows.truncate(height);
         rows
+    }
+
+    /// One of several workers: its task on the left, what happens with it on the right.
+    pub(super) fn seat(&self, number: usize, at: Instant, width: usize, palette: Palette) -> Row {
+        let number = text::fit(&format!("{number:>2}  "), width);
+        let room = width.saturating_sub(text::width(&number));
+        if self.session.is_empty() {
+            return Row::new(palette, &[(Tone::Faint, &number), (Tone::Faint, &text::fit("waits for a task", room))]);
+        }
+        let elapsed = self.elapsed(at);
+        let now = self.now.as_ref().map(|now| format!("{} {}", now.who, now.does));
+        let iteration = (self.iteration > 1).then(|| format!("iteration {}/{}", self.iteration, self.most));
+        let parts = [now, iteration, Some(clock(elapsed))];
+        let state = parts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
+        // What is done matters more than the words for it.
+        let state = text::fit(&state, room * 2 / 3);
+        let what = format!("{} {}", self.task.as_deref().unwrap_or_default(), text::line(&self.goal));
+        let left = room.saturating_sub(text::width(&state) + 2);
+        let what = text::pad(&text::fit(what.trim(), left), left);
+        let gap = if left == 0 { "" } else { "  " };
+        Row::new(palette, &[(Tone::Faint, &number), (Tone::Plain, &what), (Tone::Plain, gap), (Tone::Name, &state)])
+    }
+
+    /// Where several workers are together.
+    pub(super) fn over_all(&self, totals: &str, at: Instant, width: usize, palette: Palette) -> Row {
+        let ending = if self.ending.is_some() { "ending · " } else { "" };
+        let shown = text::fit(&format!("{ending}{totals} · {}", clock(self.elapsed(at))), width);
+        let rest = width.saturating_sub(text::width(&shown) + 4);
+        match rest {
+            0..2 => Row::new(palette, &[(Tone::Strong, &shown)]),
+            _ => {
+                let rule = format!(" {}", "─".repeat(rest));
+                Row::new(palette, &[(Tone::Faint, "── "), (Tone::Strong, &shown), (Tone::Faint, &rule)])
+            }
+        }
+    }
+
+    /// What somebody can do who has no time for the end.
+    pub(super) fn quicker(&self) -> Option<&'static str> {
+        self.ending
     }
 
     /// Where the session is: what matters most comes first, and what has no room is left out.

@@ -13,6 +13,7 @@
 //! Not here: what events mean in words (`progress`), what the rows say (`area`), bytes for the terminal (`terminal`).
 
 mod area;
+mod board;
 mod tail;
 mod terminal;
 
@@ -22,6 +23,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 pub use self::area::Area;
+use self::area::Row;
+pub use self::board::Totals;
 use self::terminal::Terminal;
 use crate::output::Palette;
 use crate::text;
@@ -45,6 +48,9 @@ enum Mode {
 
 struct State {
     area: Area,
+    /// One for each of several workers.
+    seats: Vec<Area>,
+    totals: Totals,
     /// Lines that are yet to be written, and how many there was no room for.
     lines: Vec<String>,
     lost: usize,
@@ -66,14 +72,18 @@ pub struct Live {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A way to the terminal, for whoever else has something to say.
+/// A way to the terminal, for whoever else has something to say; perhaps from one of several seats.
 #[derive(Clone)]
-pub struct View(Arc<Shared>);
+pub struct View(Arc<Shared>, Option<usize>);
 
 impl Live {
-    pub fn start(palette: Palette) -> io::Result<Self> {
+    /// With a seat for each of several workers; with none for a session alone.
+    pub fn start(palette: Palette, seats: usize) -> io::Result<Self> {
+        let began = Instant::now();
         let state = State {
-            area: Area::new(Instant::now()),
+            area: Area::new(began),
+            seats: (0..seats).map(|_| Area::new(began)).collect(),
+            totals: Totals::default(),
             lines: Vec::new(),
             lost: 0,
             notice: None,
@@ -81,7 +91,7 @@ impl Live {
             mode: Mode::Drawing,
         };
         let (state, terminal) = (Mutex::new(state), Mutex::default());
-        let view = View(Arc::new(Shared { state, wake: Condvar::new(), terminal, palette }));
+        let view = View(Arc::new(Shared { state, wake: Condvar::new(), terminal, palette }), None);
         let drawing = view.clone();
         let thread = thread::Builder::new().name("view".to_owned()).spawn(move || drawing.0.draw_until_over())?;
         Ok(Self { view, thread: Some(thread) })
@@ -120,10 +130,32 @@ impl View {
         self.0.changed(state);
     }
 
-    /// Changes what is shown below the lines.
-    pub fn change(&self, change: impl FnOnce(&mut Area)) {
+    /// The same view from one of the seats.
+    pub fn at(&self, seat: usize) -> Self {
+        Self(self.0.clone(), Some(seat))
+    }
+
+    /// Changes what is shown below the lines; from no seat, everywhere.
+    pub fn change(&self, mut change: impl FnMut(&mut Area)) {
         let mut state = self.0.state();
-        change(&mut state.area);
+        match self.1.and_then(|seat| state.seats.get_mut(seat)) {
+            Some(area) => change(area),
+            None => {
+                change(&mut state.area);
+                state.seats.iter_mut().for_each(change);
+            }
+        }
+        self.0.changed(state);
+    }
+
+    /// Nobody sits here for now.
+    pub fn clear_seat(&self) {
+        self.change(|area| *area = Area::new(Instant::now()));
+    }
+
+    pub fn count(&self, totals: Totals) {
+        let mut state = self.0.state();
+        state.totals = totals;
         self.0.changed(state);
     }
 
@@ -178,6 +210,13 @@ impl View {
 }
 
 impl State {
+    fn rows(&self, palette: Palette) -> Vec<Row> {
+        match self.seats.is_empty() {
+            true => self.area.rows(Instant::now(), terminal::size(), palette),
+            false => board::rows(&self.area, &self.seats, self.totals, (Instant::now(), terminal::size()), palette),
+        }
+    }
+
     fn take_lines(&mut self) -> Vec<String> {
         let mut lines = std::mem::take(&mut self.lines);
         match std::mem::take(&mut self.lost) {
@@ -222,7 +261,7 @@ impl Shared {
             if state.mode == Mode::Drawing {
                 state.changed = false;
                 let lines = state.take_lines();
-                let rows = state.area.rows(Instant::now(), terminal::size(), self.palette);
+                let rows = state.rows(self.palette);
                 let notice = state.notice.take();
                 drop(state);
                 terminal.draw(&lines, rows);

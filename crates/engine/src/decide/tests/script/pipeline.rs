@@ -3,8 +3,8 @@
 use super::Line;
 use crate::command::Command;
 use crate::event::Event;
-use crate::id::Epoch;
-use crate::pipeline::{ChangeFact, ChangeRef, Readied, WorkDone, Workspace};
+use crate::id::{Digest, Epoch};
+use crate::pipeline::{Approved, ChangeFact, ChangeRef, Readied, WorkDone, Workspace};
 
 impl Line<'_> {
     pub(super) fn delivering(&self) -> Option<Command> {
@@ -41,6 +41,15 @@ impl Line<'_> {
             ChangeFact::Opened(ChangeRef { branch: Some("windlass/t1".to_owned()), base: None, url, number: None })
         });
         opened.or_else(|| self.options.get("merges").map(|commit| ChangeFact::Merged((*commit).to_owned())))
+    }
+}
+
+impl Line<'_> {
+    /// What gatekeepers have approved: `approves=qa+docs of=patch`.
+    pub(super) fn approved(&self) -> Option<Approved> {
+        let patch = Digest::of(self.options.get("of")?.as_bytes());
+        let briefs = self.options.get("approves").map(|briefs| briefs.split('+').map(str::to_owned).collect());
+        Some(Approved { patch, briefs: briefs.unwrap_or_default() })
     }
 }
 

@@ -1,0 +1,88 @@
+//! What stands at the bottom of the terminal while several workers are at it: a row for each, and how far they are.
+
+use std::time::Instant;
+
+use super::area::{Area, Row};
+use crate::output::{Palette, Tone};
+use crate::text;
+
+/// How far all of them are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    pub done: usize,
+    pub left: usize,
+    pub ready: u64,
+}
+
+/// What is shown at a moment, in a terminal of this size.
+pub fn rows(
+    all: &Area,
+    seats: &[Area],
+    totals: Totals,
+    (at, (columns, height)): (Instant, (usize, usize)),
+    palette: Palette,
+) -> Vec<Row> {
+    // The last column stays free, and one row is left to what scrolls.
+    let (width, height) = (columns.saturating_sub(1), height.saturating_sub(1));
+    if width == 0 {
+        return Vec::new();
+    }
+    let Totals { done, left, ready } = totals;
+    let at_work = seats.iter().filter(|seat| !seat.session.is_empty()).count();
+    let left = if left == 0 { String::new() } else { format!(" · {left} left") };
+    let totals = format!("{at_work} at work · {done} done{left} · {ready} ready");
+    let mut rows = vec![all.over_all(&totals, at, width, palette)];
+    rows.extend(all.quicker().map(|quicker| Row::new(palette, &[(Tone::Warning, &text::fit(quicker, width))])));
+    let room = height.saturating_sub(rows.len());
+    let shown = if seats.len() > room { room.saturating_sub(1) } else { seats.len() };
+    rows.extend(seats.iter().take(shown).zip(1..).map(|(seat, number)| seat.seat(number, at, width, palette)));
+    if shown < seats.len() {
+        let more = text::fit(&format!("    and {} more", seats.len() - shown), width);
+        rows.push(Row::new(palette, &[(Tone::Faint, &more)]));
+    }
+    rows.truncate(height);
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    fn shown(columns: usize, height: usize) -> String {
+        let began = Instant::now();
+        let mut seats = [Area::new(began), Area::new(began), Area::new(began)];
+        seats[0].session = "t7-fix-the-login".to_owned();
+        (seats[0].task, seats[0].iteration, seats[0].most) = (Some("T7".to_owned()), 2, 25);
+        seats[0].begin(began, "the agent", "works");
+        seats[2].session = "t9".to_owned();
+        seats[2].task = Some("T9".to_owned());
+        seats[2].begin(began, "merge_pr", "runs");
+        let totals = Totals { done: 12, left: 1, ready: 30 };
+        let at = began + Duration::from_secs(83);
+        let rows = rows(&Area::new(began), &seats, totals, (at, (columns, height)), Palette::NONE);
+        assert!(rows.iter().all(|row| row.width < columns && row.width == text::width(&row.text)), "{rows:?}");
+        rows.into_iter().map(|row| row.text + "\n").collect()
+    }
+
+    #[test]
+    fn each_worker_has_a_row() {
+        assert_snapshot!(shown(72, 30), @r"
+        ── 2 at work · 12 done · 1 left · 30 ready · 1:23 ─────────────────────
+         1  T7                          the agent works · iteration 2/25 · 1:23
+         2  waits for a task
+         3  T9                                             merge_pr runs · 1:23
+        ");
+        assert_snapshot!(shown(30, 4), @r"
+        2 at work · 12 done · 1 left…
+         1  T7       the agent works…
+            and 2 more
+        ");
+        for columns in 0..90 {
+            shown(columns, 5);
+        }
+    }
+}

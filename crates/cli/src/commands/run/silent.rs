@@ -1,0 +1,120 @@
+//! Tasks that are held by a process which is alive, and has not been heard of for too long: they are taken from it.
+//!
+//! A process that works on tasks has a pulse. One that was stopped has none, and neither has one that hangs. When it wakes
+//! up, its sessions find that their tasks are somebody else's, and end.
+//!
+//! Invariants:
+//! - Nobody takes a task from its own process: when that wakes up, all of it does.
+//! - Who has stood still itself does not know for how long others did. So it is looked twice, and nothing is taken from
+//!   whoever was heard in between.
+//! - What belongs to the dead is not looked at here: sessions of theirs are taken up.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use windlass_engine::{Command, Lease, State, Task, Trusted};
+use windlass_process::{Control, Heart, Roster, is_alive, is_ours, silence};
+use windlass_store::{Sqlite, TaskFilter};
+
+use super::system;
+use crate::config::{Config, Span};
+use crate::context::Opened;
+use crate::dispatch;
+use crate::failure::Failure;
+use crate::outline::Outline;
+use crate::output::Messages;
+use crate::trust::{self, Trust};
+use crate::{plan, remedy, show};
+
+/// How long nothing may be heard of whoever works on a task.
+const LEASE: Duration = Duration::from_secs(300);
+/// The longest and the shortest time between two beats.
+const SLOW: Duration = Duration::from_secs(5);
+const QUICK: Duration = Duration::from_millis(50);
+
+fn lease(config: &Config) -> Duration {
+    config.settings.limits.lease.map_or(LEASE, Span::duration)
+}
+
+/// How often somebody is heard who goes on.
+fn beat(lease: Duration) -> Duration {
+    (lease / 10).clamp(QUICK, SLOW)
+}
+
+/// Shows others that these go on, until it is dropped.
+pub fn heart(rosters: &[Roster], config: &Config) -> Result<Heart, Failure> {
+    let pulses: io::Result<Vec<_>> = rosters.iter().map(Roster::pulse).collect();
+    let heart = pulses.and_then(|pulses| Heart::start(pulses, beat(lease(config))));
+    heart.map_err(|error| system("cannot show others that this process goes on", error))
+}
+
+/// Takes tasks over before a run, under the project's present configuration.
+pub fn take_over(opened: &mut Opened) -> Result<(), Failure> {
+    // One that cannot be read is complained about by whoever needs it.
+    let Ok(config) = Config::load(&opened.project) else { return Ok(()) };
+    if held_by_the_silent(&opened.store, &opened.project.owners(), lease(&config))?.is_empty() {
+        return Ok(());
+    }
+    let roster = dispatch::enlist(&opened.project)?;
+    take(opened, &Arc::new(Outline::from(config)), (&roster, &Control::new())).map(drop)
+}
+
+/// Takes the tasks of those over who have been silent for too long. Answers how many there were.
+pub fn take(
+    opened: &mut Opened,
+    outline: &Arc<Outline>,
+    (roster, control): (&Roster, &Control),
+) -> Result<usize, Failure> {
+    let (config, owners) = (outline.frame(), opened.project.owners());
+    let lease = lease(config);
+    let first = held_by_the_silent(&opened.store, &owners, lease)?;
+    // Two beats are time enough for whoever has only just woken up.
+    if first.is_empty() || !control.wait(beat(lease) * 2) {
+        return Ok(0);
+    }
+    let mut taken = 0;
+    for (task, held) in held_by_the_silent(&opened.store, &owners, lease)? {
+        if !first.iter().any(|(before, lease)| before.id == task.id && lease.epoch == held.epoch) {
+            continue;
+        }
+        let trusted = opened.trust || trust::state(&opened.project, config)? == Trust::Trusted;
+        let rules = plan::rules(outline, &dispatch::owner(roster), if trusted { Trusted::Yes } else { Trusted::No })?;
+        let command = Command::ExpireLease { id: task.id, epoch: held.epoch };
+        let expired = dispatch::with_rules(opened, outline, rules, (roster, control), |dispatch| {
+            // Whoever was quicker has it.
+            let expired = dispatch.give(&command).is_ok();
+            dispatch.settle().map_err(remedy::run)?;
+            Ok(expired)
+        })?;
+        if expired {
+            let silent = show::millis(u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
+            let holder = held.holder();
+            Messages::new().note(&format!("{} was held by {holder}, which was not heard of for {silent}", task.id));
+            taken += 1;
+        }
+    }
+    Ok(taken)
+}
+
+/// Tasks of sessions whose process is alive, is not this one, and has been silent for so long.
+fn held_by_the_silent(store: &Sqlite, owners: &Path, lease: Duration) -> Result<Vec<(Task, Lease)>, Failure> {
+    let snapshot = store.snapshot().map_err(remedy::store)?;
+    let mut held = Vec::new();
+    let states = vec![State::Active, State::Submitted];
+    let filter = TaskFilter { states, ..TaskFilter::default() };
+    snapshot
+        .tasks(&filter, |mut task| {
+            if let Some(lease) = task.lease.take().filter(|lease| lease.session.is_some()) {
+                held.push((task, lease));
+            }
+            true
+        })
+        .map_err(remedy::store)?;
+    held.retain(|(_, held)| {
+        let name = held.owner.as_str();
+        !is_ours(name) && silence(owners, name).is_some_and(|silent| silent > lease) && is_alive(owners, name)
+    });
+    Ok(held)
+}

@@ -1,0 +1,135 @@
+//! What a worker takes up next: a session that the dead have left, or a ready task with whoever may work on it.
+
+use std::collections::BTreeSet;
+
+use windlass_agents::Agent;
+use windlass_engine::{Session, SessionName, State, Task, TaskId, TypeName, Types, View, Wanted, Work};
+use windlass_process::{is_alive, is_ours};
+use windlass_store::{Snapshot, Sqlite, TaskFilter};
+
+use super::super::agent::none_named;
+use super::super::choice::{named_after, stays_alive};
+use crate::config::Config;
+use crate::context::Opened;
+use crate::failure::Failure;
+use crate::{agents, environment, plan, remedy};
+
+/// Who works.
+pub struct Hands<'a> {
+    pub config: &'a Config,
+    pub types: Types,
+    /// `--agent`
+    pub named: Option<&'a str>,
+    /// Types that none of them may work on.
+    closed: BTreeSet<TypeName>,
+}
+
+impl<'a> Hands<'a> {
+    pub fn new(config: &'a Config, named: Option<&'a str>) -> Self {
+        let types = plan::types(config);
+        let nobodys = |kind: &TypeName| types.implementers(Some(kind)).is_some_and(BTreeSet::is_empty);
+        let closed = match named {
+            Some(agent) => types.closed_to(Some(agent)),
+            None => types.closed_to(None).into_iter().filter(nobodys).collect(),
+        };
+        Self { config, types, named, closed }
+    }
+
+    /// The agent for a task: the one that is named, else one of those that its type names, else the usual one.
+    pub fn agent(&self, task: &Task, worker: usize) -> Result<Agent, Failure> {
+        let listed = self.types.implementers(task.kind.as_ref());
+        let listed = listed.and_then(|names| names.iter().nth(worker % names.len().max(1)));
+        let usual = || self.config.settings.agent.as_ref().map(|agent| agent.as_str());
+        let name = self.named.or(listed.map(String::as_str)).or_else(usual).ok_or_else(none_named)?;
+        agents::resolve(name, &self.config.settings)
+    }
+
+    /// The agent that a session was started with, if that is one of those that work here. What only the project's own store
+    /// says is not believed.
+    pub fn agent_of(&self, session: &Session, trusted: bool) -> Result<Option<Agent>, Failure> {
+        let name = session.agent.as_str();
+        let usual = self.config.settings.agent.as_ref().map(|agent| agent.as_str());
+        let listed = || {
+            let mut roles = self.config.task_types().filter_map(|(_, roles)| roles.implementer.as_ref());
+            roles.any(|names| names.iter().any(|listed| listed.value == name))
+        };
+        let meant = match self.named {
+            Some(named) => named == name,
+            None => trusted || usual == Some(name) || listed(),
+        };
+        meant.then(|| agents::resolve(name, &self.config.settings)).transpose()
+    }
+
+    /// The next task that can be taken besides these, with a name for its session.
+    pub fn find(
+        &self,
+        store: &Sqlite,
+        busy: &BTreeSet<TaskId>,
+        left: &BTreeSet<TaskId>,
+    ) -> Result<Option<(Task, SessionName)>, Failure> {
+        let snapshot = store.snapshot().map_err(remedy::store)?;
+        let free = |id: &TaskId| !busy.contains(id) && !left.contains(id);
+        let mut after = None;
+        while let Some(next) = snapshot.claimable_except(&self.closed, after).map_err(remedy::view)? {
+            if free(&next.1) {
+                return self.with_name(&snapshot, next.1);
+            }
+            after = Some(next);
+        }
+        let mut after = None;
+        while let Some(next) = snapshot.expired(environment::now(), after).map_err(remedy::view)? {
+            let task = snapshot.task(next.1).map_err(remedy::view)?;
+            let open = |task: &Task| task.kind.as_ref().is_none_or(|kind| !self.closed.contains(kind));
+            if free(&next.1) && task.as_ref().is_some_and(open) {
+                return self.with_name(&snapshot, next.1);
+            }
+            after = Some(next);
+        }
+        Ok(None)
+    }
+
+    fn with_name(&self, snapshot: &Snapshot<'_>, id: TaskId) -> Result<Option<(Task, SessionName)>, Failure> {
+        let Some(task) = snapshot.task(id).map_err(remedy::view)? else { return Ok(None) };
+        let base = named_after(snapshot, id)?;
+        // As many as there were attempts are taken.
+        for number in 1_u64.. {
+            let name = if number == 1 { base.clone() } else { format!("{base}-{number}") };
+            let name: SessionName = name.parse().expect("letters, digits and dashes, few enough");
+            if snapshot.session(&name).map_err(remedy::view)?.is_none() {
+                return Ok(Some((task, name)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Sessions that work on tasks and were left by the dead, those that wait for a person aside.
+pub fn left_by_the_dead(opened: &Opened, sessions: Vec<Session>) -> Vec<Session> {
+    let owners = opened.project.owners();
+    let left = sessions.into_iter().filter(is_for_workers);
+    left.filter(|session| !stays_alive(&owners, session.owner.as_str())).collect()
+}
+
+fn is_for_workers(session: &Session) -> bool {
+    let of_graph = session.work == Work::Graph || (session.goal.is_none() && session.task.is_some());
+    of_graph && session.ended().is_none() && session.wanted() != Wanted::Answer
+}
+
+/// Sessions that hold a task, and whose owner has died since it was last looked.
+pub fn orphaned(opened: &Opened) -> Result<Vec<Session>, Failure> {
+    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+    let mut held = Vec::new();
+    let filter = TaskFilter { states: vec![State::Active, State::Submitted], ..TaskFilter::default() };
+    snapshot
+        .tasks(&filter, |task| {
+            held.extend(task.lease.and_then(|lease| lease.session.filter(|_| !is_ours(lease.owner.as_str()))));
+            true
+        })
+        .map_err(remedy::store)?;
+    let mut sessions = Vec::new();
+    for name in held {
+        sessions.extend(snapshot.session(&name).map_err(remedy::view)?.filter(is_for_workers));
+    }
+    sessions.retain(|session| !is_alive(&opened.project.owners(), session.owner.as_str()));
+    Ok(sessions)
+}

@@ -1,0 +1,125 @@
+//! What several workers came to, in the end: what is done, what is left and why, who has to look, and what to type next.
+
+use std::time::Duration;
+
+use windlass_engine::{Task, TaskId};
+
+use super::super::Args;
+use super::super::summary::quoted;
+use super::crew::Sum;
+use crate::context::Opened;
+use crate::output::{Done, Output, Tone};
+use crate::{show, text};
+
+/// So many tasks are named.
+const NAMED: usize = 8;
+/// Where the words of a table begin.
+const INDENT: usize = 13;
+
+pub struct Summary<'a> {
+    pub opened: &'a Opened,
+    pub sum: &'a Sum,
+    pub took: Duration,
+    pub args: &'a Args,
+}
+
+impl Summary<'_> {
+    pub fn show(&self, out: &mut Output) -> Done {
+        let Sum { done, left, people, paused, .. } = self.sum;
+        if out.columns().is_some() {
+            out.line("")?;
+        }
+        row("done", Tone::Good, &[tasks(done)], out)?;
+        row("left", Tone::Warning, &self.each(left.iter(), why_left), out)?;
+        row("for a person", Tone::Warning, &self.each(people.iter(), why_blocked), out)?;
+        let paused = paused.as_ref().map(|why| format!("twice in a row an agent could not work: {why}"));
+        row("paused", Tone::Bad, &paused.into_iter().collect::<Vec<_>>(), out)?;
+        row("took", Tone::Plain, &[self.time()], out)?;
+        let used = self.sum.used;
+        row("used", Tone::Plain, &if used.is_nothing() { vec![] } else { vec![used.to_string()] }, out)?;
+        row("next", Tone::Name, &self.next(), out)
+    }
+
+    /// Some of them by name, with what is to be said about each.
+    fn each<'t>(&self, ids: impl ExactSizeIterator<Item = &'t TaskId>, why: fn(&Task) -> String) -> Vec<String> {
+        let more = ids.len().saturating_sub(NAMED);
+        let one = |id: &TaskId| match self.opened.task(*id) {
+            Ok(task) => format!("{id}  {}: {}", text::fit(&task.goal, 60), why(&task)),
+            Err(_) => id.to_string(),
+        };
+        let more = (more > 0).then(|| format!("and {more} more; `windlass task list` shows them"));
+        ids.take(NAMED).map(one).chain(more).collect()
+    }
+
+    fn time(&self) -> String {
+        let took = show::millis(u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX));
+        let turns = match self.sum.turns {
+            1 => "one turn".to_owned(),
+            many => format!("{many} turns"),
+        };
+        format!("{took}, {turns}")
+    }
+
+    fn next(&self) -> Vec<String> {
+        let Sum { left, people, paused, killed, .. } = self.sum;
+        let answer =
+            people.iter().take(NAMED).map(|id| format!("windlass answer {id} continue  # or: windlass why {id}"));
+        let again = (!left.is_empty() || paused.is_some() || *killed).then(|| match paused {
+            Some(_) => format!("{}  # when that is mended; no task has lost anything", self.again()),
+            None => self.again(),
+        });
+        answer.chain(again).collect()
+    }
+
+    fn again(&self) -> String {
+        let workers = self.args.workers.unwrap_or(1);
+        let agent = self
+            .args
+            .agent
+            .as_deref()
+            .map(|agent| format!(" --agent {}", quoted(agent).unwrap_or_else(|| "AGENT".to_owned())));
+        format!("windlass run --workers {workers}{}", agent.unwrap_or_default())
+    }
+}
+
+/// How many, and which if they are few.
+fn tasks(done: &[TaskId]) -> String {
+    match done.len() {
+        0 => "nothing".to_owned(),
+        many if many > NAMED => format!("{many} tasks"),
+        _ => {
+            let mut done = done.to_vec();
+            done.sort_unstable();
+            done.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+fn why_left(task: &Task) -> String {
+    task.reason.clone().unwrap_or_else(|| task.state.to_string())
+}
+
+fn why_blocked(task: &Task) -> String {
+    task.blocked.as_ref().map_or_else(|| "somebody is asked".to_owned(), |blocked| blocked.reason.clone())
+}
+
+/// In a pipe a short label before each line; on a terminal a small table.
+fn row(label: &str, tone: Tone, lines: &[String], out: &mut Output) -> Done {
+    for (number, line) in lines.iter().enumerate() {
+        let Some(columns) = out.columns() else {
+            out.line(format_args!("{label}: {}", text::line(line)))?;
+            continue;
+        };
+        let room = columns.saturating_sub(INDENT + 2).max(20);
+        let rows = match tone {
+            // The terminal breaks what is to be typed, so that it can be copied as a whole.
+            Tone::Name => vec![text::line(line).into_owned()],
+            _ => text::wrap(&text::fit(line, show::LONG), room, room),
+        };
+        for (broken, row) in rows.iter().enumerate() {
+            let label = text::pad(if number + broken == 0 { label } else { "" }, INDENT);
+            out.line(format_args!("  {}{}", out.paint(Tone::Faint, label), out.paint(tone, row)))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,340 @@
+//! `windlass run --workers N`: several tasks of the graph at a time
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Child, Stdio};
+
+use insta::assert_snapshot;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{World, timeless};
+
+/// A project in a clone of a bare repository, whose worker agents each write one line.
+fn cloned(config: &str, tasks: usize) -> World {
+    let world = World::empty();
+    let git = |words: &str| {
+        let ran = world.finish(world.program("sh").args(["-c", &format!("set -e\n{words}")]));
+        assert_eq!(ran.code, 0, "{ran}");
+    };
+    git("git init -q --bare -b main ../remote.git && git init -q -b main . && git remote add origin ../remote.git
+         git config user.name Ann && git config user.email ann@example.com
+         echo start > start && git add . && git commit -qm start && git push -q -u origin main && git checkout -q -b desk");
+    world.write(".windlass/config.yaml", config);
+    world.ok(&["trust", "--yes"]);
+    world.ok(&["init"]);
+    add(&world, tasks);
+    world
+}
+
+fn add(world: &World, tasks: usize) {
+    let goals: String = (1..=tasks).map(|number| format!("windlass task add 'Part {number}'\n")).collect();
+    std::os::unix::fs::symlink(crate::support::WINDLASS, world.programs().join("windlass")).unwrap();
+    assert_eq!(world.finish(world.program("sh").args(["-c", &goals])).code, 0);
+}
+
+fn git(world: &World, words: &str) -> String {
+    let ran = world.finish(world.program("git").args(words.split(' ')));
+    assert_eq!(ran.code, 0, "{ran}");
+    ran.stdout
+}
+
+const WRITES: &str = r#"cat > prompt.md; rm prompt.md; echo $WINDLASS_TASK_ID >> part-$WINDLASS_TASK_ID; echo done"#;
+
+fn merging(agent: &str) -> String {
+    format!(
+        "completion: gate\nagent: writer\nagents:\n  writer: {{command: '{agent}'}}\nlimits: {{lease: 1s}}\n\
+         hooks: {{before_submit: [create_pr], before_merge: [merge_pr]}}\n"
+    )
+}
+
+/// Everything is in main once, and nothing else is left of the tasks.
+#[track_caller]
+fn assert_all_merged_once(world: &World, tasks: usize) {
+    let listed = world.lines(&["task", "list", "--all", "--json"]);
+    let states: BTreeSet<&str> = listed.iter().filter_map(|task| task["state"].as_str()).collect();
+    assert_eq!((listed.len(), states), (tasks, BTreeSet::from(["completed"])));
+    git(world, "fetch -q --prune origin");
+    let merges = git(world, "log --first-parent --merges --format=%s origin/main");
+    let mut merged: Vec<&str> = merges.lines().collect();
+    merged.sort_unstable();
+    let mut expected: Vec<String> = (1..=tasks).map(|number| format!("Merge T{number}: Part {number}")).collect();
+    expected.sort_unstable();
+    assert_eq!(merged, expected);
+    for number in 1..=tasks {
+        assert_eq!(git(world, &format!("show origin/main:part-T{number}")), format!("T{number}\n"));
+    }
+    assert_eq!(
+        git(world, "for-each-ref --format=%(refname) refs/heads refs/remotes refs/windlass"),
+        "refs/heads/desk\nrefs/heads/main\nrefs/remotes/origin/main\n"
+    );
+    assert_eq!(git(world, "worktree list --porcelain").matches("worktree ").count(), 1);
+    assert_eq!(git(world, "status --porcelain"), "?? .windlass/\n");
+}
+
+#[test]
+fn every_task_is_merged_once() {
+    let world = cloned(&merging(WRITES), 8);
+    let ran = world.run(&["run", "--workers", "4"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("\ndone: T1, T2, T3, T4, T5, T6, T7, T8\n"), "{ran}");
+    assert_all_merged_once(&world, 8);
+}
+
+/// Killed again and again at any moment, and run again: it takes a while.
+#[test]
+#[ignore = "half a minute; scripts/workers runs it"]
+fn whoever_is_killed_leaves_nothing_undone_and_nothing_done_twice() {
+    const TASKS: usize = 60;
+    let world = cloned(&merging(WRITES), TASKS);
+    for round in 0..12_u64 {
+        let mut child =
+            world.command(&["run", "--workers", "4"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // Any moment will do, and each round has another one.
+        std::thread::sleep(std::time::Duration::from_millis(150 + round * 7919 % 2500));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let ran = world.run(&["run", "--workers", "4"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_all_merged_once(&world, TASKS);
+}
+
+#[test]
+fn a_worker_without_work_waits_for_what_others_make_ready() {
+    let world = World::empty();
+    world.write(".windlass/config.yaml", "completion: gate\nworktrees: false\n");
+    world.ok(&["trust", "--yes"]);
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "First"]);
+    world.ok(&["task", "add", "Second", "--depends", "T1"]);
+    world.ok(&["task", "add", "Third", "--depends", "T2"]);
+    let ran = world.run(&["run", "--workers", "2", "--agent", "command:cat > prompt; echo ok"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let done: Vec<&str> = ran.stdout.lines().filter(|line| line.ends_with("complete after one iteration")).collect();
+    assert_eq!(
+        done,
+        ["T1 complete after one iteration", "T2 complete after one iteration", "T3 complete after one iteration"]
+    );
+    assert_eq!(world.ok(&["run", "--workers", "2", "--agent", "command:cat"]), "every task is completed\n");
+}
+
+#[test]
+fn what_is_left_is_said_with_what_to_type() {
+    let world = World::empty();
+    world.write(".windlass/config.yaml", "worktrees: false\n");
+    world.ok(&["trust", "--yes"]);
+    world.ok(&["init"]);
+    for goal in ["Good", "Stuck", "Never"] {
+        world.ok(&["task", "add", goal]);
+    }
+    world.write(
+        "agent.sh",
+        "cat > /dev/null; case $WINDLASS_TASK_ID in T1) echo '<promise>COMPLETE</promise>';;
+         T2) echo 'which version?'; echo '<promise>BLOCKED</promise>';; *) echo 'not yet';; esac",
+    );
+    let words = ["run", "--workers", "1", "--max-iterations", "1", "--agent", "command:sh agent.sh"];
+    let ran = world.run(&words);
+    assert_eq!(ran.code, 4, "{ran}");
+    assert_snapshot!(timeless(&ran.stdout), @r"
+    T1 session t1-good
+    T1   command:sh agent.sh, at most one iteration
+    T1 task Good
+    T1 iteration 1
+    T1   the agent says that it is done
+    T1 complete after one iteration
+    T2 session t2-stuck
+    T2   command:sh agent.sh, at most one iteration
+    T2 task Stuck
+    T2 iteration 1
+    T2   agent: which version?
+    T2   the agent says that it is blocked
+    T2   T2 is blocked: the agent says it is blocked: which version?
+    T2 a person is needed after one iteration: the agent says it is blocked
+    T3 session t3-never
+    T3   command:sh agent.sh, at most one iteration
+    T3 task Never
+    T3 iteration 1
+    T3   agent: not yet
+    T3   T3 is to be taken up again: one iteration is the limit
+    T3 ended after one iteration: one iteration is the limit
+    done: T1
+    left: T3  Never: one iteration is the limit
+    for a person: T2  Stuck: the agent says it is blocked: which version?
+    took: <took> 3 turns
+    next: windlass answer T2 continue  # or: windlass why T2
+    next: windlass run --workers 1 --agent 'command:sh agent.sh'
+    ");
+    let ran = world.run(&words);
+    assert_eq!(ran.code, 3, "{ran}");
+    assert!(world.path(".windlass/runs/t3-never-2").is_dir(), "each attempt has records of its own");
+}
+
+/// An agent that cannot be started is no fault of the tasks.
+#[test]
+fn agents_that_cannot_be_started_pause_the_run() {
+    let world = World::empty();
+    let config = "worktrees: false\ncompletion: gate\nagents: {gone: {command: ./no-such-agent}}\n\
+                  task_types: {fix: {agents: {implementer: [gone]}}}\n";
+    world.write(".windlass/config.yaml", config);
+    world.ok(&["trust", "--yes"]);
+    world.ok(&["init"]);
+    for goal in ["One", "Two", "Three"] {
+        world.ok(&["task", "add", goal, "--type", "fix"]);
+    }
+    let ran = world.run(&["run", "--workers", "1"]);
+    assert_eq!(ran.code, 1, "{ran}");
+    assert_snapshot!(timeless(&ran.stdout), @r"
+    T1 session t1-one
+    T1   gone, at most 25 iterations
+    T1 task One
+    T1 iteration 1
+    T1 failed after one iteration: the program cannot be started: sh: 1: ./no-such-agent: not found
+    T1 session t1-one-2
+    T1   gone, at most 25 iterations
+    T1 task One
+    T1 iteration 1
+    T1 failed after one iteration: the program cannot be started: sh: 1: ./no-such-agent: not found
+    done: nothing
+    paused: twice in a row an agent could not work: the program cannot be started: sh: 1: ./no-such-agent: not found
+    took: <took> 2 turns
+    next: windlass run --workers 1  # when that is mended; no task has lost anything
+    ");
+    assert_eq!(world.data_of("task_released").len(), 2);
+    assert!(world.ok(&["task", "list"]).lines().all(|line| line.contains("ready")));
+}
+
+#[test]
+fn each_type_gets_one_of_its_agents() {
+    let world = World::empty();
+    let config = "worktrees: false\ncompletion: gate\nagent: usual\nagents:\n  usual: {command: 'cat > /dev/null; echo usual'}\n  \
+                  fixer: {command: 'cat > /dev/null; echo fixer'}\ntask_types: {fix: {agents: {implementer: [fixer]}}, nobody: {agents: {implementer: []}}}\n";
+    world.write(".windlass/config.yaml", config);
+    world.ok(&["trust", "--yes"]);
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "Mend", "--type", "fix"]);
+    world.ok(&["task", "add", "Any"]);
+    world.ok(&["task", "add", "Closed", "--type", "nobody"]);
+    let ran = world.run(&["run", "--workers", "2"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("T1   agent: fixer\n") && ran.stdout.contains("T2   agent: usual\n"), "{ran}");
+    assert!(!ran.stdout.contains("T3 "), "{ran}");
+}
+
+/// A run whose agent says when it has begun, and waits for a word.
+fn begun(world: &World, words: &[&str]) -> Child {
+    world.make_pipe("began");
+    world.make_pipe("go");
+    let child = world.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    world.hear("began");
+    child
+}
+
+fn send(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// Waits until nothing was heard of a process for longer than its lease.
+fn outlive_the_lease() {
+    std::thread::sleep(std::time::Duration::from_millis(1300));
+}
+
+const SLOW: &str = r#"cat > prompt.md; rm prompt.md; echo slow > slow; cd ../../..; echo > began; cat go; echo done"#;
+
+#[test]
+fn a_worker_that_was_stopped_past_its_lease_cannot_submit() {
+    let config = merging(SLOW)
+        .replace("agents:\n", "agents:\n  quick: {command: 'cat > /dev/null; echo quick > quick; echo done'}\n");
+    let world = cloned(&config, 1);
+    let mut stopped = begun(&world, &["run", "--workers", "1"]);
+    send(&stopped, Signal::STOP);
+    outlive_the_lease();
+    let ran = world.run(&["run", "--workers", "1", "--agent", "quick"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(ran.stderr, "note: T1 was held by session `t1-part-1`, which was not heard of for 1.0 s\n");
+    send(&stopped, Signal::CONT);
+    world.write("go", "go\n");
+    assert!(stopped.wait().unwrap().success());
+    git(&world, "fetch -q --prune origin");
+    assert_eq!(git(&world, "ls-tree --name-only origin/main"), "quick\nstart\n");
+    assert_eq!(git(&world, "show windlass/t1-part-1:slow"), "slow\n", "what it has done stays on its branch");
+    assert_eq!(git(&world, "worktree list --porcelain").matches("worktree ").count(), 1);
+    let opened: Vec<_> =
+        world.data_of("workspace_opened").iter().map(|data| data["workspace"]["branch"].clone()).collect();
+    assert_eq!(opened, ["windlass/t1-part-1", "windlass/t1-part-1-2"]);
+    assert_eq!(world.data_of("task_completed").len(), 1);
+}
+
+/// All of a process stands still, and nobody else looks: it goes on as if nothing had been.
+#[test]
+fn a_process_that_stood_still_goes_on_with_its_tasks() {
+    let world = cloned(&merging(SLOW), 1);
+    let mut stopped = begun(&world, &["run", "--workers", "2"]);
+    send(&stopped, Signal::STOP);
+    outlive_the_lease();
+    send(&stopped, Signal::CONT);
+    world.write("go", "go\n");
+    assert!(stopped.wait().unwrap().success());
+    assert_eq!((world.data_of("lease_expired").len(), world.data_of("task_claimed").len()), (0, 1));
+    git(&world, "fetch -q origin");
+    assert_eq!(git(&world, "show origin/main:slow"), "slow\n");
+}
+
+/// Somebody else looks, but not for as long as a lease.
+#[test]
+fn a_pause_shorter_than_the_lease_takes_nothing_away() {
+    let world = cloned(&merging(SLOW).replace("lease: 1s", "lease: 10m"), 1);
+    let mut stopped = begun(&world, &["run", "--workers", "1"]);
+    send(&stopped, Signal::STOP);
+    let ran = world.run(&["run", "--workers", "1"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(ran.stdout, "nothing is ready\n  left: T1  active  Part 1: held by session `t1-part-1`\n");
+    send(&stopped, Signal::CONT);
+    world.write("go", "go\n");
+    assert!(stopped.wait().unwrap().success());
+    assert_eq!((world.data_of("lease_expired").len(), world.data_of("task_claimed").len()), (0, 1));
+}
+
+#[test]
+fn a_session_of_a_dead_worker_is_taken_up() {
+    let world = cloned(&merging(SLOW), 1);
+    let mut killed = begun(&world, &["run", "--workers", "1"]);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let next = world.command(&["run", "--workers", "2"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    world.hear("began");
+    world.write("go", "go\n");
+    let ran = next.wait_with_output().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    let claims = world.data_of("task_claimed").len();
+    assert_eq!((claims, world.data_of("session_resumed").len(), world.data_of("task_completed").len()), (1, 1, 1));
+}
+
+#[test]
+fn one_signal_ends_all_of_them_in_order() {
+    let world = cloned(&merging(SLOW), 2);
+    let child = begun(&world, &["run", "--workers", "2"]);
+    send(&child, Signal::INT);
+    let ran = child.wait_with_output().unwrap();
+    assert_eq!(ran.status.code(), Some(130), "{ran:?}");
+    assert_eq!(world.data_of("session_ended").len(), world.data_of("session_started").len());
+    assert!(world.ok(&["task", "list"]).lines().all(|line| !line.contains("active")));
+}
+
+/// Whoever watches sees a row for each worker.
+#[test]
+fn a_view_of_all_workers() {
+    let world = cloned(&merging(SLOW), 1);
+    world.make_pipe("began");
+    world.make_pipe("go");
+    let mut watched = world.watch((12, 70), &["run", "--workers", "2"], &[]);
+    world.hear("began");
+    let screen = watched.until(|screen| screen.contains("waits for a task") && screen.contains("the agent works"));
+    let shown = timeless(&screen);
+    assert!(shown.contains("── 1 at work · 0 done · 0 ready"), "{shown}");
+    assert!(shown.contains(" T1 Part 1") && shown.contains("the agent works"), "{shown}");
+    fs::write(world.path("go"), "go\n").unwrap();
+    let (watched, code) = watched.end();
+    assert_eq!(code, 0);
+    let screen = watched.screen();
+    assert!(screen.contains("  done         T1\n") && !screen.contains("at work"), "{screen}");
+}

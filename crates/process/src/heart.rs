@@ -1,0 +1,139 @@
+//! The pulse of an owner: whether a process that is alive goes on, or has been stopped.
+//!
+//! ```text
+//!   Heart (a thread) ─ every few seconds ─► first line of the owner's file ◄─ silence: whoever wonders
+//! ```
+//!
+//! The line says when the heart last beat, by a clock that stands still while the machine sleeps. Whoever reads it shares
+//! that clock: an owner that is alive was started since the machine was.
+//!
+//! Invariants:
+//! - The line is as long as ever, and is written over in one piece.
+//! - An owner whose file has no such line is never called silent.
+//!
+//! Not here: what is done about whoever is silent, and after how long.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::owners::Owners;
+
+/// What the line begins with: no number, so it is no leader's.
+const MARK: &str = "beat ";
+const DIGITS: usize = 16;
+
+/// The way to the line of one owner.
+#[derive(Debug)]
+pub struct Pulse(File);
+
+impl Pulse {
+    pub(crate) fn new(file: File) -> Self {
+        Self(file)
+    }
+
+    fn beat(&self) {
+        // A disk that takes nothing may take it the next time.
+        let _ = self.0.write_all_at(line(now()).as_bytes(), 0);
+    }
+}
+
+/// Beats for some owners until it is dropped.
+#[derive(Debug)]
+pub struct Heart {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Heart {
+    pub fn start(pulses: Vec<Pulse>, every: Duration) -> io::Result<Self> {
+        let (stop, stopped) = mpsc::channel();
+        let beat = move || {
+            while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                pulses.iter().for_each(Pulse::beat);
+            }
+        };
+        let thread = thread::Builder::new().name("heart".to_owned()).spawn(beat)?;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for Heart {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // One that panicked beats no more, which is all that is wanted.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The first beat, in a file that is empty.
+pub(crate) fn begin(mut file: &File) -> io::Result<()> {
+    match file.metadata()?.len() {
+        0 => file.write_all(line(now()).as_bytes()),
+        _ => Ok(()),
+    }
+}
+
+/// For how long nothing was heard of an owner. None where it never had a pulse.
+pub fn silence(directory: &Path, name: &str) -> Option<Duration> {
+    let mut file = Owners::open(directory).ok()?.file(name)?;
+    let mut text = [0; MARK.len() + DIGITS + 1];
+    file.read_exact(&mut text).ok()?;
+    let then = read(std::str::from_utf8(&text).ok()?)?;
+    Some(now().saturating_sub(then))
+}
+
+fn line(at: Duration) -> String {
+    format!("{MARK}{:0DIGITS$}\n", at.as_millis())
+}
+
+fn read(line: &str) -> Option<Duration> {
+    let digits = line.strip_prefix(MARK)?.strip_suffix('\n')?;
+    digits.parse().ok().map(Duration::from_millis)
+}
+
+/// What a clock says that stands still while the machine sleeps.
+fn now() -> Duration {
+    let now = clock_gettime(ClockId::Monotonic);
+    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Roster;
+
+    #[test]
+    fn the_line_is_always_as_long() {
+        for seconds in [0, 1, 86_400 * 365 * 1000] {
+            let at = Duration::from_secs(seconds);
+            assert_eq!((line(at).len(), read(&line(at))), (MARK.len() + DIGITS + 1, Some(at)));
+        }
+        assert_eq!((read("beat 12"), read("77 1 2 here\n"), read("beat x\n")), (None, None, None));
+    }
+
+    #[test]
+    fn an_owner_that_goes_on_is_heard() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let roster = Roster::enlist(directory.path(), 7).expect("an owner");
+        let then = silence(directory.path(), roster.name()).expect("it has a pulse from its beginning");
+        let heart =
+            Heart::start(vec![roster.pulse().expect("its own file")], Duration::from_millis(1)).expect("a thread");
+        // It is heard sooner or later, and then the silence is shorter than the time that has passed.
+        let began = std::time::Instant::now();
+        while silence(directory.path(), roster.name()).expect("a pulse") >= then + began.elapsed() {
+            assert!(began.elapsed() < Duration::from_secs(60));
+            thread::yield_now();
+        }
+        drop(heart);
+        assert_eq!(silence(directory.path(), "run-1-2-0123456789abcdef"), None);
+    }
+}

@@ -1,0 +1,260 @@
+//! Gatekeepers: agents that judge a change before it is merged.
+//!
+//! ```text
+//! approved before? ── no ──► checkout of its own ─► asked ── does not fit ──► asked once more ── nor does that ─┐
+//!        │ yes                                        │ approved                                               │
+//!        ▼                                            ▼                                                        ▼
+//!    next brief ◄─────────────────────────────── next brief           not approved: back to whoever works on it next
+//! ```
+//!
+//! Invariants:
+//! - Whoever cannot answer has rejected nothing: that is a failure of the hook.
+//! - An approval is for these lines, under this configuration, and for nothing else.
+//! - No checkout outlives its question; what a crash left of one is cleared with the next.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use windlass_agents::TurnEnd;
+use windlass_engine::{
+    Approved, Digest, HookOutcome, HookReport, Judgement, Review, Session, Task, Usage, Workspace, in_words,
+};
+use windlass_hooks::{clean, cut};
+use windlass_vcs::git::{Branch, Commit, Diff, Git};
+
+use super::{Ended, report};
+use crate::consultation::{Consultation, Terms};
+use crate::hook::Running;
+use crate::{Dispatch, RunError};
+
+/// The most of a diff that is looked at.
+const DIFF: usize = 4 * 1024 * 1024;
+/// Commits whose subjects are told at most.
+const COMMITS: usize = 100;
+/// The most that is kept of what was said about a change, beside what the agent is told.
+const SUMMARY: usize = 1024;
+
+/// The change that is judged.
+struct Case {
+    branch: Branch,
+    head: Commit,
+    patch: Digest,
+    commits: Vec<String>,
+    diff: Diff,
+}
+
+/// What the judging has come to so far.
+struct Sum {
+    approved: Approved,
+    told: Vec<String>,
+    reviews: Vec<Value>,
+    used: Usage,
+    record: Option<String>,
+    began: Instant,
+}
+
+impl Sum {
+    /// A report with everything that is known by now.
+    fn with(self, outcome: HookReport) -> HookReport {
+        let used = if self.used.is_nothing() { String::new() } else { format!(" ({})", self.used) };
+        let context = [("reviews".to_owned(), self.reviews.into())].into_iter().collect();
+        HookReport {
+            message: outcome.message.map(|message| message + &used),
+            approved: Some(self.approved),
+            used: self.used,
+            took: Some(self.began.elapsed()),
+            record: self.record,
+            context,
+            ..outcome
+        }
+    }
+}
+
+/// One question: by which brief, the how-manieth of the hook.
+struct Asking<'a> {
+    running: &'a Running<'a>,
+    session: &'a Session,
+    case: &'a Case,
+    index: usize,
+    brief: &'a str,
+}
+
+impl Asking<'_> {
+    fn task(&self) -> Option<&Task> {
+        self.running.scene.task.as_ref()
+    }
+}
+
+impl Dispatch<'_> {
+    pub(super) fn review(
+        &mut self,
+        running: &Running<'_>,
+        session: &Session,
+        workspace: &Workspace,
+        briefs: &[String],
+    ) -> Result<Ended, RunError> {
+        let case = match self.with_git(|git| self.case(git, workspace)) {
+            Ok(case) => case,
+            Err(error) => return Ok(Err(error)),
+        };
+        let patch = case.patch.chain(session.config);
+        let before = running.scene.task.as_ref().and_then(|task| task.approved.clone());
+        let before = before.filter(|before| before.patch == patch).map(|before| before.briefs).unwrap_or_default();
+        let approved = Approved { patch, briefs: before };
+        let (told, reviews) = (Vec::new(), Vec::new());
+        let mut sum = Sum { approved, told, reviews, used: Usage::default(), record: None, began: Instant::now() };
+        for (index, brief) in briefs.iter().enumerate() {
+            if sum.approved.briefs.contains(brief) {
+                sum.told.push(format!("{brief}: approved before, and the same since"));
+                continue;
+            }
+            let asking = Asking { running, session, case: &case, index, brief };
+            if let Some(end) = self.judged_by(&asking, &mut sum)? {
+                return Ok(Ok(sum.with(end)));
+            }
+        }
+        let now = match self.with_git(|git| git.tip(&case.branch)) {
+            Ok(now) => now,
+            Err(error) => return Ok(Err(error)),
+        };
+        if now.as_ref() != Some(&case.head) {
+            let said = format!("{} has moved while it was judged", case.branch);
+            return Ok(Ok(sum.with(report(HookOutcome::Failure, said))));
+        }
+        let told = sum.told.join("; ");
+        Ok(Ok(sum.with(report(HookOutcome::Success, told))))
+    }
+
+    /// What there is to be judged.
+    fn case(&self, git: &Git<'_>, workspace: &Workspace) -> Result<Case, windlass_vcs::git::Error> {
+        // What it is stacked on is not its own work.
+        let base = match workspace.stacked_on.is_empty() {
+            true => self.base(git)?.commit,
+            false => Commit::new(&workspace.start)?,
+        };
+        let branch = Branch::new(&workspace.branch)?;
+        let work = git.work(&branch, &base)?;
+        Ok(Case {
+            patch: git.patch_id(&work.merge_base, &work.head)?,
+            commits: git.subjects(&base, &work.head, COMMITS)?,
+            diff: git.diff(&work.merge_base, &work.head, DIFF)?,
+            head: work.head,
+            branch,
+        })
+    }
+
+    /// Has one gatekeeper judge by one brief. The answer is how the hook ends with it, if it does.
+    fn judged_by(&mut self, asking: &Asking<'_>, sum: &mut Sum) -> Result<Option<HookReport>, RunError> {
+        let brief = asking.brief;
+        let gatekeepers = &self.settings.delivery.gatekeepers;
+        let picked = gatekeepers.pick(asking.task(), &asking.session.agent, asking.index).cloned();
+        let Some(agent) = picked.map(|agent| agent.of(&self.settings.project)) else {
+            let said = format!("nobody may judge it ({brief}); name an agent under `agents.gatekeeper` of its type");
+            return Ok(Some(report(HookOutcome::Failure, said)));
+        };
+        let (text, silence) = (gatekeepers.brief(brief).to_owned(), gatekeepers.silence.filter(|_| agent.streams()));
+        let path = self.checkout(asking);
+        let directory = match self.with_git(|git| git.review(&path, &asking.case.head)) {
+            Ok(directory) => directory,
+            Err(error) => return Ok(Some(self.troubled(&error))),
+        };
+        let review = Review {
+            name: brief,
+            brief: &text,
+            task: asking.task(),
+            commits: &asking.case.commits,
+            diff: &asking.case.diff.text,
+            more: asking.case.diff.cut,
+        };
+        let mut with = self.consultation(
+            &agent,
+            Terms {
+                directory: &directory,
+                file: self.settings.records.join(format!("{}.review-{}", asking.running.debt, asking.index + 1)),
+                resolve: asking.running.resolve,
+                time: asking.running.hook.timeout,
+                silence,
+                task: asking.task().map(|task| task.id),
+            },
+        );
+        let answered = self.question(&review, &mut with, sum);
+        with.end();
+        // What cannot be removed now is removed before the next one.
+        let _ = self.with_git(|git| git.close_review(&path));
+        let judgement = match answered? {
+            Ok(judgement) => judgement,
+            Err(end) => return Ok(Some(not_answered(&agent.name, brief, end, asking.running))),
+        };
+        sum.reviews.push(json!({
+            "brief": brief,
+            "agent": agent.name,
+            "approved": judgement.approved,
+            "summary": cut(&judgement.summary, SUMMARY),
+            "findings": judgement.findings.len(),
+        }));
+        if !judgement.approved {
+            let said = format!("`{}` does not approve ({brief}): {}", agent.name, judgement.summary.trim());
+            let feedback = Some(judgement.feedback(brief));
+            return Ok(Some(HookReport { feedback, ..report(HookOutcome::Block, said) }));
+        }
+        sum.approved.briefs.push(brief.to_owned());
+        sum.told.push(format!("{brief}: approved by `{}`", agent.name));
+        Ok(None)
+    }
+
+    /// Where a gatekeeper looks at the work of a task.
+    fn checkout(&self, asking: &Asking<'_>) -> PathBuf {
+        let task = asking.task().map_or_else(|| "work".to_owned(), |task| task.id.to_string().to_ascii_lowercase());
+        self.settings.delivery.worktrees.join(format!("review-{task}"))
+    }
+
+    /// Asks, and asks once more where the answer does not fit.
+    fn question(
+        &mut self,
+        review: &Review<'_>,
+        with: &mut Consultation,
+        sum: &mut Sum,
+    ) -> Result<Result<Judgement, TurnEnd>, RunError> {
+        let mut prompt = review.prompt();
+        let mut asked_so_far = prompt.clone();
+        let mut last = false;
+        loop {
+            let asked = self.consult(with, &prompt)?;
+            sum.used = sum.used.plus(asked.usage);
+            sum.record = asked.record.or(sum.record.take());
+            let said = match asked.end {
+                TurnEnd::Said(said) => clean(&self.settings.mask.text(&said)),
+                end => return Ok(Err(end)),
+            };
+            let unfit = match Judgement::read(&said, &asked_so_far) {
+                Ok(judgement) => return Ok(Ok(judgement)),
+                Err(unfit) => unfit,
+            };
+            if std::mem::replace(&mut last, true) {
+                let summary =
+                    format!("the gatekeeper gave no answer that fits, twice, so nobody has approved it: {unfit}");
+                return Ok(Ok(Judgement { approved: false, summary, findings: Vec::new() }));
+            }
+            prompt = review.again(&unfit, &said, with.remembers());
+            asked_so_far.push_str(&prompt);
+        }
+    }
+}
+
+/// The end of a hook whose gatekeeper could not say anything.
+fn not_answered(agent: &str, brief: &str, end: TurnEnd, running: &Running<'_>) -> HookReport {
+    let because = |why: &str| format!("`{agent}` could not judge it ({brief}): {why}");
+    match end {
+        TurnEnd::Cancelled => HookOutcome::Cancelled.into(),
+        TurnEnd::TimedOut => {
+            let time = in_words(running.hook.timeout);
+            report(HookOutcome::TimedOut, because(&format!("it took longer than {time}; `timeout` gives it more")))
+        }
+        TurnEnd::Locked { said, remedy } => report(HookOutcome::Failure, because(&format!("{said}; {remedy}"))),
+        TurnEnd::Failed { why: said, .. }
+        | TurnEnd::Broken(said)
+        | TurnEnd::Limited { said, .. }
+        | TurnEnd::Said(said) => report(HookOutcome::Failure, because(&said)),
+    }
+}
