@@ -478,7 +478,7 @@ fn a_change_is_merged_once() {
 
 #[test]
 fn work_that_a_person_takes_as_it_is_becomes_a_change() {
-    let script = format!("{BEGUN}\nturn-done a.1 says=complete\nwork a\nhook tests escalate");
+    let script = format!("{BEGUN}\nturn-done a.1 says=complete\nwork a\nhook tests out=escalate");
     let mut project = Script::after(hooks(&["tests"]), &script);
     assert_eq!(project.task("T1").state, State::Blocked);
     let answered = project.run("forced answer T1 approve branch=windlass/t1");
