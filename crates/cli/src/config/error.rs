@@ -65,7 +65,7 @@ pub fn suggestion(name: &str, known: &[&str]) -> Option<String> {
     let spelled_twice =
         |name: &str| known.iter().any(|other| *other != name && other.replace('_', "") == name.to_lowercase());
     let all: Vec<_> = known.iter().filter(|name| !spelled_twice(name)).map(|name| format!("`{name}`")).collect();
-    (1..=12).contains(&all.len()).then(|| format!("known here: {}", all.join(", ")))
+    (1..=13).contains(&all.len()).then(|| format!("known here: {}", all.join(", ")))
 }
 
 /// A configuration file that cannot be used.
