@@ -28,7 +28,7 @@ fn failing_tests_are_mended_in_the_same_conversation() {
     for told in [
         "in a worktree, on windlass/t1-write-it from main",
         "submitting: one commit, one file",
-        "sent back to mend: before_submit[1]:run_tests (1 of 3)",
+        "sent back to mend it (1 of 3)",
         "its change: branch windlass/t1-write-it",
         "merged as ",
         "T1 is completed",

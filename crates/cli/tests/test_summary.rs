@@ -174,8 +174,7 @@ fn what_is_left_of_the_graph() {
     world.ok(&["task", "block", "T2", "--reason", "which \u{1b}[31mversion?", "--trust"]);
     let ran = world.run(&["run", "--trust", "--session", "all"]);
     assert_snapshot!(summary(&ran.stdout), @r"
-    took <took> agent <took> one turn
-    changed one file, +1 -0
+    took <took> agent <took> hooks <took> one turn
     left: T2  blocked  Two: which \u{1b}[31mversion?
     left: T3  created  Three: waits for T2
     next: windlass answer T2 continue
@@ -183,9 +182,7 @@ fn what_is_left_of_the_graph() {
     world.ok(&["task", "add", "Four", "--trust"]);
     let (watched, _) = world.watch((50, 100), &["run", "--trust", "--session", "more"], &[("NO_COLOR", "1")]).end();
     assert_snapshot!(summary(&watched.screen()), @r"
-    took  <took> agent <took> one turn
-    changed    one file, +2 -0
-               old.txt +2 -0
+    took  <took> agent <took> hooks <took> one turn
     completed  T4
     left       T2  blocked  Two: which \u{1b}[31mversion?
                T3  created  Three: waits for T2

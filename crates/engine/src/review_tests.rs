@@ -1,3 +1,5 @@
+//! What fits as a gatekeeper's answer, and what its question shows: a table for each.
+
 use super::*;
 
 /// The summary of an answer and how many findings it has, or why it is none.

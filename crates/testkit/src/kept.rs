@@ -75,6 +75,7 @@ impl Kept {
                 self.told.clear();
             }
             Event::WorkspaceOpened(opened) => self.workspace = Some(opened.workspace.clone()),
+            Event::LeaseExpired(expired) if expired.silent => self.workspace = None,
             Event::ChangeOpened(change) => self.change = Some((change.clone(), record.seq, None)),
             Event::ChangeMerged(merged) => match &mut self.change {
                 Some((_, _, commit @ None)) => *commit = Some(merged.commit.clone()),

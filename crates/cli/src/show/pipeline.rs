@@ -63,11 +63,11 @@ pub fn progress(event: &Event) -> Option<(Tone, String)> {
         }
         Event::MergeStarted(_) => (Tone::Plain, "merging".to_owned()),
         Event::PipelineFailed(failed) => {
-            let (hook, reason, count, most) = (&failed.hook, &failed.reason, failed.count, failed.most);
+            let (count, most) = (failed.count, failed.most);
             let told = match (failed.remedy, failed.gate) {
-                (Remedy::Remediate, _) => format!("sent back to mend: {hook} ({count} of {most})"),
-                (Remedy::Reject, _) => format!("rejected by {hook}: {reason} ({count} of {most})"),
-                (Remedy::Again, _) => format!("{hook}: {reason}; judged again there"),
+                (Remedy::Remediate, _) => format!("sent back to mend it ({count} of {most})"),
+                (Remedy::Reject, _) => format!("rejected ({count} of {most}): it is worked on again"),
+                (Remedy::Again, _) => "judged again, on top of the newest base".to_owned(),
                 (Remedy::GiveUp | Remedy::Escalate, _) => return None,
             };
             (Tone::Warning, told)

@@ -97,7 +97,8 @@ impl Over<'_> {
         let session = self.opened.session(self.name)?;
         let left = (session.work == Work::Graph).then(|| Left::look(&self.opened.store)).transpose()?;
         let git = Git { project: &self.opened.project, roster: self.roster, control: self.control };
-        let changed = git.changed(&records);
+        // Work in worktrees changes nothing here: it is on its branches.
+        let changed = if session.grounds.is_in_place() { git.changed(&records) } else { Ok(None) };
         let shown = records.strip_prefix(&self.opened.project.root).unwrap_or(&records).to_owned();
         let records = has_output(&records).then_some(shown);
         let changes = self.changes(&session)?;

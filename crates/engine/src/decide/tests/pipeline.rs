@@ -482,7 +482,7 @@ fn work_that_a_person_takes_as_it_is_becomes_a_change() {
     let mut project = Script::after(hooks(&["tests"]), &script);
     assert_eq!(project.task("T1").state, State::Blocked);
     let answered = project.run("forced answer T1 approve branch=windlass/t1");
-    assert_eq!(answered[0], "T1 change_opened windlass/t1");
+    assert_eq!(answered[0], "T1 change_opened windlass/t1 (forced)");
     assert_eq!((project.task("T1").state, project.task("T1").change.unwrap().merged), (State::Completed, None));
     assert_eq!(project.run("merged T1 def"), ["T1 change_merged def"]);
 }
