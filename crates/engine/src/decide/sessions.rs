@@ -7,7 +7,7 @@ use crate::event::{Event, EventType, Node, Record, payload};
 use crate::id::{OwnerName, RunId, SessionName};
 use crate::limits::{Limits, check_bytes};
 use crate::refusal::Refusal;
-use crate::session::{Closing, Decision, Ending, Purpose, Session, Step, Terms};
+use crate::session::{Closing, Decision, Ending, Purpose, Session, Step, Terms, Wanted};
 use crate::task::State;
 use crate::usage::Usage;
 use crate::view::View;
@@ -61,7 +61,12 @@ impl Deciding<'_, '_> {
         }
         let max_iterations = max_iterations.unwrap_or(session.terms.max_iterations);
         let terms = Terms { max_iterations, ..session.terms.clone() };
-        self.emit_session(&session, payload::SessionResumed { owner: owner.clone(), terms })
+        self.emit_session(&session, payload::SessionResumed { owner: owner.clone(), terms })?;
+        // One that waits for a place to work may have come to its limit by these terms.
+        match session.wanted() {
+            Wanted::Workspace => self.advance(name),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn stop_session(

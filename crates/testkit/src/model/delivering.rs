@@ -21,6 +21,8 @@ impl Attempt<'_> {
             }
             C::SubmitWork { name, .. } => self.session(name)?.wants_work().then_some(()),
             C::RecordMerge { id, .. } => {
+                // Only a person merges by hand.
+                (self.origin.run.is_none() && self.origin.via.is_none()).then_some(())?;
                 self.state(*id)?;
                 kept(self.log).get(id)?.has_an_open_change().then_some(())
             }

@@ -147,3 +147,22 @@ fn the_next_attempt_hears_what_could_not_be_committed() {
     let findings: Vec<String> = project.task("T1").findings.into_iter().map(|finding| finding.text).collect();
     assert_eq!(findings, ["markers are left, in all of two files"]);
 }
+
+/// Whoever goes on with a session may give it less than it has used already.
+#[test]
+fn a_session_that_waits_for_its_worktree_may_be_at_its_limit() {
+    check_with(
+        hooks(&[]),
+        "add one
+         add two
+         session a work=graph grounds=worktrees
+         workspace a
+         turn-done a.1 says=complete
+         work a
+         --
+         resume a by=w2 max=1",
+        "T2 session_resumed by w2
+         T2 task_needs_continuation
+         T2 session_ended Limit, one iteration is the limit",
+    );
+}
