@@ -88,6 +88,8 @@ pub enum Error {
 
     #[error("cannot push {branch} to {remote}: {why}")]
     Rejected { remote: RemoteName, branch: Branch, why: String },
+    #[error("cannot change {branch} on {remote}: somebody has pushed to it ({})", at.short())]
+    Foreign { remote: RemoteName, branch: Branch, at: Commit },
     #[error("cannot change {branch}: it is not where it was expected to be")]
     Moved { branch: Branch },
     #[error("cannot merge {}: it does not contain {}, where the base is now", head.short(), base.short())]
@@ -175,6 +177,10 @@ impl Error {
             }
             Self::Dirty { .. } => "commit it or put it away",
             Self::Rejected { .. } => "see what the remote says",
+            Self::Foreign { .. } => {
+                "take that into the work (`git fetch` and `git merge` in its worktree), or remove the remote's branch, and \
+                 go on"
+            }
             Self::Moved { .. } | Self::Stale { .. } => "rebase onto where the base is now, check again, merge again",
             Self::Cancelled { .. } | Self::Failed { .. } | Self::UnknownCommit { .. } | Self::Io { .. } => return None,
         })

@@ -30,6 +30,7 @@ mod rebase;
 mod replay;
 mod repository;
 mod review;
+mod share;
 mod submodules;
 mod trouble;
 mod unfinished;
@@ -49,6 +50,7 @@ pub use open::{Existing, Opened, Wanted};
 pub use push::Pushed;
 pub use rebase::Rebased;
 pub use repository::Repository;
+pub use share::Shared;
 
 use locks::Held;
 use repository::{Entry, Head};
