@@ -203,7 +203,7 @@ impl Dispatch<'_> {
         let seal = |commit: String, already| {
             Ok(Tried::Over(ByHand::Merged(Seal { commit, base: shown(&base), already, brought: brought.clone() })))
         };
-        let ready = match self.with_git(|git| self.offer(git, workspace)) {
+        let ready = match self.with_git(|git| self.offer(git, Some(task), workspace)) {
             Ok(offer) => Ready { base: base.clone(), head: offer.head, address: offer.address },
             Err(error) => return over(refused_by(&error)),
         };

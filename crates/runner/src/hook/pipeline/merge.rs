@@ -14,7 +14,7 @@ use windlass_engine::{ChangeFact, HookOutcome, HookReport, Session, Task, Worksp
 use windlass_vcs::forge::{Merging, Obstacle, Site, State};
 use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Seen};
 
-use super::change::failed;
+use super::change::{failed, taken};
 use super::{Brought, Ended, report};
 use crate::dispatch::Resolve;
 use crate::hook::Running;
@@ -43,11 +43,13 @@ impl Dispatch<'_> {
         }
         if !self.still_holds(session)? {
             self.merging = None;
-            return Ok(Ok(report(HookOutcome::Failure, "the task is somebody else's now")));
+            return Ok(Ok(taken()));
         }
         let ended = match self.merged_before(running, workspace) {
             Ok(None) => match self.ready_to_merge(workspace) {
-                Ok(Ok(ready)) => self.merge(running, &ready),
+                // Bringing it there may have taken long.
+                Ok(Ok(_)) if !self.still_holds(session)? => Ok(taken()),
+                Ok(Ok(base)) => self.offer_and_merge(running, workspace, base),
                 Ok(Err(report)) => Ok(*report),
                 Err(error) => Err(error),
             },
@@ -119,7 +121,7 @@ impl Dispatch<'_> {
     }
 
     /// Has the work be on top of the newest base, or says what follows if it was not.
-    fn ready_to_merge(&self, workspace: &Workspace) -> Result<Result<Ready, Box<HookReport>>, Error> {
+    fn ready_to_merge(&self, workspace: &Workspace) -> Result<Result<Base, Box<HookReport>>, Error> {
         self.with_git(|git| {
             let no = |outcome, said: String| Ok(Err(Box::new(report(outcome, said))));
             let base = self.base(git)?;
@@ -143,9 +145,14 @@ impl Dispatch<'_> {
                 }
                 Brought::Conflict(conflict) => return Ok(Err(conflict)),
             }
-            let offer = self.offer(git, workspace)?;
-            Ok(Ok(Ready { base, head: offer.head, address: offer.address }))
+            Ok(Ok(base))
         })
+    }
+
+    fn offer_and_merge(&mut self, running: &Running<'_>, workspace: &Workspace, base: Base) -> Ended {
+        let task = running.scene.task.as_ref();
+        let offer = self.with_git(|git| self.offer(git, task, workspace))?;
+        self.merge(running, &Ready { base, head: offer.head, address: offer.address })
     }
 
     fn merge(&mut self, running: &Running<'_>, ready: &Ready) -> Ended {
