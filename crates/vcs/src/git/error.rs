@@ -68,6 +68,8 @@ pub enum Error {
     CheckedOut { branch: Branch, path: PathBuf },
     #[error("cannot check out the submodule {}: {said}", path.display())]
     Submodule { path: PathBuf, said: String },
+    #[error("cannot commit the submodule {}: what was committed in it is nowhere else", path.display())]
+    Unkept { path: PathBuf },
     #[error("cannot check out files that go through a filter: {said}")]
     Filter { said: String },
     #[error("cannot write: the disk is full ({said})")]
@@ -166,6 +168,7 @@ impl Error {
             Self::BranchTaken { .. } => "rename or delete that branch",
             Self::CheckedOut { .. } => "check out another branch there",
             Self::Submodule { .. } => "`git submodule update --init` in the main worktree, then try again",
+            Self::Unkept { .. } => "push it to the submodule's own remote, or leave the submodule as it was",
             Self::Filter { .. } => "install the filter's program (for LFS: git-lfs), then try again",
             Self::DiskFull { .. } => "make room",
             Self::Conflict { .. } => "merge one of them first, or take one of them out",
