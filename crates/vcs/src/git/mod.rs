@@ -44,7 +44,7 @@ pub use close::{BranchAfter, Closed, TreeAfter};
 pub use diff::{Diff, FileChange, Work};
 pub use error::{Error, Holder, Operation};
 pub use log::Logged;
-pub use merge::{IfCheckedOut, Merged};
+pub use merge::{IfCheckedOut, Merged, Way};
 pub use names::{Branch, Commit, RemoteName};
 pub use open::{Existing, Opened, Wanted};
 pub use push::Pushed;

@@ -11,8 +11,8 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use windlass_engine::{ChangeFact, HookOutcome, HookReport, Session, Task, Workspace};
-use windlass_vcs::forge::{Merging, Obstacle, Site, State};
-use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Seen};
+use windlass_vcs::forge::{Merging, Method, Obstacle, Site, State};
+use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Seen, Way};
 
 use super::change::{failed, taken};
 use super::{Brought, Ended, report};
@@ -110,13 +110,8 @@ impl Dispatch<'_> {
         self.with_git(|git| {
             let base = self.base(git)?;
             let Some(head) = git.tip(&Branch::new(&workspace.branch)?)? else { return Ok(None) };
-            if git.merge_base(&base.commit, &head)? != head {
-                return Ok(None);
-            }
-            // There is nothing to do but to find out by which commit.
-            let (Merged::Now { commit } | Merged::Already { commit }) =
-                git.merge(&base, &head, "", IfCheckedOut::Refuse)?;
-            Ok(Some(merged(commit.to_string(), &format!("{} has it already", base.branch))))
+            let commit = git.merged_as(&base, &head, self.settings.delivery.method)?;
+            Ok(commit.map(|commit| merged(commit.to_string(), &format!("{} has it already", base.branch))))
         })
     }
 
@@ -170,8 +165,7 @@ impl Dispatch<'_> {
     }
 
     fn merge_by_git(&self, running: &Running<'_>, ready: &Ready) -> Ended {
-        let message = running.scene.task.as_ref().map_or_else(|| "Merge work\n".to_owned(), message);
-        match self.with_git(|git| git.merge(&ready.base, &ready.head, &message, IfCheckedOut::Refuse)) {
+        match self.land(running.scene.task.as_ref(), ready, IfCheckedOut::Refuse) {
             Ok(Merged::Now { commit } | Merged::Already { commit }) => {
                 Ok(merged(commit.to_string(), &format!("merged into {}", ready.base.branch)))
             }
@@ -189,6 +183,19 @@ impl Dispatch<'_> {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Puts work into its base with git.
+    pub(super) fn land(
+        &self,
+        task: Option<&Task>,
+        ready: &Ready,
+        if_checked_out: IfCheckedOut,
+    ) -> Result<Merged, Error> {
+        let method = self.settings.delivery.method;
+        let message = task.map_or_else(|| "Merge work\n".to_owned(), |task| message(task, method));
+        let way = Way { method, message: &message };
+        self.with_git(|git| git.merge(&ready.base, &ready.head, way, if_checked_out))
     }
 
     /// Merges a change on its forge, and waits for checks there as long as it may.
@@ -238,6 +245,9 @@ fn merged(commit: String, said: &str) -> HookReport {
 }
 
 /// What a merge of ours says.
-pub(super) fn message(task: &Task) -> String {
+fn message(task: &Task, method: Method) -> String {
+    if method == Method::Squash {
+        return crate::workspace::message(task);
+    }
     format!("Merge {}: {}\n", task.id, task.goal.lines().next().unwrap_or_default().trim())
 }
