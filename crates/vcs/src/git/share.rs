@@ -34,7 +34,13 @@ impl Git<'_> {
         let mut away = Pushed::Already;
         if let Some(there) = self.on_remote(&shared.remote, &shared.branch)? {
             self.refuse_foreign(shared, &there)?;
-            away = self.push_away(&shared.remote, &shared.branch, &there)?;
+            away = match self.push_away(&shared.remote, &shared.branch, &there) {
+                // Another of us was faster.
+                Err(Error::Moved { .. }) if self.on_remote(&shared.remote, &shared.branch)?.is_none() => {
+                    Pushed::Already
+                }
+                away => away?,
+            };
         }
         self.forget_pushed(&shared.branch)?;
         Ok(away)
