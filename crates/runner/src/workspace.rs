@@ -276,6 +276,7 @@ impl Runner<'_> {
                 error @ (Error::Markers { .. }
                 | Error::Unfinished { .. }
                 | Error::Embedded { .. }
+                | Error::Unkept { .. }
                 | Error::Strayed { .. }),
             ) => {
                 let said = in_words(&error);

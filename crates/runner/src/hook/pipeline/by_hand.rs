@@ -22,7 +22,7 @@ use windlass_vcs::forge::{ForgeError, Site, State};
 use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Rebased, Seen};
 
 use super::change::failed;
-use super::merge::{Ready, message};
+use super::merge::Ready;
 use super::{Scene, listed};
 use crate::dispatch::Resolve;
 use crate::workspace::in_words;
@@ -45,7 +45,10 @@ pub enum Checks {
 /// What a merge that a person has asked for came to.
 #[derive(Debug)]
 pub enum ByHand {
+    /// Others wait until this is recorded, or until the turn is ended.
     Merged(Seal),
+    /// Somebody else has merged it while this waited, and it is recorded.
+    Already,
     /// It does not go together with the base, and nothing has changed.
     Conflicts {
         base: String,
@@ -137,9 +140,23 @@ impl Dispatch<'_> {
                 return Ok(refused(why, "wait until it is merged; if its process was stopped, continue or end it"));
             }
         }
-        let done = self.merge_in_turn(&Wish { task, workspace: &workspace, checks }, submitted);
-        self.merging = None;
+        let now = self.task(task.id)?;
+        let done = match now {
+            Some(now) if now.change.as_ref().is_some_and(|change| change.merged.is_some()) => Ok(ByHand::Already),
+            Some(now) if now.state == task.state && now.workspace == task.workspace => {
+                self.merge_in_turn(&Wish { task: &now, workspace: &workspace, checks }, submitted)
+            }
+            _ => Ok(refused(format!("{} has changed while this waited", task.id), "look at it, and ask again")),
+        };
+        if !matches!(done, Ok(ByHand::Merged(_))) {
+            self.end_turn();
+        }
         done
+    }
+
+    /// Lets others merge.
+    pub fn end_turn(&mut self) {
+        self.merging = None;
     }
 
     fn merge_in_turn(&mut self, wish: &Wish<'_>, judged: Option<String>) -> Result<ByHand, RunError> {
@@ -170,7 +187,13 @@ impl Dispatch<'_> {
             let base = self.base(git)?;
             let branch = Branch::new(&workspace.branch)?;
             let tip = git.tip(&branch)?;
-            if matches!(base.seen, Seen::LastKnown { .. }) || git.work(&branch, &base.commit)?.commits == 0 {
+            let method = self.settings.delivery.method;
+            let is_in = match &tip {
+                Some(tip) => git.merged_as(&base, tip, method)?.is_some(),
+                None => false,
+            };
+            let is_unseen = matches!(base.seen, Seen::LastKnown { .. });
+            if is_unseen || is_in || git.work(&branch, &base.commit)?.commits == 0 {
                 return Ok((base, tip, None));
             }
             let rebased = git.rebase(&self.worktree(workspace)?, &base.commit)?;
@@ -209,7 +232,7 @@ impl Dispatch<'_> {
         let seal = |commit: String, already| {
             Ok(Tried::Over(ByHand::Merged(Seal { commit, base: shown(&base), already, brought: brought.clone() })))
         };
-        let ready = match self.with_git(|git| self.offer(git, workspace)) {
+        let ready = match self.with_git(|git| self.offer(git, Some(task), workspace)) {
             Ok(offer) => Ready { base: base.clone(), head: offer.head, address: offer.address },
             Err(error) => return over(refused_by(&error)),
         };
@@ -229,9 +252,7 @@ impl Dispatch<'_> {
             }
             Ok(None) => {}
         }
-        let merged =
-            self.with_git(|git| git.merge(&ready.base, &ready.head, &message(task), IfCheckedOut::FastForward));
-        match merged {
+        match self.land(Some(task), &ready, IfCheckedOut::FastForward) {
             Ok(Merged::Now { commit }) => seal(commit.to_string(), false),
             Ok(Merged::Already { commit }) => seal(commit.to_string(), true),
             Err(Error::Moved { .. } | Error::Stale { .. }) => Ok(Tried::Again),

@@ -76,6 +76,8 @@ impl Dispatch<'_> {
             Error::Unfinished { .. } | Error::Markers { .. } | Error::Strayed { .. } | Error::Dirty { .. } => {
                 HookReport { feedback: Some(said.clone()), ..report(HookOutcome::Block, said) }
             }
+            // Only a person knows what is to become of it.
+            Error::Foreign { .. } => report(HookOutcome::Escalate, said),
             Error::TimedOut { .. } => report(HookOutcome::TimedOut, said),
             _ => report(HookOutcome::Failure, said),
         }
