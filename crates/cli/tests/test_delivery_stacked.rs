@@ -42,7 +42,8 @@ fn what_a_person_has_merged_or_squashed_counts() {
         repo.world.ok(&["change", "merge", "T2", "--trust"]);
         repo.git(&["fetch", "-q"]);
         assert_eq!(repo.file("origin/main:windlass-t2-second"), "c");
-        assert!(repo.world.ok(&["change", "merge", "T1", "--trust"]).contains("was in"), "{how}");
+        let noted = repo.world.ok(&["change", "merge", "T1", "--trust"]);
+        assert!(noted.contains("was in") && !noted.contains("rebased"), "{noted}");
     }
 }
 

@@ -191,6 +191,8 @@ impl Dispatch<'_> {
             let files = listed(files.iter().map(|file| file.display()));
             return over(ByHand::Conflicts { base: base.shown(), files, why });
         }
+        // Nothing of it was left to be brought there: it is in the base, in other commits.
+        let rebased = rebased.filter(|_| tip.as_ref() != Some(&base.commit));
         brought.rebased |= matches!(rebased, Some(Rebased::Done { .. }));
         let tip = tip.map(|tip| tip.to_string());
         // One that was brought here earlier and did not pass is no better now.
