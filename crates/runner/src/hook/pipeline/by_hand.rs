@@ -19,12 +19,13 @@ use windlass_engine::{
 };
 use windlass_hooks::{Kind, Step};
 use windlass_vcs::forge::{ForgeError, Site, State};
-use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Rebased, Seen};
+use windlass_vcs::git::{Base, Branch, Error, IfCheckedOut, Merged, Rebased, Seen};
 
 use super::change::failed;
 use super::merge::Ready;
-use super::{Scene, listed};
+use super::{Scene, beginning, listed};
 use crate::dispatch::Resolve;
+use crate::stacking::{first_unmerged, own_base};
 use crate::workspace::in_words;
 use crate::{Dispatch, RunError, Told};
 
@@ -176,9 +177,8 @@ impl Dispatch<'_> {
     fn try_to_merge(&mut self, wish: &Wish<'_>, brought: &mut Brought) -> Result<Tried, RunError> {
         let over = |over: ByHand| Ok(Tried::Over(over));
         let workspace = wish.workspace;
-        if let Some(below) = self.unmerged_below(workspace) {
-            let hint = format!("`windlass change merge {below}` first");
-            return over(refused(format!("it stands on the work of {below}, whose change is not merged yet"), hint));
+        if let Some(stands) = self.stands_on_others(workspace)? {
+            return over(stands);
         }
         if let Err(cause) = self.reopen(wish.task) {
             return over(refused(cause, "put that right, and ask again"));
@@ -196,7 +196,8 @@ impl Dispatch<'_> {
             if is_unseen || is_in || git.work(&branch, &base.commit)?.commits == 0 {
                 return Ok((base, tip, None));
             }
-            let rebased = git.rebase(&self.worktree(workspace)?, &base.commit)?;
+            let start = beginning(workspace)?;
+            let rebased = git.rebase_after(&self.worktree(workspace)?, start.as_ref(), &base.commit)?;
             Ok((base, git.tip(&branch)?, Some(rebased)))
         }) {
             Ok(found) => found,
@@ -211,8 +212,10 @@ impl Dispatch<'_> {
         }
         if let Some(Rebased::Conflict { files, why }) = rebased {
             let files = listed(files.iter().map(|file| file.display()));
-            return over(ByHand::Conflicts { base: shown(&base), files, why });
+            return over(ByHand::Conflicts { base: base.shown(), files, why });
         }
+        // Nothing of it was left to be brought there: it is in the base, in other commits.
+        let rebased = rebased.filter(|_| tip.as_ref() != Some(&base.commit));
         brought.rebased |= matches!(rebased, Some(Rebased::Done { .. }));
         let tip = tip.map(|tip| tip.to_string());
         // One that was brought here earlier and did not pass is no better now.
@@ -225,12 +228,28 @@ impl Dispatch<'_> {
         self.merge_ready(wish, base, brought)
     }
 
+    /// Refuses what stands on work of others that is not merged.
+    fn stands_on_others(&self, workspace: &Workspace) -> Result<Option<ByHand>, RunError> {
+        let below = self.below(workspace)?;
+        if below.is_empty() {
+            return Ok(None);
+        }
+        let stands = self.with_git(|git| {
+            let base = self.base(git)?;
+            let found = first_unmerged(git, workspace, &below, &base.commit)?;
+            Ok(found.map(|below| refused(below.in_words(), below.hint(workspace, &base.shown()))))
+        });
+        Ok(stands.unwrap_or_else(|error| {
+            Some(if self.control.is_cancelled() { ByHand::Cancelled } else { refused_by(&error) })
+        }))
+    }
+
     /// Merges what is on top of the newest base.
     fn merge_ready(&mut self, wish: &Wish<'_>, base: Base, brought: &Brought) -> Result<Tried, RunError> {
         let (task, workspace) = (wish.task, wish.workspace);
         let over = |over: ByHand| Ok(Tried::Over(over));
         let seal = |commit: String, already| {
-            Ok(Tried::Over(ByHand::Merged(Seal { commit, base: shown(&base), already, brought: brought.clone() })))
+            Ok(Tried::Over(ByHand::Merged(Seal { commit, base: base.shown(), already, brought: brought.clone() })))
         };
         let ready = match self.with_git(|git| self.offer(git, Some(task), workspace)) {
             Ok(offer) => Ready { base: base.clone(), head: offer.head, address: offer.address },
@@ -294,7 +313,7 @@ impl Dispatch<'_> {
                 None if report.outcome == HookOutcome::Skip => {}
                 None => passed.push(name),
                 Some(_) => {
-                    return Ok(Err(ByHand::Unfit { base: shown(base), hook: name, report: Box::new(report) }));
+                    return Ok(Err(ByHand::Unfit { base: base.shown(), hook: name, report: Box::new(report) }));
                 }
             }
         }
@@ -387,9 +406,10 @@ impl Dispatch<'_> {
     }
 
     /// Commits what lies in the worktree of a task, and says what its branch adds to the base.
-    pub fn gather(&self, task: &Task) -> Result<Option<(String, u32)>, Error> {
-        let Some(workspace) = &task.workspace else { return Ok(None) };
-        self.with_git(|git| {
+    pub fn gather(&self, task: &Task) -> Result<Result<Option<(String, u32)>, Error>, RunError> {
+        let Some(workspace) = &task.workspace else { return Ok(Ok(None)) };
+        let below = self.below(workspace)?;
+        Ok(self.with_git(|git| {
             let worktree = self.worktree(workspace)?;
             if worktree.path.join(".git").exists() {
                 git.commit_all(&worktree, &crate::workspace::message(task))?;
@@ -397,20 +417,12 @@ impl Dispatch<'_> {
             if git.tip(&worktree.branch)?.is_none() {
                 return Ok(None);
             }
-            let base = match workspace.stacked_on.is_empty() {
-                true => self.base(git)?.commit,
-                false => Commit::new(&workspace.start)?,
-            };
-            Ok(Some((workspace.base.clone(), git.work(&worktree.branch, &base)?.commits)))
-        })
+            let base = own_base(git, workspace, &below, &self.base(git)?.commit)?;
+            Ok(Some((workspace.base.clone(), git.work(&worktree.branch, &base)?.done())))
+        }))
     }
 }
 
 fn by_forge(error: &ForgeError) -> ByHand {
     refused(error.to_string(), error.hint())
-}
-
-/// The base as people write it.
-fn shown(base: &Base) -> String {
-    base.remote.as_ref().map_or_else(|| base.branch.to_string(), |remote| format!("{remote}/{}", base.branch))
 }

@@ -18,6 +18,7 @@ use super::change::{failed, taken};
 use super::{Brought, Ended, report};
 use crate::dispatch::Resolve;
 use crate::hook::Running;
+use crate::stacking::{Below, first_unmerged};
 use crate::{Dispatch, RunError, Told};
 
 /// How often it is looked whether somebody else has finished merging, or whether a forge has finished its checks.
@@ -47,8 +48,9 @@ impl Dispatch<'_> {
             self.merging = None;
             return Ok(Ok(taken()));
         }
+        let below = self.below(workspace)?;
         let ended = match self.merged_before(running, workspace) {
-            Ok(None) => match self.ready_to_merge(workspace) {
+            Ok(None) => match self.ready_to_merge(workspace, &below) {
                 // Bringing it there may have taken long.
                 Ok(Ok(_)) if !self.still_holds(session)? => Ok(taken()),
                 Ok(Ok(base)) => self.offer_and_merge(running, workspace, base),
@@ -129,15 +131,15 @@ impl Dispatch<'_> {
     }
 
     /// Has the work be on top of the newest base, or says what follows if it was not.
-    fn ready_to_merge(&self, workspace: &Workspace) -> Result<Result<Base, Box<HookReport>>, Error> {
+    fn ready_to_merge(&self, workspace: &Workspace, below: &[Below]) -> Result<Result<Base, Box<HookReport>>, Error> {
         self.with_git(|git| {
             let no = |outcome, said: String| Ok(Err(Box::new(report(outcome, said))));
             let base = self.base(git)?;
             if let Seen::LastKnown { why } = &base.seen {
                 return no(HookOutcome::Failure, format!("nobody can tell where {} is now: {why}", base.branch));
             }
-            if let Some(below) = self.unmerged_below(workspace) {
-                let said = format!("it stands on {below}, whose change is not merged yet; merge that first");
+            if let Some(below) = first_unmerged(git, workspace, below, &base.commit)? {
+                let said = format!("{}; {}", below.in_words(), below.hint(workspace, &base.shown()));
                 return no(HookOutcome::Escalate, said);
             }
             match self.bring_onto(git, workspace, &base)? {
