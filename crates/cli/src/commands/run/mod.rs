@@ -92,7 +92,7 @@ pub struct Args {
     /// Start a new session even where one was left unfinished
     #[arg(long)]
     fresh: bool,
-    /// Work on so many of the ready tasks at a time, each in a session of its own
+    /// Work on so many of the ready tasks at a time, 1 to 64, each in a session of its own
     #[arg(long, value_name = "N", conflicts_with_all = ["goal", "task", "session", "fresh"],
           allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(1..=64))]
     workers: Option<u8>,
