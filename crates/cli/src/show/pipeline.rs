@@ -84,6 +84,13 @@ pub fn progress(record: &Record) -> Option<(Tone, String)> {
     })
 }
 
+/// The command that ends what a task waits for, where its gate says that a person may merge what it may not.
+pub fn merges(task: &Task) -> Option<String> {
+    let merge = format!("windlass change merge {}", task.id);
+    let named = format!("`{merge}`");
+    task.blocked.as_ref().filter(|blocked| blocked.reason.contains(&named)).map(|_| merge)
+}
+
 /// A base that has moved is nobody's failure.
 pub fn again(failed: &payload::PipelineFailed) -> String {
     format!("{}: judged again on top of it", failed.reason)

@@ -129,7 +129,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         let config = outline.frame();
         check_trust(&opened.project, config, choice.resumed(), context.trust || inside.config.is_some())?;
         plan::check_gates(config)?;
-        let agent = agent::chosen(named, &choice, config, context.trust)?;
+        let listed = agent::listed(&opened.store, wish, config)?;
+        let agent = agent::chosen(named, &choice, (config, listed.as_deref()), context.trust)?;
         agent::check(&agent, &opened.project.root)?;
         let gatekeepers = match wish {
             // It is worked on in place, where there is no change to be judged.
@@ -139,7 +140,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         if let (Choice::New(_), Wish::Graph) = (&choice, wish)
             && let Some(refusal) = choice::only_for_others(&opened.store, config, &agent.name)?
         {
-            let left = Left::look(&opened.store)?;
+            let left = Left::look(&opened.store)?.for_others(&plan::types(config));
             left.show_nothing_ready(&refusal.to_string(), out)?;
             return Ok(left.exit());
         }
