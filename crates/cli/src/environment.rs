@@ -110,12 +110,33 @@ pub fn is_trusted() -> bool {
     variable("WINDLASS_TRUSTED").is_some_and(|value| value == "1")
 }
 
-/// Everything that programs started from here inherit, but for what Windlass itself says to the ones that it starts.
+/// Everything that programs started from here inherit, but for what Windlass itself says to the ones that it starts, and for
+/// which repository git was told to work in: whoever calls us from a hook of git means another tree than the work is in.
 pub fn inherited() -> Vec<(OsString, OsString)> {
     const OURS: [&str; 3] = ["WINDLASS_PROJECT", "WINDLASS_STATE_DIR", "WINDLASS_FAILPOINT"];
-    let ours =
-        |name: &OsString| name.to_str().is_some_and(|name| name.starts_with("WINDLASS_") && !OURS.contains(&name));
-    env::vars_os().filter(|(name, _)| !ours(name)).collect()
+    let ours = |name: &str| name.starts_with("WINDLASS_") && !OURS.contains(&name);
+    let kept = |name: &OsString| !name.to_str().is_some_and(|name| ours(name) || is_of_a_repository(name));
+    env::vars_os().filter(|(name, _)| kept(name)).collect()
+}
+
+/// Whether a variable of git says something about one repository, or one commit. How people are known and how servers are
+/// reached is said for all of them.
+fn is_of_a_repository(name: &str) -> bool {
+    const OF_ALL: [&str; 12] = [
+        "GIT_SSH",
+        "GIT_SSH_COMMAND",
+        "GIT_ASKPASS",
+        "GIT_TERMINAL_PROMPT",
+        "GIT_AUTHOR_NAME",
+        "GIT_AUTHOR_EMAIL",
+        "GIT_COMMITTER_NAME",
+        "GIT_COMMITTER_EMAIL",
+        "GIT_CONFIG_GLOBAL",
+        "GIT_CONFIG_NOSYSTEM",
+        "GIT_PAGER",
+        "GIT_EDITOR",
+    ];
+    name.starts_with("GIT_") && !name.starts_with("GIT_TRACE") && !OF_ALL.contains(&name)
 }
 
 /// The same for programs that are run for an agent: they belong to the run and to the hook that this process belongs to.

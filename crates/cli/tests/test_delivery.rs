@@ -263,3 +263,44 @@ hooks:
         ("work".into(), "theirs".into())
     );
 }
+
+/// Whoever calls us from a hook of git means their own repository; the agent and the steps mean the worktree.
+#[test]
+fn what_git_was_told_about_another_repository_reaches_nobody() {
+    let repo = Repo::new("test_command: git add -A; git diff --cached --quiet\nhooks: {before_submit: [run_tests]}\n");
+    repo.agent("cat > /dev/null; echo x > work.txt; git add -A; git commit -qm work");
+    repo.add("Work");
+    let at = |name: &str| repo.world.path(name);
+    let before = (repo.git(&["rev-parse", "HEAD"]), fs::read(at(".git/index")).unwrap());
+    let mut command = repo.world.command(&["run", "--trust", "--agent", "command:agent"]);
+    command.env("GIT_DIR", at(".git")).env("GIT_WORK_TREE", at("")).env("GIT_INDEX_FILE", at(".git/index"));
+    let ran = repo.world.finish(&mut command);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!((repo.git(&["rev-parse", "HEAD"]), fs::read(at(".git/index")).unwrap()), before);
+    assert_eq!(repo.file("windlass/t1-work:work.txt"), "x");
+}
+
+/// An agent without a worktree is told nothing: it would hear it in the person's own tree.
+#[test]
+fn nobody_works_in_the_users_tree_because_a_worktree_is_missing() {
+    let repo = Repo::new("");
+    repo.agent("cat > /dev/null; echo x > work.txt");
+    repo.add("Work").git(&["branch", "windlass/t1-work"]);
+    assert_eq!(repo.run().code, 4);
+    repo.world.ok(&["answer", "T1", "continue", "use another name"]);
+    let ran = repo.run();
+    assert_eq!(ran.code, 4, "{ran}");
+    assert!(!repo.world.path("work.txt").exists(), "{ran}");
+}
+
+/// An override is a person's, whatever an agent does to its environment.
+#[test]
+fn no_agent_completes_its_task_past_the_gates() {
+    let repo = Repo::new("hooks: {before_submit: [{command: exit 2}]}\nlimits: {max_remediations: 0}\n");
+    let own = env!("CARGO_BIN_EXE_windlass");
+    repo.agent(&format!(
+        "cat > /dev/null; echo x > work.txt\nunset WINDLASS_RUN WINDLASS_DEBT\n{own} task complete T1 --force 2>> said\nrm -f said"
+    ));
+    let ran = repo.add("Work").run();
+    assert_eq!((ran.code, repo.task("T1")["state"].as_str()), (3, Some("needs_continuation")), "{ran}");
+}

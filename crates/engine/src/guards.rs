@@ -251,7 +251,9 @@ impl Session {
         if let Some(leave) = self.leaving(closing) {
             return Step::LeaveTask(leave);
         }
-        let deaf = closing.ending == Ending::Error || self.failed_too_often() || self.watch.postponed > 0;
+        // Without a place of its own it would be heard in somebody else's.
+        let nowhere = !self.grounds.is_in_place() && self.workspace.is_none();
+        let deaf = closing.ending == Ending::Error || self.failed_too_often() || self.watch.postponed > 0 || nowhere;
         if self.pending.is_empty() || deaf {
             return Step::End(closing.clone());
         }

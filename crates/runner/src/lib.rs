@@ -42,8 +42,8 @@ use std::time::{Duration, Instant};
 
 use windlass_agents::{Agent, acp};
 use windlass_engine::{
-    Command, DebtId, Effect, Ending, EventType, HookOutcome, Origin, Record, Refusal, Session, SessionName, Step,
-    TaskId, Timestamp, View, Wanted,
+    Command, DebtId, Effect, Ending, EventType, HookOutcome, Origin, Phase, Record, Refusal, Session, SessionName,
+    Step, TaskId, Timestamp, View, Wanted,
 };
 use windlass_process::Supervisor;
 use windlass_store::ExecuteError;
@@ -121,7 +121,11 @@ impl<'a> Runner<'a> {
     pub fn run(&mut self, name: &SessionName) -> Result<Ending, RunError> {
         loop {
             let session = self.stop_if_cancelled(self.session(name)?)?;
-            self.put_away()?;
+            self.put_away(&session)?;
+            // Whoever has nothing to merge any more keeps nobody from merging.
+            if !matches!(session.phase, Phase::Pipeline(_)) && session.wanted() != Wanted::Work {
+                self.dispatch.merging = None;
+            }
             if !self.stand(&session)? {
                 continue;
             }

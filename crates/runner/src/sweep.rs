@@ -157,9 +157,14 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Puts the worktrees of tasks away that are merged. What cannot be is left, and told.
-    pub(crate) fn put_away(&mut self) -> Result<(), RunError> {
-        for id in std::mem::take(&mut self.done) {
+    /// Puts the worktrees of tasks away that are merged. What cannot be is left, and told. The one that the agent is in stays
+    /// until it has heard the last word.
+    pub(crate) fn put_away(&mut self, session: &Session) -> Result<(), RunError> {
+        let in_it = session.task.filter(|_| !session.is_over());
+        let (later, now) = std::mem::take(&mut self.done).into_iter().partition(|id| Some(*id) == in_it);
+        self.done = later;
+        let now: Vec<TaskId> = now;
+        for id in now {
             if let Err(why) = self.dispatch.clear_away_now(id)? {
                 (self.dispatch.outside.tell)(Told::Note(&format!("the worktree of {id} stays: {why}")));
             }

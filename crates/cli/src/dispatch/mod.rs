@@ -44,7 +44,11 @@ const RECORDS: &str = "commands";
 
 /// Has the engine decide a command, and runs what it owes.
 pub fn execute(opened: &mut Opened, command: &Command, authority: Authority) -> Result<Vec<Record>, Failure> {
-    let inside = Inside::look(opened)?;
+    // An override is a person's: an agent can take variables away, but not its parents.
+    let inside = match authority {
+        Authority::Forced => Inside::look_above(opened)?,
+        Authority::Person | Authority::Holder(_) => Inside::look(opened)?,
+    };
     execute_inside(opened, inside, command, authority)
 }
 

@@ -182,6 +182,9 @@ impl<'v, 'r> Deciding<'v, 'r> {
 
     fn command(&mut self, command: &'r Command) -> Result<(), Refusal> {
         use Command as C;
+        if self.origin.authority == Authority::Forced && self.turn.is_some() && self.via.is_none() {
+            return Err(Refusal::NoPerson { what: "override" });
+        }
         match command {
             C::CreateTask(new) => self.create(new).map(drop),
             C::UpdateTask { id, patch } => self.update(*id, patch),

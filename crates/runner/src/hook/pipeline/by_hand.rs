@@ -28,6 +28,8 @@ use crate::dispatch::Resolve;
 use crate::workspace::in_words;
 use crate::{Dispatch, RunError, Told};
 
+/// How long is waited for somebody else who merges.
+const PATIENCE: Duration = Duration::from_mins(10);
 /// How often somebody else may be faster.
 const TRIES: u32 = 5;
 /// How long checks of a forge are waited for.
@@ -128,8 +130,12 @@ impl Dispatch<'_> {
                 "what was done in place is in your own tree; commit it there",
             ));
         };
-        if !self.take_turn(Resolve::Cancellable) {
-            return Ok(ByHand::Cancelled);
+        match self.take_turn(Resolve::Cancellable, PATIENCE) {
+            Ok(true) => {}
+            Ok(false) => return Ok(ByHand::Cancelled),
+            Err(why) => {
+                return Ok(refused(why, "wait until it is merged; if its process was stopped, continue or end it"));
+            }
         }
         let done = self.merge_in_turn(&Wish { task, workspace: &workspace, checks }, submitted);
         self.merging = None;

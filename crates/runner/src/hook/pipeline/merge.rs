@@ -10,7 +10,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use windlass_engine::{ChangeFact, HookOutcome, HookReport, Session, Task, Workspace};
+use windlass_engine::{ChangeFact, HookOutcome, HookReport, Session, Task, Workspace, in_words};
 use windlass_vcs::forge::{Merging, Obstacle, Site, State};
 use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Seen};
 
@@ -38,8 +38,10 @@ impl Dispatch<'_> {
         session: &Session,
         workspace: &Workspace,
     ) -> Result<Ended, RunError> {
-        if !self.take_turn(running.resolve) {
-            return Ok(Ok(HookOutcome::Cancelled.into()));
+        match self.take_turn(running.resolve, running.timeout()) {
+            Ok(true) => {}
+            Ok(false) => return Ok(Ok(HookOutcome::Cancelled.into())),
+            Err(why) => return Ok(Ok(report(HookOutcome::Failure, why))),
         }
         if !self.still_holds(session)? {
             self.merging = None;
@@ -61,13 +63,17 @@ impl Dispatch<'_> {
         Ok(ended)
     }
 
-    /// Waits until nobody else merges. Answers whether that came.
-    pub(super) fn take_turn(&mut self, resolve: Resolve) -> bool {
+    /// Waits until nobody else merges. Answers whether that came, or why it did not: whoever was stopped while it merged must
+    /// not hold up everybody else for ever.
+    pub(super) fn take_turn(&mut self, resolve: Resolve, patience: Duration) -> Result<bool, String> {
         if self.merging.is_some() {
-            return true;
+            return Ok(true);
         }
         let lock = self.settings.delivery.lock.clone();
-        let Ok(file) = fs::OpenOptions::new().create(true).append(true).open(&lock) else { return true };
+        let file = fs::OpenOptions::new().create(true).append(true).open(&lock);
+        let file =
+            file.map_err(|error| format!("cannot open {}, which whoever merges holds: {error}", lock.display()))?;
+        let until = Instant::now() + patience;
         let mut told = false;
         loop {
             match file.try_lock() {
@@ -80,12 +86,19 @@ impl Dispatch<'_> {
                 (self.outside.tell)(Told::Note("waiting for another task to be merged"));
                 told = true;
             }
+            if Instant::now() > until {
+                let waited = in_words(patience);
+                return Err(format!(
+                    "another task has been in the middle of its merge for {waited} ({})",
+                    lock.display()
+                ));
+            }
             if !self.control_for(resolve).wait(LOOK) {
-                return false;
+                return Ok(false);
             }
         }
         self.merging = Some(file);
-        true
+        Ok(true)
     }
 
     /// Looks whether the change is merged already: a crash may have kept the log from hearing of it, or a person was quicker.
