@@ -352,6 +352,9 @@ fn tasks_without_an_agent_are_named_and_left_alone() {
     let config = "completion: gate\nworktrees: false\nagents:\n  writer: {command: 'cat > prompt; echo done'}\n\
                   task_types: {docs: {agents: {implementer: [writer]}}}\n";
     let world = cloned(config, 1);
+    for count in ["abc", "0", "65"] {
+        assert!(world.fails(&["run", "--workers", count]).contains("it is a number from 1 to 64"));
+    }
     let refused = world.run(&["run", "--workers", "1"]);
     assert_eq!(refused.code, 64, "{refused}");
     assert!(refused.stderr.contains("T1 is ready, and nothing says who works on it"), "{refused}");

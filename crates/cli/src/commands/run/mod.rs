@@ -94,8 +94,14 @@ pub struct Args {
     fresh: bool,
     /// Work on so many of the ready tasks at a time, 1 to 64, each in a session of its own
     #[arg(long, value_name = "N", conflicts_with_all = ["goal", "task", "session", "fresh"],
-          allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(1..=64))]
+          allow_negative_numbers = true, value_parser = worker_count)]
     workers: Option<u8>,
+}
+
+/// How many workers somebody may ask for.
+fn worker_count(text: &str) -> Result<u8, String> {
+    let count = text.parse().ok().filter(|count| (1..=64).contains(count));
+    count.ok_or_else(|| "it is a number from 1 to 64".to_owned())
 }
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> {
