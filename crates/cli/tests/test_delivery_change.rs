@@ -97,6 +97,8 @@ fn a_merge_answers_a_task_that_waits_for_it() {
     let ran = repo.add("Write it").run();
     assert_eq!(ran.code, 4, "{ran}");
     assert!(ran.stdout.contains("next: windlass change show T1"), "{ran}");
+    let status = repo.world.ok(&["status"]);
+    assert!(status.contains("  windlass change merge T1\n") && !status.contains("windlass answer"), "{status}");
     repo.world.ok(&["change", "merge", "T1", "--trust"]);
     assert_eq!(repo.task("T1")["state"], "completed");
     assert_eq!(repo.file("main:work.txt"), "work");
