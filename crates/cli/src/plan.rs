@@ -83,7 +83,7 @@ fn step(builtin: Builtin) -> Option<hooks::Step> {
 }
 
 /// The hook of work in a worktree where nothing else is written: it is shown to others.
-const USUAL: &str = "create_pr (default)";
+pub const USUAL: &str = "create_pr (default)";
 
 fn usual() -> hooks::Hook {
     hooks::Hook {

@@ -250,7 +250,10 @@ hooks:
     repo.agent("echo work > work.txt");
     let ran = repo.add("Write it").run();
     assert_eq!(ran.code, 0, "{ran}");
-    assert!(ran.stdout.contains("main has moved; on top of "), "{ran}");
+    let moved: Vec<&str> = ran.stdout.lines().filter(|line| line.contains("main has moved; on top of ")).collect();
+    assert!(moved.len() == 1 && moved[0].ends_with(": judged again on top of it"), "{ran}");
+    assert!(ran.stdout.contains("  merging\n") && !ran.stdout.contains("wants another iteration"), "{ran}");
+    assert!(repo.world.ok(&["why", "T1"]).contains(": judged again on top of it\n"));
     assert_eq!(repo.events("pipeline_failed")[0]["data"]["remedy"], "again");
     // Before the submission and before the merge, and both again on top of what came meanwhile.
     assert_eq!(fs::read_to_string(repo.world.path("tested.log")).unwrap().lines().count(), 4);

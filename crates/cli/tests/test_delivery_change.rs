@@ -97,6 +97,8 @@ fn a_merge_answers_a_task_that_waits_for_it() {
     let ran = repo.add("Write it").run();
     assert_eq!(ran.code, 4, "{ran}");
     assert!(ran.stdout.contains("next: windlass change show T1"), "{ran}");
+    let status = repo.world.ok(&["status"]);
+    assert!(status.contains("  windlass change merge T1\n") && !status.contains("windlass answer"), "{status}");
     repo.world.ok(&["change", "merge", "T1", "--trust"]);
     assert_eq!(repo.task("T1")["state"], "completed");
     assert_eq!(repo.file("main:work.txt"), "work");
@@ -137,7 +139,7 @@ fn what_is_left_is_swept_but_never_uncommitted_work() {
     let tree = repo.world.path(".windlass/worktrees/t1-write-it");
     repo.world.ok(&["task", "delete", "T1", "--force"]);
     let told = repo.world.run(&["doctor"]);
-    assert!(told.code == 1 && told.stdout.contains("T1 (deleted)"), "{told}");
+    assert!(told.code == 0 && told.stdout.contains("to be put away: T1 (deleted)"), "{told}");
     fs::write(tree.join("work.txt"), "precious\n").unwrap();
     let kept = repo.world.run(&["doctor", "--settle"]);
     assert!(kept.stderr.contains("the worktree of T1 stays") && kept.stderr.contains("work.txt"), "{kept}");

@@ -253,5 +253,14 @@ fn types_of_tasks_have_the_hooks_that_they_say() {
     check(&["--type", "hotfix"], &[("before_submit", &["run_tests", "create_pr"]), ("before_merge", &[])]);
     world.write(".windlass/config.yaml", "version: 1\n");
     let default = &world.lines(&["hooks", "list", "--point", "before_submit"])[0]["hooks"][0];
-    assert_eq!((&default["name"], &default["definedAt"]), (&json!("create_pr"), &json!("default")));
+    let place = json!("default, for tasks in worktrees");
+    assert_eq!((&default["name"], &default["definedAt"]), (&json!("create_pr (default)"), &place));
+    assert_eq!((&default["runs"], &default["note"]), (&json!(true), &json!(null)));
+    for name in ["create_pr", "create_pr (default)"] {
+        assert_eq!(world.json(&["hooks", "show", name])["points"], "before_submit");
+    }
+    let refused = world.fails(&["hooks", "test", "before_submit"]);
+    assert!(refused.contains("`create_pr (default)` runs there for tasks in worktrees"), "{refused}");
+    world.write(".windlass/config.yaml", "worktrees: false\n");
+    assert_eq!(world.json(&["hooks", "show", "create_pr"])["runs"], false);
 }

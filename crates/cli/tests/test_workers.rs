@@ -337,3 +337,32 @@ fn a_view_of_all_workers() {
     let screen = watched.screen();
     assert!(screen.contains("  done         T1\n") && !screen.contains("at work"), "{screen}");
 }
+
+#[test]
+fn programs_get_a_summary_and_people_the_open_changes() {
+    let world = cloned(&merging(WRITES).replace(", before_merge: [merge_pr]", ""), 1);
+    let ran = world.lines(&["run", "--workers", "2", "--json"]);
+    let last = ran.last().unwrap();
+    assert_eq!((&last["type"], &last["done"]), (&"run_summary".into(), &serde_json::json!(["T1"])));
+    assert_eq!(last["next"], serde_json::json!(["windlass change show T1"]));
+}
+
+#[test]
+fn tasks_without_an_agent_are_named_and_left_alone() {
+    let config = "completion: gate\nworktrees: false\nagents:\n  writer: {command: 'cat > prompt; echo done'}\n\
+                  task_types: {docs: {agents: {implementer: [writer]}}}\n";
+    let world = cloned(config, 1);
+    for count in ["abc", "0", "65"] {
+        assert!(world.fails(&["run", "--workers", count]).contains("it is a number from 1 to 64"));
+    }
+    let refused = world.run(&["run", "--workers", "1"]);
+    assert_eq!(refused.code, 64, "{refused}");
+    assert!(refused.stderr.contains("T1 is ready, and nothing says who works on it"), "{refused}");
+    world.ok(&["task", "add", "Write docs", "--type", "docs"]);
+    let ran = world.run(&["run", "--workers", "1"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stderr.contains("no agent is named for T1") && ran.stdout.contains("done: T2\n"), "{ran}");
+    // A type names whoever works on it for a single task too.
+    world.ok(&["task", "add", "Write more docs", "--type", "docs"]);
+    assert_eq!(world.run(&["run", "--task", "T3"]).code, 0);
+}

@@ -7,7 +7,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use serde_json::json;
-use windlass_engine::{Effect, Task, TaskId};
+use windlass_engine::{Effect, State, Task, TaskId};
 use windlass_runner::{Swept, left_in};
 use windlass_store::Report;
 
@@ -221,10 +221,18 @@ fn check_worktrees(context: &Context) -> Option<Check> {
         let place = task.workspace.as_ref().map(|place| worktrees.join(&place.name).display().to_string());
         format!("{} ({}): {}", task.id, task.state, place.unwrap_or_default())
     };
+    // Nothing has gone wrong where a task was deleted: its worktree goes with the next run.
+    let (deleted, merged): (Vec<_>, Vec<_>) = left.iter().partition(|task| task.state == State::Deleted);
+    let deleted: Vec<String> = deleted.into_iter().map(name).collect();
+    let note = match (deleted.is_empty(), merged.len()) {
+        (true, merged) => format!("{merged} of tasks that are merged"),
+        (false, 0) => format!("to be put away: {}", deleted.join(", ")),
+        (false, merged) => format!("{merged} of tasks that are merged; to be put away: {}", deleted.join(", ")),
+    };
     Some(Check {
         what: "worktrees",
-        problems: left.iter().map(name).collect(),
-        note: format!("{} of tasks that are merged or deleted", left.len()),
+        problems: merged.into_iter().map(name).collect(),
+        note,
         hint: Some("`windlass doctor --settle` puts them away, but for those with uncommitted work".to_owned()),
     })
 }

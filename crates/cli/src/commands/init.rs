@@ -224,7 +224,7 @@ mod tests {
         let found = Found { tests: Some("go test ./..."), agents: vec!["codex", "aider"], git: git("main") };
         let config = check_configuration(&configuration(&found));
         assert_eq!(config.settings.agent.as_deref().map(String::as_str), Some("codex"));
-        assert_eq!(config.settings.test_command.as_deref(), Some("go test ./..."));
+        assert_eq!(config.settings.test_command.unwrap().value, "go test ./...");
         assert_eq!(config.settings.base_branch.unwrap().value, "main");
         assert!(config.hooks.is_empty());
 

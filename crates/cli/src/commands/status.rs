@@ -164,7 +164,8 @@ fn section(title: &str, tasks: &[Task], out: &mut Output) -> Done {
         }
         // One that the end of a dependency has blocked waits for that.
         if task.blocked.as_ref().is_some_and(|blocked| blocked.by.is_none()) {
-            out.line(format_args!("  {}", out.paint(Tone::Name, answer(task.id).command)))?;
+            let command = show::pipeline::merges(task).unwrap_or_else(|| answer(task.id).command);
+            out.line(format_args!("  {}", out.paint(Tone::Name, command)))?;
         }
     }
     Ok(())

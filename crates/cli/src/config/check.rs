@@ -6,6 +6,7 @@ use super::reader::Located;
 use windlass_agents::acp::Permissions;
 use windlass_agents::{KNOWN, Known};
 use windlass_runner::Protected;
+use windlass_vcs::git::Branch;
 
 pub fn check(settings: &Settings) -> Result<(), Problem> {
     settings.version.as_ref().map_or(Ok(()), version)?;
@@ -15,8 +16,8 @@ pub fn check(settings: &Settings) -> Result<(), Problem> {
     settings.secrets.iter().try_for_each(secret)?;
     settings.protected.iter().try_for_each(protected)?;
     settings.briefs.iter().try_for_each(|(name, text)| brief(name, text))?;
-    let git_names = [("base_branch", &settings.base_branch), ("remote", &settings.forge.remote)];
-    git_names.iter().try_for_each(|(key, name)| name.as_ref().map_or(Ok(()), |name| git_name(key, name)))?;
+    settings.forge.remote.as_ref().map_or(Ok(()), |name| git_name("remote", name))?;
+    settings.base_branch.as_ref().map_or(Ok(()), branch)?;
     settings.forge.api.as_ref().map_or(Ok(()), address)?;
     settings.prompt_file.as_ref().map_or(Ok(()), |file| prompt_file(file, settings))
 }
@@ -74,6 +75,22 @@ fn git_name(key: &str, name: &Located<String>) -> Result<(), Problem> {
     match wrong {
         true => Err(Problem::new(format!("`{key}`: {} is no name that git takes", quoted(name))).at(name.at.clone())),
         false => Ok(()),
+    }
+}
+
+/// The name of a branch, and nothing that only stands for one.
+fn branch(name: &Located<String>) -> Result<(), Problem> {
+    match Branch::new(name) {
+        Ok(_) => Ok(()),
+        Err(_) => {
+            let problem = Problem::new(format!("`base_branch`: {} is no name of a branch", quoted(name)));
+            let whole = name.strip_prefix("refs/heads/").filter(|short| Branch::new(short).is_ok());
+            let hint = whole.map_or_else(
+                || "write the branch's own name, such as `main`".to_owned(),
+                |short| format!("write `{short}`"),
+            );
+            Err(problem.suggest(hint).at(name.at.clone()))
+        }
     }
 }
 

@@ -53,7 +53,7 @@ pub struct Settings {
     /// Commands that an agent may have run by their names: a shell command for each, or a map.
     pub validators: Validators,
     /// What `run_tests` runs. Default: what the project shows.
-    pub test_command: Option<String>,
+    pub test_command: Option<Located<String>>,
     /// The branch that work starts from and is merged into. Default: the repository's own.
     pub base_branch: Option<Located<String>>,
     /// Whether each task of the graph is worked on in a git worktree and on a branch of its own. Default: true.

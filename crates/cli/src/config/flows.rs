@@ -113,6 +113,11 @@ fn look(settings: &Settings, hooks: &[Hook]) -> Findings {
         }
     }
     findings.empty_gates(settings, &flows);
+    findings.without_worktrees(settings, &flows);
+    if let Some(command) = settings.test_command.as_ref().filter(|command| command.trim().is_empty()) {
+        let message = "`test_command` is empty: `run_tests` has nothing to run".to_owned();
+        findings.warn(&command.at, message, "leave it out, and what the project shows is run".to_owned());
+    }
     findings.strangers(settings);
     findings.idle_agents(settings);
     findings.unread_briefs(settings, &flows);
@@ -191,6 +196,7 @@ impl Findings {
         let (submit, merge) = (&flows.at("before_submit", who)[..], &flows.at("before_merge", who)[..]);
         for list in [submit, merge] {
             self.tests_before_rebasing(list);
+            self.twice(list);
         }
         if let Some((_, rebase)) = in_order(submit, Builtin::CreatePr, Builtin::RebaseOnMain) {
             let message = "`rebase_on_main` comes after `create_pr`: the change is opened without it".to_owned();
@@ -220,6 +226,32 @@ impl Findings {
             let name = quoted(&late.hook.name);
             let message = format!("{name} runs after `merge_pr`, and can no longer keep the change from being merged");
             self.warn(late.at, message, "write it before `merge_pr`, or under `after_merge`".to_owned());
+        }
+    }
+
+    /// A step of git does the same each time.
+    fn twice(&mut self, list: &[Placed<'_>]) {
+        for (index, placed) in list.iter().enumerate() {
+            let Kind::Builtin(builtin) = placed.hook.kind else { continue };
+            let is_same = |other: &Placed<'_>| other.is(builtin) && other.hook.when.is_none();
+            if placed.hook.when.is_none() && list[..index].iter().any(is_same) {
+                let message = format!("`{builtin}` is there twice");
+                self.warn(placed.at, message, "once is enough".to_owned());
+            }
+        }
+    }
+
+    /// Steps that have nothing to work with where nobody gets a branch.
+    fn without_worktrees(&mut self, settings: &Settings, flows: &Flows<'_>) {
+        if settings.worktrees != Some(false) {
+            return;
+        }
+        let of_git = [Builtin::CreatePr, Builtin::MergePr, Builtin::RebaseOnMain];
+        for placed in flows.hooks.iter().filter(|placed| placed.is_on()) {
+            if let Some(builtin) = of_git.into_iter().find(|builtin| placed.is(*builtin)) {
+                let message = format!("`{builtin}` is always skipped: `worktrees` is false, and there is no branch");
+                self.warn(placed.at, message, "leave it out, or let tasks have worktrees".to_owned());
+            }
         }
     }
 

@@ -237,9 +237,30 @@ fn agents_that_get_nothing_and_types_that_nobody_gets() {
 }
 
 #[test]
+fn steps_that_do_nothing_are_pointed_out() {
+    let check = |text: &str, expected: &str| assert_eq!(warned(text), expected, "{text}");
+    check(
+        "hooks:\n  before_submit: [run_tests, create_pr, run_tests]\n",
+        "2:41: `run_tests` is there twice (once is enough)",
+    );
+    check(
+        "worktrees: false\nhooks:\n  before_submit: [run_tests, create_pr]\n",
+        "3:30: `create_pr` is always skipped: `worktrees` is false, and there is no branch (leave it out, or let tasks \
+         have worktrees)",
+    );
+    check(
+        "test_command: ''\n",
+        "1:15: `test_command` is empty: `run_tests` has nothing to run (leave it out, and what the project shows is run)",
+    );
+}
+
+#[test]
 fn values_about_changes_that_cannot_be_meant() {
     let shown = pictures(&[
         "base_branch: --upload-pack=x\n",
+        "base_branch: refs/heads/main\n",
+        "base_branch: HEAD\n",
+        "base_branch: '@{u}'\n",
         "forge:\n  remote: -x\n",
         "forge:\n  kind: gitea\n",
         "forge:\n  api: api.example.com\n",
@@ -250,11 +271,33 @@ fn values_about_changes_that_cannot_be_meant() {
         "worktrees: maybe\n",
     ]);
     insta::assert_snapshot!(shown, @"
-    error: `base_branch`: `--upload-pack=x` is no name that git takes
+    error: `base_branch`: `--upload-pack=x` is no name of a branch
      --> config.yaml:1:14
       |
     1 | base_branch: --upload-pack=x
       |              ^^^^^^^^^^^^^^^
+    hint: write the branch's own name, such as `main`
+
+    error: `base_branch`: `refs/heads/main` is no name of a branch
+     --> config.yaml:1:14
+      |
+    1 | base_branch: refs/heads/main
+      |              ^^^^^^^^^^^^^^^
+    hint: write `main`
+
+    error: `base_branch`: `HEAD` is no name of a branch
+     --> config.yaml:1:14
+      |
+    1 | base_branch: HEAD
+      |              ^^^^
+    hint: write the branch's own name, such as `main`
+
+    error: `base_branch`: `@{u}` is no name of a branch
+     --> config.yaml:1:14
+      |
+    1 | base_branch: '@{u}'
+      |              ^^^^^^
+    hint: write the branch's own name, such as `main`
 
     error: `remote`: `-x` is no name that git takes
      --> config.yaml:2:11

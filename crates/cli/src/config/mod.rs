@@ -217,7 +217,7 @@ impl Config {
         effects.extend(self.command_effect());
         effects.extend(briefs.iter().map(|(name, text)| other("briefs", name, text.value.clone())));
         effects.extend(forge.api.iter().map(|api| other("forge", "api", format!("your token goes to {}", api.value))));
-        effects.extend(test_command.iter().map(|command| other("test_command", "run_tests", command.clone())));
+        effects.extend(test_command.iter().map(|command| other("test_command", "run_tests", command.value.clone())));
         effects
     }
 

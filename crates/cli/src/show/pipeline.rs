@@ -1,7 +1,10 @@
 //! Work on its way through the gates, in a few words.
 
-use windlass_engine::{ChangeRef, Event, Gate, Remedy, Task, WorkDone, Workspace, payload};
+use windlass_engine::{
+    ChangeRef, Event, Gate, HookClass, OwedHook, Record, Remedy, Task, WorkDone, Workspace, payload,
+};
 
+use crate::config::Builtin;
 use crate::output::Tone;
 
 /// What such an event says.
@@ -12,6 +15,7 @@ pub fn summary(event: &Event) -> Option<String> {
             format!("{} {}{again}", opened.workspace.branch, origin(&opened.workspace))
         }
         Event::SubmissionStarted(started) => started.work.as_ref().map(size).unwrap_or_default(),
+        Event::PipelineFailed(failed) if failed.remedy == Remedy::Again => again(failed),
         Event::PipelineFailed(failed) => format!("{}: {}; {}", failed.hook, failed.reason, follows(failed)),
         Event::TaskRejected(rejected) => format!("by {}: {}", rejected.by, rejected.reason),
         Event::ChangeOpened(change) => place(change),
@@ -48,8 +52,8 @@ pub fn details(task: &Task) -> Vec<(&'static str, String)> {
 }
 
 /// What a session says of work on its way through the gates, as it happens.
-pub fn progress(event: &Event) -> Option<(Tone, String)> {
-    Some(match event {
+pub fn progress(record: &Record) -> Option<(Tone, String)> {
+    Some(match &record.envelope.event {
         Event::WorkspaceOpened(opened) if opened.reused => {
             (Tone::Faint, format!("in its worktree again, on {}", opened.workspace.branch))
         }
@@ -60,14 +64,15 @@ pub fn progress(event: &Event) -> Option<(Tone, String)> {
             let size = started.work.as_ref().map(|work| format!(": {}", size(work))).unwrap_or_default();
             (Tone::Plain, format!("submitting{size}"))
         }
-        Event::MergeStarted(_) => (Tone::Plain, "merging".to_owned()),
+        Event::MergeStarted(_) if is_to_merge(record) => (Tone::Plain, "merging".to_owned()),
+        Event::MergeStarted(_) => (Tone::Plain, "judging".to_owned()),
+        Event::PipelineFailed(failed) if failed.remedy == Remedy::Again => (Tone::Plain, again(failed)),
         Event::PipelineFailed(failed) => {
             let (count, most) = (failed.count, failed.most);
             let told = match (failed.remedy, failed.gate) {
                 (Remedy::Remediate, _) => format!("sent back to mend it ({count} of {most})"),
                 (Remedy::Reject, _) => format!("rejected ({count} of {most}): it is worked on again"),
-                (Remedy::Again, _) => "judged again, on top of the newest base".to_owned(),
-                (Remedy::GiveUp | Remedy::Escalate, _) => return None,
+                (Remedy::Again | Remedy::GiveUp | Remedy::Escalate, _) => return None,
             };
             (Tone::Warning, told)
         }
@@ -89,6 +94,27 @@ pub fn below(workspace: &Workspace) -> Option<String> {
 /// What a branch was begun on.
 fn origin(workspace: &Workspace) -> String {
     below(workspace).map_or_else(|| format!("from {}", workspace.base), |below| format!("on top of {below}"))
+}
+
+/// The command that ends what a task waits for, where its gate says that a person may merge what it may not.
+pub fn merges(task: &Task) -> Option<String> {
+    let merge = format!("windlass change merge {}", task.id);
+    let named = format!("`{merge}`");
+    task.blocked.as_ref().filter(|blocked| blocked.reason.contains(&named)).map(|_| merge)
+}
+
+/// A base that has moved is nobody's failure.
+pub fn again(failed: &payload::PipelineFailed) -> String {
+    format!("{}: judged again on top of it", failed.reason)
+}
+
+/// Whether the change is to be merged by one of the hooks, and not only judged.
+fn is_to_merge(record: &Record) -> bool {
+    let prepares = [Builtin::CreatePr, Builtin::RebaseOnMain];
+    let merges = |owed: &OwedHook| {
+        owed.class == HookClass::Vcs && !prepares.iter().any(|builtin| owed.hook.ends_with(builtin.name()))
+    };
+    record.envelope.metadata.owes.as_ref().is_some_and(|owed| owed.hooks.iter().any(merges))
 }
 
 /// How much work it is.

@@ -56,7 +56,7 @@ pub enum Error {
     Locked { path: PathBuf, holder: Option<Holder>, since: Option<SystemTime> },
     #[error("cannot work in {}: another process of ours does", path.display())]
     Busy { path: PathBuf },
-    #[error("cannot use the worktree {}: it is locked ({reason})", path.display())]
+    #[error("cannot use the worktree {}: it is locked{}", path.display(), because(reason))]
     WorktreeLocked { path: PathBuf, reason: String },
     #[error("cannot find the worktree {}", path.display())]
     Vanished { path: PathBuf },
@@ -192,6 +192,11 @@ impl Error {
 
 fn held(holder: Option<&Holder>) -> String {
     holder.map(|holder| format!(", which {} (process {}) may hold", holder.command, holder.pid)).unwrap_or_default()
+}
+
+/// Git need not be told why.
+fn because(reason: &str) -> String {
+    if reason.trim().is_empty() { String::new() } else { format!(" ({})", reason.trim()) }
 }
 
 fn in_files(files: &[PathBuf]) -> String {

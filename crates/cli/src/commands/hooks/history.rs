@@ -101,9 +101,11 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         let nothing = if narrowed { "no such runs" } else { "no hook has run yet" };
         return out.line(out.paint(Tone::Faint, nothing));
     }
+    // Whoever reads a pipe has room for whole names.
+    let name = out.columns().map_or(usize::MAX, |_| NAME);
     let mut rows = Vec::new();
     for run in &runs {
-        rows.push(Row::new(run, causes.of(run)?, &records));
+        rows.push(Row::new(run, causes.of(run)?, &records, name));
     }
     table(&rows, out)
 }
@@ -121,7 +123,7 @@ struct Row {
 }
 
 impl Row {
-    fn new(run: &Run, cause: Option<&Cause>, records: &Path) -> Self {
+    fn new(run: &Run, cause: Option<&Cause>, records: &Path, name: usize) -> Self {
         let again = if run.attempt > 1 { format!(" (attempt {})", run.attempt) } else { String::new() };
         let message = run.message.clone().unwrap_or_default();
         let output = run.output(records).map(|(file, there)| match there {
@@ -130,8 +132,8 @@ impl Row {
         });
         Self {
             at: run.when(),
-            hook: text::fit(&run.title(), NAME),
-            point: text::fit(&cause.and_then(|cause| cause.point(run)).unwrap_or_default(), NAME),
+            hook: text::fit(&run.title(), name),
+            point: text::fit(&cause.and_then(|cause| cause.point(run)).unwrap_or_default(), name),
             event: event(run, cause),
             outcome: run.outcome.words(),
             took: run.took.map(Took::words).unwrap_or_default(),

@@ -25,8 +25,10 @@ pub enum Row<'c> {
         enabled: bool,
         description: String,
     },
-    /// What holds where nothing is written.
-    Default(Builtin),
+    /// What holds for work in worktrees where nothing is written.
+    Default {
+        worktrees: bool,
+    },
 }
 
 /// What would run at one point, in order.
@@ -41,7 +43,7 @@ impl<'c> Row<'c> {
         match self {
             Self::Written(hook) => &hook.name,
             Self::BuiltIn { name, .. } => name,
-            Self::Default(builtin) => builtin.name(),
+            Self::Default { .. } => plan::USUAL,
         }
     }
 
@@ -49,7 +51,7 @@ impl<'c> Row<'c> {
         match self {
             Self::Written(hook) => hook.entry.priority.or_else(|| registered(hook)).unwrap_or(plan::PRIORITY),
             Self::BuiltIn { priority, .. } => *priority,
-            Self::Default(_) => plan::PRIORITY,
+            Self::Default { .. } => plan::PRIORITY,
         }
     }
 
@@ -66,7 +68,7 @@ impl<'c> Row<'c> {
                 Kind::Gatekeeper(_) => "gatekeeper",
                 Kind::Desktop => "desktop",
             },
-            Self::BuiltIn { .. } | Self::Default(_) => "built-in",
+            Self::BuiltIn { .. } | Self::Default { .. } => "built-in",
         }
     }
 
@@ -79,7 +81,7 @@ impl<'c> Row<'c> {
                 _ => hook.entry.description.clone().unwrap_or_default(),
             }),
             Self::BuiltIn { description, .. } => description.clone(),
-            Self::Default(builtin) => builtin.effect().unwrap_or_default().to_owned(),
+            Self::Default { .. } => Builtin::CreatePr.effect().unwrap_or_default().to_owned(),
         }
     }
 
@@ -92,7 +94,7 @@ impl<'c> Row<'c> {
                 Scope::Agent(name) => format!("line {}, agent {name}", hook.line),
             },
             Self::BuiltIn { .. } => "built in".to_owned(),
-            Self::Default(_) => "default".to_owned(),
+            Self::Default { .. } => "default, for tasks in worktrees".to_owned(),
         }
     }
 
@@ -102,7 +104,10 @@ impl<'c> Row<'c> {
             Self::Written(hook) => plan::silence(hook),
             Self::BuiltIn { enabled: false, .. } => Some("it is off by default; `use` switches it on".to_owned()),
             Self::BuiltIn { .. } => None,
-            Self::Default(_) => Some("this version does not run this kind of hook yet".to_owned()),
+            Self::Default { worktrees: true } => None,
+            Self::Default { worktrees: false } => {
+                Some("it is for tasks in worktrees, and `worktrees` is false".to_owned())
+            }
         }
     }
 
@@ -111,7 +116,7 @@ impl<'c> Row<'c> {
         match self {
             Self::Written(hook) => matches!(hook.kind, Kind::Builtin(builtin) if builtin.is_registered()),
             Self::BuiltIn { .. } => true,
-            Self::Default(_) => false,
+            Self::Default { .. } => false,
         }
     }
 
@@ -172,7 +177,7 @@ pub fn at<'c>(config: &'c Config, registry: &Registry, who: &Who, point: Point) 
         description: hook.description.clone(),
     }));
     if point.name() == "before_submit" && !config.defines(point, who.kind.as_deref()) {
-        rows.push(Row::Default(Builtin::CreatePr));
+        rows.push(Row::Default { worktrees: config.settings.worktrees.unwrap_or(true) });
     }
     rows.sort_by_key(|row| (!row.is_pure(), row.priority()));
     Planned { point, event, rows }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::planned::{Row, Who, planned};
 use windlass_engine::nearest;
 
-use crate::config::Config;
+use crate::config::{Builtin, Config};
 use crate::context::Context;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
@@ -53,7 +53,10 @@ fn found(config: &Config, name: &str) -> Result<Map<String, Value>, Failure> {
     let rows = all.iter().flat_map(|planned| planned.rows.iter().map(move |row| (planned.point, row)));
     let mut points: Vec<&str> = Vec::new();
     let mut row = None;
-    for (point, other) in rows.filter(|(_, row)| row.name() == name) {
+    // The default is known by its short name too.
+    let is_meant =
+        |row: &Row<'_>| row.name() == name || (matches!(row, Row::Default { .. }) && name == Builtin::CreatePr.name());
+    for (point, other) in rows.filter(|(_, row)| is_meant(row)) {
         points.push(point.name());
         row = Some(other);
     }

@@ -94,9 +94,16 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     });
     let written: Vec<&Hook> = written.filter(|hook| plan::runnable(hook).is_some() && hook.enabled()).collect();
     if written.is_empty() {
-        return Err(Failure::new(Code::NotFound, format!("nothing that could be tried runs at {}", args.point))
-            .hint("`windlass hooks list` shows what runs where")
-            .into());
+        let failure = Failure::new(Code::NotFound, format!("nothing that could be tried runs at {}", args.point));
+        let usual = planned.rows.iter().find(|row| matches!(row, Row::Default { worktrees: true }));
+        let failure = match usual {
+            Some(row) => failure.caused_by(format!(
+                "`{}` runs there for tasks in worktrees, and only a session that submits its work runs it",
+                row.name()
+            )),
+            None => failure,
+        };
+        return Err(failure.hint("`windlass hooks list` shows what runs where").into());
     }
     let records = project.make_records(RECORDS)?;
     let mask = dispatch::mask(&config);

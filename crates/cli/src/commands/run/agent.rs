@@ -3,19 +3,28 @@
 use std::path::Path;
 
 use windlass_agents::{Agent, Driver};
+use windlass_engine::View as _;
 use windlass_process::missing;
+use windlass_store::Sqlite;
 
 use super::choice::Choice;
+use super::wish::Wish;
 use crate::agents;
 use crate::commands::agent;
 use crate::config::Config;
 use crate::environment;
 use crate::failure::{Code, Failure};
+use crate::{plan, remedy};
 
 /// The agent that is named, else the one that the session was started with, else the configuration's. What only the
 /// project's own store says is not believed: somebody else may have put it there.
-pub fn chosen(named: Option<&str>, choice: &Choice, config: &Config, trusted: bool) -> Result<Agent, Failure> {
-    let configured = config.settings.agent.as_ref().map(|agent| agent.as_str());
+pub fn chosen(
+    named: Option<&str>,
+    choice: &Choice,
+    (config, listed): (&Config, Option<&str>),
+    trusted: bool,
+) -> Result<Agent, Failure> {
+    let configured = listed.or(config.settings.agent.as_ref().map(|agent| agent.as_str()));
     let name = match (named, choice) {
         (Some(name), _) => name,
         (None, Choice::Resume(session)) if trusted || configured == Some(session.agent.as_str()) => &session.agent,
@@ -27,6 +36,16 @@ pub fn chosen(named: Option<&str>, choice: &Choice, config: &Config, trusted: bo
         (None, Choice::New(_)) => configured.ok_or_else(none_named)?,
     };
     agents::resolve(name, &config.settings)
+}
+
+/// Who works on a task by its type: the usual agent where it may, else the first one that may.
+pub fn listed(store: &Sqlite, wish: Wish<'_>, config: &Config) -> Result<Option<String>, Failure> {
+    let Wish::Task(id) = wish else { return Ok(None) };
+    let task = store.snapshot().map_err(remedy::store)?.task(id).map_err(remedy::view)?;
+    let types = plan::types(config);
+    let Some(names) = task.as_ref().and_then(|task| types.implementers(task.kind.as_ref())) else { return Ok(None) };
+    let usual = config.settings.agent.as_ref().filter(|agent| names.contains(agent.as_str()));
+    Ok(usual.map(|agent| agent.value.clone()).or_else(|| names.first().cloned()))
 }
 
 pub fn none_named() -> Failure {

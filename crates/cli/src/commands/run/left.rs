@@ -1,7 +1,7 @@
 //! What is left of the graph when nothing more can be worked on, and why.
 
 use serde_json::{Value, json};
-use windlass_engine::{State, Task, TaskId};
+use windlass_engine::{State, Task, TaskId, Types};
 use windlass_store::{Sqlite, TaskFilter};
 
 use super::wish::{list, waits_for};
@@ -50,6 +50,18 @@ impl Left {
         }
         let more = usize::try_from(all).unwrap_or(usize::MAX).saturating_sub(tasks.len());
         Ok(Self { tasks, more, needs_a_person, any: !counts.is_empty() })
+    }
+
+    /// The same for somebody who may not work on all of it: who may is named.
+    pub fn for_others(mut self, types: &Types) -> Self {
+        for (task, why) in &mut self.tasks {
+            let ready = task.state.is_claimable() && task.lease.is_none();
+            if let Some(names) = types.implementers(task.kind.as_ref()).filter(|names| ready && !names.is_empty()) {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                *why = format!("{} may", names.join(", "));
+            }
+        }
+        self
     }
 
     /// What a script gets to know where nothing was ready.

@@ -92,10 +92,16 @@ pub struct Args {
     /// Start a new session even where one was left unfinished
     #[arg(long)]
     fresh: bool,
-    /// Work on so many of the ready tasks at a time, each in a session of its own
+    /// Work on so many of the ready tasks at a time, 1 to 64, each in a session of its own
     #[arg(long, value_name = "N", conflicts_with_all = ["goal", "task", "session", "fresh"],
-          allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(1..=64))]
+          allow_negative_numbers = true, value_parser = worker_count)]
     workers: Option<u8>,
+}
+
+/// How many workers somebody may ask for.
+fn worker_count(text: &str) -> Result<u8, String> {
+    let count = text.parse().ok().filter(|count| (1..=64).contains(count));
+    count.ok_or_else(|| "it is a number from 1 to 64".to_owned())
 }
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> {
@@ -129,7 +135,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         let config = outline.frame();
         check_trust(&opened.project, config, choice.resumed(), context.trust || inside.config.is_some())?;
         plan::check_gates(config)?;
-        let agent = agent::chosen(named, &choice, config, context.trust)?;
+        let listed = agent::listed(&opened.store, wish, config)?;
+        let agent = agent::chosen(named, &choice, (config, listed.as_deref()), context.trust)?;
         agent::check(&agent, &opened.project.root)?;
         let gatekeepers = match wish {
             // It is worked on in place, where there is no change to be judged.
@@ -139,7 +146,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         if let (Choice::New(_), Wish::Graph) = (&choice, wish)
             && let Some(refusal) = choice::only_for_others(&opened.store, config, &agent.name)?
         {
-            let left = Left::look(&opened.store)?;
+            let left = Left::look(&opened.store)?.for_others(&plan::types(config));
             left.show_nothing_ready(&refusal.to_string(), out)?;
             return Ok(left.exit());
         }

@@ -27,6 +27,8 @@ pub struct Progress<'o> {
     pub about: Option<String>,
     pub tally: Tally,
     work: Work,
+    /// What is submitted is being judged or merged.
+    is_merging: bool,
     /// Its end was asked for.
     is_stopping: bool,
     /// What happens where stop hooks may not send the agent back again.
@@ -42,7 +44,19 @@ pub struct Watching<'o> {
 impl<'o> Progress<'o> {
     pub fn new(out: &'o mut dyn Paper, Watching { view, still }: Watching<'o>, tally: Tally, work: Work) -> Self {
         let (directory, about, at_limit) = (None, None, OnRetryLimit::default());
-        Self { out, view, still, closed: false, directory, about, tally, work, is_stopping: false, at_limit }
+        Self {
+            out,
+            view,
+            still,
+            closed: false,
+            directory,
+            about,
+            tally,
+            work,
+            is_merging: false,
+            is_stopping: false,
+            at_limit,
+        }
     }
 
     pub fn tell(&mut self, told: Told<'_>) {
@@ -80,6 +94,11 @@ impl<'o> Progress<'o> {
     }
 
     fn show(&mut self, record: &Record) -> Done {
+        match record.envelope.event {
+            Event::MergeStarted(_) => self.is_merging = true,
+            Event::SubmissionStarted(_) | Event::IterationStarted(_) => self.is_merging = false,
+            _ => {}
+        }
         match &record.envelope.event {
             Event::SessionStarted(started) => self.started(record, started),
             Event::SessionResumed(resumed) => {
@@ -110,6 +129,8 @@ impl<'o> Progress<'o> {
             ),
             // A machine without a desktop is no news.
             Event::HookFinished(finished) if is_idle_notice(finished) => Ok(()),
+            // A base that has moved is told once, with what follows.
+            Event::HookFinished(finished) if self.is_merging && finished.outcome == HookOutcome::Continue => Ok(()),
             Event::HookFinished(finished) => self.hook(finished),
             Event::FeedbackQueued(queued) if !queued.voice.is_hook() => {
                 self.detail(Tone::Name, &format!("{} says: {}", queued.source, queued.text.trim()))
@@ -146,7 +167,7 @@ impl<'o> Progress<'o> {
             Event::SessionEnded(ended) => self.ended(record, ended),
             // The task itself is told with its goal when it is taken up.
             Event::TaskClaimed(_) => Ok(()),
-            event if let Some((tone, what)) = show::pipeline::progress(event) => self.detail(tone, &what),
+            _ if let Some((tone, what)) = show::pipeline::progress(record) => self.detail(tone, &what),
             // The end of its session says so, in the next line.
             Event::TaskCompleted(_) if self.about.is_some() && self.work == Work::Given => Ok(()),
             _ if self.work == Work::Graph || self.about.is_some() => match show::of_task(record) {
@@ -294,6 +315,8 @@ fn watched(view: &View, told: Told<'_>) {
         Told::Output(stream, bytes) => view.change(|area| area.hear(stream, bytes)),
         Told::Waiting(time) => view.change(|area| area.begin_waiting(at, time)),
         Told::Notice(words) => view.notify(words),
+        // Only one is merged at a time.
+        Told::Note(words) if words.starts_with("waiting for") => view.change(|area| area.begin(at, "merge", words)),
         Told::Note(_) => {}
         Told::Asking => view.change(|area| area.begin(at, AGENT, "works")),
         Told::TakesUp(task) => view.change(|area| area.take_up(task)),

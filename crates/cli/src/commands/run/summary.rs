@@ -71,8 +71,15 @@ impl Over<'_> {
             let why = situation(&summary.session);
             out.line(format_args!("{asked} in iteration {iteration}: {}", text::line(&why)))?;
         }
-        let stuck = summary.left.as_ref().and_then(Left::stuck);
+        // One of this session comes before what others have left.
+        let own = summary.session.escalated.first().copied().filter(|_| summary.left.is_some());
+        let stuck = own.or_else(|| summary.left.as_ref().and_then(Left::stuck));
         let mut next = next(&summary.session, stuck);
+        let asked = summary.session.task.filter(|_| summary.session.work == Work::Given).or(stuck);
+        let task = asked.map(|id| self.opened.task(id)).transpose()?;
+        if let (Some(merge), Some(first)) = (task.as_ref().and_then(show::pipeline::merges), next.first_mut()) {
+            *first = merge;
+        }
         // Whoever is to decide about work wants to see it first.
         let asked = stuck.or(summary.session.task).filter(|task| summary.changes.contains(task));
         let open = asked.or(summary.changes.first().copied().filter(|_| stuck.is_none()));

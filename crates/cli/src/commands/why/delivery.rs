@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use windlass_engine::{Event, Record, Seq, Task, Timestamp};
+use windlass_engine::{Event, Record, Remedy, Seq, Task, Timestamp};
 
 use super::{Evidence, detail};
 use crate::commands::hooks::collect;
@@ -153,7 +153,7 @@ impl Step {
 /// What an event says about the work, if it is about that.
 fn words(record: &Record) -> Option<(Tone, String)> {
     Some(match &record.envelope.event {
-        Event::PipelineFailed(failed) => {
+        Event::PipelineFailed(failed) if failed.remedy != Remedy::Again => {
             let follows = show::pipeline::follows(failed);
             (Tone::Warning, format!("{} does not let it pass: {}; {follows}", failed.hook, failed.reason))
         }
@@ -176,6 +176,6 @@ fn words(record: &Record) -> Option<(Tone, String)> {
         Event::LeaseExpired(expired) => (Tone::Warning, format!("the lease of {} ran out", expired.owner)),
         Event::TaskAnswered(_) => (Tone::Plain, format!("answered {}", show::summary(record))),
         Event::TaskReopened(_) => (Tone::Plain, format!("taken up again {}", show::summary(record))),
-        event => return show::pipeline::progress(event),
+        _ => return show::pipeline::progress(record),
     })
 }

@@ -179,8 +179,10 @@ impl Area {
         }
         let elapsed = self.elapsed(at);
         let now = self.now.as_ref().map(|now| format!("{} {}", now.who, now.does));
+        // For how long that goes on; where nothing does, the session.
+        let time = self.now.as_ref().map_or_else(|| clock(elapsed), |now| now.time(elapsed));
         let iteration = (self.iteration > 1).then(|| format!("iteration {}/{}", self.iteration, self.most));
-        let parts = [now, iteration, Some(clock(elapsed))];
+        let parts = [now, iteration, Some(time)];
         let state = parts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
         // What is done matters more than the words for it.
         let state = text::fit(&state, room * 2 / 3);
@@ -250,11 +252,16 @@ impl Area {
 }
 
 impl Now {
-    fn row(&self, elapsed: Duration, width: usize, palette: Palette) -> Row {
-        let time = match self.until {
+    /// For how long it goes on already, or still will.
+    fn time(&self, elapsed: Duration) -> String {
+        match self.until {
             Some(until) => clock(remaining(until, elapsed)),
             None => clock(remaining(elapsed, self.since)),
-        };
+        }
+    }
+
+    fn row(&self, elapsed: Duration, width: usize, palette: Palette) -> Row {
+        let time = self.time(elapsed);
         let indent = if width >= ROOMY { "  " } else { "" };
         let room = width.saturating_sub(text::width(indent) + text::width(&time) + 1);
         let what = text::fit(&format!("{} {}", self.who, self.does), room);

@@ -60,7 +60,7 @@ mod tests {
         seats[0].begin(began, "the agent", "works");
         seats[2].session = "t9".to_owned();
         seats[2].task = Some("T9".to_owned());
-        seats[2].begin(began, "merge_pr", "runs");
+        seats[2].begin(began + Duration::from_secs(60), "merge_pr", "runs");
         let totals = Totals { done: 12, left: 1, ready: 30 };
         let at = began + Duration::from_secs(83);
         let rows = rows(&Area::new(began), &seats, totals, (at, (columns, height)), Palette::NONE);
@@ -74,7 +74,7 @@ mod tests {
         ── 2 at work · 12 done · 1 left · 30 ready · 1:23 ─────────────────────
          1  T7                          the agent works · iteration 2/25 · 1:23
          2  waits for a task
-         3  T9                                             merge_pr runs · 1:23
+         3  T9                                             merge_pr runs · 0:23
         ");
         assert_snapshot!(shown(30, 4), @r"
         2 at work · 12 done · 1 left…

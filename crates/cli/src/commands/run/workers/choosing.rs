@@ -37,11 +37,29 @@ impl<'a> Hands<'a> {
 
     /// The agent for a task: the one that is named, else one of those that its type names, else the usual one.
     pub fn agent(&self, task: &Task, worker: usize) -> Result<Agent, Failure> {
+        let name = self.name(task, worker).ok_or_else(none_named)?;
+        agents::resolve(name, &self.config.settings)
+    }
+
+    fn name(&self, task: &Task, worker: usize) -> Option<&str> {
         let listed = self.types.implementers(task.kind.as_ref());
         let listed = listed.and_then(|names| names.iter().nth(worker % names.len().max(1)));
         let usual = || self.config.settings.agent.as_ref().map(|agent| agent.as_str());
-        let name = self.named.or(listed.map(String::as_str)).or_else(usual).ok_or_else(none_named)?;
-        agents::resolve(name, &self.config.settings)
+        self.named.or(listed.map(String::as_str)).or_else(usual)
+    }
+
+    /// The first task that is ready, and that nobody would work on: no agent is named for it.
+    pub fn without_agent(&self, store: &Sqlite) -> Result<Option<TaskId>, Failure> {
+        let snapshot = store.snapshot().map_err(remedy::store)?;
+        let mut after = None;
+        while let Some(next) = snapshot.claimable_except(&self.closed, after).map_err(remedy::view)? {
+            let task = snapshot.task(next.1).map_err(remedy::view)?;
+            if task.is_some_and(|task| self.name(&task, 0).is_none()) {
+                return Ok(Some(next.1));
+            }
+            after = Some(next);
+        }
+        Ok(None)
     }
 
     /// The agent that a session was started with, if that is one of those that work here. What only the project's own store
@@ -71,7 +89,8 @@ impl<'a> Hands<'a> {
         let free = |id: &TaskId| !busy.contains(id) && !left.contains(id);
         let mut after = None;
         while let Some(next) = snapshot.claimable_except(&self.closed, after).map_err(remedy::view)? {
-            if free(&next.1) {
+            let task = snapshot.task(next.1).map_err(remedy::view)?;
+            if free(&next.1) && task.is_some_and(|task| self.name(&task, 0).is_some()) {
                 return self.with_name(&snapshot, next.1);
             }
             after = Some(next);
@@ -80,7 +99,7 @@ impl<'a> Hands<'a> {
         while let Some(next) = snapshot.expired(environment::now(), after).map_err(remedy::view)? {
             let task = snapshot.task(next.1).map_err(remedy::view)?;
             let open = |task: &Task| task.kind.as_ref().is_none_or(|kind| !self.closed.contains(kind));
-            if free(&next.1) && task.as_ref().is_some_and(open) {
+            if free(&next.1) && task.as_ref().is_some_and(|task| open(task) && self.name(task, 0).is_some()) {
                 return self.with_name(&snapshot, next.1);
             }
             after = Some(next);

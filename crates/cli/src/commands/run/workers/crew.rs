@@ -154,6 +154,12 @@ impl Crew {
         !state.over && !state.closed
     }
 
+    /// Tasks that somebody has, and those that this run does not take again.
+    pub fn aside(&self) -> BTreeSet<TaskId> {
+        let state = self.state();
+        state.busy.union(&state.left_alone).copied().collect()
+    }
+
     /// There may be something new.
     pub fn ring(&self) {
         self.state().rings += 1;

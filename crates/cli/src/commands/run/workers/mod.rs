@@ -90,6 +90,10 @@ pub fn run(context: &Context, args: &Args, count: usize, out: &mut Output) -> Re
     if left.is_empty() && !is_anything_to_do(&mut opened, &hands, &place, (&rosters[0], &control), out)? {
         return Ok(Left::look(&opened.store)?.exit());
     }
+    if let Some(id) = hands.without_agent(&opened.store)? {
+        Messages::new()
+            .warning(&format!("no agent is named for {id}: it is left alone; `agent:` names one for all tasks"));
+    }
     if count > 1 && place.grounds.is_in_place() {
         Messages::new().note("the workers share one directory: there is no git here, or `worktrees` is off");
     }
@@ -108,7 +112,8 @@ pub fn run(context: &Context, args: &Args, count: usize, out: &mut Output) -> Re
     let sum = crew.sum();
     let signal = listening.first();
     let summary = Summary { opened: &opened, sum: &sum, took: began.elapsed().saturating_sub(still.total()), args };
-    if !out.is_json() && summary.show(out).and_then(|()| out.flush()).is_err() {
+    let shown = if out.is_json() { out.object(&summary.to_json()) } else { summary.show(out) };
+    if shown.and_then(|()| out.flush()).is_err() {
         out.give_up();
     }
     worked?;
@@ -170,12 +175,15 @@ fn is_anything_to_do(
     if hands.find(&opened.store, &Default::default(), &Default::default())?.is_some() {
         return Ok(true);
     }
+    if let Some(id) = hands.without_agent(&opened.store)? {
+        return Err(agent::none_named().caused_by(format!("{id} is ready, and nothing says who works on it")).into());
+    }
     let others = match hands.named {
         Some(agent) => choice::only_for_others(&opened.store, hands.config, agent)?,
         None => None,
     };
     let said = others.map_or_else(|| "nothing is ready".to_owned(), |refusal| refusal.to_string());
-    Left::look(&opened.store)?.show_nothing_ready(&said, out)?;
+    Left::look(&opened.store)?.for_others(&hands.types).show_nothing_ready(&said, out)?;
     Ok(false)
 }
 

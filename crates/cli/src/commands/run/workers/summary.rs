@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use windlass_engine::{Task, TaskId};
 
 use super::super::Args;
@@ -62,13 +63,46 @@ impl Summary<'_> {
 
     fn next(&self) -> Vec<String> {
         let Sum { left, people, paused, killed, .. } = self.sum;
-        let answer =
-            people.iter().take(NAMED).map(|id| format!("windlass answer {id} continue  # or: windlass why {id}"));
+        let answer = people.iter().take(NAMED).map(|id| self.advice(*id));
+        let open = self.open_change().map(|id| format!("windlass change show {id}"));
         let again = (!left.is_empty() || paused.is_some() || *killed).then(|| match paused {
             Some(_) => format!("{}  # when that is mended; no task has lost anything", self.again()),
             None => self.again(),
         });
-        answer.chain(again).collect()
+        answer.chain(again).chain(open).collect()
+    }
+
+    /// What a person types for a task that waits for one.
+    fn advice(&self, id: TaskId) -> String {
+        match self.opened.task(id).map(|task| show::pipeline::merges(&task)) {
+            Ok(Some(merge)) => format!("{merge}  # or: windlass why {id}"),
+            _ => format!("windlass answer {id} continue  # or: windlass why {id}"),
+        }
+    }
+
+    /// The first change of what is done that nobody has merged yet.
+    fn open_change(&self) -> Option<TaskId> {
+        let is_open = |id: &TaskId| {
+            let change = self.opened.task(*id).ok().and_then(|task| task.change);
+            change.is_some_and(|change| change.merged.is_none())
+        };
+        let mut done: Vec<TaskId> = self.sum.done.clone();
+        done.sort_unstable();
+        done.into_iter().find(is_open)
+    }
+
+    /// The same for programs, after all events.
+    pub fn to_json(&self) -> Value {
+        let Sum { done, left, people, paused, .. } = self.sum;
+        json!({
+            "type": "run_summary",
+            "done": done,
+            "left": left,
+            "people": people,
+            "paused": paused,
+            "turns": self.sum.turns,
+            "next": self.next(),
+        })
     }
 
     fn again(&self) -> String {

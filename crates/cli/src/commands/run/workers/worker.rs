@@ -93,7 +93,9 @@ impl Worker<'_> {
     }
 
     fn work_on(&mut self) -> Result<(), Failure> {
+        self.count()?;
         while let Some(job) = self.next()? {
+            self.count()?;
             let (name, task) = (job.name().clone(), job.task());
             let ready = match self.ready(job) {
                 Ok(Some(ready)) => ready,
@@ -311,8 +313,13 @@ impl Worker<'_> {
     /// Shows whoever watches how far all of them are.
     fn count(&self) -> Result<(), Failure> {
         let Some(view) = &self.view else { return Ok(()) };
-        let counts = self.opened.store.snapshot().map_err(remedy::store)?.counts().map_err(remedy::store)?;
-        let ready = counts.iter().filter(|(state, _)| state.is_claimable()).map(|(_, count)| count).sum();
+        let snapshot = self.opened.store.snapshot().map_err(remedy::store)?;
+        let counts = snapshot.counts().map_err(remedy::store)?;
+        let mut ready: u64 = counts.iter().filter(|(state, _)| state.is_claimable()).map(|(_, count)| count).sum();
+        for id in self.crew.aside() {
+            let task = snapshot.task(id).map_err(remedy::view)?;
+            ready = ready.saturating_sub(task.is_some_and(|task| task.state.is_claimable()).into());
+        }
         let sum = self.crew.sum();
         view.count(Totals { done: sum.done.len(), left: sum.left.len() + sum.people.len(), ready });
         Ok(())
