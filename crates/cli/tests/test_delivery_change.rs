@@ -153,3 +153,52 @@ fn what_is_left_is_swept_but_never_uncommitted_work() {
     assert_eq!(repo.file("windlass/t1-write-it:work.txt"), "work");
     repo.world.ok(&["doctor"]);
 }
+
+#[test]
+fn what_a_colleague_has_pushed_to_a_change_is_not_lost() {
+    let repo = Repo::with_remote("hooks:\n  before_submit: [create_pr]\n");
+    repo.git(&["switch", "-q", "-c", "desk"]);
+    repo.agent("echo work > work.txt");
+    let ran = repo.add("Write it").run();
+    assert_eq!(ran.code, 0, "{ran}");
+    let branch = "windlass/t1-write-it";
+    let theirs = repo.world.path("../theirs");
+    repo.git(&["clone", "-q", "-b", branch, "../remote.git", "../theirs"]);
+    for (at, file) in [(branch, "theirs.txt"), ("main", "other.txt")] {
+        repo.git_in(&theirs, &["switch", "-q", at]);
+        fs::write(theirs.join(file), "theirs\n").unwrap();
+        repo.git_in(&theirs, &["add", "."]);
+        repo.git_in(
+            &theirs,
+            &["-c", "user.name=Bo", "-c", "user.email=bo@example.org", "commit", "-q", "-m", "Theirs"],
+        );
+        repo.git_in(&theirs, &["push", "-q", "origin", at]);
+    }
+    // Known here, and not from here.
+    repo.git(&["fetch", "-q", "origin"]);
+    let refused = repo.world.fails(&["change", "merge", "T1", "--trust"]);
+    assert!(refused.contains("somebody has pushed to it") && refused.contains("take that into the work"), "{refused}");
+    let worktree = repo.world.path(".windlass/worktrees/t1-write-it");
+    repo.git_in(&worktree, &["merge", "-q", "-m", "Both", &format!("origin/{branch}")]);
+    repo.world.ok(&["change", "merge", "T1", "--trust"]);
+    assert_eq!(repo.git_in(&repo.remote(), &["show", "main:theirs.txt"]).trim(), "theirs");
+    assert_eq!(repo.git_in(&repo.remote(), &["branch", "--format=%(refname:short)"]).trim(), "main");
+    assert_eq!(repo.git(&["for-each-ref", "refs/windlass"]).trim(), "");
+}
+
+#[test]
+fn git_squashes_and_rebases_where_the_project_wants_it() {
+    for (method, commits) in [("squash", "1"), ("rebase", "2")] {
+        let repo = Repo::new(&format!("merge: {{method: {method}}}\nhooks:\n  before_submit: [create_pr]\n"));
+        repo.agent("echo 1 > work.txt; git add .; git commit -qm One; echo 2 > work.txt");
+        let ran = repo.add("Write it").run();
+        assert_eq!(ran.code, 0, "{ran}");
+        let before = repo.git(&["rev-parse", "main"]);
+        repo.world.ok(&["change", "merge", "T1", "--trust"]);
+        assert_eq!(repo.git(&["rev-list", "--count", &format!("{}..main", before.trim())]).trim(), commits);
+        assert_eq!(repo.git(&["rev-list", "--count", "--merges", "main"]).trim(), "0");
+        assert_eq!(repo.git(&["log", "-1", "--format=%s", "main"]).trim(), "Write it");
+        assert_eq!(repo.file("main:work.txt"), "2");
+        assert_eq!(repo.git(&["for-each-ref", "refs/windlass"]).trim(), "");
+    }
+}

@@ -2,7 +2,7 @@
 //!
 //! Invariant: no agent is given the word. What is still pending stays so, and the log says that nobody delivered it.
 
-use windlass_engine::{Command, DebtId, Failing, Refusal, Session, SessionName, Usage, View, Wanted};
+use windlass_engine::{Command, DebtId, Failing, Refusal, Session, SessionName, Task, TaskId, Usage, View, Wanted};
 use windlass_store::ExecuteError;
 
 use crate::dispatch::Resolve;
@@ -64,6 +64,11 @@ impl Dispatch<'_> {
         let Some(owed) = self.store.snapshot()?.debt(debt)? else { return Ok(()) };
         let report = self.run_hook(&owed, Resolve::Cancellable)?;
         self.give(&Command::FinishEffect { debt, owner, report }).map(drop)
+    }
+
+    /// A task as it is now.
+    pub fn task(&self, id: TaskId) -> Result<Option<Task>, RunError> {
+        Ok(self.store.snapshot()?.task(id)?)
     }
 
     pub(crate) fn session(&self, name: &SessionName) -> Result<Session, RunError> {

@@ -33,6 +33,7 @@ mod prompt;
 mod protected;
 mod record;
 pub mod shown;
+pub mod stacking;
 mod sweep;
 mod tools;
 mod turn;

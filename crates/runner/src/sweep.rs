@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use windlass_engine::{Session, State, Task, TaskId, View, ViewError, Workspace};
-use windlass_vcs::git::{Branch, BranchAfter, Closed, Commit, Error, Git, TreeAfter, Worktree};
+use windlass_vcs::git::{Branch, BranchAfter, Closed, Commit, Error, Git, Shared, TreeAfter, Worktree};
 
 use crate::workspace::{in_words, message};
 use crate::{Dispatch, RunError, Runner, Told};
@@ -59,15 +59,17 @@ impl Dispatch<'_> {
         let on_forge = task.change.as_ref().is_some_and(|change| change.at.number.is_some());
         let stays = self.with_git(|git| {
             if !is_there && git.tip(&worktree.branch)?.is_none() {
-                return Ok(None);
+                return git.close(&worktree, TreeAfter::GoneIfClean, &branch).map(|_| None);
             }
-            let tip = git.tip(&worktree.branch)?;
-            match git.close(&worktree, TreeAfter::GoneIfClean, &branch)? {
-                Closed::Gone | Closed::BranchKept => {}
-                Closed::Dirty { files } => return Err(Error::Dirty { path: worktree.path.clone(), files }),
+            let closed = git.close(&worktree, TreeAfter::GoneIfClean, &BranchAfter::Kept)?;
+            if let Closed::Dirty { files } = closed {
+                return Err(Error::Dirty { path: worktree.path.clone(), files });
             }
             let ours = branch == BranchAfter::Gone && !on_forge;
-            Ok(tip.filter(|_| ours).and_then(|tip| self.take_back(git, &worktree, &tip).err()))
+            // What finds it again, should this end here, goes last.
+            let stays = if ours { self.take_back(git, task, &worktree).err() } else { None };
+            git.close(&worktree, TreeAfter::GoneIfClean, &branch)?;
+            Ok(stays)
         })?;
         if let Some(error) = stays {
             let words = format!("the branch {} stays on the remote: {}", worktree.branch, in_words(&error));
@@ -76,12 +78,12 @@ impl Dispatch<'_> {
         Ok(())
     }
 
-    /// Takes a branch that is merged away from the remote, if it is where we left it.
-    fn take_back(&self, git: &Git<'_>, worktree: &Worktree, tip: &Commit) -> Result<(), Error> {
-        match self.base(git)?.remote {
-            Some(remote) => git.push_away(&remote, &worktree.branch, tip).map(drop),
-            None => Ok(()),
-        }
+    /// Takes a branch that is merged away from the remote, unless somebody has pushed to it.
+    fn take_back(&self, git: &Git<'_>, task: &Task, worktree: &Worktree) -> Result<(), Error> {
+        let Some(remote) = self.base(git)?.remote else { return Ok(()) };
+        let known = task.change.as_ref().and_then(|change| change.at.branch.as_deref()).map(Branch::new).transpose()?;
+        let local = worktree.branch.clone();
+        git.unshare(&Shared { remote, branch: known.unwrap_or_else(|| local.clone()), local }).map(drop)
     }
 
     /// The same of a task as it is now, with why not in words.

@@ -8,11 +8,12 @@
 
 use std::path::PathBuf;
 
-use windlass_engine::{Command, Ending, Readied, Session, Task, TaskId, View, WorkDone, Workspace, awaited};
+use windlass_engine::{Command, Ending, Readied, Session, State, Task, TaskId, View, WorkDone, Workspace, awaited};
 use windlass_vcs::forge;
 use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, RemoteName, Repository, Seen, Wanted, Worktree};
 
 use crate::gatekeepers::Gatekeepers;
+use crate::stacking::{self, Below};
 use crate::{Dispatch, RunError, Runner, Told};
 
 /// Letters of a goal in the name of a branch.
@@ -135,16 +136,24 @@ impl Dispatch<'_> {
         }
     }
 
-    /// The unfinished changes of other tasks that a task builds on: whose they are, and where they end.
-    fn stacked_on(&self, task: &Task, git: &Git<'_>) -> Result<Vec<(TaskId, Commit)>, Trouble> {
+    /// The tasks that a workspace was begun on, without those that were merged through us.
+    pub(crate) fn below(&self, workspace: &Workspace) -> Result<Vec<Below>, RunError> {
+        Ok(stacking::below(&self.store.snapshot()?, workspace)?)
+    }
+
+    /// The unfinished changes of other tasks that a task builds on: whose they are, and where they end. Nobody builds on what
+    /// the base has, however it came there, nor on what nobody wants.
+    fn stacked_on(&self, task: &Task, git: &Git<'_>, base: &Commit) -> Result<Vec<(TaskId, Commit)>, Trouble> {
         let outside = |error: &dyn std::error::Error| Trouble::Outside(error.to_string());
         let snapshot = self.store.snapshot().map_err(|error| outside(&error))?;
         let mut stacked = Vec::new();
         for id in awaited(&snapshot, task.id).map_err(|error| outside(&error))? {
             let Some(other) = snapshot.task(id).map_err(|error| outside(&error))? else { continue };
             let open = other.change.as_ref().is_some_and(|change| change.merged.is_none());
-            if let Some(workspace) = other.workspace.filter(|_| open) {
-                stacked.extend(git.tip(&Branch::new(&workspace.branch)?)?.map(|tip| (id, tip)));
+            let Some(workspace) = other.workspace.filter(|_| open && other.state != State::Deleted) else { continue };
+            let Some(tip) = git.tip(&Branch::new(&workspace.branch)?)? else { continue };
+            if !git.has_all(base, &tip)? {
+                stacked.push((id, tip));
             }
         }
         Ok(stacked)
@@ -165,7 +174,7 @@ impl Dispatch<'_> {
         };
         let name = branch.as_str().trim_start_matches("windlass/").replace('/', "-");
         let stacked = match (&known, former) {
-            (None, None) => self.stacked_on(task, git)?,
+            (None, None) => self.stacked_on(task, git, &base.commit)?,
             _ => Vec::new(),
         };
         let left = former.map(|former| git.tip(&Branch::new(&former.branch)?)).transpose()?.flatten();
@@ -176,7 +185,12 @@ impl Dispatch<'_> {
         };
         let path = self.settings.delivery.worktrees.join(&name);
         let existing = if known.is_some() { Existing::Take } else { Existing::IfOurs };
-        let opened = git.open(Wanted { branch: &branch, path: &path, start: &start, existing })?;
+        let below: Vec<TaskId> = stacked.into_iter().map(|(id, _)| id).collect();
+        let opened = git.open(Wanted { branch: &branch, path: &path, start: &start, existing });
+        let opened = opened.map_err(|error| match error {
+            Error::Conflict { files, .. } => Error::Conflict { files, between: stacking::named(&below) },
+            error => error,
+        })?;
         let workspace = Workspace {
             branch: branch.to_string(),
             base: base.branch.to_string(),
@@ -185,7 +199,7 @@ impl Dispatch<'_> {
             name,
             stacked_on: match known.as_ref().or(former) {
                 Some(earlier) => earlier.stacked_on.clone(),
-                None => stacked.into_iter().map(|(id, _)| id).collect(),
+                None => below,
             },
             protected: known.as_ref().or(former).and_then(|earlier| earlier.protected),
         };
@@ -256,26 +270,24 @@ impl Runner<'_> {
     pub(crate) fn ready_work(&mut self, session: &Session) -> Result<(), RunError> {
         let Some(workspace) = &session.workspace else { return Err(RunError::Stuck(session.name.clone())) };
         let task = self.task_of(session)?;
+        let below = self.dispatch.below(workspace)?;
         let readied = self.dispatch.with_git(|git| {
             let worktree = self.dispatch.worktree(workspace)?;
             git.commit_all(&worktree, &message(&task))?;
-            // What it is stacked on is not its own work.
-            let base = match workspace.stacked_on.is_empty() {
-                true => self.dispatch.base(git)?.commit,
-                false => Commit::new(&workspace.start)?,
-            };
+            let base = stacking::own_base(git, workspace, &below, &self.dispatch.base(git)?.commit)?;
             git.work(&worktree.branch, &base)
         });
         let readied = match readied {
             Ok(work) => Readied::Work(WorkDone {
                 head: work.head.to_string(),
-                commits: work.commits,
+                commits: work.done(),
                 files: u32::try_from(work.files.len()).unwrap_or(u32::MAX),
             }),
             Err(
                 error @ (Error::Markers { .. }
                 | Error::Unfinished { .. }
                 | Error::Embedded { .. }
+                | Error::Unkept { .. }
                 | Error::Strayed { .. }),
             ) => {
                 let said = in_words(&error);

@@ -81,7 +81,9 @@ impl Model {
     pub fn give(&mut self, origin: &Origin, command: &Command, log: &[Record]) -> bool {
         let mut after = self.clone();
         let mut attempt = Attempt { model: &mut after, origin, log, hook: false, completed: Vec::new() };
-        let accepted = attempt.is_from_a_running_hook(command) && attempt.command(command).is_some();
+        let accepted = attempt.is_from_a_running_hook(command)
+            && !attempt.is_an_agents_override(command)
+            && attempt.command(command).is_some();
         if accepted {
             attempt.review();
             after.let_wait();
@@ -318,27 +320,15 @@ impl Attempt<'_> {
 
     /// Whoever runs what is owed may do so from anywhere; all else may be tried from inside a hook only while that runs.
     fn is_from_a_running_hook(&self, command: &Command) -> bool {
-        use Command as C;
-        let about_tasks = !matches!(
-            command,
-            C::ResumeSession { .. }
-                | C::StopSession { .. }
-                | C::AdvanceSession { .. }
-                | C::OpenWorkspace { .. }
-                | C::LeaveToPerson { .. }
-                | C::SubmitWork { .. }
-                | C::OpenConversation { .. }
-                | C::FinishTurn { .. }
-                | C::FailTurn { .. }
-                | C::PostponeTurn { .. }
-                | C::InterruptTurn { .. }
-                | C::BeginEffect { .. }
-                | C::RetryEffect { .. }
-                | C::FinishEffect { .. }
-                | C::RecoverEffect { .. }
-        );
         let runs = |via| self.due(via).is_some_and(|due| due.begun > 0 && due.turn.is_none());
-        !about_tasks || self.origin.via.is_none_or(runs)
+        !is_about_tasks(command) || self.origin.via.is_none_or(runs)
+    }
+
+    /// Only a person overrides the rules, or a hook of theirs.
+    fn is_an_agents_override(&self, command: &Command) -> bool {
+        let agent = self.origin.via.is_none() && self.session_around().is_some();
+        let own_word = matches!(command, Command::CompleteTask { .. });
+        agent && self.forced() && is_about_tasks(command) && !own_word
     }
 
     /// One of the actions that histories have.
@@ -533,4 +523,27 @@ impl Attempt<'_> {
         (node.phase, node.lease) = (phase, None);
         Some(())
     }
+}
+
+/// Whether a command is no part of what a session's runner does.
+fn is_about_tasks(command: &Command) -> bool {
+    use Command as C;
+    !matches!(
+        command,
+        C::ResumeSession { .. }
+            | C::StopSession { .. }
+            | C::AdvanceSession { .. }
+            | C::OpenWorkspace { .. }
+            | C::LeaveToPerson { .. }
+            | C::SubmitWork { .. }
+            | C::OpenConversation { .. }
+            | C::FinishTurn { .. }
+            | C::FailTurn { .. }
+            | C::PostponeTurn { .. }
+            | C::InterruptTurn { .. }
+            | C::BeginEffect { .. }
+            | C::RetryEffect { .. }
+            | C::FinishEffect { .. }
+            | C::RecoverEffect { .. }
+    )
 }

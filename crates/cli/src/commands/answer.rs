@@ -109,7 +109,7 @@ fn unseen_work(opened: &mut Opened, id: TaskId) -> Result<Option<ChangeRef>, Fai
     let Some(branch) = task.workspace.as_ref().map(|workspace| workspace.branch.clone()).filter(|_| !open) else {
         return Ok(None);
     };
-    let gathered = dispatch::with_git(opened, |dispatch| Ok(dispatch.gather(&task)))?;
+    let gathered = dispatch::with_git(opened, |dispatch| dispatch.gather(&task).map_err(remedy::run))?;
     Ok(match gathered {
         Ok(found) => found.filter(|(_, commits)| *commits > 0).map(|(base, _)| ChangeRef {
             branch: Some(branch),

@@ -1,6 +1,8 @@
 //! Work on its way through the gates, in a few words.
 
-use windlass_engine::{ChangeRef, Event, Gate, HookClass, OwedHook, Record, Remedy, Task, WorkDone, payload};
+use windlass_engine::{
+    ChangeRef, Event, Gate, HookClass, OwedHook, Record, Remedy, Task, WorkDone, Workspace, payload,
+};
 
 use crate::config::Builtin;
 use crate::output::Tone;
@@ -10,7 +12,7 @@ pub fn summary(event: &Event) -> Option<String> {
     Some(match event {
         Event::WorkspaceOpened(opened) => {
             let again = if opened.reused { ", again" } else { "" };
-            format!("{} from {}{again}", opened.workspace.branch, opened.workspace.base)
+            format!("{} {}{again}", opened.workspace.branch, origin(&opened.workspace))
         }
         Event::SubmissionStarted(started) => started.work.as_ref().map(size).unwrap_or_default(),
         Event::PipelineFailed(failed) if failed.remedy == Remedy::Again => again(failed),
@@ -28,9 +30,8 @@ pub fn details(task: &Task) -> Vec<(&'static str, String)> {
     let merged = task.change.as_ref().and_then(|change| change.merged.as_ref());
     if let Some(workspace) = &task.workspace {
         lines.push(("branch", format!("{} from {}", workspace.branch, workspace.base)));
-        if !workspace.stacked_on.is_empty() {
-            let below: Vec<String> = workspace.stacked_on.iter().map(ToString::to_string).collect();
-            lines.push(("stands on", below.join(", ")));
+        if let Some(below) = below(workspace) {
+            lines.push(("stands on", below));
         }
         if merged.is_none() {
             lines.push(("worktree", format!(".windlass/worktrees/{}", workspace.name)));
@@ -57,7 +58,7 @@ pub fn progress(record: &Record) -> Option<(Tone, String)> {
             (Tone::Faint, format!("in its worktree again, on {}", opened.workspace.branch))
         }
         Event::WorkspaceOpened(opened) => {
-            (Tone::Faint, format!("in a worktree, on {} from {}", opened.workspace.branch, opened.workspace.base))
+            (Tone::Faint, format!("in a worktree, on {} {}", opened.workspace.branch, origin(&opened.workspace)))
         }
         Event::SubmissionStarted(started) => {
             let size = started.work.as_ref().map(|work| format!(": {}", size(work))).unwrap_or_default();
@@ -82,6 +83,17 @@ pub fn progress(record: &Record) -> Option<(Tone, String)> {
         }
         _ => return None,
     })
+}
+
+/// The tasks whose work it was begun on.
+pub fn below(workspace: &Workspace) -> Option<String> {
+    let below: Vec<String> = workspace.stacked_on.iter().map(ToString::to_string).collect();
+    (!below.is_empty()).then(|| below.join(", "))
+}
+
+/// What a branch was begun on.
+fn origin(workspace: &Workspace) -> String {
+    below(workspace).map_or_else(|| format!("from {}", workspace.base), |below| format!("on top of {below}"))
 }
 
 /// The command that ends what a task waits for, where its gate says that a person may merge what it may not.

@@ -182,7 +182,11 @@ impl<'v, 'r> Deciding<'v, 'r> {
 
     fn command(&mut self, command: &'r Command) -> Result<(), Refusal> {
         use Command as C;
-        if self.origin.authority == Authority::Forced && self.turn.is_some() && self.via.is_none() {
+        // Those that only a person may give say so themselves, and what an agent completes is a claim.
+        let own_word = matches!(command, C::AnswerTask { .. } | C::RecordMerge { .. } | C::CompleteTask { .. })
+            || command.is_of_a_runner();
+        let agent = self.turn.is_some() && self.via.is_none();
+        if self.origin.authority == Authority::Forced && agent && !own_word {
             return Err(Refusal::NoPerson { what: "override" });
         }
         match command {

@@ -33,6 +33,13 @@ pub enum Seen {
     },
 }
 
+impl Base {
+    /// As people write it: `origin/main`, or `main`.
+    pub fn shown(&self) -> String {
+        self.remote.as_ref().map_or_else(|| self.branch.to_string(), |remote| format!("{remote}/{}", self.branch))
+    }
+}
+
 impl Git<'_> {
     /// The base and its tip, fetched where there is a remote.
     pub fn base(&self, configured: Option<&Branch>) -> Result<Base, Error> {

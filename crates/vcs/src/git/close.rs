@@ -108,6 +108,9 @@ impl Git<'_> {
             }
             self.call(&["update-ref", "-d"]).word(branch.full()).word(tip).done()?;
         }
+        if *after == BranchAfter::Gone {
+            self.forget_pushed(branch)?;
+        }
         if let Some(mark) = mark {
             self.call(&["update-ref", "-d"]).word(branch.mark()).word(mark).done()?;
         }

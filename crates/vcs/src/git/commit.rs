@@ -31,6 +31,7 @@ impl Git<'_> {
         }
         self.stage(&entry.path)?;
         self.refuse_embedded(&entry.path)?;
+        self.keep_submodules(&entry.path)?;
         let is_merge = entry.admin.join("MERGE_HEAD").exists();
         let committed = if is_merge || self.has_staged(&entry.path)? {
             if strayed {

@@ -49,6 +49,13 @@ pub struct FileChange {
     pub removed: u64,
 }
 
+impl Work {
+    /// How many commits there are, if they come to anything: those that leave every file as it was are no work.
+    pub fn done(&self) -> u32 {
+        if self.files.is_empty() { 0 } else { self.commits }
+    }
+}
+
 impl Git<'_> {
     /// What a branch adds to its base.
     pub fn work(&self, branch: &Branch, base: &Commit) -> Result<Work, Error> {

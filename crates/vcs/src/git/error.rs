@@ -68,6 +68,8 @@ pub enum Error {
     CheckedOut { branch: Branch, path: PathBuf },
     #[error("cannot check out the submodule {}: {said}", path.display())]
     Submodule { path: PathBuf, said: String },
+    #[error("cannot commit the submodule {}: what was committed in it is nowhere else", path.display())]
+    Unkept { path: PathBuf },
     #[error("cannot check out files that go through a filter: {said}")]
     Filter { said: String },
     #[error("cannot write: the disk is full ({said})")]
@@ -88,6 +90,8 @@ pub enum Error {
 
     #[error("cannot push {branch} to {remote}: {why}")]
     Rejected { remote: RemoteName, branch: Branch, why: String },
+    #[error("cannot change {branch} on {remote}: somebody has pushed to it ({})", at.short())]
+    Foreign { remote: RemoteName, branch: Branch, at: Commit },
     #[error("cannot change {branch}: it is not where it was expected to be")]
     Moved { branch: Branch },
     #[error("cannot merge {}: it does not contain {}, where the base is now", head.short(), base.short())]
@@ -164,6 +168,7 @@ impl Error {
             Self::BranchTaken { .. } => "rename or delete that branch",
             Self::CheckedOut { .. } => "check out another branch there",
             Self::Submodule { .. } => "`git submodule update --init` in the main worktree, then try again",
+            Self::Unkept { .. } => "push it to the submodule's own remote, or leave the submodule as it was",
             Self::Filter { .. } => "install the filter's program (for LFS: git-lfs), then try again",
             Self::DiskFull { .. } => "make room",
             Self::Conflict { .. } => "merge one of them first, or take one of them out",
@@ -175,6 +180,10 @@ impl Error {
             }
             Self::Dirty { .. } => "commit it or put it away",
             Self::Rejected { .. } => "see what the remote says",
+            Self::Foreign { .. } => {
+                "take that into the work (`git fetch` and `git merge` in its worktree), or remove the remote's branch, and \
+                 go on"
+            }
             Self::Moved { .. } | Self::Stale { .. } => "rebase onto where the base is now, check again, merge again",
             Self::Cancelled { .. } | Self::Failed { .. } | Self::UnknownCommit { .. } | Self::Io { .. } => return None,
         })

@@ -1,4 +1,4 @@
-//! Merging a branch into its base: a merge commit, made without a tree, and the base moved to it.
+//! Merging a branch into its base: a commit, made without a tree, and the base moved to it.
 //!
 //! Invariants:
 //! - The base moves only from where it was seen. With a remote that is the remote's branch, and no local one moves.
@@ -8,6 +8,15 @@ use std::path::PathBuf;
 
 use super::unfinished::under_way;
 use super::{Base, Branch, Commit, Error, Git, RemoteName};
+use crate::forge::Method;
+
+/// How the base gets the commits, and what a commit that has to be made for it says.
+#[derive(Debug, Clone, Copy)]
+pub struct Way<'w> {
+    /// By a merge of both, by one commit on top of the base that has all of it, or by moving the base forward to the branch.
+    pub method: Method,
+    pub message: &'w str,
+}
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,18 +44,24 @@ impl Git<'_> {
         &self,
         base: &Base,
         head: &Commit,
-        message: &str,
+        way: Way<'_>,
         if_checked_out: IfCheckedOut,
     ) -> Result<Merged, Error> {
         self.repository.refuse_reftable()?;
-        if self.contains(&base.commit, head)? {
-            return Ok(Merged::Already { commit: self.brought_by(&base.commit, head)? });
+        if let Some(commit) = self.merged_as(base, head, way.method)? {
+            return Ok(Merged::Already { commit });
         }
         if !self.contains(head, &base.commit)? {
             return Err(Error::Stale { base: base.commit.clone(), head: head.clone() });
         }
-        let tree = self.tree(head)?;
-        let commit = || self.commit_tree(&tree, &[&base.commit, head], message.replace('\0', ""));
+        let commit = || {
+            let message = way.message.replace('\0', "");
+            match way.method {
+                Method::Merge => self.commit_tree(&self.tree(head)?, &[&base.commit, head], message),
+                Method::Squash => self.commit_tree(&self.tree(head)?, &[&base.commit], message),
+                Method::Rebase => Ok(head.clone()),
+            }
+        };
         let commit = match &base.remote {
             Some(remote) => self.merge_remotely(remote, base, &commit()?)?,
             None => {
@@ -55,6 +70,26 @@ impl Git<'_> {
             }
         };
         Ok(Merged::Now { commit })
+    }
+
+    /// The commit that has a branch in a base already.
+    pub fn merged_as(&self, base: &Base, head: &Commit, method: Method) -> Result<Option<Commit>, Error> {
+        if self.contains(&base.commit, head)? {
+            return self.brought_by(&base.commit, head).map(Some);
+        }
+        if method == Method::Squash { self.squashed_as(&base.commit, head) } else { Ok(None) }
+    }
+
+    /// The commit that has all of a branch in one: right on top of where the branch stands, with the same files.
+    fn squashed_as(&self, base: &Commit, head: &Commit) -> Result<Option<Commit>, Error> {
+        let below = self.merge_base(base, head)?;
+        let call = self.call(&["rev-list", "--first-parent", "--reverse", "--parents"]).word(base);
+        let listed = call.word(format!("^{below}")).done()?.line();
+        let first = listed.lines().next().and_then(|line| line.split_once(' '));
+        let Some((commit, _)) = first.filter(|(_, parents)| *parents == below.as_str()) else { return Ok(None) };
+        let (commit, tree) = (Commit::new(commit)?, self.tree(head)?);
+        let is_it = self.tree(&commit)? == tree && self.tree(&below)? != tree;
+        Ok(is_it.then_some(commit))
     }
 
     fn merge_remotely(&self, remote: &RemoteName, base: &Base, commit: &Commit) -> Result<Commit, Error> {

@@ -50,6 +50,11 @@ impl Branch {
     pub(super) fn mark(&self) -> String {
         format!("refs/windlass/start/{}", self.0)
     }
+
+    /// Where we keep in mind what we pushed last to a remote's branch of this name.
+    pub(super) fn pushed(&self) -> String {
+        format!("refs/windlass/pushed/{}", self.0)
+    }
 }
 
 impl RemoteName {

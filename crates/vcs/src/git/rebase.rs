@@ -1,6 +1,7 @@
 //! Bringing a branch onto a newer base.
 //!
 //! A branch with merges in it is not made flat: the base is merged into it, so that whatever was resolved stays so.
+//! What the base has already, in whatever commits, is no conflict with it.
 
 use std::collections::HashSet;
 use std::fs;
@@ -28,6 +29,12 @@ pub enum Rebased {
 impl Git<'_> {
     /// Brings a worktree's branch onto a commit. There must be nothing uncommitted in it; files that git does not know stay.
     pub fn rebase(&self, worktree: &Worktree, onto: &Commit) -> Result<Rebased, Error> {
+        self.rebase_after(worktree, None, onto)
+    }
+
+    /// The same with nothing but what was done after a commit, as far as the branch goes on from that: what is before is
+    /// somebody else's work, and in the base in its own way.
+    pub fn rebase_after(&self, worktree: &Worktree, start: Option<&Commit>, onto: &Commit) -> Result<Rebased, Error> {
         let (_held, entry) = self.enter(worktree)?;
         self.refuse_unfinished(&entry)?;
         if entry.head() != Head::Branch(worktree.branch.clone()) {
@@ -44,7 +51,11 @@ impl Git<'_> {
         if !files.is_empty() {
             return Err(Error::Dirty { path: entry.path, files });
         }
-        let new = match self.on_top(worktree, &head, &onto)? {
+        let start = match start {
+            Some(start) if self.goes_on_from(&head, start, &onto)? => Some(start),
+            _ => None,
+        };
+        let new = match self.on_top(worktree, start, &head, &onto)? {
             Ok(new) => new,
             Err(conflict) => return Ok(conflict),
         };
@@ -57,13 +68,34 @@ impl Git<'_> {
         Ok(Rebased::Done { head: new })
     }
 
+    /// Whether a commit goes on from another that is not in a base.
+    pub fn goes_on_from(&self, head: &Commit, start: &Commit, base: &Commit) -> Result<bool, Error> {
+        Ok(self.resolve(start.as_str())?.is_some() && self.contains(head, start)? && !self.contains(base, start)?)
+    }
+
+    /// Whether a base has everything of a commit, be it in other commits.
+    pub fn has_all(&self, base: &Commit, head: &Commit) -> Result<bool, Error> {
+        if self.contains(base, head)? {
+            return Ok(true);
+        }
+        let together = self.merged_tree(&self.repository.root, base, head)?;
+        Ok(together.ok() == Some(self.tree(base)?))
+    }
+
     /// The branch on top of a commit, made without touching the tree.
-    fn on_top(&self, worktree: &Worktree, head: &Commit, onto: &Commit) -> Result<Result<Commit, Rebased>, Error> {
-        let merges =
-            self.call(&["rev-list", "--merges", "--max-count=1"]).word(head).word(format!("^{onto}")).done()?;
+    fn on_top(
+        &self,
+        worktree: &Worktree,
+        start: Option<&Commit>,
+        head: &Commit,
+        onto: &Commit,
+    ) -> Result<Result<Commit, Rebased>, Error> {
+        let merges = self.call(&["rev-list", "--merges", "--max-count=1"]).word(head).word(format!("^{onto}"));
+        let merges = start.into_iter().fold(merges, |merges, start| merges.word(format!("^{start}"))).done()?;
         let onto_short = onto.short();
         if !merges.bytes.is_empty() {
             return Ok(match self.merged_tree(&worktree.path, head, onto)? {
+                Ok(tree) if tree == self.tree(onto)? => Ok(onto.clone()),
                 Ok(tree) => {
                     let message = format!("Merge {onto_short} into {}\n", worktree.branch);
                     Ok(self.commit_tree(&tree, &[head, onto], message)?)
@@ -74,11 +106,14 @@ impl Git<'_> {
                 }
             });
         }
-        let replayed = self.replay(&worktree.path, head, onto)?;
-        Ok(replayed.map_err(|clash| {
-            let why = format!("the commit {} and {onto_short} change the same lines", clash.commit.short());
-            Rebased::Conflict { files: clash.files, why }
-        }))
+        match self.replay(&worktree.path, start, head, onto)? {
+            Ok(new) => Ok(Ok(new)),
+            Err(_) if self.has_all(onto, head)? => Ok(Ok(onto.clone())),
+            Err(clash) => {
+                let why = format!("the commit {} and {onto_short} change the same lines", clash.commit.short());
+                Ok(Err(Rebased::Conflict { files: clash.files, why }))
+            }
+        }
     }
 
     /// Files that git does not know, and would overwrite on the way from one commit to another.

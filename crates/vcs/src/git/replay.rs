@@ -57,16 +57,18 @@ impl Git<'_> {
         call.word("-F").word("-").stdin(message).commit()
     }
 
-    /// Does the commits that are in `head` and not in `onto` again, on top of `onto`. Those that change nothing there are left
-    /// out.
+    /// Does the commits that are in `head` and not in `onto` again, on top of `onto`, and of them those after `start`. Those
+    /// that change nothing there are left out, and those whose changes `onto` has in other commits.
     pub(super) fn replay(
         &self,
         within: &Path,
+        start: Option<&Commit>,
         head: &Commit,
         onto: &Commit,
     ) -> Result<Result<Commit, Box<Clash>>, Error> {
         let list = self.call(&["rev-list", "--reverse", "--topo-order", "--no-merges", "--parents"]);
-        let list = list.word(head).word(format!("^{onto}")).done()?.line();
+        let list = list.word("--cherry-pick").word("--right-only").word(format!("{onto}...{head}"));
+        let list = start.into_iter().fold(list, |list, start| list.word(format!("^{start}"))).done()?.line();
         let (mut tip, mut tree) = (onto.clone(), self.tree(onto)?);
         for line in list.lines() {
             let mut ids = line.split(' ').map(Commit::new);

@@ -2,7 +2,9 @@
 //!
 //! Invariants:
 //! - Nothing is fetched over a network, and nothing is written into the user's configuration.
-//! - Git reads from a path only inside of what the main repository itself keeps about its submodules.
+//! - Git reads from a path only inside of what the main repository itself keeps about its submodules, or of a worktree of ours.
+//! - What was committed in a submodule is kept by the main repository before anything points to it: the worktree's own copy
+//!   goes with the worktree.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -72,6 +74,44 @@ impl Git<'_> {
         let any = "--upload-pack=git -c uploadpack.allowAnySHA1InWant=true upload-pack";
         let call = call.word(any).word("--").word(kept).word(commit).set("protocol.file.allow=always");
         call.within(place).done().map(|_| ())
+    }
+
+    /// Has the main repository keep what was committed in the submodules of a worktree.
+    pub(super) fn keep_submodules(&self, worktree: &Path) -> Result<(), Error> {
+        self.keep_submodules_of(worktree, &self.repository.common.join("modules"), DEPTH)
+    }
+
+    fn keep_submodules_of(&self, worktree: &Path, modules: &Path, depth: usize) -> Result<(), Error> {
+        if depth == 0 || !worktree.join(".gitmodules").is_file() {
+            return Ok(());
+        }
+        for Submodule { name, path } in self.listed(worktree)? {
+            let (place, kept) = (worktree.join(&path), modules.join(&name));
+            let Some(commit) = self.link(worktree, &path)?.filter(|_| place.join(".git").exists()) else { continue };
+            if !self.keep(&place, &kept, &commit)? {
+                return Err(Error::Unkept { path });
+            }
+            self.keep_submodules_of(&place, &kept.join("modules"), depth - 1)?;
+        }
+        Ok(())
+    }
+
+    /// Has what is kept of a submodule have a commit of a copy, by a ref of ours. Where nothing is kept, the submodule's own
+    /// remote has to have it. Answers whether anybody has.
+    fn keep(&self, place: &Path, kept: &Path, commit: &Commit) -> Result<bool, Error> {
+        if !kept.join("HEAD").is_file() {
+            let own = self.call(&["rev-list", "--max-count=1"]).word(commit).word("--not").word("--remotes");
+            return own.within(place).done().map(|own| own.line().is_empty());
+        }
+        let within =
+            |words: &[&str]| words.iter().fold(self.call(&["--git-dir"]).word(kept), |call, word| call.word(word));
+        if within(&["cat-file", "-e"]).word(commit).answer()?.code == 0 {
+            return Ok(true);
+        }
+        let any = "--upload-pack=git -c uploadpack.allowAnySHA1InWant=true upload-pack";
+        let call = within(&["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", any]);
+        let call = call.word("--").word(place).word(format!("{commit}:refs/windlass/kept/{commit}"));
+        call.set("protocol.file.allow=always").done().map(|_| true)
     }
 
     fn listed(&self, worktree: &Path) -> Result<Vec<Submodule>, Error> {

@@ -2,13 +2,18 @@
 
 use std::path::Path;
 
-use windlass_vcs::git::{BranchAfter, Closed, Commit, Error, IfCheckedOut, Merged, TreeAfter};
+use windlass_vcs::forge::Method;
+use windlass_vcs::git::{Base, BranchAfter, Closed, Commit, Error, IfCheckedOut, Merged, TreeAfter, Way};
 
 use crate::scene::{Scene, read, write};
 
+fn way(message: &str) -> Way<'_> {
+    Way { method: Method::Merge, message }
+}
+
 fn merge(scene: &Scene, head: &Commit, how: IfCheckedOut) -> Result<Merged, Error> {
     let base = scene.base();
-    scene.with(|git| git.merge(&base, head, "Merge it", how))
+    scene.with(|git| git.merge(&base, head, way("Merge it"), how))
 }
 
 #[test]
@@ -35,7 +40,7 @@ fn whoever_comes_second_is_told() {
     let (_, two) = scene.work("t2", "c", "2");
     let base = scene.base();
     merge(&scene, &one, IfCheckedOut::Refuse).unwrap();
-    let late = scene.with(|git| git.merge(&base, &two, "late", IfCheckedOut::Refuse));
+    let late = scene.with(|git| git.merge(&base, &two, way("late"), IfCheckedOut::Refuse));
     assert!(matches!(late, Err(Error::Moved { .. })), "{late:?}");
     let stale = merge(&scene, &two, IfCheckedOut::Refuse);
     assert!(matches!(stale, Err(Error::Stale { .. })), "{stale:?}");
@@ -55,7 +60,7 @@ fn without_a_remote_a_branch_that_is_checked_out_is_refused() {
     scene.git(&scene.root, &["update-ref", "refs/heads/main", base.commit.as_str()]);
     let (_, other) = scene.work("t2", "c", "1");
     scene.git(&scene.root, &["update-ref", "refs/heads/main", commit.as_str()]);
-    let late = scene.with(|git| git.merge(&base, &other, "late", IfCheckedOut::Refuse));
+    let late = scene.with(|git| git.merge(&base, &other, way("late"), IfCheckedOut::Refuse));
     assert!(matches!(late, Err(Error::Moved { .. })), "{late:?}");
     let into = BranchAfter::GoneIfIn(commit);
     let closed = scene.with(|git| git.close(&worktree, TreeAfter::GoneIfClean, &into)).unwrap();
@@ -134,7 +139,7 @@ fn a_bare_repository_has_nothing_checked_out() {
     assert_eq!(scene.commit_at(&bare, "main"), commit);
     let mine = windlass_vcs::git::Branch::new("mine").unwrap();
     let base = scene.with(|git| git.base(Some(&mine))).unwrap();
-    let refused = scene.with(|git| git.merge(&base, &head, "x", IfCheckedOut::Refuse));
+    let refused = scene.with(|git| git.merge(&base, &head, way("x"), IfCheckedOut::Refuse));
     assert!(matches!(&refused, Err(Error::CheckedOut { path, .. }) if *path == scene.root), "{refused:?}");
 }
 
@@ -146,4 +151,31 @@ fn a_locked_worktree_stays() {
     let closed = scene.with(|git| git.close(&worktree, TreeAfter::Gone, &BranchAfter::Gone));
     assert!(matches!(closed, Err(Error::WorktreeLocked { .. })));
     assert!(worktree.path.join("a").exists());
+}
+
+#[test]
+fn a_squash_is_one_commit_on_top_and_a_rebase_none() {
+    for method in [Method::Squash, Method::Rebase] {
+        let scene = Scene::with_remote();
+        let before = scene.head(&scene.root);
+        let (worktree, _) = scene.work("t1", "b", "1");
+        write(&worktree.path, "b", "2");
+        let head = scene.commit(&worktree.path, "more");
+        let seen = scene.base();
+        let way = Way { method, message: "All of it" };
+        let merge = |base: &Base| scene.with(|git| git.merge(base, &head, way, IfCheckedOut::Refuse)).unwrap();
+        let Merged::Now { commit } = merge(&seen) else { panic!("now") };
+        assert_eq!(scene.commit_at(&scene.path("remote.git"), "main"), commit);
+        let said = scene.git(&scene.root, &["log", "-1", "--format=%P %s", commit.as_str()]);
+        match method {
+            Method::Squash => assert_eq!(said, format!("{before} All of it")),
+            _ => assert_eq!(commit, head),
+        }
+        assert_eq!(scene.git(&scene.root, &["diff", "--stat", commit.as_str(), head.as_str()]), "");
+        // A crash lost the word of it, and others have gone on.
+        assert_eq!(merge(&scene.base()), Merged::Already { commit: commit.clone() });
+        let (_, next) = scene.work("t2", "c", "1");
+        scene.with(|git| git.merge(&scene.base(), &next, way, IfCheckedOut::Refuse)).unwrap();
+        assert_eq!(merge(&scene.base()), Merged::Already { commit });
+    }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use windlass_vcs::git::{Error, Pushed, RemoteName};
+use windlass_vcs::git::{Error, Pushed, RemoteName, Shared};
 
 use crate::scene::{Scene, write};
 
@@ -49,4 +49,33 @@ fn a_remote_that_says_no_is_heard() {
     write(&worktree.path, "c", "1");
     let error = scene.with(|git| git.push(&gone, &worktree.branch, &commit, None)).expect_err("no such remote");
     assert!(matches!(error, Error::Unreachable { .. }), "{error:?}");
+}
+
+#[test]
+fn what_somebody_else_has_pushed_is_neither_pushed_over_nor_taken_away() {
+    let scene = Scene::with_remote();
+    let (worktree, first) = scene.work("t1", "b", "1");
+    let origin = RemoteName::new("origin").unwrap();
+    let shared = Shared { remote: origin.clone(), branch: worktree.branch.clone(), local: worktree.branch.clone() };
+    let share = |commit| scene.with(|git| git.share(&shared, commit));
+    assert_eq!(share(&first).unwrap(), Pushed::Now);
+    let full = shared.branch.full();
+    // A colleague goes on with it, and everybody has heard of that.
+    scene.git(&scene.root, &["checkout", "--quiet", "--detach", first.as_str()]);
+    scene.write("theirs", "1");
+    let theirs = scene.commit(&scene.root, "theirs");
+    scene.git(&scene.root, &["push", "--quiet", "--no-verify", "origin", &format!("HEAD:{full}")]);
+    scene.git(&scene.root, &["fetch", "--quiet", "origin"]);
+    scene.git(&worktree.path, &["commit", "--quiet", "--no-verify", "--amend", "-m", "again"]);
+    let second = scene.head(&worktree.path);
+    let error = share(&second).expect_err("theirs");
+    assert!(matches!(error, Error::Foreign { .. }), "{error:?}");
+    assert!(matches!(scene.with(|git| git.unshare(&shared)), Err(Error::Foreign { .. })));
+    assert_eq!(scene.with(|git| git.on_remote(&origin, &shared.branch)).unwrap(), Some(theirs.clone()));
+    // Once it is in the work it may be rewritten with it.
+    scene.git(&worktree.path, &["merge", "--quiet", "--no-verify", "--no-ff", "-m", "both", theirs.as_str()]);
+    scene.git(&worktree.path, &["reset", "--quiet", "--hard", second.as_str()]);
+    assert_eq!(share(&second).unwrap(), Pushed::Now);
+    assert_eq!(scene.with(|git| git.unshare(&shared)).unwrap(), Pushed::Now);
+    assert_eq!(scene.git(&scene.root, &["for-each-ref", "refs/windlass/pushed/"]), "");
 }

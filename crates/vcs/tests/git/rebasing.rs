@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use windlass_vcs::git::{Error, Rebased};
+use windlass_vcs::git::{Commit, Error, Rebased, Worktree};
 
 use crate::scene::{Scene, read, write};
 
@@ -131,4 +131,58 @@ fn uncommitted_work_is_refused() {
     assert!(matches!(scene.with(|git| git.rebase(&worktree, &base)), Err(Error::Dirty { .. })));
     scene.git(&worktree.path, &["checkout", "--quiet", "--detach"]);
     assert!(matches!(scene.with(|git| git.rebase(&worktree, &base)), Err(Error::Strayed { .. })));
+}
+
+/// Two commits of `t1`, the second in the way of the first, and a task on top of them.
+fn stacked(scene: &Scene) -> (Worktree, Worktree, Commit) {
+    let (below, _) = scene.work("t1", "b", "1");
+    write(&below.path, "b", "2");
+    let start = scene.commit(&below.path, "second");
+    let above = scene.try_open("t2", std::slice::from_ref(&start)).unwrap().worktree;
+    write(&above.path, "c", "own");
+    scene.commit(&above.path, "own");
+    (below, above, start)
+}
+
+#[test]
+fn work_below_that_was_done_again_or_squashed_is_not_done_again() {
+    for squash in [false, true] {
+        let scene = Scene::new();
+        let (below, above, start) = stacked(&scene);
+        scene.write("d", "theirs");
+        let base = scene.commit(&scene.root, "the base moves");
+        if squash {
+            scene.git(&scene.root, &["merge", "--quiet", "--squash", "windlass/t1"]);
+            scene.commit(&scene.root, "squashed");
+        } else {
+            scene.with(|git| git.rebase(&below, &base)).unwrap();
+            scene.git(&scene.root, &["merge", "--quiet", "--no-ff", "-m", "merged", "windlass/t1"]);
+        }
+        scene.write("b", "3");
+        let base = scene.commit(&scene.root, "and goes on");
+        let brought = scene.with(|git| git.rebase_after(&above, Some(&start), &base)).unwrap();
+        assert!(matches!(brought, Rebased::Done { .. }), "{brought:?}");
+        assert_eq!(scene.commit_at(&scene.root, "windlass/t2~1"), base);
+        assert_eq!((read(&above.path, "b"), read(&above.path, "c")), ("3".into(), "own".into()));
+    }
+}
+
+#[test]
+fn what_was_squashed_is_no_conflict_with_itself() {
+    let scene = Scene::new();
+    let (below, _, _) = stacked(&scene);
+    scene.git(&scene.root, &["merge", "--quiet", "--squash", "windlass/t1"]);
+    let base = scene.commit(&scene.root, "squashed");
+    assert!(scene.with(|git| git.has_all(&base, &git.tip(&below.branch)?.unwrap())).unwrap());
+    assert_eq!(scene.with(|git| git.rebase(&below, &base)).unwrap(), Rebased::Done { head: base });
+}
+
+#[test]
+fn commits_that_change_nothing_are_no_work() {
+    let scene = Scene::new();
+    let worktree = scene.open("t1");
+    scene.git(&worktree.path, &["commit", "--quiet", "--allow-empty", "-m", "nothing"]);
+    let base = scene.base().commit;
+    let work = scene.with(|git| git.work(&worktree.branch, &base)).unwrap();
+    assert_eq!((work.commits, work.done()), (1, 0));
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use windlass_vcs::git::{Error, Rebased};
+use windlass_vcs::git::{BranchAfter, Error, Rebased, TreeAfter};
 
 use crate::scene::{Scene, read, write};
 
@@ -72,4 +72,41 @@ fn one_that_cannot_be_checked_out_is_named_and_leaves_nothing() {
     assert!(matches!(error, Error::Submodule { .. }), "{error}");
     assert!(!scene.place("t1").exists());
     assert_eq!(scene.git(&scene.root, &["for-each-ref", "--format=%(refname)"]), "refs/heads/main");
+}
+
+#[test]
+fn what_is_committed_in_one_outlives_the_worktree() {
+    let scene = scene();
+    let worktree = scene.open("t1");
+    let (lib, deep) = (worktree.path.join("lib"), worktree.path.join("lib/deep"));
+    write(&deep, "x", "deeper");
+    let deeper = scene.commit(&deep, "deeper");
+    write(&lib, "x", "newer");
+    let newer = scene.commit(&lib, "newer");
+    let refs = scene.git(&scene.root.join("lib"), &["for-each-ref", "refs/heads"]);
+    scene.with(|git| git.commit_all(&worktree, "a newer submodule")).unwrap().expect("a commit");
+    scene.with(|git| git.close(&worktree, TreeAfter::Gone, &BranchAfter::Kept)).unwrap();
+    for (place, commit) in [("lib", &newer), ("lib/deep", &deeper)] {
+        scene.git(&scene.root.join(place), &["cat-file", "-e", commit.as_str()]);
+    }
+    assert_eq!(scene.git(&scene.root.join("lib"), &["for-each-ref", "refs/heads"]), refs);
+    let again = scene.open("t1");
+    assert_eq!((read(&again.path, "lib/x"), read(&again.path, "lib/deep/x")), ("newer".into(), "deeper".into()));
+}
+
+#[test]
+fn one_that_nobody_else_has_is_refused() {
+    let scene = scene();
+    let worktree = scene.open("t1");
+    let from = scene.path("deep");
+    let allow = "protocol.file.allow=always";
+    scene.git(
+        &worktree.path,
+        &["-c", allow, "submodule", "--quiet", "add", "--name", "new", from.to_str().unwrap(), "new"],
+    );
+    scene.with(|git| git.commit_all(&worktree, "a new submodule")).unwrap().expect("its remote has it");
+    write(&worktree.path.join("new"), "x", "own");
+    scene.commit(&worktree.path.join("new"), "own");
+    let refused = scene.with(|git| git.commit_all(&worktree, "own")).expect_err("nobody has it");
+    assert!(matches!(&refused, Error::Unkept { path } if path == std::path::Path::new("new")), "{refused:?}");
 }

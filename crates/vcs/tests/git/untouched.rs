@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use windlass_vcs::git::{BranchAfter, IfCheckedOut, RemoteName, TreeAfter};
+use windlass_vcs::forge::Method;
+use windlass_vcs::git::{BranchAfter, IfCheckedOut, RemoteName, TreeAfter, Way};
 
 use crate::scene::{Scene, write};
 
@@ -97,7 +98,8 @@ fn everything_we_do(scene: &Scene) {
     let origin = RemoteName::new("origin").unwrap();
     scene.with(|git| git.push(&origin, &one.branch, &head, None)).unwrap();
     check(&before, "push");
-    scene.with(|git| git.merge(&base, &head, "Merge", IfCheckedOut::Refuse)).unwrap();
+    let way = Way { method: Method::Merge, message: "Merge" };
+    scene.with(|git| git.merge(&base, &head, way, IfCheckedOut::Refuse)).unwrap();
     check(&before, "merge");
     let path = scene.with(|git| git.review(&scene.place("review"), &head)).unwrap();
     scene.with(|git| git.close_review(&path)).unwrap();

@@ -84,6 +84,11 @@ impl Known {
         self.change.at.base.as_deref().or(workspace).unwrap_or("?")
     }
 
+    /// The tasks whose work it was begun on.
+    pub fn below(&self) -> Option<String> {
+        self.task.workspace.as_ref().and_then(show::pipeline::below)
+    }
+
     /// How much it is, in words.
     pub fn size(&self) -> Option<String> {
         self.work.as_ref().map(show::pipeline::size)
@@ -102,6 +107,7 @@ impl Known {
             "state": self.standing().words().1,
             "branch": self.branch(),
             "base": self.base(),
+            "stackedOn": self.task.workspace.as_ref().map_or(&[][..], |workspace| &workspace.stacked_on),
             "commits": self.work.as_ref().map(|work| work.commits),
             "files": self.work.as_ref().map(|work| work.files),
             "url": self.change.at.url,

@@ -44,7 +44,8 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
 fn show(change: &Known, (ids, states): (usize, usize), out: &mut Output) -> Done {
     let id = text::pad(&change.task.id.to_string(), ids);
     let (tone, word) = change.standing().words();
-    let way = format!("{} → {}", text::line(change.branch()), text::line(change.base()));
+    let below = change.below().map(|below| format!(" on top of {below}")).unwrap_or_default();
+    let way = format!("{} → {}{below}", text::line(change.branch()), text::line(change.base()));
     let size = change.size().map(|size| format!("  {size}")).unwrap_or_default();
     let age = show::span(change.opened_at, environment::now());
     let (id, word) = (out.paint(Tone::Strong, id), out.paint(tone, text::pad(word, states)));

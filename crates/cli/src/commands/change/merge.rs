@@ -56,10 +56,11 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let submitted = known.work.as_ref().map(|work| work.head.clone());
     let merged = dispatch::with(&mut opened, &outline, trusted, &control, |dispatch| {
         if known.change.merged.is_some() {
-            return put_away(dispatch, &known.task).map(|()| None);
+            return conclude(dispatch, known.task.id, known.base()).map(|()| None);
         }
         let seal = match dispatch.merge_by_hand(&known.task, checks, submitted.clone()).map_err(remedy::run)? {
             ByHand::Merged(seal) => seal,
+            ByHand::Already => return conclude(dispatch, known.task.id, known.base()).map(|()| None),
             other => return Err(refusal(&known, other)),
         };
         record(dispatch, &known.task, &seal)?;
@@ -124,7 +125,7 @@ fn refusal(known: &Known, by_hand: ByHand) -> Failure {
             )
         }
         ByHand::Cancelled => Failure::new(Code::Interrupted(remedy::SIGINT), "ended before anything was merged"),
-        ByHand::Merged(_) => failure(known.base()),
+        ByHand::Merged(_) | ByHand::Already => failure(known.base()),
     }
 }
 
@@ -133,26 +134,33 @@ fn said(report: &HookReport) -> String {
     said.trim().to_owned()
 }
 
-/// Takes note of a merge. A task that waited for a person has got its answer.
+/// Takes note of a merge.
 fn record(dispatch: &mut Dispatch<'_>, task: &Task, seal: &Seal) -> Result<(), Failure> {
-    let by = environment::user();
-    let origin = |authority| Origin { by: by.clone(), at: environment::now(), authority, run: None, via: None };
     let merged = Command::RecordMerge { id: task.id, commit: seal.commit.clone() };
     dispatch.give_for(&origin(Authority::Person), &merged).map_err(remedy::run)?;
-    if task.state == State::Blocked {
-        let text = Some(format!("merged into {}", seal.base));
-        let approve =
-            Command::AnswerTask { id: task.id, answer: Resolution::Approve, text, ignores: vec![], work: None };
+    conclude(dispatch, task.id, &seal.base)
+}
+
+/// Does what follows a merge. A task that waited for a person has got its answer, whoever has merged it.
+fn conclude(dispatch: &mut Dispatch<'_>, id: TaskId, base: &str) -> Result<(), Failure> {
+    let text = Some(format!("merged into {base}"));
+    if dispatch.task(id).map_err(remedy::run)?.is_some_and(|task| task.state == State::Blocked) {
+        let approve = Command::AnswerTask { id, answer: Resolution::Approve, text, ignores: vec![], work: None };
         dispatch.give_for(&origin(Authority::Forced), &approve).map_err(remedy::run)?;
     }
+    dispatch.end_turn();
     dispatch.settle().map_err(remedy::run)?;
-    put_away(dispatch, task)
+    put_away(dispatch, id)
+}
+
+fn origin(authority: Authority) -> Origin {
+    Origin { by: environment::user(), at: environment::now(), authority, run: None, via: None }
 }
 
 /// Clears away what is not needed any more. What cannot be stays, and is told.
-fn put_away(dispatch: &mut Dispatch<'_>, task: &Task) -> Result<(), Failure> {
-    if let Err(why) = dispatch.clear_away_now(task.id).map_err(remedy::run)? {
-        Messages::new().note(&format!("the worktree of {} stays: {why}", task.id));
+fn put_away(dispatch: &mut Dispatch<'_>, id: TaskId) -> Result<(), Failure> {
+    if let Err(why) = dispatch.clear_away_now(id).map_err(remedy::run)? {
+        Messages::new().note(&format!("the worktree of {id} stays: {why}"));
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::json;
 use windlass_engine::{TaskId, Timestamp};
 use windlass_process::{Paged, Pager, run as start};
+use windlass_runner::stacking::{self, Below};
 use windlass_vcs::git::{Branch, Commit, Diff, Error, FileChange, Git, Logged, RemoteName, Repository};
 
 use super::known::Known;
@@ -75,11 +76,18 @@ fn look(opened: &Opened, change: &Known, control: &windlass_process::Control) ->
     let named = Config::load(&opened.project).ok().and_then(|config| config.settings.forge.remote);
     let named = named.map(|remote| RemoteName::new(&remote.value)).transpose().map_err(remedy::git)?;
     let git = Git::new(repository, &run, &environment::inherited()).through(named);
-    seen(&git, opened, change).map_err(remedy::git)
+    let below = match &change.task.workspace {
+        Some(workspace) => {
+            let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+            stacking::below(&snapshot, workspace).map_err(remedy::view)?
+        }
+        None => Vec::new(),
+    };
+    seen(&git, &below, change).map_err(remedy::git)
 }
 
-fn seen(git: &Git<'_>, opened: &Opened, change: &Known) -> Result<Seen, Error> {
-    let (from, to) = ends(git, opened, change)?;
+fn seen(git: &Git<'_>, below: &[Below], change: &Known) -> Result<Seen, Error> {
+    let (from, to) = ends(git, below, change)?;
     Ok(Seen {
         commits: git.log(&from, &to, COMMITS)?,
         files: git.files(&from, &to)?,
@@ -88,7 +96,7 @@ fn seen(git: &Git<'_>, opened: &Opened, change: &Known) -> Result<Seen, Error> {
 }
 
 /// Where a change begins, and where it ends.
-fn ends(git: &Git<'_>, opened: &Opened, change: &Known) -> Result<(Commit, Commit), Error> {
+fn ends(git: &Git<'_>, below: &[Below], change: &Known) -> Result<(Commit, Commit), Error> {
     let unknown = |commit: &str| Error::UnknownCommit { commit: commit.to_owned() };
     if let Some(merged) = &change.change.merged {
         let to = Commit::new(merged)?;
@@ -96,18 +104,11 @@ fn ends(git: &Git<'_>, opened: &Opened, change: &Known) -> Result<(Commit, Commi
         return Ok((from, to));
     }
     let tip = git.tip(&Branch::new(change.branch())?)?.ok_or_else(|| unknown(change.branch()))?;
-    let workspace = change.task.workspace.as_ref();
-    // What it is stacked on is not its own work.
-    let below = workspace.into_iter().flat_map(|workspace| &workspace.stacked_on).find_map(|id| {
-        let below = opened.task(*id).ok()?;
-        let open = below.change.is_some_and(|change| change.merged.is_none());
-        below.workspace.filter(|_| open)
-    });
-    let base = match below {
-        Some(below) => git.tip(&Branch::new(&below.branch)?)?,
-        None => git.last_seen(&Branch::new(change.base())?)?,
+    let newest = git.last_seen(&Branch::new(change.base())?)?.ok_or_else(|| unknown(change.base()))?;
+    let base = match &change.task.workspace {
+        Some(workspace) => stacking::own_base(git, workspace, below, &newest)?,
+        None => newest,
     };
-    let base = base.ok_or_else(|| unknown(change.base()))?;
     Ok((git.merge_base(&base, &tip)?, tip))
 }
 
@@ -123,6 +124,9 @@ fn write_page(change: &Known, seen: &Seen, stat: bool, out: &Output) -> Result<S
     let (id, word) = (out.paint(Tone::Strong, change.task.id), out.paint(tone, word));
     writeln!(page, "{id}  {word}  {} → {}", text::line(change.branch()), text::line(change.base()))?;
     writeln!(page, "  {}", text::line(&change.task.goal))?;
+    if let Some(below) = change.below() {
+        writeln!(page, "  {}", out.paint(Tone::Faint, format_args!("on top of {below}")))?;
+    }
     if let Some(url) = &change.change.at.url {
         writeln!(page, "  {}", out.paint(Tone::Name, text::line(url)))?;
     }

@@ -19,12 +19,13 @@ use windlass_engine::{
 };
 use windlass_hooks::{Kind, Step};
 use windlass_vcs::forge::{ForgeError, Site, State};
-use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Rebased, Seen};
+use windlass_vcs::git::{Base, Branch, Error, IfCheckedOut, Merged, Rebased, Seen};
 
 use super::change::failed;
-use super::merge::{Ready, message};
-use super::{Scene, listed};
+use super::merge::Ready;
+use super::{Scene, beginning, listed};
 use crate::dispatch::Resolve;
+use crate::stacking::{first_unmerged, own_base};
 use crate::workspace::in_words;
 use crate::{Dispatch, RunError, Told};
 
@@ -45,7 +46,10 @@ pub enum Checks {
 /// What a merge that a person has asked for came to.
 #[derive(Debug)]
 pub enum ByHand {
+    /// Others wait until this is recorded, or until the turn is ended.
     Merged(Seal),
+    /// Somebody else has merged it while this waited, and it is recorded.
+    Already,
     /// It does not go together with the base, and nothing has changed.
     Conflicts {
         base: String,
@@ -137,9 +141,23 @@ impl Dispatch<'_> {
                 return Ok(refused(why, "wait until it is merged; if its process was stopped, continue or end it"));
             }
         }
-        let done = self.merge_in_turn(&Wish { task, workspace: &workspace, checks }, submitted);
-        self.merging = None;
+        let now = self.task(task.id)?;
+        let done = match now {
+            Some(now) if now.change.as_ref().is_some_and(|change| change.merged.is_some()) => Ok(ByHand::Already),
+            Some(now) if now.state == task.state && now.workspace == task.workspace => {
+                self.merge_in_turn(&Wish { task: &now, workspace: &workspace, checks }, submitted)
+            }
+            _ => Ok(refused(format!("{} has changed while this waited", task.id), "look at it, and ask again")),
+        };
+        if !matches!(done, Ok(ByHand::Merged(_))) {
+            self.end_turn();
+        }
         done
+    }
+
+    /// Lets others merge.
+    pub fn end_turn(&mut self) {
+        self.merging = None;
     }
 
     fn merge_in_turn(&mut self, wish: &Wish<'_>, judged: Option<String>) -> Result<ByHand, RunError> {
@@ -159,9 +177,8 @@ impl Dispatch<'_> {
     fn try_to_merge(&mut self, wish: &Wish<'_>, brought: &mut Brought) -> Result<Tried, RunError> {
         let over = |over: ByHand| Ok(Tried::Over(over));
         let workspace = wish.workspace;
-        if let Some(below) = self.unmerged_below(workspace) {
-            let hint = format!("`windlass change merge {below}` first");
-            return over(refused(format!("it stands on the work of {below}, whose change is not merged yet"), hint));
+        if let Some(stands) = self.stands_on_others(workspace)? {
+            return over(stands);
         }
         if let Err(cause) = self.reopen(wish.task) {
             return over(refused(cause, "put that right, and ask again"));
@@ -170,10 +187,17 @@ impl Dispatch<'_> {
             let base = self.base(git)?;
             let branch = Branch::new(&workspace.branch)?;
             let tip = git.tip(&branch)?;
-            if matches!(base.seen, Seen::LastKnown { .. }) || git.work(&branch, &base.commit)?.commits == 0 {
+            let method = self.settings.delivery.method;
+            let is_in = match &tip {
+                Some(tip) => git.merged_as(&base, tip, method)?.is_some(),
+                None => false,
+            };
+            let is_unseen = matches!(base.seen, Seen::LastKnown { .. });
+            if is_unseen || is_in || git.work(&branch, &base.commit)?.commits == 0 {
                 return Ok((base, tip, None));
             }
-            let rebased = git.rebase(&self.worktree(workspace)?, &base.commit)?;
+            let start = beginning(workspace)?;
+            let rebased = git.rebase_after(&self.worktree(workspace)?, start.as_ref(), &base.commit)?;
             Ok((base, git.tip(&branch)?, Some(rebased)))
         }) {
             Ok(found) => found,
@@ -188,8 +212,10 @@ impl Dispatch<'_> {
         }
         if let Some(Rebased::Conflict { files, why }) = rebased {
             let files = listed(files.iter().map(|file| file.display()));
-            return over(ByHand::Conflicts { base: shown(&base), files, why });
+            return over(ByHand::Conflicts { base: base.shown(), files, why });
         }
+        // Nothing of it was left to be brought there: it is in the base, in other commits.
+        let rebased = rebased.filter(|_| tip.as_ref() != Some(&base.commit));
         brought.rebased |= matches!(rebased, Some(Rebased::Done { .. }));
         let tip = tip.map(|tip| tip.to_string());
         // One that was brought here earlier and did not pass is no better now.
@@ -202,14 +228,30 @@ impl Dispatch<'_> {
         self.merge_ready(wish, base, brought)
     }
 
+    /// Refuses what stands on work of others that is not merged.
+    fn stands_on_others(&self, workspace: &Workspace) -> Result<Option<ByHand>, RunError> {
+        let below = self.below(workspace)?;
+        if below.is_empty() {
+            return Ok(None);
+        }
+        let stands = self.with_git(|git| {
+            let base = self.base(git)?;
+            let found = first_unmerged(git, workspace, &below, &base.commit)?;
+            Ok(found.map(|below| refused(below.in_words(), below.hint(workspace, &base.shown()))))
+        });
+        Ok(stands.unwrap_or_else(|error| {
+            Some(if self.control.is_cancelled() { ByHand::Cancelled } else { refused_by(&error) })
+        }))
+    }
+
     /// Merges what is on top of the newest base.
     fn merge_ready(&mut self, wish: &Wish<'_>, base: Base, brought: &Brought) -> Result<Tried, RunError> {
         let (task, workspace) = (wish.task, wish.workspace);
         let over = |over: ByHand| Ok(Tried::Over(over));
         let seal = |commit: String, already| {
-            Ok(Tried::Over(ByHand::Merged(Seal { commit, base: shown(&base), already, brought: brought.clone() })))
+            Ok(Tried::Over(ByHand::Merged(Seal { commit, base: base.shown(), already, brought: brought.clone() })))
         };
-        let ready = match self.with_git(|git| self.offer(git, workspace)) {
+        let ready = match self.with_git(|git| self.offer(git, Some(task), workspace)) {
             Ok(offer) => Ready { base: base.clone(), head: offer.head, address: offer.address },
             Err(error) => return over(refused_by(&error)),
         };
@@ -229,9 +271,7 @@ impl Dispatch<'_> {
             }
             Ok(None) => {}
         }
-        let merged =
-            self.with_git(|git| git.merge(&ready.base, &ready.head, &message(task), IfCheckedOut::FastForward));
-        match merged {
+        match self.land(Some(task), &ready, IfCheckedOut::FastForward) {
             Ok(Merged::Now { commit }) => seal(commit.to_string(), false),
             Ok(Merged::Already { commit }) => seal(commit.to_string(), true),
             Err(Error::Moved { .. } | Error::Stale { .. }) => Ok(Tried::Again),
@@ -273,7 +313,7 @@ impl Dispatch<'_> {
                 None if report.outcome == HookOutcome::Skip => {}
                 None => passed.push(name),
                 Some(_) => {
-                    return Ok(Err(ByHand::Unfit { base: shown(base), hook: name, report: Box::new(report) }));
+                    return Ok(Err(ByHand::Unfit { base: base.shown(), hook: name, report: Box::new(report) }));
                 }
             }
         }
@@ -366,9 +406,10 @@ impl Dispatch<'_> {
     }
 
     /// Commits what lies in the worktree of a task, and says what its branch adds to the base.
-    pub fn gather(&self, task: &Task) -> Result<Option<(String, u32)>, Error> {
-        let Some(workspace) = &task.workspace else { return Ok(None) };
-        self.with_git(|git| {
+    pub fn gather(&self, task: &Task) -> Result<Result<Option<(String, u32)>, Error>, RunError> {
+        let Some(workspace) = &task.workspace else { return Ok(Ok(None)) };
+        let below = self.below(workspace)?;
+        Ok(self.with_git(|git| {
             let worktree = self.worktree(workspace)?;
             if worktree.path.join(".git").exists() {
                 git.commit_all(&worktree, &crate::workspace::message(task))?;
@@ -376,20 +417,12 @@ impl Dispatch<'_> {
             if git.tip(&worktree.branch)?.is_none() {
                 return Ok(None);
             }
-            let base = match workspace.stacked_on.is_empty() {
-                true => self.base(git)?.commit,
-                false => Commit::new(&workspace.start)?,
-            };
-            Ok(Some((workspace.base.clone(), git.work(&worktree.branch, &base)?.commits)))
-        })
+            let base = own_base(git, workspace, &below, &self.base(git)?.commit)?;
+            Ok(Some((workspace.base.clone(), git.work(&worktree.branch, &base)?.done())))
+        }))
     }
 }
 
 fn by_forge(error: &ForgeError) -> ByHand {
     refused(error.to_string(), error.hint())
-}
-
-/// The base as people write it.
-fn shown(base: &Base) -> String {
-    base.remote.as_ref().map_or_else(|| base.branch.to_string(), |remote| format!("{remote}/{}", base.branch))
 }

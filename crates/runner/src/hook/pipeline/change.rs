@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use windlass_engine::{ChangeFact, ChangeRef, HookOutcome, HookReport, Session, Task, Workspace};
 use windlass_vcs::forge::{Change, Forge, ForgeError, NewChange, Retry, Site, State, Token};
-use windlass_vcs::git::{Branch, Commit, Error, Git, Pushed, RemoteName};
+use windlass_vcs::git::{Branch, Commit, Error, Git, Pushed, Shared};
 
 use super::{Ended, report};
 use crate::dispatch::Resolve;
@@ -33,12 +33,16 @@ impl Dispatch<'_> {
         session: &Session,
         workspace: &Workspace,
     ) -> Result<Ended, RunError> {
-        let offer = match self.with_git(|git| self.offer(git, workspace)) {
+        let task = running.scene.task.as_ref();
+        if !self.still_holds(session)? {
+            return Ok(Ok(taken()));
+        }
+        let offer = match self.with_git(|git| self.offer(git, task, workspace)) {
             Ok(offer) => offer,
             Err(error) => return Ok(Err(error)),
         };
         if !self.still_holds(session)? {
-            return Ok(Ok(report(HookOutcome::Failure, "the task is somebody else's now")));
+            return Ok(Ok(taken()));
         }
         let site = offer.address.as_deref().map(|address| Site::of(address, &self.settings.delivery.forge));
         let site = match site.transpose() {
@@ -46,7 +50,6 @@ impl Dispatch<'_> {
             Err(error) => return Ok(Ok(failed(&error))),
         };
         let Some(site) = site else { return Ok(Ok(local(&offer))) };
-        let task = running.scene.task.as_ref();
         let forge = match self.forge(site) {
             Ok(forge) => forge,
             Err(error) => return Ok(Ok(failed(&error))),
@@ -59,21 +62,29 @@ impl Dispatch<'_> {
             body: task.map(|task| body(task, workspace)).unwrap_or_default(),
             draft: false,
         };
-        let opened = self.asking_again(running.resolve, || forge.open(&new));
+        // One that is known is gone on with, wherever a person has pointed it, and is not opened again if they closed it.
+        let known = task.and_then(|task| task.change.as_ref()).filter(|change| change.merged.is_none());
+        let known = known.and_then(|change| change.at.number);
+        let opened =
+            self.asking_again(running.resolve, || match known.map(|number| forge.look(number)).transpose()? {
+                Some(change) if matches!(change.state, State::Open | State::Closed) => Ok(change),
+                _ => forge.open(&new),
+            });
         Ok(Ok(opened.map_or_else(|error| failed(&error), |change| shown(&offer, &change))))
     }
 
     /// Pushes a branch, where there is a remote.
-    pub(super) fn offer(&self, git: &Git<'_>, workspace: &Workspace) -> Result<Offer, Error> {
+    pub(super) fn offer(&self, git: &Git<'_>, task: Option<&Task>, workspace: &Workspace) -> Result<Offer, Error> {
         let base = self.base(git)?;
-        let branch = Branch::new(&workspace.branch)?;
-        let head = git.tip(&branch)?.ok_or_else(|| Error::UnknownCommit { commit: branch.to_string() })?;
-        let (mut pushed, mut address) = (None, None);
-        if let Some(remote) = &base.remote {
-            pushed = Some(push(git, remote, &branch, &head)?);
-            address = Some(git.address(remote)?);
-        }
-        Ok(Offer { branch, head, base: base.branch, pushed, address })
+        let local = Branch::new(&workspace.branch)?;
+        let head = git.tip(&local)?.ok_or_else(|| Error::UnknownCommit { commit: local.to_string() })?;
+        let Some(remote) = base.remote else {
+            return Ok(Offer { branch: local, head, base: base.branch, pushed: None, address: None });
+        };
+        let shared = Shared { branch: known_as(task, workspace)?, remote, local };
+        let pushed = Some(git.share(&shared, &head)?);
+        let address = Some(git.address(&shared.remote)?);
+        Ok(Offer { branch: shared.branch, head, base: base.branch, pushed, address })
     }
 
     /// Whether the session still has its task: others may have taken it since the hook began.
@@ -113,15 +124,14 @@ impl Dispatch<'_> {
     }
 }
 
-/// Has a remote's branch be the head. One that somebody else has pushed to is left alone: what is there was never seen here.
-fn push(git: &Git<'_>, remote: &RemoteName, branch: &Branch, head: &Commit) -> Result<Pushed, Error> {
-    let there = git.on_remote(remote, branch)?;
-    if let Some(there) = &there
-        && git.merge_base(there, head).is_err()
-    {
-        return Err(Error::Moved { branch: branch.clone() });
-    }
-    git.push(remote, branch, head, there.as_ref())
+/// What others know the branch of a task by. Whoever goes on with the work of others goes on with their change too.
+fn known_as(task: Option<&Task>, workspace: &Workspace) -> Result<Branch, Error> {
+    let change = task.and_then(|task| task.change.as_ref()).filter(|change| change.merged.is_none());
+    Branch::new(change.and_then(|change| change.at.branch.as_deref()).unwrap_or(&workspace.branch))
+}
+
+pub(super) fn taken() -> HookReport {
+    report(HookOutcome::Failure, "the task is somebody else's now")
 }
 
 pub(super) fn failed(error: &ForgeError) -> HookReport {
@@ -146,7 +156,10 @@ fn local(offer: &Offer) -> HookReport {
 fn shown(offer: &Offer, change: &Change) -> HookReport {
     let url = change.url.clone();
     if change.state == State::Closed {
-        return report(HookOutcome::Escalate, format!("{url} was closed without having been merged"));
+        return report(
+            HookOutcome::Escalate,
+            format!("{url} was closed without having been merged; reopen it there to go on"),
+        );
     }
     let fact = ChangeRef {
         branch: Some(offer.branch.to_string()),

@@ -11,13 +11,14 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use windlass_engine::{ChangeFact, HookOutcome, HookReport, Session, Task, Workspace, in_words};
-use windlass_vcs::forge::{Merging, Obstacle, Site, State};
-use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Seen};
+use windlass_vcs::forge::{Merging, Method, Obstacle, Site, State};
+use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Seen, Way};
 
-use super::change::failed;
+use super::change::{failed, taken};
 use super::{Brought, Ended, report};
 use crate::dispatch::Resolve;
 use crate::hook::Running;
+use crate::stacking::{Below, first_unmerged};
 use crate::{Dispatch, RunError, Told};
 
 /// How often it is looked whether somebody else has finished merging, or whether a forge has finished its checks.
@@ -45,11 +46,14 @@ impl Dispatch<'_> {
         }
         if !self.still_holds(session)? {
             self.merging = None;
-            return Ok(Ok(report(HookOutcome::Failure, "the task is somebody else's now")));
+            return Ok(Ok(taken()));
         }
+        let below = self.below(workspace)?;
         let ended = match self.merged_before(running, workspace) {
-            Ok(None) => match self.ready_to_merge(workspace) {
-                Ok(Ok(ready)) => self.merge(running, &ready),
+            Ok(None) => match self.ready_to_merge(workspace, &below) {
+                // Bringing it there may have taken long.
+                Ok(Ok(_)) if !self.still_holds(session)? => Ok(taken()),
+                Ok(Ok(base)) => self.offer_and_merge(running, workspace, base),
                 Ok(Err(report)) => Ok(*report),
                 Err(error) => Err(error),
             },
@@ -121,26 +125,21 @@ impl Dispatch<'_> {
         self.with_git(|git| {
             let base = self.base(git)?;
             let Some(head) = git.tip(&Branch::new(&workspace.branch)?)? else { return Ok(None) };
-            if git.merge_base(&base.commit, &head)? != head {
-                return Ok(None);
-            }
-            // There is nothing to do but to find out by which commit.
-            let (Merged::Now { commit } | Merged::Already { commit }) =
-                git.merge(&base, &head, "", IfCheckedOut::Refuse)?;
-            Ok(Some(merged(commit.to_string(), &format!("{} has it already", base.branch))))
+            let commit = git.merged_as(&base, &head, self.settings.delivery.method)?;
+            Ok(commit.map(|commit| merged(commit.to_string(), &format!("{} has it already", base.branch))))
         })
     }
 
     /// Has the work be on top of the newest base, or says what follows if it was not.
-    fn ready_to_merge(&self, workspace: &Workspace) -> Result<Result<Ready, Box<HookReport>>, Error> {
+    fn ready_to_merge(&self, workspace: &Workspace, below: &[Below]) -> Result<Result<Base, Box<HookReport>>, Error> {
         self.with_git(|git| {
             let no = |outcome, said: String| Ok(Err(Box::new(report(outcome, said))));
             let base = self.base(git)?;
             if let Seen::LastKnown { why } = &base.seen {
                 return no(HookOutcome::Failure, format!("nobody can tell where {} is now: {why}", base.branch));
             }
-            if let Some(below) = self.unmerged_below(workspace) {
-                let said = format!("it stands on {below}, whose change is not merged yet; merge that first");
+            if let Some(below) = first_unmerged(git, workspace, below, &base.commit)? {
+                let said = format!("{}; {}", below.in_words(), below.hint(workspace, &base.shown()));
                 return no(HookOutcome::Escalate, said);
             }
             match self.bring_onto(git, workspace, &base)? {
@@ -156,9 +155,14 @@ impl Dispatch<'_> {
                 }
                 Brought::Conflict(conflict) => return Ok(Err(conflict)),
             }
-            let offer = self.offer(git, workspace)?;
-            Ok(Ok(Ready { base, head: offer.head, address: offer.address }))
+            Ok(Ok(base))
         })
+    }
+
+    fn offer_and_merge(&mut self, running: &Running<'_>, workspace: &Workspace, base: Base) -> Ended {
+        let task = running.scene.task.as_ref();
+        let offer = self.with_git(|git| self.offer(git, task, workspace))?;
+        self.merge(running, &Ready { base, head: offer.head, address: offer.address })
     }
 
     fn merge(&mut self, running: &Running<'_>, ready: &Ready) -> Ended {
@@ -176,8 +180,7 @@ impl Dispatch<'_> {
     }
 
     fn merge_by_git(&self, running: &Running<'_>, ready: &Ready) -> Ended {
-        let message = running.scene.task.as_ref().map_or_else(|| "Merge work\n".to_owned(), message);
-        match self.with_git(|git| git.merge(&ready.base, &ready.head, &message, IfCheckedOut::Refuse)) {
+        match self.land(running.scene.task.as_ref(), ready, IfCheckedOut::Refuse) {
             Ok(Merged::Now { commit } | Merged::Already { commit }) => {
                 Ok(merged(commit.to_string(), &format!("merged into {}", ready.base.branch)))
             }
@@ -195,6 +198,19 @@ impl Dispatch<'_> {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Puts work into its base with git.
+    pub(super) fn land(
+        &self,
+        task: Option<&Task>,
+        ready: &Ready,
+        if_checked_out: IfCheckedOut,
+    ) -> Result<Merged, Error> {
+        let method = self.settings.delivery.method;
+        let message = task.map_or_else(|| "Merge work\n".to_owned(), |task| message(task, method));
+        let way = Way { method, message: &message };
+        self.with_git(|git| git.merge(&ready.base, &ready.head, way, if_checked_out))
     }
 
     /// Merges a change on its forge, and waits for checks there as long as it may.
@@ -244,6 +260,9 @@ fn merged(commit: String, said: &str) -> HookReport {
 }
 
 /// What a merge of ours says.
-pub(super) fn message(task: &Task) -> String {
+fn message(task: &Task, method: Method) -> String {
+    if method == Method::Squash {
+        return crate::workspace::message(task);
+    }
     format!("Merge {}: {}\n", task.id, task.goal.lines().next().unwrap_or_default().trim())
 }

@@ -14,11 +14,12 @@ use std::fmt::Display;
 
 use windlass_engine::{Command, HookOutcome, HookReport, Session, Workspace};
 use windlass_hooks::{Step, clean};
-use windlass_vcs::git::{Error, Git, Rebased};
+use windlass_vcs::git::{Commit, Error, Git, Rebased};
 
 pub use by_hand::{ByHand, Checks, Seal};
 
 use super::{Attempt, Running, Scene};
+use crate::stacking::{Below, first_unmerged};
 use crate::workspace::in_words;
 use crate::{Dispatch, RunError};
 
@@ -43,7 +44,7 @@ impl Dispatch<'_> {
         let ended = match step {
             Step::RunTests => return self.run_tests(running),
             Step::Review(briefs) => self.review(running, session, workspace, briefs)?,
-            Step::RebaseOnMain => self.rebase_on_main(workspace),
+            Step::RebaseOnMain => self.rebase_on_main(workspace, &self.below(workspace)?),
             Step::CreatePr => self.create_pr(running, session, workspace)?,
             Step::MergePr => self.merge_pr(running, session, workspace)?,
         };
@@ -76,18 +77,20 @@ impl Dispatch<'_> {
             Error::Unfinished { .. } | Error::Markers { .. } | Error::Strayed { .. } | Error::Dirty { .. } => {
                 HookReport { feedback: Some(said.clone()), ..report(HookOutcome::Block, said) }
             }
+            // Only a person knows what is to become of it.
+            Error::Foreign { .. } => report(HookOutcome::Escalate, said),
             Error::TimedOut { .. } => report(HookOutcome::TimedOut, said),
             _ => report(HookOutcome::Failure, said),
         }
     }
 
     /// Brings the work on top of the newest base.
-    fn rebase_on_main(&self, workspace: &Workspace) -> Ended {
+    fn rebase_on_main(&self, workspace: &Workspace, below: &[Below]) -> Ended {
         self.with_git(|git| {
-            if let Some(below) = self.unmerged_below(workspace) {
-                return Ok(report(HookOutcome::Skip, format!("it stands on {below}, whose change is not merged yet")));
-            }
             let base = self.base(git)?;
+            if let Some(below) = first_unmerged(git, workspace, below, &base.commit)? {
+                return Ok(report(HookOutcome::Skip, below.in_words()));
+            }
             self.bring_onto(git, workspace, &base).map(|brought| match brought {
                 Brought::There => report(HookOutcome::Skip, format!("it is on top of {} already", base.branch)),
                 Brought::Now => {
@@ -105,12 +108,11 @@ impl Dispatch<'_> {
         base: &windlass_vcs::git::Base,
     ) -> Result<Brought, Error> {
         let worktree = self.worktree(workspace)?;
-        Ok(match git.rebase(&worktree, &base.commit)? {
+        Ok(match git.rebase_after(&worktree, beginning(workspace)?.as_ref(), &base.commit)? {
             Rebased::UpToDate => Brought::There,
             Rebased::Done { .. } => Brought::Now,
             Rebased::Conflict { files, why } => {
-                let shown = base.remote.as_ref().map(|remote| format!("{remote}/{}", base.branch));
-                let shown = shown.unwrap_or_else(|| base.branch.to_string());
+                let shown = base.shown();
                 let listed = listed(files.iter().map(|file| file.display()));
                 let feedback = format!(
                     "The work does not go together with the newest {shown} ({}): {why}\n\nFiles:\n{listed}\n\
@@ -127,16 +129,11 @@ impl Dispatch<'_> {
             }
         })
     }
+}
 
-    /// The first task that a task's work stands on and that is not merged yet.
-    pub(super) fn unmerged_below(&self, workspace: &Workspace) -> Option<windlass_engine::TaskId> {
-        let snapshot = self.store.snapshot().ok()?;
-        let open = |id: &&windlass_engine::TaskId| {
-            let task = windlass_engine::View::task(&snapshot, **id).ok().flatten();
-            task.and_then(|task| task.change).is_some_and(|change| change.merged.is_none())
-        };
-        workspace.stacked_on.iter().find(open).copied()
-    }
+/// Where the own work of a task begins that was begun on the work of others.
+fn beginning(workspace: &Workspace) -> Result<Option<Commit>, Error> {
+    (!workspace.stacked_on.is_empty()).then(|| Commit::new(&workspace.start)).transpose()
 }
 
 /// What came of bringing work onto a base.

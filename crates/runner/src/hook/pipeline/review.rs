@@ -26,6 +26,7 @@ use windlass_vcs::git::{Branch, Commit, Diff, Git};
 use super::{Ended, report};
 use crate::consultation::{Consultation, Terms};
 use crate::hook::Running;
+use crate::stacking::{Below, own_base};
 use crate::{Dispatch, RunError};
 
 /// The most of a diff that is looked at.
@@ -94,7 +95,8 @@ impl Dispatch<'_> {
         workspace: &Workspace,
         briefs: &[String],
     ) -> Result<Ended, RunError> {
-        let case = match self.with_git(|git| self.case(git, workspace)) {
+        let below = self.below(workspace)?;
+        let case = match self.with_git(|git| self.case(git, workspace, &below)) {
             Ok(case) => case,
             Err(error) => return Ok(Err(error)),
         };
@@ -127,12 +129,8 @@ impl Dispatch<'_> {
     }
 
     /// What there is to be judged.
-    fn case(&self, git: &Git<'_>, workspace: &Workspace) -> Result<Case, windlass_vcs::git::Error> {
-        // What it is stacked on is not its own work.
-        let base = match workspace.stacked_on.is_empty() {
-            true => self.base(git)?.commit,
-            false => Commit::new(&workspace.start)?,
-        };
+    fn case(&self, git: &Git<'_>, workspace: &Workspace, below: &[Below]) -> Result<Case, windlass_vcs::git::Error> {
+        let base = own_base(git, workspace, below, &self.base(git)?.commit)?;
         let branch = Branch::new(&workspace.branch)?;
         let work = git.work(&branch, &base)?;
         Ok(Case {

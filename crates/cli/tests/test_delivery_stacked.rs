@@ -1,0 +1,110 @@
+//! Work that stands on the work of other tasks.
+
+use crate::support::delivered::Repo;
+
+const CHANGES: &str = "hooks: {before_submit: [create_pr]}\n";
+/// Each task commits twice to a file of its own, the second time over the first.
+const OWN: &str = "f=$(git branch --show-current | tr / -)\necho b > $f; git add .; git commit -qm one; echo c > $f; git commit -qam two";
+
+fn stacked(remote: bool) -> Repo {
+    let repo = if remote { Repo::with_remote(CHANGES) } else { Repo::new(CHANGES) };
+    repo.agent(OWN).add("First");
+    repo.world.ok(&["task", "add", "Second", "--depends", "T1"]);
+    let ran = repo.run();
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("in a worktree, on windlass/t2-second on top of T1"), "{ran}");
+    repo
+}
+
+fn by_others(repo: &Repo, script: &str) {
+    let others = repo.others(script);
+    let ran = repo.world.finish(&mut repo.world.program(others.to_str().unwrap()));
+    assert_eq!(ran.code, 0, "{ran}");
+}
+
+#[test]
+fn it_goes_along_when_what_is_below_was_rebased_and_merged() {
+    let repo = stacked(true);
+    by_others(&repo, "echo y > other.txt");
+    repo.world.ok(&["change", "merge", "T1", "--trust"]);
+    let seen = repo.world.json(&["change", "show", "T2"]);
+    assert_eq!((seen["log"].as_array().unwrap().len(), &seen["stackedOn"][0]), (2, &"T1".into()), "{seen}");
+    repo.world.ok(&["change", "merge", "T2", "--trust"]);
+    repo.git(&["fetch", "-q"]);
+    assert_eq!(repo.file("origin/main:windlass-t2-second"), "c");
+}
+
+#[test]
+fn what_a_person_has_merged_or_squashed_counts() {
+    for how in ["--no-ff -m Merged", "--squash"] {
+        let repo = stacked(true);
+        by_others(&repo, &format!("git merge -q {how} origin/windlass/t1-first; echo x > x.txt"));
+        repo.world.ok(&["change", "merge", "T2", "--trust"]);
+        repo.git(&["fetch", "-q"]);
+        assert_eq!(repo.file("origin/main:windlass-t2-second"), "c");
+        let noted = repo.world.ok(&["change", "merge", "T1", "--trust"]);
+        assert!(noted.contains("was in") && !noted.contains("rebased"), "{noted}");
+    }
+}
+
+#[test]
+fn a_deleted_task_below_leads_into_no_dead_end() {
+    let repo = stacked(false);
+    repo.world.ok(&["task", "delete", "T1", "--force"]);
+    let refused = repo.world.fails(&["change", "merge", "T2", "--trust"]);
+    assert!(refused.contains("it stands on the work of T1, which was deleted and is not merged"), "{refused}");
+    let told = refused.split("`git ").nth(1).and_then(|rest| rest.split('`').next()).expect("a way out");
+    let words: Vec<&str> = told.split(' ').collect();
+    repo.git_in(&repo.world.path(".windlass/worktrees/t2-second"), &words);
+    repo.world.ok(&["change", "merge", "T2", "--trust"]);
+    assert_eq!(
+        repo.git(&["ls-tree", "--name-only", "main", "windlass-t1-first", "windlass-t2-second"]),
+        "windlass-t2-second"
+    );
+}
+
+#[test]
+fn on_two_tasks_only_its_own_is_its_own() {
+    let repo = Repo::new(CHANGES);
+    repo.agent(OWN).add("First").add("Second");
+    repo.world.ok(&["task", "add", "Join", "--depends", "T1", "--depends", "T2"]);
+    let ran = repo.run();
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("in a worktree, on windlass/t3-join on top of T1, T2"), "{ran}");
+    let seen = repo.world.json(&["change", "show", "T3"]);
+    let subjects: Vec<_> = seen["log"].as_array().unwrap().iter().map(|commit| commit["subject"].clone()).collect();
+    assert_eq!((subjects, seen["changed"].as_array().unwrap().len()), (vec!["two".into(), "one".into()], 1), "{seen}");
+    assert!(repo.world.ok(&["change", "list"]).contains("windlass/t3-join → main on top of T1, T2"));
+    assert!(repo.world.ok(&["change", "show", "T3"]).contains("\n  on top of T1, T2\n"));
+    for id in ["T1", "T2", "T3"] {
+        repo.world.ok(&["change", "merge", id, "--trust"]);
+    }
+    assert_eq!(repo.file("main:windlass-t3-join"), "c");
+    let shown = repo.git(&["log", "--format=%s", "main"]);
+    assert!(!shown.contains("to start from both"), "{shown}");
+}
+
+#[test]
+fn tasks_that_do_not_go_together_are_named() {
+    let repo = Repo::new(CHANGES);
+    repo.agent("git branch --show-current > same.txt").add("First").add("Second");
+    repo.world.ok(&["task", "add", "Join", "--depends", "T1", "--depends", "T2"]);
+    repo.run();
+    let why = repo.world.ok(&["why", "T3"]);
+    assert!(why.contains("cannot put T1 and T2 together: both change same.txt"), "{why}");
+}
+
+#[test]
+fn commits_that_change_nothing_are_nothing_to_submit() {
+    for script in
+        ["git commit -q --allow-empty -m Nothing", "others; git fetch -q; git merge -q --no-ff -m Newer origin/main"]
+    {
+        let repo = Repo::with_remote(CHANGES);
+        repo.others("echo y > other.txt");
+        repo.agent(script).add("Do nothing");
+        let ran = repo.world.run(&["run", "--trust", "--agent", "command:agent", "--max-iterations", "1"]);
+        assert!(ran.code != 0 && repo.events("change_opened").is_empty(), "{ran}");
+        let task = repo.task("T1");
+        assert!(task["reason"].as_str().unwrap_or_default().starts_with("no_changes"), "{task}");
+    }
+}

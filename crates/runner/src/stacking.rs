@@ -1,0 +1,104 @@
+//! Work that stands on the work of other tasks: whose is not merged yet, and what of a branch is the task's own.
+//!
+//! Invariant: the log says what was merged through us, and git what is in the base however it came there. Either is enough.
+
+use windlass_engine::{Looked, State, TaskId, View, Workspace};
+use windlass_vcs::git::{Branch, Commit, Error, Git};
+
+/// A task whose work another one was begun on, and whose change nobody has said to be merged.
+#[derive(Debug, Clone)]
+pub struct Below {
+    pub id: TaskId,
+    /// Nobody wants it any more.
+    pub is_deleted: bool,
+    branch: Option<String>,
+}
+
+impl Below {
+    /// What is said of work that stands on this one.
+    pub(crate) fn in_words(&self) -> String {
+        match self.is_deleted {
+            true => format!("it stands on the work of {}, which was deleted and is not merged", self.id),
+            false => format!("it stands on the work of {}, whose change is not merged yet", self.id),
+        }
+    }
+
+    /// What a person can do about it.
+    pub(crate) fn hint(&self, workspace: &Workspace, base: &str) -> String {
+        let start = workspace.start.get(..10).unwrap_or(&workspace.start);
+        match self.is_deleted {
+            true => format!(
+                "to leave that work out: `git rebase --onto {base} {start}` in .windlass/worktrees/{}; to keep it: merge \
+                 {start} into {base} yourself; then ask again",
+                workspace.name
+            ),
+            false => format!("`windlass change merge {}` first", self.id),
+        }
+    }
+}
+
+/// The tasks that a workspace was begun on, without those that were merged through us.
+pub fn below(view: &dyn View, workspace: &Workspace) -> Looked<Vec<Below>> {
+    let mut found = Vec::new();
+    for id in &workspace.stacked_on {
+        let Some(task) = view.task(*id)? else { continue };
+        if task.change.as_ref().is_some_and(|change| change.merged.is_none()) {
+            let is_deleted = task.state == State::Deleted;
+            found.push(Below { id: *id, is_deleted, branch: task.workspace.map(|workspace| workspace.branch) });
+        }
+    }
+    Ok(found)
+}
+
+/// The first of them whose work is in the branch and not in the base.
+pub fn first_unmerged<'b>(
+    git: &Git<'_>,
+    workspace: &Workspace,
+    below: &'b [Below],
+    base: &Commit,
+) -> Result<Option<&'b Below>, Error> {
+    if below.is_empty() {
+        return Ok(None);
+    }
+    let Some(head) = git.tip(&Branch::new(&workspace.branch)?)? else { return Ok(below.first()) };
+    let on_start = git.goes_on_from(&head, &Commit::new(&workspace.start)?, base)?;
+    for task in below {
+        let tip = task.branch.as_deref().map(|branch| git.tip(&Branch::new(branch)?)).transpose()?.flatten();
+        let stands = match tip {
+            // What was between the two is gone from here; a person may have brought the branch elsewhere, too.
+            Some(tip) => {
+                let shared = git.merge_base(&tip, &head)?;
+                !git.has_all(base, &tip)? && (on_start || git.goes_on_from(&head, &shared, base)?)
+            }
+            None => on_start,
+        };
+        if stands {
+            return Ok(Some(task));
+        }
+    }
+    Ok(None)
+}
+
+/// What the own work of a task comes after: where it began, while that is not in the base, or else the base as it is now.
+pub fn own_base(git: &Git<'_>, workspace: &Workspace, below: &[Below], newest: &Commit) -> Result<Commit, Error> {
+    let head = git.tip(&Branch::new(&workspace.branch)?)?.filter(|_| !workspace.stacked_on.is_empty());
+    let Some(head) = head else { return Ok(newest.clone()) };
+    let start = Commit::new(&workspace.start)?;
+    if !git.goes_on_from(&head, &start, newest)? {
+        return Ok(newest.clone());
+    }
+    // Once the base has what is below, and was brought in, the start says nothing any more.
+    let is_brought = git.merge_base(newest, &head)? == *newest;
+    let is_own = !is_brought || first_unmerged(git, workspace, below, newest)?.is_some();
+    Ok(if is_own { start } else { newest.clone() })
+}
+
+/// Several tasks in a sentence.
+pub fn named(tasks: &[TaskId]) -> String {
+    let names: Vec<String> = tasks.iter().map(ToString::to_string).collect();
+    match names.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    }
+}

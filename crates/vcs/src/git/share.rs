@@ -1,0 +1,79 @@
+//! Our branches on a remote, where others may go on with them.
+//!
+//! Invariant: nothing is pushed over, or taken away, that did not come from here. What we pushed last is kept in mind, and so is
+//! by git all that a branch of ours has been at; that a commit is known here says nothing, for anybody may have fetched it.
+
+use super::{Branch, Commit, Error, Git, Pushed, RemoteName};
+
+/// How far back it is looked where a branch has been.
+const PLACES: usize = 200;
+
+/// A branch of ours, and what it is called on a remote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shared {
+    pub remote: RemoteName,
+    pub branch: Branch,
+    /// What has the work here.
+    pub local: Branch,
+}
+
+impl Git<'_> {
+    /// Has the remote's branch be this commit, unless it has what did not come from here.
+    pub fn share(&self, shared: &Shared, commit: &Commit) -> Result<Pushed, Error> {
+        let there = self.on_remote(&shared.remote, &shared.branch)?;
+        if let Some(there) = there.as_ref().filter(|there| *there != commit) {
+            self.refuse_foreign(shared, there)?;
+        }
+        let pushed = self.push(&shared.remote, &shared.branch, commit, there.as_ref())?;
+        self.call(&["update-ref"]).word(shared.branch.pushed()).word(commit).done()?;
+        Ok(pushed)
+    }
+
+    /// Takes the branch away from the remote, unless it has what did not come from here. One that is not there is no trouble.
+    pub fn unshare(&self, shared: &Shared) -> Result<Pushed, Error> {
+        let mut away = Pushed::Already;
+        if let Some(there) = self.on_remote(&shared.remote, &shared.branch)? {
+            self.refuse_foreign(shared, &there)?;
+            away = match self.push_away(&shared.remote, &shared.branch, &there) {
+                // Another of us was faster.
+                Err(Error::Moved { .. }) if self.on_remote(&shared.remote, &shared.branch)?.is_none() => {
+                    Pushed::Already
+                }
+                away => away?,
+            };
+        }
+        self.forget_pushed(&shared.branch)?;
+        Ok(away)
+    }
+
+    pub(super) fn forget_pushed(&self, branch: &Branch) -> Result<(), Error> {
+        match self.resolve(&branch.pushed())? {
+            Some(pushed) => self.call(&["update-ref", "-d"]).word(branch.pushed()).word(pushed).done().map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn refuse_foreign(&self, shared: &Shared, there: &Commit) -> Result<(), Error> {
+        let is_ours = self.resolve(&shared.branch.pushed())?.as_ref() == Some(there)
+            || self.has_been_in(&shared.local, there)?
+            || (shared.branch != shared.local && self.has_been_in(&shared.branch, there)?);
+        if is_ours {
+            return Ok(());
+        }
+        Err(Error::Foreign { remote: shared.remote.clone(), branch: shared.branch.clone(), at: there.clone() })
+    }
+
+    /// Whether a branch here has this commit, or had it.
+    fn has_been_in(&self, branch: &Branch, commit: &Commit) -> Result<bool, Error> {
+        let Some(tip) = self.resolve(&branch.full())? else { return Ok(false) };
+        if self.resolve(commit.as_str())?.is_none() {
+            return Ok(false);
+        }
+        let before = self.call(&["rev-list", "--walk-reflogs"]).word(format!("--max-count={PLACES}"));
+        let before = before.word(branch.full()).word("--").answer()?;
+        let before = if before.code == 0 { before.line() } else { String::new() };
+        let places = before.lines().chain([tip.as_str()]).map(|place| format!("^{place}"));
+        let call = self.call(&["rev-list", "--max-count=1", "--ignore-missing"]).word(commit);
+        Ok(places.fold(call, |call, place| call.word(place)).word("--").done()?.line().is_empty())
+    }
+}
