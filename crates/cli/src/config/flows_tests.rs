@@ -255,17 +255,12 @@ fn steps_that_do_nothing_are_pointed_out() {
 }
 
 #[test]
-fn values_about_changes_that_cannot_be_meant() {
+fn bases_and_methods_that_cannot_be_meant() {
     let shown = pictures(&[
         "base_branch: --upload-pack=x\n",
         "base_branch: refs/heads/main\n",
         "base_branch: HEAD\n",
         "base_branch: '@{u}'\n",
-        "forge:\n  remote: -x\n",
-        "forge:\n  kind: gitea\n",
-        "forge:\n  api: api.example.com\n",
-        "forge:\n  api: https://me:secret@example.com/api\n",
-        "forge:\n  token: x\n",
         "merge:\n  method: ff\n",
         "briefs:\n  qa: ''\n",
         "worktrees: maybe\n",
@@ -299,6 +294,37 @@ fn values_about_changes_that_cannot_be_meant() {
       |              ^^^^^^
     hint: write the branch's own name, such as `main`
 
+    error: `method`: unknown value `ff`
+     --> config.yaml:2:11
+      |
+    2 |   method: ff
+      |           ^^
+    hint: known here: `merge`, `squash`, `rebase`
+
+    error: the brief `qa` is empty
+     --> config.yaml:2:7
+      |
+    2 |   qa: ''
+      |       ^^
+
+    error: `worktrees`: expected `true` or `false`, found the text `maybe`
+     --> config.yaml:1:12
+      |
+    1 | worktrees: maybe
+      |            ^^^^^
+    ");
+}
+
+#[test]
+fn forges_that_cannot_be_meant() {
+    let shown = pictures(&[
+        "forge:\n  remote: -x\n",
+        "forge:\n  kind: gitea\n",
+        "forge:\n  api: api.example.com\n",
+        "forge:\n  api: https://me:secret@example.com/api\n",
+        "forge:\n  token: x\n",
+    ]);
+    insta::assert_snapshot!(shown, @"
     error: `remote`: `-x` is no name that git takes
      --> config.yaml:2:11
       |
@@ -331,24 +357,5 @@ fn values_about_changes_that_cannot_be_meant() {
     2 |   token: x
       |   ^^^^^
     hint: known here: `kind`, `api`, `remote`
-
-    error: `method`: unknown value `ff`
-     --> config.yaml:2:11
-      |
-    2 |   method: ff
-      |           ^^
-    hint: known here: `merge`, `squash`, `rebase`
-
-    error: the brief `qa` is empty
-     --> config.yaml:2:7
-      |
-    2 |   qa: ''
-      |       ^^
-
-    error: `worktrees`: expected `true` or `false`, found the text `maybe`
-     --> config.yaml:1:12
-      |
-    1 | worktrees: maybe
-      |            ^^^^^
     ");
 }
