@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ])?;
     }
     connection
-        .prepare_cached("INSERT INTO tasks VALUES (?, 'ready', 2, NULL, ?)")?
+        .prepare_cached("INSERT INTO tasks VALUES (?, 'ready', 2, 'task', NULL, ?)")?
         .execute(params![id, String::from_utf8_lossy(&[b'y'; 280])])?;
     connection.execute_batch("COMMIT")?;
     drop(connection);

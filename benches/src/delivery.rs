@@ -46,6 +46,7 @@ impl Place {
         fs::create_dir_all(place.root.join(".windlass"))?;
         fs::create_dir_all(place.home.join("trace"))?;
         fs::write(place.root.join(".windlass/config.yaml"), config)?;
+        place.windlass(&["init"])?;
         Ok(place)
     }
 
