@@ -80,7 +80,7 @@ impl Dispatch<'_> {
 
     /// Takes a branch that is merged away from the remote, unless somebody has pushed to it.
     fn take_back(&self, git: &Git<'_>, task: &Task, worktree: &Worktree) -> Result<(), Error> {
-        let Some(remote) = self.base(git)?.remote else { return Ok(()) };
+        let Some(remote) = self.known_base(git)?.remote else { return Ok(()) };
         let known = task.change.as_ref().and_then(|change| change.at.branch.as_deref()).map(Branch::new).transpose()?;
         let local = worktree.branch.clone();
         git.unshare(&Shared { remote, branch: known.unwrap_or_else(|| local.clone()), local }).map(drop)

@@ -105,6 +105,12 @@ impl Dispatch<'_> {
         git.base(configured.as_ref())
     }
 
+    /// The same as it was last seen: nobody else is asked.
+    pub(crate) fn known_base(&self, git: &Git<'_>) -> Result<Base, Error> {
+        let configured = self.settings.delivery.base.as_deref().map(Branch::new).transpose()?;
+        git.known_base(configured.as_ref())
+    }
+
     pub(crate) fn worktree(&self, workspace: &Workspace) -> Result<Worktree, Error> {
         let path = self.settings.delivery.worktrees.join(&workspace.name);
         Ok(Worktree { path, branch: Branch::new(&workspace.branch)? })
@@ -204,7 +210,7 @@ impl Dispatch<'_> {
             protected: known.as_ref().or(former).and_then(|earlier| earlier.protected),
         };
         let stale = match base.seen {
-            Seen::Now => None,
+            Seen::Now | Seen::Before => None,
             Seen::LastKnown { why } => Some(format!("the work starts from what is known of {}: {why}", base.branch)),
         };
         Ok((workspace, opened.reused, stale))
@@ -274,7 +280,7 @@ impl Runner<'_> {
         let readied = self.dispatch.with_git(|git| {
             let worktree = self.dispatch.worktree(workspace)?;
             git.commit_all(&worktree, &message(&task))?;
-            let base = stacking::own_base(git, workspace, &below, &self.dispatch.base(git)?.commit)?;
+            let base = stacking::own_base(git, workspace, &below, &self.dispatch.known_base(git)?.commit)?;
             git.work(&worktree.branch, &base)
         });
         let readied = match readied {

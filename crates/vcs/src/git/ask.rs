@@ -19,6 +19,7 @@ use windlass_process::{Capture, Environment, Exit, Finished, Invocation, NotStar
 
 use super::locks;
 use super::names::{Commit, RemoteName};
+use super::refs::Place;
 use super::trouble::{clean, explain, is_passing};
 use super::{Error, Repository};
 
@@ -69,6 +70,8 @@ pub struct Git<'a> {
     environment: Environment,
     /// The remote that counts, if a person has named one.
     pub(super) remote: Option<RemoteName>,
+    /// What the configuration says.
+    settings: OnceCell<Vec<(String, String)>>,
     /// Whether the user has a name to commit by.
     has_identity: OnceCell<bool>,
 }
@@ -94,7 +97,7 @@ impl<'a> Git<'a> {
             ("LC_ALL", "C"),
         ];
         let environment = overlay(&kept, told.map(|(name, value)| (name, value.into())).to_vec());
-        Self { repository, run, environment, remote: None, has_identity: OnceCell::new() }
+        Self { repository, run, environment, remote: None, settings: OnceCell::new(), has_identity: OnceCell::new() }
     }
 
     /// The same with a remote that a person has named.
@@ -122,24 +125,56 @@ impl<'a> Git<'a> {
 
     /// The commit that a whole ref leads to.
     pub(super) fn resolve(&self, full: &str) -> Result<Option<Commit>, Error> {
+        match self.repository.place_of_ref(full) {
+            Place::At(commit) => return Ok(Some(commit)),
+            Place::Nowhere => return Ok(None),
+            Place::Unclear => {}
+        }
         let answer = self.call(&["rev-parse", "--verify", "--quiet"]).word(format!("{full}^{{commit}}")).answer()?;
         if answer.code == 0 { Commit::new(&answer.line()).map(Some) } else { Ok(None) }
     }
 
     /// Whether one commit is the other, or comes before it.
     pub(super) fn contains(&self, commit: &Commit, earlier: &Commit) -> Result<bool, Error> {
+        if commit == earlier {
+            return Ok(true);
+        }
         self.call(&["merge-base", "--is-ancestor"]).word(earlier).word(commit).truth()
     }
 
-    /// What the configuration says of a key.
-    pub(super) fn setting(&self, key: &str) -> Result<Option<String>, Error> {
-        let answer = self.call(&["config", "--get"]).word(key).answer()?;
-        Ok((answer.code == 0).then(|| answer.line()).filter(|value| !value.is_empty()))
+    /// What the configuration says of a key, whose first and last part are in lower case.
+    pub(super) fn setting(&self, key: &str) -> Result<Option<&str>, Error> {
+        let found = self.settings()?.iter().rev().find(|(name, _)| name == key);
+        Ok(found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty()))
+    }
+
+    /// All that the configuration says. What is said last counts.
+    pub(super) fn settings(&self) -> Result<&[(String, String)], Error> {
+        if let Some(known) = self.settings.get() {
+            return Ok(known);
+        }
+        let answer = self.call(&["config", "--list", "-z"]).done()?;
+        let pair = |entry: &[u8]| {
+            let text = String::from_utf8_lossy(entry);
+            let (key, value) = text.split_once('\n').unwrap_or((&text, ""));
+            (key.to_owned(), value.to_owned())
+        };
+        let known: Vec<_> = answer.entries().into_iter().map(pair).collect();
+        if !known.iter().any(|(key, _)| key == "core.repositoryformatversion") {
+            // Where git does not trust a repository it is silent about its configuration, and only of that.
+            self.call(&["rev-parse", "--git-dir"]).done()?;
+        }
+        Ok(self.settings.get_or_init(|| known))
     }
 
     fn has_identity(&self) -> Result<bool, Error> {
         if let Some(known) = self.has_identity.get() {
             return Ok(*known);
+        }
+        let is_said =
+            |key| Ok::<_, Error>(self.setting(key)?.is_some_and(|value| value.contains(char::is_alphanumeric)));
+        if is_said("user.name")? && is_said("user.email")? {
+            return Ok(*self.has_identity.get_or_init(|| true));
         }
         let known = ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"].into_iter().try_fold(true, |known, of| {
             Ok(known && self.call(&["var", of]).set("user.useConfigOnly=true").answer()?.code == 0)
@@ -220,7 +255,7 @@ impl Call<'_, '_> {
     /// Over a network, perhaps: without questions, unless the user has said how ssh is called.
     pub fn over_network(mut self) -> Result<Self, Error> {
         self.timeout = NETWORK;
-        if self.git.setting("core.sshCommand")?.is_none() {
+        if self.git.setting("core.sshcommand")?.is_none() {
             self.environment.push(("GIT_SSH_COMMAND", "ssh -oBatchMode=yes".into()));
         }
         Ok(self)

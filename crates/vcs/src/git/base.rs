@@ -31,6 +31,14 @@ pub enum Seen {
     LastKnown {
         why: String,
     },
+    /// Nobody was asked: it is where the branch was last seen.
+    Before,
+}
+
+/// A branch here, and the one that counts instead where there is a remote.
+struct Aim {
+    branch: Branch,
+    on_remote: Option<(RemoteName, Branch)>,
 }
 
 impl Base {
@@ -43,6 +51,36 @@ impl Base {
 impl Git<'_> {
     /// The base and its tip, fetched where there is a remote.
     pub fn base(&self, configured: Option<&Branch>) -> Result<Base, Error> {
+        let aim = self.aim(configured)?;
+        if let Some((remote, on_remote)) = aim.on_remote
+            && let Some(base) = self.fetched(remote, on_remote)?
+        {
+            return Ok(base);
+        }
+        self.local(aim.branch, Seen::Now)
+    }
+
+    /// The base and its tip, as far as they are known here: nothing is fetched.
+    pub fn known_base(&self, configured: Option<&Branch>) -> Result<Base, Error> {
+        let aim = self.aim(configured)?;
+        if let Some((remote, branch)) = aim.on_remote
+            && let Some(commit) = self.resolve(&remote.tracking(&branch))?
+        {
+            return Ok(Base { branch, remote: Some(remote), commit, seen: Seen::Before });
+        }
+        self.local(aim.branch, Seen::Before)
+    }
+
+    fn local(&self, branch: Branch, seen: Seen) -> Result<Base, Error> {
+        match self.resolve(&branch.full())? {
+            Some(commit) => Ok(Base { branch, remote: None, commit, seen }),
+            None if self.has_no_commits()? => Err(Error::NoCommits { path: self.repository.root.clone() }),
+            None => Err(Error::UnknownBase { branch }),
+        }
+    }
+
+    /// Where work is meant to go, by names alone.
+    fn aim(&self, configured: Option<&Branch>) -> Result<Aim, Error> {
         self.repository.refuse_reftable()?;
         let remotes = self.remotes()?;
         let usual = match &self.remote {
@@ -54,22 +92,10 @@ impl Git<'_> {
             Some(branch) => branch.clone(),
             None => self.guess(usual.as_ref())?,
         };
-        let (remote, on_remote) = match self.upstream(&branch, &remotes)? {
-            Some((remote, on_remote)) if self.remote.as_ref().is_none_or(|named| *named == remote) => {
-                (Some(remote), on_remote)
-            }
-            _ => (usual, branch.clone()),
-        };
-        if let Some(remote) = remote
-            && let Some(base) = self.fetched(remote, on_remote)?
-        {
-            return Ok(base);
-        }
-        match self.resolve(&branch.full())? {
-            Some(commit) => Ok(Base { branch, remote: None, commit, seen: Seen::Now }),
-            None if self.has_no_commits()? => Err(Error::NoCommits { path: self.repository.root.clone() }),
-            None => Err(Error::UnknownBase { branch }),
-        }
+        let followed = self.upstream(&branch, &remotes)?;
+        let followed = followed.filter(|(remote, _)| self.remote.as_ref().is_none_or(|named| named == remote));
+        let on_remote = followed.or_else(|| usual.map(|remote| (remote, branch.clone())));
+        Ok(Aim { branch, on_remote })
     }
 
     /// The address of a remote, without credentials: what a forge is found by.
@@ -122,15 +148,13 @@ impl Git<'_> {
 
     fn guess(&self, remote: Option<&RemoteName>) -> Result<Branch, Error> {
         if let Some(remote) = remote {
-            let answer =
-                self.call(&["symbolic-ref", "--quiet"]).word(format!("refs/remotes/{remote}/HEAD")).answer()?;
-            let prefix = format!("refs/remotes/{remote}/");
-            if let Some(branch) = answer.line().strip_prefix(&prefix).and_then(|name| Branch::new(name).ok()) {
+            let own = self.repository.head_of_remote(remote.as_str());
+            let name = own.as_deref().and_then(|full| full.strip_prefix(&format!("refs/remotes/{remote}/")));
+            if let Some(branch) = name.and_then(|name| Branch::new(name).ok()) {
                 return Ok(branch);
             }
         }
-        let default = self.setting("init.defaultBranch")?;
-        let names = USUAL.into_iter().chain(default.as_deref());
+        let names = USUAL.into_iter().chain(self.setting("init.defaultbranch")?);
         for branch in names.filter_map(|name| Branch::new(name).ok()) {
             let tracking = remote.map(|remote| remote.tracking(&branch));
             for full in tracking.into_iter().chain([branch.full()]) {
@@ -147,23 +171,23 @@ impl Git<'_> {
         }
     }
 
-    pub(super) fn remotes(&self) -> Result<Vec<RemoteName>, Error> {
-        let answer = self.call(&["remote"]).done()?;
-        Ok(answer.line().lines().filter_map(|name| RemoteName::new(name).ok()).collect())
+    /// Every remote that the configuration tells something of.
+    fn remotes(&self) -> Result<Vec<RemoteName>, Error> {
+        let names = self.settings()?.iter().filter_map(|(key, _)| key.strip_prefix("remote.")?.rsplit_once('.'));
+        let mut names: Vec<&str> = names.map(|(name, _)| name).collect();
+        names.sort_unstable();
+        names.dedup();
+        Ok(names.into_iter().filter_map(|name| RemoteName::new(name).ok()).collect())
     }
 
     /// What a local branch is said to follow.
-    pub(super) fn upstream(
-        &self,
-        branch: &Branch,
-        remotes: &[RemoteName],
-    ) -> Result<Option<(RemoteName, Branch)>, Error> {
+    fn upstream(&self, branch: &Branch, remotes: &[RemoteName]) -> Result<Option<(RemoteName, Branch)>, Error> {
         let remote = self.setting(&format!("branch.{branch}.remote"))?;
-        let Some(remote) = remotes.iter().find(|known| Some(known.as_str()) == remote.as_deref()) else {
+        let Some(remote) = remotes.iter().find(|known| Some(known.as_str()) == remote) else {
             return Ok(None);
         };
         let merge = self.setting(&format!("branch.{branch}.merge"))?;
-        let on_remote = merge.as_deref().and_then(Branch::from_full).unwrap_or_else(|| branch.clone());
+        let on_remote = merge.and_then(Branch::from_full).unwrap_or_else(|| branch.clone());
         Ok(Some((remote.clone(), on_remote)))
     }
 
@@ -178,13 +202,18 @@ impl Git<'_> {
 
     /// Whether files of the repository are left out of the user's tree.
     pub(super) fn refuse_sparse(&self) -> Result<(), Error> {
-        let answer = self.call(&["config", "--type=bool", "--get", "core.sparseCheckout"]).answer()?;
-        if answer.line() == "true" { Err(Error::Sparse { path: self.repository.root.clone() }) } else { Ok(()) }
+        let is_said = self.settings()?.iter().any(|(key, _)| key == "core.sparsecheckout");
+        let is_meant = || self.call(&["config", "--type=bool", "--get", "core.sparseCheckout"]).answer();
+        if is_said && is_meant()?.line() == "true" {
+            Err(Error::Sparse { path: self.repository.root.clone() })
+        } else {
+            Ok(())
+        }
     }
 }
 
 /// The remote that counts where nothing else is said: `origin`, or the only one.
-pub(super) fn usual_remote(remotes: &[RemoteName]) -> Option<RemoteName> {
+fn usual_remote(remotes: &[RemoteName]) -> Option<RemoteName> {
     let origin = remotes.iter().find(|remote| remote.as_str() == "origin");
     origin.or(remotes.first().filter(|_| remotes.len() == 1)).cloned()
 }

@@ -93,8 +93,9 @@ impl Git<'_> {
         if *after == BranchAfter::Kept {
             return Ok(Closed::Gone);
         }
-        let (tip, mark) = (self.resolve(&branch.full())?, self.resolve(&branch.mark())?);
-        if let Some(tip) = tip {
+        let [tip, pushed, mark] = [branch.full(), branch.pushed(), branch.mark()].map(|full| self.resolve(&full));
+        let (tip, pushed, mark) = (tip?, pushed?.filter(|_| *after == BranchAfter::Gone), mark?);
+        if let Some(tip) = &tip {
             if mark.is_none() {
                 return Err(Error::BranchTaken { branch: branch.clone() });
             }
@@ -102,17 +103,19 @@ impl Git<'_> {
                 return Err(Error::CheckedOut { branch: branch.clone(), path });
             }
             if let BranchAfter::GoneIfIn(base) = after
-                && !self.contains(base, &tip)?
+                && !self.contains(base, tip)?
             {
                 return Ok(Closed::BranchKept);
             }
-            self.call(&["update-ref", "-d"]).word(branch.full()).word(tip).done()?;
         }
-        if *after == BranchAfter::Gone {
-            self.forget_pushed(branch)?;
-        }
-        if let Some(mark) = mark {
-            self.call(&["update-ref", "-d"]).word(branch.mark()).word(mark).done()?;
+        // One after the other, in one call: our mark goes last.
+        let refs = [(branch.full(), tip), (branch.pushed(), pushed), (branch.mark(), mark)];
+        let steps: String = refs
+            .into_iter()
+            .filter_map(|(full, at)| at.map(|at| format!("start\ndelete {full} {at}\ncommit\n")))
+            .collect();
+        if !steps.is_empty() {
+            self.call(&["update-ref", "--stdin"]).stdin(steps).done()?;
         }
         Ok(Closed::Gone)
     }

@@ -83,6 +83,11 @@ impl Git<'_> {
 
     /// The commit that a worktree is at.
     fn head(&self, entry: &Entry) -> Result<Commit, Error> {
+        if let Head::Branch(branch) = entry.head()
+            && let Some(tip) = self.resolve(&branch.full())?
+        {
+            return Ok(tip);
+        }
         let answer = self.call(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).within(&entry.path).answer()?;
         Commit::new(&answer.line()).map_err(|_| Error::UnknownCommit { commit: "HEAD".to_owned() })
     }

@@ -1,6 +1,5 @@
 //! What was committed, for people, as far as it is known here: nothing is fetched.
 
-use super::base::usual_remote;
 use super::{Branch, Commit, Error, Git};
 
 /// A commit as it is listed. Names and subjects are hostile.
@@ -24,15 +23,11 @@ impl Git<'_> {
 
     /// Where a base was last seen: on the remote that counts, else here.
     pub fn last_seen(&self, branch: &Branch) -> Result<Option<Commit>, Error> {
-        let remotes = self.remotes()?;
-        let (remote, on_remote) = match self.upstream(branch, &remotes)? {
-            Some((remote, on_remote)) if self.remote.as_ref().is_none_or(|named| *named == remote) => {
-                (Some(remote), on_remote)
-            }
-            _ => (self.remote.clone().or_else(|| usual_remote(&remotes)), branch.clone()),
-        };
-        let tracked = remote.map(|remote| self.resolve(&remote.tracking(&on_remote))).transpose()?.flatten();
-        tracked.map_or_else(|| self.resolve(&branch.full()), |commit| Ok(Some(commit)))
+        match self.known_base(Some(branch)) {
+            Ok(base) => Ok(Some(base.commit)),
+            Err(Error::UnknownBase { .. } | Error::NoCommits { .. } | Error::UnknownRemote { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The commit that another goes on from: of a merge, what it was merged into. Nothing if it is not known here.

@@ -27,6 +27,7 @@ mod names;
 mod open;
 mod push;
 mod rebase;
+mod refs;
 mod replay;
 mod repository;
 mod review;

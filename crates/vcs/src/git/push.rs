@@ -20,25 +20,19 @@ impl Git<'_> {
         commit: &Commit,
         expected: Option<&Commit>,
     ) -> Result<Pushed, Error> {
-        let there = self.on_remote(remote, branch)?;
-        if there.as_ref() == Some(commit) {
-            return Ok(Pushed::Already);
+        match self.send(remote, branch, commit, expected) {
+            // Another of us was faster.
+            Err(Error::Moved { .. }) if self.on_remote(remote, branch)?.as_ref() == Some(commit) => Ok(Pushed::Already),
+            sent => sent,
         }
-        if there.as_ref() != expected {
-            return Err(Error::Moved { branch: branch.clone() });
-        }
-        self.send(remote, branch, commit, expected)?;
-        Ok(Pushed::Now)
     }
 
     /// Takes a branch away from a remote, if it is where it was expected to be. One that is not there is no trouble.
     pub fn push_away(&self, remote: &RemoteName, branch: &Branch, expected: &Commit) -> Result<Pushed, Error> {
-        match self.on_remote(remote, branch)? {
-            None => Ok(Pushed::Already),
-            Some(there) if there != *expected => Err(Error::Moved { branch: branch.clone() }),
-            Some(_) => {
-                self.send_refspec(remote, branch, &format!(":{}", branch.full()), Some(expected)).map(|()| Pushed::Now)
-            }
+        match self.send_refspec(remote, branch, &format!(":{}", branch.full()), Some(expected)) {
+            // Another of us was faster.
+            Err(Error::Moved { .. }) if self.on_remote(remote, branch)?.is_none() => Ok(Pushed::Already),
+            sent => sent,
         }
     }
 
@@ -67,7 +61,7 @@ impl Git<'_> {
         branch: &Branch,
         commit: &Commit,
         expected: Option<&Commit>,
-    ) -> Result<(), Error> {
+    ) -> Result<Pushed, Error> {
         self.send_refspec(remote, branch, &format!("{commit}:{}", branch.full()), expected)
     }
 
@@ -77,7 +71,7 @@ impl Git<'_> {
         branch: &Branch,
         refspec: &str,
         expected: Option<&Commit>,
-    ) -> Result<(), Error> {
+    ) -> Result<Pushed, Error> {
         let full = branch.full();
         let lease = format!("--force-with-lease={full}:{}", expected.map_or("", Commit::as_str));
         let call = self.call(&["push", "--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no"]);
@@ -90,7 +84,7 @@ impl Git<'_> {
             answer => answer?,
         };
         if answer.code == 0 {
-            return Ok(());
+            return Ok(if has_line(&answer.bytes, b"=\t") { Pushed::Already } else { Pushed::Now });
         }
         match refusal(&answer.bytes) {
             Some(why) if is_behind(&why) => Err(Error::Moved { branch: branch.clone() }),
@@ -102,6 +96,11 @@ impl Git<'_> {
             None => Err(Error::Unreachable { remote: remote.clone(), said: answer.said }),
         }
     }
+}
+
+/// Whether a ref is listed with this flag.
+fn has_line(porcelain: &[u8], flag: &[u8]) -> bool {
+    porcelain.split(|byte| *byte == b'\n').any(|line| line.starts_with(flag))
 }
 
 /// Why a ref was not taken: `!`, from and to, `[rejected] (stale info)`.

@@ -21,11 +21,15 @@ impl Git<'_> {
     /// Has the remote's branch be this commit, unless it has what did not come from here.
     pub fn share(&self, shared: &Shared, commit: &Commit) -> Result<Pushed, Error> {
         let there = self.on_remote(&shared.remote, &shared.branch)?;
-        if let Some(there) = there.as_ref().filter(|there| *there != commit) {
-            self.refuse_foreign(shared, there)?;
+        let pushed = if there.as_ref() == Some(commit) {
+            Pushed::Already
+        } else {
+            there.as_ref().map_or(Ok(()), |there| self.refuse_foreign(shared, there))?;
+            self.push(&shared.remote, &shared.branch, commit, there.as_ref())?
+        };
+        if self.resolve(&shared.branch.pushed())?.as_ref() != Some(commit) {
+            self.call(&["update-ref"]).word(shared.branch.pushed()).word(commit).done()?;
         }
-        let pushed = self.push(&shared.remote, &shared.branch, commit, there.as_ref())?;
-        self.call(&["update-ref"]).word(shared.branch.pushed()).word(commit).done()?;
         Ok(pushed)
     }
 
@@ -34,13 +38,7 @@ impl Git<'_> {
         let mut away = Pushed::Already;
         if let Some(there) = self.on_remote(&shared.remote, &shared.branch)? {
             self.refuse_foreign(shared, &there)?;
-            away = match self.push_away(&shared.remote, &shared.branch, &there) {
-                // Another of us was faster.
-                Err(Error::Moved { .. }) if self.on_remote(&shared.remote, &shared.branch)?.is_none() => {
-                    Pushed::Already
-                }
-                away => away?,
-            };
+            away = self.push_away(&shared.remote, &shared.branch, &there)?;
         }
         self.forget_pushed(&shared.branch)?;
         Ok(away)

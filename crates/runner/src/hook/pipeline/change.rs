@@ -75,7 +75,7 @@ impl Dispatch<'_> {
 
     /// Pushes a branch, where there is a remote.
     pub(super) fn offer(&self, git: &Git<'_>, task: Option<&Task>, workspace: &Workspace) -> Result<Offer, Error> {
-        let base = self.base(git)?;
+        let base = self.known_base(git)?;
         let local = Branch::new(&workspace.branch)?;
         let head = git.tip(&local)?.ok_or_else(|| Error::UnknownCommit { commit: local.to_string() })?;
         let Some(remote) = base.remote else {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use windlass_engine::{ChangeFact, HookOutcome, HookReport, Session, Task, Workspace, in_words};
 use windlass_vcs::forge::{Merging, Method, Obstacle, Site, State};
-use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Seen, Way};
+use windlass_vcs::git::{Base, Branch, Commit, Error, Git, IfCheckedOut, Merged, Seen, Way};
 
 use super::change::{failed, taken};
 use super::{Brought, Ended, report};
@@ -49,15 +49,11 @@ impl Dispatch<'_> {
             return Ok(Ok(taken()));
         }
         let below = self.below(workspace)?;
-        let ended = match self.merged_before(running, workspace) {
-            Ok(None) => match self.ready_to_merge(workspace, &below) {
-                // Bringing it there may have taken long.
-                Ok(Ok(_)) if !self.still_holds(session)? => Ok(taken()),
-                Ok(Ok(base)) => self.offer_and_merge(running, workspace, base),
-                Ok(Err(report)) => Ok(*report),
-                Err(error) => Err(error),
-            },
-            Ok(Some(report)) => Ok(report),
+        let ended = match self.ready_to_merge(running, workspace, &below) {
+            // Bringing it there may have taken long.
+            Ok(Ok(_)) if !self.still_holds(session)? => Ok(taken()),
+            Ok(Ok(base)) => self.offer_and_merge(running, workspace, base),
+            Ok(Err(report)) => Ok(*report),
             Err(error) => Err(error),
         };
         // Whoever is judged again stays in front of everybody else.
@@ -106,10 +102,16 @@ impl Dispatch<'_> {
     }
 
     /// Looks whether the change is merged already: a crash may have kept the log from hearing of it, or a person was quicker.
-    fn merged_before(&mut self, running: &Running<'_>, workspace: &Workspace) -> Result<Option<HookReport>, Error> {
+    fn merged_before(
+        &mut self,
+        running: &Running<'_>,
+        workspace: &Workspace,
+        base: &Base,
+    ) -> Result<Option<HookReport>, Error> {
         let number = running.scene.task.as_ref().and_then(|task| task.change.as_ref()?.at.number);
         if let Some(number) = number {
-            let remote = self.with_git(|git| self.base(git)?.remote.map(|remote| git.address(&remote)).transpose())?;
+            let address = |git: &Git<'_>| base.remote.as_ref().map(|remote| git.address(remote)).transpose();
+            let remote = self.with_git(address)?;
             let site = remote.map(|remote| Site::of(&remote, &self.settings.delivery.forge)).transpose();
             let forge = match site.map(Option::flatten).and_then(|site| site.map(|site| self.forge(site)).transpose()) {
                 Ok(forge) => forge,
@@ -123,18 +125,25 @@ impl Dispatch<'_> {
             });
         }
         self.with_git(|git| {
-            let base = self.base(git)?;
             let Some(head) = git.tip(&Branch::new(&workspace.branch)?)? else { return Ok(None) };
-            let commit = git.merged_as(&base, &head, self.settings.delivery.method)?;
+            let commit = git.merged_as(base, &head, self.settings.delivery.method)?;
             Ok(commit.map(|commit| merged(commit.to_string(), &format!("{} has it already", base.branch))))
         })
     }
 
     /// Has the work be on top of the newest base, or says what follows if it was not.
-    fn ready_to_merge(&self, workspace: &Workspace, below: &[Below]) -> Result<Result<Base, Box<HookReport>>, Error> {
+    fn ready_to_merge(
+        &mut self,
+        running: &Running<'_>,
+        workspace: &Workspace,
+        below: &[Below],
+    ) -> Result<Result<Base, Box<HookReport>>, Error> {
+        let base = self.with_git(|git| self.base(git))?;
+        if let Some(merged) = self.merged_before(running, workspace, &base)? {
+            return Ok(Err(Box::new(merged)));
+        }
         self.with_git(|git| {
             let no = |outcome, said: String| Ok(Err(Box::new(report(outcome, said))));
-            let base = self.base(git)?;
             if let Seen::LastKnown { why } = &base.seen {
                 return no(HookOutcome::Failure, format!("nobody can tell where {} is now: {why}", base.branch));
             }

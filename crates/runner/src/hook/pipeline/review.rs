@@ -130,7 +130,7 @@ impl Dispatch<'_> {
 
     /// What there is to be judged.
     fn case(&self, git: &Git<'_>, workspace: &Workspace, below: &[Below]) -> Result<Case, windlass_vcs::git::Error> {
-        let base = own_base(git, workspace, below, &self.base(git)?.commit)?;
+        let base = own_base(git, workspace, below, &self.known_base(git)?.commit)?;
         let branch = Branch::new(&workspace.branch)?;
         let work = git.work(&branch, &base)?;
         Ok(Case {
