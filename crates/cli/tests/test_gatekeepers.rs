@@ -342,3 +342,64 @@ fn a_prompt_is_told_to_the_agent() {
     [64 config]
     ");
 }
+
+/// That nobody could judge it says nothing about the work: the next run asks again, and nobody works meanwhile.
+#[test]
+fn whoever_could_not_judge_is_asked_again_without_another_turn() {
+    let world = judged("", &format!("if [ $asked = 1 ]; then exit 1\nelse {YES}\nfi"));
+    let ran = world.run(&["run"]);
+    assert_eq!(ran.code, 3, "{ran}");
+    assert_eq!(task(&world)["stalled"]["gate"], json!("before_merge"), "{}", task(&world));
+    assert_eq!(task(&world)["findings"], Value::Null);
+    let ran = world.run(&["run"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_snapshot!(told(&ran), @"
+    task T1  Add a line
+      feature.before_merge[0]:gatekeeper ok: qa: approved by `judge`
+      T1 is completed
+    ");
+    assert!(ran.stdout.contains("complete without an iteration\n"), "{ran}");
+    assert_eq!((beside(&world, "asked").as_str(), beside(&world, "turns").as_str()), ("2\n", "1\n"));
+    assert_eq!(git(&world, &["show", "main:work.txt"]), "line 1\n");
+}
+
+/// Whatever else was done on the branch meanwhile has to be judged as work of its own.
+#[test]
+fn what_was_changed_since_is_worked_on_again() {
+    for change in [&["commit", "-q", "--allow-empty", "-m", "More"][..], &["rm", "-q", "README"]] {
+        let world = judged("", &format!("if [ $asked = 1 ]; then exit 1\nelse {YES}\nfi"));
+        assert_eq!(world.run(&["run"]).code, 3);
+        let mut git = world.program("git");
+        git.args(["-C", ".windlass/worktrees/t1-add-a-line", "-c", "user.name=ann", "-c", "user.email=ann@localhost"]);
+        let ran = world.finish(git.args(change));
+        assert_eq!(ran.code, 0, "{ran}");
+        let ran = world.run(&["run"]);
+        assert_eq!((ran.code, beside(&world, "turns").as_str()), (0, "2\n"), "{ran}");
+    }
+}
+
+/// A base that has moved meanwhile is no other work, also where the steps before have brought it there already.
+#[test]
+fn what_was_rebased_before_it_stalled_is_the_same_work() {
+    let world = judged(
+        "hooks:\n  before_submit: [rebase_on_main, create_pr]\n",
+        &format!("if [ $asked = 1 ]; then exit 1\nelse {YES}\nfi"),
+    );
+    world.write(
+        "../works.sh",
+        "echo \"line $turn\" >> work.txt\ngit -C \"$WINDLASS_PROJECT_DIR\" branch -q -f main other",
+    );
+    let base = |words: &[&str]| {
+        let mut git = world.program("git");
+        let ran = world.finish(git.args(["-c", "user.name=ann", "-c", "user.email=ann@localhost"]).args(words));
+        assert_eq!(ran.code, 0, "{ran}");
+    };
+    base(&["branch", "-q", "other"]);
+    base(&["switch", "-q", "other"]);
+    base(&["commit", "-q", "--allow-empty", "-m", "Meanwhile"]);
+    let ran = world.run(&["run"]);
+    assert!(ran.stdout.contains("rebased onto main"), "{ran}");
+    assert_eq!(ran.code, 3, "{ran}");
+    let ran = world.run(&["run"]);
+    assert_eq!((ran.code, beside(&world, "turns").as_str()), (0, "1\n"), "{ran}");
+}

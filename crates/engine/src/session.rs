@@ -257,6 +257,9 @@ pub struct Session {
     /// Where its task is worked on, once that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<Workspace>,
+    /// The work on its task was judged done before, and goes on at the gate that could not be asked then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resumes: bool,
     /// How often the agent was sent to mend what it had called done.
     #[serde(default)]
     pub remediations: u32,

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::{
-    DebtId, Event, Gate, HookClass, HookOutcome, Limits, OnFailure, OwedHook, OwnerName, Record, Remedy, Terms, Why,
-    Workspace, payload,
+    DebtId, Event, Gate, HookClass, HookOutcome, Limits, OnFailure, OwedHook, OwnerName, Record, Remedy, Stalled,
+    Terms, Why, WorkDone, Workspace, payload,
 };
 
 use crate::debts::owed_by;
@@ -20,6 +20,10 @@ pub struct Passage {
     pub workspace: Option<Workspace>,
     pub remediations: u32,
     pub rechecks: u32,
+    /// The work was judged done before it was taken up, and goes on at a gate.
+    pub resumes: bool,
+    /// It has gone on there.
+    pub resumed: bool,
     /// What followed where a gate was not passed.
     pub remedy: Option<Remedy>,
     gate: Option<Open>,
@@ -35,6 +39,10 @@ struct Open {
     broken: Option<(String, Why)>,
     submitted: bool,
     merged: bool,
+    /// The last commit of the work, where it lies in a worktree.
+    head: Option<String>,
+    /// Whoever the hook was to ask that did not let it pass could not be started.
+    unstarted: bool,
 }
 
 /// What a session is at the moment.
@@ -47,6 +55,10 @@ pub struct Around<'a> {
     pub terms: &'a Terms,
     /// The event is the session's own, and not somebody's command.
     pub own: bool,
+    /// The work of its task as it was judged done before, and whether all the hooks before its gate have let it pass.
+    pub stalled: Option<(&'a Stalled, bool)>,
+    /// A person has said something that the agent has not heard.
+    pub unheard: bool,
 }
 
 impl Passage {
@@ -83,9 +95,14 @@ impl Passage {
                     None => !around.worktrees,
                 };
                 let counted = started.remediations == self.remediations;
-                may && there && counted && around.passed && self.done && self.gate.is_none()
+                let done = around.passed && self.done || self.goes_on(started.work.as_ref(), around);
+                may && there && counted && done && self.gate.is_none()
             }
             Event::TaskSubmitted(_) if around.own => may && open(Gate::BeforeSubmit, false),
+            Event::MergeStarted(started) if started.work.is_some() => {
+                let submitted = around.stalled.is_some_and(|(_, submitted)| submitted);
+                may && submitted && self.gate.is_none() && self.goes_on(started.work.as_ref(), around)
+            }
             Event::MergeStarted(_) => may && open(Gate::BeforeSubmit, true),
             Event::PipelineFailed(failed) => may && self.fails(failed, around),
             Event::TaskRejected(_) => around.held && self.remedy == Some(Remedy::Reject),
@@ -102,6 +119,21 @@ impl Passage {
             }),
             _ => true,
         }
+    }
+
+    /// Whether work can go on at a gate without having been worked on: it is what was judged done, and nobody has said more.
+    fn goes_on(&self, work: Option<&WorkDone>, around: &Around<'_>) -> bool {
+        let same = work.zip(around.stalled).is_some_and(|(work, (stalled, _))| work.head == stalled.head);
+        self.resumes && self.workspace.is_some() && same && !around.unheard
+    }
+
+    /// The last commit of what is on its way.
+    pub fn head(&self) -> Option<String> {
+        self.gate.as_ref().and_then(|open| open.head.clone())
+    }
+
+    pub fn is_unstarted(&self) -> bool {
+        self.gate.as_ref().is_some_and(|open| open.unstarted)
     }
 
     /// Whether a gate can have failed like this.
@@ -139,10 +171,16 @@ impl Passage {
     pub fn hear(&mut self, record: &Record, owner: &OwnerName, own: bool) {
         match &record.envelope.event {
             Event::WorkspaceOpened(opened) => self.workspace = Some(opened.workspace.clone()),
-            Event::SubmissionStarted(_) => {
-                (self.done, self.gate) = (false, Some(Open::at(Gate::BeforeSubmit, record, owner)))
+            Event::SubmissionStarted(started) => {
+                let head = started.work.as_ref().map(|work| work.head.clone());
+                (self.done, self.gate) = (false, Some(Open { head, ..Open::at(Gate::BeforeSubmit, record, owner) }));
+                self.resumed |= std::mem::take(&mut self.resumes);
             }
-            Event::MergeStarted(_) => self.gate = Some(Open::at(Gate::BeforeMerge, record, owner)),
+            Event::MergeStarted(started) => {
+                let head = started.work.as_ref().map(|work| work.head.clone()).or(self.head());
+                self.gate = Some(Open { head, ..Open::at(Gate::BeforeMerge, record, owner) });
+                self.resumed |= std::mem::take(&mut self.resumes);
+            }
             Event::TaskSubmitted(_) if own => self.gate.iter_mut().for_each(|open| open.submitted = true),
             Event::HookStarted(started) => self.gate.iter_mut().for_each(|open| open.begun.extend([started.debt])),
             Event::HookFinished(finished) => self.gate.iter_mut().for_each(|open| open.hear(finished)),
@@ -156,7 +194,7 @@ impl Passage {
                 }
                 self.done = failed.remedy == Remedy::Again;
             }
-            Event::IterationStarted(_) => self.done = false,
+            Event::IterationStarted(_) => (self.done, self.resumes, self.resumed) = (false, false, false),
             _ => {}
         }
     }
@@ -172,7 +210,16 @@ impl Open {
         let owes = record.envelope.metadata.owes.as_ref().filter(|owes| owes.owner == *owner);
         let hooks = owes.map_or(&[][..], |owes| &owes.hooks);
         let hooks = owed_by(record).zip(hooks.iter().cloned()).collect();
-        Self { gate, hooks, begun: BTreeSet::new(), broken: None, submitted: false, merged: false }
+        Self {
+            gate,
+            hooks,
+            begun: BTreeSet::new(),
+            broken: None,
+            submitted: false,
+            merged: false,
+            head: None,
+            unstarted: false,
+        }
     }
 
     fn is_passed(&self) -> bool {
@@ -183,6 +230,10 @@ impl Open {
         let Some(hook) = self.hooks.remove(&finished.debt) else { return };
         if self.broken.is_none() && !self.merged {
             self.broken = against(&hook, finished).map(|why| (hook.hook, why));
+            self.unstarted = finished.unstarted;
+            if let (Some(head), Some(moved)) = (&mut self.head, &finished.head) {
+                head.clone_from(moved);
+            }
         }
     }
 }

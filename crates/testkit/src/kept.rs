@@ -14,6 +14,8 @@ pub struct Kept {
     workspace: Option<Workspace>,
     /// What it is, since when, and the commit that has it in the base.
     change: Option<(ChangeRef, Seq, Option<String>)>,
+    /// What is on its way lies in a worktree.
+    in_worktree: bool,
     rejections: u32,
     findings: Vec<Finding>,
     /// The session that holds the task.
@@ -74,6 +76,8 @@ impl Kept {
                 self.untold = claimed.session.is_some().then(|| self.findings.clone().into());
                 self.told.clear();
             }
+            Event::SubmissionStarted(started) => self.in_worktree = started.work.is_some(),
+            Event::MergeStarted(started) => self.in_worktree |= started.work.is_some(),
             Event::WorkspaceOpened(opened) => self.workspace = Some(opened.workspace.clone()),
             Event::LeaseExpired(expired) if expired.silent => self.workspace = None,
             Event::ChangeOpened(change) => self.change = Some((change.clone(), record.seq, None)),
@@ -109,6 +113,12 @@ impl Kept {
             if failed.count != self.rejections {
                 self.wrong.push(format!("{}: rejected {} times, not {}", record.seq, self.rejections, failed.count));
             }
+        }
+        // A gate that could not be asked has found nothing; where nothing was done, that is found.
+        let unasked = (failed.why, failed.remedy) == (Why::Failed, Remedy::GiveUp);
+        if unasked && self.in_worktree && failed.hook != "no_changes" {
+            self.untold = None;
+            return;
         }
         if failed.remedy != Remedy::Again {
             let finding = self.finding(failed);

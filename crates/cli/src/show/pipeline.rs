@@ -47,6 +47,10 @@ pub fn details(task: &Task) -> Vec<(&'static str, String)> {
             if task.rejections == 1 { "once".to_owned() } else { format!("{} times", task.rejections) },
         ));
     }
+    if let Some(stalled) = &task.stalled {
+        let gate = stalled.gate.point();
+        lines.push(("goes on", format!("at {gate}, which could not be asked; nobody has to work on it again")));
+    }
     lines.extend(task.findings.iter().map(|finding| ("finding", format!("{}: {}", finding.source, finding.text))));
     lines
 }

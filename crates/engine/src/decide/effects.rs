@@ -48,6 +48,7 @@ impl Deciding<'_, '_> {
         if let Some(feedback) = &report.feedback {
             check_text("the feedback", feedback, Limits::FEEDBACK)?;
         }
+        check_bytes("a commit", report.head.as_deref().unwrap_or_default(), Limits::LABEL)?;
         let debt = self.begun(id, owner)?;
         self.end(&debt, report)
     }
@@ -184,7 +185,8 @@ impl Deciding<'_, '_> {
 
     fn finish(&mut self, debt: &Debt, report: &HookReport) -> Result<(), Refusal> {
         let hook = hook_name(debt)?;
-        let HookReport { outcome, message, record, took, actions, context, approved, used, .. } = report.clone();
+        let HookReport { outcome, message, record, took, actions, context, approved, used, head, unstarted, .. } =
+            report.clone();
         let duration_ms = took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
         let is_last = sibling(&self.draft, debt.id)?.is_none();
         self.begin_line(Line::ending(debt));
@@ -205,6 +207,8 @@ impl Deciding<'_, '_> {
             context,
             approved,
             used,
+            head,
+            unstarted,
         };
         self.emit_of(debt, finished)?;
         let finished = self.entries.len() - 1;

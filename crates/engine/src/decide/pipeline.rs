@@ -7,9 +7,9 @@ use crate::debt::Debt;
 use crate::event::{EventType, Node, payload};
 use crate::id::{Epoch, SessionName, TaskId};
 use crate::limits::{Limits, check_bytes, check_text, gist};
-use crate::pipeline::{Broken, ChangeFact, Gate, Pipeline, Readied, Remedy, Why, Workspace};
+use crate::pipeline::{Broken, ChangeFact, Gate, Pipeline, Readied, Remedy, Why, WorkDone, Workspace};
 use crate::refusal::Refusal;
-use crate::session::{Closing, Ending, Leave, Next, Phase, Session, Wanted, Work};
+use crate::session::{Closing, Ending, Leave, Next, Phase, Session, Step, Wanted, Work};
 use crate::task::Lease;
 use crate::view::View;
 use crate::voice::Voice;
@@ -66,13 +66,20 @@ impl Deciding<'_, '_> {
 
     pub(super) fn submit_work(&mut self, name: &SessionName, readied: &Readied) -> Result<(), Refusal> {
         let session = self.holding(name)?;
-        if session.wanted() != Wanted::Work {
+        // A person may have said something meanwhile.
+        let said = session.may_resume() && session.step() == Step::StartIteration;
+        if session.wanted() != Wanted::Work && !said {
             return Err(Refusal::IllegalSession { name: name.clone(), why: "has nothing to submit" });
         }
         self.begin_line(Line::of(&session));
+        if let Readied::Work(work) = readied {
+            check_text("a commit", &work.head, Limits::LABEL)?;
+        }
+        if session.resumes {
+            return self.resume_work(&session, readied);
+        }
         let broken = match readied {
             Readied::Work(work) if work.commits > 0 => {
-                check_text("a commit", &work.head, Limits::LABEL)?;
                 let (run, remediations) = (session.run(session.iteration), session.remediations);
                 let work = Some(work.clone());
                 self.emit_session(&session, payload::SubmissionStarted { run, work, remediations })?;
@@ -84,16 +91,46 @@ impl Deciding<'_, '_> {
                 reason: "the last attempt was ended as done, and nothing was committed or left to be committed"
                     .to_owned(),
                 feedback: None,
+                unstarted: false,
             },
             Readied::Unfit { reason, feedback } => {
                 check_text("the reason", reason, Limits::REASON)?;
                 check_text("the feedback", feedback, Limits::FEEDBACK)?;
                 let (reason, feedback) = (gist(reason), Some(feedback.clone()));
-                Broken { hook: "commit".to_owned(), why: Why::Conflicts, reason, feedback }
+                Broken { hook: "commit".to_owned(), why: Why::Conflicts, reason, feedback, unstarted: false }
             }
         };
         self.fail_at(&session, Gate::BeforeSubmit, &broken)?;
         self.advance(name)
+    }
+
+    /// Goes on at the gate that could not be asked, if the work is still what was judged done. Else an agent works on it.
+    fn resume_work(&mut self, session: &Session, readied: &Readied) -> Result<(), Refusal> {
+        let stalled = session.task.map(|id| self.task(id)).transpose()?.and_then(|task| task.stalled);
+        let stalled = stalled.filter(|_| !session.is_unheard());
+        let same = |work: &&WorkDone| stalled.as_ref().is_some_and(|it| it.head == work.head) && work.commits > 0;
+        let work = match readied {
+            Readied::Work(work) => Some(work).filter(same),
+            Readied::Unfit { .. } => None,
+        };
+        let run = session.run(session.iteration);
+        match (work.cloned(), stalled) {
+            (work @ Some(_), Some(stalled)) if stalled.is_submitted_by(session) => {
+                self.emit_session(session, payload::MergeStarted { run, work })?;
+            }
+            (work @ Some(_), _) => {
+                self.emit_session(
+                    session,
+                    payload::SubmissionStarted { run, work, remediations: session.remediations },
+                )?;
+            }
+            (None, _) => {
+                let session = Session { iteration: session.iteration + 1, ..session.clone() };
+                let run = session.run(session.iteration);
+                self.emit_session(&session, payload::IterationStarted { run })?;
+            }
+        }
+        self.advance(&session.name)
     }
 
     /// Submits work that was done in place: through the gates, if there are any, else it is accepted as it is.
@@ -118,7 +155,9 @@ impl Deciding<'_, '_> {
     /// What nobody wants to judge is accepted.
     pub(super) fn start_merge(&mut self, session: &Session) -> Result<(), Refusal> {
         match self.has_hooks(session, EventType::MergeStarted)? {
-            true => self.emit_session(session, payload::MergeStarted { run: session.run(session.iteration) }),
+            true => {
+                self.emit_session(session, payload::MergeStarted { run: session.run(session.iteration), work: None })
+            }
             false => self.leave_task(session, Leave::Completed),
         }
     }
@@ -133,7 +172,7 @@ impl Deciding<'_, '_> {
         let Some(id) = session.task else { return Ok(()) };
         let task = self.task(id)?;
         let (remedy, count, most) = session.remedy(gate, broken, task.rejections);
-        let Broken { hook, why, reason, feedback } = broken.clone();
+        let Broken { hook, why, reason, feedback, .. } = broken.clone();
         let run = session.run(session.iteration);
         // What a hook has said is with its end.
         let unsaid = feedback.clone().filter(|_| !matches!(session.phase, Phase::Pipeline(_)));

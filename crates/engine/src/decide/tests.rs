@@ -22,6 +22,7 @@ mod registry;
 mod resolution;
 mod script;
 mod sessions;
+mod stalled;
 mod stopping;
 mod types;
 mod work;

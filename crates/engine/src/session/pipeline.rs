@@ -1,10 +1,11 @@
 //! What comes next for work that is on its way through the gates.
 
 use super::{Closing, Ending, Hold, Phase, Session, Step, Wanted, Work};
+use crate::event::payload;
 use crate::id::TaskId;
 use crate::limits::Limits;
-use crate::pipeline::{Broken, Gate, Grounds, Pipeline, Remedy, Stage, Why};
-use crate::session::Leave;
+use crate::pipeline::{Broken, Gate, Grounds, Pipeline, Remedy, Stage, Stalled, Why};
+use crate::session::{Leave, Next};
 
 impl Session {
     /// Work that is done is submitted; of what lies in a worktree it has to be known first what that is.
@@ -32,6 +33,26 @@ impl Session {
             (None, Stage::Submitted, None) => Step::StartMerge,
             (None, Stage::Merging, None) => Step::LeaveTask(Leave::Completed),
         }
+    }
+
+    /// Whether it has come to no iteration of a task whose work was judged done before.
+    pub(crate) fn may_resume(&self) -> bool {
+        let idle = matches!(self.phase, Phase::Started | Phase::Settled(Next::Continue) | Phase::Postponed(_));
+        self.resumes && idle && self.epoch().is_some() && self.workspace.is_some()
+    }
+
+    /// What its task keeps where a gate could not be asked about its work.
+    pub(crate) fn stalled_by(&self, failed: &payload::PipelineFailed) -> Option<Stalled> {
+        let Phase::Pipeline(pipeline) = &self.phase else { return None };
+        let work = pipeline.work.as_ref().filter(|_| (failed.why, failed.remedy) == (Why::Failed, Remedy::GiveUp))?;
+        Some(Stalled {
+            gate: failed.gate,
+            head: work.head.clone(),
+            config: self.config,
+            agent: self.agent.clone(),
+            claim: None,
+            unstarted: pipeline.broken.as_ref().is_some_and(|broken| broken.unstarted),
+        })
     }
 
     /// Whether the gate before the submission of a task has let its work pass.

@@ -74,6 +74,8 @@ impl Session {
     pub(crate) fn iterate(&self) -> Step {
         match (self.hold, self.work) {
             (Hold::Held(_), _) if self.lacks_workspace() => Step::Wait(Wanted::Workspace),
+            // Unless a person has something to say to whoever works on it.
+            (Hold::Held(_), _) if self.resumes && !self.is_unheard() => Step::Wait(Wanted::Work),
             (Hold::Held(_), _) | (Hold::Never, Work::Given) => Step::StartIteration,
             (Hold::Never, Work::Graph) | (Hold::Left, _) => Step::TakeTask,
         }
@@ -161,7 +163,7 @@ impl Session {
         if self.task != Some(task) {
             self.conversation = None;
         }
-        (self.workspace, self.remediations, self.rechecks) = (None, 0, 0);
+        (self.workspace, self.resumes, self.remediations, self.rechecks) = (None, false, 0, 0);
         self.escalated.retain(|other| *other != task);
         self.left.retain(|other| *other != task);
         (self.task, self.hold) = (Some(task), Hold::Held(epoch));

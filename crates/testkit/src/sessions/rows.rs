@@ -2,13 +2,17 @@
 
 use windlass_engine::{DebtId, Effect, Ending, Epoch, Hold, OwnerName, Phase, Record, Session, Step, TaskId};
 
-use super::{Told, told};
+use super::{Told, told_with_stalls};
 use crate::invariants::Rows;
 
 /// Everything that is wrong with the sessions of a state that a log led to.
 pub fn broken(rows: &Rows, log: &[Record]) -> Vec<String> {
-    let told = told(log);
+    let (told, stalls) = told_with_stalls(log);
     let mut wrong = Vec::new();
+    let stalled = rows.tasks.iter().filter(|task| task.stalled.as_ref() != stalls.of(task.id));
+    wrong.extend(stalled.map(|task| {
+        format!("{}: the row goes on at {:?}, the log at {:?}", task.id, task.stalled, stalls.of(task.id))
+    }));
     if !rows.sessions.iter().map(|session| &session.name).eq(told.keys()) {
         wrong.push(format!("the log tells of {:?}", told.keys()));
         return wrong;
@@ -41,7 +45,7 @@ fn differs(session: &Session, told: &Told, wrong: &mut Vec<String>) {
             &session.conversation,
         ),
         (session.task, session.hold, session.work, &session.escalated, &session.left),
-        (session.grounds, &session.workspace, session.remediations, session.rechecks),
+        (session.grounds, &session.workspace, session.resumes, session.remediations, session.rechecks),
         matches!(session.phase, Phase::Pipeline(_)),
     );
     let (pending, carried) = (told.pending(), told.carried());
@@ -50,7 +54,7 @@ fn differs(session: &Session, told: &Told, wrong: &mut Vec<String>) {
         (told.turn.as_ref(), told.iteration, told.interrupted, told.failures),
         (told.ended, &pending, &carried[..], &told.conversation),
         (told.task, told.hold, told.work, &told.escalated, &told.left),
-        (told.grounds, &told.passage.workspace, told.passage.remediations, told.passage.rechecks),
+        (told.grounds, &told.passage.workspace, told.passage.resumes, told.passage.remediations, told.passage.rechecks),
         told.ended.is_none() && told.turn.is_none() && told.passage.is_under_way(),
     );
     if kept != said {
@@ -87,6 +91,7 @@ fn rests(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
         Step::SkipHook(debt) => begun(debt) || is_cancelled(session) || session.hold == Hold::Left,
         // What a person says falls to whoever runs the session.
         Step::DecideGate(..) => matches!(session.phase, Phase::Asking(_, _, Some(_))),
+        Step::StartIteration if session.resumes => session.pending.iter().any(|piece| piece.person),
         // So does what follows where others have taken its task away.
         _ if is_cancelled(session) || session.hold == Hold::Left => {
             let waits = !session.grounds.is_in_place() && matches!(session.phase, Phase::Started | Phase::Settled(_));
