@@ -403,3 +403,26 @@ fn what_was_rebased_before_it_stalled_is_the_same_work() {
     let ran = world.run(&["run"]);
     assert_eq!((ran.code, beside(&world, "turns").as_str()), (0, "1\n"), "{ran}");
 }
+
+/// What else has to be mended meanwhile does not make anybody forget what the gatekeeper has said.
+#[test]
+fn what_it_was_rejected_for_is_told_until_it_is_judged_again() {
+    let no = r#"echo '{"approved": false, "summary": "Too short.", "findings": [{"text": "Say more."}]}'"#;
+    let world = judged(
+        "test_command: 'test ! -e broken || { echo It is broken.; exit 1; }'\n\
+         hooks:\n  before_submit: [run_tests, create_pr]\n",
+        &format!("if [ $asked = 1 ]; then {no}\nelse {YES}\nfi"),
+    );
+    world.write(
+        "../works.sh",
+        "echo \"line $turn\" >> work.txt; if [ $turn = 2 ]; then touch broken; else rm -f broken; fi",
+    );
+    let ran = world.run(&["run"]);
+    assert_eq!((ran.code, beside(&world, "turns").as_str()), (0, "3\n"), "{ran}");
+    for (turn, told) in [(1, [0, 0]), (2, [1, 0]), (3, [1, 1])] {
+        let prompt = beside(&world, &format!("prompt.{turn}"));
+        let times = ["Say more.", "\nIt is broken.\n"].map(|words| prompt.matches(words).count());
+        assert_eq!(times, told, "{turn}: {prompt}");
+    }
+    assert_eq!(task(&world)["rejected"], Value::Null);
+}

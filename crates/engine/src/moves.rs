@@ -149,7 +149,9 @@ impl Move {
                 Series => task.drive.series = None,
                 StopHooks => task.drive.hooks.clear(),
                 Stalled => task.stalled = None,
-                Findings => (task.findings, task.rejections, task.approved) = (Vec::new(), 0, None),
+                Findings => {
+                    (task.findings, task.rejections, task.rejected, task.approved) = (Vec::new(), 0, None, None);
+                }
             }
         }
         match self.to {

@@ -224,6 +224,9 @@ pub struct Task {
     /// How often it was judged and not accepted.
     #[serde(default, skip_serializing_if = "is_never")]
     pub rejections: u32,
+    /// What it was last rejected for, until the same hook lets it pass or rejects it for something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejected: Option<Finding>,
     /// What gatekeepers have approved of the work as it was last judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<Approved>,

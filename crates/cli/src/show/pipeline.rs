@@ -51,6 +51,9 @@ pub fn details(task: &Task) -> Vec<(&'static str, String)> {
         let gate = stalled.gate.point();
         lines.push(("goes on", format!("at {gate}, which could not be asked; nobody has to work on it again")));
     }
+    if let Some(rejected) = task.rejected.as_ref().filter(|rejected| !task.findings.contains(rejected)) {
+        lines.push(("finding", format!("{}: {}", rejected.source, rejected.text)));
+    }
     lines.extend(task.findings.iter().map(|finding| ("finding", format!("{}: {}", finding.source, finding.text))));
     lines
 }

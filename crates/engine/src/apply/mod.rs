@@ -171,6 +171,7 @@ impl Fold<'_> {
             change: None,
             findings: Vec::new(),
             rejections: 0,
+            rejected: None,
             approved: None,
             stalled: None,
             memo: Memo::default(),

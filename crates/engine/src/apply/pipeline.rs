@@ -1,7 +1,7 @@
 //! Work on its way through the gates: each event moves it on, or does not fit.
 
 use super::{ApplyError, Changes, Fold, put};
-use crate::debt::{Debt, Effect};
+use crate::debt::{Debt, Effect, HookOutcome};
 use crate::event::payload;
 use crate::id::RunId;
 use crate::pipeline::{Broken, ChangeRef, Finding, Gate, Pipeline, Remedy, Stage, Stalled, TaskChange, Why, WorkDone};
@@ -120,7 +120,11 @@ impl Fold<'_> {
         let rejected = failed.gate == Gate::BeforeMerge && failed.why == Why::Blocked;
         changes.extend(self.moved(|task| {
             if let Some(text) = finding.filter(|_| kept) {
-                task.findings.push(Finding { source: failed.hook.clone(), text });
+                let finding = Finding { source: failed.hook.clone(), text };
+                if rejected {
+                    task.rejected = Some(finding.clone());
+                }
+                task.findings.push(finding);
             }
             task.rejections += u32::from(rejected);
             if failed.remedy != Remedy::Again {
@@ -152,11 +156,15 @@ impl Fold<'_> {
     /// What a hook that asked gatekeepers leaves with the task.
     pub(super) fn judged(&self, finished: &payload::HookFinished) -> Changes {
         let nothing = finished.approved.is_none() && finished.used.is_nothing() && finished.head.is_none();
-        if nothing || self.envelope.node.task().is_none() {
+        let passed = finished.outcome == HookOutcome::Success;
+        if (nothing && !passed) || self.envelope.node.task().is_none() {
             return Ok(Vec::new());
         }
         self.touched(|task| {
             task.used = task.used.plus(finished.used);
+            if passed && task.rejected.as_ref().is_some_and(|rejected| rejected.source == finished.hook) {
+                task.rejected = None;
+            }
             if let Some(approved) = &finished.approved {
                 task.approved = Some(approved.after(task.approved.as_ref()));
             }
