@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -425,4 +426,33 @@ fn what_it_was_rejected_for_is_told_until_it_is_judged_again() {
         assert_eq!(times, told, "{turn}: {prompt}");
     }
     assert_eq!(task(&world)["rejected"], Value::Null);
+}
+
+/// What a person says while the work is being judged is heard before it is merged.
+#[test]
+fn a_person_is_heard_before_what_was_approved_is_merged() {
+    let world = judged("", "");
+    let work = world.directory.to_string_lossy().into_owned();
+    world.write("../judges.sh", format!("if [ $asked = 1 ]; then echo > {work}/began; cat {work}/go; fi\n{YES}"));
+    world.make_pipe("began");
+    world.make_pipe("go");
+    let run = world.command(&["run"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    world.hear("began");
+    world.ok(&["say", "Two lines, please."]);
+    fs::write(world.path("go"), "").unwrap();
+    let ran = run.wait_with_output().unwrap();
+    let said = String::from_utf8(ran.stdout).unwrap();
+    assert!(ran.status.success(), "{said}");
+    let mut lines = said.lines().map(str::trim).filter(|line| line.contains("before_merge") || line.contains("person"));
+    assert_eq!(
+        [(); 3].map(|()| lines.next().unwrap_or_default()),
+        [
+            "feature.before_merge[0]:gatekeeper ok: qa: approved by `judge`",
+            "feature.before_merge[1]:merge_pr skipped",
+            "a person has said something to the agent: it is heard before the work is accepted",
+        ],
+        "{said}"
+    );
+    assert!(beside(&world, "prompt.2").contains("Two lines, please."));
+    assert_eq!(git(&world, &["show", "main:work.txt"]), "line 1\nline 2\n");
 }

@@ -12,6 +12,8 @@
 //! - What is merged is accepted, whatever a later hook says.
 //! - A gate that could not be asked says nothing about the work: whoever takes the task up asks it again, and only if the work
 //!   is not what it was an agent works first.
+//! - Nothing is accepted over the head of a person: what was said since the work was called done is heard first, as long as no
+//!   merge has begun.
 //! - What a gate has to say reaches whoever works on the task next, in this attempt or in another one.
 
 use serde::{Deserialize, Serialize};
@@ -226,6 +228,8 @@ pub enum Why {
     Failed,
     /// A person has to look.
     Escalated,
+    /// A person has said something since the work was called done.
+    Said,
     /// The base has moved: the work stands on the newest one now, and has to be judged there.
     Moved,
 }
@@ -262,6 +266,8 @@ pub enum Remedy {
     Escalate,
     /// All of it once more, on the newest base.
     Again,
+    /// The agent hears a person first, and goes on.
+    Hear,
 }
 
 /// Work on its way through the gates.

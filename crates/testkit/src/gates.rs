@@ -57,8 +57,8 @@ pub struct Around<'a> {
     pub own: bool,
     /// The work of its task as it was judged done before, and whether all the hooks before its gate have let it pass.
     pub stalled: Option<(&'a Stalled, bool)>,
-    /// A person has said something that the agent has not heard.
-    pub unheard: bool,
+    /// A person has said something since the work was called done.
+    pub held_back: bool,
 }
 
 impl Passage {
@@ -66,24 +66,30 @@ impl Passage {
         self.gate.is_some()
     }
 
-    /// Whether a hook of the gate that has not begun never may: the gate is decided, or the task is somebody else's.
-    pub fn is_in_vain(&self, debt: DebtId, held: bool) -> bool {
-        let owed = |open: &Open| open.hooks.contains_key(&debt) && (open.broken.is_some() || !held);
+    /// Whether a hook of the gate that has not begun never may: the gate is decided, a person is to be heard first, or the task
+    /// is somebody else's.
+    pub fn is_in_vain(&self, debt: DebtId, held: bool, held_back: bool) -> bool {
+        let needless = |open: &Open| open.broken.is_some() || !held || (held_back && !open.merged);
+        let owed = |open: &Open| open.hooks.contains_key(&debt) && needless(open);
         self.gate.as_ref().is_some_and(owed)
     }
 
     /// Whether nothing stands between the work and its being accepted.
-    pub fn is_accepted(&self, worktrees: bool) -> bool {
+    pub fn is_accepted(&self, worktrees: bool, held_back: bool) -> bool {
         match &self.gate {
+            Some(open) if open.merged => true,
+            _ if held_back => false,
             // In place there may be no gate at all.
             None => !worktrees,
-            Some(open) => open.merged || (open.submitted || open.gate == Gate::BeforeMerge) && open.is_passed(),
+            Some(open) => (open.submitted || open.gate == Gate::BeforeMerge) && open.is_passed(),
         }
     }
 
     /// Whether what is told now could have come after what was told before.
     pub fn fits(&self, record: &Record, around: &Around<'_>) -> bool {
         let may = around.held && !around.stopping;
+        // Nothing goes on over the head of a person.
+        let on = may && !around.held_back;
         let open = |gate: Gate, submitted: bool| {
             self.gate.as_ref().is_some_and(|open| open.gate == gate && open.submitted == submitted && open.is_passed())
         };
@@ -96,23 +102,23 @@ impl Passage {
                 };
                 let counted = started.remediations == self.remediations;
                 let done = around.passed && self.done || self.goes_on(started.work.as_ref(), around);
-                may && there && counted && done && self.gate.is_none()
+                on && there && counted && done && self.gate.is_none()
             }
-            Event::TaskSubmitted(_) if around.own => may && open(Gate::BeforeSubmit, false),
+            Event::TaskSubmitted(_) if around.own => on && open(Gate::BeforeSubmit, false),
             Event::MergeStarted(started) if started.work.is_some() => {
                 let submitted = around.stalled.is_some_and(|(_, submitted)| submitted);
                 may && submitted && self.gate.is_none() && self.goes_on(started.work.as_ref(), around)
             }
-            Event::MergeStarted(_) => may && open(Gate::BeforeSubmit, true),
+            Event::MergeStarted(_) => on && open(Gate::BeforeSubmit, true),
             Event::PipelineFailed(failed) => may && self.fails(failed, around),
             Event::TaskRejected(_) => around.held && self.remedy == Some(Remedy::Reject),
             Event::HookStarted(started) => {
                 let first = self.gate.as_ref().is_none_or(|open| !open.begun.contains(&started.debt));
-                !(first && self.is_in_vain(started.debt, around.held))
+                !(first && self.is_in_vain(started.debt, around.held, around.held_back))
             }
             Event::HookFinished(finished) => self.gate.as_ref().is_none_or(|open| {
                 let unbegun = open.hooks.contains_key(&finished.debt) && !open.begun.contains(&finished.debt);
-                let needless = open.broken.is_some() || !around.held || around.stopping;
+                let needless = open.broken.is_some() || !around.held || around.stopping || around.held_back;
                 !unbegun
                     || finished.outcome == HookOutcome::Interrupted
                     || (finished.outcome == HookOutcome::Skip && needless)
@@ -124,7 +130,7 @@ impl Passage {
     /// Whether work can go on at a gate without having been worked on: it is what was judged done, and nobody has said more.
     fn goes_on(&self, work: Option<&WorkDone>, around: &Around<'_>) -> bool {
         let same = work.zip(around.stalled).is_some_and(|(work, (stalled, _))| work.head == stalled.head);
-        self.resumes && self.workspace.is_some() && same && !around.unheard
+        self.resumes && self.workspace.is_some() && same && !around.held_back
     }
 
     /// The last commit of what is on its way.
@@ -140,6 +146,9 @@ impl Passage {
     fn fails(&self, failed: &payload::PipelineFailed, around: &Around<'_>) -> bool {
         let terms = around.terms;
         let told = match &self.gate {
+            Some(open) if failed.why == Why::Said => {
+                open.is_passed() && open.gate == failed.gate && !open.merged && around.held_back
+            }
             Some(open) => {
                 let broken = Some((failed.hook.clone(), failed.why)) == open.broken;
                 broken && open.gate == failed.gate && !open.merged && open.hooks.is_empty()
@@ -162,7 +171,10 @@ impl Passage {
                 let rejected = merging && failed.why == Why::Blocked && failed.count >= terms.max_rejections;
                 failed.why == Why::Escalated || rejected
             }
-            Remedy::GiveUp => failed.why != Why::Escalated && !(merging && failed.why == Why::Blocked),
+            Remedy::Hear => failed.why == Why::Said,
+            Remedy::GiveUp => {
+                !(matches!(failed.why, Why::Escalated | Why::Said) || merging && failed.why == Why::Blocked)
+            }
         };
         told && bounded
     }
@@ -197,6 +209,10 @@ impl Passage {
             Event::IterationStarted(_) => (self.done, self.resumes, self.resumed) = (false, false, false),
             _ => {}
         }
+    }
+
+    pub fn is_merged(&self) -> bool {
+        self.gate.as_ref().is_some_and(|open| open.merged)
     }
 
     /// The work is in the base.

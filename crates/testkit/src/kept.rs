@@ -130,7 +130,10 @@ impl Kept {
             self.untold = None;
             return;
         }
-        if failed.remedy != Remedy::Again {
+        if failed.remedy == Remedy::Hear {
+            self.untold = None;
+        }
+        if !matches!(failed.remedy, Remedy::Again | Remedy::Hear) {
             let finding = self.finding(failed);
             self.untold = (failed.remedy == Remedy::Remediate).then(|| VecDeque::from([finding.clone()]));
             self.findings.push(finding);

@@ -67,6 +67,8 @@ pub struct Told {
     /// The last conversation that was opened.
     conversation: Option<String>,
     claim: Option<Promise>,
+    /// When the stop gate last let the work pass.
+    done_at: Option<Seq>,
     gate: Option<(Verdict, Decision)>,
     /// How it is to end after its last delivery, whatever its terms become meanwhile.
     closing: Option<Ending>,
@@ -150,6 +152,7 @@ impl Told {
             seen: BTreeSet::new(),
             conversation: None,
             claim: None,
+            done_at: None,
             gate: None,
             closing: None,
             delivering: false,
@@ -174,7 +177,7 @@ impl Told {
 
     /// Whether a hook that has not begun may not begin any more.
     pub fn needs_no(&self, debt: DebtId) -> bool {
-        self.passage.is_in_vain(debt, self.hold != Hold::Left)
+        self.passage.is_in_vain(debt, self.hold != Hold::Left, self.is_held_back())
     }
 
     pub fn holds(&self) -> bool {
@@ -211,6 +214,12 @@ impl Told {
         self.pending().iter().any(|piece| piece.person)
     }
 
+    /// Whether a person has said something since the stop gate let the work pass.
+    fn is_held_back(&self) -> bool {
+        let since = |piece: &Piece| piece.person && Some(piece.at) > self.done_at;
+        self.holds() && self.pending().iter().any(since)
+    }
+
     /// Whether a person's answer would be heard.
     pub fn asks(&self) -> bool {
         self.asking == Some(None) && !self.waits_in_vain() && self.stopping.is_none() && self.ended.is_none()
@@ -228,7 +237,8 @@ impl Told {
         let stopped = self.stopping.is_some() && (self.asking.is_some() || self.postponed.is_some());
         // What there is to do for a session that has its task is not asked of one that is to end, or has none.
         let in_vain = self.is_idle() && (self.stopping.is_some() || self.hold == Hold::Left);
-        let said = self.holds() && self.is_idle() && self.resumes() && self.is_unheard();
+        let on_its_way = self.resumes() || self.passage.done || self.passage.is_under_way();
+        let said = self.is_idle() && self.is_held_back() && on_its_way && !self.passage.is_merged();
         let waits = said || answered || due || stopped || in_vain || self.waits_in_vain();
         self.waits_for.is_empty() && self.turn.is_none() && waits
     }
@@ -275,7 +285,12 @@ impl Told {
             Event::ConversationOpened(opened) => self.conversation = Some(opened.conversation.clone()),
             Event::IterationFailed(failed) if failed.fault == Fault::OutOfTokens => self.conversation = None,
             Event::PromiseDetected(detected) => self.claim = Some(detected.promise),
-            Event::GateDecided(decided) => self.gate = Some((decided.verdict, decided.decision.clone())),
+            Event::GateDecided(decided) => {
+                self.gate = Some((decided.verdict, decided.decision.clone()));
+                if self.closed(Ending::Completed).is_some() {
+                    self.done_at = Some(record.seq);
+                }
+            }
             Event::IterationCompleted(_) => {
                 (self.failures, self.passage.done) = (0, self.closed(Ending::Completed).is_some());
             }
@@ -309,7 +324,7 @@ impl Told {
         }
         (self.task, self.hold) = (Some(task), Hold::Held(epoch));
         (self.failures, self.gate, self.claim, self.passage) = (0, None, None, Passage::default());
-        self.recovery = Recovery::None;
+        (self.recovery, self.done_at) = (Recovery::None, None);
         self.escalated.retain(|other| *other != task);
     }
 
@@ -446,7 +461,7 @@ impl Told {
                 self.turn.is_none() && claimed.owner == self.owner && !matches!(self.hold, Hold::Held(_))
             }
             Event::TaskCompleted(_) if self.completes(record) => {
-                self.has_passed() && self.passage.is_accepted(self.is_in_worktrees())
+                self.has_passed() && self.passage.is_accepted(self.is_in_worktrees(), self.is_held_back())
             }
             Event::TurnFinished(payload) => self.turn.as_ref() == Some(&payload.run) && self.is_bound_delivered(),
             Event::DeliveryFinished(payload) => self.turn.as_ref() == Some(&payload.run) && self.is_bound_delivered(),
@@ -462,7 +477,7 @@ impl Told {
         let task = self.task.and_then(|task| Some((task, stalls.of(task)?)));
         Around {
             stalled: task.map(|(task, stalled)| (stalled, stalls.is_submitted(task, name))),
-            unheard: self.is_unheard(),
+            held_back: self.is_held_back(),
             held: self.holds(),
             stopping: self.stopping.is_some(),
             passed: self.has_passed(),

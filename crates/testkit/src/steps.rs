@@ -61,6 +61,7 @@ pub fn histories_of_gates(steps: usize) -> impl Strategy<Value = Vec<Step>> {
         40 => go_on,
         2 => start_session_with(completion(), grounds()),
         2 => about_gates(),
+        1 => session().prop_map(say),
         1 => (task(), any::<bool>()).prop_map(|(id, late)| Ask::Expire { id, late }),
         2 => about_sessions(),
         2 => debts(),
@@ -89,6 +90,7 @@ pub fn histories_of_stalls(steps: usize) -> impl Strategy<Value = Vec<Step>> {
     let then = prop_oneof![
         12 => obliging().prop_map(move |answer| go_on("b", answer)),
         1 => about_sessions().prop_map(Step::from),
+        1 => session().prop_map(|name| Step::from(say(name))),
         1 => about_gates().prop_map(Step::from),
         1 => debts().prop_map(Step::from),
         1 => about_a_task().prop_map(Step::from),
@@ -109,10 +111,15 @@ fn in_a_worktree(name: &str) -> Ask {
         config: "hooks: {}".to_owned(),
         protected: None,
         agent: "command:true".to_owned(),
-        terms: Terms::default(),
+        // The first rejection is for a person.
+        terms: Terms { max_rejections: 1, ..Terms::default() },
         owner: owner("w1"),
         nonce: NONCE,
     }))
+}
+
+fn say(session: SessionName) -> Ask {
+    Ask::Plain(Command::Say { session, text: "stay calm".to_owned() })
 }
 
 fn a_task() -> NewTask {
@@ -332,7 +339,7 @@ fn answer() -> impl Strategy<Value = Reply> {
 /// What leads somewhere, mostly.
 fn obliging() -> impl Strategy<Value = Reply> {
     use HookOutcome as O;
-    let outcome = prop_oneof![8 => Just(O::Success), 3 => Just(O::Block), 1 => Just(O::Continue)];
+    let outcome = prop_oneof![8 => Just(O::Success), 3 => Just(O::Block), 2 => Just(O::Continue)];
     (answer(), option::weighted(0.9, outcome), prop::bool::weighted(0.05)).prop_map(|(answer, outcome, fails)| Reply {
         outcome: outcome.unwrap_or(answer.outcome),
         promise: answer.promise.filter(|promise| *promise == Promise::Complete),
@@ -364,7 +371,7 @@ fn about_sessions() -> impl Strategy<Value = Ask> {
         1 => (session(), ending).prop_map(|(name, ending)| Ask::Plain(stop(name, ending))),
         1 => session().prop_map(|name| Ask::Plain(Command::CancelSession { name, reason: None })),
         1 => session().prop_map(|name| Ask::Plain(Command::AdvanceSession { name })),
-        2 => session().prop_map(|session| Ask::Plain(Command::Say { session, text: "stay calm".to_owned() })),
+        2 => session().prop_map(say),
         1 => (session(), worker(), option::of(1..4_u32))
             .prop_map(|(name, owner, max_iterations)| Ask::Resume { name, owner, max_iterations }),
         1 => (turn(), 0..2_u8, any::<bool>()).prop_map(|(turn, number, anew)| Ask::OpenConversation(turn, number, anew)),

@@ -16,6 +16,7 @@ pub fn summary(event: &Event) -> Option<String> {
         }
         Event::SubmissionStarted(started) => started.work.as_ref().map(size).unwrap_or_default(),
         Event::PipelineFailed(failed) if failed.remedy == Remedy::Again => again(failed),
+        Event::PipelineFailed(failed) if failed.remedy == Remedy::Hear => heard_first(failed),
         Event::PipelineFailed(failed) => format!("{}: {}; {}", failed.hook, failed.reason, follows(failed)),
         Event::TaskRejected(rejected) => format!("by {}: {}", rejected.by, rejected.reason),
         Event::ChangeOpened(change) => place(change),
@@ -74,12 +75,13 @@ pub fn progress(record: &Record) -> Option<(Tone, String)> {
         Event::MergeStarted(_) if is_to_merge(record) => (Tone::Plain, "merging".to_owned()),
         Event::MergeStarted(_) => (Tone::Plain, "judging".to_owned()),
         Event::PipelineFailed(failed) if failed.remedy == Remedy::Again => (Tone::Plain, again(failed)),
+        Event::PipelineFailed(failed) if failed.remedy == Remedy::Hear => (Tone::Plain, heard_first(failed)),
         Event::PipelineFailed(failed) => {
             let (count, most) = (failed.count, failed.most);
             let told = match (failed.remedy, failed.gate) {
                 (Remedy::Remediate, _) => format!("sent back to mend it ({count} of {most})"),
                 (Remedy::Reject, _) => format!("rejected ({count} of {most}): it is worked on again"),
-                (Remedy::Again | Remedy::GiveUp | Remedy::Escalate, _) => return None,
+                (Remedy::Again | Remedy::GiveUp | Remedy::Escalate | Remedy::Hear, _) => return None,
             };
             (Tone::Warning, told)
         }
@@ -115,6 +117,11 @@ pub fn again(failed: &payload::PipelineFailed) -> String {
     format!("{}: judged again on top of it", failed.reason)
 }
 
+/// Nor is a person who has something to say.
+pub fn heard_first(failed: &payload::PipelineFailed) -> String {
+    format!("{}: it is heard before the work is accepted", failed.reason)
+}
+
 /// Whether the change is to be merged by one of the hooks, and not only judged.
 fn is_to_merge(record: &Record) -> bool {
     let prepares = [Builtin::CreatePr, Builtin::RebaseOnMain];
@@ -141,6 +148,7 @@ pub fn follows(failed: &payload::PipelineFailed) -> String {
         (Remedy::Escalate, Gate::BeforeMerge) if count >= most => format!("a person is asked after {count}"),
         (Remedy::Escalate, _) => "a person is asked".to_owned(),
         (Remedy::Again, _) => "it is judged again, on top of the newest base".to_owned(),
+        (Remedy::Hear, _) => "the agent hears it first".to_owned(),
     }
 }
 

@@ -103,7 +103,7 @@ impl Fold<'_> {
             finding = Some(feedback.unwrap_or_else(|| failed.reason.clone()));
             let because = |ending| Closing { ending, reason: Some(in_words(failed)) };
             session.phase = Phase::Settled(match failed.remedy {
-                Remedy::Remediate | Remedy::Reject => Next::Continue,
+                Remedy::Remediate | Remedy::Reject | Remedy::Hear => Next::Continue,
                 Remedy::GiveUp => Next::GiveUp(in_words(failed)),
                 Remedy::Escalate => Next::Close(because(Ending::Escalated)),
                 Remedy::Again => Next::Close(closing),
@@ -116,7 +116,7 @@ impl Fold<'_> {
             Some(())
         })?;
         // Kept until an agent has worked with it: whoever is told of it may not come to that.
-        let kept = failed.remedy != Remedy::Again && stalled.is_none();
+        let kept = !matches!(failed.remedy, Remedy::Again | Remedy::Hear) && stalled.is_none();
         let rejected = failed.gate == Gate::BeforeMerge && failed.why == Why::Blocked;
         changes.extend(self.moved(|task| {
             if let Some(text) = finding.filter(|_| kept) {

@@ -34,6 +34,7 @@ impl Fold<'_> {
             work: started.work,
             grounds: started.grounds,
             workspace: None,
+            done_at: None,
             resumes: false,
             remediations: 0,
             rechecks: 0,
@@ -259,6 +260,10 @@ impl Fold<'_> {
             let done = claim == Some(Promise::Complete) || session.terms.completion == Completion::Gate;
             if done && !session.is_unheard() {
                 session.ignores.clear();
+            }
+            if matches!(&decided.decision, Decision::Next(Next::Close(closing)) if closing.ending == Ending::Completed)
+            {
+                session.done_at = Some(self.seq);
             }
             if decided.decision == Decision::SendBack {
                 for blocker in std::mem::take(&mut session.blocking) {

@@ -21,7 +21,7 @@ impl Deciding<'_, '_> {
             return Err(Refusal::IllegalEffect { debt: id, why: "has begun already" });
         }
         belongs_to(&debt, owner)?;
-        if self.is_needless(&debt)? {
+        if self.is_needless(&debt)? || self.is_to_wait(&debt)? {
             let why = "is for work that has been decided on, or is somebody else's now";
             return Err(Refusal::IllegalEffect { debt: id, why });
         }
@@ -32,6 +32,12 @@ impl Deciding<'_, '_> {
     fn is_needless(&self, debt: &Debt) -> Result<bool, Refusal> {
         let session = debt.session.as_ref().map(|name| self.draft.session(name)).transpose()?.flatten();
         Ok(session.is_some_and(|session| session.needs_no(debt.id)))
+    }
+
+    /// Whether a hook that has not begun stands at a gate before which a person is to be heard.
+    fn is_to_wait(&self, debt: &Debt) -> Result<bool, Refusal> {
+        let session = debt.session.as_ref().map(|name| self.draft.session(name)).transpose()?.flatten();
+        Ok(debt.attempts == 0 && session.is_some_and(|session| session.need_not_begin(debt.id)))
     }
 
     pub(super) fn retry_effect(&mut self, id: DebtId, owner: &OwnerName, after: &str) -> Result<(), Refusal> {
@@ -119,6 +125,7 @@ impl Deciding<'_, '_> {
         match debt.recovery() {
             Recovery::EndIteration => self.recover_turn(&debt, owner),
             _ if self.is_in_vain(&debt)? || self.is_needless(&debt)? => self.interrupt(&debt),
+            _ if self.is_to_wait(&debt)? => self.end(&debt, &HookOutcome::Skip.into()),
             Recovery::Record(_) => self.interrupt(&debt),
             Recovery::Run | Recovery::RunAgain | Recovery::LookThenAct | Recovery::SendAgain => {
                 self.begin(&debt, owner, None)

@@ -9,7 +9,7 @@ use crate::id::{Epoch, SessionName, TaskId};
 use crate::limits::{Limits, check_bytes, check_text, gist};
 use crate::pipeline::{Broken, ChangeFact, Gate, Pipeline, Readied, Remedy, Why, WorkDone, Workspace};
 use crate::refusal::Refusal;
-use crate::session::{Closing, Ending, Leave, Next, Phase, Session, Step, Wanted, Work};
+use crate::session::{Closing, Ending, Leave, Next, Phase, Session, Wanted, Work};
 use crate::task::Lease;
 use crate::view::View;
 use crate::voice::Voice;
@@ -67,8 +67,10 @@ impl Deciding<'_, '_> {
     pub(super) fn submit_work(&mut self, name: &SessionName, readied: &Readied) -> Result<(), Refusal> {
         let session = self.holding(name)?;
         // A person may have said something meanwhile.
-        let said = session.may_resume() && session.step() == Step::StartIteration;
-        if session.wanted() != Wanted::Work && !said {
+        if session.is_held_back() && session.wanted() == Wanted::Decision {
+            return self.advance(name);
+        }
+        if session.wanted() != Wanted::Work {
             return Err(Refusal::IllegalSession { name: name.clone(), why: "has nothing to submit" });
         }
         self.begin_line(Line::of(&session));
@@ -107,7 +109,6 @@ impl Deciding<'_, '_> {
     /// Goes on at the gate that could not be asked, if the work is still what was judged done. Else an agent works on it.
     fn resume_work(&mut self, session: &Session, readied: &Readied) -> Result<(), Refusal> {
         let stalled = session.task.map(|id| self.task(id)).transpose()?.and_then(|task| task.stalled);
-        let stalled = stalled.filter(|_| !session.is_unheard());
         let same = |work: &&WorkDone| stalled.as_ref().is_some_and(|it| it.head == work.head) && work.commits > 0;
         let work = match readied {
             Readied::Work(work) => Some(work).filter(same),
@@ -168,6 +169,14 @@ impl Deciding<'_, '_> {
         self.fail_at(session, pipeline.gate(), broken)
     }
 
+    /// What a person has said since the work was called done comes before its being accepted.
+    pub(super) fn hear_first(&mut self, session: &Session) -> Result<(), Refusal> {
+        let Phase::Pipeline(pipeline) = &session.phase else { return Ok(()) };
+        let (hook, reason) = ("say".to_owned(), "a person has said something to the agent".to_owned());
+        let broken = Broken { hook, why: Why::Said, reason, feedback: None, unstarted: false };
+        self.fail_at(session, pipeline.gate(), &broken)
+    }
+
     fn fail_at(&mut self, session: &Session, gate: Gate, broken: &Broken) -> Result<(), Refusal> {
         let Some(id) = session.task else { return Ok(()) };
         let task = self.task(id)?;
@@ -190,7 +199,7 @@ impl Deciding<'_, '_> {
                 self.emit(Node::Task(id), payload::TaskRejected { by, reason })?;
                 self.settle(id)
             }
-            Remedy::GiveUp | Remedy::Escalate | Remedy::Again => Ok(()),
+            Remedy::GiveUp | Remedy::Escalate | Remedy::Again | Remedy::Hear => Ok(()),
         }
     }
 

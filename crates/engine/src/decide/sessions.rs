@@ -135,6 +135,7 @@ impl Deciding<'_, '_> {
                 Step::PassSubmission => self.pass_submission(&session)?,
                 Step::StartMerge => self.start_merge(&session)?,
                 Step::FailGate => self.fail_gate(&session)?,
+                Step::HearFirst => self.hear_first(&session)?,
                 Step::EndWithout(closing) => self.end_without(&session, closing)?,
                 Step::StartTurn(run, purpose) => self.start_turn(&session, run, purpose)?,
                 Step::DecideGate(run, decision) => {

@@ -11,6 +11,7 @@ mod drive;
 mod effects;
 mod gate;
 mod graph;
+mod heard;
 mod limits;
 mod looping;
 mod lost;

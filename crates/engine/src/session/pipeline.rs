@@ -29,6 +29,7 @@ impl Session {
         match (&self.stopping, pipeline.stage, &pipeline.broken) {
             (Some(asked), ..) => self.close(asked),
             (None, _, Some(_)) => Step::FailGate,
+            (None, _, None) if self.is_held_back() => Step::HearFirst,
             (None, Stage::Submitting, None) => Step::PassSubmission,
             (None, Stage::Submitted, None) => Step::StartMerge,
             (None, Stage::Merging, None) => Step::LeaveTask(Leave::Completed),
@@ -79,6 +80,12 @@ impl Session {
         pipeline.is_decided(hook.seq) || (pipeline.at == hook.seq && self.hold == Hold::Left)
     }
 
+    /// Whether a hook of a gate is not begun any more: a person is to be heard first. One that has begun comes to its end.
+    pub(crate) fn need_not_begin(&self, hook: crate::id::DebtId) -> bool {
+        let Phase::Pipeline(pipeline) = &self.phase else { return false };
+        pipeline.at == hook.seq && !pipeline.merged && self.is_held_back()
+    }
+
     /// What follows where a gate is not passed, with the how-manieth time of how many it is.
     pub(crate) fn remedy(&self, gate: Gate, broken: &Broken, rejections: u32) -> (Remedy, u32, u32) {
         let mended = (self.remediations + 1, self.terms.max_remediations);
@@ -90,6 +97,7 @@ impl Session {
         let (remedy, (count, most)) = match (gate, broken.why) {
             (_, Why::Escalated) => (Remedy::Escalate, mended),
             (_, Why::Failed) => (Remedy::GiveUp, mended),
+            (_, Why::Said) => (Remedy::Hear, (0, 0)),
             (Gate::BeforeMerge, Why::Moved) if self.rechecks < Limits::RECHECKS => {
                 (Remedy::Again, (self.rechecks + 1, Limits::RECHECKS))
             }

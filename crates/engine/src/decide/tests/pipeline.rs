@@ -12,6 +12,7 @@ use crate::task::State;
 pub(super) fn hooks(hooks: &[&str]) -> Rules {
     let owed = |hook: &str| {
         let (event, point, class, on_failure) = match hook {
+            "stop" => (EventType::TurnFinished, "stop", HookClass::Gate, OnFailure::Block),
             "tests" => (EventType::SubmissionStarted, "before_submit", HookClass::Gate, OnFailure::Block),
             "mild" => (EventType::SubmissionStarted, "before_submit", HookClass::Gate, OnFailure::Ignore),
             "pr" => (EventType::SubmissionStarted, "before_submit", HookClass::Vcs, OnFailure::Block),
