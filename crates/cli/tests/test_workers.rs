@@ -206,6 +206,36 @@ fn agents_that_cannot_be_started_pause_the_run() {
     assert!(world.ok(&["task", "list"]).lines().all(|line| line.contains("ready")));
 }
 
+/// Nor is a gatekeeper, and what waits for it is not worked on again.
+#[test]
+fn gatekeepers_that_cannot_be_started_pause_the_run() {
+    let config = merging(WRITES).replace("[merge_pr]", "[gatekeeper, merge_pr]")
+        + "task_types: {fix: {agents: {gatekeeper: [judge]}}}\n";
+    let config = |judge: &str| config.replace("agents:\n", &format!("agents:\n  judge: {{command: '{judge}'}}\n"));
+    let world = cloned(&config("./no-such-judge"), 0);
+    for goal in ["One", "Two", "Three"] {
+        world.ok(&["task", "add", goal, "--type", "fix"]);
+    }
+    let ran = world.run(&["run", "--workers", "1"]);
+    assert_eq!(ran.code, 1, "{ran}");
+    let end = timeless(&ran.stdout);
+    let end: Vec<&str> = end.lines().skip_while(|line| !line.starts_with("done:")).collect();
+    assert_snapshot!(end.join("\n").replace(world.directory.to_str().unwrap(), "."), @"
+    done: nothing
+    left: T1  One: before_merge: `before_merge[0]:gatekeeper`: `judge` could not judge it (review): the program cannot be started: sh: 1: ./no-such-judge: not found
+    left: T2  Two: before_merge: `before_merge[0]:gatekeeper`: `judge` could not judge it (review): the program cannot be started: sh: 1: ./no-such-judge: not found
+    paused: twice in a row an agent could not work: before_merge: `before_merge[0]:gatekeeper`: `judge` could not judge it (review): the program cannot be started: sh: 1: ./no-such-judge: not found
+    took: <took> 2 turns
+    next: windlass run --workers 1  # when that is mended; no task has lost anything
+    ");
+    assert_eq!(world.data_of("turn_finished").len(), 2, "nobody works while nobody can judge");
+    world.write(".windlass/config.yaml", config(r#"echo "{\"approved\": true, \"summary\": \"Fine.\"}""#));
+    world.ok(&["trust", "--yes"]);
+    let ran = world.run(&["run", "--workers", "1"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(world.data_of("turn_finished").len(), 3, "{ran}");
+}
+
 #[test]
 fn each_type_gets_one_of_its_agents() {
     let world = World::empty();

@@ -133,6 +133,10 @@ pub struct HookReport {
     pub approved: Option<Approved>,
     /// What agents have used that it asked.
     pub used: Usage,
+    /// The last commit of the work, where it has moved that.
+    pub head: Option<String>,
+    /// Whoever it was to ask could not be started.
+    pub unstarted: bool,
 }
 
 impl From<HookOutcome> for HookReport {
@@ -149,6 +153,8 @@ impl From<HookOutcome> for HookReport {
             change: None,
             approved: None,
             used: Usage::default(),
+            head: None,
+            unstarted: false,
         }
     }
 }

@@ -87,7 +87,7 @@ pub use naming::{nearest, snake_case};
 pub use note::{Memo, NoteKind, Said};
 pub use pipeline::{
     Approved, Broken, ChangeFact, ChangeRef, Finding, Gate, Grounds, HookContext, Pipeline, Readied, Remedy, Stage,
-    TaskChange, Why, WorkDone, Workspace,
+    Stalled, TaskChange, Why, WorkDone, Workspace,
 };
 pub use promise::{Promise, detect, detect_all, last_line};
 pub use prompt::{Earlier, Note, Prompt, Remark};

@@ -14,6 +14,8 @@ pub(crate) fn session(phase: Phase) -> Session {
         work: Work::Given,
         grounds: Grounds::InPlace,
         workspace: None,
+        done_at: None,
+        resumes: false,
         remediations: 0,
         rechecks: 0,
         left: vec![],

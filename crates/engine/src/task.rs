@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::drive::Drive;
 use crate::id::{EdgeId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId, TypeName};
 use crate::note::Memo;
-use crate::pipeline::{Approved, Finding, TaskChange, Workspace};
+use crate::pipeline::{Approved, Finding, Stalled, TaskChange, Workspace};
 use crate::resolution::Answered;
 use crate::time::Timestamp;
 use crate::usage::Usage;
@@ -224,9 +224,15 @@ pub struct Task {
     /// How often it was judged and not accepted.
     #[serde(default, skip_serializing_if = "is_never")]
     pub rejections: u32,
+    /// What it was last rejected for, until the same hook lets it pass or rejects it for something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejected: Option<Finding>,
     /// What gatekeepers have approved of the work as it was last judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<Approved>,
+    /// Its work was judged done, and only a gate could not be asked: as long as that is so, nobody need work on it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stalled: Option<Stalled>,
     /// What was said about it.
     #[serde(default, skip_serializing_if = "Memo::is_empty")]
     pub memo: Memo,

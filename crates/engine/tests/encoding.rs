@@ -90,6 +90,8 @@ fn an_interrupted_hook_of_no_task() {
         context: HookContext::new(),
         approved: None,
         used: Usage::default(),
+        head: None,
+        unstarted: false,
     };
     check(
         &envelope(Node::System, finished),
@@ -280,7 +282,7 @@ fn workspaces_and_gates() {
     );
     let in_place = payload::SubmissionStarted { run: run(), work: None, remediations: 0 };
     check_data(in_place, r#"{"run":"main.3.00000000000000ff"}"#);
-    check_data(payload::MergeStarted { run: run() }, r#"{"run":"main.3.00000000000000ff"}"#);
+    check_data(payload::MergeStarted { run: run(), work: None }, r#"{"run":"main.3.00000000000000ff"}"#);
     let failed = |gate, why, remedy| payload::PipelineFailed {
         run: run(),
         gate,
@@ -368,7 +370,7 @@ fn pipeline_events() -> Vec<Event> {
     vec![
         payload::WorkspaceOpened { workspace: workspace(), reused: true }.into(),
         payload::SubmissionStarted { run: run(), work: Some(work_done()), remediations: 2 }.into(),
-        payload::MergeStarted { run: run() }.into(),
+        payload::MergeStarted { run: run(), work: None }.into(),
         payload::PipelineFailed {
             run: run(),
             gate: Gate::BeforeMerge,
@@ -632,6 +634,8 @@ fn other_events() -> Vec<Event> {
             context: Map::from_iter([("pr_url".to_owned(), value())]),
             approved: Some(Approved { patch: config, briefs: list() }),
             used: Usage { input: 12, ..Usage::default() },
+            head: Some("abc".to_owned()),
+            unstarted: true,
         }
         .into(),
         payload::HookError { hook_name: word(), error: word(), original_event: value(), debt: Some(debt) }.into(),

@@ -8,7 +8,11 @@
 
 use std::path::PathBuf;
 
-use windlass_engine::{Command, Ending, Readied, Session, State, Task, TaskId, View, WorkDone, Workspace, awaited};
+use windlass_engine::{
+    Command, Ending, Readied, Refusal, Session, State, Task, TaskId, View, Wanted as Awaited, WorkDone, Workspace,
+    awaited,
+};
+use windlass_store::ExecuteError;
 use windlass_vcs::forge;
 use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, RemoteName, Repository, Seen, Wanted, Worktree};
 
@@ -302,7 +306,15 @@ impl Runner<'_> {
             Err(_) if self.dispatch.control.is_cancelled() => return Ok(()),
             Err(error) => return self.ask_to_end(&session.name, Ending::Error, Some(in_words(&error))),
         };
-        self.give(&Command::SubmitWork { name: session.name.clone(), readied }).map(drop)
+        match self.give(&Command::SubmitWork { name: session.name.clone(), readied }) {
+            // Somebody has asked for the end, or taken the task away, at this very moment.
+            Err(RunError::Execute(ExecuteError::Refused(Refusal::IllegalSession { .. })))
+                if self.session(&session.name)?.wanted() != Awaited::Work =>
+            {
+                Ok(())
+            }
+            given => given.map(drop),
+        }
     }
 }
 

@@ -16,6 +16,7 @@ pub fn summary(event: &Event) -> Option<String> {
         }
         Event::SubmissionStarted(started) => started.work.as_ref().map(size).unwrap_or_default(),
         Event::PipelineFailed(failed) if failed.remedy == Remedy::Again => again(failed),
+        Event::PipelineFailed(failed) if failed.remedy == Remedy::Hear => heard_first(failed),
         Event::PipelineFailed(failed) => format!("{}: {}; {}", failed.hook, failed.reason, follows(failed)),
         Event::TaskRejected(rejected) => format!("by {}: {}", rejected.by, rejected.reason),
         Event::ChangeOpened(change) => place(change),
@@ -47,6 +48,13 @@ pub fn details(task: &Task) -> Vec<(&'static str, String)> {
             if task.rejections == 1 { "once".to_owned() } else { format!("{} times", task.rejections) },
         ));
     }
+    if let Some(stalled) = &task.stalled {
+        let gate = stalled.gate.point();
+        lines.push(("goes on", format!("at {gate}, which could not be asked; nobody has to work on it again")));
+    }
+    if let Some(rejected) = task.rejected.as_ref().filter(|rejected| !task.findings.contains(rejected)) {
+        lines.push(("finding", format!("{}: {}", rejected.source, rejected.text)));
+    }
     lines.extend(task.findings.iter().map(|finding| ("finding", format!("{}: {}", finding.source, finding.text))));
     lines
 }
@@ -67,12 +75,13 @@ pub fn progress(record: &Record) -> Option<(Tone, String)> {
         Event::MergeStarted(_) if is_to_merge(record) => (Tone::Plain, "merging".to_owned()),
         Event::MergeStarted(_) => (Tone::Plain, "judging".to_owned()),
         Event::PipelineFailed(failed) if failed.remedy == Remedy::Again => (Tone::Plain, again(failed)),
+        Event::PipelineFailed(failed) if failed.remedy == Remedy::Hear => (Tone::Plain, heard_first(failed)),
         Event::PipelineFailed(failed) => {
             let (count, most) = (failed.count, failed.most);
             let told = match (failed.remedy, failed.gate) {
                 (Remedy::Remediate, _) => format!("sent back to mend it ({count} of {most})"),
                 (Remedy::Reject, _) => format!("rejected ({count} of {most}): it is worked on again"),
-                (Remedy::Again | Remedy::GiveUp | Remedy::Escalate, _) => return None,
+                (Remedy::Again | Remedy::GiveUp | Remedy::Escalate | Remedy::Hear, _) => return None,
             };
             (Tone::Warning, told)
         }
@@ -108,6 +117,11 @@ pub fn again(failed: &payload::PipelineFailed) -> String {
     format!("{}: judged again on top of it", failed.reason)
 }
 
+/// Nor is a person who has something to say.
+pub fn heard_first(failed: &payload::PipelineFailed) -> String {
+    format!("{}: it is heard before the work is accepted", failed.reason)
+}
+
 /// Whether the change is to be merged by one of the hooks, and not only judged.
 fn is_to_merge(record: &Record) -> bool {
     let prepares = [Builtin::CreatePr, Builtin::RebaseOnMain];
@@ -134,6 +148,7 @@ pub fn follows(failed: &payload::PipelineFailed) -> String {
         (Remedy::Escalate, Gate::BeforeMerge) if count >= most => format!("a person is asked after {count}"),
         (Remedy::Escalate, _) => "a person is asked".to_owned(),
         (Remedy::Again, _) => "it is judged again, on top of the newest base".to_owned(),
+        (Remedy::Hear, _) => "the agent hears it first".to_owned(),
     }
 }
 

@@ -171,7 +171,9 @@ impl Fold<'_> {
             change: None,
             findings: Vec::new(),
             rejections: 0,
+            rejected: None,
             approved: None,
+            stalled: None,
             memo: Memo::default(),
             used: Usage::default(),
             drive: Drive::default(),
@@ -221,6 +223,10 @@ impl Fold<'_> {
         };
         self.touched(|task| {
             let patch = patch.clone();
+            // What was judged done was done for another text.
+            if patch.goal.is_some() || patch.body.is_some() || patch.deliverables.is_some() || patch.kind.is_some() {
+                task.stalled = None;
+            }
             task.goal = patch.goal.unwrap_or(std::mem::take(&mut task.goal));
             task.deliverables = patch.deliverables.unwrap_or(std::mem::take(&mut task.deliverables));
             task.labels = patch.labels.unwrap_or(std::mem::take(&mut task.labels));
@@ -269,6 +275,7 @@ impl Fold<'_> {
         self.touched(|task| {
             let (by, text) = (self.envelope.metadata.triggered_by.clone(), answered.text.clone());
             let said = Answered { by, text, ignores: answered.ignores.clone() };
+            task.stalled = None;
             let goes_on = !matches!(answered.answer, Resolution::Approve | Resolution::Reject);
             task.answer = Some(said).filter(|said| goes_on && (said.text.is_some() || !said.ignores.is_empty()));
         })

@@ -145,7 +145,9 @@ impl Deciding<'_, '_> {
         };
         let event: Event = match leave {
             Leave::Completed => {
-                let claim = self.task(id)?.claim.filter(|claim| claim.run.session == session.name);
+                let task = self.task(id)?;
+                let claim = task.claim.filter(|claim| claim.run.session == session.name);
+                let claim = claim.or(task.stalled.and_then(|stalled| stalled.claim));
                 let (result, artifacts) = claim.map(|claim| (claim.result, claim.artifacts)).unwrap_or_default();
                 return self.finish_task(id, payload::TaskCompleted { result, artifacts });
             }

@@ -112,6 +112,9 @@ payloads! {
     /// The work is about to be accepted, if its hooks let it pass.
     MergeStarted {
         run: RunId,
+        /// What is merged, where it was submitted before and only this gate could not be asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work: Option<WorkDone>,
     }
     /// A gate did not let the work pass.
     PipelineFailed {
@@ -541,6 +544,12 @@ payloads! {
         /// What agents have used that it asked.
         #[serde(default, skip_serializing_if = "Usage::is_nothing")]
         used: Usage,
+        /// The last commit of the work, where it has moved that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        head: Option<String>,
+        /// Whoever it was to ask could not be started.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unstarted: bool,
     }
     HookError {
         hook_name: String,

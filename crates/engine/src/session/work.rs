@@ -74,6 +74,8 @@ impl Session {
     pub(crate) fn iterate(&self) -> Step {
         match (self.hold, self.work) {
             (Hold::Held(_), _) if self.lacks_workspace() => Step::Wait(Wanted::Workspace),
+            // Unless a person has something to say to whoever works on it.
+            (Hold::Held(_), _) if self.resumes && !self.is_unheard() => Step::Wait(Wanted::Work),
             (Hold::Held(_), _) | (Hold::Never, Work::Given) => Step::StartIteration,
             (Hold::Never, Work::Graph) | (Hold::Left, _) => Step::TakeTask,
         }
@@ -89,12 +91,17 @@ impl Session {
         let of_task = self.work == Work::Graph && matches!(closing.ending, Ending::Completed | Ending::Escalated);
         let lost = self.work == Work::Given && self.hold == Hold::Left && !self.finished;
         if lost && closing.ending == Ending::Completed {
+            // A person was to be heard, and there was no iteration left for it.
+            let left = self.task.is_some_and(|id| self.left.contains(&id));
+            let unheard = || Closing::because(Ending::Limit, "the agent could not hear a person any more");
             return match &self.stopping {
                 Some(asked) if self.has_left_its_task() => self.close(asked),
+                None if left => self.close(&self.exhausted().unwrap_or_else(unheard)),
                 _ => Step::EndWithout(closing.clone()),
             };
         }
         match &self.stopping {
+            None if self.is_held_back() && closing.ending == Ending::Completed => self.go_on(),
             _ if self.epoch().is_some() && closing.ending == Ending::Completed => self.submit(closing),
             _ if self.epoch().is_some() || !of_task => self.close(closing),
             Some(asked) => self.close(asked),
@@ -161,7 +168,8 @@ impl Session {
         if self.task != Some(task) {
             self.conversation = None;
         }
-        (self.workspace, self.remediations, self.rechecks) = (None, 0, 0);
+        self.done_at = None;
+        (self.workspace, self.resumes, self.remediations, self.rechecks) = (None, false, 0, 0);
         self.escalated.retain(|other| *other != task);
         self.left.retain(|other| *other != task);
         (self.task, self.hold) = (Some(task), Hold::Held(epoch));

@@ -234,6 +234,7 @@ impl<'o> Progress<'o> {
     fn ended(&mut self, record: &Record, ended: &payload::SessionEnded) -> Done {
         let (tone, word) = show::ending_word(ended.ending);
         let turns = match record.envelope.iteration.unwrap_or(0) {
+            0 => "without an iteration".to_owned(),
             1 => "after one iteration".to_owned(),
             many => format!("after {many} iterations"),
         };

@@ -14,7 +14,7 @@ use std::fmt::Display;
 
 use windlass_engine::{Command, HookOutcome, HookReport, Session, Workspace};
 use windlass_hooks::{Step, clean};
-use windlass_vcs::git::{Commit, Error, Git, Rebased};
+use windlass_vcs::git::{Branch, Commit, Error, Git, Rebased};
 
 pub use by_hand::{ByHand, Checks, Seal};
 
@@ -52,10 +52,19 @@ impl Dispatch<'_> {
             (step, report.outcome),
             (Step::RebaseOnMain, HookOutcome::Success) | (Step::MergePr, HookOutcome::Continue)
         ));
+        let mut report = ended.unwrap_or_else(|error| self.troubled(&error));
         if moved {
             self.watch_anew(session, workspace)?;
+            // The same work, on another base.
+            report.head = self.tip_of(workspace);
         }
-        Ok(Attempt { report: ended.unwrap_or_else(|error| self.troubled(&error)), again: None, said: None })
+        Ok(Attempt { report, again: None, said: None })
+    }
+
+    /// The last commit of the work. Where that cannot be told, it counts as other work than before.
+    fn tip_of(&self, workspace: &Workspace) -> Option<String> {
+        let tip = self.with_git(|git| git.tip(&Branch::new(&workspace.branch)?));
+        tip.ok().flatten().map(|commit| commit.to_string())
     }
 
     /// What the base brings along is nobody's tampering: the files that may not change are looked at before and after it.

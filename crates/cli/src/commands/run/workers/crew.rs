@@ -84,7 +84,7 @@ pub struct Came {
     pub people: Vec<TaskId>,
     pub turns: u32,
     pub used: Usage,
-    /// The agent could not be started, or is not let in.
+    /// The agent, or a gatekeeper, could not be started, or is not let in.
     pub not_started: Option<String>,
     pub killed: bool,
 }
@@ -222,7 +222,7 @@ impl Crew {
                     state.sum.paused.get_or_insert_with(|| why.clone());
                 }
             }
-            (None, _) if came.turns > 0 => state.failed_starts = 0,
+            (None, _) if came.turns > 0 || !came.done.is_empty() => state.failed_starts = 0,
             (None, _) => {}
         }
         let sum = &mut state.sum;

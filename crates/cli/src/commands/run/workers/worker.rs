@@ -267,6 +267,12 @@ impl Worker<'_> {
             (true, Some(id)) => {
                 Some(self.opened.task(id)?.reason.unwrap_or_else(|| "the agent could not work".to_owned()))
             }
+            // So is a gatekeeper that could not be.
+            (false, Some(id)) if session.left.contains(&id) => {
+                let task = self.opened.task(id)?;
+                let unstarted = task.stalled.is_some_and(|stalled| stalled.unstarted);
+                task.reason.filter(|_| unstarted)
+            }
             _ => None,
         };
         let mut people = session.escalated.clone();

@@ -14,7 +14,11 @@ impl Line<'_> {
                 C::OpenWorkspace { name: self.word(1), workspace: workspace(), reused: false, protected: None }
             }
             "work" => {
-                let work = WorkDone { head: "abc".to_owned(), commits: self.number("commits").unwrap_or(1), files: 1 };
+                let work = WorkDone {
+                    head: self.options.get("head").copied().unwrap_or("abc").to_owned(),
+                    commits: self.number("commits").unwrap_or(1),
+                    files: 1,
+                };
                 C::SubmitWork { name: self.word(1), readied: Readied::Work(work) }
             }
             "unfit" => {
