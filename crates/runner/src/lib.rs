@@ -35,6 +35,7 @@ mod record;
 pub mod shown;
 pub mod stacking;
 mod sweep;
+mod tampering;
 mod tools;
 mod turn;
 mod workspace;

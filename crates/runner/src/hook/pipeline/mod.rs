@@ -12,7 +12,7 @@ mod tests;
 
 use std::fmt::Display;
 
-use windlass_engine::{Command, HookOutcome, HookReport, Session, Workspace};
+use windlass_engine::{HookOutcome, HookReport, Session, Workspace};
 use windlass_hooks::{Step, clean};
 use windlass_vcs::git::{Commit, Error, Git, Rebased};
 
@@ -48,24 +48,7 @@ impl Dispatch<'_> {
             Step::CreatePr => self.create_pr(running, session, workspace)?,
             Step::MergePr => self.merge_pr(running, session, workspace)?,
         };
-        let moved = matches!(&ended, Ok(report) if matches!(
-            (step, report.outcome),
-            (Step::RebaseOnMain, HookOutcome::Success) | (Step::MergePr, HookOutcome::Continue)
-        ));
-        if moved {
-            self.watch_anew(session, workspace)?;
-        }
         Ok(Attempt { report: ended.unwrap_or_else(|error| self.troubled(&error)), again: None, said: None })
-    }
-
-    /// What the base brings along is nobody's tampering: the files that may not change are looked at before and after it.
-    fn watch_anew(&mut self, session: &Session, workspace: &Workspace) -> Result<(), RunError> {
-        if session.protected.is_none() {
-            return Ok(());
-        }
-        let Ok(files) = self.settings.protected.look(&self.directory_of(Some(session))) else { return Ok(()) };
-        let (name, workspace) = (session.name.clone(), Workspace { protected: None, ..workspace.clone() });
-        self.give(&Command::OpenWorkspace { name, workspace, reused: true, protected: Some(files) }).map(drop)
     }
 
     /// What git could not do is not for the agent to mend, unless it is about its own files.
