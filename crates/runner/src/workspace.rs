@@ -37,6 +37,15 @@ pub struct Delivery {
     pub gatekeepers: Gatekeepers,
 }
 
+/// What a task builds on.
+#[derive(Default)]
+struct Stack {
+    /// The unfinished changes of other tasks: whose they are, and where they end.
+    open: Vec<(TaskId, Commit)>,
+    /// Something of it is in the base.
+    needs_base: bool,
+}
+
 /// Why a worktree cannot be had.
 enum Trouble {
     /// A person has to look at this task.
@@ -141,22 +150,23 @@ impl Dispatch<'_> {
         Ok(stacking::below(&self.store.snapshot()?, workspace)?)
     }
 
-    /// The unfinished changes of other tasks that a task builds on: whose they are, and where they end. Nobody builds on what
-    /// the base has, however it came there, nor on what nobody wants.
-    fn stacked_on(&self, task: &Task, git: &Git<'_>, base: &Commit) -> Result<Vec<(TaskId, Commit)>, Trouble> {
+    /// What a task builds on. Nobody builds on a change that the base has, however it came there, but on the base; nor on what
+    /// nobody wants.
+    fn stacked_on(&self, task: &Task, git: &Git<'_>, base: &Commit) -> Result<Stack, Trouble> {
         let outside = |error: &dyn std::error::Error| Trouble::Outside(error.to_string());
         let snapshot = self.store.snapshot().map_err(|error| outside(&error))?;
-        let mut stacked = Vec::new();
+        let mut stack = Stack::default();
         for id in awaited(&snapshot, task.id).map_err(|error| outside(&error))? {
             let Some(other) = snapshot.task(id).map_err(|error| outside(&error))? else { continue };
-            let open = other.change.as_ref().is_some_and(|change| change.merged.is_none());
-            let Some(workspace) = other.workspace.filter(|_| open && other.state != State::Deleted) else { continue };
-            let Some(tip) = git.tip(&Branch::new(&workspace.branch)?)? else { continue };
-            if !git.has_all(base, &tip)? {
-                stacked.push((id, tip));
+            let Some(change) = other.change.filter(|_| other.state != State::Deleted) else { continue };
+            let branch = other.workspace.filter(|_| change.merged.is_none()).map(|workspace| workspace.branch);
+            let tip = branch.map(|branch| git.tip(&Branch::new(&branch)?)).transpose()?.flatten();
+            match tip {
+                Some(tip) if !git.has_all(base, &tip)? => stack.open.push((id, tip)),
+                _ => stack.needs_base = true,
             }
         }
-        Ok(stacked)
+        Ok(stack)
     }
 
     fn open(&self, task: &Task) -> Result<(Workspace, bool, Option<String>), Trouble> {
@@ -175,20 +185,29 @@ impl Dispatch<'_> {
         let name = branch.as_str().trim_start_matches("windlass/").replace('/', "-");
         let stacked = match (&known, former) {
             (None, None) => self.stacked_on(task, git, &base.commit)?,
-            _ => Vec::new(),
+            _ => Stack::default(),
         };
         let left = former.map(|former| git.tip(&Branch::new(&former.branch)?)).transpose()?.flatten();
-        let start: Vec<Commit> = match (left, stacked.as_slice()) {
-            (Some(left), _) => vec![left],
-            (None, []) => vec![base.commit.clone()],
-            (None, stacked) => stacked.iter().map(|(_, tip)| tip.clone()).collect(),
+        let tips = || stacked.open.iter().map(|(_, tip)| tip.clone());
+        let start: Vec<Commit> = match left {
+            Some(left) => vec![left],
+            // The base last: what is below may have all of it.
+            None => tips().chain([base.commit.clone()]).collect(),
         };
         let path = self.settings.delivery.worktrees.join(&name);
         let existing = if known.is_some() { Existing::Take } else { Existing::IfOurs };
-        let below: Vec<TaskId> = stacked.into_iter().map(|(id, _)| id).collect();
-        let opened = git.open(Wanted { branch: &branch, path: &path, start: &start, existing });
+        let below: Vec<TaskId> = stacked.open.iter().map(|(id, _)| *id).collect();
+        let open = |start: &[Commit]| git.open(Wanted { branch: &branch, path: &path, start, existing });
+        let opened = match open(&start) {
+            // Whatever is below will have to be brought onto the base; nothing of that is needed here.
+            Err(Error::Conflict { .. }) if !stacked.needs_base => open(&tips().collect::<Vec<_>>()),
+            opened => opened,
+        };
         let opened = opened.map_err(|error| match error {
-            Error::Conflict { files, .. } => Error::Conflict { files, between: stacking::named(&below) },
+            Error::Conflict { files, .. } => {
+                let base = stacked.needs_base.then(|| base.shown());
+                Error::Conflict { files, between: stacking::named(&below, base) }
+            }
             error => error,
         })?;
         let workspace = Workspace {
