@@ -34,6 +34,7 @@ mod protected;
 mod record;
 pub mod shown;
 pub mod stacking;
+mod submitting;
 mod sweep;
 mod tampering;
 mod tools;

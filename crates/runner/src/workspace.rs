@@ -1,4 +1,4 @@
-//! A worktree for the task of a session: opened before the work, committed after it.
+//! A worktree for the task of a session, opened before the work.
 //!
 //! Invariants:
 //! - The branch of a task is the same at every attempt, so that work which was left is found again. Only where whoever had it
@@ -8,7 +8,7 @@
 
 use std::path::PathBuf;
 
-use windlass_engine::{Command, Ending, Readied, Session, State, Task, TaskId, View, WorkDone, Workspace, awaited};
+use windlass_engine::{Command, Ending, Session, State, Task, TaskId, View, Workspace, awaited};
 use windlass_vcs::forge;
 use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, RemoteName, Repository, Seen, Wanted, Worktree};
 
@@ -283,39 +283,6 @@ impl Runner<'_> {
                 Ok(false)
             }
         }
-    }
-
-    /// Commits what the agent has left, and says what there is to be submitted.
-    pub(crate) fn ready_work(&mut self, session: &Session) -> Result<(), RunError> {
-        let Some(workspace) = &session.workspace else { return Err(RunError::Stuck(session.name.clone())) };
-        let task = self.task_of(session)?;
-        let below = self.dispatch.below(workspace)?;
-        let readied = self.dispatch.with_git(|git| {
-            let worktree = self.dispatch.worktree(workspace)?;
-            git.commit_all(&worktree, &message(&task))?;
-            let base = stacking::own_base(git, workspace, &below, &self.dispatch.base(git)?.commit)?;
-            git.work(&worktree.branch, &base)
-        });
-        let readied = match readied {
-            Ok(work) => Readied::Work(WorkDone {
-                head: work.head.to_string(),
-                commits: work.done(),
-                files: u32::try_from(work.files.len()).unwrap_or(u32::MAX),
-            }),
-            Err(
-                error @ (Error::Markers { .. }
-                | Error::Unfinished { .. }
-                | Error::Embedded { .. }
-                | Error::Unkept { .. }
-                | Error::Strayed { .. }),
-            ) => {
-                let said = in_words(&error);
-                Readied::Unfit { reason: error.to_string(), feedback: said }
-            }
-            Err(_) if self.dispatch.control.is_cancelled() => return Ok(()),
-            Err(error) => return self.ask_to_end(&session.name, Ending::Error, Some(in_words(&error))),
-        };
-        self.give(&Command::SubmitWork { name: session.name.clone(), readied }).map(drop)
     }
 }
 

@@ -129,14 +129,16 @@ impl Git<'_> {
         Ok(ids)
     }
 
-    /// The commits that were made in a worktree, and that a commit has which came after another, newest first.
+    /// The commits that were made in a worktree, and that a commit has and another has not, newest first.
     pub fn made_in(&self, worktree: &Worktree, since: &Commit, within: &Commit) -> Result<Vec<Logged>, Error> {
+        if since == within {
+            return Ok(Vec::new());
+        }
         let call = self.call(&["log", "--walk-reflogs", "-z", "--format=tformat:%H %gs", "--no-show-signature"]);
         let call = call.word(format!("--max-count={PLACES}")).word("HEAD").word("--").within(&worktree.path);
         let answer = call.answer()?;
         let entries = answer.entries();
-        let made = entries.iter().filter_map(|entry| made(&String::from_utf8_lossy(entry)));
-        let made: HashSet<String> = made.collect();
+        let made: HashSet<String> = entries.iter().filter_map(|entry| made(&String::from_utf8_lossy(entry))).collect();
         if made.is_empty() {
             return Ok(Vec::new());
         }
