@@ -28,6 +28,7 @@ mod gatekeepers;
 mod headless;
 mod hook;
 mod known;
+pub mod landing;
 mod outside;
 mod prompt;
 mod protected;

@@ -2,6 +2,7 @@
 
 mod known;
 mod list;
+mod looking;
 mod merge;
 mod show;
 
