@@ -9,6 +9,7 @@ mod show;
 use clap::Subcommand;
 
 pub use known::open_changes;
+pub use looking::with_git;
 
 use crate::context::Context;
 use crate::output::{Done, Output};
