@@ -21,6 +21,7 @@ mod test_delivery_forge;
 mod test_delivery_past;
 mod test_delivery_protected;
 mod test_delivery_stacked;
+mod test_delivery_troubles;
 mod test_demo;
 mod test_doctor;
 mod test_events;

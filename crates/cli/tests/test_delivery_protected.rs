@@ -73,7 +73,8 @@ fn what_differs_from_where_the_work_stands_is_the_agents_doing() {
 /// Pushing it does not make it the base's.
 #[test]
 fn what_an_agent_has_pushed_to_the_base_is_still_its_doing() {
-    let repo = guarded(CONFIG);
+    let stop = "hooks:\n  stop: [{name: early, command: sh gate.sh}]\n";
+    let repo = guarded(&CONFIG.replace("hooks:\n", stop));
     repo.agent(&format!(
         "cat > /dev/null; echo true > gate.sh; {COMMIT} git push -q origin HEAD:main; echo x > work.txt"
     ));
