@@ -66,7 +66,13 @@ impl Dispatch<'_> {
         if !worktrees.is_dir() || !matches!(self.repository(), Ok(Some(_))) || !self.is_my_turn() {
             return Ok(());
         }
-        let noted = self.accepted(in_use).and_then(|tasks| self.note(&tasks));
+        let noted = match self.with_git(|git| git.branches()) {
+            Ok(branches) => self.accepted(&branches, in_use).and_then(|tasks| self.note(&tasks)),
+            Err(error) => {
+                self.cannot_tell(&error);
+                Ok(())
+            }
+        };
         self.end_turn();
         noted?;
         self.settle()
@@ -80,16 +86,19 @@ impl Dispatch<'_> {
         self.merging.is_some()
     }
 
+    fn cannot_tell(&mut self, error: &Error) {
+        let words = format!("nobody can tell which changes are merged: {}", in_words(error));
+        (self.outside.tell)(Told::Note(&words));
+    }
+
     /// The tasks that are accepted, whose changes are open, and what was submitted of each.
-    fn accepted(&self, in_use: &[String]) -> Result<Vec<(Task, Option<String>)>, RunError> {
-        let mut accepted = Vec::new();
-        let snapshot = self.store.snapshot()?;
-        for id in self
-            .with_git(|git| git.branches())
-            .unwrap_or_default()
-            .iter()
-            .filter_map(|(branch, _)| crate::sweep::id(branch.as_str()))
-        {
+    fn accepted(
+        &self,
+        branches: &[(Branch, Commit)],
+        in_use: &[String],
+    ) -> Result<Vec<(Task, Option<String>)>, RunError> {
+        let (mut accepted, snapshot) = (Vec::new(), self.store.snapshot()?);
+        for id in branches.iter().filter_map(|(branch, _)| crate::sweep::id(branch.as_str())) {
             let Some(task) = snapshot.task(id)? else { continue };
             let is_open = task.change.as_ref().is_some_and(|change| change.merged.is_none());
             let is_left = task.workspace.as_ref().is_some_and(|place| !in_use.contains(&place.name));
@@ -118,8 +127,7 @@ impl Dispatch<'_> {
         let found = match found {
             Ok(found) => found,
             Err(error) => {
-                let words = format!("nobody can tell which changes are merged: {}", in_words(&error));
-                (self.outside.tell)(Told::Note(&words));
+                self.cannot_tell(&error);
                 return Ok(());
             }
         };
