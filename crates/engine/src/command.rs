@@ -368,6 +368,8 @@ pub enum Command {
     RecordMerge {
         id: TaskId,
         commit: String,
+        /// How it was found there, where nobody here has merged it.
+        seen: Option<String>,
     },
     /// Takes a task away from a session whose runner has not been heard of for too long.
     ExpireLease {

@@ -317,7 +317,10 @@ fn changes() {
     };
     check_data(opened, r#"{"branch":"windlass/t7-x","base":"main","url":"https://x/pull/7","number":7}"#);
     check_data(payload::ChangeOpened { branch: None, base: None, url: None, number: None }, "{}");
-    check_data(payload::ChangeMerged { commit: "2c3d".to_owned() }, r#"{"commit":"2c3d"}"#);
+    check_data(payload::ChangeMerged { commit: "2c3d".to_owned(), seen: None }, r#"{"commit":"2c3d"}"#);
+    let seen = Some("main has its branch".to_owned());
+    let found = payload::ChangeMerged { commit: "2c3d".to_owned(), seen };
+    check_data(found, r#"{"commit":"2c3d","seen":"main has its branch"}"#);
     let rejected = payload::TaskRejected { by: "review".to_owned(), reason: "too long".to_owned() };
     check_data(rejected, r#"{"by":"review","reason":"too long"}"#);
 }
@@ -386,7 +389,7 @@ fn pipeline_events() -> Vec<Event> {
         payload::TaskRejected { by: word(), reason: word() }.into(),
         payload::ChangeOpened { branch: Some(word()), base: Some(word()), url: Some(word()), number: Some(u64::MAX) }
             .into(),
-        payload::ChangeMerged { commit: word() }.into(),
+        payload::ChangeMerged { commit: word(), seen: None }.into(),
     ]
 }
 

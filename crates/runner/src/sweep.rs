@@ -31,7 +31,7 @@ pub fn left_in<V: View>(worktrees: &Path, view: &V) -> Result<Vec<Task>, ViewErr
 }
 
 /// `t7-fix-the-login`, or `windlass/t7-fix-the-login`.
-fn id(name: &str) -> Option<TaskId> {
+pub(crate) fn id(name: &str) -> Option<TaskId> {
     let name = name.trim_start_matches("windlass/");
     name.split('-').next()?.to_ascii_uppercase().parse().ok()
 }

@@ -214,7 +214,7 @@ fn about_a_task() -> impl Strategy<Value = Ask> {
         1 => (option::of(task()), select(NoteKind::ALL.to_vec()))
             .prop_map(|(task, kind)| Ask::Plain(C::AddNote { task, kind, text: "look".to_owned() })),
         1 => (task(), any::<bool>()).prop_map(|(id, late)| Ask::Expire { id, late }),
-        1 => task().prop_map(|id| Ask::Plain(C::RecordMerge { id, commit: "def".to_owned() })),
+        1 => task().prop_map(|id| Ask::Plain(C::RecordMerge { id, commit: "def".to_owned(), seen: None })),
         2 => (task(), select(vec![Deletion::Alone, Deletion::Cascade, Deletion::BlockDependents]))
             .prop_map(|(id, deletion)| Ask::Plain(C::DeleteTask { id, deletion })),
     ]

@@ -20,7 +20,10 @@ pub fn summary(event: &Event) -> Option<String> {
         Event::PipelineFailed(failed) => format!("{}: {}; {}", failed.hook, failed.reason, follows(failed)),
         Event::TaskRejected(rejected) => format!("by {}: {}", rejected.by, rejected.reason),
         Event::ChangeOpened(change) => place(change),
-        Event::ChangeMerged(merged) => merged.commit.clone(),
+        Event::ChangeMerged(merged) => {
+            let seen = merged.seen.as_ref().map(|seen| format!(": {seen}")).unwrap_or_default();
+            format!("{}{seen}", merged.commit)
+        }
         _ => return None,
     })
 }
@@ -86,6 +89,8 @@ pub fn progress(record: &Record) -> Option<(Tone, String)> {
             (Tone::Warning, told)
         }
         Event::ChangeOpened(change) => (Tone::Name, format!("its change: {}", place(change))),
+        // It is no work of this session, and was told when it was seen.
+        Event::ChangeMerged(merged) if merged.seen.is_some() => return None,
         Event::ChangeMerged(merged) => {
             let commit = merged.commit.get(..10).unwrap_or(&merged.commit);
             (Tone::Good, format!("merged as {commit}"))

@@ -220,21 +220,25 @@ impl Deciding<'_, '_> {
                 check_text("a commit", commit, Limits::LABEL)?;
                 match known.is_none_or(|known| known.merged.is_some()) {
                     true => Ok(()),
-                    false => self.emit_of(debt, payload::ChangeMerged { commit: commit.clone() }),
+                    false => self.emit_of(debt, payload::ChangeMerged { commit: commit.clone(), seen: None }),
                 }
             }
         }
     }
 
-    pub(super) fn record_merge(&mut self, id: TaskId, commit: &str) -> Result<(), Refusal> {
+    pub(super) fn record_merge(&mut self, id: TaskId, commit: &str, seen: Option<&str>) -> Result<(), Refusal> {
         if self.origin.run.is_some() || self.via.is_some() {
             return Err(Refusal::NoPerson { what: "merge" });
         }
         check_text("a commit", commit, Limits::LABEL)?;
+        check_bytes("how it was found", seen.unwrap_or_default(), Limits::REASON)?;
         let change = self.task(id)?.change.ok_or(Refusal::NoChange { id })?;
         match change.merged {
             Some(_) => Err(Refusal::NoChange { id }),
-            None => self.emit(Node::Task(id), payload::ChangeMerged { commit: commit.to_owned() }).map(drop),
+            None => {
+                let (commit, seen) = (commit.to_owned(), seen.map(str::to_owned));
+                self.emit(Node::Task(id), payload::ChangeMerged { commit, seen }).map(drop)
+            }
         }
     }
 

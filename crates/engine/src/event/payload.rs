@@ -139,6 +139,9 @@ payloads! {
     ChangeMerged {
         /// The commit that has it in the base.
         commit: String,
+        /// How it was found there, where nobody here has merged it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seen: Option<String>,
     }
     TaskCompleted {
         #[serde(default, skip_serializing_if = "Option::is_none")]

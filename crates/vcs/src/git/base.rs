@@ -104,6 +104,16 @@ impl Git<'_> {
         Ok(without_credentials(&answer.line()))
     }
 
+    /// The address of the remote that counts where nothing is said of a branch, if there is one.
+    pub fn usual_address(&self) -> Result<Option<String>, Error> {
+        let remotes = self.remotes()?;
+        let remote = match &self.remote {
+            Some(named) => remotes.iter().find(|remote| *remote == named).cloned(),
+            None => usual_remote(&remotes),
+        };
+        remote.map(|remote| self.address(&remote)).transpose()
+    }
+
     /// The tip of a branch of a remote. Nothing where the remote has never had such a branch.
     fn fetched(&self, remote: RemoteName, branch: Branch) -> Result<Option<Base>, Error> {
         let tracking = remote.tracking(&branch);

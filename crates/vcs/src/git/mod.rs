@@ -32,6 +32,7 @@ mod replay;
 mod repository;
 mod review;
 mod share;
+mod standing;
 mod submodules;
 mod trouble;
 mod unfinished;
@@ -52,6 +53,7 @@ pub use push::Pushed;
 pub use rebase::Rebased;
 pub use repository::Repository;
 pub use share::Shared;
+pub use standing::Kept;
 
 use locks::Held;
 use repository::{Entry, Head};

@@ -230,6 +230,7 @@ impl Run<'_> {
             Dispatch::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(remedy::run)?;
         let allowance = plan::allowance(config, &agent);
         let mut runner = Runner::new(dispatch, agent, allowance);
+        runner.note_landed(&in_use).map_err(remedy::run)?;
         let (by, at) = (owner.to_string(), environment::now());
         let origin = Origin { by, at, authority: Authority::Person, run: None, via: inside.via };
         if let Err(error) = runner.begin(&origin, &begin) {

@@ -110,7 +110,7 @@ fn refused_by(error: &Error) -> ByHand {
         cause.push_str(&format!(": {next}"));
         source = next.source();
     }
-    refused(cause, error.hint().unwrap_or("put that right, and ask again"))
+    refused(cause, error.hint().unwrap_or("put that right, and ask again".into()))
 }
 
 /// What came of one try.

@@ -49,7 +49,10 @@ impl Dispatch<'_> {
             Ok(site) => site.flatten(),
             Err(error) => return Ok(Ok(failed(&error))),
         };
-        let Some(site) = site else { return Ok(Ok(local(&offer))) };
+        let Some(site) = site else {
+            let unmet = self.settings.delivery.forge.unmet(offer.address.as_deref());
+            return Ok(Ok(local(&offer, unmet)));
+        };
         let forge = match self.forge(site) {
             Ok(forge) => forge,
             Err(error) => return Ok(Ok(failed(&error))),
@@ -139,16 +142,18 @@ pub(super) fn failed(error: &ForgeError) -> HookReport {
 }
 
 /// A change that only the log and the branch know.
-fn local(offer: &Offer) -> HookReport {
+fn local(offer: &Offer, unmet: Option<String>) -> HookReport {
     let change = ChangeRef {
         branch: Some(offer.branch.to_string()),
         base: Some(offer.base.to_string()),
         url: None,
         number: None,
     };
-    let said = match offer.pushed {
-        None => format!("the change is the branch {}; there is no remote", offer.branch),
-        Some(_) => format!("pushed {}; the remote is on no forge that is known", offer.branch),
+    let said = match (&offer.pushed, unmet) {
+        (None, Some(unmet)) => format!("the change is the branch {}; {unmet}", offer.branch),
+        (None, None) => format!("the change is the branch {}; there is no remote", offer.branch),
+        (Some(_), Some(unmet)) => format!("pushed {}; {unmet}", offer.branch),
+        (Some(_), None) => format!("pushed {}; the remote is on no forge that is known", offer.branch),
     };
     HookReport { change: Some(ChangeFact::Opened(change)), ..report(HookOutcome::Success, said) }
 }

@@ -12,7 +12,7 @@ mod tests;
 
 use std::fmt::Display;
 
-use windlass_engine::{Command, HookOutcome, HookReport, Session, Workspace};
+use windlass_engine::{HookOutcome, HookReport, Session, Workspace};
 use windlass_hooks::{Step, clean};
 use windlass_vcs::git::{Branch, Commit, Error, Git, Rebased};
 
@@ -54,7 +54,6 @@ impl Dispatch<'_> {
         ));
         let mut report = ended.unwrap_or_else(|error| self.troubled(&error));
         if moved {
-            self.watch_anew(session, workspace)?;
             // The same work, on another base.
             report.head = self.tip_of(workspace);
         }
@@ -65,16 +64,6 @@ impl Dispatch<'_> {
     fn tip_of(&self, workspace: &Workspace) -> Option<String> {
         let tip = self.with_git(|git| git.tip(&Branch::new(&workspace.branch)?));
         tip.ok().flatten().map(|commit| commit.to_string())
-    }
-
-    /// What the base brings along is nobody's tampering: the files that may not change are looked at before and after it.
-    fn watch_anew(&mut self, session: &Session, workspace: &Workspace) -> Result<(), RunError> {
-        if session.protected.is_none() {
-            return Ok(());
-        }
-        let Ok(files) = self.settings.protected.look(&self.directory_of(Some(session))) else { return Ok(()) };
-        let (name, workspace) = (session.name.clone(), Workspace { protected: None, ..workspace.clone() });
-        self.give(&Command::OpenWorkspace { name, workspace, reused: true, protected: Some(files) }).map(drop)
     }
 
     /// What git could not do is not for the agent to mend, unless it is about its own files.

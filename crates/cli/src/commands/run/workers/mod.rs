@@ -154,7 +154,7 @@ fn take_stock(
         let in_use = dispatch::worktrees_in_use(opened)?;
         let rules = plan::rules(&place.outline, &dispatch::owner(roster), Trusted::Yes)?;
         let tidied = dispatch::with_rules(opened, &place.outline, rules, (roster, control), |dispatch| {
-            dispatch.sweep(&in_use).map_err(remedy::run)
+            dispatch.note_landed(&in_use).and_then(|()| dispatch.sweep(&in_use)).map_err(remedy::run)
         })?;
         for (id, why) in tidied.into_iter().filter_map(|(id, swept)| Some((id, swept.err()?))) {
             Messages::new().note(&format!("the worktree of {id} stays: {why}"));

@@ -26,7 +26,7 @@ impl Line<'_> {
                 C::SubmitWork { name: self.word(1), readied: Readied::Unfit { reason, feedback } }
             }
             "person" => C::LeaveToPerson { name: self.word(1), reason: self.rest(2) },
-            "merged" => C::RecordMerge { id: self.id(), commit: self.words[2].to_owned() },
+            "merged" => C::RecordMerge { id: self.id(), commit: self.words[2].to_owned(), seen: None },
             "expire" => C::ExpireLease { id: self.id(), epoch: Epoch(self.number("epoch").unwrap().into()) },
             _ => return None,
         })
