@@ -37,6 +37,12 @@ pub fn details(task: &Task) -> Vec<(&'static str, String)> {
             lines.push(("worktree", format!(".windlass/worktrees/{}", workspace.name)));
         }
     }
+    // The last one first: it is the one that the present branch goes on from.
+    for (place, former) in task.former.iter().enumerate().rev() {
+        let from = task.taken.as_ref().filter(|_| place + 1 == task.former.len());
+        let from = from.map(|taken| format!(", taken from session `{}` (epoch {})", taken.from, taken.epoch));
+        lines.push(("former", format!("{}{}", former.branch, from.unwrap_or_default())));
+    }
     if let Some(change) = &task.change {
         let stands = merged.map_or_else(|| "open".to_owned(), |commit| format!("merged as {commit}"));
         lines.push(("change", format!("{}, {stands}", place(&change.at))));

@@ -48,6 +48,7 @@ impl Session {
             _ if self.epoch().is_some() => Step::LeaveTask(Leave::Unfinished(reason.to_owned())),
             (Some(asked), _) => self.close(asked),
             (None, Work::Graph) => Step::TakeTask,
+            (None, Work::Given) if self.has_lost_its_task() => Step::EndWithout(closing()),
             (None, Work::Given) => self.close(&closing()),
         }
     }

@@ -94,6 +94,9 @@ impl Over<'_> {
 
     /// The task that was taken away from a session, and that it could not go on with.
     fn taken_away(&self, session: &Session) -> Option<TaskId> {
+        if let Some(lost) = session.lost.first() {
+            return Some(lost.task);
+        }
         let given = session.work == Work::Given && session.ended() == Some(Ending::Cancelled);
         let task = self.opened.task(session.task.filter(|_| given)?).ok()?;
         (!task.state.is_claimable()).then_some(task.id)

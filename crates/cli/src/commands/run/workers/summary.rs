@@ -32,6 +32,7 @@ impl Summary<'_> {
         }
         row("done", Tone::Good, &[tasks(done)], out)?;
         row("left", Tone::Warning, &self.each(left.iter(), why_left), out)?;
+        row("taken away", Tone::Warning, &self.lost(), out)?;
         row("for a person", Tone::Warning, &self.each(people.iter(), why_blocked), out)?;
         let paused = paused.as_ref().map(|why| format!("twice in a row an agent could not work: {why}"));
         row("paused", Tone::Bad, &paused.into_iter().collect::<Vec<_>>(), out)?;
@@ -52,6 +53,13 @@ impl Summary<'_> {
         ids.take(NAMED).map(one).chain(more).collect()
     }
 
+    /// What was taken from this run, with by whom.
+    fn lost(&self) -> Vec<String> {
+        let more = self.sum.lost.len().saturating_sub(NAMED);
+        let more = (more > 0).then(|| format!("and {more} more"));
+        self.sum.lost.values().take(NAMED).cloned().chain(more).collect()
+    }
+
     fn time(&self) -> String {
         let took = show::millis(u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX));
         let turns = match self.sum.turns {
@@ -69,7 +77,8 @@ impl Summary<'_> {
             Some(_) => format!("{}  # when that is mended; no task has lost anything", self.again()),
             None => self.again(),
         });
-        answer.chain(again).chain(open).collect()
+        let lost = self.sum.lost.keys().next().map(|id| format!("windlass why {id}"));
+        answer.chain(again).chain(open).chain(lost).collect()
     }
 
     /// What a person types for a task that waits for one.
@@ -99,6 +108,7 @@ impl Summary<'_> {
             "done": done,
             "left": left,
             "people": people,
+            "lost": self.sum.lost.keys().collect::<Vec<_>>(),
             "paused": paused,
             "turns": self.sum.turns,
             "next": self.next(),

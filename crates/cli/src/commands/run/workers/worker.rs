@@ -272,11 +272,14 @@ impl Worker<'_> {
         let mut people = session.escalated.clone();
         // One that asks keeps its task until somebody answers.
         people.extend(session.task.filter(|_| session.wanted() == Wanted::Answer));
+        let lost = session.lost.iter().map(|lost| Ok((lost.task, lost.in_words(&self.opened.task(lost.task)?))));
+        let lost = lost.collect::<Result<_, Failure>>()?;
         Ok(Came {
             task: session.task,
             done: tally.completed.iter().filter_map(|id| id.parse().ok()).collect(),
             left: session.left.clone(),
             people,
+            lost,
             turns: tally.turns,
             used: session.watch.used,
             not_started,
@@ -321,7 +324,7 @@ impl Worker<'_> {
             ready = ready.saturating_sub(task.is_some_and(|task| task.state.is_claimable()).into());
         }
         let sum = self.crew.sum();
-        view.count(Totals { done: sum.done.len(), left: sum.left.len() + sum.people.len(), ready });
+        view.count(Totals { done: sum.done.len(), left: sum.left.len() + sum.people.len() + sum.lost.len(), ready });
         Ok(())
     }
 }
