@@ -268,6 +268,7 @@ fn a_worker_that_was_stopped_past_its_lease_cannot_submit() {
     ");
     let former = "former        windlass/t1-part-1, taken from session `t1-part-1` (epoch 1)\n";
     assert!(world.ok(&["task", "show", "T1"]).contains(former) && world.ok(&["why", "T1"]).contains(former));
+    assert!(world.ok(&["doctor"]).contains("; of earlier attempts: windlass/t1-part-1 (T1)\n"));
     git(&world, "fetch -q --prune origin");
     assert_eq!(git(&world, "ls-tree --name-only origin/main"), "quick\nstart\n");
     assert_eq!(git(&world, "show windlass/t1-part-1:slow"), "slow\n", "what it has done stays on its branch");

@@ -20,7 +20,7 @@ pub type Swept = (TaskId, Result<(), String>);
 /// The tasks whose worktrees are left in a directory, although they are merged or deleted.
 pub fn left_in<V: View>(worktrees: &Path, view: &V) -> Result<Vec<Task>, ViewError> {
     let found = fs::read_dir(worktrees).into_iter().flatten().flatten();
-    let ids: BTreeSet<TaskId> = found.filter_map(|entry| id(entry.file_name().to_str()?)).collect();
+    let ids: BTreeSet<TaskId> = found.filter_map(|entry| task_of(entry.file_name().to_str()?)).collect();
     let mut left = Vec::new();
     for id in ids {
         left.extend(view.task(id)?.filter(|task| is_over(task).is_some()));
@@ -30,8 +30,8 @@ pub fn left_in<V: View>(worktrees: &Path, view: &V) -> Result<Vec<Task>, ViewErr
     Ok(left)
 }
 
-/// `t7-fix-the-login`, or `windlass/t7-fix-the-login`.
-fn id(name: &str) -> Option<TaskId> {
+/// The task that a worktree or a branch is named after: `t7-fix-the-login`, or `windlass/t7-fix-the-login`.
+pub fn task_of(name: &str) -> Option<TaskId> {
     let name = name.trim_start_matches("windlass/");
     name.split('-').next()?.to_ascii_uppercase().parse().ok()
 }
@@ -102,7 +102,7 @@ impl Dispatch<'_> {
         let mut left = left_in(&worktrees, &self.store.snapshot()?)?;
         let known: BTreeSet<TaskId> = left.iter().map(|task| task.id).collect();
         let branches = self.with_git(|git| git.branches()).unwrap_or_default();
-        for id in branches.iter().filter_map(|(branch, _)| id(branch.as_str())).filter(|id| !known.contains(id)) {
+        for id in branches.iter().filter_map(|(branch, _)| task_of(branch.as_str())).filter(|id| !known.contains(id)) {
             let task = self.store.snapshot()?.task(id)?;
             left.extend(task.filter(|task| is_over(task) == Some(BranchAfter::Gone)));
         }
@@ -120,7 +120,7 @@ impl Dispatch<'_> {
     fn sweep_former(&mut self, branches: &[(Branch, Commit)], in_use: &[String]) -> Result<Vec<Swept>, RunError> {
         let mut swept = Vec::new();
         for (branch, _) in branches {
-            let Some(id) = id(branch.as_str()) else { continue };
+            let Some(id) = task_of(branch.as_str()) else { continue };
             let Some(task) = self.store.snapshot()?.task(id)? else { continue };
             let is_it = |place: &&Workspace| place.branch == branch.as_str() && !in_use.contains(&place.name);
             let is_there = |place: &&Workspace| self.settings.delivery.worktrees.join(&place.name).is_dir();
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn names_of_worktrees_and_branches_tell_the_task() {
-        let of = |name: &str| id(name).map(|id| id.to_string());
+        let of = |name: &str| task_of(name).map(|id| id.to_string());
         assert_eq!(of("t7-fix-the-login").as_deref(), Some("T7"));
         assert_eq!(of("windlass/t12").as_deref(), Some("T12"));
         assert_eq!(of("feature-t7"), None);

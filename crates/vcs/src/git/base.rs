@@ -43,6 +43,23 @@ impl Base {
 impl Git<'_> {
     /// The base and its tip, fetched where there is a remote.
     pub fn base(&self, configured: Option<&Branch>) -> Result<Base, Error> {
+        let (branch, on_remote) = self.meant_base(configured)?;
+        if let Some((remote, on_remote)) = on_remote
+            && let Some(base) = self.fetched(remote, on_remote)?
+        {
+            return Ok(base);
+        }
+        match self.resolve(&branch.full())? {
+            Some(commit) => Ok(Base { branch, remote: None, commit, seen: Seen::Now }),
+            None => Err(self.no_base(branch)?),
+        }
+    }
+
+    /// The branch that is the base, and what it is on a remote, if it is meant to be on one.
+    pub(super) fn meant_base(
+        &self,
+        configured: Option<&Branch>,
+    ) -> Result<(Branch, Option<(RemoteName, Branch)>), Error> {
         self.repository.refuse_reftable()?;
         let remotes = self.remotes()?;
         let usual = match &self.remote {
@@ -54,22 +71,21 @@ impl Git<'_> {
             Some(branch) => branch.clone(),
             None => self.guess(usual.as_ref())?,
         };
-        let (remote, on_remote) = match self.upstream(&branch, &remotes)? {
+        let on_remote = match self.upstream(&branch, &remotes)? {
             Some((remote, on_remote)) if self.remote.as_ref().is_none_or(|named| *named == remote) => {
-                (Some(remote), on_remote)
+                Some((remote, on_remote))
             }
-            _ => (usual, branch.clone()),
+            _ => usual.map(|remote| (remote, branch.clone())),
         };
-        if let Some(remote) = remote
-            && let Some(base) = self.fetched(remote, on_remote)?
-        {
-            return Ok(base);
-        }
-        match self.resolve(&branch.full())? {
-            Some(commit) => Ok(Base { branch, remote: None, commit, seen: Seen::Now }),
-            None if self.has_no_commits()? => Err(Error::NoCommits { path: self.repository.root.clone() }),
-            None => Err(Error::UnknownBase { branch }),
-        }
+        Ok((branch, on_remote))
+    }
+
+    /// Why there is no base.
+    pub(super) fn no_base(&self, branch: Branch) -> Result<Error, Error> {
+        Ok(match self.has_no_commits()? {
+            true => Error::NoCommits { path: self.repository.root.clone() },
+            false => Error::UnknownBase { branch },
+        })
     }
 
     /// The address of a remote, without credentials: what a forge is found by.

@@ -64,6 +64,12 @@ pub(super) fn who(error: Error, repository: &Repository) -> Error {
     Error::Locked { path, holder, since }
 }
 
+/// Whether no process that is there could hold a lock of git's.
+pub(super) fn is_left(lock: &Path, repository: &Repository) -> bool {
+    let admin = lock.parent().unwrap_or(&repository.common);
+    holder(&[&repository.common, &repository.root, admin]).is_none()
+}
+
 /// Removes what a git that is gone has left in what is kept about a worktree of ours. `_held` is the proof that it is ours
 /// alone. Says what it was.
 pub(super) fn clear(admin: &Path, worktree: &Path, _held: &Held) -> Result<Vec<PathBuf>, Error> {

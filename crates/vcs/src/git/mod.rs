@@ -31,6 +31,7 @@ mod replay;
 mod repository;
 mod review;
 mod share;
+mod standing;
 mod submodules;
 mod trouble;
 mod unfinished;
@@ -51,6 +52,7 @@ pub use push::Pushed;
 pub use rebase::Rebased;
 pub use repository::Repository;
 pub use share::Shared;
+pub use standing::{Linked, Obstacle};
 
 use locks::Held;
 use repository::{Entry, Head};
