@@ -169,7 +169,7 @@ impl Verdict {
     pub fn of(outcome: HookOutcome, on_failure: OnFailure) -> Self {
         match outcome {
             HookOutcome::Success | HookOutcome::Skip => Self::Pass,
-            HookOutcome::Continue => Self::Continue,
+            HookOutcome::Continue | HookOutcome::Again => Self::Continue,
             HookOutcome::Block => Self::Block,
             HookOutcome::Escalate => Self::Escalate,
             HookOutcome::Failure | HookOutcome::TimedOut | HookOutcome::Cancelled | HookOutcome::Interrupted => {

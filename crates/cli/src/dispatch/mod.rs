@@ -273,7 +273,7 @@ fn tell(told: Told<'_>) {
 
 fn went_wrong(finished: &payload::HookFinished) -> Option<String> {
     let what = match finished.outcome {
-        HookOutcome::Success | HookOutcome::Skip => return None,
+        HookOutcome::Success | HookOutcome::Skip | HookOutcome::Again => return None,
         HookOutcome::Failure => "failed",
         HookOutcome::TimedOut => "was too slow",
         HookOutcome::Cancelled => "was cancelled",

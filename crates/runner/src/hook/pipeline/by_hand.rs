@@ -261,7 +261,7 @@ impl Dispatch<'_> {
                 let report = self.merge_on_forge((Resolve::Cancellable, Instant::now() + FORGE), site, number, &ready);
                 return match (report.outcome, report.change) {
                     (_, Some(windlass_engine::ChangeFact::Merged(commit))) => seal(commit, false),
-                    (HookOutcome::Continue, _) => Ok(Tried::Again),
+                    (HookOutcome::Again, _) => Ok(Tried::Again),
                     (HookOutcome::Cancelled, _) => over(ByHand::Cancelled),
                     _ => {
                         let cause = report.message.unwrap_or_else(|| "the forge does not want to".to_owned());

@@ -61,7 +61,7 @@ impl Dispatch<'_> {
             Err(error) => Err(error),
         };
         // Whoever is judged again stays in front of everybody else.
-        if !matches!(&ended, Ok(report) if report.outcome == HookOutcome::Continue) {
+        if !matches!(&ended, Ok(report) if report.outcome == HookOutcome::Again) {
             self.merging = None;
         }
         Ok(ended)
@@ -151,7 +151,7 @@ impl Dispatch<'_> {
                 }
                 Brought::Now => {
                     let said = format!("{} has moved; on top of {} now", base.branch, base.commit.short());
-                    return no(HookOutcome::Continue, said);
+                    return no(HookOutcome::Again, said);
                 }
                 Brought::Conflict(conflict) => return Ok(Err(conflict)),
             }
@@ -185,7 +185,7 @@ impl Dispatch<'_> {
                 Ok(merged(commit.to_string(), &format!("merged into {}", ready.base.branch)))
             }
             Err(Error::Moved { .. } | Error::Stale { .. }) => {
-                Ok(report(HookOutcome::Continue, format!("{} has moved meanwhile", ready.base.branch)))
+                Ok(report(HookOutcome::Again, format!("{} has moved meanwhile", ready.base.branch)))
             }
             Err(Error::CheckedOut { branch, path }) => {
                 let id = running.scene.task.as_ref().map(|task| task.id.to_string()).unwrap_or_default();
@@ -232,9 +232,9 @@ impl Dispatch<'_> {
                 Ok(Merging::Merged { commit } | Merging::AlreadyMerged { commit, .. }) => {
                     return merged(commit, &format!("merged #{number}"));
                 }
-                Ok(Merging::Stale { .. }) => return report(HookOutcome::Continue, "the change has moved meanwhile"),
+                Ok(Merging::Stale { .. }) => return report(HookOutcome::Again, "the change has moved meanwhile"),
                 Ok(Merging::NotMergeable { obstacle: Obstacle::Behind | Obstacle::Conflicts, why }) => {
-                    return report(HookOutcome::Continue, why);
+                    return report(HookOutcome::Again, why);
                 }
                 Ok(Merging::NotMergeable { obstacle: Obstacle::Busy | Obstacle::Checks, why }) => why,
                 Ok(Merging::NotMergeable { why, .. }) => return report(HookOutcome::Escalate, why),

@@ -50,7 +50,7 @@ impl Dispatch<'_> {
         };
         let moved = matches!(&ended, Ok(report) if matches!(
             (step, report.outcome),
-            (Step::RebaseOnMain, HookOutcome::Success) | (Step::MergePr, HookOutcome::Continue)
+            (Step::RebaseOnMain, HookOutcome::Success) | (Step::MergePr, HookOutcome::Again)
         ));
         if moved {
             self.watch_anew(session, workspace)?;
