@@ -220,7 +220,9 @@ fn each_type_gets_one_of_its_agents() {
     let ran = world.run(&["run", "--workers", "2"]);
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stdout.contains("T1   agent: fixer\n") && ran.stdout.contains("T2   agent: usual\n"), "{ran}");
-    assert!(!ran.stdout.contains("T3 "), "{ran}");
+    assert!(ran.stdout.contains("\nleft: T3  Closed: nobody may work on tasks of its type\n"), "{ran}");
+    let summary = world.lines(&["run", "--workers", "2", "--agent", "usual", "--json"]);
+    assert_eq!(summary[0]["left"][0]["why"], "nobody may work on tasks of its type");
 }
 
 /// A run whose agent says when it has begun, and waits for a word.
@@ -412,6 +414,7 @@ fn tasks_without_an_agent_are_named_and_left_alone() {
     let ran = world.run(&["run", "--workers", "1"]);
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stderr.contains("no agent is named for T1") && ran.stdout.contains("done: T2\n"), "{ran}");
+    assert!(ran.stdout.contains("\nleft: T1  Part 1: no agent is named for it\n"), "{ran}");
     // A type names whoever works on it for a single task too.
     world.ok(&["task", "add", "Write more docs", "--type", "docs"]);
     assert_eq!(world.run(&["run", "--task", "T3"]).code, 0);

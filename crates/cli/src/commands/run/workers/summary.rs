@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_engine::{Task, TaskId};
+use windlass_engine::{State, Task, TaskId};
+use windlass_store::TaskFilter;
 
 use super::super::Args;
 use super::super::summary::quoted;
+use super::choosing::Hands;
 use super::crew::Sum;
 use crate::context::Opened;
 use crate::output::{Done, Output, Tone};
@@ -22,6 +24,7 @@ pub struct Summary<'a> {
     pub sum: &'a Sum,
     pub took: Duration,
     pub args: &'a Args,
+    pub hands: &'a Hands<'a>,
 }
 
 impl Summary<'_> {
@@ -32,6 +35,7 @@ impl Summary<'_> {
         }
         row("done", Tone::Good, &[tasks(done)], out)?;
         row("left", Tone::Warning, &self.each(left.iter(), why_left), out)?;
+        row("left", Tone::Warning, &self.unassigned(), out)?;
         row("taken away", Tone::Warning, &self.lost(), out)?;
         row("for a person", Tone::Warning, &self.each(people.iter(), why_blocked), out)?;
         let paused = paused.as_ref().map(|why| format!("twice in a row an agent could not work: {why}"));
@@ -51,6 +55,28 @@ impl Summary<'_> {
         };
         let more = (more > 0).then(|| format!("and {more} more; `windlass task list` shows them"));
         ids.take(NAMED).map(one).chain(more).collect()
+    }
+
+    /// What is ready, and nobody of this run may take, with why.
+    fn nobodys(&self) -> Vec<(Task, String)> {
+        let mut found = Vec::new();
+        let Ok(snapshot) = self.opened.store.snapshot() else { return found };
+        let filter = TaskFilter { states: vec![State::Ready, State::NeedsContinuation], ..TaskFilter::default() };
+        // What cannot be looked at is not named here: whoever needs it says so.
+        let _ = snapshot.tasks(&filter, |task| {
+            let why = self.hands.why_not(&task).filter(|_| task.lease.is_none() && !self.sum.left.contains(&task.id));
+            found.extend(why.map(|why| (task, why)));
+            true
+        });
+        found
+    }
+
+    fn unassigned(&self) -> Vec<String> {
+        let nobodys = self.nobodys();
+        let more = nobodys.len().saturating_sub(NAMED);
+        let more = (more > 0).then(|| format!("and {more} more that nobody here may take"));
+        let one = |(task, why): &(Task, String)| format!("{}  {}: {why}", task.id, text::fit(&task.goal, 60));
+        nobodys.iter().take(NAMED).map(one).chain(more).collect()
     }
 
     /// What was taken from this run, with by whom.
@@ -108,6 +134,7 @@ impl Summary<'_> {
             "done": done,
             "left": left,
             "people": people,
+            "unassigned": self.nobodys().iter().map(|(task, _)| task.id).collect::<Vec<_>>(),
             "lost": self.sum.lost.keys().collect::<Vec<_>>(),
             "paused": paused,
             "turns": self.sum.turns,

@@ -143,6 +143,8 @@ impl Worker<'_> {
             if taken > 0 || self.crew.offer(orphaned(&self.opened)?) {
                 continue;
             }
+            // Somebody may have taken something since it was last counted.
+            self.count()?;
             watch::start(self.crew, &self.opened.project)?;
             if !self.crew.wait(rings) {
                 return Ok(None);
@@ -211,7 +213,7 @@ impl Worker<'_> {
         let control = self.control.apart();
         let settings = super::super::settings(&self.opened.project, &outline, &dispatch::owner(self.roster), &name)?;
         let delivery = Delivery {
-            gatekeepers: gatekeepers::resolve(config, &agent, &self.opened.project.root)?,
+            gatekeepers: gatekeepers::resolve(config, &agent, &self.opened.project.root)?.0,
             ..settings.delivery.clone()
         };
         let permission = config.permission(dispatch::standing(self.place.serves_agents));
