@@ -94,7 +94,7 @@ fn without_configuration_work_becomes_a_change() {
     repo.agent("echo work > work.txt");
     let ran = repo.add("Write it").run();
     assert_eq!(ran.code, 0, "{ran}");
-    assert!(ran.stdout.contains("next: windlass change show T1"), "{ran}");
+    assert!(ran.stdout.contains("next: windlass change merge T1  # look first: windlass change show T1\n"), "{ran}");
     assert_eq!(repo.task("T1")["state"], "completed");
     let change = repo.world.json(&["change", "list"]);
     assert_eq!((&change["id"], &change["state"], &change["base"]), (&"T1".into(), &"open".into(), &"main".into()));

@@ -390,13 +390,30 @@ fn a_view_of_all_workers() {
     assert!(screen.contains("  done         T1\n") && !screen.contains("at work"), "{screen}");
 }
 
+/// Whoever waits until another one has merged is seen to wait.
+#[test]
+fn a_view_of_who_waits_to_merge() {
+    let world = cloned(&merging(WRITES), 1);
+    let merging = fs::File::create(world.path(".windlass/merge.lock")).unwrap();
+    merging.lock().unwrap();
+    let mut watched = world.watch((12, 100), &["run", "--workers", "1"], &[]);
+    let row = " 1  T1 Part 1";
+    let waits = "merge waiting for another task to be merged";
+    watched.until(|screen| screen.lines().any(|line| line.starts_with(row) && line.contains(waits)));
+    drop(merging);
+    let (watched, code) = watched.end();
+    assert_eq!(code, 0, "{}", watched.screen());
+}
+
 #[test]
 fn programs_get_a_summary_and_people_the_open_changes() {
     let world = cloned(&merging(WRITES).replace(", before_merge: [merge_pr]", ""), 1);
     let ran = world.lines(&["run", "--workers", "2", "--json"]);
     let last = ran.last().unwrap();
     assert_eq!((&last["type"], &last["done"]), (&"run_summary".into(), &serde_json::json!(["T1"])));
-    assert_eq!(last["next"], serde_json::json!(["windlass change show T1"]));
+    assert_eq!(last["next"], serde_json::json!(["windlass change merge T1  # look first: windlass change show T1"]));
+    let next = "next          windlass change merge T1  # look first: windlass change show T1\n";
+    assert!(world.ok(&["task", "show", "T1"]).contains(next) && world.ok(&["why", "T1"]).contains(next));
 }
 
 #[test]

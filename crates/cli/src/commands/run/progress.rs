@@ -54,7 +54,7 @@ impl<'o> Progress<'o> {
             Told::Event(record) => self.tally.count(record),
             Told::Waiting(_) => self.tally.wait(),
             Told::Asking => self.tally.ask(environment::now()),
-            Told::TakesUp(_) | Told::Output(..) | Told::Notice(_) | Told::Note(_) => {}
+            Told::TakesUp(_) | Told::Output(..) | Told::Notice(_) | Told::Note(_) | Told::Queueing => {}
         }
         if self.closed {
             return;
@@ -71,6 +71,7 @@ impl<'o> Progress<'o> {
                 self.heading("task", &format!("{}  {}", task.id, task.goal))
             }
             Told::Note(words) if !self.out.is_json() => self.detail(Tone::Warning, &format!("note: {words}")),
+            Told::Queueing if !self.out.is_json() => self.detail(Tone::Plain, show::pipeline::QUEUEING),
             _ => return,
         };
         if let Err(Stop::Closed | Stop::Failed(_)) = shown.and_then(|()| self.out.flush()) {
@@ -297,7 +298,7 @@ fn watched(view: &View, told: Told<'_>) {
         Told::Waiting(time) => view.change(|area| area.begin_waiting(at, time)),
         Told::Notice(words) => view.notify(words),
         // Only one is merged at a time.
-        Told::Note(words) if words.starts_with("waiting for") => view.change(|area| area.begin(at, "merge", words)),
+        Told::Queueing => view.change(|area| area.begin(at, "merge", show::pipeline::QUEUEING)),
         Told::Note(_) => {}
         Told::Asking => view.change(|area| area.begin(at, AGENT, "works")),
         Told::TakesUp(task) => view.change(|area| area.take_up(task)),

@@ -87,7 +87,7 @@ impl Dispatch<'_> {
                 Err(fs::TryLockError::Error(_)) => break,
             }
             if !told {
-                (self.outside.tell)(Told::Note("waiting for another task to be merged"));
+                (self.outside.tell)(Told::Queueing);
                 told = true;
             }
             if Instant::now() > until {

@@ -98,7 +98,7 @@ impl Summary<'_> {
     fn next(&self) -> Vec<String> {
         let Sum { left, people, paused, killed, .. } = self.sum;
         let answer = people.iter().take(NAMED).map(|id| self.advice(*id));
-        let open = self.open_change().map(|id| format!("windlass change show {id}"));
+        let open = self.open_change();
         let again = (!left.is_empty() || paused.is_some() || *killed).then(|| match paused {
             Some(_) => format!("{}  # when that is mended; no task has lost anything", self.again()),
             None => self.again(),
@@ -109,21 +109,21 @@ impl Summary<'_> {
 
     /// What a person types for a task that waits for one.
     fn advice(&self, id: TaskId) -> String {
-        match self.opened.task(id).map(|task| show::pipeline::merges(&task)) {
-            Ok(Some(merge)) => format!("{merge}  # or: windlass why {id}"),
-            _ => format!("windlass answer {id} continue  # or: windlass why {id}"),
+        let task = self.opened.task(id).ok();
+        if let Some(advice) = task.as_ref().and_then(show::pipeline::advice) {
+            return advice;
+        }
+        match task.as_ref().and_then(show::pipeline::merges) {
+            Some(merge) => format!("{merge}  # or: windlass why {id}"),
+            None => format!("windlass answer {id} continue  # or: windlass why {id}"),
         }
     }
 
-    /// The first change of what is done that nobody has merged yet.
-    fn open_change(&self) -> Option<TaskId> {
-        let is_open = |id: &TaskId| {
-            let change = self.opened.task(*id).ok().and_then(|task| task.change);
-            change.is_some_and(|change| change.merged.is_none())
-        };
+    /// What a person types for the first change of what is done that nobody has merged yet.
+    fn open_change(&self) -> Option<String> {
         let mut done: Vec<TaskId> = self.sum.done.clone();
         done.sort_unstable();
-        done.into_iter().find(is_open)
+        done.into_iter().find_map(|id| show::pipeline::advice(&self.opened.task(id).ok()?))
     }
 
     /// The same for programs, after all events.
