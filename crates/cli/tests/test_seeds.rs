@@ -314,10 +314,8 @@ fn a_task_waits_only_for_those_whom_its_own_type_needs() {
 
     // With a judge all of it is worked on.
     let judge = r#"  gatekeeper-qa: {command: "cat > /dev/null; echo '{\"approved\": true, \"summary\": \"Fine.\"}'"}"#;
-    let all = started.replace(
-        "agents:\n  implementer-1",
-        &format!("test_command: 'true'\nagents:\n{}\n  implementer-1", judge.replace('\\', "\\")),
-    );
+    let all = started
+        .replace("agents:\n  implementer-1", &format!("test_command: 'true'\nagents:\n{judge}\n  implementer-1"));
     let world = begun(&all);
     let ran = world.run(&["run", "--workers", "2", "--agent", "implementer-1"]);
     assert!(ran.code == 0 && ran.stdout.contains("\ndone: T1, T2, T3\n"), "{ran}");

@@ -282,6 +282,11 @@ impl Task {
         }
     }
 
+    /// The first line of the goal that says anything.
+    pub fn title(&self) -> &str {
+        self.goal.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("Work")
+    }
+
     pub fn has_label(&self, label: &str) -> bool {
         self.labels.iter().any(|l| l == label)
     }

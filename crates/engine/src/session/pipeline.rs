@@ -59,7 +59,7 @@ impl Session {
         pipeline.is_decided(hook.seq) || (pipeline.at == hook.seq && self.hold == Hold::Left)
     }
 
-    /// What follows where a gate is not passed, with the how-manieth time of how many it is.
+    /// What follows where a gate is not passed, with which attempt of how many that is.
     pub(crate) fn remedy(&self, gate: Gate, broken: &Broken, rejections: u32) -> (Remedy, u32, u32) {
         let mended = (self.remediations + 1, self.terms.max_remediations);
         let rejected = (rejections + 1, self.terms.max_rejections);
