@@ -24,6 +24,7 @@ mod test_delivery_stacked;
 mod test_delivery_troubles;
 mod test_demo;
 mod test_doctor;
+mod test_doctor_git;
 mod test_events;
 mod test_gate;
 mod test_gatekeepers;

@@ -148,7 +148,7 @@ fn no_answer_is_no_approval_and_a_person_is_asked_in_the_end() {
       T1 is blocked: before_merge: `feature.before_merge[0]:gatekeeper`: `judge` does not approve (qa): the gatekeeper gave no answer that fits, twice, so nobody has approved it: there is no JSON object in it
     a person is needed after 2 iterations: T1 needs a person
       left: T1  blocked  Add a line: before_merge: `feature.before_merge[0]:gatekeeper`: `judge` does not approve (qa): the gatekeeper gave no answer that fits, twice, so nobody has approved it: there is no JSON object in it
-      next: windlass change show T1
+      next: windlass answer T1 continue  # look first: windlass change show T1
     ");
     assert!(beside(&world, "question.1").contains("````text\ndiff --git"), "{}", beside(&world, "question.1"));
     assert_eq!((beside(&world, "asked").as_str(), beside(&world, "turns").as_str()), ("4\n", "2\n"));

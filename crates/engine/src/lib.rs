@@ -97,11 +97,11 @@ pub use resolution::{Answered, Resolution};
 pub use review::{Judgement, Objection, Review, Unfit};
 pub use ruling::{Rule, RuleAction, Ruling, Undefined, judge};
 pub use session::{
-    Blocker, Closing, Completion, Decision, Ending, GateAnswer, Hold, Leave, Next, OnRetryLimit, Opening, Phase, Piece,
-    Purpose, Session, Step, Terms, Turn, Verdict, Wanted, Work,
+    Blocker, Closing, Completion, Decision, Ending, GateAnswer, Hold, Leave, Lost, Next, OnRetryLimit, Opening, Phase,
+    Piece, Purpose, Session, Step, Terms, Turn, Verdict, Wanted, Work,
 };
 pub use situation::Situation;
-pub use task::{Blocked, Claim, Edge, EdgeKind, Lease, Priority, State, Task};
+pub use task::{Blocked, Claim, Edge, EdgeKind, Lease, Priority, State, Taken, Task};
 pub use time::{Timestamp, in_words};
 pub use types::Types;
 pub use usage::{Cost, Usage};

@@ -30,7 +30,8 @@ use crate::promise::Promise;
 use crate::time::Timestamp;
 use crate::watch::Watch;
 pub use terms::{Completion, OnRetryLimit, Terms};
-pub use work::{Hold, Leave, Work};
+pub(crate) use work::is_left_to_others;
+pub use work::{Hold, Leave, Lost, Work};
 
 /// How a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -168,7 +169,7 @@ impl Verdict {
     pub fn of(outcome: HookOutcome, on_failure: OnFailure) -> Self {
         match outcome {
             HookOutcome::Success | HookOutcome::Skip => Self::Pass,
-            HookOutcome::Continue => Self::Continue,
+            HookOutcome::Continue | HookOutcome::Again => Self::Continue,
             HookOutcome::Block => Self::Block,
             HookOutcome::Escalate => Self::Escalate,
             HookOutcome::Failure | HookOutcome::TimedOut | HookOutcome::Cancelled | HookOutcome::Interrupted => {
@@ -272,6 +273,9 @@ pub struct Session {
     /// The tasks that it has left for a later run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<TaskId>,
+    /// The tasks that were taken from it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<Lost>,
     /// The agent's last words, until it is known that it does not ask for a person with them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plea: Option<String>,
@@ -357,7 +361,8 @@ pub enum Step {
     FailGate,
     /// Has the agent hear a person before the work is accepted.
     HearFirst,
-    /// So it ends if its task, which it has no more, is completed all the same; else as one whose task was taken away.
+    /// So it ends if its task, which it has no more, is completed all the same, and nobody else has worked on it; else as
+    /// one whose task was taken away.
     EndWithout(Closing),
     StartIteration,
     StartTurn(RunId, Purpose),

@@ -19,6 +19,7 @@ pub(crate) fn session(phase: Phase) -> Session {
         remediations: 0,
         rechecks: 0,
         left: vec![],
+        lost: Vec::new(),
         plea: None,
         escalated: vec![],
         goal: None,

@@ -163,6 +163,26 @@ impl Lease {
     }
 }
 
+/// That a task was taken from the session that worked on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Taken {
+    pub from: SessionName,
+    /// The one that it was held under.
+    pub epoch: Epoch,
+    /// Whoever held it last afterwards, as people know them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+}
+
+impl Taken {
+    /// The same once somebody has claimed the task: nothing is taken from whoever gets it back.
+    pub(crate) fn by(self, lease: &Lease) -> Option<Self> {
+        let by = Some(lease.holder());
+        (lease.session.as_ref() != Some(&self.from)).then_some(Self { by, ..self })
+    }
+}
+
 /// An agent's word, from inside its turn, that the task is done. The runner judges it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -215,6 +235,9 @@ pub struct Task {
     /// Where it was worked on before, by those whose lease ran out while they were silent, the last one last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former: Vec<Workspace>,
+    /// From whom it was taken last, and by whom.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken: Option<Taken>,
     /// How others can look at the work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<TaskChange>,
@@ -263,6 +286,11 @@ impl Task {
             Some(body) => format!("{}\n\n{body}", self.goal),
             None => self.goal.clone(),
         }
+    }
+
+    /// The first line of the goal that says anything.
+    pub fn title(&self) -> &str {
+        self.goal.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("Work")
     }
 
     pub fn has_label(&self, label: &str) -> bool {

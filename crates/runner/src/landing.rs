@@ -9,7 +9,7 @@ use windlass_store::{ExecuteError, Filter};
 use windlass_vcs::forge::Method;
 use windlass_vcs::git::{Base, Branch, Commit, Error, Git, Seen};
 
-use crate::workspace::in_words;
+use crate::workspace::explained;
 use crate::{Dispatch, RunError, Runner, Told};
 
 /// How a base has a change.
@@ -87,7 +87,7 @@ impl Dispatch<'_> {
     }
 
     fn cannot_tell(&mut self, error: &Error) {
-        let words = format!("nobody can tell which changes are merged: {}", in_words(error));
+        let words = format!("nobody can tell which changes are merged: {}", explained(error));
         (self.outside.tell)(Told::Note(&words));
     }
 
@@ -98,7 +98,7 @@ impl Dispatch<'_> {
         in_use: &[String],
     ) -> Result<Vec<(Task, Option<String>)>, RunError> {
         let (mut accepted, snapshot) = (Vec::new(), self.store.snapshot()?);
-        for id in branches.iter().filter_map(|(branch, _)| crate::sweep::id(branch.as_str())) {
+        for id in branches.iter().filter_map(|(branch, _)| crate::sweep::task_of(branch.as_str())) {
             let Some(task) = snapshot.task(id)? else { continue };
             let is_open = task.change.as_ref().is_some_and(|change| change.merged.is_none());
             let is_left = task.workspace.as_ref().is_some_and(|place| !in_use.contains(&place.name));

@@ -60,7 +60,7 @@ pub use hook::pipeline::{ByHand, Checks, Seal};
 pub use known::Hooks;
 pub use outside::{Outside, Told};
 pub use protected::{Protected, TooMany};
-pub use sweep::{Swept, left_in};
+pub use sweep::{Swept, left_in, task_of};
 pub use workspace::Delivery;
 
 use change::Looker;

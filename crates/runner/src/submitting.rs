@@ -10,7 +10,7 @@ use windlass_store::{ExecuteError, Filter};
 use windlass_vcs::git::{Base, Commit, Error, Logged, Work};
 
 use crate::stacking;
-use crate::workspace::{in_words, message};
+use crate::workspace::{commit_message, explained};
 use crate::{RunError, Runner};
 
 /// How many commits are named.
@@ -46,11 +46,11 @@ impl Runner<'_> {
                 | Error::Unkept { .. }
                 | Error::Strayed { .. }),
             ) => {
-                let said = in_words(&error);
+                let said = explained(&error);
                 Readied::Unfit { reason: error.to_string(), feedback: said }
             }
             Err(_) if self.dispatch.control.is_cancelled() => return Ok(()),
-            Err(error) => return self.ask_to_end(&session.name, Ending::Error, Some(in_words(&error))),
+            Err(error) => return self.ask_to_end(&session.name, Ending::Error, Some(explained(&error))),
         };
         match self.give(&Command::SubmitWork { name: session.name.clone(), readied }) {
             // Somebody has asked for the end, or taken the task away, at this very moment.
@@ -67,7 +67,7 @@ impl Runner<'_> {
         let below = self.dispatch.below(workspace)?;
         Ok(self.dispatch.with_git(|git| {
             let worktree = self.dispatch.worktree(workspace)?;
-            git.commit_all(&worktree, &message(task))?;
+            git.commit_all(&worktree, &commit_message(task))?;
             let base = self.dispatch.base(git)?;
             let own = stacking::own_base(git, workspace, &below, &base.commit)?;
             let work = git.work(&worktree.branch, &own)?;

@@ -19,7 +19,7 @@ use windlass_vcs::git::{Branch, Commit, Error, Git, Kept};
 
 use crate::protected::{difference, differing, named};
 use crate::stacking::{self, Below};
-use crate::workspace::in_words;
+use crate::workspace::explained;
 use crate::{Dispatch, RunError};
 
 /// What the work in a worktree comes after.
@@ -74,7 +74,7 @@ impl Dispatch<'_> {
         let (worktree, place) = (self.settings.delivery.worktrees.join(&workspace.name), self.place_of(workspace));
         let within = place.strip_prefix(worktree).unwrap_or(Path::new("")).to_owned();
         let compared = self.with_git(|git| self.compare(git, workspace, below, &within));
-        let compared = compared.map_err(|error| in_words(&error))?;
+        let compared = compared.map_err(|error| explained(&error))?;
         let now = self.settings.protected.look_beside(&place, &compared.kept).map_err(|error| error.to_string())?;
         let names = |files: &BTreeSet<PathBuf>| -> BTreeSet<String> {
             files.iter().map(|path| path.to_string_lossy().into_owned()).collect()

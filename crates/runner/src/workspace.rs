@@ -56,7 +56,7 @@ enum Trouble {
 
 impl From<Error> for Trouble {
     fn from(error: Error) -> Self {
-        let said = in_words(&error);
+        let said = explained(&error);
         match error {
             Error::Conflict { .. }
             | Error::BranchTaken { .. }
@@ -70,7 +70,7 @@ impl From<Error> for Trouble {
 }
 
 /// An error of git with its causes, and what can be done about it.
-pub(crate) fn in_words(error: &Error) -> String {
+pub(crate) fn explained(error: &Error) -> String {
     let said = with_causes(error);
     match error.hint() {
         Some(hint) => format!("{said}; {hint}"),
@@ -307,9 +307,8 @@ fn branch(task: &Task) -> String {
 }
 
 /// What a commit of uncommitted work says.
-pub(crate) fn message(task: &Task) -> String {
-    let subject = task.goal.lines().find(|line| !line.trim().is_empty()).unwrap_or("Work").trim();
-    let subject: String = subject.chars().filter(|letter| !letter.is_control()).take(72).collect();
+pub(crate) fn commit_message(task: &Task) -> String {
+    let subject: String = task.title().chars().filter(|letter| !letter.is_control()).take(72).collect();
     format!("{subject}\n\nTask: {}\n", task.id)
 }
 
@@ -350,6 +349,6 @@ mod tests {
 
     #[test]
     fn a_commit_says_what_it_is_for_on_one_line() {
-        assert_eq!(message(&task("\nFix\u{1b}[31m it\nand more")), "Fix[31m it\n\nTask: T1\n");
+        assert_eq!(commit_message(&task("\nFix\u{1b}[31m it\nand more")), "Fix[31m it\n\nTask: T1\n");
     }
 }

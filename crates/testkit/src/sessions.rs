@@ -32,6 +32,8 @@ pub struct Told {
     escalated: Vec<TaskId>,
     /// What it has left for a later run.
     pub left: Vec<TaskId>,
+    /// What was taken from it, for others to work on.
+    lost: Vec<TaskId>,
     grounds: Grounds,
     passage: Passage,
     /// Whether it completed the task that it left, and whether that is completed, whoever did it.
@@ -126,6 +128,7 @@ impl Told {
             hold: Hold::Never,
             escalated: Vec::new(),
             left: Vec::new(),
+            lost: Vec::new(),
             grounds: started.grounds,
             passage: Passage::default(),
             finished: false,
@@ -326,6 +329,7 @@ impl Told {
         (self.failures, self.gate, self.claim, self.passage) = (0, None, None, Passage::default());
         (self.recovery, self.done_at) = (Recovery::None, None);
         self.escalated.retain(|other| *other != task);
+        self.lost.retain(|other| *other != task);
     }
 
     /// What takes a lease away leaves the session without its task.
@@ -343,6 +347,9 @@ impl Told {
             self.hold = Hold::Left;
             self.left.extend(self.task.filter(|_| itself && record.kind() == EventType::TaskNeedsContinuation));
             self.escalated.extend(self.task.filter(|_| record.kind() == EventType::TaskBlocked));
+            let open = |row: &Move| matches!(row.to, State::Created | State::NeedsContinuation);
+            let lost = !itself && Move::on(record.kind()).is_some_and(open);
+            self.lost.extend(self.task.filter(|_| lost));
         }
     }
 
@@ -529,7 +536,7 @@ impl Told {
         let (graph, left) = (self.work == Work::Graph, self.hold == Hold::Left);
         asked
             || match ending {
-                Ending::Completed if graph => self.escalated.is_empty() && self.left.is_empty(),
+                Ending::Completed if graph => self.escalated.is_empty() && self.left.is_empty() && self.lost.is_empty(),
                 Ending::Completed => self.has_passed() && (!left || self.finished || self.completed),
                 Ending::Escalated => {
                     let failed_so = self.passage.remedy == Some(Remedy::Escalate);
@@ -546,7 +553,8 @@ impl Told {
                     given_up || counted >= self.terms.max_iterations || self.may_be_used_up(now)
                 }
                 Ending::Error => self.interrupted >= Limits::INTERRUPTIONS,
-                Ending::Cancelled => !graph && left,
+                Ending::Cancelled if graph => !self.lost.is_empty(),
+                Ending::Cancelled => left,
             }
     }
 

@@ -1,11 +1,14 @@
 //! Work on its way through the gates, in a few words.
 
 use windlass_engine::{
-    ChangeRef, Event, Gate, HookClass, OwedHook, Record, Remedy, Task, WorkDone, Workspace, payload,
+    ChangeRef, Event, Gate, HookClass, OwedHook, Record, Remedy, State, Task, WorkDone, Workspace, payload,
 };
 
 use crate::config::Builtin;
 use crate::output::Tone;
+
+/// That somebody else merges, and comes first.
+pub const QUEUEING: &str = "waiting for another task to be merged";
 
 /// What such an event says.
 pub fn summary(event: &Event) -> Option<String> {
@@ -41,10 +44,17 @@ pub fn details(task: &Task) -> Vec<(&'static str, String)> {
             lines.push(("worktree", format!(".windlass/worktrees/{}", workspace.name)));
         }
     }
+    // The last one first: it is the one that the present branch goes on from.
+    for (place, former) in task.former.iter().enumerate().rev() {
+        let from = task.taken.as_ref().filter(|_| place + 1 == task.former.len());
+        let from = from.map(|taken| format!(", taken from session `{}` (epoch {})", taken.from, taken.epoch));
+        lines.push(("former", format!("{}{}", former.branch, from.unwrap_or_default())));
+    }
     if let Some(change) = &task.change {
         let stands = merged.map_or_else(|| "open".to_owned(), |commit| format!("merged as {commit}"));
         lines.push(("change", format!("{}, {stands}", place(&change.at))));
     }
+    lines.extend(advice(task).map(|advice| ("next", advice)));
     if task.rejections > 0 {
         lines.push((
             "rejected",
@@ -115,6 +125,19 @@ pub fn merges(task: &Task) -> Option<String> {
     let merge = format!("windlass change merge {}", task.id);
     let named = format!("`{merge}`");
     task.blocked.as_ref().filter(|blocked| blocked.reason.contains(&named)).map(|_| merge)
+}
+
+/// What a person types for work that waits for them, with how to look at it before: a change that only they merge, or a task
+/// that is blocked and has a change.
+pub fn advice(task: &Task) -> Option<String> {
+    let id = task.id;
+    task.change.as_ref().filter(|change| change.merged.is_none())?;
+    let command = match task.state {
+        State::Completed => format!("windlass change merge {id}"),
+        State::Blocked => merges(task).unwrap_or_else(|| format!("windlass answer {id} continue")),
+        _ => return None,
+    };
+    Some(format!("{command}  # look first: windlass change show {id}"))
 }
 
 /// A base that has moved is nobody's failure.

@@ -18,7 +18,8 @@ use crate::id::{EdgeId, Epoch, Seq, TaskId};
 use crate::moves::Move;
 use crate::note::{Memo, NoteKind, Said};
 use crate::resolution::{Answered, Resolution};
-use crate::task::{Edge, Lease, State, Task};
+use crate::session::is_left_to_others;
+use crate::task::{Edge, Lease, State, Taken, Task};
 use crate::usage::Usage;
 use crate::view::{Change, Direction, View, ViewError};
 
@@ -168,6 +169,7 @@ impl Fold<'_> {
             lease: None,
             workspace: None,
             former: Vec::new(),
+            taken: None,
             change: None,
             findings: Vec::new(),
             rejections: 0,
@@ -199,7 +201,9 @@ impl Fold<'_> {
         let payload::TaskClaimed { owner, epoch, until, session } = claimed.clone();
         // A session hears it; whoever works by hand reads it with the task.
         let answer = task.answer.filter(|_| session.is_none());
-        changes.push(put(Task { lease: Some(Lease { owner, epoch, until, session }), epoch, answer, ..task }));
+        let lease = Lease { owner, epoch, until, session };
+        let taken = task.taken.and_then(|taken| taken.by(&lease));
+        changes.push(put(Task { lease: Some(lease), epoch, answer, taken, ..task }));
         Ok(changes)
     }
 
@@ -418,17 +422,18 @@ impl Fold<'_> {
         if !row.allows(task.state, self.envelope.metadata.forced) {
             return Err(self.unfit(format!("{} is {}", task.id, task.state)));
         }
-        let held = task.lease.as_ref().and_then(|lease| lease.session.clone());
+        let held = task.lease.as_ref().and_then(|lease| Some((lease.session.clone()?, lease.epoch)));
         row.make(&mut task, self.envelope.timestamp);
         change(&mut task);
-        let left = held.filter(|_| task.lease.is_none());
-        let (id, state) = (task.id, task.state);
+        let Some((name, epoch)) = held.filter(|_| task.lease.is_none()) else { return Ok(vec![put(task)]) };
         let metadata = &self.envelope.metadata;
-        let mut changes = vec![put(task)];
-        if let Some(name) = left {
-            let itself = self.envelope.session.as_ref() == Some(&name) && metadata.depth == 0 && !metadata.forced;
-            self.with_session(&name, &mut changes, |session| session.put_down(id, state, itself))?;
+        let itself = self.envelope.session.as_ref() == Some(&name) && metadata.depth == 0 && !metadata.forced;
+        let (id, state) = (task.id, task.state);
+        if !itself && is_left_to_others(state) {
+            task.taken = Some(Taken { from: name.clone(), epoch, by: None });
         }
+        let mut changes = vec![put(task)];
+        self.with_session(&name, &mut changes, |session| session.put_down(id, state, itself))?;
         Ok(changes)
     }
 

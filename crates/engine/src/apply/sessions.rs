@@ -39,6 +39,7 @@ impl Fold<'_> {
             remediations: 0,
             rechecks: 0,
             left: Vec::new(),
+            lost: Vec::new(),
             plea: None,
             escalated: Vec::new(),
             goal: started.goal.clone(),

@@ -127,7 +127,7 @@ payloads! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         feedback: Option<String>,
         remedy: Remedy,
-        /// The how-manieth time it is that the agent is to mend it, or that the work is rejected, and how many there may be.
+        /// Which attempt to mend it, or which rejection, this is, and how many there may be.
         count: u32,
         most: u32,
     }

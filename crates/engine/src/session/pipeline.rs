@@ -70,6 +70,7 @@ impl Session {
             _ if self.epoch().is_some() => Step::LeaveTask(Leave::Unfinished(reason.to_owned())),
             (Some(asked), _) => self.close(asked),
             (None, Work::Graph) => Step::TakeTask,
+            (None, Work::Given) if self.has_lost_its_task() => Step::EndWithout(closing()),
             (None, Work::Given) => self.close(&closing()),
         }
     }
@@ -86,7 +87,7 @@ impl Session {
         pipeline.at == hook.seq && !pipeline.merged && self.is_held_back()
     }
 
-    /// What follows where a gate is not passed, with the how-manieth time of how many it is.
+    /// What follows where a gate is not passed, with which attempt of how many that is.
     pub(crate) fn remedy(&self, gate: Gate, broken: &Broken, rejections: u32) -> (Remedy, u32, u32) {
         let mended = (self.remediations + 1, self.terms.max_remediations);
         let rejected = (rejections + 1, self.terms.max_rejections);

@@ -35,6 +35,7 @@ pub fn broken(rows: &Rows, log: &[Record]) -> Vec<String> {
 
 /// The row and the log say the same.
 fn differs(session: &Session, told: &Told, wrong: &mut Vec<String>) {
+    let lost: Vec<_> = session.lost.iter().map(|lost| lost.task).collect();
     let kept = (
         (&session.owner, &session.terms, &session.owed, &session.stopping),
         (session.turn().map(|turn| &turn.run), session.iteration, session.interrupted, session.failures),
@@ -44,7 +45,7 @@ fn differs(session: &Session, told: &Told, wrong: &mut Vec<String>) {
             session.turn().map_or(&[][..], |turn| &turn.feedback),
             &session.conversation,
         ),
-        (session.task, session.hold, session.work, &session.escalated, &session.left),
+        (session.task, session.hold, session.work, &session.escalated, &session.left, &lost),
         (session.grounds, &session.workspace, session.resumes, session.remediations, session.rechecks),
         session.done_at,
         matches!(session.phase, Phase::Pipeline(_)),
@@ -54,7 +55,7 @@ fn differs(session: &Session, told: &Told, wrong: &mut Vec<String>) {
         (&told.owner, &told.terms, &told.waits_for, &told.stopping),
         (told.turn.as_ref(), told.iteration, told.interrupted, told.failures),
         (told.ended, &pending, &carried[..], &told.conversation),
-        (told.task, told.hold, told.work, &told.escalated, &told.left),
+        (told.task, told.hold, told.work, &told.escalated, &told.left, &told.lost),
         (told.grounds, &told.passage.workspace, told.passage.resumes, told.passage.remediations, told.passage.rechecks),
         told.done_at,
         told.ended.is_none() && told.turn.is_none() && told.passage.is_under_way(),

@@ -60,15 +60,20 @@ impl Git<'_> {
         self.local(aim.branch, Seen::Now)
     }
 
-    /// The base and its tip, as far as they are known here: nothing is fetched.
+    /// The base and its tip, as far as they are known here. Only one that is not known here is fetched.
     pub fn known_base(&self, configured: Option<&Branch>) -> Result<Base, Error> {
-        let aim = self.aim(configured)?;
-        if let Some((remote, branch)) = aim.on_remote
+        let Aim { branch, on_remote } = self.aim(configured)?;
+        let is_on_remote = on_remote.is_some();
+        if let Some((remote, branch)) = on_remote
             && let Some(commit) = self.resolve(&remote.tracking(&branch))?
         {
             return Ok(Base { branch, remote: Some(remote), commit, seen: Seen::Before });
         }
-        self.local(aim.branch, Seen::Before)
+        match self.local(branch, Seen::Before) {
+            // It may be there, and never have been fetched.
+            Err(Error::UnknownBase { .. }) if is_on_remote => self.base(configured),
+            found => found,
+        }
     }
 
     fn local(&self, branch: Branch, seen: Seen) -> Result<Base, Error> {

@@ -17,7 +17,10 @@ fn without_the_lease_no_hook_of_a_gate_begins() {
     assert_eq!(project.run("begin pr"), ["! 14.1 is for work that has been decided on, or is somebody else's now"]);
     assert_eq!(
         project.run("advance a"),
-        ["T1 hook_finished pr Skip", "T1 session_ended Cancelled, T1 is ready now, and not by this session"]
+        [
+            "T1 hook_finished pr Skip",
+            "T1 session_ended Cancelled, T1 is ready now, and not by this session; what was done here stays on windlass/t1"
+        ]
     );
 }
 
@@ -31,7 +34,7 @@ fn without_the_lease_no_hook_of_a_gate_is_taken_over() {
         [
             "T1 hook_finished tests Interrupted",
             "T1 hook_finished pr Skip",
-            "T1 session_ended Cancelled, T1 is ready now, and not by this session"
+            "T1 session_ended Cancelled, T1 is ready now, and not by this session; what was done here stays on windlass/t1"
         ]
     );
 }

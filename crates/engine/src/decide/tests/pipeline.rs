@@ -382,7 +382,7 @@ fn without_the_lease_nothing_is_submitted() {
         [
             "T1 hook_finished tests Success",
             "T1 hook_finished pr Skip",
-            "T1 session_ended Cancelled, T1 is ready now, and not by this session"
+            "T1 session_ended Cancelled, T1 is ready now, and not by this session; what was done here stays on windlass/t1"
         ]
     );
 }

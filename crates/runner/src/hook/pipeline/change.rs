@@ -61,9 +61,8 @@ impl Dispatch<'_> {
             branch: offer.branch.to_string(),
             base: offer.base.to_string(),
             head: offer.head.to_string(),
-            title: task.map_or_else(|| "Work".to_owned(), title),
+            title: task.map_or("Work", Task::title).to_owned(),
             body: task.map(|task| body(task, workspace)).unwrap_or_default(),
-            draft: false,
         };
         // One that is known is gone on with, wherever a person has pointed it, and is not opened again if they closed it.
         let known = task.and_then(|task| task.change.as_ref()).filter(|change| change.merged.is_none());
@@ -174,11 +173,6 @@ fn shown(offer: &Offer, change: &Change) -> HookReport {
     };
     let context = [("pr_url".to_owned(), url.clone().into())].into_iter().collect();
     HookReport { change: Some(ChangeFact::Opened(fact)), context, ..report(HookOutcome::Success, url) }
-}
-
-/// What a change is called: the first line of the goal.
-fn title(task: &Task) -> String {
-    task.goal.lines().find(|line| !line.trim().is_empty()).unwrap_or("Work").trim().to_owned()
 }
 
 fn body(task: &Task, workspace: &Workspace) -> String {

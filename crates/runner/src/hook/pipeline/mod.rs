@@ -20,7 +20,7 @@ pub use by_hand::{ByHand, Checks, Seal};
 
 use super::{Attempt, Running, Scene};
 use crate::stacking::{Below, first_unmerged};
-use crate::workspace::in_words;
+use crate::workspace::explained;
 use crate::{Dispatch, RunError};
 
 /// Names of files that an agent is told at most.
@@ -50,7 +50,7 @@ impl Dispatch<'_> {
         };
         let moved = matches!(&ended, Ok(report) if matches!(
             (step, report.outcome),
-            (Step::RebaseOnMain, HookOutcome::Success) | (Step::MergePr, HookOutcome::Continue)
+            (Step::RebaseOnMain, HookOutcome::Success) | (Step::MergePr, HookOutcome::Again)
         ));
         let mut report = ended.unwrap_or_else(|error| self.troubled(&error));
         if moved {
@@ -68,7 +68,7 @@ impl Dispatch<'_> {
 
     /// What git could not do is not for the agent to mend, unless it is about its own files.
     fn troubled(&self, error: &Error) -> HookReport {
-        let said = in_words(error);
+        let said = explained(error);
         match error {
             Error::Cancelled { .. } => HookOutcome::Cancelled.into(),
             _ if self.control.is_cancelled() => HookOutcome::Cancelled.into(),
@@ -90,25 +90,20 @@ impl Dispatch<'_> {
                 return Ok(report(HookOutcome::Skip, below.in_words()));
             }
             self.bring_onto(git, workspace, &base).map(|brought| match brought {
-                Brought::There => report(HookOutcome::Skip, format!("it is on top of {} already", base.branch)),
-                Brought::Now => {
+                Onto::There => report(HookOutcome::Skip, format!("it is on top of {} already", base.branch)),
+                Onto::Now => {
                     report(HookOutcome::Success, format!("rebased onto {} ({})", base.branch, base.commit.short()))
                 }
-                Brought::Conflict(conflict) => *conflict,
+                Onto::Conflict(conflict) => *conflict,
             })
         })
     }
 
-    fn bring_onto(
-        &self,
-        git: &Git<'_>,
-        workspace: &Workspace,
-        base: &windlass_vcs::git::Base,
-    ) -> Result<Brought, Error> {
+    fn bring_onto(&self, git: &Git<'_>, workspace: &Workspace, base: &windlass_vcs::git::Base) -> Result<Onto, Error> {
         let worktree = self.worktree(workspace)?;
         Ok(match git.rebase_after(&worktree, beginning(workspace)?.as_ref(), &base.commit)? {
-            Rebased::UpToDate => Brought::There,
-            Rebased::Done { .. } => Brought::Now,
+            Rebased::UpToDate => Onto::There,
+            Rebased::Done { .. } => Onto::Now,
             Rebased::Conflict { files, why } => {
                 let shown = base.shown();
                 let listed = listed(files.iter().map(|file| file.display()));
@@ -120,10 +115,7 @@ impl Dispatch<'_> {
                     base.commit.short(),
                 );
                 let message = format!("conflicts with {shown} in {}", count(files.len()));
-                Brought::Conflict(Box::new(HookReport {
-                    feedback: Some(feedback),
-                    ..report(HookOutcome::Block, message)
-                }))
+                Onto::Conflict(Box::new(HookReport { feedback: Some(feedback), ..report(HookOutcome::Block, message) }))
             }
         })
     }
@@ -135,7 +127,7 @@ fn beginning(workspace: &Workspace) -> Result<Option<Commit>, Error> {
 }
 
 /// What came of bringing work onto a base.
-enum Brought {
+enum Onto {
     There,
     Now,
     Conflict(Box<HookReport>),

@@ -72,7 +72,7 @@ impl Sum {
     }
 }
 
-/// One question: by which brief, the how-manieth of the hook.
+/// One question: by which brief, and which one of the hook that is.
 struct Asking<'a> {
     running: &'a Running<'a>,
     session: &'a Session,
