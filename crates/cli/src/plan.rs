@@ -8,7 +8,7 @@ use std::time::Duration;
 use windlass_agents::Agent;
 use windlass_engine::{
     Completion, Cost, Effects, EventType, Gate, HookClass, Limits, Matcher, OnFailure, OnRetryLimit, OwedHook,
-    OwnerName, Planned, PlannedFor, PlannedHooks, Registry, Rules, Terms, Trusted, TypeName, Types,
+    OwnerName, Planned, PlannedFor, PlannedHooks, Registry, Rules, Terms, Trusted, TypeName, Types, WORKFLOW,
 };
 use windlass_hooks as hooks;
 use windlass_runner::Allowance;
@@ -23,6 +23,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const GATE_TIMEOUT: Duration = Duration::from_mins(10);
 /// How long a gatekeeper may take, for each of its briefs.
 const REVIEW_TIMEOUT: Duration = Duration::from_mins(30);
+/// How long all steps of a workflow may take together. Each has its own time too.
+const WORKFLOW_TIMEOUT: Duration = Duration::from_hours(1);
 const MAX_OUTPUT: usize = 16 * 1024;
 pub const PRIORITY: i64 = 100;
 /// How long an agent may say nothing that says something while it works.
@@ -45,7 +47,7 @@ pub fn runnable(hook: &Hook) -> Option<hooks::Hook> {
         Kind::Builtin(builtin) => hooks::Kind::Step(step(*builtin)?),
         Kind::Gatekeeper(briefs) => hooks::Kind::Step(hooks::Step::Review(briefs.clone())),
         Kind::Prompt(template) => hooks::Kind::Prompt(template.clone()),
-        Kind::Workflow(_) => return None,
+        Kind::Workflow(id) => hooks::Kind::Workflow(id.clone()),
     };
     let entry = &hook.entry;
     // At a gate a retry is another turn, which takes its time by itself.
@@ -97,6 +99,19 @@ fn usual() -> hooks::Hook {
     }
 }
 
+/// The hook that runs a workflow which somebody has asked for.
+fn workflow(name: &str) -> hooks::Hook {
+    hooks::Hook {
+        name: name.to_owned(),
+        kind: hooks::Kind::Workflow(name.trim_start_matches(WORKFLOW).to_owned()),
+        timeout: WORKFLOW_TIMEOUT,
+        pipes: None,
+        max_output: MAX_OUTPUT,
+        retry: None,
+        feedback: None,
+    }
+}
+
 /// The same where it stands: nowhere, if the project has a list of its own.
 fn usually(config: &Config) -> Option<Planned> {
     let hook = OwedHook {
@@ -114,6 +129,7 @@ fn usually(config: &Config) -> Option<Planned> {
 pub fn timeout(hook: &Hook) -> Duration {
     let usual = match hook.kind {
         Kind::Gatekeeper(_) | Kind::Builtin(Builtin::Gatekeeper) => REVIEW_TIMEOUT,
+        Kind::Workflow(_) => WORKFLOW_TIMEOUT,
         _ if hook.points().any(is_gate) => GATE_TIMEOUT,
         _ => TIMEOUT,
     };
@@ -135,6 +151,7 @@ pub fn max_output(hook: &Hook) -> usize {
 pub fn hooks(outline: Arc<Outline>) -> windlass_runner::Hooks {
     windlass_runner::Hooks::found_by(move |name| match name {
         USUAL => Some(usual()),
+        asked if asked.starts_with(WORKFLOW) => Some(workflow(asked)),
         name => runnable(&outline.hook(name)?),
     })
 }
@@ -242,6 +259,7 @@ fn owed_hook(hook: &Hook, point: Point, event: EventType) -> OwedHook {
         (Kind::Builtin(Builtin::RebaseOnMain | Builtin::CreatePr | Builtin::MergePr), _) => HookClass::Vcs,
         _ if gate => HookClass::Gate,
         (Kind::Http(_), _) => HookClass::Webhook,
+        (Kind::Workflow(_), _) => HookClass::Workflow,
         (Kind::Rules(_) | Kind::Desktop | Kind::Prompt(_), _) | (_, Some(true)) => HookClass::Idempotent,
         _ => HookClass::Other,
     };
