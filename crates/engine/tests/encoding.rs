@@ -1,10 +1,12 @@
 //! The bytes of events: a promise to every log that was ever written.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use windlass_engine::validation::RuleResult;
+use windlass_engine::workflow::StepResult;
 use windlass_engine::{
     ActionRequest, Approved, CallRuling, Cause, Closing, Cost, Decision, Digest, EdgeKind, Ending, Envelope, Epoch,
     Event, EventType, Fault, Gate, GateAnswer, Grounds, Guard, HookClass, HookContext, HookId, HookOutcome, Metadata,
@@ -346,7 +348,8 @@ fn event_types_keep_their_names() {
          iteration_postponed delivery_finished delivery_failed \
          delivery_interrupted feedback_queued feedback_delivered hook_registered hooks_cleared hook_evaluated \
          series_started validation_finished series_advanced series_ended checkpoint_created bridge_called \
-         bridge_answered hook_started hook_finished \
+         bridge_answered workflow_triggered workflow_started workflow_step_started workflow_step_finished \
+         workflow_completed workflow_failed hook_started hook_finished \
          hook_error action_error"
     );
 }
@@ -619,6 +622,20 @@ fn other_events() -> Vec<Event> {
             .into(),
         payload::AutoLabelSuggestion { labels: list(), keywords: list() }.into(),
         payload::ConfigRecorded { digest: config, text: word() }.into(),
+        payload::WorkflowTriggered { workflow_id: word(), context: Map::from_iter([("days".to_owned(), value())]) }
+            .into(),
+        payload::WorkflowStarted { debt, workflow_id: word(), digest: config, step: word() }.into(),
+        payload::WorkflowStepStarted { debt, step: word() }.into(),
+        payload::WorkflowStepFinished {
+            debt,
+            result: StepResult::failed("a", word(), Duration::from_millis(7)),
+            within: vec![StepResult::succeeded("b", Some(value()), Duration::ZERO)],
+            stored: Map::from_iter([("seen".to_owned(), value())]),
+            next: Some(word()),
+        }
+        .into(),
+        payload::WorkflowCompleted { debt, workflow_id: word(), steps: 2 }.into(),
+        payload::WorkflowFailed { debt, workflow_id: word(), steps: 2, error: word() }.into(),
         payload::HookStarted { debt, hook: word(), owner: owner(), attempt: 2, after: Some(word()) }.into(),
         payload::HookFinished {
             debt,

@@ -19,6 +19,7 @@ impl Fold<'_> {
             next: Some(started.step.clone()),
             under_way: None,
             done: Vec::new(),
+            ended: false,
             failed: None,
         };
         Ok(vec![self.come(debt, progress)])
@@ -45,12 +46,12 @@ impl Fold<'_> {
     pub(super) fn workflow_ended(&self, id: DebtId, failed: Option<&str>) -> Changes {
         let (debt, progress) = self.running(id)?;
         let failed = failed.map(str::to_owned);
-        Ok(vec![self.come(debt, Progress { next: None, under_way: None, failed, ..progress })])
+        Ok(vec![self.come(debt, Progress { next: None, under_way: None, ended: true, failed, ..progress })])
     }
 
     fn running(&self, id: DebtId) -> Result<(Debt, Progress), ApplyError> {
         let debt = self.debt(id)?;
-        let progress = debt.progress.clone();
+        let progress = debt.progress.clone().filter(|progress| !progress.ended);
         progress.map(|progress| (debt, progress)).ok_or_else(|| self.unfit(format!("{id} is no workflow that runs")))
     }
 

@@ -25,3 +25,4 @@ mod sessions;
 mod stopping;
 mod types;
 mod work;
+mod workflow;

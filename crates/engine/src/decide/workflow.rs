@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::Deciding;
 use super::lineage::Line;
 use crate::action::{Action, ActionRequest};
-use crate::debt::Debt;
+use crate::debt::{Debt, Effect};
 use crate::event::{Event, Node, payload};
 use crate::id::{DebtId, Digest, OwnerName, TaskId};
 use crate::limits::{Limits, check_bytes, check_text, check_value};
@@ -42,6 +42,9 @@ impl Deciding<'_, '_> {
         step: &str,
     ) -> Result<(), Refusal> {
         let debt = self.begun(id, owner)?;
+        if !matches!(debt.effect, Effect::Hook(_)) {
+            return Err(illegal(id, "is a turn, not a workflow"));
+        }
         if debt.progress.is_some() {
             return Err(illegal(id, "is a workflow that has begun already"));
         }

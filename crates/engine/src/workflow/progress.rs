@@ -25,6 +25,9 @@ pub struct Progress {
     /// The events that say what the finished steps came to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub done: Vec<Seq>,
+    /// Whether the log says that it is completed or has failed.
+    #[serde(default)]
+    pub ended: bool,
     /// Why it has failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
