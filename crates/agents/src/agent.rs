@@ -52,6 +52,8 @@ pub struct Setup {
     pub permissions: Permissions,
     /// What it is started for.
     pub access: Access,
+    /// The directory of what it looks at, if that is somebody else's: what agents find to heed there is not heeded.
+    pub judged: Option<PathBuf>,
     /// Servers of tools that it is handed, where its protocol allows it.
     pub servers: Vec<McpServer>,
     /// The program that serves Windlass's own tools, by its whole path, if it is handed those as well.
@@ -168,14 +170,16 @@ impl Agent {
         script
     }
 
-    /// The environment of its program. What a driver needs stands behind what a person has said, here or around.
+    /// The environment of its program. What a driver needs stands behind what a person has said, here or around; whoever may
+    /// only look is not let off by what is around, which was said for all that the agent does.
     pub fn environment(&self, around: &Environment) -> Environment {
         let needed = match self.driver {
             Driver::Headless(dialect) => dialect.environment(self.setup.access),
             Driver::Command(_) | Driver::Acp(_) | Driver::Scripted(_) => &[],
         };
         let missing = |name: &str| around.iter().all(|(set, _)| set != name);
-        let needed = needed.iter().filter(|(name, _)| missing(name)).map(|(name, value)| (*name, value.into()));
+        let holds = |name: &str| self.setup.access == Access::ReadOnly || missing(name);
+        let needed = needed.iter().filter(|(name, _)| holds(name)).map(|(name, value)| (*name, value.into()));
         let around = overlay(around, needed.collect());
         let added = self.setup.environment.iter().map(|(name, value)| (name.as_str(), value.into()));
         overlay(&around, added.collect())

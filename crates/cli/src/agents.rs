@@ -28,6 +28,7 @@ pub fn resolve(name: &str, settings: &Settings) -> Result<Agent, Failure> {
         environment: written.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         permissions: written.permissions.clone().unwrap_or_default(),
         access: Access::Full,
+        judged: None,
         servers: written.mcp_servers.iter().map(|(name, server)| found(name, server)).collect::<Result<_, _>>()?,
         tools: tools().filter(|_| written.tools != Some(false)),
     };
@@ -175,6 +176,7 @@ mod tests {
             environment: vec![("A".to_owned(), "1".to_owned())],
             permissions: Permissions::default(),
             access: Access::Full,
+            judged: None,
             servers: vec![],
             tools: tools(),
         };

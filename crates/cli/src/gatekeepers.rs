@@ -16,22 +16,35 @@ use crate::{agents, plan};
 /// The brief of a gatekeeper that is only named.
 pub const REVIEW: &str = "review";
 
-/// Those whom a session with this agent has judge, each as it lies in the project. A name that stands for nobody is refused before anything begins.
-pub fn resolve(config: &Config, agent: &Agent, home: &Path) -> Result<Gatekeepers, Failure> {
-    let mut of_types: BTreeMap<TypeName, Vec<Agent>> = BTreeMap::new();
+/// Types of tasks that nobody who is known may judge, each with why.
+pub type Unjudged = BTreeMap<TypeName, Failure>;
+
+/// Those whom a session with this agent has judge, each as it lies in the project. What is wrong with the judges of one type is
+/// no matter for tasks of another: nobody judges there, and nothing of it is merged.
+pub fn resolve(config: &Config, agent: &Agent, home: &Path) -> Result<(Gatekeepers, Unjudged), Failure> {
+    let (mut of_types, mut unjudged) = (BTreeMap::new(), Unjudged::new());
     for (kind, roles) in config.task_types() {
         if roles.gatekeeper.is_none() || !is_judged(config, kind, &agent.name) {
             continue;
         }
-        let kind_name = kind.parse().expect("the names of types were checked when they were read");
+        let kind_name: TypeName = kind.parse().expect("the names of types were checked when they were read");
+        let agents = named(config, kind, roles).unwrap_or_else(|failure| {
+            unjudged.insert(kind_name.clone(), failure);
+            Vec::new()
+        });
         // A change does not bring its own judge along.
-        let agents = named(config, kind, roles)?.into_iter().map(|agent| agent.of(home));
-        of_types.insert(kind_name, agents.collect());
+        of_types.insert(kind_name, agents.into_iter().map(|agent| agent.of(home)).collect());
     }
     let briefs = config.hooks.iter().flat_map(briefs).map(|name| (name.to_owned(), config.brief(name))).collect();
     let usual = Some(agents::gatekeeper(&agent.name, &config.settings)?.of(home));
     let silence = plan::allowance(config, agent).silence.or(Some(plan::SILENCE));
-    Ok(Gatekeepers { of_types, usual, briefs, silence })
+    Ok((Gatekeepers { of_types, usual, briefs, silence }, unjudged))
+}
+
+/// Why tasks of a type cannot be judged when one of these has worked on them, if they cannot.
+pub fn unjudged(config: &Config, kind: &str, roles: &Roles, agents: &[&str]) -> Option<Failure> {
+    let judged = roles.gatekeeper.is_some() && agents.iter().any(|agent| is_judged(config, kind, agent));
+    named(config, kind, roles).err().filter(|_| judged)
 }
 
 /// The briefs by which a hook has a change judged.

@@ -169,6 +169,7 @@ pub fn outcome(outcome: HookOutcome) -> (Tone, &'static str) {
         HookOutcome::Skip => (Tone::Faint, "skipped"),
         HookOutcome::Block => (Tone::Warning, "blocks"),
         HookOutcome::Continue => (Tone::Warning, "wants another iteration"),
+        HookOutcome::Again => (Tone::Plain, "judged again"),
         HookOutcome::Escalate => (Tone::Warning, "asks for a person"),
         HookOutcome::Failure => (Tone::Bad, "failed"),
         HookOutcome::TimedOut => (Tone::Bad, "timed out"),

@@ -94,7 +94,7 @@ fn without_configuration_work_becomes_a_change() {
     repo.agent("echo work > work.txt");
     let ran = repo.add("Write it").run();
     assert_eq!(ran.code, 0, "{ran}");
-    assert!(ran.stdout.contains("next: windlass change show T1"), "{ran}");
+    assert!(ran.stdout.contains("next: windlass change merge T1  # look first: windlass change show T1\n"), "{ran}");
     assert_eq!(repo.task("T1")["state"], "completed");
     let change = repo.world.json(&["change", "list"]);
     assert_eq!((&change["id"], &change["state"], &change["base"]), (&"T1".into(), &"open".into(), &"main".into()));
@@ -255,6 +255,18 @@ hooks:
     assert!(ran.stdout.contains("  merging\n") && !ran.stdout.contains("wants another iteration"), "{ran}");
     assert!(repo.world.ok(&["why", "T1"]).contains(": judged again on top of it\n"));
     assert_eq!(repo.events("pipeline_failed")[0]["data"]["remedy"], "again");
+    // A word of its own, and no failure.
+    let merging = ["hooks", "history", "--hook", "before_merge[2]:merge_pr"];
+    let history = repo.world.ok(&merging);
+    assert!(history.contains("  judged again  ") && !history.contains("another iteration"), "{history}");
+    let ended = repo.world.lines(&[&merging[..], &["--json"]].concat());
+    assert_eq!(ended.iter().map(|run| run["outcome"].clone()).collect::<Vec<_>>(), ["again", "success"]);
+    let metrics = repo.world.lines(&["hooks", "metrics", "--hook", "before_merge[2]:merge_pr", "--json"]);
+    let total = &metrics[0]["total"];
+    assert_eq!(
+        (&total["again"], &total["other"], &total["failure"], &total["success"]),
+        (&1.into(), &0.into(), &0.into(), &1.into())
+    );
     // Before the submission and before the merge, and both again on top of what came meanwhile.
     assert_eq!(fs::read_to_string(repo.world.path("tested.log")).unwrap().lines().count(), 4);
     repo.git(&["fetch", "-q"]);

@@ -96,7 +96,7 @@ fn a_merge_answers_a_task_that_waits_for_it() {
     repo.agent("echo work > work.txt");
     let ran = repo.add("Write it").run();
     assert_eq!(ran.code, 4, "{ran}");
-    assert!(ran.stdout.contains("next: windlass change show T1"), "{ran}");
+    assert!(ran.stdout.contains("next: windlass change merge T1  # look first: windlass change show T1\n"), "{ran}");
     let status = repo.world.ok(&["status"]);
     assert!(status.contains("  windlass change merge T1\n") && !status.contains("windlass answer"), "{status}");
     repo.world.ok(&["change", "merge", "T1", "--trust"]);

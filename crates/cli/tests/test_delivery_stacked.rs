@@ -108,3 +108,42 @@ fn commits_that_change_nothing_are_nothing_to_submit() {
         assert!(task["reason"].as_str().unwrap_or_default().starts_with("no_changes"), "{task}");
     }
 }
+
+/// Two tasks side by side, of which one is merged, and a third one that needs both.
+fn half_merged(script: &str) -> Repo {
+    let repo = Repo::new(CHANGES);
+    repo.agent(script).add("First").add("Second");
+    assert_eq!(repo.run().code, 0);
+    repo.world.ok(&["change", "merge", "T1", "--trust"]);
+    repo
+}
+
+#[test]
+fn what_is_merged_is_there_beside_what_is_not() {
+    let repo = half_merged(OWN);
+    repo.world.ok(&["task", "add", "Join", "--depends", "T1", "--depends", "T2"]);
+    repo.agent(&format!("cat windlass-t1-first windlass-t2-second > both || exit 1; {OWN}"));
+    let ran = repo.run();
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("in a worktree, on windlass/t3-join on top of T2\n"), "{ran}");
+    assert_eq!(repo.file("windlass/t3-join:both"), "c\nc");
+    let seen = repo.world.json(&["change", "show", "T3"]);
+    assert_eq!((seen["log"].as_array().unwrap().len(), seen["changed"].as_array().unwrap().len()), (2, 2), "{seen}");
+    repo.world.ok(&["change", "merge", "T2", "--trust"]);
+    repo.world.ok(&["change", "merge", "T3", "--trust"]);
+    assert_eq!(repo.file("main:both"), "c\nc");
+    let shown = repo.git(&["log", "--format=%s", "main"]);
+    assert!(!shown.contains("to start from both"), "{shown}");
+}
+
+#[test]
+fn a_base_that_is_in_the_way_counts_where_it_is_needed() {
+    let repo = half_merged("git branch --show-current > same.txt");
+    repo.world.ok(&["task", "add", "Both", "--depends", "T1", "--depends", "T2"]);
+    repo.world.ok(&["task", "add", "One", "--depends", "T2"]);
+    repo.agent("echo x > own.txt");
+    let ran = repo.run();
+    assert!(ran.stdout.contains("on windlass/t4-one on top of T2\n"), "{ran}");
+    let why = repo.world.ok(&["why", "T3"]);
+    assert!(why.contains("cannot put T2 and main together: both change same.txt"), "{why}");
+}

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -147,7 +148,7 @@ fn no_answer_is_no_approval_and_a_person_is_asked_in_the_end() {
       T1 is blocked: before_merge: `feature.before_merge[0]:gatekeeper`: `judge` does not approve (qa): the gatekeeper gave no answer that fits, twice, so nobody has approved it: there is no JSON object in it
     a person is needed after 2 iterations: T1 needs a person
       left: T1  blocked  Add a line: before_merge: `feature.before_merge[0]:gatekeeper`: `judge` does not approve (qa): the gatekeeper gave no answer that fits, twice, so nobody has approved it: there is no JSON object in it
-      next: windlass change show T1
+      next: windlass answer T1 continue  # look first: windlass change show T1
     ");
     assert!(beside(&world, "question.1").contains("````text\ndiff --git"), "{}", beside(&world, "question.1"));
     assert_eq!((beside(&world, "asked").as_str(), beside(&world, "turns").as_str()), ("4\n", "2\n"));
@@ -341,4 +342,117 @@ fn a_prompt_is_told_to_the_agent() {
     hint: write `rules` or a `command` that says no, or put the prompt at `pre_iteration`
     [64 config]
     ");
+}
+
+/// That nobody could judge it says nothing about the work: the next run asks again, and nobody works meanwhile.
+#[test]
+fn whoever_could_not_judge_is_asked_again_without_another_turn() {
+    let world = judged("", &format!("if [ $asked = 1 ]; then exit 1\nelse {YES}\nfi"));
+    let ran = world.run(&["run"]);
+    assert_eq!(ran.code, 3, "{ran}");
+    assert_eq!(task(&world)["stalled"]["gate"], json!("before_merge"), "{}", task(&world));
+    assert_eq!(task(&world)["findings"], Value::Null);
+    let ran = world.run(&["run"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_snapshot!(told(&ran), @"
+    task T1  Add a line
+      feature.before_merge[0]:gatekeeper ok: qa: approved by `judge`
+      T1 is completed
+    ");
+    assert!(ran.stdout.contains("complete without an iteration\n"), "{ran}");
+    assert_eq!((beside(&world, "asked").as_str(), beside(&world, "turns").as_str()), ("2\n", "1\n"));
+    assert_eq!(git(&world, &["show", "main:work.txt"]), "line 1\n");
+}
+
+/// Whatever else was done on the branch meanwhile has to be judged as work of its own.
+#[test]
+fn what_was_changed_since_is_worked_on_again() {
+    for change in [&["commit", "-q", "--allow-empty", "-m", "More"][..], &["rm", "-q", "README"]] {
+        let world = judged("", &format!("if [ $asked = 1 ]; then exit 1\nelse {YES}\nfi"));
+        assert_eq!(world.run(&["run"]).code, 3);
+        let mut git = world.program("git");
+        git.args(["-C", ".windlass/worktrees/t1-add-a-line", "-c", "user.name=ann", "-c", "user.email=ann@localhost"]);
+        let ran = world.finish(git.args(change));
+        assert_eq!(ran.code, 0, "{ran}");
+        let ran = world.run(&["run"]);
+        assert_eq!((ran.code, beside(&world, "turns").as_str()), (0, "2\n"), "{ran}");
+    }
+}
+
+/// A base that has moved meanwhile is no other work, also where the steps before have brought it there already.
+#[test]
+fn what_was_rebased_before_it_stalled_is_the_same_work() {
+    let world = judged(
+        "hooks:\n  before_submit: [rebase_on_main, create_pr]\n",
+        &format!("if [ $asked = 1 ]; then exit 1\nelse {YES}\nfi"),
+    );
+    world.write(
+        "../works.sh",
+        "echo \"line $turn\" >> work.txt\ngit -C \"$WINDLASS_PROJECT_DIR\" branch -q -f main other",
+    );
+    let base = |words: &[&str]| {
+        let mut git = world.program("git");
+        let ran = world.finish(git.args(["-c", "user.name=ann", "-c", "user.email=ann@localhost"]).args(words));
+        assert_eq!(ran.code, 0, "{ran}");
+    };
+    base(&["branch", "-q", "other"]);
+    base(&["switch", "-q", "other"]);
+    base(&["commit", "-q", "--allow-empty", "-m", "Meanwhile"]);
+    let ran = world.run(&["run"]);
+    assert!(ran.stdout.contains("rebased onto main"), "{ran}");
+    assert_eq!(ran.code, 3, "{ran}");
+    let ran = world.run(&["run"]);
+    assert_eq!((ran.code, beside(&world, "turns").as_str()), (0, "1\n"), "{ran}");
+}
+
+/// What else has to be mended meanwhile does not make anybody forget what the gatekeeper has said.
+#[test]
+fn what_it_was_rejected_for_is_told_until_it_is_judged_again() {
+    let no = r#"echo '{"approved": false, "summary": "Too short.", "findings": [{"text": "Say more."}]}'"#;
+    let world = judged(
+        "test_command: 'test ! -e broken || { echo It is broken.; exit 1; }'\n\
+         hooks:\n  before_submit: [run_tests, create_pr]\n",
+        &format!("if [ $asked = 1 ]; then {no}\nelse {YES}\nfi"),
+    );
+    world.write(
+        "../works.sh",
+        "echo \"line $turn\" >> work.txt; if [ $turn = 2 ]; then touch broken; else rm -f broken; fi",
+    );
+    let ran = world.run(&["run"]);
+    assert_eq!((ran.code, beside(&world, "turns").as_str()), (0, "3\n"), "{ran}");
+    for (turn, told) in [(1, [0, 0]), (2, [1, 0]), (3, [1, 1])] {
+        let prompt = beside(&world, &format!("prompt.{turn}"));
+        let times = ["Say more.", "\nIt is broken.\n"].map(|words| prompt.matches(words).count());
+        assert_eq!(times, told, "{turn}: {prompt}");
+    }
+    assert_eq!(task(&world)["rejected"], Value::Null);
+}
+
+/// What a person says while the work is being judged is heard before it is merged.
+#[test]
+fn a_person_is_heard_before_what_was_approved_is_merged() {
+    let world = judged("", "");
+    let work = world.directory.to_string_lossy().into_owned();
+    world.write("../judges.sh", format!("if [ $asked = 1 ]; then echo > {work}/began; cat {work}/go; fi\n{YES}"));
+    world.make_pipe("began");
+    world.make_pipe("go");
+    let run = world.command(&["run"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    world.hear("began");
+    world.ok(&["say", "Two lines, please."]);
+    fs::write(world.path("go"), "").unwrap();
+    let ran = run.wait_with_output().unwrap();
+    let said = String::from_utf8(ran.stdout).unwrap();
+    assert!(ran.status.success(), "{said}");
+    let mut lines = said.lines().map(str::trim).filter(|line| line.contains("before_merge") || line.contains("person"));
+    assert_eq!(
+        [(); 3].map(|()| lines.next().unwrap_or_default()),
+        [
+            "feature.before_merge[0]:gatekeeper ok: qa: approved by `judge`",
+            "feature.before_merge[1]:merge_pr skipped",
+            "a person has said something to the agent: it is heard before the work is accepted",
+        ],
+        "{said}"
+    );
+    assert!(beside(&world, "prompt.2").contains("Two lines, please."));
+    assert_eq!(git(&world, &["show", "main:work.txt"]), "line 1\nline 2\n");
 }

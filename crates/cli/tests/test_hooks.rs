@@ -218,7 +218,6 @@ fn runs_are_picked() {
     ");
     assert_snapshot!(world.fails(&["hooks", "history", "--outcome", "blocks"]), @"
     error: `blocks` is not a value for --outcome
-    caused by: there are success, skip, failure, block, continue, escalate, timed_out, cancelled, interrupted, error, running, left
     hint: did you mean `block`?
     [64 usage]
     ");

@@ -264,3 +264,59 @@ fn types_of_tasks_have_the_hooks_that_they_say() {
     world.write(".windlass/config.yaml", "worktrees: false\n");
     assert_eq!(world.json(&["hooks", "show", "create_pr"])["runs"], false);
 }
+
+/// Whom one type names, and nobody has said how to start, holds up no task of another.
+#[test]
+fn a_task_waits_only_for_those_whom_its_own_type_needs() {
+    let stub = "cat > /dev/null; echo done > done-$WINDLASS_TASK_ID; echo '<promise>COMPLETE</promise>'";
+    let begun = |config: &str| {
+        let world = World::empty();
+        let git = "git init -q -b main && git config user.name ann && git config user.email ann@shop.test &&
+                   echo .windlass > .gitignore && git add . && git commit -qm Begin";
+        assert_eq!(world.finish(world.program("sh").args(["-c", git])).code, 0);
+        world.write(".windlass/config.yaml", config);
+        world.ok(&["trust", "--yes"]);
+        world.ok(&["init"]);
+        world.ok(&["task", "add", "Anything"]);
+        world.ok(&["task", "add", "A product", "--type", "product"]);
+        world.ok(&["task", "add", "Plumbing", "--type", "infrastructure"]);
+        world
+    };
+    // As it stands.
+    let world = begun(TASK_TYPES);
+    let ran = world.run(&["run", "--agent", &format!("command:{stub}")]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{ran}");
+    assert!(ran.stdout.contains("  T1 is completed\n"), "{ran}");
+    assert!(ran.stdout.contains("  left: T2  ready  A product: implementer-1, implementer-2 may\n"), "{ran}");
+    let refused = world.fails(&["run", "--workers", "1"]);
+    assert!(refused.contains("`implementer-1` is no agent that this version can drive"), "{refused}");
+
+    // With an implementer, and nobody who could judge.
+    let started = format!("agents:\n  implementer-1: {{command: \"{stub}\"}}\n{TASK_TYPES}");
+    for words in [&["run", "--agent", "implementer-1"][..], &["run", "--workers", "1", "--agent", "implementer-1"]] {
+        let world = begun(&started);
+        let ran = world.run(words);
+        assert_eq!(ran.code, 0, "{ran}");
+        let states: Vec<String> =
+            world.lines(&["task", "list", "--all", "--json"]).iter().map(|task| task["state"].to_string()).collect();
+        assert_eq!(states, ["\"completed\"", "\"ready\"", "\"completed\""], "{ran}");
+        assert!(ran.to_string().contains("`gatekeeper-qa` is no agent that is known here"), "{ran}");
+        // There is nothing else to do.
+        let refused = world.run(words);
+        assert_eq!(refused.code, 64, "{refused}");
+        assert!(refused.stderr.contains("it is to judge tasks of the type `product`"), "{refused}");
+    }
+    // One whom nobody has described works on nothing; the other one of the type does.
+    let world = begun(&started);
+    let ran = world.run(&["run", "--workers", "1"]);
+    assert!(ran.stdout.contains("\ndone: T3\n"), "{ran}");
+    assert!(ran.stdout.contains("\nleft: T2  A product: `gatekeeper-qa` is no agent that is known here\n"), "{ran}");
+
+    // With a judge all of it is worked on.
+    let judge = r#"  gatekeeper-qa: {command: "cat > /dev/null; echo '{\"approved\": true, \"summary\": \"Fine.\"}'"}"#;
+    let all = started
+        .replace("agents:\n  implementer-1", &format!("test_command: 'true'\nagents:\n{judge}\n  implementer-1"));
+    let world = begun(&all);
+    let ran = world.run(&["run", "--workers", "2", "--agent", "implementer-1"]);
+    assert!(ran.code == 0 && ran.stdout.contains("\ndone: T1, T2, T3\n"), "{ran}");
+}

@@ -206,6 +206,36 @@ fn agents_that_cannot_be_started_pause_the_run() {
     assert!(world.ok(&["task", "list"]).lines().all(|line| line.contains("ready")));
 }
 
+/// Nor is a gatekeeper, and what waits for it is not worked on again.
+#[test]
+fn gatekeepers_that_cannot_be_started_pause_the_run() {
+    let config = merging(WRITES).replace("[merge_pr]", "[gatekeeper, merge_pr]")
+        + "task_types: {fix: {agents: {gatekeeper: [judge]}}}\n";
+    let config = |judge: &str| config.replace("agents:\n", &format!("agents:\n  judge: {{command: '{judge}'}}\n"));
+    let world = cloned(&config("./no-such-judge"), 0);
+    for goal in ["One", "Two", "Three"] {
+        world.ok(&["task", "add", goal, "--type", "fix"]);
+    }
+    let ran = world.run(&["run", "--workers", "1"]);
+    assert_eq!(ran.code, 1, "{ran}");
+    let end = timeless(&ran.stdout);
+    let end: Vec<&str> = end.lines().skip_while(|line| !line.starts_with("done:")).collect();
+    assert_snapshot!(end.join("\n").replace(world.directory.to_str().unwrap(), "."), @"
+    done: nothing
+    left: T1  One: before_merge: `before_merge[0]:gatekeeper`: `judge` could not judge it (review): the program cannot be started: sh: 1: ./no-such-judge: not found
+    left: T2  Two: before_merge: `before_merge[0]:gatekeeper`: `judge` could not judge it (review): the program cannot be started: sh: 1: ./no-such-judge: not found
+    paused: twice in a row an agent could not work: before_merge: `before_merge[0]:gatekeeper`: `judge` could not judge it (review): the program cannot be started: sh: 1: ./no-such-judge: not found
+    took: <took> 2 turns
+    next: windlass run --workers 1  # when that is mended; no task has lost anything
+    ");
+    assert_eq!(world.data_of("turn_finished").len(), 2, "nobody works while nobody can judge");
+    world.write(".windlass/config.yaml", config(r#"echo "{\"approved\": true, \"summary\": \"Fine.\"}""#));
+    world.ok(&["trust", "--yes"]);
+    let ran = world.run(&["run", "--workers", "1"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(world.data_of("turn_finished").len(), 3, "{ran}");
+}
+
 #[test]
 fn each_type_gets_one_of_its_agents() {
     let world = World::empty();
@@ -220,7 +250,9 @@ fn each_type_gets_one_of_its_agents() {
     let ran = world.run(&["run", "--workers", "2"]);
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stdout.contains("T1   agent: fixer\n") && ran.stdout.contains("T2   agent: usual\n"), "{ran}");
-    assert!(!ran.stdout.contains("T3 "), "{ran}");
+    assert!(ran.stdout.contains("\nleft: T3  Closed: nobody may work on tasks of its type\n"), "{ran}");
+    let summary = world.lines(&["run", "--workers", "2", "--agent", "usual", "--json"]);
+    assert_eq!(summary[0]["left"][0]["why"], "nobody may work on tasks of its type");
 }
 
 /// A run whose agent says when it has begun, and waits for a word.
@@ -248,7 +280,7 @@ fn a_worker_that_was_stopped_past_its_lease_cannot_submit() {
     let config = merging(SLOW)
         .replace("agents:\n", "agents:\n  quick: {command: 'cat > /dev/null; echo quick > quick; echo done'}\n");
     let world = cloned(&config, 1);
-    let mut stopped = begun(&world, &["run", "--workers", "1"]);
+    let stopped = begun(&world, &["run", "--workers", "1"]);
     send(&stopped, Signal::STOP);
     outlive_the_lease();
     let ran = world.run(&["run", "--workers", "1", "--agent", "quick"]);
@@ -256,7 +288,19 @@ fn a_worker_that_was_stopped_past_its_lease_cannot_submit() {
     assert_eq!(ran.stderr, "note: T1 was held by session `t1-part-1`, which was not heard of for 1.0 s\n");
     send(&stopped, Signal::CONT);
     world.write("go", "go\n");
-    assert!(stopped.wait().unwrap().success());
+    let ended = stopped.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(3), "{ended:?}");
+    let shown = String::from_utf8(ended.stdout).unwrap();
+    assert_snapshot!(timeless(&shown[shown.find("T1 cancelled").unwrap()..]), @r"
+    T1 cancelled after one iteration: T1 was taken by session `t1-part-1-2` (epoch 2), and is completed now; what was done here stays on windlass/t1-part-1
+    done: nothing
+    taken away: T1 was taken by session `t1-part-1-2` (epoch 2), and is completed now; what was done here stays on windlass/t1-part-1
+    took: <took> one turn
+    next: windlass why T1
+    ");
+    let former = "former        windlass/t1-part-1, taken from session `t1-part-1` (epoch 1)\n";
+    assert!(world.ok(&["task", "show", "T1"]).contains(former) && world.ok(&["why", "T1"]).contains(former));
+    assert!(world.ok(&["doctor"]).contains("; of earlier attempts: windlass/t1-part-1 (T1)\n"));
     git(&world, "fetch -q --prune origin");
     assert_eq!(git(&world, "ls-tree --name-only origin/main"), "quick\nstart\n");
     assert_eq!(git(&world, "show windlass/t1-part-1:slow"), "slow\n", "what it has done stays on its branch");
@@ -265,6 +309,40 @@ fn a_worker_that_was_stopped_past_its_lease_cannot_submit() {
         world.data_of("workspace_opened").iter().map(|data| data["workspace"]["branch"].clone()).collect();
     assert_eq!(opened, ["windlass/t1-part-1", "windlass/t1-part-1-2"]);
     assert_eq!(world.data_of("task_completed").len(), 1);
+}
+
+/// However it was started, and whatever its agent says in the end.
+#[test]
+fn a_session_that_has_lost_its_task_ends_in_one_way() {
+    let quick = "agents:\n  quick: {command: 'cat > /dev/null; echo quick > quick; echo done'}\n";
+    for (words, says) in [
+        (&["run"][..], "done"),
+        (&["run", "--task", "T1", "--json"], "done"),
+        (&["run", "--workers", "1", "--json"], "done"),
+        (&["run", "--task", "T1"], "<promise>BLOCKED</promise>"),
+    ] {
+        let agent = SLOW.replace("echo done", &format!("echo \"{says}\""));
+        let world = cloned(&merging(&agent).replace("agents:\n", quick), 1);
+        let stopped = begun(&world, words);
+        send(&stopped, Signal::STOP);
+        outlive_the_lease();
+        assert_eq!(world.run(&["run", "--workers", "1", "--agent", "quick"]).code, 0);
+        send(&stopped, Signal::CONT);
+        world.write("go", "go\n");
+        let ended = stopped.wait_with_output().unwrap();
+        assert_eq!(ended.status.code(), Some(3), "{words:?}: {ended:?}");
+        let shown = String::from_utf8(ended.stdout).unwrap();
+        assert!(shown.contains("T1 was taken by session `t1-part-1"), "{words:?}: {shown}");
+        let stays = "(epoch 2), and is completed now; what was done here stays on windlass/t1-part-1";
+        assert!(shown.contains(stays), "{words:?}: {shown}");
+        if words.contains(&"--json") {
+            let last: Vec<serde_json::Value> = shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            let ended = last.iter().find(|line| line["type"] == "session_ended").unwrap();
+            assert_eq!(ended["data"]["ending"], "cancelled");
+        } else {
+            assert!(shown.ends_with("  next: windlass why T1\n"), "{shown}");
+        }
+    }
 }
 
 /// All of a process stands still, and nobody else looks: it goes on as if nothing had been.
@@ -342,13 +420,30 @@ fn a_view_of_all_workers() {
     assert!(screen.contains("  done         T1\n") && !screen.contains("at work"), "{screen}");
 }
 
+/// Whoever waits until another one has merged is seen to wait.
+#[test]
+fn a_view_of_who_waits_to_merge() {
+    let world = cloned(&merging(WRITES), 1);
+    let merging = fs::File::create(world.path(".windlass/merge.lock")).unwrap();
+    merging.lock().unwrap();
+    let mut watched = world.watch((12, 100), &["run", "--workers", "1"], &[]);
+    let row = " 1  T1 Part 1";
+    let waits = "merge waiting for another task to be merged";
+    watched.until(|screen| screen.lines().any(|line| line.starts_with(row) && line.contains(waits)));
+    drop(merging);
+    let (watched, code) = watched.end();
+    assert_eq!(code, 0, "{}", watched.screen());
+}
+
 #[test]
 fn programs_get_a_summary_and_people_the_open_changes() {
     let world = cloned(&merging(WRITES).replace(", before_merge: [merge_pr]", ""), 1);
     let ran = world.lines(&["run", "--workers", "2", "--json"]);
     let last = ran.last().unwrap();
     assert_eq!((&last["type"], &last["done"]), (&"run_summary".into(), &serde_json::json!(["T1"])));
-    assert_eq!(last["next"], serde_json::json!(["windlass change show T1"]));
+    assert_eq!(last["next"], serde_json::json!(["windlass change merge T1  # look first: windlass change show T1"]));
+    let next = "next          windlass change merge T1  # look first: windlass change show T1\n";
+    assert!(world.ok(&["task", "show", "T1"]).contains(next) && world.ok(&["why", "T1"]).contains(next));
 }
 
 #[test]
@@ -366,6 +461,7 @@ fn tasks_without_an_agent_are_named_and_left_alone() {
     let ran = world.run(&["run", "--workers", "1"]);
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stderr.contains("no agent is named for T1") && ran.stdout.contains("done: T2\n"), "{ran}");
+    assert!(ran.stdout.contains("\nleft: T1  Part 1: no agent is named for it\n"), "{ran}");
     // A type names whoever works on it for a single task too.
     world.ok(&["task", "add", "Write more docs", "--type", "docs"]);
     assert_eq!(world.run(&["run", "--task", "T3"]).code, 0);

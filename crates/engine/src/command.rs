@@ -134,6 +134,10 @@ pub struct HookReport {
     pub approved: Option<Approved>,
     /// What agents have used that it asked.
     pub used: Usage,
+    /// The last commit of the work, where it has moved that.
+    pub head: Option<String>,
+    /// Whoever it was to ask could not be started.
+    pub unstarted: bool,
 }
 
 impl From<HookOutcome> for HookReport {
@@ -150,6 +154,8 @@ impl From<HookOutcome> for HookReport {
             change: None,
             approved: None,
             used: Usage::default(),
+            head: None,
+            unstarted: false,
         }
     }
 }
@@ -367,6 +373,8 @@ pub enum Command {
     RecordMerge {
         id: TaskId,
         commit: String,
+        /// How it was found there, where nobody here has merged it.
+        seen: Option<String>,
     },
     /// Takes a task away from a session whose runner has not been heard of for too long.
     ExpireLease {

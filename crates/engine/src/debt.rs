@@ -51,6 +51,8 @@ pub enum HookOutcome {
     Block,
     /// The work is not done: another iteration.
     Continue,
+    /// The base has moved: what was judged is to be judged once more, on top of it. Nobody has failed.
+    Again,
     /// A person is needed.
     Escalate,
     TimedOut,

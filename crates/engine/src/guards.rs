@@ -198,6 +198,10 @@ impl Session {
 
     /// Another iteration, unless a guard says no.
     pub(crate) fn go_on(&self) -> Step {
+        // Nobody is at a limit with a task that is somebody else's. Taking one looks at the guards too.
+        if self.has_lost_its_task() {
+            return self.iterate();
+        }
         self.exhausted().map_or_else(|| self.iterate(), |closing| self.close(&closing))
     }
 

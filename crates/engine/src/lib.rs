@@ -90,7 +90,7 @@ pub use naming::{nearest, snake_case};
 pub use note::{Memo, NoteKind, Said};
 pub use pipeline::{
     Approved, Broken, ChangeFact, ChangeRef, Finding, Gate, Grounds, HookContext, Pipeline, Readied, Remedy, Stage,
-    TaskChange, Why, WorkDone, Workspace,
+    Stalled, TaskChange, Why, WorkDone, Workspace,
 };
 pub use promise::{Promise, detect, detect_all, last_line};
 pub use prompt::{Earlier, Note, Prompt, Remark};
@@ -100,11 +100,11 @@ pub use resolution::{Answered, Resolution};
 pub use review::{Judgement, Objection, Review, Unfit};
 pub use ruling::{Rule, RuleAction, Ruling, Undefined, judge};
 pub use session::{
-    Blocker, Closing, Completion, Decision, Ending, GateAnswer, Hold, Leave, Next, OnRetryLimit, Opening, Phase, Piece,
-    Purpose, Session, Step, Terms, Turn, Verdict, Wanted, Work,
+    Blocker, Closing, Completion, Decision, Ending, GateAnswer, Hold, Leave, Lost, Next, OnRetryLimit, Opening, Phase,
+    Piece, Purpose, Session, Step, Terms, Turn, Verdict, Wanted, Work,
 };
 pub use situation::Situation;
-pub use task::{Blocked, Claim, Edge, EdgeKind, Lease, Priority, State, Task};
+pub use task::{Blocked, Claim, Edge, EdgeKind, Lease, Priority, State, Taken, Task};
 pub use time::{Timestamp, in_words};
 pub use types::Types;
 pub use usage::{Cost, Usage};

@@ -21,6 +21,7 @@ pub enum Field {
     Series,
     StopHooks,
     Findings,
+    Stalled,
 }
 
 /// One row: which event takes a task from where to where.
@@ -37,14 +38,20 @@ pub struct Move {
 use EventType as On;
 use Field::{
     Answer, Blocked as BlockedField, Claim, CompletedAt, Findings, Lease, Reason, Result as ResultField, Series,
-    StartedAt, StopHooks,
+    Stalled, StartedAt, StopHooks,
 };
 use State::{Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuation, Ready, Submitted};
 
 /// All legal moves. `task_created` makes the row and is not in the table.
 pub const MOVES: &[Move] = &[
     Move { on: On::TaskReady, from: &[Created], to: Ready, clears: &[], forced_from: &[] },
-    Move { on: On::TaskWaiting, from: &[Ready, NeedsContinuation], to: Created, clears: &[Claim], forced_from: &[] },
+    Move {
+        on: On::TaskWaiting,
+        from: &[Ready, NeedsContinuation],
+        to: Created,
+        clears: &[Claim, Stalled],
+        forced_from: &[],
+    },
     Move {
         on: On::TaskStarted,
         from: &[Ready, NeedsContinuation],
@@ -52,7 +59,13 @@ pub const MOVES: &[Move] = &[
         clears: &[Reason, Claim, BlockedField],
         forced_from: &[Created, Blocked],
     },
-    Move { on: On::LeaseExpired, from: &[Active, Submitted], to: Created, clears: &[Lease, Claim], forced_from: &[] },
+    Move {
+        on: On::LeaseExpired,
+        from: &[Active, Submitted],
+        to: Created,
+        clears: &[Lease, Claim, Stalled],
+        forced_from: &[],
+    },
     Move {
         on: On::TaskReleased,
         from: &[Active, Submitted, NeedsContinuation],
@@ -61,8 +74,9 @@ pub const MOVES: &[Move] = &[
         forced_from: &[],
     },
     Move { on: On::TaskSubmitted, from: &[Active], to: Submitted, clears: &[], forced_from: &[] },
+    Move { on: On::MergeStarted, from: &[Active, Submitted], to: Submitted, clears: &[], forced_from: &[] },
     Move { on: On::PipelineFailed, from: &[Active, Submitted], to: Active, clears: &[], forced_from: &[] },
-    Move { on: On::TaskRejected, from: &[Active], to: Created, clears: &[Lease, Claim], forced_from: &[] },
+    Move { on: On::TaskRejected, from: &[Active], to: Created, clears: &[Lease, Claim, Stalled], forced_from: &[] },
     Move {
         on: On::TaskNeedsContinuation,
         from: &[Active, Submitted],
@@ -74,14 +88,14 @@ pub const MOVES: &[Move] = &[
         on: On::TaskCompleted,
         from: &[Ready, Active, Submitted, NeedsContinuation],
         to: Completed,
-        clears: &[Lease, Claim, BlockedField, Reason, Answer, Series, Findings],
+        clears: &[Lease, Claim, BlockedField, Reason, Answer, Series, Findings, Stalled],
         forced_from: &[Created, Blocked, Failed],
     },
     Move {
         on: On::TaskBlocked,
         from: &[Created, Ready, Active, Submitted, NeedsContinuation],
         to: Blocked,
-        clears: &[Lease, Claim],
+        clears: &[Lease, Claim, Stalled],
         forced_from: &[],
     },
     Move { on: On::TaskUnblocked, from: &[Blocked], to: Created, clears: &[BlockedField], forced_from: &[] },
@@ -89,7 +103,7 @@ pub const MOVES: &[Move] = &[
         on: On::TaskFailed,
         from: &[Ready, Active, Submitted, NeedsContinuation, Blocked],
         to: Failed,
-        clears: &[Lease, Claim, BlockedField, Answer, Series],
+        clears: &[Lease, Claim, BlockedField, Answer, Series, Stalled],
         forced_from: &[Created],
     },
     Move {
@@ -103,7 +117,7 @@ pub const MOVES: &[Move] = &[
         on: On::TaskDeleted,
         from: &[Created, Ready, Active, Submitted, Completed, Blocked, NeedsContinuation, Failed],
         to: Deleted,
-        clears: &[Lease, Claim, BlockedField, Answer, Series, StopHooks],
+        clears: &[Lease, Claim, BlockedField, Answer, Series, StopHooks, Stalled],
         forced_from: &[],
     },
 ];
@@ -134,7 +148,10 @@ impl Move {
                 Lease => task.lease = None,
                 Series => task.drive.series = None,
                 StopHooks => task.drive.hooks.clear(),
-                Findings => (task.findings, task.rejections, task.approved) = (Vec::new(), 0, None),
+                Stalled => task.stalled = None,
+                Findings => {
+                    (task.findings, task.rejections, task.rejected, task.approved) = (Vec::new(), 0, None, None);
+                }
             }
         }
         match self.to {

@@ -10,6 +10,10 @@
 //! Invariants:
 //! - A gate stops at its first hook that does not pass: what has not begun is skipped.
 //! - What is merged is accepted, whatever a later hook says.
+//! - A gate that could not be asked says nothing about the work: whoever takes the task up asks it again, and only if the work
+//!   is not what it was an agent works first.
+//! - Nothing is accepted over the head of a person: what was said since the work was called done is heard first, as long as no
+//!   merge has begun.
 //! - What a gate has to say reaches whoever works on the task next, in this attempt or in another one.
 
 use serde::{Deserialize, Serialize};
@@ -18,7 +22,8 @@ use serde_json::{Map, Value};
 use crate::debt::{HookClass, HookOutcome, OnFailure, OwedHook};
 use crate::id::{ConfigDigest, Digest, RunId, Seq, TaskId};
 use crate::limits::gist;
-use crate::session::{Closing, Verdict};
+use crate::session::{Closing, Session, Verdict};
+use crate::task::Claim;
 
 /// Where a session does its work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,6 +151,33 @@ pub struct Finding {
     pub text: String,
 }
 
+/// Work that was judged done, where a gate could then not be asked about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Stalled {
+    /// Where its way goes on.
+    pub gate: Gate,
+    /// The last commit of it.
+    pub head: String,
+    /// The configuration that its hooks were from.
+    pub config: ConfigDigest,
+    /// Whoever did the work.
+    pub agent: String,
+    /// What was said about it when it was called done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<Claim>,
+    /// Whoever was to judge it could not be started.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unstarted: bool,
+}
+
+impl Stalled {
+    /// Whether what was submitted needs not be submitted again: the same hooks have let it pass.
+    pub(crate) fn is_submitted_by(&self, session: &Session) -> bool {
+        self.gate == Gate::BeforeMerge && self.config == session.config && self.agent == session.agent
+    }
+}
+
 /// A gate between done and accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -179,6 +211,9 @@ pub struct Broken {
     /// For the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
+    /// Whoever was to judge it could not be started.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unstarted: bool,
 }
 
 /// In which way a hook did not let the work pass.
@@ -193,6 +228,8 @@ pub enum Why {
     Failed,
     /// A person has to look.
     Escalated,
+    /// A person has said something since the work was called done.
+    Said,
     /// The base has moved: the work stands on the newest one now, and has to be judged there.
     Moved,
 }
@@ -210,7 +247,8 @@ impl Broken {
         };
         let reason = message.map(gist).filter(|reason| !reason.is_empty());
         let reason = reason.unwrap_or_else(|| feedback.map(gist).unwrap_or_else(|| "it does not pass".to_owned()));
-        Some(Self { hook: hook.hook.clone(), why, reason, feedback: feedback.map(str::to_owned) })
+        let feedback = feedback.map(str::to_owned);
+        Some(Self { hook: hook.hook.clone(), why, reason, feedback, unstarted: false })
     }
 }
 
@@ -228,6 +266,8 @@ pub enum Remedy {
     Escalate,
     /// All of it once more, on the newest base.
     Again,
+    /// The agent hears a person first, and goes on.
+    Hear,
 }
 
 /// Work on its way through the gates.

@@ -164,7 +164,7 @@ pub enum RegistryError {
     Unknown(String),
 }
 
-/// The how-manieth registration it was, which settles ties.
+/// Which registration it was, from the first on: that settles ties.
 type Turn = u64;
 
 /// The hooks in order of registration, and by event in the order in which they run.

@@ -30,7 +30,8 @@ use crate::promise::Promise;
 use crate::time::Timestamp;
 use crate::watch::Watch;
 pub use terms::{Completion, OnRetryLimit, Terms};
-pub use work::{Hold, Leave, Work};
+pub(crate) use work::is_left_to_others;
+pub use work::{Hold, Leave, Lost, Work};
 
 /// How a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -168,7 +169,7 @@ impl Verdict {
     pub fn of(outcome: HookOutcome, on_failure: OnFailure) -> Self {
         match outcome {
             HookOutcome::Success | HookOutcome::Skip => Self::Pass,
-            HookOutcome::Continue => Self::Continue,
+            HookOutcome::Continue | HookOutcome::Again => Self::Continue,
             HookOutcome::Block => Self::Block,
             HookOutcome::Escalate => Self::Escalate,
             HookOutcome::Failure | HookOutcome::TimedOut | HookOutcome::Cancelled | HookOutcome::Interrupted => {
@@ -257,6 +258,12 @@ pub struct Session {
     /// Where its task is worked on, once that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<Workspace>,
+    /// When the stop gate last let the work pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done_at: Option<Seq>,
+    /// The work on its task was judged done before, and goes on at the gate that could not be asked then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resumes: bool,
     /// How often the agent was sent to mend what it had called done.
     #[serde(default)]
     pub remediations: u32,
@@ -266,6 +273,9 @@ pub struct Session {
     /// The tasks that it has left for a later run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<TaskId>,
+    /// The tasks that were taken from it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<Lost>,
     /// The agent's last words, until it is known that it does not ask for a person with them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plea: Option<String>,
@@ -349,7 +359,10 @@ pub enum Step {
     PassSubmission,
     StartMerge,
     FailGate,
-    /// So it ends if its task, which it has no more, is completed all the same; else as one whose task was taken away.
+    /// Has the agent hear a person before the work is accepted.
+    HearFirst,
+    /// So it ends if its task, which it has no more, is completed all the same, and nobody else has worked on it; else as
+    /// one whose task was taken away.
     EndWithout(Closing),
     StartIteration,
     StartTurn(RunId, Purpose),
@@ -423,7 +436,8 @@ impl Session {
     /// The list of decisions, as things stand at a moment.
     pub(crate) fn step_at(&self, now: Option<Timestamp>) -> Step {
         if let Some(hook) = self.owed.first() {
-            let skipped = self.stopping.is_some() && self.ended().is_none() || self.needs_no(*hook);
+            let skipped =
+                self.stopping.is_some() && self.ended().is_none() || self.needs_no(*hook) || self.need_not_begin(*hook);
             return if skipped { Step::SkipHook(*hook) } else { Step::Wait(Wanted::Hook(*hook)) };
         }
         match (&self.phase, &self.stopping) {
@@ -467,6 +481,11 @@ impl Session {
     /// Whether a person has said something that the agent has not heard.
     pub(crate) fn is_unheard(&self) -> bool {
         self.pending.iter().any(|piece| piece.person)
+    }
+
+    /// Whether a person has said something since the work was called done. Whoever let it pass themselves is not meant.
+    pub(crate) fn is_held_back(&self) -> bool {
+        self.epoch().is_some() && self.pending.iter().any(|piece| piece.person && Some(piece.at) > self.done_at)
     }
 
     /// What a turn leads to, by what the agent claims and what the stop hooks say. Whatever the agent claims, it has not

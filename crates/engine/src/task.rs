@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::drive::Drive;
 use crate::id::{EdgeId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId, TypeName};
 use crate::note::Memo;
-use crate::pipeline::{Approved, Finding, TaskChange, Workspace};
+use crate::pipeline::{Approved, Finding, Stalled, TaskChange, Workspace};
 use crate::resolution::Answered;
 use crate::time::Timestamp;
 use crate::usage::Usage;
@@ -163,6 +163,26 @@ impl Lease {
     }
 }
 
+/// That a task was taken from the session that worked on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Taken {
+    pub from: SessionName,
+    /// The one that it was held under.
+    pub epoch: Epoch,
+    /// Whoever held it last afterwards, as people know them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+}
+
+impl Taken {
+    /// The same once somebody has claimed the task: nothing is taken from whoever gets it back.
+    pub(crate) fn by(self, lease: &Lease) -> Option<Self> {
+        let by = Some(lease.holder());
+        (lease.session.as_ref() != Some(&self.from)).then_some(Self { by, ..self })
+    }
+}
+
 /// An agent's word, from inside its turn, that the task is done. The runner judges it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -215,6 +235,9 @@ pub struct Task {
     /// Where it was worked on before, by those whose lease ran out while they were silent, the last one last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former: Vec<Workspace>,
+    /// From whom it was taken last, and by whom.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken: Option<Taken>,
     /// How others can look at the work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<TaskChange>,
@@ -224,9 +247,15 @@ pub struct Task {
     /// How often it was judged and not accepted.
     #[serde(default, skip_serializing_if = "is_never")]
     pub rejections: u32,
+    /// What it was last rejected for, until the same hook lets it pass or rejects it for something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejected: Option<Finding>,
     /// What gatekeepers have approved of the work as it was last judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<Approved>,
+    /// Its work was judged done, and only a gate could not be asked: as long as that is so, nobody need work on it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stalled: Option<Stalled>,
     /// What was said about it.
     #[serde(default, skip_serializing_if = "Memo::is_empty")]
     pub memo: Memo,
@@ -257,6 +286,11 @@ impl Task {
             Some(body) => format!("{}\n\n{body}", self.goal),
             None => self.goal.clone(),
         }
+    }
+
+    /// The first line of the goal that says anything.
+    pub fn title(&self) -> &str {
+        self.goal.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("Work")
     }
 
     pub fn has_label(&self, label: &str) -> bool {

@@ -17,32 +17,41 @@ use crate::view::View;
 
 /// The types of tasks that a configuration defines, each with the agents that may work on it; `None` stands for all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Types(BTreeMap<TypeName, Option<BTreeSet<String>>>);
+pub struct Types {
+    known: BTreeMap<TypeName, Option<BTreeSet<String>>>,
+    /// Nobody takes tasks of these for now, whoever may work on them.
+    shut: BTreeSet<TypeName>,
+}
 
 impl Types {
     pub fn new(types: impl IntoIterator<Item = (TypeName, Option<BTreeSet<String>>)>) -> Self {
-        Self(types.into_iter().collect())
+        Self { known: types.into_iter().collect(), shut: BTreeSet::new() }
+    }
+
+    /// The same where nobody takes the next task from among these: something is missing that only they need.
+    pub fn without(self, shut: BTreeSet<TypeName>) -> Self {
+        Self { shut, ..self }
     }
 
     /// Whether a task may be made one of this type.
     pub(crate) fn check(&self, kind: &TypeName) -> Result<(), Refusal> {
-        if self.0.is_empty() || self.0.contains_key(kind) {
+        if self.known.is_empty() || self.known.contains_key(kind) {
             return Ok(());
         }
-        let known: Vec<&str> = self.0.keys().map(TypeName::as_str).collect();
+        let known: Vec<&str> = self.known.keys().map(TypeName::as_str).collect();
         let near = nearest(kind.as_str(), &known).map(str::to_owned);
-        Err(Refusal::UnknownType { kind: kind.clone(), near, known: self.0.keys().cloned().collect() })
+        Err(Refusal::UnknownType { kind: kind.clone(), near, known: self.known.keys().cloned().collect() })
     }
 
     /// Who alone may work on tasks of this type, if it is not open to all.
     pub fn implementers(&self, kind: Option<&TypeName>) -> Option<&BTreeSet<String>> {
-        self.0.get(kind?)?.as_ref()
+        self.known.get(kind?)?.as_ref()
     }
 
     /// The types whose tasks this agent may not take; where no agent is meant, those that are not for everybody.
     pub fn closed_to(&self, agent: Option<&str>) -> BTreeSet<TypeName> {
         let is_closed = |allowed: &BTreeSet<String>| agent.is_none_or(|agent| !allowed.contains(agent));
-        let closed = self.0.iter().filter(|(_, allowed)| allowed.as_ref().is_some_and(is_closed));
+        let closed = self.known.iter().filter(|(_, allowed)| allowed.as_ref().is_some_and(is_closed));
         closed.map(|(kind, _)| kind.clone()).collect()
     }
 
@@ -54,7 +63,8 @@ impl Types {
         agent: Option<&str>,
         besides: &[TaskId],
     ) -> Result<Option<TaskId>, Refusal> {
-        let closed = self.closed_to(agent);
+        let mut closed = self.closed_to(agent);
+        closed.extend(self.shut.iter().cloned());
         let mut after = None;
         while let Some((priority, id)) = view.claimable_except(&closed, after)? {
             if !besides.contains(&id) {
@@ -67,6 +77,9 @@ impl Types {
         }
         let Some((_, id)) = view.claimable(None)?.filter(|_| !closed.is_empty()) else { return Ok(None) };
         let kind = view.task(id)?.and_then(|task| task.kind);
+        if kind.as_ref().is_some_and(|kind| self.shut.contains(kind)) {
+            return Ok(None);
+        }
         let allowed = self.implementers(kind.as_ref()).into_iter().flatten().cloned().collect();
         Err(Refusal::NothingForAgent { agent: agent.map(str::to_owned), id, kind, allowed })
     }

@@ -92,6 +92,8 @@ fn an_interrupted_hook_of_no_task() {
         context: HookContext::new(),
         approved: None,
         used: Usage::default(),
+        head: None,
+        unstarted: false,
     };
     check(
         &envelope(Node::System, finished),
@@ -282,7 +284,7 @@ fn workspaces_and_gates() {
     );
     let in_place = payload::SubmissionStarted { run: run(), work: None, remediations: 0 };
     check_data(in_place, r#"{"run":"main.3.00000000000000ff"}"#);
-    check_data(payload::MergeStarted { run: run() }, r#"{"run":"main.3.00000000000000ff"}"#);
+    check_data(payload::MergeStarted { run: run(), work: None }, r#"{"run":"main.3.00000000000000ff"}"#);
     let failed = |gate, why, remedy| payload::PipelineFailed {
         run: run(),
         gate,
@@ -317,7 +319,10 @@ fn changes() {
     };
     check_data(opened, r#"{"branch":"windlass/t7-x","base":"main","url":"https://x/pull/7","number":7}"#);
     check_data(payload::ChangeOpened { branch: None, base: None, url: None, number: None }, "{}");
-    check_data(payload::ChangeMerged { commit: "2c3d".to_owned() }, r#"{"commit":"2c3d"}"#);
+    check_data(payload::ChangeMerged { commit: "2c3d".to_owned(), seen: None }, r#"{"commit":"2c3d"}"#);
+    let seen = Some("main has its branch".to_owned());
+    let found = payload::ChangeMerged { commit: "2c3d".to_owned(), seen };
+    check_data(found, r#"{"commit":"2c3d","seen":"main has its branch"}"#);
     let rejected = payload::TaskRejected { by: "review".to_owned(), reason: "too long".to_owned() };
     check_data(rejected, r#"{"by":"review","reason":"too long"}"#);
 }
@@ -371,7 +376,7 @@ fn pipeline_events() -> Vec<Event> {
     vec![
         payload::WorkspaceOpened { workspace: workspace(), reused: true }.into(),
         payload::SubmissionStarted { run: run(), work: Some(work_done()), remediations: 2 }.into(),
-        payload::MergeStarted { run: run() }.into(),
+        payload::MergeStarted { run: run(), work: None }.into(),
         payload::PipelineFailed {
             run: run(),
             gate: Gate::BeforeMerge,
@@ -387,7 +392,7 @@ fn pipeline_events() -> Vec<Event> {
         payload::TaskRejected { by: word(), reason: word() }.into(),
         payload::ChangeOpened { branch: Some(word()), base: Some(word()), url: Some(word()), number: Some(u64::MAX) }
             .into(),
-        payload::ChangeMerged { commit: word() }.into(),
+        payload::ChangeMerged { commit: word(), seen: None }.into(),
     ]
 }
 
@@ -649,6 +654,8 @@ fn other_events() -> Vec<Event> {
             context: Map::from_iter([("pr_url".to_owned(), value())]),
             approved: Some(Approved { patch: config, briefs: list() }),
             used: Usage { input: 12, ..Usage::default() },
+            head: Some("abc".to_owned()),
+            unstarted: true,
         }
         .into(),
         payload::HookError { hook_name: word(), error: word(), original_event: value(), debt: Some(debt) }.into(),

@@ -99,6 +99,8 @@ pub fn answer(hook: &Hook, role: Role, ran: &Result<Finished, NotStarted>, value
         event: None,
         approved: None,
         used: Usage::default(),
+        head: None,
+        unstarted: false,
     }
 }
 

@@ -154,7 +154,7 @@ impl Sum {
         self.messages.extend(said.system_message.as_deref().map(clean).filter(|text| !text.trim().is_empty()));
         match outcome {
             HookOutcome::Success | HookOutcome::Skip => self.agreed(owed, feedback, said),
-            HookOutcome::Block | HookOutcome::Continue => self.object(owed, feedback),
+            HookOutcome::Block | HookOutcome::Continue | HookOutcome::Again => self.object(owed, feedback),
             HookOutcome::Escalate if said.goes_on == Some(false) => {
                 self.halt.get_or_insert(said.stop_reason.or(feedback).map(|text| clean(&text)).unwrap_or_default());
             }

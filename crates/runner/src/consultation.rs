@@ -82,9 +82,11 @@ impl Dispatch<'_> {
             ("WINDLASS_TASK_ID", task.map(|id| id.to_string()).unwrap_or_default().into()),
             ("WINDLASS_PROJECT_DIR", self.settings.project.clone().into()),
         ];
+        let mut agent = agent.clone();
+        agent.setup.judged = Some(directory.to_owned());
         Consultation {
             environment: overlay(&agent.environment(&self.settings.environment), told),
-            agent: agent.clone(),
+            agent,
             directory: directory.to_owned(),
             file,
             patience: Patience { resolve, time: Some(time), until: Instant::now().checked_add(time) },

@@ -20,7 +20,7 @@ pub struct Gatekeepers {
 }
 
 impl Gatekeepers {
-    /// Who judges a task by the how-manieth brief: another one for each, as far as there are others, and not the one who did
+    /// Who judges a task by a brief, which is told by its place in the list: another one for each, as far as there are others, and not the one who did
     /// the work. The same brief of the same task is for the same one again.
     pub(crate) fn pick(&self, task: Option<&Task>, implementer: &str, brief: usize) -> Option<&Agent> {
         let own = task.and_then(|task| self.of_types.get(task.kind.as_ref()?));

@@ -21,7 +21,6 @@ use windlass_process::{Captured, Exit, Finished, NotStarted};
 
 use crate::bridge::{Called, is_context, is_heard};
 use crate::dispatch::Resolve;
-use crate::protected::difference;
 use crate::{Dispatch, RunError};
 
 /// No attempt is given less time.
@@ -170,9 +169,9 @@ impl Dispatch<'_> {
         let running =
             Running { debt: debt.id, owed, hook: &hook, scene: &scene, values, event, directory, resolve, began };
         if running.role().is_gate()
-            && let Some(changed) = self.tampered(&scene)?
+            && let Some(report) = self.tampered(scene.session.as_ref())?
         {
-            return Ok((HookReport { message: Some(changed), ..HookOutcome::Escalate.into() }, None));
+            return Ok((report, None));
         }
         let mut failures = 0;
         loop {
@@ -281,18 +280,5 @@ impl Dispatch<'_> {
             Event::DeliveryFinished(finished) => Ok(Some(finished.output)),
             _ => Err(RunError::MissingEvent(at)),
         }
-    }
-
-    /// Why a gate cannot be believed: files have changed that may not, under this session, or may have.
-    fn tampered(&self, scene: &Scene) -> Result<Option<String>, RunError> {
-        let Some(recorded) = scene.session.as_ref().and_then(|session| session.protected) else { return Ok(None) };
-        let before = self.store.snapshot()?.config(recorded)?.unwrap_or_default();
-        let directory = self.directory_of(scene.session.as_ref());
-        Ok(match self.settings.protected.look(&directory) {
-            Ok(now) => difference(&before, &now).map(|files| {
-                format!("protected files have changed under this session, and a person has to look: {files}")
-            }),
-            Err(error) => Some(format!("nobody can tell whether protected files have changed: {error}")),
-        })
     }
 }

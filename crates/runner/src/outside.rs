@@ -17,6 +17,8 @@ pub enum Told<'a> {
     Output(Stream, &'a [u8]),
     /// Nothing is done for so long.
     Waiting(Duration),
+    /// Somebody else merges, and comes first.
+    Queueing,
     /// The agent is asked now, after it was waited.
     Asking,
     /// Somebody is to hear this, and there is no other way.

@@ -4,7 +4,7 @@
 
 use windlass_engine::{
     Completion, Earlier, Event, ExpressionFault, Note, NoteKind, Piece, Prompt, Purpose, Remark, Seq, Session, Task,
-    TaskId, Turn, View, payload,
+    TaskId, Turn, View, Voice, payload,
 };
 use windlass_hooks::cut;
 
@@ -85,7 +85,10 @@ impl Runner<'_> {
                 .map(|(iteration, text)| Earlier { iteration: *iteration, text })
                 .collect(),
             notes: memories.notes.iter().map(|(kind, text)| Remark { kind: *kind, text }).collect(),
-            feedback: pieces.iter().map(Told::note).collect(),
+            feedback: still_open(task.as_ref(), turn, &pieces)
+                .into_iter()
+                .chain(pieces.iter().map(Told::note))
+                .collect(),
             asks_for_promise: session.terms.completion == Completion::Promise,
             template: self.dispatch.settings.prompt.as_ref(),
         };
@@ -135,6 +138,20 @@ impl Runner<'_> {
             _ => Err(RunError::MissingEvent(at)),
         }
     }
+}
+
+/// What the work was rejected for. Whatever else comes in between, it is not forgotten until the work is judged again.
+fn still_open<'a>(task: Option<&'a Task>, turn: &Turn, pieces: &[Told]) -> Option<Note<'a>> {
+    let rejected = task?.rejected.as_ref().filter(|_| !turn.purpose.is_delivery())?;
+    let is_told = |told: &Told| told.queued.source == rejected.source && told.queued.text == rejected.text;
+    (!pieces.iter().any(is_told)).then_some(Note {
+        source: &rejected.source,
+        about: None,
+        reason: Some("rejected for this, and not judged again since"),
+        text: &rejected.text,
+        voice: Voice::Hook,
+        possibly_seen: false,
+    })
 }
 
 /// The last lines of a text.

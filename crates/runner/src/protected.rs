@@ -1,13 +1,13 @@
 //! Files that may not change under a session: a gate's script, a test suite.
 //!
 //! When a session starts, what they hold is recorded. Before a gate runs it is looked at again: a gate whose script or
-//! tests have changed says nothing about the work.
+//! tests have changed says nothing about the work. In a worktree this is for what git does not keep (`tampering`).
 //!
 //! Invariants:
 //! - Whatever cannot be read has changed if it could be read before, and the other way round.
 //! - A look is whole or an error: half of one would hide what it has not seen.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -60,21 +60,32 @@ impl Protected {
         self.patterns.is_empty()
     }
 
-    /// What the files hold now, one line each.
-    pub fn look(&self, root: &Path) -> Result<String, TooMany> {
-        self.look_at_most(ENTRIES, root)
+    pub(crate) fn is_meant(&self, path: &Path) -> bool {
+        self.patterns.is_match(path)
     }
 
-    fn look_at_most(&self, most: usize, root: &Path) -> Result<String, TooMany> {
-        let mut found = BTreeMap::new();
+    /// What the files hold now, one line each.
+    pub fn look(&self, root: &Path) -> Result<String, TooMany> {
+        self.look_at_most(ENTRIES, root, &BTreeSet::new())
+    }
+
+    /// The same without those that somebody else looks at.
+    pub(crate) fn look_beside(&self, root: &Path, others: &BTreeSet<PathBuf>) -> Result<String, TooMany> {
+        self.look_at_most(ENTRIES, root, others)
+    }
+
+    fn look_at_most(&self, most: usize, root: &Path, others: &BTreeSet<PathBuf>) -> Result<String, TooMany> {
+        let mut found = BTreeSet::new();
         let mut left = most;
         self.walk(root, Path::new(""), &mut left, &mut found).ok_or(TooMany(most))?;
-        let line = |(path, digest): (PathBuf, String)| format!("{digest} {}\n", path.to_string_lossy());
-        Ok(found.into_iter().map(line).collect())
+        found.retain(|path| !others.contains(path));
+        let digest = |path: &PathBuf| digest(&root.join(path));
+        let line = |path: &PathBuf| format!("{} {}\n", digest(path), path.to_string_lossy());
+        Ok(found.iter().map(line).collect())
     }
 
     /// Nothing if there is too much.
-    fn walk(&self, root: &Path, within: &Path, left: &mut usize, found: &mut BTreeMap<PathBuf, String>) -> Option<()> {
+    fn walk(&self, root: &Path, within: &Path, left: &mut usize, found: &mut BTreeSet<PathBuf>) -> Option<()> {
         let Ok(entries) = fs::read_dir(root.join(within)) else { return Some(()) };
         for entry in entries.flatten() {
             *left = left.checked_sub(1)?;
@@ -83,7 +94,7 @@ impl Protected {
             if directory && self.may_be_below(&path) {
                 self.walk(root, &path, left, found)?;
             } else if !directory && self.patterns.is_match(&path) {
-                found.insert(path.clone(), digest(&root.join(&path)));
+                found.insert(path);
             }
         }
         Some(())
@@ -123,6 +134,11 @@ fn digest(path: &Path) -> String {
 
 /// Which files differ between two looks, in words; nothing where none does.
 pub fn difference(before: &str, now: &str) -> Option<String> {
+    differing(before, now).map(|changed| named(&changed))
+}
+
+/// Which files differ between two looks; nothing where none does.
+pub(crate) fn differing(before: &str, now: &str) -> Option<BTreeSet<String>> {
     if before == now {
         return None;
     }
@@ -130,15 +146,19 @@ pub fn difference(before: &str, now: &str) -> Option<String> {
     let lines = |look| str::lines(look).collect::<BTreeSet<&str>>();
     let (before, now) = (lines(before), lines(now));
     let name = |line: &&'_ str| line.split_once(' ').map_or(*line, |(_, path)| path).to_owned();
-    let changed: BTreeSet<String> = before.symmetric_difference(&now).map(name).collect();
-    let changed: Vec<String> = changed.into_iter().collect();
+    Some(before.symmetric_difference(&now).map(name).collect())
+}
+
+/// Changed files in words.
+pub(crate) fn named(changed: &BTreeSet<String>) -> String {
+    let changed: Vec<&str> = changed.iter().map(String::as_str).collect();
     let more = changed.len().saturating_sub(NAMED);
     let named = changed[..changed.len().min(NAMED)].join(", ");
-    Some(match (changed.len(), more) {
+    match (changed.len(), more) {
         (0, _) => "files whose names are alike".to_owned(),
         (_, 0) => named,
         _ => format!("{named} and {more} more"),
-    })
+    }
 }
 
 #[cfg(test)]
@@ -187,9 +207,9 @@ mod tests {
         }
         fs::write(directory.path().join("gates/a.sh"), "").unwrap();
         let protected = Protected::new(&[pattern.to_owned()]).unwrap();
-        let look = protected.look_at_most(8, directory.path());
+        let look = protected.look_at_most(8, directory.path(), &BTreeSet::new());
         assert_eq!(look.err(), (!whole).then_some(TooMany(8)), "{pattern}");
-        assert!(protected.look_at_most(16, directory.path()).is_ok(), "{pattern}");
+        assert!(protected.look_at_most(16, directory.path(), &BTreeSet::new()).is_ok(), "{pattern}");
     }
 
     #[test]
@@ -207,8 +227,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         ["a", "b", "c"].iter().for_each(|name| fs::write(directory.path().join(name), name).unwrap());
         let protected = Protected::new(&["a".to_owned()]).unwrap();
-        assert!(protected.look_at_most(3, directory.path()).is_ok());
-        assert_eq!(protected.look_at_most(2, directory.path()), Err(TooMany(2)));
+        assert!(protected.look_at_most(3, directory.path(), &BTreeSet::new()).is_ok());
+        assert_eq!(protected.look_at_most(2, directory.path(), &BTreeSet::new()), Err(TooMany(2)));
     }
 
     #[test]

@@ -93,9 +93,9 @@ pub fn own_base(git: &Git<'_>, workspace: &Workspace, below: &[Below], newest: &
     Ok(if is_own { start } else { newest.clone() })
 }
 
-/// Several tasks in a sentence.
-pub fn named(tasks: &[TaskId]) -> String {
-    let names: Vec<String> = tasks.iter().map(ToString::to_string).collect();
+/// Several tasks in a sentence, and a base that is needed with them.
+pub fn named(tasks: &[TaskId], base: Option<String>) -> String {
+    let names: Vec<String> = tasks.iter().map(ToString::to_string).chain(base).collect();
     match names.split_last() {
         Some((last, [])) => last.clone(),
         Some((last, others)) => format!("{} and {last}", others.join(", ")),

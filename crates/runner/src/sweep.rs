@@ -9,9 +9,9 @@ use std::fs;
 use std::path::Path;
 
 use windlass_engine::{Session, State, Task, TaskId, View, ViewError, Workspace};
-use windlass_vcs::git::{Branch, BranchAfter, Closed, Commit, Error, Git, Shared, TreeAfter, Worktree};
+use windlass_vcs::git::{Branch, BranchAfter, Closed, Commit, Error, Git, Shared, Worktree};
 
-use crate::workspace::{in_words, message};
+use crate::workspace::{commit_message, explained};
 use crate::{Dispatch, RunError, Runner, Told};
 
 /// A task whose worktree was left, and why it still is, if it is.
@@ -20,7 +20,7 @@ pub type Swept = (TaskId, Result<(), String>);
 /// The tasks whose worktrees are left in a directory, although they are merged or deleted.
 pub fn left_in<V: View>(worktrees: &Path, view: &V) -> Result<Vec<Task>, ViewError> {
     let found = fs::read_dir(worktrees).into_iter().flatten().flatten();
-    let ids: BTreeSet<TaskId> = found.filter_map(|entry| id(entry.file_name().to_str()?)).collect();
+    let ids: BTreeSet<TaskId> = found.filter_map(|entry| task_of(entry.file_name().to_str()?)).collect();
     let mut left = Vec::new();
     for id in ids {
         left.extend(view.task(id)?.filter(|task| is_over(task).is_some()));
@@ -30,8 +30,8 @@ pub fn left_in<V: View>(worktrees: &Path, view: &V) -> Result<Vec<Task>, ViewErr
     Ok(left)
 }
 
-/// `t7-fix-the-login`, or `windlass/t7-fix-the-login`.
-fn id(name: &str) -> Option<TaskId> {
+/// The task that a worktree or a branch is named after: `t7-fix-the-login`, or `windlass/t7-fix-the-login`.
+pub fn task_of(name: &str) -> Option<TaskId> {
     let name = name.trim_start_matches("windlass/");
     name.split('-').next()?.to_ascii_uppercase().parse().ok()
 }
@@ -59,20 +59,20 @@ impl Dispatch<'_> {
         let on_forge = task.change.as_ref().is_some_and(|change| change.at.number.is_some());
         let stays = self.with_git(|git| {
             if !is_there && git.tip(&worktree.branch)?.is_none() {
-                return git.close(&worktree, TreeAfter::GoneIfClean, &branch).map(|_| None);
+                return git.close(&worktree, &branch).map(|_| None);
             }
-            let closed = git.close(&worktree, TreeAfter::GoneIfClean, &BranchAfter::Kept)?;
+            let closed = git.close(&worktree, &BranchAfter::Kept)?;
             if let Closed::Dirty { files } = closed {
                 return Err(Error::Dirty { path: worktree.path.clone(), files });
             }
             let ours = branch == BranchAfter::Gone && !on_forge;
             // What finds it again, should this end here, goes last.
             let stays = if ours { self.take_back(git, task, &worktree).err() } else { None };
-            git.close(&worktree, TreeAfter::GoneIfClean, &branch)?;
+            git.close(&worktree, &branch)?;
             Ok(stays)
         })?;
         if let Some(error) = stays {
-            let words = format!("the branch {} stays on the remote: {}", worktree.branch, in_words(&error));
+            let words = format!("the branch {} stays on the remote: {}", worktree.branch, explained(&error));
             (self.outside.tell)(Told::Note(&words));
         }
         Ok(())
@@ -89,7 +89,7 @@ impl Dispatch<'_> {
     /// The same of a task as it is now, with why not in words.
     pub fn clear_away_now(&mut self, id: TaskId) -> Result<Result<(), String>, RunError> {
         let Some(task) = self.store.snapshot()?.task(id)? else { return Ok(Ok(())) };
-        Ok(self.clear_away(&task).map_err(|error| in_words(&error)))
+        Ok(self.clear_away(&task).map_err(|error| explained(&error)))
     }
 
     /// Puts away what others have left: they died after a merge, the task was deleted, or it was taken from them. Those
@@ -102,14 +102,14 @@ impl Dispatch<'_> {
         let mut left = left_in(&worktrees, &self.store.snapshot()?)?;
         let known: BTreeSet<TaskId> = left.iter().map(|task| task.id).collect();
         let branches = self.with_git(|git| git.branches()).unwrap_or_default();
-        for id in branches.iter().filter_map(|(branch, _)| id(branch.as_str())).filter(|id| !known.contains(id)) {
+        for id in branches.iter().filter_map(|(branch, _)| task_of(branch.as_str())).filter(|id| !known.contains(id)) {
             let task = self.store.snapshot()?.task(id)?;
             left.extend(task.filter(|task| is_over(task) == Some(BranchAfter::Gone)));
         }
         left.retain(|task| task.workspace.as_ref().is_none_or(|place| !in_use.contains(&place.name)));
         let mut swept = self.sweep_former(&branches, in_use)?;
         for task in left {
-            swept.push((task.id, self.clear_away(&task).map_err(|error| in_words(&error))));
+            swept.push((task.id, self.clear_away(&task).map_err(|error| explained(&error))));
         }
         Ok(swept)
     }
@@ -120,12 +120,12 @@ impl Dispatch<'_> {
     fn sweep_former(&mut self, branches: &[(Branch, Commit)], in_use: &[String]) -> Result<Vec<Swept>, RunError> {
         let mut swept = Vec::new();
         for (branch, _) in branches {
-            let Some(id) = id(branch.as_str()) else { continue };
+            let Some(id) = task_of(branch.as_str()) else { continue };
             let Some(task) = self.store.snapshot()?.task(id)? else { continue };
             let is_it = |place: &&Workspace| place.branch == branch.as_str() && !in_use.contains(&place.name);
             let is_there = |place: &&Workspace| self.settings.delivery.worktrees.join(&place.name).is_dir();
             if let Some(former) = task.former.iter().filter(is_it).find(is_there) {
-                swept.push((id, self.leave_behind(&task, former).map_err(|error| in_words(&error))));
+                swept.push((id, self.leave_behind(&task, former).map_err(|error| explained(&error))));
             }
         }
         Ok(swept)
@@ -137,10 +137,10 @@ impl Dispatch<'_> {
         let worktree = self.worktree(workspace)?;
         self.with_git(|git| {
             if fs::symlink_metadata(&worktree.path).is_ok() {
-                git.commit_all(&worktree, &message(task))?;
+                git.commit_all(&worktree, &commit_message(task))?;
             }
             let base = self.base(git)?.commit;
-            git.close(&worktree, TreeAfter::GoneIfClean, &BranchAfter::GoneIfIn(base)).map(drop)
+            git.close(&worktree, &BranchAfter::GoneIfIn(base)).map(drop)
         })
     }
 }
@@ -153,7 +153,7 @@ impl Runner<'_> {
         if task.former.contains(workspace)
             && let Err(error) = self.dispatch.leave_behind(&task, workspace)
         {
-            let said = format!("what was done in {} stays there: {}", workspace.name, in_words(&error));
+            let said = format!("what was done in {} stays there: {}", workspace.name, explained(&error));
             (self.dispatch.outside.tell)(Told::Note(&said));
         }
         Ok(())
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn names_of_worktrees_and_branches_tell_the_task() {
-        let of = |name: &str| id(name).map(|id| id.to_string());
+        let of = |name: &str| task_of(name).map(|id| id.to_string());
         assert_eq!(of("t7-fix-the-login").as_deref(), Some("T7"));
         assert_eq!(of("windlass/t12").as_deref(), Some("T12"));
         assert_eq!(of("feature-t7"), None);

@@ -1,4 +1,4 @@
-//! A worktree for the task of a session: opened before the work, committed after it.
+//! A worktree for the task of a session, opened before the work.
 //!
 //! Invariants:
 //! - The branch of a task is the same at every attempt, so that work which was left is found again. Only where whoever had it
@@ -8,7 +8,7 @@
 
 use std::path::PathBuf;
 
-use windlass_engine::{Command, Ending, Readied, Session, State, Task, TaskId, View, WorkDone, Workspace, awaited};
+use windlass_engine::{Command, Ending, Session, State, Task, TaskId, View, Workspace, awaited};
 use windlass_vcs::forge;
 use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, RemoteName, Repository, Seen, Wanted, Worktree};
 
@@ -37,6 +37,15 @@ pub struct Delivery {
     pub gatekeepers: Gatekeepers,
 }
 
+/// What a task builds on.
+#[derive(Default)]
+struct Stack {
+    /// The unfinished changes of other tasks: whose they are, and where they end.
+    open: Vec<(TaskId, Commit)>,
+    /// Something of it is in the base.
+    needs_base: bool,
+}
+
 /// Why a worktree cannot be had.
 enum Trouble {
     /// A person has to look at this task.
@@ -47,7 +56,7 @@ enum Trouble {
 
 impl From<Error> for Trouble {
     fn from(error: Error) -> Self {
-        let said = in_words(&error);
+        let said = explained(&error);
         match error {
             Error::Conflict { .. }
             | Error::BranchTaken { .. }
@@ -61,7 +70,7 @@ impl From<Error> for Trouble {
 }
 
 /// An error of git with its causes, and what can be done about it.
-pub(crate) fn in_words(error: &Error) -> String {
+pub(crate) fn explained(error: &Error) -> String {
     let said = with_causes(error);
     match error.hint() {
         Some(hint) => format!("{said}; {hint}"),
@@ -147,22 +156,23 @@ impl Dispatch<'_> {
         Ok(stacking::below(&self.store.snapshot()?, workspace)?)
     }
 
-    /// The unfinished changes of other tasks that a task builds on: whose they are, and where they end. Nobody builds on what
-    /// the base has, however it came there, nor on what nobody wants.
-    fn stacked_on(&self, task: &Task, git: &Git<'_>, base: &Commit) -> Result<Vec<(TaskId, Commit)>, Trouble> {
+    /// What a task builds on. Nobody builds on a change that the base has, however it came there, but on the base; nor on what
+    /// nobody wants.
+    fn stacked_on(&self, task: &Task, git: &Git<'_>, base: &Commit) -> Result<Stack, Trouble> {
         let outside = |error: &dyn std::error::Error| Trouble::Outside(error.to_string());
         let snapshot = self.store.snapshot().map_err(|error| outside(&error))?;
-        let mut stacked = Vec::new();
+        let mut stack = Stack::default();
         for id in awaited(&snapshot, task.id).map_err(|error| outside(&error))? {
             let Some(other) = snapshot.task(id).map_err(|error| outside(&error))? else { continue };
-            let open = other.change.as_ref().is_some_and(|change| change.merged.is_none());
-            let Some(workspace) = other.workspace.filter(|_| open && other.state != State::Deleted) else { continue };
-            let Some(tip) = git.tip(&Branch::new(&workspace.branch)?)? else { continue };
-            if !git.has_all(base, &tip)? {
-                stacked.push((id, tip));
+            let Some(change) = other.change.filter(|_| other.state != State::Deleted) else { continue };
+            let branch = other.workspace.filter(|_| change.merged.is_none()).map(|workspace| workspace.branch);
+            let tip = branch.map(|branch| git.tip(&Branch::new(&branch)?)).transpose()?.flatten();
+            match tip {
+                Some(tip) if !git.has_all(base, &tip)? => stack.open.push((id, tip)),
+                _ => stack.needs_base = true,
             }
         }
-        Ok(stacked)
+        Ok(stack)
     }
 
     fn open(&self, task: &Task) -> Result<(Workspace, bool, Option<String>), Trouble> {
@@ -181,20 +191,29 @@ impl Dispatch<'_> {
         let name = branch.as_str().trim_start_matches("windlass/").replace('/', "-");
         let stacked = match (&known, former) {
             (None, None) => self.stacked_on(task, git, &base.commit)?,
-            _ => Vec::new(),
+            _ => Stack::default(),
         };
         let left = former.map(|former| git.tip(&Branch::new(&former.branch)?)).transpose()?.flatten();
-        let start: Vec<Commit> = match (left, stacked.as_slice()) {
-            (Some(left), _) => vec![left],
-            (None, []) => vec![base.commit.clone()],
-            (None, stacked) => stacked.iter().map(|(_, tip)| tip.clone()).collect(),
+        let tips = || stacked.open.iter().map(|(_, tip)| tip.clone());
+        let start: Vec<Commit> = match left {
+            Some(left) => vec![left],
+            // The base last: what is below may have all of it.
+            None => tips().chain([base.commit.clone()]).collect(),
         };
         let path = self.settings.delivery.worktrees.join(&name);
         let existing = if known.is_some() { Existing::Take } else { Existing::IfOurs };
-        let below: Vec<TaskId> = stacked.into_iter().map(|(id, _)| id).collect();
-        let opened = git.open(Wanted { branch: &branch, path: &path, start: &start, existing });
+        let below: Vec<TaskId> = stacked.open.iter().map(|(id, _)| *id).collect();
+        let open = |start: &[Commit]| git.open(Wanted { branch: &branch, path: &path, start, existing });
+        let opened = match open(&start) {
+            // Whatever is below will have to be brought onto the base; nothing of that is needed here.
+            Err(Error::Conflict { .. }) if !stacked.needs_base => open(&tips().collect::<Vec<_>>()),
+            opened => opened,
+        };
         let opened = opened.map_err(|error| match error {
-            Error::Conflict { files, .. } => Error::Conflict { files, between: stacking::named(&below) },
+            Error::Conflict { files, .. } => {
+                let base = stacked.needs_base.then(|| base.shown());
+                Error::Conflict { files, between: stacking::named(&below, base) }
+            }
             error => error,
         })?;
         let workspace = Workspace {
@@ -271,39 +290,6 @@ impl Runner<'_> {
             }
         }
     }
-
-    /// Commits what the agent has left, and says what there is to be submitted.
-    pub(crate) fn ready_work(&mut self, session: &Session) -> Result<(), RunError> {
-        let Some(workspace) = &session.workspace else { return Err(RunError::Stuck(session.name.clone())) };
-        let task = self.task_of(session)?;
-        let below = self.dispatch.below(workspace)?;
-        let readied = self.dispatch.with_git(|git| {
-            let worktree = self.dispatch.worktree(workspace)?;
-            git.commit_all(&worktree, &message(&task))?;
-            let base = stacking::own_base(git, workspace, &below, &self.dispatch.known_base(git)?.commit)?;
-            git.work(&worktree.branch, &base)
-        });
-        let readied = match readied {
-            Ok(work) => Readied::Work(WorkDone {
-                head: work.head.to_string(),
-                commits: work.done(),
-                files: u32::try_from(work.files.len()).unwrap_or(u32::MAX),
-            }),
-            Err(
-                error @ (Error::Markers { .. }
-                | Error::Unfinished { .. }
-                | Error::Embedded { .. }
-                | Error::Unkept { .. }
-                | Error::Strayed { .. }),
-            ) => {
-                let said = in_words(&error);
-                Readied::Unfit { reason: error.to_string(), feedback: said }
-            }
-            Err(_) if self.dispatch.control.is_cancelled() => return Ok(()),
-            Err(error) => return self.ask_to_end(&session.name, Ending::Error, Some(in_words(&error))),
-        };
-        self.give(&Command::SubmitWork { name: session.name.clone(), readied }).map(drop)
-    }
 }
 
 /// `windlass/t7-fix-the-login`.
@@ -321,9 +307,8 @@ fn branch(task: &Task) -> String {
 }
 
 /// What a commit of uncommitted work says.
-pub(crate) fn message(task: &Task) -> String {
-    let subject = task.goal.lines().find(|line| !line.trim().is_empty()).unwrap_or("Work").trim();
-    let subject: String = subject.chars().filter(|letter| !letter.is_control()).take(72).collect();
+pub(crate) fn commit_message(task: &Task) -> String {
+    let subject: String = task.title().chars().filter(|letter| !letter.is_control()).take(72).collect();
     format!("{subject}\n\nTask: {}\n", task.id)
 }
 
@@ -364,6 +349,6 @@ mod tests {
 
     #[test]
     fn a_commit_says_what_it_is_for_on_one_line() {
-        assert_eq!(message(&task("\nFix\u{1b}[31m it\nand more")), "Fix[31m it\n\nTask: T1\n");
+        assert_eq!(commit_message(&task("\nFix\u{1b}[31m it\nand more")), "Fix[31m it\n\nTask: T1\n");
     }
 }

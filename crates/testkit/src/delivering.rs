@@ -22,9 +22,15 @@ pub fn workspace() -> Workspace {
 
 /// Mostly something, sometimes nothing, and sometimes what is not in order.
 pub fn readied() -> impl Strategy<Value = Readied> {
-    let work = |commits| Readied::Work(WorkDone { head: "abc".to_owned(), commits, files: 1 });
+    let work = |(head, commits): (&str, u32)| Readied::Work(WorkDone { head: head.to_owned(), commits, files: 1 });
     let unfit = || Readied::Unfit { reason: "markers".to_owned(), feedback: "markers are left".to_owned() };
-    prop_oneof![8 => (1..3_u32).prop_map(work), 1 => Just(work(0)), 1 => Just(unfit())]
+    let head = prop_oneof![6 => Just("abc"), 1 => Just("abd")];
+    prop_oneof![8 => (head, 1..3_u32).prop_map(work), 1 => Just(work(("abc", 0))), 1 => Just(unfit())]
+}
+
+/// Where hooks move work, which they mostly do not.
+pub fn moved() -> impl Strategy<Value = Option<String>> {
+    option::weighted(0.1, select(vec!["abc", "abd"]).prop_map(str::to_owned))
 }
 
 pub fn change() -> impl Strategy<Value = Option<ChangeFact>> {

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::{
-    DebtId, Event, Gate, HookClass, HookOutcome, Limits, OnFailure, OwedHook, OwnerName, Record, Remedy, Terms, Why,
-    Workspace, payload,
+    DebtId, Event, Gate, HookClass, HookOutcome, Limits, OnFailure, OwedHook, OwnerName, Record, Remedy, Stalled,
+    Terms, Why, WorkDone, Workspace, payload,
 };
 
 use crate::debts::owed_by;
@@ -20,6 +20,10 @@ pub struct Passage {
     pub workspace: Option<Workspace>,
     pub remediations: u32,
     pub rechecks: u32,
+    /// The work was judged done before it was taken up, and goes on at a gate.
+    pub resumes: bool,
+    /// It has gone on there.
+    pub resumed: bool,
     /// What followed where a gate was not passed.
     pub remedy: Option<Remedy>,
     gate: Option<Open>,
@@ -35,6 +39,10 @@ struct Open {
     broken: Option<(String, Why)>,
     submitted: bool,
     merged: bool,
+    /// The last commit of the work, where it lies in a worktree.
+    head: Option<String>,
+    /// Whoever the hook was to ask that did not let it pass could not be started.
+    unstarted: bool,
 }
 
 /// What a session is at the moment.
@@ -47,6 +55,10 @@ pub struct Around<'a> {
     pub terms: &'a Terms,
     /// The event is the session's own, and not somebody's command.
     pub own: bool,
+    /// The work of its task as it was judged done before, and whether all the hooks before its gate have let it pass.
+    pub stalled: Option<(&'a Stalled, bool)>,
+    /// A person has said something since the work was called done.
+    pub held_back: bool,
 }
 
 impl Passage {
@@ -54,24 +66,30 @@ impl Passage {
         self.gate.is_some()
     }
 
-    /// Whether a hook of the gate that has not begun never may: the gate is decided, or the task is somebody else's.
-    pub fn is_in_vain(&self, debt: DebtId, held: bool) -> bool {
-        let owed = |open: &Open| open.hooks.contains_key(&debt) && (open.broken.is_some() || !held);
+    /// Whether a hook of the gate that has not begun never may: the gate is decided, a person is to be heard first, or the task
+    /// is somebody else's.
+    pub fn is_in_vain(&self, debt: DebtId, held: bool, held_back: bool) -> bool {
+        let needless = |open: &Open| open.broken.is_some() || !held || (held_back && !open.merged);
+        let owed = |open: &Open| open.hooks.contains_key(&debt) && needless(open);
         self.gate.as_ref().is_some_and(owed)
     }
 
     /// Whether nothing stands between the work and its being accepted.
-    pub fn is_accepted(&self, worktrees: bool) -> bool {
+    pub fn is_accepted(&self, worktrees: bool, held_back: bool) -> bool {
         match &self.gate {
+            Some(open) if open.merged => true,
+            _ if held_back => false,
             // In place there may be no gate at all.
             None => !worktrees,
-            Some(open) => open.merged || (open.submitted || open.gate == Gate::BeforeMerge) && open.is_passed(),
+            Some(open) => (open.submitted || open.gate == Gate::BeforeMerge) && open.is_passed(),
         }
     }
 
     /// Whether what is told now could have come after what was told before.
     pub fn fits(&self, record: &Record, around: &Around<'_>) -> bool {
         let may = around.held && !around.stopping;
+        // Nothing goes on over the head of a person.
+        let on = may && !around.held_back;
         let open = |gate: Gate, submitted: bool| {
             self.gate.as_ref().is_some_and(|open| open.gate == gate && open.submitted == submitted && open.is_passed())
         };
@@ -83,19 +101,24 @@ impl Passage {
                     None => !around.worktrees,
                 };
                 let counted = started.remediations == self.remediations;
-                may && there && counted && around.passed && self.done && self.gate.is_none()
+                let done = around.passed && self.done || self.goes_on(started.work.as_ref(), around);
+                on && there && counted && done && self.gate.is_none()
             }
-            Event::TaskSubmitted(_) if around.own => may && open(Gate::BeforeSubmit, false),
-            Event::MergeStarted(_) => may && open(Gate::BeforeSubmit, true),
+            Event::TaskSubmitted(_) if around.own => on && open(Gate::BeforeSubmit, false),
+            Event::MergeStarted(started) if started.work.is_some() => {
+                let submitted = around.stalled.is_some_and(|(_, submitted)| submitted);
+                may && submitted && self.gate.is_none() && self.goes_on(started.work.as_ref(), around)
+            }
+            Event::MergeStarted(_) => on && open(Gate::BeforeSubmit, true),
             Event::PipelineFailed(failed) => may && self.fails(failed, around),
             Event::TaskRejected(_) => around.held && self.remedy == Some(Remedy::Reject),
             Event::HookStarted(started) => {
                 let first = self.gate.as_ref().is_none_or(|open| !open.begun.contains(&started.debt));
-                !(first && self.is_in_vain(started.debt, around.held))
+                !(first && self.is_in_vain(started.debt, around.held, around.held_back))
             }
             Event::HookFinished(finished) => self.gate.as_ref().is_none_or(|open| {
                 let unbegun = open.hooks.contains_key(&finished.debt) && !open.begun.contains(&finished.debt);
-                let needless = open.broken.is_some() || !around.held || around.stopping;
+                let needless = open.broken.is_some() || !around.held || around.stopping || around.held_back;
                 !unbegun
                     || finished.outcome == HookOutcome::Interrupted
                     || (finished.outcome == HookOutcome::Skip && needless)
@@ -104,10 +127,28 @@ impl Passage {
         }
     }
 
+    /// Whether work can go on at a gate without having been worked on: it is what was judged done, and nobody has said more.
+    fn goes_on(&self, work: Option<&WorkDone>, around: &Around<'_>) -> bool {
+        let same = work.zip(around.stalled).is_some_and(|(work, (stalled, _))| work.head == stalled.head);
+        self.resumes && self.workspace.is_some() && same && !around.held_back
+    }
+
+    /// The last commit of what is on its way.
+    pub fn head(&self) -> Option<String> {
+        self.gate.as_ref().and_then(|open| open.head.clone())
+    }
+
+    pub fn is_unstarted(&self) -> bool {
+        self.gate.as_ref().is_some_and(|open| open.unstarted)
+    }
+
     /// Whether a gate can have failed like this.
     fn fails(&self, failed: &payload::PipelineFailed, around: &Around<'_>) -> bool {
         let terms = around.terms;
         let told = match &self.gate {
+            Some(open) if failed.why == Why::Said => {
+                open.is_passed() && open.gate == failed.gate && !open.merged && around.held_back
+            }
             Some(open) => {
                 let broken = Some((failed.hook.clone(), failed.why)) == open.broken;
                 broken && open.gate == failed.gate && !open.merged && open.hooks.is_empty()
@@ -130,7 +171,10 @@ impl Passage {
                 let rejected = merging && failed.why == Why::Blocked && failed.count >= terms.max_rejections;
                 failed.why == Why::Escalated || rejected
             }
-            Remedy::GiveUp => failed.why != Why::Escalated && !(merging && failed.why == Why::Blocked),
+            Remedy::Hear => failed.why == Why::Said,
+            Remedy::GiveUp => {
+                !(matches!(failed.why, Why::Escalated | Why::Said) || merging && failed.why == Why::Blocked)
+            }
         };
         told && bounded
     }
@@ -139,10 +183,16 @@ impl Passage {
     pub fn hear(&mut self, record: &Record, owner: &OwnerName, own: bool) {
         match &record.envelope.event {
             Event::WorkspaceOpened(opened) => self.workspace = Some(opened.workspace.clone()),
-            Event::SubmissionStarted(_) => {
-                (self.done, self.gate) = (false, Some(Open::at(Gate::BeforeSubmit, record, owner)))
+            Event::SubmissionStarted(started) => {
+                let head = started.work.as_ref().map(|work| work.head.clone());
+                (self.done, self.gate) = (false, Some(Open { head, ..Open::at(Gate::BeforeSubmit, record, owner) }));
+                self.resumed |= std::mem::take(&mut self.resumes);
             }
-            Event::MergeStarted(_) => self.gate = Some(Open::at(Gate::BeforeMerge, record, owner)),
+            Event::MergeStarted(started) => {
+                let head = started.work.as_ref().map(|work| work.head.clone()).or(self.head());
+                self.gate = Some(Open { head, ..Open::at(Gate::BeforeMerge, record, owner) });
+                self.resumed |= std::mem::take(&mut self.resumes);
+            }
             Event::TaskSubmitted(_) if own => self.gate.iter_mut().for_each(|open| open.submitted = true),
             Event::HookStarted(started) => self.gate.iter_mut().for_each(|open| open.begun.extend([started.debt])),
             Event::HookFinished(finished) => self.gate.iter_mut().for_each(|open| open.hear(finished)),
@@ -156,9 +206,13 @@ impl Passage {
                 }
                 self.done = failed.remedy == Remedy::Again;
             }
-            Event::IterationStarted(_) => self.done = false,
+            Event::IterationStarted(_) => (self.done, self.resumes, self.resumed) = (false, false, false),
             _ => {}
         }
+    }
+
+    pub fn is_merged(&self) -> bool {
+        self.gate.as_ref().is_some_and(|open| open.merged)
     }
 
     /// The work is in the base.
@@ -172,7 +226,16 @@ impl Open {
         let owes = record.envelope.metadata.owes.as_ref().filter(|owes| owes.owner == *owner);
         let hooks = owes.map_or(&[][..], |owes| &owes.hooks);
         let hooks = owed_by(record).zip(hooks.iter().cloned()).collect();
-        Self { gate, hooks, begun: BTreeSet::new(), broken: None, submitted: false, merged: false }
+        Self {
+            gate,
+            hooks,
+            begun: BTreeSet::new(),
+            broken: None,
+            submitted: false,
+            merged: false,
+            head: None,
+            unstarted: false,
+        }
     }
 
     fn is_passed(&self) -> bool {
@@ -183,6 +246,10 @@ impl Open {
         let Some(hook) = self.hooks.remove(&finished.debt) else { return };
         if self.broken.is_none() && !self.merged {
             self.broken = against(&hook, finished).map(|why| (hook.hook, why));
+            self.unstarted = finished.unstarted;
+            if let (Some(head), Some(moved)) = (&mut self.head, &finished.head) {
+                head.clone_from(moved);
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::delivering::workspace;
 use crate::driving::Driving;
 use crate::flows::{FlowStep, flow_command, is_workflow};
 
-pub use crate::steps::{histories, histories_of_gates, histories_of_sessions, step};
+pub use crate::steps::{histories, histories_of_gates, histories_of_sessions, histories_of_stalls, step};
 
 /// How many tasks the commands of a history name; later ones exist, but nobody asks for them by number.
 pub const TASKS: u64 = 8;
@@ -109,6 +109,10 @@ pub struct Reply {
     pub readied: Readied,
     /// What a hook has done about the change of its task.
     pub change: Option<ChangeFact>,
+    /// Where a hook has moved the work.
+    pub head: Option<String>,
+    /// Whoever a hook was to ask could not be started.
+    pub unstarted: bool,
 }
 
 /// What is done about a debt.
@@ -315,7 +319,8 @@ pub(crate) fn stop(name: SessionName, ending: Ending) -> Command {
 
 fn finish(debt: DebtId, owner: OwnerName, answer: &Reply) -> Command {
     let (feedback, actions, change) = (answer.feedback.clone(), answer.actions.clone(), answer.change.clone());
-    let report = HookReport { feedback, actions, change, ..answer.outcome.into() };
+    let (head, unstarted) = (answer.head.clone(), answer.unstarted);
+    let report = HookReport { feedback, actions, change, head, unstarted, ..answer.outcome.into() };
     Command::FinishEffect { debt, owner, report }
 }
 

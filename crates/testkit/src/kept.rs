@@ -14,8 +14,11 @@ pub struct Kept {
     workspace: Option<Workspace>,
     /// What it is, since when, and the commit that has it in the base.
     change: Option<(ChangeRef, Seq, Option<String>)>,
+    /// What is on its way lies in a worktree.
+    in_worktree: bool,
     rejections: u32,
     findings: Vec<Finding>,
+    rejected: Option<Finding>,
     /// The session that holds the task.
     holder: Option<SessionName>,
     /// What that has to be told now, before anything else happens to it.
@@ -67,6 +70,12 @@ impl Hearing {
 
 impl Kept {
     fn hear(&mut self, record: &Record, hearing: &Hearing) {
+        // Whoever has rejected it, and lets it pass now, has nothing against it any more.
+        if let Event::HookFinished(finished) = &record.envelope.event
+            && finished.outcome == HookOutcome::Success
+        {
+            self.rejected.take_if(|rejected| rejected.source == finished.hook);
+        }
         let own = record.envelope.session.is_some() && record.envelope.session == self.holder;
         match &record.envelope.event {
             Event::TaskClaimed(claimed) => {
@@ -74,6 +83,8 @@ impl Kept {
                 self.untold = claimed.session.is_some().then(|| self.findings.clone().into());
                 self.told.clear();
             }
+            Event::SubmissionStarted(started) => self.in_worktree = started.work.is_some(),
+            Event::MergeStarted(started) => self.in_worktree |= started.work.is_some(),
             Event::WorkspaceOpened(opened) => self.workspace = Some(opened.workspace.clone()),
             Event::LeaseExpired(expired) if expired.silent => self.workspace = None,
             Event::ChangeOpened(change) => self.change = Some((change.clone(), record.seq, None)),
@@ -93,7 +104,9 @@ impl Kept {
             }
             // The agent has heard what it was told, and worked on it.
             Event::TurnFinished(_) if own => self.findings.clear(),
-            Event::TaskCompleted(_) => (self.findings, self.rejections) = (Vec::new(), 0),
+            Event::TaskCompleted(_) => {
+                (self.findings, self.rejections, self.rejected) = (Vec::new(), 0, None);
+            }
             // Whoever lets it go on has looked at it.
             Event::TaskUnblocked(_) => self.rejections = 0,
             _ => {}
@@ -105,12 +118,22 @@ impl Kept {
 
     fn fail(&mut self, record: &Record, failed: &payload::PipelineFailed) {
         if failed.gate == Gate::BeforeMerge && failed.why == Why::Blocked {
+            self.rejected = Some(self.finding(failed));
             self.rejections += 1;
             if failed.count != self.rejections {
                 self.wrong.push(format!("{}: rejected {} times, not {}", record.seq, self.rejections, failed.count));
             }
         }
-        if failed.remedy != Remedy::Again {
+        // A gate that could not be asked has found nothing; where nothing was done, that is found.
+        let unasked = (failed.why, failed.remedy) == (Why::Failed, Remedy::GiveUp);
+        if unasked && self.in_worktree && failed.hook != "no_changes" {
+            self.untold = None;
+            return;
+        }
+        if failed.remedy == Remedy::Hear {
+            self.untold = None;
+        }
+        if !matches!(failed.remedy, Remedy::Again | Remedy::Hear) {
             let finding = self.finding(failed);
             self.untold = (failed.remedy == Remedy::Remediate).then(|| VecDeque::from([finding.clone()]));
             self.findings.push(finding);
@@ -154,8 +177,8 @@ impl Kept {
     /// What differs from the row.
     pub fn differs(&self, task: &Task) -> Vec<String> {
         let change = task.change.as_ref().map(|change| (change.at.clone(), change.opened, change.merged.clone()));
-        let row = (&task.workspace, &change, task.rejections, &task.findings);
-        let said = (&self.workspace, &self.change, self.rejections, &self.findings);
+        let row = (&task.workspace, &change, task.rejections, &task.findings, &task.rejected);
+        let said = (&self.workspace, &self.change, self.rejections, &self.findings, &self.rejected);
         let wrong = (row != said).then(|| format!("{}: the row keeps {row:?}, the log {said:?}", task.id));
         self.wrong.iter().cloned().chain(wrong).collect()
     }

@@ -20,10 +20,13 @@ pub mod project;
 pub mod provider;
 pub mod rules;
 pub mod sessions;
+mod stalls;
 pub mod steps;
 pub mod wishes;
 
-pub use history::{Ask, Reply, Right, Step, Turn, histories, histories_of_gates, histories_of_sessions};
+pub use history::{
+    Ask, Reply, Right, Step, Turn, histories, histories_of_gates, histories_of_sessions, histories_of_stalls,
+};
 pub use model::Model;
 pub use project::Project;
 pub use rules::{rules, rules_of_gates};

@@ -16,6 +16,7 @@ use windlass_engine::{
 
 use crate::debts::{ends_a_turn, owed_by};
 use crate::gates::{Around, Passage};
+use crate::stalls::Stalls;
 
 pub use rows::broken;
 
@@ -31,6 +32,8 @@ pub struct Told {
     escalated: Vec<TaskId>,
     /// What it has left for a later run.
     pub left: Vec<TaskId>,
+    /// What was taken from it, for others to work on.
+    lost: Vec<TaskId>,
     grounds: Grounds,
     passage: Passage,
     /// Whether it completed the task that it left, and whether that is completed, whoever did it.
@@ -66,6 +69,8 @@ pub struct Told {
     /// The last conversation that was opened.
     conversation: Option<String>,
     claim: Option<Promise>,
+    /// When the stop gate last let the work pass.
+    done_at: Option<Seq>,
     gate: Option<(Verdict, Decision)>,
     /// How it is to end after its last delivery, whatever its terms become meanwhile.
     closing: Option<Ending>,
@@ -85,7 +90,12 @@ enum Recovery {
 
 /// Every session that a log tells of.
 pub fn told(log: &[Record]) -> BTreeMap<SessionName, Told> {
-    let mut sessions = BTreeMap::new();
+    told_with_stalls(log).0
+}
+
+/// The same, and the work that goes on at a gate.
+fn told_with_stalls(log: &[Record]) -> (BTreeMap<SessionName, Told>, Stalls) {
+    let (mut sessions, mut stalls) = (BTreeMap::new(), Stalls::default());
     for record in log {
         if let Event::HookFinished(finished) = &record.envelope.event {
             sessions.values_mut().for_each(|told: &mut Told| told.waits_for.retain(|debt| *debt != finished.debt));
@@ -98,13 +108,14 @@ pub fn told(log: &[Record]) -> BTreeMap<SessionName, Told> {
                 Told { task, work: started.work, ..Told::new(started, record.envelope.timestamp) },
             );
         }
-        if let Some(told) = named.and_then(|name| sessions.get_mut(name)) {
-            told.hear(record);
+        stalls.hear(record, named.and_then(|name| sessions.get(name)));
+        if let Some((name, told)) = named.and_then(|name| Some((name, sessions.get_mut(name)?))) {
+            told.hear(record, name, &stalls);
         }
         // Whoever takes a task away from a session need not name it.
         sessions.iter_mut().for_each(|(name, told)| told.lose(name, record));
     }
-    sessions
+    (sessions, stalls)
 }
 
 impl Told {
@@ -117,6 +128,7 @@ impl Told {
             hold: Hold::Never,
             escalated: Vec::new(),
             left: Vec::new(),
+            lost: Vec::new(),
             grounds: started.grounds,
             passage: Passage::default(),
             finished: false,
@@ -143,6 +155,7 @@ impl Told {
             seen: BTreeSet::new(),
             conversation: None,
             claim: None,
+            done_at: None,
             gate: None,
             closing: None,
             delivering: false,
@@ -167,7 +180,7 @@ impl Told {
 
     /// Whether a hook that has not begun may not begin any more.
     pub fn needs_no(&self, debt: DebtId) -> bool {
-        self.passage.is_in_vain(debt, self.hold != Hold::Left)
+        self.passage.is_in_vain(debt, self.hold != Hold::Left, self.is_held_back())
     }
 
     pub fn holds(&self) -> bool {
@@ -180,7 +193,17 @@ impl Told {
 
     /// Whether it has to be told what there is to be submitted.
     pub fn wants_work(&self) -> bool {
-        self.holds() && self.is_in_worktrees() && self.is_idle() && self.stopping.is_none() && self.passage.done
+        let done = self.passage.done || self.resumes();
+        self.holds() && self.is_in_worktrees() && self.is_idle() && self.stopping.is_none() && done
+    }
+
+    /// Whether its work goes on at a gate, as far as nobody says more.
+    fn resumes(&self) -> bool {
+        self.passage.resumes && self.passage.workspace.is_some()
+    }
+
+    pub fn passage(&self) -> &Passage {
+        &self.passage
     }
 
     /// Whether it neither works nor waits for somebody.
@@ -192,6 +215,12 @@ impl Told {
     /// Whether a person has said something that no turn has carried yet.
     fn is_unheard(&self) -> bool {
         self.pending().iter().any(|piece| piece.person)
+    }
+
+    /// Whether a person has said something since the stop gate let the work pass.
+    fn is_held_back(&self) -> bool {
+        let since = |piece: &Piece| piece.person && Some(piece.at) > self.done_at;
+        self.holds() && self.pending().iter().any(since)
     }
 
     /// Whether a person's answer would be heard.
@@ -211,12 +240,14 @@ impl Told {
         let stopped = self.stopping.is_some() && (self.asking.is_some() || self.postponed.is_some());
         // What there is to do for a session that has its task is not asked of one that is to end, or has none.
         let in_vain = self.is_idle() && (self.stopping.is_some() || self.hold == Hold::Left);
-        let waits = answered || due || stopped || in_vain || self.waits_in_vain();
+        let on_its_way = self.resumes() || self.passage.done || self.passage.is_under_way();
+        let said = self.is_idle() && self.is_held_back() && on_its_way && !self.passage.is_merged();
+        let waits = said || answered || due || stopped || in_vain || self.waits_in_vain();
         self.waits_for.is_empty() && self.turn.is_none() && waits
     }
 
-    fn hear(&mut self, record: &Record) {
-        self.judge(record);
+    fn hear(&mut self, record: &Record, name: &SessionName, stalls: &Stalls) {
+        self.judge(record, name, stalls);
         self.hear_of_guards(record);
         self.passage.hear(record, &self.owner, is_own(record));
         match &record.envelope.event {
@@ -230,6 +261,7 @@ impl Told {
             Event::TaskClaimed(claimed) if claimed.session == record.envelope.session => {
                 let task = record.envelope.node.task().expect("a task is claimed");
                 self.take(task, claimed.epoch);
+                self.passage.resumes = self.is_in_worktrees() && stalls.of(task).is_some();
             }
             Event::IterationStarted(started) => {
                 self.iteration = started.run.iteration;
@@ -256,7 +288,12 @@ impl Told {
             Event::ConversationOpened(opened) => self.conversation = Some(opened.conversation.clone()),
             Event::IterationFailed(failed) if failed.fault == Fault::OutOfTokens => self.conversation = None,
             Event::PromiseDetected(detected) => self.claim = Some(detected.promise),
-            Event::GateDecided(decided) => self.gate = Some((decided.verdict, decided.decision.clone())),
+            Event::GateDecided(decided) => {
+                self.gate = Some((decided.verdict, decided.decision.clone()));
+                if self.closed(Ending::Completed).is_some() {
+                    self.done_at = Some(record.seq);
+                }
+            }
             Event::IterationCompleted(_) => {
                 (self.failures, self.passage.done) = (0, self.closed(Ending::Completed).is_some());
             }
@@ -290,8 +327,9 @@ impl Told {
         }
         (self.task, self.hold) = (Some(task), Hold::Held(epoch));
         (self.failures, self.gate, self.claim, self.passage) = (0, None, None, Passage::default());
-        self.recovery = Recovery::None;
+        (self.recovery, self.done_at) = (Recovery::None, None);
         self.escalated.retain(|other| *other != task);
+        self.lost.retain(|other| *other != task);
     }
 
     /// What takes a lease away leaves the session without its task.
@@ -309,6 +347,9 @@ impl Told {
             self.hold = Hold::Left;
             self.left.extend(self.task.filter(|_| itself && record.kind() == EventType::TaskNeedsContinuation));
             self.escalated.extend(self.task.filter(|_| record.kind() == EventType::TaskBlocked));
+            let open = |row: &Move| matches!(row.to, State::Created | State::NeedsContinuation);
+            let lost = !itself && Move::on(record.kind()).is_some_and(open);
+            self.lost.extend(self.task.filter(|_| lost));
         }
     }
 
@@ -355,7 +396,7 @@ impl Told {
     }
 
     /// Whether what is told now could have come after what was told before.
-    fn judge(&mut self, record: &Record) {
+    fn judge(&mut self, record: &Record, name: &SessionName, stalls: &Stalls) {
         let counted = self.iteration - self.interrupted;
         let fits = match &record.envelope.event {
             Event::IterationStarted(started) => {
@@ -427,20 +468,23 @@ impl Told {
                 self.turn.is_none() && claimed.owner == self.owner && !matches!(self.hold, Hold::Held(_))
             }
             Event::TaskCompleted(_) if self.completes(record) => {
-                self.has_passed() && self.passage.is_accepted(self.is_in_worktrees())
+                self.has_passed() && self.passage.is_accepted(self.is_in_worktrees(), self.is_held_back())
             }
             Event::TurnFinished(payload) => self.turn.as_ref() == Some(&payload.run) && self.is_bound_delivered(),
             Event::DeliveryFinished(payload) => self.turn.as_ref() == Some(&payload.run) && self.is_bound_delivered(),
             Event::FeedbackQueued(_) => self.ended.is_none(),
-            _ => self.passage.fits(record, &self.around(record)),
+            _ => self.passage.fits(record, &self.around(record, name, stalls)),
         };
         if !fits {
             self.wrong.push(format!("{} of {:?} cannot be", record.seq, record.envelope.event));
         }
     }
 
-    fn around(&self, record: &Record) -> Around<'_> {
+    fn around<'a>(&'a self, record: &Record, name: &SessionName, stalls: &'a Stalls) -> Around<'a> {
+        let task = self.task.and_then(|task| Some((task, stalls.of(task)?)));
         Around {
+            stalled: task.map(|(task, stalled)| (stalled, stalls.is_submitted(task, name))),
+            held_back: self.is_held_back(),
             held: self.holds(),
             stopping: self.stopping.is_some(),
             passed: self.has_passed(),
@@ -471,6 +515,9 @@ impl Told {
 
     /// Nothing but the gates makes the work complete.
     fn has_passed(&self) -> bool {
+        if self.passage.resumed {
+            return true;
+        }
         let claimed = self.claim == Some(Promise::Complete) || self.terms.completion == Completion::Gate;
         match self.closed(Ending::Completed) {
             Some(Verdict::Pass) => claimed,
@@ -489,7 +536,7 @@ impl Told {
         let (graph, left) = (self.work == Work::Graph, self.hold == Hold::Left);
         asked
             || match ending {
-                Ending::Completed if graph => self.escalated.is_empty() && self.left.is_empty(),
+                Ending::Completed if graph => self.escalated.is_empty() && self.left.is_empty() && self.lost.is_empty(),
                 Ending::Completed => self.has_passed() && (!left || self.finished || self.completed),
                 Ending::Escalated => {
                     let failed_so = self.passage.remedy == Some(Remedy::Escalate);
@@ -506,7 +553,8 @@ impl Told {
                     given_up || counted >= self.terms.max_iterations || self.may_be_used_up(now)
                 }
                 Ending::Error => self.interrupted >= Limits::INTERRUPTIONS,
-                Ending::Cancelled => !graph && left,
+                Ending::Cancelled if graph => !self.lost.is_empty(),
+                Ending::Cancelled => left,
             }
     }
 

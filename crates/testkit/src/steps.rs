@@ -13,7 +13,7 @@ use windlass_engine::{
 };
 
 use crate::calling::{call, caller, point, verdict};
-use crate::delivering::{about_gates, change, readied};
+use crate::delivering::{about_gates, change, moved, readied};
 use crate::driving::driving;
 use crate::flows::{flow_steps, triggering};
 use crate::history::{Ask, DebtStep, NONCE, Reply, Right, Step, TASKS, Turn, owner, stop};
@@ -62,6 +62,7 @@ pub fn histories_of_gates(steps: usize) -> impl Strategy<Value = Vec<Step>> {
         40 => go_on,
         2 => start_session_with(completion(), grounds()),
         2 => about_gates(),
+        1 => session().prop_map(say),
         1 => (task(), any::<bool>()).prop_map(|(id, late)| Ask::Expire { id, late }),
         2 => about_sessions(),
         2 => debts(),
@@ -71,6 +72,55 @@ pub fn histories_of_gates(steps: usize) -> impl Strategy<Value = Vec<Step>> {
     let step = asked.prop_map(|(inside, via, right, ask)| Step { inside, via, right, ..Step::from(ask) });
     (first, vec(step, steps / 2..steps))
         .prop_map(move |(first, rest)| [vec![new(), new(), new(), first], rest].concat())
+}
+
+/// Histories in which a gate cannot be asked, and somebody takes that up.
+pub fn histories_of_stalls(steps: usize) -> impl Strategy<Value = Vec<Step>> {
+    let go_on =
+        |name: &'static str, answer: Reply| Step::from(Ask::GoOn(name.parse().expect("a session name"), answer));
+    let first = (obliging(), 0..20_usize).prop_map(move |(answer, steps)| {
+        let [well, fails] = [HookOutcome::Success, HookOutcome::Failure].map(|outcome| {
+            let done = Some(Promise::Complete);
+            Reply { outcome, promise: done, fails: false, feedback: None, actions: vec![], ..answer.clone() }
+        });
+        let tasks = [(); 3].map(|()| Step::from(Ask::Plain(Command::CreateTask(a_task()))));
+        let begun = [tasks.to_vec(), vec![Step::from(in_a_worktree("a"))]].concat();
+        let passed = vec![go_on("a", well.clone()); steps];
+        [begun, passed, vec![go_on("a", fails); 6]].concat()
+    });
+    let then = prop_oneof![
+        12 => obliging().prop_map(move |answer| go_on("b", answer)),
+        1 => about_sessions().prop_map(Step::from),
+        1 => session().prop_map(|name| Step::from(say(name))),
+        1 => about_gates().prop_map(Step::from),
+        1 => debts().prop_map(Step::from),
+        1 => about_a_task().prop_map(Step::from),
+    ];
+    let between = vec(about_a_task().prop_map(Step::from), 0..2);
+    (first, between, vec(then, steps / 4..steps / 2))
+        .prop_map(|(first, between, rest)| [first, between, vec![Step::from(in_a_worktree("b"))], rest].concat())
+}
+
+/// A session that is given the first task.
+fn in_a_worktree(name: &str) -> Ask {
+    Ask::Plain(Command::StartSession(NewSession {
+        name: name.parse().expect("a session name"),
+        task: Some(TaskId(1)),
+        goal: None,
+        work: Work::Given,
+        grounds: Grounds::Worktrees,
+        config: "hooks: {}".to_owned(),
+        protected: None,
+        agent: "command:true".to_owned(),
+        // The first rejection is for a person.
+        terms: Terms { max_rejections: 1, ..Terms::default() },
+        owner: owner("w1"),
+        nonce: NONCE,
+    }))
+}
+
+fn say(session: SessionName) -> Ask {
+    Ask::Plain(Command::Say { session, text: "stay calm".to_owned() })
 }
 
 fn a_task() -> NewTask {
@@ -167,7 +217,7 @@ fn about_a_task() -> impl Strategy<Value = Ask> {
         1 => (option::of(task()), select(NoteKind::ALL.to_vec()))
             .prop_map(|(task, kind)| Ask::Plain(C::AddNote { task, kind, text: "look".to_owned() })),
         1 => (task(), any::<bool>()).prop_map(|(id, late)| Ask::Expire { id, late }),
-        1 => task().prop_map(|id| Ask::Plain(C::RecordMerge { id, commit: "def".to_owned() })),
+        1 => task().prop_map(|id| Ask::Plain(C::RecordMerge { id, commit: "def".to_owned(), seen: None })),
         2 => (task(), select(vec![Deletion::Alone, Deletion::Cascade, Deletion::BlockDependents]))
             .prop_map(|(id, deletion)| Ask::Plain(C::DeleteTask { id, deletion })),
     ]
@@ -272,8 +322,9 @@ fn answer() -> impl Strategy<Value = Reply> {
     let outcome = prop_oneof![4 => Just(O::Success), 3 => Just(O::Block), 1 => fails];
     let feedback = select(vec!["mend it", "and this"]).prop_map(str::to_owned);
     let said = (outcome, option::weighted(0.5, feedback));
-    (said, promise(), prop::bool::weighted(0.35), actions(), gate_answer(), readied(), change()).prop_map(
-        |((outcome, feedback), promise, fails, actions, to_the_gate, readied, change)| Reply {
+    let done = (readied(), change(), moved(), any::<bool>());
+    (said, promise(), prop::bool::weighted(0.35), actions(), gate_answer(), done).prop_map(
+        |((outcome, feedback), promise, fails, actions, to_the_gate, (readied, change, head, unstarted))| Reply {
             outcome,
             feedback,
             promise,
@@ -282,6 +333,8 @@ fn answer() -> impl Strategy<Value = Reply> {
             to_the_gate,
             readied,
             change,
+            head,
+            unstarted,
         },
     )
 }
@@ -289,7 +342,7 @@ fn answer() -> impl Strategy<Value = Reply> {
 /// What leads somewhere, mostly.
 fn obliging() -> impl Strategy<Value = Reply> {
     use HookOutcome as O;
-    let outcome = prop_oneof![8 => Just(O::Success), 3 => Just(O::Block), 1 => Just(O::Continue)];
+    let outcome = prop_oneof![8 => Just(O::Success), 3 => Just(O::Block), 2 => Just(O::Continue)];
     (answer(), option::weighted(0.9, outcome), prop::bool::weighted(0.05)).prop_map(|(answer, outcome, fails)| Reply {
         outcome: outcome.unwrap_or(answer.outcome),
         promise: answer.promise.filter(|promise| *promise == Promise::Complete),
@@ -321,7 +374,7 @@ fn about_sessions() -> impl Strategy<Value = Ask> {
         1 => (session(), ending).prop_map(|(name, ending)| Ask::Plain(stop(name, ending))),
         1 => session().prop_map(|name| Ask::Plain(Command::CancelSession { name, reason: None })),
         1 => session().prop_map(|name| Ask::Plain(Command::AdvanceSession { name })),
-        2 => session().prop_map(|session| Ask::Plain(Command::Say { session, text: "stay calm".to_owned() })),
+        2 => session().prop_map(say),
         1 => (session(), worker(), option::of(1..4_u32))
             .prop_map(|(name, owner, max_iterations)| Ask::Resume { name, owner, max_iterations }),
         1 => (turn(), 0..2_u8, any::<bool>()).prop_map(|(turn, number, anew)| Ask::OpenConversation(turn, number, anew)),

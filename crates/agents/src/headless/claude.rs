@@ -28,6 +28,15 @@ pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
             Access::ReadOnly => add(&["--permission-mode", "default", "--disallowedTools=Edit,Write,NotebookEdit"]),
         }
     }
+    if setup.access == Access::ReadOnly {
+        // What lies in its directory is what is judged: hooks, servers and rules that come with it are not heeded.
+        if !has_option(setup, &["--setting-sources"]) {
+            add(&["--setting-sources", "user"]);
+        }
+        if !has_option(setup, &["--strict-mcp-config"]) {
+            add(&["--strict-mcp-config"]);
+        }
+    }
     match place {
         Place::New(Some(name)) => add(&["--session-id", name]),
         Place::New(None) => {}

@@ -35,6 +35,16 @@ pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
         };
         words.first.extend(may.iter().map(|word| (*word).to_owned()));
     }
+    if setup.access == Access::ReadOnly {
+        // Neither its `AGENTS.md` nor its skills.
+        let rules = ["-c", "project_doc_max_bytes=0", "-c", "skills.include_instructions=false"];
+        words.first.extend(rules.map(str::to_owned));
+    }
+    if let Some(directory) = &setup.judged {
+        // Where a person trusts the project, settings that come with a change would be heeded: servers of tools, for one.
+        let name = Value::from(directory.to_string_lossy());
+        words.first.extend(["-c".to_owned(), format!(r#"projects={{{name}={{trust_level="untrusted"}}}}"#)]);
+    }
     if let Some(model) = &setup.model {
         words.first.extend(["-m".to_owned(), model.clone()]);
     }

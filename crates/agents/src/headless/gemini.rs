@@ -16,6 +16,9 @@ use crate::{Access, Setup};
 /// What a person may have said about what it may do.
 const PERMISSIONS: [&str; 3] = ["-y", "--yolo", "--approval-mode"];
 
+/// A file that is not there: settings of its directory are heeded only where a person has trusted that before it starts.
+pub(super) const LOOKING: &[(&str, &str)] = &[("GEMINI_CLI_TRUSTED_FOLDERS_PATH", "/dev/null/none")];
+
 static STATUS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r#""code": ?(\d{3})\b"#).expect("a pattern"));
 
 pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {

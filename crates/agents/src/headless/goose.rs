@@ -8,8 +8,11 @@ use windlass_engine::{Fault, Usage};
 
 use super::account::{Account, Close};
 use super::cause::Cause;
-use super::{Place, Words, line};
-use crate::Setup;
+use super::{Place, Words, has_option, line};
+use crate::{Access, Setup};
+
+/// It has no other mode in which nobody is asked: it uses no tools at all. Hints that lie in its directory are not heeded.
+pub(super) const LOOKING: &[(&str, &str)] = &[("GOOSE_MODE", "chat"), ("CONTEXT_FILE_NAMES", "[]")];
 
 /// How its own messages begin that stand in the place of the model's.
 const FAILED: &str = "Ran into this error:";
@@ -18,6 +21,10 @@ const EMPTY: &str = "The model returned an empty response";
 pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
     let mut words =
         Words::new(&["run", "-q", "--with-builtin", "developer", "--output-format", "stream-json"], &["-i", "-"]);
+    if setup.access == Access::ReadOnly && !has_option(setup, &["--no-profile"]) {
+        // One of its own extensions tells the model of skills that lie in its directory.
+        words.first.push("--no-profile".to_owned());
+    }
     let name: &[&str] = match place {
         Place::New(Some(name)) => &["--name", name],
         Place::New(None) => &[],

@@ -98,12 +98,13 @@ impl Dialect {
         self == Self::Codex
     }
 
-    /// Settings without which it would ask somebody, unless a person has made them.
+    /// Settings without which it would ask somebody, or could do more than it may.
     pub fn environment(self, access: Access) -> &'static [(&'static str, &'static str)] {
         match (self, access) {
             (Self::Goose, Access::Full) => &[("GOOSE_MODE", "auto")],
-            // It has no other mode in which nobody is asked: it uses no tools at all.
-            (Self::Goose, Access::ReadOnly) => &[("GOOSE_MODE", "chat")],
+            (Self::Goose, Access::ReadOnly) => goose::LOOKING,
+            (Self::Opencode, Access::ReadOnly) => opencode::LOOKING,
+            (Self::Gemini, Access::ReadOnly) => gemini::LOOKING,
             (Self::Claude | Self::Codex | Self::Opencode | Self::Gemini, _) => &[],
         }
     }

@@ -12,6 +12,16 @@ use super::cause::Cause;
 use super::{Place, Words, has_option, line};
 use crate::{Access, Setup};
 
+/// Its agent `plan` may still run commands, so all that only looks is allowed by name, and nothing else. Of its directory
+/// nothing is heeded: not its settings, which could allow more, nor its plugins and rules.
+pub(super) const LOOKING: &[(&str, &str)] = &[
+    (
+        "OPENCODE_PERMISSION",
+        r#"{"*":"deny","bash":"deny","edit":"deny","read":{"*":"allow","*.env":"deny","*.env.*":"deny"},"list":"allow","glob":"allow","grep":"allow"}"#,
+    ),
+    ("OPENCODE_DISABLE_PROJECT_CONFIG", "1"),
+];
+
 pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
     let mut words = Words::new(&["run", "--format", "json"], &[]);
     let mut add = |more: &[&str]| words.first.extend(more.iter().map(|word| (*word).to_owned()));

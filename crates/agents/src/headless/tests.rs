@@ -13,6 +13,8 @@ use windlass_process::{Captured, Exit, Finished, Stream};
 use super::*;
 use crate::TurnEnd;
 
+mod words;
+
 const ALL: [Dialect; 5] = [Dialect::Claude, Dialect::Codex, Dialect::Opencode, Dialect::Gemini, Dialect::Goose];
 
 /// What `recordings/index.yaml` says of a recording, as far as it is used here.
@@ -200,85 +202,6 @@ fn command_lines_are_those_that_were_recorded() {
             assert_eq!(sorted(words), sorted(argv.clone()), "{name} {scenario}");
         }
     }
-}
-
-#[test]
-fn whoever_only_looks_is_told_so() {
-    let check = |name: &str, args: &[&str], expected: &str| {
-        let mut agent: Agent = name.parse().expect("a known one");
-        let crate::Driver::Headless(dialect) = agent.driver else { panic!("{name}") };
-        agent.setup.args = args.iter().map(|word| (*word).to_owned()).collect();
-        agent.setup.access = Access::ReadOnly;
-        assert_eq!(script(&agent, dialect, Place::New(None), None), expected);
-        agent
-    };
-    check(
-        "claude",
-        &[],
-        "claude -p --output-format stream-json --verbose --permission-mode default --disallowedTools=Edit,Write,NotebookEdit",
-    );
-    check("codex", &[], "codex exec --json --skip-git-repo-check --sandbox read-only -");
-    check("gemini", &[], "gemini --skip-trust -o stream-json --approval-mode default");
-    check("opencode", &[], "opencode run --format json --agent plan");
-    check("opencode", &["--agent", "mine"], "opencode run --format json --agent mine");
-    // What a person says holds here too.
-    check("codex", &["--full-auto"], "codex exec --json --skip-git-repo-check --full-auto -");
-    let goose = check("goose", &[], "goose run -q --with-builtin developer --output-format stream-json -i -");
-    assert_eq!(goose.environment(&Vec::new()), [("GOOSE_MODE".into(), "chat".into())]);
-}
-
-#[test]
-fn what_a_person_says_about_a_command_line_holds() {
-    let check = |name: &str, args: &[&str], place: Place<'_>, expected: &str| {
-        let mut agent: Agent = name.parse().expect("a known one");
-        let crate::Driver::Headless(dialect) = agent.driver else { panic!("{name}") };
-        agent.setup.args = args.iter().map(|word| (*word).to_owned()).collect();
-        agent.setup.model = Some("m 1".to_owned());
-        assert_eq!(script(&agent, dialect, place, None), expected);
-    };
-    check(
-        "claude",
-        &["--permission-mode=acceptEdits"],
-        Place::Before("x"),
-        "claude -p --output-format stream-json --verbose --resume x --model 'm 1' --permission-mode=acceptEdits",
-    );
-    check(
-        "codex",
-        &["--sandbox", "read-only"],
-        Place::Before("x"),
-        "codex exec --json --skip-git-repo-check -m 'm 1' --sandbox read-only resume x -",
-    );
-    check(
-        "codex",
-        &["-c", "sandbox_mode=\"workspace-write\""],
-        Place::New(None),
-        "codex exec --json --skip-git-repo-check -m 'm 1' -c 'sandbox_mode=\"workspace-write\"' -",
-    );
-    for words in [["-p", "work"], ["-sread-only", "x"], ["--config=sandbox_mode=read-only", "x"]] {
-        let given = words.join(" ");
-        check(
-            "codex",
-            &words,
-            Place::New(None),
-            &format!("codex exec --json --skip-git-repo-check -m 'm 1' {given} -"),
-        );
-    }
-    check(
-        "gemini",
-        &["--approval-mode", "auto_edit"],
-        Place::New(Some("x")),
-        "gemini --skip-trust -o stream-json --session-id x -m 'm 1' --approval-mode auto_edit",
-    );
-    check(
-        "opencode",
-        &["--agent", "build"],
-        Place::New(None),
-        "opencode run --format json --auto -m 'm 1' --agent build",
-    );
-    let around = vec![("GOOSE_MODE".into(), "approve".into())];
-    let goose: Agent = "goose".parse().expect("a known one");
-    assert_eq!(goose.environment(&around), around);
-    assert_eq!(goose.environment(&Vec::new()), [("GOOSE_MODE".into(), "auto".into())]);
 }
 
 #[test]

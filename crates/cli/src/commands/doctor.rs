@@ -1,6 +1,7 @@
 //! `windlass doctor`
 
 mod agents;
+mod git;
 mod salvage;
 
 use std::io::IsTerminal;
@@ -22,7 +23,7 @@ use crate::{dispatch, remedy, text};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass doctor                              verify the configuration, the agents, every event and every row
+  windlass doctor                              verify the configuration, the agents, git, every event and every row
   windlass doctor --rebuild                    fold the rows anew from the log
   windlass doctor --settle                     run hooks that dead commands have left, put away worktrees that were left
   windlass doctor --export sound.jsonl         save every sound event of a damaged store
@@ -74,6 +75,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     checks.extend(check_left(context));
     checks.extend(check_cancelled(context));
     checks.extend(check_worktrees(context));
+    checks.extend(git::check(context));
     let sound = checks.iter().all(|check| check.problems.is_empty());
     if out.is_json() {
         let checks: Vec<_> = checks

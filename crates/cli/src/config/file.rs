@@ -232,8 +232,6 @@ pub struct Limits {
     pub max_hook_retries: u32,
     /// How often the agent may repair its work before it is submitted.
     pub max_remediations: u32,
-    /// Turns of one such repair.
-    pub remediation_turns: NonZeroU32,
     /// How often gatekeepers may reject a task before a person is asked.
     pub max_rejections: u32,
     /// Failed iterations in a row, after which a person is asked.
@@ -274,7 +272,6 @@ impl Default for Limits {
             max_iterations: nonzero(25),
             max_hook_retries: 5,
             max_remediations: 3,
-            remediation_turns: nonzero(20),
             max_rejections: 3,
             max_failures: nonzero(3),
             thrashing: 3,

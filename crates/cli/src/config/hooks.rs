@@ -127,7 +127,7 @@ pub fn resolve(settings: &Settings, source: &str) -> Result<Vec<Hook>, Problem> 
     Ok(hooks.hooks)
 }
 
-/// Where a hook stands: at which point, the how-manieth, and on which line.
+/// Where a hook stands: at which point, which one there, and on which line.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
     pub point: Point,

@@ -37,7 +37,7 @@ use crate::outline::Outline;
 use crate::output::Messages;
 use crate::project::Project;
 use crate::trust::{self, Trust};
-use crate::{environment, plan, remedy, workflow};
+use crate::{environment, plan, remedy, show, workflow};
 
 /// Where commands keep what their hooks write.
 const RECORDS: &str = "commands";
@@ -257,6 +257,7 @@ fn tell(told: Told<'_>) {
     let record = match told {
         Told::Event(record) => record,
         Told::Note(words) => return Messages::new().note(words),
+        Told::Queueing => return Messages::new().note(show::pipeline::QUEUEING),
         _ => return,
     };
     let said = match &record.envelope.event {
@@ -274,7 +275,7 @@ fn tell(told: Told<'_>) {
 
 fn went_wrong(finished: &payload::HookFinished) -> Option<String> {
     let what = match finished.outcome {
-        HookOutcome::Success | HookOutcome::Skip => return None,
+        HookOutcome::Success | HookOutcome::Skip | HookOutcome::Again => return None,
         HookOutcome::Failure => "failed",
         HookOutcome::TimedOut => "was too slow",
         HookOutcome::Cancelled => "was cancelled",

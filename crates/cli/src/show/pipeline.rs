@@ -1,11 +1,14 @@
 //! Work on its way through the gates, in a few words.
 
 use windlass_engine::{
-    ChangeRef, Event, Gate, HookClass, OwedHook, Record, Remedy, Task, WorkDone, Workspace, payload,
+    ChangeRef, Event, Gate, HookClass, OwedHook, Record, Remedy, State, Task, WorkDone, Workspace, payload,
 };
 
 use crate::config::Builtin;
 use crate::output::Tone;
+
+/// That somebody else merges, and comes first.
+pub const QUEUEING: &str = "waiting for another task to be merged";
 
 /// What such an event says.
 pub fn summary(event: &Event) -> Option<String> {
@@ -16,10 +19,14 @@ pub fn summary(event: &Event) -> Option<String> {
         }
         Event::SubmissionStarted(started) => started.work.as_ref().map(size).unwrap_or_default(),
         Event::PipelineFailed(failed) if failed.remedy == Remedy::Again => again(failed),
+        Event::PipelineFailed(failed) if failed.remedy == Remedy::Hear => heard_first(failed),
         Event::PipelineFailed(failed) => format!("{}: {}; {}", failed.hook, failed.reason, follows(failed)),
         Event::TaskRejected(rejected) => format!("by {}: {}", rejected.by, rejected.reason),
         Event::ChangeOpened(change) => place(change),
-        Event::ChangeMerged(merged) => merged.commit.clone(),
+        Event::ChangeMerged(merged) => {
+            let seen = merged.seen.as_ref().map(|seen| format!(": {seen}")).unwrap_or_default();
+            format!("{}{seen}", merged.commit)
+        }
         _ => return None,
     })
 }
@@ -37,15 +44,29 @@ pub fn details(task: &Task) -> Vec<(&'static str, String)> {
             lines.push(("worktree", format!(".windlass/worktrees/{}", workspace.name)));
         }
     }
+    // The last one first: it is the one that the present branch goes on from.
+    for (place, former) in task.former.iter().enumerate().rev() {
+        let from = task.taken.as_ref().filter(|_| place + 1 == task.former.len());
+        let from = from.map(|taken| format!(", taken from session `{}` (epoch {})", taken.from, taken.epoch));
+        lines.push(("former", format!("{}{}", former.branch, from.unwrap_or_default())));
+    }
     if let Some(change) = &task.change {
         let stands = merged.map_or_else(|| "open".to_owned(), |commit| format!("merged as {commit}"));
         lines.push(("change", format!("{}, {stands}", place(&change.at))));
     }
+    lines.extend(advice(task).map(|advice| ("next", advice)));
     if task.rejections > 0 {
         lines.push((
             "rejected",
             if task.rejections == 1 { "once".to_owned() } else { format!("{} times", task.rejections) },
         ));
+    }
+    if let Some(stalled) = &task.stalled {
+        let gate = stalled.gate.point();
+        lines.push(("goes on", format!("at {gate}, which could not be asked; nobody has to work on it again")));
+    }
+    if let Some(rejected) = task.rejected.as_ref().filter(|rejected| !task.findings.contains(rejected)) {
+        lines.push(("finding", format!("{}: {}", rejected.source, rejected.text)));
     }
     lines.extend(task.findings.iter().map(|finding| ("finding", format!("{}: {}", finding.source, finding.text))));
     lines
@@ -67,16 +88,19 @@ pub fn progress(record: &Record) -> Option<(Tone, String)> {
         Event::MergeStarted(_) if is_to_merge(record) => (Tone::Plain, "merging".to_owned()),
         Event::MergeStarted(_) => (Tone::Plain, "judging".to_owned()),
         Event::PipelineFailed(failed) if failed.remedy == Remedy::Again => (Tone::Plain, again(failed)),
+        Event::PipelineFailed(failed) if failed.remedy == Remedy::Hear => (Tone::Plain, heard_first(failed)),
         Event::PipelineFailed(failed) => {
             let (count, most) = (failed.count, failed.most);
             let told = match (failed.remedy, failed.gate) {
                 (Remedy::Remediate, _) => format!("sent back to mend it ({count} of {most})"),
                 (Remedy::Reject, _) => format!("rejected ({count} of {most}): it is worked on again"),
-                (Remedy::Again | Remedy::GiveUp | Remedy::Escalate, _) => return None,
+                (Remedy::Again | Remedy::GiveUp | Remedy::Escalate | Remedy::Hear, _) => return None,
             };
             (Tone::Warning, told)
         }
         Event::ChangeOpened(change) => (Tone::Name, format!("its change: {}", place(change))),
+        // It is no work of this session, and was told when it was seen.
+        Event::ChangeMerged(merged) if merged.seen.is_some() => return None,
         Event::ChangeMerged(merged) => {
             let commit = merged.commit.get(..10).unwrap_or(&merged.commit);
             (Tone::Good, format!("merged as {commit}"))
@@ -103,9 +127,27 @@ pub fn merges(task: &Task) -> Option<String> {
     task.blocked.as_ref().filter(|blocked| blocked.reason.contains(&named)).map(|_| merge)
 }
 
+/// What a person types for work that waits for them, with how to look at it before: a change that only they merge, or a task
+/// that is blocked and has a change.
+pub fn advice(task: &Task) -> Option<String> {
+    let id = task.id;
+    task.change.as_ref().filter(|change| change.merged.is_none())?;
+    let command = match task.state {
+        State::Completed => format!("windlass change merge {id}"),
+        State::Blocked => merges(task).unwrap_or_else(|| format!("windlass answer {id} continue")),
+        _ => return None,
+    };
+    Some(format!("{command}  # look first: windlass change show {id}"))
+}
+
 /// A base that has moved is nobody's failure.
 pub fn again(failed: &payload::PipelineFailed) -> String {
     format!("{}: judged again on top of it", failed.reason)
+}
+
+/// Nor is a person who has something to say.
+pub fn heard_first(failed: &payload::PipelineFailed) -> String {
+    format!("{}: it is heard before the work is accepted", failed.reason)
 }
 
 /// Whether the change is to be merged by one of the hooks, and not only judged.
@@ -134,6 +176,7 @@ pub fn follows(failed: &payload::PipelineFailed) -> String {
         (Remedy::Escalate, Gate::BeforeMerge) if count >= most => format!("a person is asked after {count}"),
         (Remedy::Escalate, _) => "a person is asked".to_owned(),
         (Remedy::Again, _) => "it is judged again, on top of the newest base".to_owned(),
+        (Remedy::Hear, _) => "the agent hears it first".to_owned(),
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod agents;
 mod bridged;
+mod judging;
 mod place;
 
 use serde_json::{Value, json};

@@ -87,7 +87,16 @@ impl Place {
         place
     }
 
-    fn work(&self) -> PathBuf {
+    /// Makes what is there the first commit.
+    pub fn commit(&self) {
+        let as_ann = ["-c", "user.name=ann", "-c", "user.email=ann@localhost"];
+        for words in [&["add", "-A"][..], &["commit", "-q", "-m", "Begin"]] {
+            let (code, out) = self.run("git", &[&as_ann, words].concat());
+            assert_eq!(code, 0, "{out}");
+        }
+    }
+
+    pub fn work(&self) -> PathBuf {
         self.root.path().canonicalize().unwrap().join("work")
     }
 
@@ -99,6 +108,11 @@ impl Place {
 
     pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.work().join(name)).unwrap_or_default()
+    }
+
+    /// What a gatekeeper has left behind, once it has ended.
+    pub fn left(&self) -> Option<String> {
+        fs::read_to_string(self.work().join("../home/left")).ok()
     }
 
     /// A program, as a person would run it.

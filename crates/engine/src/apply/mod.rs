@@ -19,7 +19,8 @@ use crate::id::{EdgeId, Epoch, Seq, TaskId};
 use crate::moves::Move;
 use crate::note::{Memo, NoteKind, Said};
 use crate::resolution::{Answered, Resolution};
-use crate::task::{Edge, Lease, State, Task};
+use crate::session::is_left_to_others;
+use crate::task::{Edge, Lease, State, Taken, Task};
 use crate::usage::Usage;
 use crate::view::{Change, Direction, View, ViewError};
 
@@ -175,10 +176,13 @@ impl Fold<'_> {
             lease: None,
             workspace: None,
             former: Vec::new(),
+            taken: None,
             change: None,
             findings: Vec::new(),
             rejections: 0,
+            rejected: None,
             approved: None,
+            stalled: None,
             memo: Memo::default(),
             used: Usage::default(),
             drive: Drive::default(),
@@ -204,7 +208,9 @@ impl Fold<'_> {
         let payload::TaskClaimed { owner, epoch, until, session } = claimed.clone();
         // A session hears it; whoever works by hand reads it with the task.
         let answer = task.answer.filter(|_| session.is_none());
-        changes.push(put(Task { lease: Some(Lease { owner, epoch, until, session }), epoch, answer, ..task }));
+        let lease = Lease { owner, epoch, until, session };
+        let taken = task.taken.and_then(|taken| taken.by(&lease));
+        changes.push(put(Task { lease: Some(lease), epoch, answer, taken, ..task }));
         Ok(changes)
     }
 
@@ -228,6 +234,10 @@ impl Fold<'_> {
         };
         self.touched(|task| {
             let patch = patch.clone();
+            // What was judged done was done for another text.
+            if patch.goal.is_some() || patch.body.is_some() || patch.deliverables.is_some() || patch.kind.is_some() {
+                task.stalled = None;
+            }
             task.goal = patch.goal.unwrap_or(std::mem::take(&mut task.goal));
             task.deliverables = patch.deliverables.unwrap_or(std::mem::take(&mut task.deliverables));
             task.labels = patch.labels.unwrap_or(std::mem::take(&mut task.labels));
@@ -276,6 +286,7 @@ impl Fold<'_> {
         self.touched(|task| {
             let (by, text) = (self.envelope.metadata.triggered_by.clone(), answered.text.clone());
             let said = Answered { by, text, ignores: answered.ignores.clone() };
+            task.stalled = None;
             let goes_on = !matches!(answered.answer, Resolution::Approve | Resolution::Reject);
             task.answer = Some(said).filter(|said| goes_on && (said.text.is_some() || !said.ignores.is_empty()));
         })
@@ -418,17 +429,18 @@ impl Fold<'_> {
         if !row.allows(task.state, self.envelope.metadata.forced) {
             return Err(self.unfit(format!("{} is {}", task.id, task.state)));
         }
-        let held = task.lease.as_ref().and_then(|lease| lease.session.clone());
+        let held = task.lease.as_ref().and_then(|lease| Some((lease.session.clone()?, lease.epoch)));
         row.make(&mut task, self.envelope.timestamp);
         change(&mut task);
-        let left = held.filter(|_| task.lease.is_none());
-        let (id, state) = (task.id, task.state);
+        let Some((name, epoch)) = held.filter(|_| task.lease.is_none()) else { return Ok(vec![put(task)]) };
         let metadata = &self.envelope.metadata;
-        let mut changes = vec![put(task)];
-        if let Some(name) = left {
-            let itself = self.envelope.session.as_ref() == Some(&name) && metadata.depth == 0 && !metadata.forced;
-            self.with_session(&name, &mut changes, |session| session.put_down(id, state, itself))?;
+        let itself = self.envelope.session.as_ref() == Some(&name) && metadata.depth == 0 && !metadata.forced;
+        let (id, state) = (task.id, task.state);
+        if !itself && is_left_to_others(state) {
+            task.taken = Some(Taken { from: name.clone(), epoch, by: None });
         }
+        let mut changes = vec![put(task)];
+        self.with_session(&name, &mut changes, |session| session.put_down(id, state, itself))?;
         Ok(changes)
     }
 

@@ -1,10 +1,10 @@
 //! Work on its way through the gates: each event moves it on, or does not fit.
 
 use super::{ApplyError, Changes, Fold, put};
-use crate::debt::{Debt, Effect};
+use crate::debt::{Debt, Effect, HookOutcome};
 use crate::event::payload;
 use crate::id::RunId;
-use crate::pipeline::{Broken, ChangeRef, Finding, Gate, Pipeline, Remedy, Stage, TaskChange, Why, WorkDone};
+use crate::pipeline::{Broken, ChangeRef, Finding, Gate, Pipeline, Remedy, Stage, Stalled, TaskChange, Why, WorkDone};
 use crate::session::{Closing, Ending, Next, Phase, Session};
 use crate::task::{State, Task};
 use crate::view::Change;
@@ -25,15 +25,24 @@ impl Fold<'_> {
     }
 
     pub(super) fn submission_started(&self, started: &payload::SubmissionStarted) -> Changes {
-        self.session(|session| match &session.phase {
-            Phase::Settled(Next::Close(closing)) if closing.ending == Ending::Completed => {
-                let fits = session.epoch().is_some() && session.run(session.iteration) == started.run;
-                let closing = closing.clone();
-                session.phase = self.pipeline(&started.run, closing, Stage::Submitting, started.work.clone());
-                fits.then_some(())
+        let mut changes = self.session(|session| {
+            let closing = match &session.phase {
+                Phase::Settled(Next::Close(closing)) if closing.ending == Ending::Completed => closing.clone(),
+                _ if session.may_resume() => Closing { ending: Ending::Completed, reason: None },
+                _ => return None,
+            };
+            let fits = session.epoch().is_some() && session.run(session.iteration) == started.run;
+            session.phase = self.pipeline(&started.run, closing, Stage::Submitting, started.work.clone());
+            session.resumes = false;
+            fits.then_some(())
+        })?;
+        // Whatever it passed before, it has to pass again.
+        changes.extend(self.touched(|task| {
+            if let Some(stalled) = &mut task.stalled {
+                stalled.gate = Gate::BeforeSubmit;
             }
-            _ => None,
-        })
+        })?);
+        Ok(changes)
     }
 
     pub(super) fn submitted(&self) -> Changes {
@@ -53,14 +62,23 @@ impl Fold<'_> {
     }
 
     pub(super) fn merge_started(&self, started: &payload::MergeStarted) -> Changes {
-        self.session(|session| match &session.phase {
-            Phase::Pipeline(pipeline) if pipeline.stage == Stage::Submitted && pipeline.run == started.run => {
-                let (closing, work) = (pipeline.closing.clone(), pipeline.work.clone());
-                session.phase = self.pipeline(&started.run, closing, Stage::Merging, work);
-                Some(())
-            }
-            _ => None,
-        })
+        let mut changes = self.moved(|_| {})?;
+        changes.extend(self.session(|session| {
+            let (closing, work) = match &session.phase {
+                Phase::Pipeline(pipeline) if pipeline.stage == Stage::Submitted && pipeline.run == started.run => {
+                    (pipeline.closing.clone(), pipeline.work.clone())
+                }
+                _ if session.may_resume() && started.work.is_some() => {
+                    (Closing { ending: Ending::Completed, reason: None }, started.work.clone())
+                }
+                _ => return None,
+            };
+            let fits = session.epoch().is_some() && session.run(session.iteration) == started.run;
+            session.phase = self.pipeline(&started.run, closing, Stage::Merging, work);
+            session.resumes = false;
+            fits.then_some(())
+        })?);
+        Ok(changes)
     }
 
     fn pipeline(&self, run: &RunId, closing: Closing, stage: Stage, work: Option<WorkDone>) -> Phase {
@@ -69,8 +87,9 @@ impl Fold<'_> {
     }
 
     pub(super) fn pipeline_failed(&self, failed: &payload::PipelineFailed) -> Changes {
-        let mut finding = None;
+        let (mut finding, mut stalled) = (None, None);
         let mut changes = self.session(|session| {
+            stalled = session.stalled_by(failed);
             let (closing, feedback) = match &session.phase {
                 Phase::Pipeline(pipeline) if pipeline.run == failed.run => {
                     (pipeline.closing.clone(), pipeline.broken.as_ref().and_then(|broken| broken.feedback.clone()))
@@ -84,7 +103,7 @@ impl Fold<'_> {
             finding = Some(feedback.unwrap_or_else(|| failed.reason.clone()));
             let because = |ending| Closing { ending, reason: Some(in_words(failed)) };
             session.phase = Phase::Settled(match failed.remedy {
-                Remedy::Remediate | Remedy::Reject => Next::Continue,
+                Remedy::Remediate | Remedy::Reject | Remedy::Hear => Next::Continue,
                 Remedy::GiveUp => Next::GiveUp(in_words(failed)),
                 Remedy::Escalate => Next::Close(because(Ending::Escalated)),
                 Remedy::Again => Next::Close(closing),
@@ -97,13 +116,25 @@ impl Fold<'_> {
             Some(())
         })?;
         // Kept until an agent has worked with it: whoever is told of it may not come to that.
-        let kept = failed.remedy != Remedy::Again;
+        let kept = !matches!(failed.remedy, Remedy::Again | Remedy::Hear) && stalled.is_none();
         let rejected = failed.gate == Gate::BeforeMerge && failed.why == Why::Blocked;
         changes.extend(self.moved(|task| {
             if let Some(text) = finding.filter(|_| kept) {
-                task.findings.push(Finding { source: failed.hook.clone(), text });
+                let finding = Finding { source: failed.hook.clone(), text };
+                if rejected {
+                    task.rejected = Some(finding.clone());
+                }
+                task.findings.push(finding);
             }
             task.rejections += u32::from(rejected);
+            if failed.remedy != Remedy::Again {
+                // Whoever has only asked again has not done the work.
+                let before = task.stalled.take();
+                task.stalled = stalled.map(|stalled| match before {
+                    Some(Stalled { agent, claim, .. }) => Stalled { agent, claim, ..stalled },
+                    None => Stalled { claim: task.claim.clone(), ..stalled },
+                });
+            }
         })?);
         Ok(changes)
     }
@@ -115,19 +146,31 @@ impl Fold<'_> {
             return;
         }
         let (message, feedback) = (finished.message.as_deref(), finished.feedback.as_deref());
-        pipeline.broken = Broken::by(hook, finished.outcome, message, feedback);
+        let broken = Broken::by(hook, finished.outcome, message, feedback);
+        pipeline.broken = broken.map(|broken| Broken { unstarted: finished.unstarted, ..broken });
+        if let (Some(work), Some(head)) = (&mut pipeline.work, &finished.head) {
+            work.head.clone_from(head);
+        }
     }
 
     /// What a hook that asked gatekeepers leaves with the task.
     pub(super) fn judged(&self, finished: &payload::HookFinished) -> Changes {
-        let nothing = finished.approved.is_none() && finished.used.is_nothing();
-        if nothing || self.envelope.node.task().is_none() {
+        let nothing = finished.approved.is_none() && finished.used.is_nothing() && finished.head.is_none();
+        let passed = finished.outcome == HookOutcome::Success;
+        if (nothing && !passed) || self.envelope.node.task().is_none() {
             return Ok(Vec::new());
         }
         self.touched(|task| {
             task.used = task.used.plus(finished.used);
+            if passed && task.rejected.as_ref().is_some_and(|rejected| rejected.source == finished.hook) {
+                task.rejected = None;
+            }
             if let Some(approved) = &finished.approved {
                 task.approved = Some(approved.after(task.approved.as_ref()));
+            }
+            // On another base it has to be submitted again.
+            if let (Some(stalled), Some(head)) = (&mut task.stalled, &finished.head) {
+                (stalled.head, stalled.gate) = (head.clone(), Gate::BeforeSubmit);
             }
         })
     }

@@ -34,9 +34,12 @@ impl Fold<'_> {
             work: started.work,
             grounds: started.grounds,
             workspace: None,
+            done_at: None,
+            resumes: false,
             remediations: 0,
             rechecks: 0,
             left: Vec::new(),
+            lost: Vec::new(),
             plea: None,
             escalated: Vec::new(),
             goal: started.goal.clone(),
@@ -89,13 +92,15 @@ impl Fold<'_> {
     /// A session that is between iterations may take up a task. An agent that is left alone is left alone with any task.
     pub(super) fn taken_up(&self, name: &SessionName, claimed: &payload::TaskClaimed) -> Changes {
         let (own, id) = (self.session_name()? == name, self.node()?);
-        let ignores = self.task(id)?.answer.map(|answer| answer.ignores).unwrap_or_default();
+        let task = self.task(id)?;
+        let ignores = task.answer.map(|answer| answer.ignores).unwrap_or_default();
         self.session(|session| {
             session.ignores.clone_from(&ignores);
             let free = session.epoch().is_none() && is_between(session);
             let fits = own && free && session.owner == claimed.owner;
             let postponed = Some(session.phase.clone()).filter(|phase| matches!(phase, Phase::Postponed(_)));
             session.take_up(id, claimed.epoch);
+            session.resumes = task.stalled.is_some() && !session.grounds.is_in_place();
             if let Some(postponed) = postponed {
                 session.phase = postponed;
             }
@@ -138,7 +143,7 @@ impl Fold<'_> {
     }
 
     pub(super) fn iteration_started(&self, run: &RunId) -> Changes {
-        self.session(|session| {
+        let mut changes = self.session(|session| {
             let next = run.iteration == session.iteration + 1 && *run == session.run(run.iteration);
             let fits = next && is_between(session);
             // What was said for an iteration that did not come to its end is said again for this one.
@@ -151,8 +156,14 @@ impl Fold<'_> {
             session.iteration = run.iteration;
             session.watch.used_in_iteration = Usage::default();
             session.phase = Phase::Preparing(run.clone());
+            session.resumes = false;
             fits.then_some(())
-        })
+        })?;
+        // What an agent works on has to be judged anew.
+        if self.envelope.node.task().is_some() {
+            changes.extend(self.touched(|task| task.stalled = None)?);
+        }
+        Ok(changes)
     }
 
     pub(super) fn turn_started(&self, started: &payload::TurnStarted) -> Changes {
@@ -250,6 +261,10 @@ impl Fold<'_> {
             let done = claim == Some(Promise::Complete) || session.terms.completion == Completion::Gate;
             if done && !session.is_unheard() {
                 session.ignores.clear();
+            }
+            if matches!(&decided.decision, Decision::Next(Next::Close(closing)) if closing.ending == Ending::Completed)
+            {
+                session.done_at = Some(self.seq);
             }
             if decided.decision == Decision::SendBack {
                 for blocker in std::mem::take(&mut session.blocking) {

@@ -21,7 +21,7 @@ impl Deciding<'_, '_> {
             return Err(Refusal::IllegalEffect { debt: id, why: "has begun already" });
         }
         belongs_to(&debt, owner)?;
-        if self.is_needless(&debt)? {
+        if self.is_needless(&debt)? || self.is_to_wait(&debt)? {
             let why = "is for work that has been decided on, or is somebody else's now";
             return Err(Refusal::IllegalEffect { debt: id, why });
         }
@@ -32,6 +32,12 @@ impl Deciding<'_, '_> {
     fn is_needless(&self, debt: &Debt) -> Result<bool, Refusal> {
         let session = debt.session.as_ref().map(|name| self.draft.session(name)).transpose()?.flatten();
         Ok(session.is_some_and(|session| session.needs_no(debt.id)))
+    }
+
+    /// Whether a hook that has not begun stands at a gate before which a person is to be heard.
+    fn is_to_wait(&self, debt: &Debt) -> Result<bool, Refusal> {
+        let session = debt.session.as_ref().map(|name| self.draft.session(name)).transpose()?.flatten();
+        Ok(debt.attempts == 0 && session.is_some_and(|session| session.need_not_begin(debt.id)))
     }
 
     pub(super) fn retry_effect(&mut self, id: DebtId, owner: &OwnerName, after: &str) -> Result<(), Refusal> {
@@ -48,6 +54,7 @@ impl Deciding<'_, '_> {
         if let Some(feedback) = &report.feedback {
             check_text("the feedback", feedback, Limits::FEEDBACK)?;
         }
+        check_bytes("a commit", report.head.as_deref().unwrap_or_default(), Limits::LABEL)?;
         let debt = self.begun(id, owner)?;
         self.end(&debt, report)
     }
@@ -118,6 +125,7 @@ impl Deciding<'_, '_> {
         match debt.recovery() {
             Recovery::EndIteration => self.recover_turn(&debt, owner),
             _ if self.is_in_vain(&debt)? || self.is_needless(&debt)? => self.interrupt(&debt),
+            _ if self.is_to_wait(&debt)? => self.end(&debt, &HookOutcome::Skip.into()),
             Recovery::Record(_) => self.interrupt(&debt),
             Recovery::Run | Recovery::RunAgain | Recovery::GoOn | Recovery::LookThenAct | Recovery::SendAgain => {
                 self.begin(&debt, owner, None)
@@ -184,7 +192,8 @@ impl Deciding<'_, '_> {
 
     fn finish(&mut self, debt: &Debt, report: &HookReport) -> Result<(), Refusal> {
         let hook = hook_name(debt)?;
-        let HookReport { outcome, message, record, took, actions, context, approved, used, .. } = report.clone();
+        let HookReport { outcome, message, record, took, actions, context, approved, used, head, unstarted, .. } =
+            report.clone();
         let duration_ms = took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
         let is_last = sibling(&self.draft, debt.id)?.is_none();
         self.begin_line(Line::ending(debt));
@@ -205,6 +214,8 @@ impl Deciding<'_, '_> {
             context,
             approved,
             used,
+            head,
+            unstarted,
         };
         self.emit_of(debt, finished)?;
         let finished = self.entries.len() - 1;

@@ -231,7 +231,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
             }
             C::LeaveToPerson { name, reason } => self.leave_to_person(name, reason),
             C::SubmitWork { name, readied } => self.submit_work(name, readied),
-            C::RecordMerge { id, commit } => self.record_merge(*id, commit),
+            C::RecordMerge { id, commit, seen } => self.record_merge(*id, commit, seen.as_deref()),
             C::ExpireLease { id, epoch } => self.expire_lease(*id, *epoch),
             C::Say { session, text } => self.say(session, text),
             C::OpenConversation { run, conversation, anew } => {

@@ -7,7 +7,7 @@ use crate::debt::Debt;
 use crate::event::{EventType, Node, payload};
 use crate::id::{Epoch, SessionName, TaskId};
 use crate::limits::{Limits, check_bytes, check_text, gist};
-use crate::pipeline::{Broken, ChangeFact, Gate, Pipeline, Readied, Remedy, Why, Workspace};
+use crate::pipeline::{Broken, ChangeFact, Gate, Pipeline, Readied, Remedy, Why, WorkDone, Workspace};
 use crate::refusal::Refusal;
 use crate::session::{Closing, Ending, Leave, Next, Phase, Session, Wanted, Work};
 use crate::task::Lease;
@@ -66,13 +66,22 @@ impl Deciding<'_, '_> {
 
     pub(super) fn submit_work(&mut self, name: &SessionName, readied: &Readied) -> Result<(), Refusal> {
         let session = self.holding(name)?;
+        // A person may have said something meanwhile.
+        if session.is_held_back() && session.wanted() == Wanted::Decision {
+            return self.advance(name);
+        }
         if session.wanted() != Wanted::Work {
             return Err(Refusal::IllegalSession { name: name.clone(), why: "has nothing to submit" });
         }
         self.begin_line(Line::of(&session));
+        if let Readied::Work(work) = readied {
+            check_text("a commit", &work.head, Limits::LABEL)?;
+        }
+        if session.resumes {
+            return self.resume_work(&session, readied);
+        }
         let broken = match readied {
             Readied::Work(work) if work.commits > 0 => {
-                check_text("a commit", &work.head, Limits::LABEL)?;
                 let (run, remediations) = (session.run(session.iteration), session.remediations);
                 let work = Some(work.clone());
                 self.emit_session(&session, payload::SubmissionStarted { run, work, remediations })?;
@@ -84,16 +93,45 @@ impl Deciding<'_, '_> {
                 reason: "the last attempt was ended as done, and nothing was committed or left to be committed"
                     .to_owned(),
                 feedback: None,
+                unstarted: false,
             },
             Readied::Unfit { reason, feedback } => {
                 check_text("the reason", reason, Limits::REASON)?;
                 check_text("the feedback", feedback, Limits::FEEDBACK)?;
                 let (reason, feedback) = (gist(reason), Some(feedback.clone()));
-                Broken { hook: "commit".to_owned(), why: Why::Conflicts, reason, feedback }
+                Broken { hook: "commit".to_owned(), why: Why::Conflicts, reason, feedback, unstarted: false }
             }
         };
         self.fail_at(&session, Gate::BeforeSubmit, &broken)?;
         self.advance(name)
+    }
+
+    /// Goes on at the gate that could not be asked, if the work is still what was judged done. Else an agent works on it.
+    fn resume_work(&mut self, session: &Session, readied: &Readied) -> Result<(), Refusal> {
+        let stalled = session.task.map(|id| self.task(id)).transpose()?.and_then(|task| task.stalled);
+        let same = |work: &&WorkDone| stalled.as_ref().is_some_and(|it| it.head == work.head) && work.commits > 0;
+        let work = match readied {
+            Readied::Work(work) => Some(work).filter(same),
+            Readied::Unfit { .. } => None,
+        };
+        let run = session.run(session.iteration);
+        match (work.cloned(), stalled) {
+            (work @ Some(_), Some(stalled)) if stalled.is_submitted_by(session) => {
+                self.emit_session(session, payload::MergeStarted { run, work })?;
+            }
+            (work @ Some(_), _) => {
+                self.emit_session(
+                    session,
+                    payload::SubmissionStarted { run, work, remediations: session.remediations },
+                )?;
+            }
+            (None, _) => {
+                let session = Session { iteration: session.iteration + 1, ..session.clone() };
+                let run = session.run(session.iteration);
+                self.emit_session(&session, payload::IterationStarted { run })?;
+            }
+        }
+        self.advance(&session.name)
     }
 
     /// Submits work that was done in place: through the gates, if there are any, else it is accepted as it is.
@@ -118,7 +156,9 @@ impl Deciding<'_, '_> {
     /// What nobody wants to judge is accepted.
     pub(super) fn start_merge(&mut self, session: &Session) -> Result<(), Refusal> {
         match self.has_hooks(session, EventType::MergeStarted)? {
-            true => self.emit_session(session, payload::MergeStarted { run: session.run(session.iteration) }),
+            true => {
+                self.emit_session(session, payload::MergeStarted { run: session.run(session.iteration), work: None })
+            }
             false => self.leave_task(session, Leave::Completed),
         }
     }
@@ -129,11 +169,19 @@ impl Deciding<'_, '_> {
         self.fail_at(session, pipeline.gate(), broken)
     }
 
+    /// What a person has said since the work was called done comes before its being accepted.
+    pub(super) fn hear_first(&mut self, session: &Session) -> Result<(), Refusal> {
+        let Phase::Pipeline(pipeline) = &session.phase else { return Ok(()) };
+        let (hook, reason) = ("say".to_owned(), "a person has said something to the agent".to_owned());
+        let broken = Broken { hook, why: Why::Said, reason, feedback: None, unstarted: false };
+        self.fail_at(session, pipeline.gate(), &broken)
+    }
+
     fn fail_at(&mut self, session: &Session, gate: Gate, broken: &Broken) -> Result<(), Refusal> {
         let Some(id) = session.task else { return Ok(()) };
         let task = self.task(id)?;
         let (remedy, count, most) = session.remedy(gate, broken, task.rejections);
-        let Broken { hook, why, reason, feedback } = broken.clone();
+        let Broken { hook, why, reason, feedback, .. } = broken.clone();
         let run = session.run(session.iteration);
         // What a hook has said is with its end.
         let unsaid = feedback.clone().filter(|_| !matches!(session.phase, Phase::Pipeline(_)));
@@ -151,7 +199,7 @@ impl Deciding<'_, '_> {
                 self.emit(Node::Task(id), payload::TaskRejected { by, reason })?;
                 self.settle(id)
             }
-            Remedy::GiveUp | Remedy::Escalate | Remedy::Again => Ok(()),
+            Remedy::GiveUp | Remedy::Escalate | Remedy::Again | Remedy::Hear => Ok(()),
         }
     }
 
@@ -172,21 +220,25 @@ impl Deciding<'_, '_> {
                 check_text("a commit", commit, Limits::LABEL)?;
                 match known.is_none_or(|known| known.merged.is_some()) {
                     true => Ok(()),
-                    false => self.emit_of(debt, payload::ChangeMerged { commit: commit.clone() }),
+                    false => self.emit_of(debt, payload::ChangeMerged { commit: commit.clone(), seen: None }),
                 }
             }
         }
     }
 
-    pub(super) fn record_merge(&mut self, id: TaskId, commit: &str) -> Result<(), Refusal> {
+    pub(super) fn record_merge(&mut self, id: TaskId, commit: &str, seen: Option<&str>) -> Result<(), Refusal> {
         if self.origin.run.is_some() || self.via.is_some() {
             return Err(Refusal::NoPerson { what: "merge" });
         }
         check_text("a commit", commit, Limits::LABEL)?;
+        check_bytes("how it was found", seen.unwrap_or_default(), Limits::REASON)?;
         let change = self.task(id)?.change.ok_or(Refusal::NoChange { id })?;
         match change.merged {
             Some(_) => Err(Refusal::NoChange { id }),
-            None => self.emit(Node::Task(id), payload::ChangeMerged { commit: commit.to_owned() }).map(drop),
+            None => {
+                let (commit, seen) = (commit.to_owned(), seen.map(str::to_owned));
+                self.emit(Node::Task(id), payload::ChangeMerged { commit, seen }).map(drop)
+            }
         }
     }
 

@@ -62,9 +62,9 @@ impl Deciding<'_, '_> {
         let max_iterations = max_iterations.unwrap_or(session.terms.max_iterations);
         let terms = Terms { max_iterations, ..session.terms.clone() };
         self.emit_session(&session, payload::SessionResumed { owner: owner.clone(), terms })?;
-        // One that waits for a place to work may have come to its limit by these terms.
+        // One that waits for a place to work, or for what there is to be submitted, may have come to its limit by these terms.
         match session.wanted() {
-            Wanted::Workspace => self.advance(name),
+            Wanted::Workspace | Wanted::Work => self.advance(name),
             _ => Ok(()),
         }
     }
@@ -135,6 +135,7 @@ impl Deciding<'_, '_> {
                 Step::PassSubmission => self.pass_submission(&session)?,
                 Step::StartMerge => self.start_merge(&session)?,
                 Step::FailGate => self.fail_gate(&session)?,
+                Step::HearFirst => self.hear_first(&session)?,
                 Step::EndWithout(closing) => self.end_without(&session, closing)?,
                 Step::StartTurn(run, purpose) => self.start_turn(&session, run, purpose)?,
                 Step::DecideGate(run, decision) => {

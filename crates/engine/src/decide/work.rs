@@ -85,11 +85,11 @@ impl Deciding<'_, '_> {
         };
         let closing = match (next, session.exhausted()) {
             (Some(id), None) => return self.hand_to(session, id),
-            (Some(_), Some(closing)) => closing,
+            (Some(_), Some(closing)) => self.besides_the_lost(session, closing)?,
             (None, _) => match session.work {
                 Work::Graph => {
                     let closing = session.nothing_left();
-                    Closing { reason: closing.reason.or(others), ..closing }
+                    self.besides_the_lost(session, Closing { reason: closing.reason.or(others), ..closing })?
                 }
                 Work::Given => self.taken_away(session)?,
             },
@@ -100,7 +100,8 @@ impl Deciding<'_, '_> {
     /// Ends a session that has lost its task. What was done is done only if the task says so, whoever completed it.
     pub(super) fn end_without(&mut self, session: &Session, decided: Closing) -> Result<(), Refusal> {
         let task = session.task.map(|id| self.task(id)).transpose()?;
-        let completed = task.is_some_and(|task| task.state == State::Completed);
+        let by_others = |task: &Task| session.lost.iter().any(|lost| lost.task == task.id && lost.epoch < task.epoch);
+        let completed = task.is_some_and(|task| task.state == State::Completed && !by_others(&task));
         let closing = if completed { decided } else { self.taken_away(session)? };
         self.close_without(session, closing)
     }
@@ -128,12 +129,26 @@ impl Deciding<'_, '_> {
         if let Some(refusal) = task.as_ref().and_then(not_admitted) {
             return Ok(Closing { ending: Ending::Cancelled, reason: Some(refusal.to_string()) });
         }
-        let reason = match task.map(|task| (task.id, task.state, task.lease)) {
-            Some((id, _, Some(lease))) => format!("{id} is held by {} now", lease.holder()),
-            Some((id, state, None)) => format!("{id} is {state} now, and not by this session"),
+        let reason = match task {
+            Some(task) => how_it_was_lost(session, &task),
             None => "there is nothing to work on".to_owned(),
         };
         Ok(Closing { ending: Ending::Cancelled, reason: Some(reason) })
+    }
+
+    /// How a session ends that works on the graph: not well if one of its tasks was taken from it.
+    fn besides_the_lost(&self, session: &Session, closing: Closing) -> Result<Closing, Refusal> {
+        let mut lost = Vec::new();
+        for one in session.lost.iter().filter(|_| session.work == Work::Graph) {
+            lost.push(how_it_was_lost(session, &self.task(one.task)?));
+        }
+        Ok(match closing.ending {
+            _ if lost.is_empty() => closing,
+            Ending::Completed => Closing { ending: Ending::Cancelled, reason: Some(lost.join("; ")) },
+            ending => {
+                Closing { ending, reason: Some(closing.reason.into_iter().chain(lost).collect::<Vec<_>>().join("; ")) }
+            }
+        })
     }
 
     /// Leaves the task that the session holds.
@@ -145,7 +160,9 @@ impl Deciding<'_, '_> {
         };
         let event: Event = match leave {
             Leave::Completed => {
-                let claim = self.task(id)?.claim.filter(|claim| claim.run.session == session.name);
+                let task = self.task(id)?;
+                let claim = task.claim.filter(|claim| claim.run.session == session.name);
+                let claim = claim.or(task.stalled.and_then(|stalled| stalled.claim));
                 let (result, artifacts) = claim.map(|claim| (claim.result, claim.artifacts)).unwrap_or_default();
                 return self.finish_task(id, payload::TaskCompleted { result, artifacts });
             }
@@ -158,5 +175,14 @@ impl Deciding<'_, '_> {
         };
         self.emit(Node::Task(id), event)?;
         self.settle(id)
+    }
+}
+
+/// Who has the task that a session had.
+fn how_it_was_lost(session: &Session, task: &Task) -> String {
+    match (session.lost.iter().find(|lost| lost.task == task.id), &task.lease) {
+        (Some(lost), _) => lost.in_words(task),
+        (None, Some(lease)) => format!("{} was taken by {} (epoch {})", task.id, lease.holder(), lease.epoch),
+        (None, None) => format!("{} is {} now, and not by this session", task.id, task.state),
     }
 }

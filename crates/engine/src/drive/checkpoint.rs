@@ -134,7 +134,7 @@ impl NewCheckpoint {
 #[serde(rename_all = "camelCase")]
 pub struct CheckpointRef {
     pub id: CheckpointId,
-    /// The how manieth of the task.
+    /// Which one of the task it is, from 1.
     pub sequence: u32,
     pub trigger: Trigger,
     pub expires_at: Timestamp,

@@ -113,6 +113,9 @@ payloads! {
     /// The work is about to be accepted, if its hooks let it pass.
     MergeStarted {
         run: RunId,
+        /// What is merged, where it was submitted before and only this gate could not be asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work: Option<WorkDone>,
     }
     /// A gate did not let the work pass.
     PipelineFailed {
@@ -125,7 +128,7 @@ payloads! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         feedback: Option<String>,
         remedy: Remedy,
-        /// The how-manieth time it is that the agent is to mend it, or that the work is rejected, and how many there may be.
+        /// Which attempt to mend it, or which rejection, this is, and how many there may be.
         count: u32,
         most: u32,
     }
@@ -137,6 +140,9 @@ payloads! {
     ChangeMerged {
         /// The commit that has it in the base.
         commit: String,
+        /// How it was found there, where nobody here has merged it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seen: Option<String>,
     }
     TaskCompleted {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -587,6 +593,12 @@ payloads! {
         /// What agents have used that it asked.
         #[serde(default, skip_serializing_if = "Usage::is_nothing")]
         used: Usage,
+        /// The last commit of the work, where it has moved that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        head: Option<String>,
+        /// Whoever it was to ask could not be started.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unstarted: bool,
     }
     HookError {
         hook_name: String,

@@ -1,10 +1,11 @@
 //! What comes next for work that is on its way through the gates.
 
 use super::{Closing, Ending, Hold, Phase, Session, Step, Wanted, Work};
+use crate::event::payload;
 use crate::id::TaskId;
 use crate::limits::Limits;
-use crate::pipeline::{Broken, Gate, Grounds, Pipeline, Remedy, Stage, Why};
-use crate::session::Leave;
+use crate::pipeline::{Broken, Gate, Grounds, Pipeline, Remedy, Stage, Stalled, Why};
+use crate::session::{Leave, Next};
 
 impl Session {
     /// Work that is done is submitted; of what lies in a worktree it has to be known first what that is.
@@ -28,10 +29,31 @@ impl Session {
         match (&self.stopping, pipeline.stage, &pipeline.broken) {
             (Some(asked), ..) => self.close(asked),
             (None, _, Some(_)) => Step::FailGate,
+            (None, _, None) if self.is_held_back() => Step::HearFirst,
             (None, Stage::Submitting, None) => Step::PassSubmission,
             (None, Stage::Submitted, None) => Step::StartMerge,
             (None, Stage::Merging, None) => Step::LeaveTask(Leave::Completed),
         }
+    }
+
+    /// Whether it has come to no iteration of a task whose work was judged done before.
+    pub(crate) fn may_resume(&self) -> bool {
+        let idle = matches!(self.phase, Phase::Started | Phase::Settled(Next::Continue) | Phase::Postponed(_));
+        self.resumes && idle && self.epoch().is_some() && self.workspace.is_some()
+    }
+
+    /// What its task keeps where a gate could not be asked about its work.
+    pub(crate) fn stalled_by(&self, failed: &payload::PipelineFailed) -> Option<Stalled> {
+        let Phase::Pipeline(pipeline) = &self.phase else { return None };
+        let work = pipeline.work.as_ref().filter(|_| (failed.why, failed.remedy) == (Why::Failed, Remedy::GiveUp))?;
+        Some(Stalled {
+            gate: failed.gate,
+            head: work.head.clone(),
+            config: self.config,
+            agent: self.agent.clone(),
+            claim: None,
+            unstarted: pipeline.broken.as_ref().is_some_and(|broken| broken.unstarted),
+        })
     }
 
     /// Whether the gate before the submission of a task has let its work pass.
@@ -48,6 +70,7 @@ impl Session {
             _ if self.epoch().is_some() => Step::LeaveTask(Leave::Unfinished(reason.to_owned())),
             (Some(asked), _) => self.close(asked),
             (None, Work::Graph) => Step::TakeTask,
+            (None, Work::Given) if self.has_lost_its_task() => Step::EndWithout(closing()),
             (None, Work::Given) => self.close(&closing()),
         }
     }
@@ -58,7 +81,13 @@ impl Session {
         pipeline.is_decided(hook.seq) || (pipeline.at == hook.seq && self.hold == Hold::Left)
     }
 
-    /// What follows where a gate is not passed, with the how-manieth time of how many it is.
+    /// Whether a hook of a gate is not begun any more: a person is to be heard first. One that has begun comes to its end.
+    pub(crate) fn need_not_begin(&self, hook: crate::id::DebtId) -> bool {
+        let Phase::Pipeline(pipeline) = &self.phase else { return false };
+        pipeline.at == hook.seq && !pipeline.merged && self.is_held_back()
+    }
+
+    /// What follows where a gate is not passed, with which attempt of how many that is.
     pub(crate) fn remedy(&self, gate: Gate, broken: &Broken, rejections: u32) -> (Remedy, u32, u32) {
         let mended = (self.remediations + 1, self.terms.max_remediations);
         let rejected = (rejections + 1, self.terms.max_rejections);
@@ -69,6 +98,7 @@ impl Session {
         let (remedy, (count, most)) = match (gate, broken.why) {
             (_, Why::Escalated) => (Remedy::Escalate, mended),
             (_, Why::Failed) => (Remedy::GiveUp, mended),
+            (_, Why::Said) => (Remedy::Hear, (0, 0)),
             (Gate::BeforeMerge, Why::Moved) if self.rechecks < Limits::RECHECKS => {
                 (Remedy::Again, (self.rechecks + 1, Limits::RECHECKS))
             }

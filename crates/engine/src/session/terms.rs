@@ -57,7 +57,7 @@ pub struct Terms {
     /// How often the agent may mend its work before it is submitted.
     #[serde(default = "usual_times", skip_serializing_if = "is_usual_times")]
     pub max_remediations: u32,
-    /// At the how-manieth rejection of a task a person is asked.
+    /// At which rejection of a task a person is asked.
     #[serde(default = "usual_times", skip_serializing_if = "is_usual_times")]
     pub max_rejections: u32,
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Closing, Ending, Next, Phase, Session, Step, Verdict, Wanted};
 use crate::id::{Epoch, TaskId};
-use crate::task::State;
+use crate::task::{State, Task};
 
 /// Where a session has its work from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +48,37 @@ impl Hold {
     }
 }
 
+/// A task that was taken from a session before it could leave it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Lost {
+    pub task: TaskId,
+    /// The one that it held the task under.
+    pub epoch: Epoch,
+    /// What it has done is there, if it was worked on in a worktree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+}
+
+impl Lost {
+    /// Who has the task now or had it last, and where the work of this session stays.
+    pub fn in_words(&self, task: &Task) -> String {
+        let (id, state) = (task.id, task.state);
+        let taker = task.taken.as_ref().and_then(|taken| taken.by.clone());
+        let said = match (&task.lease, taker) {
+            (Some(lease), _) => format!("{id} was taken by {} (epoch {})", lease.holder(), lease.epoch),
+            (None, Some(by)) if self.epoch < task.epoch => {
+                format!("{id} was taken by {by} (epoch {}), and is {state} now", task.epoch)
+            }
+            (None, _) => format!("{id} is {state} now, and not by this session"),
+        };
+        match self.branch.as_ref().filter(|branch| task.former.iter().any(|former| former.branch == **branch)) {
+            Some(branch) => format!("{said}; what was done here stays on {branch}"),
+            None => said,
+        }
+    }
+}
+
 /// How a session leaves its task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leave {
@@ -74,6 +105,8 @@ impl Session {
     pub(crate) fn iterate(&self) -> Step {
         match (self.hold, self.work) {
             (Hold::Held(_), _) if self.lacks_workspace() => Step::Wait(Wanted::Workspace),
+            // Unless a person has something to say to whoever works on it.
+            (Hold::Held(_), _) if self.resumes && !self.is_unheard() => Step::Wait(Wanted::Work),
             (Hold::Held(_), _) | (Hold::Never, Work::Given) => Step::StartIteration,
             (Hold::Never, Work::Graph) | (Hold::Left, _) => Step::TakeTask,
         }
@@ -87,14 +120,22 @@ impl Session {
     /// What follows the end that the gate has decided. Of the graph it ends one task only.
     pub(super) fn close_decided(&self, closing: &Closing) -> Step {
         let of_task = self.work == Work::Graph && matches!(closing.ending, Ending::Completed | Ending::Escalated);
-        let lost = self.work == Work::Given && self.hold == Hold::Left && !self.finished;
-        if lost && closing.ending == Ending::Completed {
+        if self.work == Work::Given && self.has_lost_its_task() && self.stopping.is_none() {
+            return Step::EndWithout(closing.clone());
+        }
+        let gone = self.work == Work::Given && self.hold == Hold::Left && !self.finished;
+        if gone && closing.ending == Ending::Completed {
+            // A person was to be heard, and there was no iteration left for it.
+            let left = self.task.is_some_and(|id| self.left.contains(&id));
+            let unheard = || Closing::because(Ending::Limit, "the agent could not hear a person any more");
             return match &self.stopping {
                 Some(asked) if self.has_left_its_task() => self.close(asked),
+                None if left => self.close(&self.exhausted().unwrap_or_else(unheard)),
                 _ => Step::EndWithout(closing.clone()),
             };
         }
         match &self.stopping {
+            None if self.is_held_back() && closing.ending == Ending::Completed => self.go_on(),
             _ if self.epoch().is_some() && closing.ending == Ending::Completed => self.submit(closing),
             _ if self.epoch().is_some() || !of_task => self.close(closing),
             Some(asked) => self.close(asked),
@@ -105,6 +146,11 @@ impl Session {
     /// Whether it was not taken away: the session has left it, for a later run or for a person.
     fn has_left_its_task(&self) -> bool {
         self.task.is_some_and(|id| self.left.contains(&id) || self.escalated.contains(&id))
+    }
+
+    /// Whether it was taken away, to be worked on by somebody else.
+    pub(crate) fn has_lost_its_task(&self) -> bool {
+        self.hold == Hold::Left && self.lost.iter().any(|lost| Some(lost.task) == self.task)
     }
 
     /// How it leaves the task that it holds when it is to end so. What is done leaves it through the gates alone.
@@ -161,20 +207,32 @@ impl Session {
         if self.task != Some(task) {
             self.conversation = None;
         }
-        (self.workspace, self.remediations, self.rechecks) = (None, 0, 0);
+        self.done_at = None;
+        (self.workspace, self.resumes, self.remediations, self.rechecks) = (None, false, 0, 0);
         self.escalated.retain(|other| *other != task);
         self.left.retain(|other| *other != task);
+        self.lost.retain(|lost| lost.task != task);
         (self.task, self.hold) = (Some(task), Hold::Held(epoch));
     }
 
     /// Its task is no longer its own.
     pub(crate) fn put_down(&mut self, task: TaskId, state: State, by_itself: bool) {
+        let held = self.epoch();
         self.hold = Hold::Left;
         self.finished = by_itself && state == State::Completed;
         match state {
             State::Blocked => self.escalated.push(task),
             State::NeedsContinuation if by_itself => self.left.push(task),
+            _ if !by_itself && is_left_to_others(state) => {
+                let branch = self.workspace.as_ref().map(|workspace| workspace.branch.clone());
+                self.lost.extend(held.map(|epoch| Lost { task, epoch, branch }));
+            }
             _ => {}
         }
     }
+}
+
+/// Whether a task that is taken from a session and is so afterwards is there for somebody else to work on.
+pub(crate) fn is_left_to_others(state: State) -> bool {
+    matches!(state, State::Created | State::NeedsContinuation)
 }

@@ -24,8 +24,8 @@ use crate::{Dispatch, RunError};
 impl Dispatch<'_> {
     /// Asks them all. They are asked about the work, so a file that may not have changed keeps them from it.
     pub(super) fn ask_registered(&mut self, scene: &Scene, resolve: Resolve) -> Result<HookReport, RunError> {
-        if let Some(changed) = self.tampered(scene)? {
-            return Ok(HookReport { message: Some(changed), ..HookOutcome::Escalate.into() });
+        if let Some(report) = self.tampered(scene.session.as_ref())? {
+            return Ok(report);
         }
         let Some(task) = &scene.task else { return Ok(HookOutcome::Skip.into()) };
         let directory = self.directory_of(scene.session.as_ref());

@@ -59,7 +59,7 @@ impl Model {
                 self.add(created.priority, created.labels.iter().cloned().collect());
             }
             Event::LeaseExpired(_) | Event::TaskRejected(_) | Event::TaskReleased(_) => self.put(id, Phase::Waiting),
-            Event::TaskSubmitted(_) => self.move_on(id, Phase::Submitted),
+            Event::TaskSubmitted(_) | Event::MergeStarted(_) => self.move_on(id, Phase::Submitted),
             Event::PipelineFailed(_) => self.move_on(id, Phase::Active),
             Event::TaskClaimed(_) => {
                 let completed = std::mem::take(completed);

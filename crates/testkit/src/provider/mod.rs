@@ -221,6 +221,7 @@ fn played(question: &Question, step: Step) -> Turn {
         Step::Say(text) => Turn::Says(text, None, End::Done),
         Step::Run(command) => calls(question.running(&command)),
         Step::Call(Use { tool, input }) => calls(question.using(&tool, &input)),
+        Step::Insist(Use { tool, input }) => calls(Some(Call { tool, input })),
         Step::Cut(_) => Turn::Says(CUT.to_owned(), None, End::Cut),
         Step::Refuse(_) => Turn::Says(REFUSED.to_owned(), None, End::Refused),
         Step::Empty(_) => Turn::Says(String::new(), None, End::Done),

@@ -4,6 +4,7 @@
 //! - run: echo fixed > login.sh                     # calls the agent's own tool for commands
 //! - fail: {status: 500, times: 1}                  # then the same question gets its answer
 //! - say: Done. <promise>COMPLETE</promise>
+//! - insist: {tool: Write, input: {path: notes}}    # whether there is such a tool or not
 //! - fail: {status: 429, retry_after: 60}           # for ever
 //! ```
 //!
@@ -30,6 +31,8 @@ pub enum Step {
     Run(String),
     /// Has the agent use a tool.
     Call(Use),
+    /// The same by its whole name, whether it is offered or not: nothing keeps a model from asking.
+    Insist(Use),
     /// Answers with an HTTP error.
     Fail(Failure),
     /// Does not answer, until somebody hangs up.
@@ -87,7 +90,7 @@ impl Step {
     /// How often it keeps the next answer back; an answer does not.
     fn keeps_back(&self) -> Option<u32> {
         match self {
-            Self::Say(_) | Self::Run(_) | Self::Call(_) => None,
+            Self::Say(_) | Self::Run(_) | Self::Call(_) | Self::Insist(_) => None,
             Self::Fail(Failure { times, .. }) => Some(times.unwrap_or(u32::MAX)),
             Self::Stall(mishap) | Self::Cut(mishap) | Self::Refuse(mishap) | Self::Empty(mishap) => {
                 Some(mishap.times.unwrap_or(u32::MAX))
@@ -137,6 +140,7 @@ mod tests {
 - empty: {times: 2}
 - say: Done.
 - call: {tool: task_list, input: {all: true}}
+- insist: {tool: Write}
 - fail: {status: 429, retry_after: 60}
 - cut: {}
 - refuse: {}
@@ -146,8 +150,8 @@ mod tests {
     #[test]
     fn every_step_can_be_written() {
         let steps: Vec<Step> = serde_saphyr::from_str(ALL).expect("it is right");
-        assert_eq!(steps.len(), 9);
-        assert_eq!(steps[5], Step::Fail(Failure { status: 429, times: None, retry_after: Some(60) }));
+        assert_eq!(steps.len(), 10);
+        assert_eq!(steps[6], Step::Fail(Failure { status: 429, times: None, retry_after: Some(60) }));
         assert!(serde_saphyr::from_str::<Vec<Step>>("- sing: x").is_err());
         assert!(serde_saphyr::from_str::<Vec<Step>>("- cut: {often: 2}").is_err());
     }
@@ -165,8 +169,8 @@ mod tests {
         check(1, Some(Step::Empty(Mishap { times: Some(2) })));
         check(1, Some(Step::say("Done.")));
         let limited = || Some(Step::Fail(Failure { status: 429, times: None, retry_after: Some(60) }));
-        check(3, limited());
-        check(3, limited());
-        check(4, None);
+        check(4, limited());
+        check(4, limited());
+        check(5, None);
     }
 }

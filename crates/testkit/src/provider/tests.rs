@@ -171,10 +171,13 @@ fn tools_in_a_namespace_are_called_in_it() {
 }
 
 #[test]
-fn a_tool_that_is_not_offered_is_an_error() {
+fn a_tool_that_is_not_offered_is_an_error_unless_the_model_insists() {
     let provider = started(&[Step::Call(Use { tool: "task_list".to_owned(), input: Value::Null })]);
     let [(path, mut question), ..] = questions(0);
     assert!(ask(&provider, path, &question).starts_with("HTTP/1.1 400 "));
+    let insisting = started(&[Step::Insist(Use { tool: "Write".to_owned(), input: json!({"path": "a"}) })]);
+    let call = &body(&ask(&insisting, path, &question))["choices"][0]["message"]["tool_calls"][0]["function"];
+    assert_eq!([&call["name"], &call["arguments"]], ["Write", r#"{"path":"a"}"#]);
     question["tools"] = json!([{"function": {"name": "windlass__task_list"}}]);
     let answer = body(&ask(&provider, path, &question));
     assert_eq!(answer["choices"][0]["message"]["tool_calls"][0]["function"]["name"], "windlass__task_list");

@@ -1,14 +1,18 @@
 //! Whether the rows of sessions are what the log tells of them.
 
-use windlass_engine::{DebtId, Effect, Ending, Epoch, Hold, OwnerName, Phase, Record, Session, Step, TaskId};
+use windlass_engine::{DebtId, Effect, Ending, Epoch, Hold, Next, OwnerName, Phase, Record, Session, Step, TaskId};
 
-use super::{Told, told};
+use super::{Told, told_with_stalls};
 use crate::invariants::Rows;
 
 /// Everything that is wrong with the sessions of a state that a log led to.
 pub fn broken(rows: &Rows, log: &[Record]) -> Vec<String> {
-    let told = told(log);
+    let (told, stalls) = told_with_stalls(log);
     let mut wrong = Vec::new();
+    let stalled = rows.tasks.iter().filter(|task| task.stalled.as_ref() != stalls.of(task.id));
+    wrong.extend(stalled.map(|task| {
+        format!("{}: the row goes on at {:?}, the log at {:?}", task.id, task.stalled, stalls.of(task.id))
+    }));
     if !rows.sessions.iter().map(|session| &session.name).eq(told.keys()) {
         wrong.push(format!("the log tells of {:?}", told.keys()));
         return wrong;
@@ -31,6 +35,7 @@ pub fn broken(rows: &Rows, log: &[Record]) -> Vec<String> {
 
 /// The row and the log say the same.
 fn differs(session: &Session, told: &Told, wrong: &mut Vec<String>) {
+    let lost: Vec<_> = session.lost.iter().map(|lost| lost.task).collect();
     let kept = (
         (&session.owner, &session.terms, &session.owed, &session.stopping),
         (session.turn().map(|turn| &turn.run), session.iteration, session.interrupted, session.failures),
@@ -40,8 +45,9 @@ fn differs(session: &Session, told: &Told, wrong: &mut Vec<String>) {
             session.turn().map_or(&[][..], |turn| &turn.feedback),
             &session.conversation,
         ),
-        (session.task, session.hold, session.work, &session.escalated, &session.left),
-        (session.grounds, &session.workspace, session.remediations, session.rechecks),
+        (session.task, session.hold, session.work, &session.escalated, &session.left, &lost),
+        (session.grounds, &session.workspace, session.resumes, session.remediations, session.rechecks),
+        session.done_at,
         matches!(session.phase, Phase::Pipeline(_)),
     );
     let (pending, carried) = (told.pending(), told.carried());
@@ -49,8 +55,9 @@ fn differs(session: &Session, told: &Told, wrong: &mut Vec<String>) {
         (&told.owner, &told.terms, &told.waits_for, &told.stopping),
         (told.turn.as_ref(), told.iteration, told.interrupted, told.failures),
         (told.ended, &pending, &carried[..], &told.conversation),
-        (told.task, told.hold, told.work, &told.escalated, &told.left),
-        (told.grounds, &told.passage.workspace, told.passage.remediations, told.passage.rechecks),
+        (told.task, told.hold, told.work, &told.escalated, &told.left, &told.lost),
+        (told.grounds, &told.passage.workspace, told.passage.resumes, told.passage.remediations, told.passage.rechecks),
+        told.done_at,
         told.ended.is_none() && told.turn.is_none() && told.passage.is_under_way(),
     );
     if kept != said {
@@ -78,11 +85,20 @@ fn holds(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
     }
 }
 
+/// Whether a person has said something about work that is on its way.
+fn is_held_back(session: &Session) -> bool {
+    let on_its_way = matches!(session.phase, Phase::Pipeline(_) | Phase::Settled(Next::Close(_)));
+    let said = session.pending.iter().any(|piece| piece.person && Some(piece.at) > session.done_at);
+    session.epoch().is_some() && said && (on_its_way || session.resumes)
+}
+
 /// Nothing that can be decided is left undecided: it waits for the outside, or for a hook that has begun.
 fn rests(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
     let begun = |id: DebtId| rows.debts.iter().any(|debt| debt.id == id && debt.attempts > 0);
     let rests = match session.step() {
         Step::Wait(_) => true,
+        // What a person says falls to whoever runs the session.
+        _ if is_held_back(session) => true,
         // Whoever runs it has yet to decide what follows from what others asked for.
         Step::SkipHook(debt) => begun(debt) || is_cancelled(session) || session.hold == Hold::Left,
         // What a person says falls to whoever runs the session.

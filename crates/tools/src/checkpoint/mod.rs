@@ -19,7 +19,7 @@ pub(crate) use resume::{RESUME, resume};
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Glance {
     id: CheckpointId,
-    /// The how manieth of the task.
+    /// Which one of the task it is, from 1.
     sequence: u32,
     trigger: Trigger,
     execution_phase: Option<String>,

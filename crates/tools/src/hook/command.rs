@@ -66,7 +66,9 @@ fn ruling(report: HookReport, said: Said) -> Result<StopRuling, String> {
     let HookReport { outcome, message, feedback, .. } = report;
     let (action, usual) = match outcome {
         HookOutcome::Success | HookOutcome::Skip => (RuleAction::Complete, "the command has nothing against it"),
-        HookOutcome::Block | HookOutcome::Continue => (RuleAction::Continue, "the command says no"),
+        HookOutcome::Block | HookOutcome::Continue | HookOutcome::Again => {
+            (RuleAction::Continue, "the command says no")
+        }
         HookOutcome::Escalate => (RuleAction::Escalate, "the command asks for a person"),
         HookOutcome::Failure | HookOutcome::TimedOut | HookOutcome::Cancelled | HookOutcome::Interrupted => {
             return Err(message.unwrap_or_else(|| "it did not end well".to_owned()));

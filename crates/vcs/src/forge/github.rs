@@ -111,7 +111,6 @@ impl Dialect for GitHub {
             "base": new.base,
             "title": text::title(&new.title, TITLE),
             "body": text::body(&new.body),
-            "draft": new.draft,
         });
         let answer = self.api.ask(&Verb::POST, &self.path(""), Some(&body))?;
         match answer.status {

@@ -11,7 +11,6 @@ use super::{Change, ForgeError, Method, NewChange, Obstacle, State, text};
 pub(super) const WISHES: Wishes = &[("accept", "application/json")];
 /// The longest title, in letters.
 const TITLE: usize = 255;
-const DRAFT: &str = "Draft: ";
 
 pub(super) struct GitLab {
     api: Api,
@@ -98,11 +97,10 @@ impl Dialect for GitLab {
     }
 
     fn create(&self, new: &NewChange) -> Result<Option<Change>, ForgeError> {
-        let prefix = if new.draft { DRAFT } else { "" };
         let body = json!({
             "source_branch": new.branch,
             "target_branch": new.base,
-            "title": format!("{prefix}{}", text::title(&new.title, TITLE - prefix.len())),
+            "title": text::title(&new.title, TITLE),
             "description": text::inert_body(&new.body),
             "remove_source_branch": false,
         });

@@ -79,7 +79,6 @@ pub struct NewChange {
     pub title: String,
     /// Any text: it is made to fit.
     pub body: String,
-    pub draft: bool,
 }
 
 /// How the base gets the commits. On GitLab the project's own settings decide between a merge commit and moving the base

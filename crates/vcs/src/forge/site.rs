@@ -45,6 +45,29 @@ pub struct Settings {
     pub project: Option<String>,
 }
 
+impl Settings {
+    /// Why what a person has configured comes to nothing with a remote, if it does.
+    pub fn unmet(&self, remote: Option<&str>) -> Option<String> {
+        if self.kind.is_none() && self.api.is_none() {
+            return None;
+        }
+        let wanted = self.kind.map_or("a forge", Kind::name);
+        let Some(address) = remote else {
+            return Some(format!("`forge` is configured ({wanted}), and there is no remote"));
+        };
+        let site = match Site::of(address, self) {
+            Ok(Some(site)) => site,
+            Ok(None) => {
+                let said = "is no address of a project on one";
+                return Some(format!("`forge` is configured ({wanted}), and the remote's address {address} {said}"));
+            }
+            Err(error) => return Some(error.to_string()),
+        };
+        let other = Kind::of(&site.host).filter(|kind| *kind != site.kind && self.api.is_none())?;
+        Some(format!("`forge` is configured ({wanted}), and the remote's address {address} is on {}", other.name()))
+    }
+}
+
 /// A project on a forge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {

@@ -60,15 +60,20 @@ impl Git<'_> {
         self.local(aim.branch, Seen::Now)
     }
 
-    /// The base and its tip, as far as they are known here: nothing is fetched.
+    /// The base and its tip, as far as they are known here. Only one that is not known here is fetched.
     pub fn known_base(&self, configured: Option<&Branch>) -> Result<Base, Error> {
-        let aim = self.aim(configured)?;
-        if let Some((remote, branch)) = aim.on_remote
+        let Aim { branch, on_remote } = self.aim(configured)?;
+        let is_on_remote = on_remote.is_some();
+        if let Some((remote, branch)) = on_remote
             && let Some(commit) = self.resolve(&remote.tracking(&branch))?
         {
             return Ok(Base { branch, remote: Some(remote), commit, seen: Seen::Before });
         }
-        self.local(aim.branch, Seen::Before)
+        match self.local(branch, Seen::Before) {
+            // It may be there, and never have been fetched.
+            Err(Error::UnknownBase { .. }) if is_on_remote => self.base(configured),
+            found => found,
+        }
     }
 
     fn local(&self, branch: Branch, seen: Seen) -> Result<Base, Error> {
@@ -102,6 +107,16 @@ impl Git<'_> {
     pub fn address(&self, remote: &RemoteName) -> Result<String, Error> {
         let answer = self.call(&["remote", "get-url", "--"]).word(remote).done()?;
         Ok(without_credentials(&answer.line()))
+    }
+
+    /// The address of the remote that counts where nothing is said of a branch, if there is one.
+    pub fn usual_address(&self) -> Result<Option<String>, Error> {
+        let remotes = self.remotes()?;
+        let remote = match &self.remote {
+            Some(named) => remotes.iter().find(|remote| *remote == named).cloned(),
+            None => usual_remote(&remotes),
+        };
+        remote.map(|remote| self.address(&remote)).transpose()
     }
 
     /// The tip of a branch of a remote. Nothing where the remote has never had such a branch.

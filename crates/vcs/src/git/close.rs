@@ -9,15 +9,6 @@ use super::open::{INITIALIZING, discard};
 use super::repository::{Entry, Head};
 use super::{Branch, Commit, Error, Git, Worktree, canonical};
 
-/// What becomes of the directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TreeAfter {
-    /// It goes, unless there is uncommitted work in it.
-    GoneIfClean,
-    /// It goes, whatever is in it.
-    Gone,
-}
-
 /// What becomes of the branch, once the directory has gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BranchAfter {
@@ -39,8 +30,8 @@ pub enum Closed {
 }
 
 impl Git<'_> {
-    /// Removes a worktree of ours. One that has gone already is no trouble, and its branch is seen to all the same.
-    pub fn close(&self, worktree: &Worktree, tree: TreeAfter, branch: &BranchAfter) -> Result<Closed, Error> {
+    /// Removes a worktree of ours, unless there is uncommitted work in it. One that has gone already is no trouble, and its branch is seen to all the same.
+    pub fn close(&self, worktree: &Worktree, branch: &BranchAfter) -> Result<Closed, Error> {
         let path = canonical(&worktree.path);
         let _held = self.repository.hold(&path)?;
         let is_there = fs::symlink_metadata(&path).is_ok();
@@ -52,7 +43,7 @@ impl Git<'_> {
             Some(reason) if reason != INITIALIZING => {
                 return Err(Error::WorktreeLocked { path, reason: reason.clone() });
             }
-            None if is_whole && tree == TreeAfter::GoneIfClean => {
+            None if is_whole => {
                 let files = self.uncommitted(&path, "all")?;
                 if !files.is_empty() {
                     return Ok(Closed::Dirty { files });

@@ -2,9 +2,10 @@
 //!
 //! Not here: how it is told from what git says (`trouble`).
 
+use std::borrow::Cow;
 use std::fmt::{self, Display};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use windlass_process::NotStarted;
@@ -143,8 +144,37 @@ impl Error {
         }
     }
 
-    /// What can be done about it, by whoever reads it.
-    pub fn hint(&self) -> Option<&'static str> {
+    /// What can be done about it, by whoever reads it: where there is a command, with the names that it needs.
+    pub fn hint(&self) -> Option<Cow<'static, str>> {
+        self.hint_by_name().map(Cow::Owned).or_else(|| self.usual_hint().map(Cow::Borrowed))
+    }
+
+    fn hint_by_name(&self) -> Option<String> {
+        Some(match self {
+            Self::ForeignOwner { path } => {
+                format!("if you trust it: `git config --global --add safe.directory {}`", quoted(path))
+            }
+            Self::WorktreeLocked { path, .. } => {
+                format!("`git worktree unlock {}`, if whoever locked it agrees", quoted(path))
+            }
+            Self::Vanished { path } => {
+                format!("`windlass run` makes {} anew from its branch", quoted(path))
+            }
+            Self::Occupied { path } => {
+                let path = quoted(path);
+                format!("look what it is, and move it away: `mv {path} {path}.old`")
+            }
+            Self::BranchTaken { branch } => {
+                format!("`git branch -m {branch} OTHER` gives it another name, `git branch -D {branch}` removes it")
+            }
+            Self::CheckedOut { path, .. } => {
+                format!("`git -C {} switch OTHER` checks out another branch there", quoted(path))
+            }
+            _ => return None,
+        })
+    }
+
+    fn usual_hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::NotStarted(_) => "install git, or put it on the PATH",
             Self::TooOld { .. } => "install git 2.38 or newer",
@@ -152,7 +182,6 @@ impl Error {
             Self::BadName { .. } => "choose another name",
             Self::NotARepository { .. } => "run it in a repository, or make one with `git init`",
             Self::Bare { .. } => "run it in a clone or a worktree of this repository",
-            Self::ForeignOwner { .. } => "if you trust it: `git config --global --add safe.directory PATH`",
             Self::NoCommits { .. } => "make a first commit",
             Self::Sparse { .. } => "`git sparse-checkout disable`, or work in a clone of its own",
             Self::Reftable { .. } => "`git refs migrate --ref-format=files`",
@@ -162,11 +191,6 @@ impl Error {
             Self::Locked { holder: Some(_), .. } => "wait until that process is done",
             Self::Locked { .. } => "if no git is running, a crash has left it: remove that file",
             Self::Busy { .. } => "wait until it is done",
-            Self::WorktreeLocked { .. } => "`git worktree unlock PATH`, if whoever locked it agrees",
-            Self::Vanished { .. } => "open it again: it is made anew from its branch",
-            Self::Occupied { .. } => "move it away",
-            Self::BranchTaken { .. } => "rename or delete that branch",
-            Self::CheckedOut { .. } => "check out another branch there",
             Self::Submodule { .. } => "`git submodule update --init` in the main worktree, then try again",
             Self::Unkept { .. } => "push it to the submodule's own remote, or leave the submodule as it was",
             Self::Filter { .. } => "install the filter's program (for LFS: git-lfs), then try again",
@@ -185,13 +209,29 @@ impl Error {
                  go on"
             }
             Self::Moved { .. } | Self::Stale { .. } => "rebase onto where the base is now, check again, merge again",
-            Self::Cancelled { .. } | Self::Failed { .. } | Self::UnknownCommit { .. } | Self::Io { .. } => return None,
+            Self::ForeignOwner { .. }
+            | Self::WorktreeLocked { .. }
+            | Self::Vanished { .. }
+            | Self::Occupied { .. }
+            | Self::BranchTaken { .. }
+            | Self::CheckedOut { .. }
+            | Self::Cancelled { .. }
+            | Self::Failed { .. }
+            | Self::UnknownCommit { .. }
+            | Self::Io { .. } => return None,
         })
     }
 }
 
 fn held(holder: Option<&Holder>) -> String {
     holder.map(|holder| format!(", which {} (process {}) may hold", holder.command, holder.pid)).unwrap_or_default()
+}
+
+/// A path as it is typed to a shell.
+fn quoted(path: &Path) -> String {
+    let path = path.display().to_string();
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+:@".contains(letter);
+    if path.chars().all(is_plain) { path } else { format!("'{}'", path.replace('\'', r"'\''")) }
 }
 
 /// Git need not be told why.

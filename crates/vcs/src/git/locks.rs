@@ -64,10 +64,15 @@ pub(super) fn who(error: Error, repository: &Repository) -> Error {
     Error::Locked { path, holder, since }
 }
 
+/// Whether no process that is there could hold a lock of git's.
+pub(super) fn is_left(lock: &Path, repository: &Repository) -> bool {
+    let admin = lock.parent().unwrap_or(&repository.common);
+    holder(&[&repository.common, &repository.root, admin]).is_none()
+}
+
 /// Removes what a git that is gone has left in what is kept about a worktree of ours. `_held` is the proof that it is ours
-/// alone. Says what it was.
-pub(super) fn clear(admin: &Path, worktree: &Path, _held: &Held) -> Result<Vec<PathBuf>, Error> {
-    let mut cleared = Vec::new();
+/// alone.
+pub(super) fn clear(admin: &Path, worktree: &Path, _held: &Held) -> Result<(), Error> {
     for name in ["index.lock", "HEAD.lock", "ORIG_HEAD.lock"] {
         let path = admin.join(name);
         let mut pauses = PAUSES.into_iter();
@@ -75,14 +80,13 @@ pub(super) fn clear(admin: &Path, worktree: &Path, _held: &Held) -> Result<Vec<P
             match (holder(&[admin, worktree]), pauses.next()) {
                 (None, _) => {
                     fs::remove_file(&path).map_err(Error::io("remove", &path))?;
-                    cleared.push(path.clone());
                 }
                 (Some(_), Some(pause)) => thread::sleep(Duration::from_millis(pause)),
                 (holder, None) => return Err(Error::Locked { path, holder, since: found.modified().ok() }),
             }
         }
     }
-    Ok(cleared)
+    Ok(())
 }
 
 /// A process that could be at work in one of these directories: a git whose directory is in one of them, whose words or

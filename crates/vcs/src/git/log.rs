@@ -30,6 +30,11 @@ impl Git<'_> {
         }
     }
 
+    /// The commit that lies so many before another, not counting what was merged. Nothing if there are not as many.
+    pub fn before(&self, commit: &Commit, many: u32) -> Result<Option<Commit>, Error> {
+        self.resolve(&format!("{commit}~{many}"))
+    }
+
     /// The commit that another goes on from: of a merge, what it was merged into. Nothing if it is not known here.
     pub fn parent(&self, commit: &Commit) -> Result<Option<Commit>, Error> {
         self.resolve(&format!("{commit}^1"))

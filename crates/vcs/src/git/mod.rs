@@ -20,6 +20,7 @@ mod close;
 mod commit;
 mod diff;
 mod error;
+mod health;
 mod locks;
 mod log;
 mod merge;
@@ -32,6 +33,7 @@ mod replay;
 mod repository;
 mod review;
 mod share;
+mod standing;
 mod submodules;
 mod trouble;
 mod unfinished;
@@ -41,9 +43,10 @@ use std::path::{Path, PathBuf};
 
 pub use ask::{Git, Run};
 pub use base::{Base, Seen};
-pub use close::{BranchAfter, Closed, TreeAfter};
+pub use close::{BranchAfter, Closed};
 pub use diff::{Diff, FileChange, Work};
 pub use error::{Error, Holder, Operation};
+pub use health::{Linked, Obstacle};
 pub use log::Logged;
 pub use merge::{IfCheckedOut, Merged, Way};
 pub use names::{Branch, Commit, RemoteName};
@@ -52,6 +55,7 @@ pub use push::Pushed;
 pub use rebase::Rebased;
 pub use repository::Repository;
 pub use share::Shared;
+pub use standing::Kept;
 
 use locks::Held;
 use repository::{Entry, Head};
@@ -86,23 +90,22 @@ impl Git<'_> {
         Ok((held, entry))
     }
 
-    /// Clears away what a crash has left of git's locks, which are returned, and finishes what it interrupted.
-    fn put_right(&self, entry: &Entry, branch: &Branch, held: &Held) -> Result<Vec<PathBuf>, Error> {
-        let cleared = locks::clear(&entry.admin, &entry.path, held)?;
+    /// Clears away what a crash has left of git's locks, and finishes what it interrupted.
+    fn put_right(&self, entry: &Entry, branch: &Branch, held: &Held) -> Result<(), Error> {
+        locks::clear(&entry.admin, &entry.path, held)?;
         let note = entry.admin.join(MOVING);
-        let Some(text) = repository::text(&note) else { return Ok(cleared) };
+        let Some(text) = repository::text(&note) else { return Ok(()) };
         // One that is not whole was being written: nothing had been moved yet.
         let moving = text.strip_suffix('\n').and_then(|line| line.split_once(' '));
         let moving = moving.and_then(|(from, to)| Commit::new(from).ok().zip(Commit::new(to).ok()));
         let is_at_our_branch = entry.head() == Head::Branch(branch.clone());
         match (moving, self.resolve(&branch.full())?) {
             (Some((from, to)), Some(tip)) if is_at_our_branch && (tip == from || tip == to) => {
-                self.finish_move(entry, &to)?;
+                self.finish_move(entry, &to)
             }
             // Somebody has gone on from there.
-            _ => remove(&note)?,
+            _ => remove(&note),
         }
-        Ok(cleared)
     }
 
     /// Moves a clean worktree and its branch from one commit to another.

@@ -48,8 +48,6 @@ pub struct Opened {
     pub start: Commit,
     /// It was there, with whatever was done in it.
     pub reused: bool,
-    /// Locks that a git which is gone had left in what the repository keeps about it, and that were removed.
-    pub cleared: Vec<PathBuf>,
 }
 
 impl Git<'_> {
@@ -80,14 +78,14 @@ impl Git<'_> {
         };
         let worktree = Worktree { path, branch: branch.clone() };
         if let Some(entry) = found {
-            let cleared = self.put_right(&entry, branch, &held)?;
-            return Ok(Opened { worktree, start, reused: true, cleared });
+            self.put_right(&entry, branch, &held)?;
+            return Ok(Opened { worktree, start, reused: true });
         }
         let made = self.refuse_sparse().and_then(|()| self.add(&worktree.path, &["--"], branch.as_str()));
         if made.is_err() {
             self.unmake(&worktree, is_new.then_some(&start));
         }
-        made.map(|()| Opened { worktree, start, reused: false, cleared: Vec::new() })
+        made.map(|()| Opened { worktree, start, reused: false })
     }
 
     /// The worktree at a path, if it can be used as it is. What vanished or was half made is cleared away.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use windlass_vcs::forge::Method;
-use windlass_vcs::git::{Base, BranchAfter, Closed, Commit, Error, IfCheckedOut, Merged, TreeAfter, Way};
+use windlass_vcs::git::{Base, BranchAfter, Closed, Commit, Error, IfCheckedOut, Merged, Way};
 
 use crate::scene::{Scene, read, write};
 
@@ -63,7 +63,7 @@ fn without_a_remote_a_branch_that_is_checked_out_is_refused() {
     let late = scene.with(|git| git.merge(&base, &other, way("late"), IfCheckedOut::Refuse));
     assert!(matches!(late, Err(Error::Moved { .. })), "{late:?}");
     let into = BranchAfter::GoneIfIn(commit);
-    let closed = scene.with(|git| git.close(&worktree, TreeAfter::GoneIfClean, &into)).unwrap();
+    let closed = scene.with(|git| git.close(&worktree, &into)).unwrap();
     assert_eq!(closed, Closed::Gone);
     assert!(!Path::new(&worktree.path).exists());
     assert_eq!(scene.with(|git| git.branches()).unwrap().len(), 1);
@@ -93,21 +93,22 @@ fn only_what_is_ours_and_clean_is_put_away() {
     let scene = Scene::new();
     let (worktree, _) = scene.work("t1", "b", "1");
     let base = scene.base().commit;
-    let close = |tree, branch: &BranchAfter| scene.with(|git| git.close(&worktree, tree, branch));
+    let close = |branch: &BranchAfter| scene.with(|git| git.close(&worktree, branch));
     write(&worktree.path, "new", "unsaved");
-    let dirty = close(TreeAfter::GoneIfClean, &BranchAfter::Gone).unwrap();
+    let dirty = close(&BranchAfter::Gone).unwrap();
     assert_eq!(dirty, Closed::Dirty { files: vec!["new".into()] });
     assert_eq!(read(&worktree.path, "new"), "unsaved");
+    std::fs::remove_file(worktree.path.join("new")).unwrap();
     let unmerged = BranchAfter::GoneIfIn(base);
-    assert_eq!(close(TreeAfter::Gone, &unmerged).unwrap(), Closed::BranchKept);
+    assert_eq!(close(&unmerged).unwrap(), Closed::BranchKept);
     assert!(!worktree.path.exists());
-    assert_eq!(close(TreeAfter::Gone, &BranchAfter::Gone).unwrap(), Closed::Gone);
+    assert_eq!(close(&BranchAfter::Gone).unwrap(), Closed::Gone);
     assert_eq!(scene.git(&scene.root, &["for-each-ref", "--format=%(refname)"]), "refs/heads/main");
-    assert_eq!(close(TreeAfter::Gone, &BranchAfter::Gone).unwrap(), Closed::Gone, "twice is no trouble");
+    assert_eq!(close(&BranchAfter::Gone).unwrap(), Closed::Gone, "twice is no trouble");
     scene.git(&scene.root, &["branch", "windlass/t1"]);
-    assert!(matches!(close(TreeAfter::Gone, &BranchAfter::Gone), Err(Error::BranchTaken { .. })));
+    assert!(matches!(close(&BranchAfter::Gone), Err(Error::BranchTaken { .. })));
     write(&worktree.path, "new", "somebody's");
-    assert!(matches!(close(TreeAfter::Gone, &BranchAfter::Kept), Err(Error::Occupied { .. })));
+    assert!(matches!(close(&BranchAfter::Kept), Err(Error::Occupied { .. })));
     assert_eq!(read(&worktree.path, "new"), "somebody's");
 }
 
@@ -118,7 +119,7 @@ fn commits_that_no_branch_has_are_not_put_away() {
     scene.git(&worktree.path, &["checkout", "--quiet", "--detach"]);
     write(&worktree.path, "b", "1");
     scene.commit(&worktree.path, "on no branch");
-    let close = || scene.with(|git| git.close(&worktree, TreeAfter::GoneIfClean, &BranchAfter::Gone));
+    let close = || scene.with(|git| git.close(&worktree, &BranchAfter::Gone));
     assert!(matches!(close(), Err(Error::Strayed { .. })));
     assert_eq!(scene.with(|git| git.commit_all(&worktree, "nothing")).unwrap(), None);
     assert_eq!(close().unwrap(), Closed::Gone);
@@ -148,7 +149,7 @@ fn a_locked_worktree_stays() {
     let scene = Scene::new();
     let worktree = scene.open("t1");
     scene.git(&scene.root, &["worktree", "lock", worktree.path.to_str().unwrap()]);
-    let closed = scene.with(|git| git.close(&worktree, TreeAfter::Gone, &BranchAfter::Gone));
+    let closed = scene.with(|git| git.close(&worktree, &BranchAfter::Gone));
     assert!(matches!(closed, Err(Error::WorktreeLocked { .. })));
     assert!(worktree.path.join("a").exists());
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use windlass_vcs::git::{BranchAfter, Error, Rebased, TreeAfter};
+use windlass_vcs::git::{BranchAfter, Error, Rebased};
 
 use crate::scene::{Scene, read, write};
 
@@ -85,7 +85,7 @@ fn what_is_committed_in_one_outlives_the_worktree() {
     let newer = scene.commit(&lib, "newer");
     let refs = scene.git(&scene.root.join("lib"), &["for-each-ref", "refs/heads"]);
     scene.with(|git| git.commit_all(&worktree, "a newer submodule")).unwrap().expect("a commit");
-    scene.with(|git| git.close(&worktree, TreeAfter::Gone, &BranchAfter::Kept)).unwrap();
+    scene.with(|git| git.close(&worktree, &BranchAfter::Kept)).unwrap();
     for (place, commit) in [("lib", &newer), ("lib/deep", &deeper)] {
         scene.git(&scene.root.join(place), &["cat-file", "-e", commit.as_str()]);
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use windlass_vcs::forge::Method;
-use windlass_vcs::git::{BranchAfter, IfCheckedOut, RemoteName, TreeAfter, Way};
+use windlass_vcs::git::{BranchAfter, IfCheckedOut, RemoteName, Way};
 
 use crate::scene::{Scene, write};
 
@@ -107,8 +107,8 @@ fn everything_we_do(scene: &Scene) {
     fs::remove_dir_all(&two.path).unwrap();
     scene.try_open("t2", &[]).unwrap();
     check(&before, "vanished and opened");
-    scene.with(|git| git.close(&one, TreeAfter::GoneIfClean, &BranchAfter::Gone)).unwrap();
-    scene.with(|git| git.close(&two, TreeAfter::Gone, &BranchAfter::Gone)).unwrap();
+    scene.with(|git| git.close(&one, &BranchAfter::Gone)).unwrap();
+    scene.with(|git| git.close(&two, &BranchAfter::Gone)).unwrap();
     check(&before, "close");
     assert!(!scene.was_hooked());
 }

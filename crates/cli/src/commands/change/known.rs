@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use windlass_engine::{
     Event, EventType, Record, Seq, State, Task, TaskChange, TaskId, Timestamp, View, WorkDone, Workspace,
 };
+use windlass_runner::landing::Landed;
 use windlass_store::{Filter, Store};
 
 use crate::context::Opened;
@@ -21,6 +22,8 @@ pub struct Known {
     pub work: Option<WorkDone>,
     /// How it stands on its forge, if somebody asked.
     pub on_forge: Option<Result<Standing, String>>,
+    /// How its base has it, if somebody looked, although the log knows of no merge.
+    pub landed: Option<Landed>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,16 +65,23 @@ impl Known {
         };
         let event = opened.store.event(change.opened).map_err(remedy::store)?;
         let opened_at = event.map_or(task.created_at, |record| record.envelope.timestamp);
-        Ok(Self { work: submitted(opened, id)?, task, change, opened_at, on_forge: None })
+        Ok(Self { work: submitted(opened, id)?, task, change, opened_at, on_forge: None, landed: None })
     }
 
     pub fn standing(&self) -> Standing {
         match (&self.change.merged, &self.on_forge) {
             (Some(_), _) => Standing::Merged,
+            (None, _) if self.landed.is_some() => Standing::Merged,
             (None, Some(Ok(standing))) => *standing,
             (None, _) if self.task.state == State::Deleted => Standing::Dropped,
             (None, _) => Standing::Open,
         }
+    }
+
+    /// The commit that has it in its base.
+    pub fn merged(&self) -> Option<&str> {
+        let landed = self.landed.as_ref().map(|landed| landed.commit.as_str());
+        self.change.merged.as_deref().or(landed)
     }
 
     pub fn branch(&self) -> &str {
@@ -113,7 +123,8 @@ impl Known {
             "url": self.change.at.url,
             "number": self.change.at.number,
             "openedAt": self.opened_at,
-            "merged": self.change.merged,
+            "merged": self.merged(),
+            "seen": self.landed.as_ref().map(|landed| &landed.how),
             "forgeSays": self.on_forge.as_ref().and_then(|said| said.as_ref().err()),
         })
     }

@@ -3,6 +3,7 @@
 use windlass_vcs::forge;
 
 use super::known::{Known, Standing, all};
+use super::looking;
 use crate::context::{Context, Opened};
 use crate::failure::Failure;
 use crate::output::{Done, Messages, Output, Tone};
@@ -26,6 +27,14 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let mut opened = context.open()?;
     let mut changes = all(&opened)?;
     changes.retain(|change| args.all || change.standing() == Standing::Open);
+    if changes.iter().any(|change| change.standing() == Standing::Open) {
+        let (control, _received) = dispatch::listen()?;
+        // What git cannot tell is open as far as anybody knows.
+        match looking::with_git(&opened.project, &control, |git| looking::look_for_landed(git, &mut changes)) {
+            Ok(_) => {}
+            Err(failure) => Messages::new().warning(&format!("nobody can tell which of them are merged: {failure}")),
+        }
+    }
     if args.refresh {
         refresh(&mut opened, &mut changes)?;
     }
@@ -55,6 +64,11 @@ fn show(change: &Known, (ids, states): (usize, usize), out: &mut Output) -> Done
     out.line(format_args!("  {}", out.paint(Tone::Name, text::line(&change.place()))))?;
     match (&change.on_forge, &change.change.merged) {
         (Some(Err(why)), _) => Messages::new().warning(&format!("{}: {why}", change.task.id)),
+        (_, None) if change.landed.is_some() => {
+            let how = change.landed.as_ref().map(|landed| text::line(&landed.how).into_owned()).unwrap_or_default();
+            let told = format!("{how}; `windlass change merge {}` or the next run takes note of it", change.task.id);
+            out.line(format_args!("  {}", out.paint(Tone::Faint, told)))?;
+        }
         (Some(Ok(Standing::Merged)), None) => {
             let told = format!("merged on the forge; `windlass change merge {}` takes note of it", change.task.id);
             out.line(format_args!("  {}", out.paint(Tone::Faint, told)))?;

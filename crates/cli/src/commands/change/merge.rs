@@ -136,7 +136,7 @@ fn said(report: &HookReport) -> String {
 
 /// Takes note of a merge.
 fn record(dispatch: &mut Dispatch<'_>, task: &Task, seal: &Seal) -> Result<(), Failure> {
-    let merged = Command::RecordMerge { id: task.id, commit: seal.commit.clone() };
+    let merged = Command::RecordMerge { id: task.id, commit: seal.commit.clone(), seen: None };
     dispatch.give_for(&origin(Authority::Person), &merged).map_err(remedy::run)?;
     conclude(dispatch, task.id, &seal.base)
 }

@@ -2,12 +2,14 @@
 
 mod known;
 mod list;
+mod looking;
 mod merge;
 mod show;
 
 use clap::Subcommand;
 
 pub use known::open_changes;
+pub use looking::with_git;
 
 use crate::context::Context;
 use crate::output::{Done, Output};

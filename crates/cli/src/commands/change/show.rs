@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 use windlass_engine::{TaskId, Timestamp};
-use windlass_process::{Paged, Pager, run as start};
+use windlass_process::{Paged, Pager};
 use windlass_runner::stacking::{self, Below};
-use windlass_vcs::git::{Branch, Commit, Diff, Error, FileChange, Git, Logged, RemoteName, Repository};
+use windlass_vcs::git::{Branch, Commit, Diff, Error, FileChange, Git, Logged};
 
 use super::known::Known;
-use crate::config::Config;
+use super::looking;
 use crate::context::{Context, Opened};
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
@@ -46,9 +46,9 @@ struct Seen {
 
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let opened = context.open()?;
-    let change = Known::of(&opened, args.id)?;
+    let mut change = Known::of(&opened, args.id)?;
     let (control, _received) = dispatch::listen()?;
-    let seen = look(&opened, &change, &control)?;
+    let seen = look(&opened, &mut change, &control)?;
     if out.is_json() {
         return out.object(&to_json(&change, &seen));
     }
@@ -65,17 +65,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     out.line(page.trim_end_matches('\n'))
 }
 
-fn look(opened: &Opened, change: &Known, control: &windlass_process::Control) -> Result<Seen, Failure> {
-    let roster = dispatch::enlist(&opened.project)?;
-    let found = Repository::find(&opened.project.root).map_err(remedy::git)?;
-    let repository = found.ok_or_else(|| {
-        Failure::new(Code::Refused, "cannot show the change: this project is in no git repository any more")
-    })?;
-    let run = |spec: &_| start(spec, &roster, control, &mut |_, _| {});
-    // A configuration that cannot be read is no reason to show nothing.
-    let named = Config::load(&opened.project).ok().and_then(|config| config.settings.forge.remote);
-    let named = named.map(|remote| RemoteName::new(&remote.value)).transpose().map_err(remedy::git)?;
-    let git = Git::new(repository, &run, &environment::inherited()).through(named);
+fn look(opened: &Opened, change: &mut Known, control: &windlass_process::Control) -> Result<Seen, Failure> {
     let below = match &change.task.workspace {
         Some(workspace) => {
             let snapshot = opened.store.snapshot().map_err(remedy::store)?;
@@ -83,7 +73,13 @@ fn look(opened: &Opened, change: &Known, control: &windlass_process::Control) ->
         }
         None => Vec::new(),
     };
-    seen(&git, &below, change).map_err(remedy::git)
+    let seen = looking::with_git(&opened.project, control, |git| {
+        looking::look_for_landed(git, std::slice::from_mut(change))?;
+        seen(git, &below, change)
+    })?;
+    seen.ok_or_else(|| {
+        Failure::new(Code::Refused, "cannot show the change: this project is in no git repository any more")
+    })
 }
 
 fn seen(git: &Git<'_>, below: &[Below], change: &Known) -> Result<Seen, Error> {
@@ -98,12 +94,20 @@ fn seen(git: &Git<'_>, below: &[Below], change: &Known) -> Result<Seen, Error> {
 /// Where a change begins, and where it ends.
 fn ends(git: &Git<'_>, below: &[Below], change: &Known) -> Result<(Commit, Commit), Error> {
     let unknown = |commit: &str| Error::UnknownCommit { commit: commit.to_owned() };
-    if let Some(merged) = &change.change.merged {
+    let one = change.landed.as_ref().filter(|landed| landed.is_one).map(|landed| landed.commit.as_str());
+    if let Some(merged) = change.change.merged.as_deref().or(one) {
         let to = Commit::new(merged)?;
         let from = git.parent(&to)?.ok_or_else(|| unknown(merged))?;
         return Ok((from, to));
     }
     let tip = git.tip(&Branch::new(change.branch())?)?.ok_or_else(|| unknown(change.branch()))?;
+    if let (Some(_), Some(workspace)) = (&change.landed, &change.task.workspace) {
+        // The base says nothing of it any more: it is what was submitted, or what was done since it began.
+        let submitted = change.work.as_ref().filter(|work| work.head == tip.as_str());
+        let from = submitted.map(|work| git.before(&tip, work.commits)).transpose()?.flatten();
+        let from = from.map_or_else(|| git.merge_base(&Commit::new(&workspace.start)?, &tip), Ok)?;
+        return Ok((from, tip));
+    }
     let newest = git.last_seen(&Branch::new(change.base())?)?.ok_or_else(|| unknown(change.base()))?;
     let base = match &change.task.workspace {
         Some(workspace) => stacking::own_base(git, workspace, below, &newest)?,
@@ -132,8 +136,10 @@ fn write_page(change: &Known, seen: &Seen, stat: bool, out: &Output) -> Result<S
     }
     let opened = show::moment(change.opened_at);
     writeln!(page, "  {}", out.paint(Tone::Faint, format_args!("opened {opened}")))?;
-    if let Some(merged) = &change.change.merged {
-        writeln!(page, "  {}", out.paint(Tone::Faint, format_args!("merged as {}", text::line(merged))))?;
+    if let Some(merged) = change.merged() {
+        let how = change.landed.as_ref().map(|landed| format!(": {}", landed.how)).unwrap_or_default();
+        let told = format!("merged as {merged}{how}");
+        writeln!(page, "  {}", out.paint(Tone::Faint, text::line(&told)))?;
     }
     writeln!(page)?;
     for commit in &seen.commits {

@@ -1,5 +1,6 @@
 //! `windlass config`: looks at the configuration, adds to it, and never runs any of it.
 
+mod forge;
 mod import;
 mod stuck;
 
@@ -53,7 +54,9 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         Command::Check { file: None } => {
             let project = context.project()?;
             let config = Config::load(&project)?;
-            report(&config, &stuck::look(&project, &config)?, out)
+            let mut stuck = stuck::look(&project, &config)?;
+            stuck.extend(forge::look(&project, &config)?);
+            report(&config, &stuck, out)
         }
         Command::Import(args) => import::run(context, args, out),
         Command::Schema if out.is_json() => out.object(&config::schema()),
@@ -90,7 +93,7 @@ fn show_warnings(config: &Config, out: &mut Output) -> Done {
 fn show_stuck(stuck: &[Stuck], out: &mut Output) -> Done {
     for Stuck { message, remedy, .. } in stuck {
         out.line("")?;
-        out.line(format_args!("{}  {message}", out.paint(Tone::Warning, "warning")))?;
+        out.line(format_args!("{}  {}", out.paint(Tone::Warning, "warning"), text::line(message)))?;
         out.line(format_args!("         {}", out.paint(Tone::Faint, remedy)))?;
     }
     Ok(())

@@ -13,9 +13,10 @@ use crate::{plan, remedy};
 /// So many submitted tasks are looked at.
 const MOST: usize = 100;
 
-/// Something in the store that nobody comes for.
+/// Something that nobody comes for, or that comes to nothing.
 pub struct Stuck {
-    pub task: TaskId,
+    /// The task that it is about, if it is about one.
+    pub task: Option<TaskId>,
     pub message: String,
     pub remedy: String,
 }
@@ -46,7 +47,7 @@ fn of_types(snapshot: &Snapshot<'_>, config: &Config) -> Result<Vec<Stuck>, Fail
             let message =
                 format!("{tasks}, which the configuration does not know: open to all, with the project's hooks");
             stuck.push(Stuck {
-                task,
+                task: Some(task),
                 message,
                 remedy: format!("`windlass task update {task} --type TYPE` gives another"),
             });
@@ -54,7 +55,7 @@ fn of_types(snapshot: &Snapshot<'_>, config: &Config) -> Result<Vec<Stuck>, Fail
             let message = format!("{tasks}, on which no agent that is known here may work");
             let remedy =
                 format!("name one under `task_types.{kind}.agents.implementer`, or set those up under `agents`");
-            stuck.push(Stuck { task, message, remedy });
+            stuck.push(Stuck { task: Some(task), message, remedy });
         }
     }
     Ok(stuck)
@@ -82,7 +83,7 @@ fn submitted(snapshot: &Snapshot<'_>) -> Result<Vec<Stuck>, Failure> {
         sessions.iter().filter(|session| !session.is_over()).filter_map(|session| session.task).collect();
     let left = found.into_iter().filter(|task| task.lease.is_none() && !at_work.contains(&task.id));
     let told = left.map(|Task { id, .. }| Stuck {
-        task: id,
+        task: Some(id),
         message: format!("{id} is submitted, and no session accepts it"),
         remedy: format!("`windlass task complete {id}` accepts it"),
     });

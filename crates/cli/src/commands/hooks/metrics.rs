@@ -140,6 +140,8 @@ struct Tally {
     block: usize,
     failure: usize,
     timed_out: usize,
+    /// The base had moved, and it was run again on top of it.
+    again: usize,
     /// It wanted another iteration or a person, or was cancelled or interrupted.
     other: usize,
     errors: usize,
@@ -164,6 +166,7 @@ impl Tally {
             HookOutcome::Block => self.block += 1,
             HookOutcome::Failure => self.failure += 1,
             HookOutcome::TimedOut => self.timed_out += 1,
+            HookOutcome::Again => self.again += 1,
             HookOutcome::Continue | HookOutcome::Escalate | HookOutcome::Cancelled | HookOutcome::Interrupted => {
                 self.other += 1;
             }
@@ -173,7 +176,7 @@ impl Tally {
     }
 
     fn runs(&self) -> usize {
-        self.success + self.block + self.failure + self.timed_out + self.other
+        self.success + self.block + self.failure + self.timed_out + self.again + self.other
     }
 
     fn percentile(&self, percent: usize) -> Option<u64> {
@@ -190,6 +193,7 @@ impl Tally {
             "block": self.block,
             "failure": self.failure,
             "timedOut": self.timed_out,
+            "again": self.again,
             "other": self.other,
             "errors": self.errors,
             "successRate": rate(self.success),
@@ -241,7 +245,7 @@ fn cells(tally: &Tally) -> [String; 8] {
         percent(tally.block),
         percent(tally.failure),
         percent(tally.timed_out),
-        percent(tally.other),
+        percent(tally.again + tally.other),
         span(50),
         span(95),
     ]

@@ -31,12 +31,13 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Ended(HookOutcome::Success),
         Self::Ended(HookOutcome::Skip),
         Self::Ended(HookOutcome::Failure),
         Self::Ended(HookOutcome::Block),
         Self::Ended(HookOutcome::Continue),
+        Self::Ended(HookOutcome::Again),
         Self::Ended(HookOutcome::Escalate),
         Self::Ended(HookOutcome::TimedOut),
         Self::Ended(HookOutcome::Cancelled),
@@ -54,6 +55,7 @@ impl Outcome {
             Self::Ended(HookOutcome::Failure) => "failure",
             Self::Ended(HookOutcome::Block) => "block",
             Self::Ended(HookOutcome::Continue) => "continue",
+            Self::Ended(HookOutcome::Again) => "again",
             Self::Ended(HookOutcome::Escalate) => "escalate",
             Self::Ended(HookOutcome::TimedOut) => "timed_out",
             Self::Ended(HookOutcome::Cancelled) => "cancelled",

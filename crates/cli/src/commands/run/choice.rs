@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use windlass_engine::{Digest, Hold, Refusal, Seq, Session, SessionName, State, Task, TaskId, View, Work};
+use windlass_engine::{Digest, Hold, Refusal, Seq, Session, SessionName, State, Task, TaskId, Types, View, Work};
 use windlass_store::{Filter, Sqlite, Store};
 
 use super::Args;
@@ -12,6 +12,8 @@ use super::tally::Tally;
 use super::wish::{Wish, check_task};
 use crate::config::Config;
 use crate::failure::{Code, Failure};
+use crate::gatekeepers::Unjudged;
+use crate::output::Messages;
 use crate::{environment, plan, remedy};
 
 /// Letters of the goal that a session's name begins with.
@@ -139,6 +141,41 @@ pub fn only_for_others(store: &Sqlite, config: &Config, agent: &str) -> Result<O
         Err(refusal @ Refusal::NothingForAgent { .. }) => Ok(Some(refusal)),
         Err(refusal) => Err(remedy::refusal(&refusal)),
     }
+}
+
+/// Refuses to begin where nobody can judge what would be worked on. Other tasks are not held up by that: which ones are left
+/// alone is told.
+pub fn check_judges(
+    store: &Sqlite,
+    wish: Wish<'_>,
+    (types, mut unjudged): (&Types, Unjudged),
+    agent: &str,
+) -> Result<(), Failure> {
+    // What this agent may not take is for others to have judged.
+    let closed = types.closed_to(Some(agent));
+    unjudged.retain(|kind, _| !closed.contains(kind));
+    if unjudged.is_empty() {
+        return Ok(());
+    }
+    let snapshot = store.snapshot().map_err(remedy::store)?;
+    let kind_of = |id: TaskId| Ok::<_, Failure>(snapshot.task(id).map_err(remedy::view)?.and_then(|task| task.kind));
+    let first = match wish {
+        Wish::Goal(_) => None,
+        Wish::Task(id) => Some(id),
+        // One that it would take, if nothing else is there.
+        Wish::Graph => match types.next_for(&snapshot, Some(agent), &[]) {
+            Ok(None) => types.clone().without(BTreeSet::new()).next_for(&snapshot, Some(agent), &[]).ok().flatten(),
+            Ok(Some(_)) | Err(_) => None,
+        },
+    };
+    let kind = first.map(kind_of).transpose()?.flatten();
+    if let Some(failure) = kind.and_then(|kind| unjudged.remove(&kind)) {
+        return Err(failure);
+    }
+    for (kind, failure) in unjudged.into_iter().filter(|_| wish == Wish::Graph) {
+        Messages::new().warning(&format!("{}: tasks of the type `{kind}` are left alone", failure.message));
+    }
+    Ok(())
 }
 
 fn resumable(session: Session, args: &Args, owners: &Path) -> Result<Choice, Failure> {

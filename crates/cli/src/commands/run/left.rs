@@ -52,13 +52,20 @@ impl Left {
         Ok(Self { tasks, more, needs_a_person, any: !counts.is_empty() })
     }
 
-    /// The same for somebody who may not work on all of it: who may is named.
-    pub fn for_others(mut self, types: &Types) -> Self {
+    /// The same for an agent that may not work on all of it: who may is named.
+    pub fn for_others(self, types: &Types, agent: &str) -> Self {
+        self.because(|task| {
+            let names = types.implementers(task.kind.as_ref()).filter(|names| !names.contains(agent))?;
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            Some(if names.is_empty() { "nobody may".to_owned() } else { format!("{} may", names.join(", ")) })
+        })
+    }
+
+    /// The same where somebody knows why a task that is ready is not taken.
+    pub fn because(mut self, why_not: impl Fn(&Task) -> Option<String>) -> Self {
         for (task, why) in &mut self.tasks {
-            let ready = task.state.is_claimable() && task.lease.is_none();
-            if let Some(names) = types.implementers(task.kind.as_ref()).filter(|names| ready && !names.is_empty()) {
-                let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                *why = format!("{} may", names.join(", "));
+            if task.state.is_claimable() && task.lease.is_none() {
+                *why = why_not(task).unwrap_or(std::mem::take(why));
             }
         }
         self

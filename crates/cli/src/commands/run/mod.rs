@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use windlass_agents::Agent;
 use windlass_engine::{
-    Authority, Command, Ending, Grounds, NewSession, Origin, OwnerName, Session, SessionName, TaskId,
+    Authority, Command, Ending, Grounds, NewSession, Origin, OwnerName, Rules, Session, SessionName, TaskId, Types,
 };
 use windlass_process::{Control, Launcher};
 use windlass_runner::{Delivery, Dispatch, Gatekeepers, Outside, RunError, Runner, Settings};
@@ -50,6 +50,7 @@ use crate::config::{self, Config};
 use crate::context::{Context, Opened};
 use crate::dispatch::{Inside, Reach};
 use crate::failure::{Code, Failure};
+use crate::gatekeepers::Unjudged;
 use crate::outline::Outline;
 use crate::output::{Messages, Output, Stop};
 use crate::project::{self, Project};
@@ -138,23 +139,25 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         let listed = agent::listed(&opened.store, wish, config)?;
         let agent = agent::chosen(named, &choice, (config, listed.as_deref()), context.trust)?;
         agent::check(&agent, &opened.project.root)?;
-        let gatekeepers = match wish {
+        let (gatekeepers, unjudged) = match wish {
             // It is worked on in place, where there is no change to be judged.
-            Wish::Goal(_) => Gatekeepers::default(),
+            Wish::Goal(_) => (Gatekeepers::default(), Unjudged::new()),
             Wish::Task(_) | Wish::Graph => gatekeepers::resolve(config, &agent, &opened.project.root)?,
         };
         if let (Choice::New(_), Wish::Graph) = (&choice, wish)
             && let Some(refusal) = choice::only_for_others(&opened.store, config, &agent.name)?
         {
-            let left = Left::look(&opened.store)?.for_others(&plan::types(config));
+            let left = Left::look(&opened.store)?.for_others(&plan::types(config), &agent.name);
             left.show_nothing_ready(&refusal.to_string(), out)?;
             return Ok(left.exit());
         }
+        let types = plan::types(config).without(unjudged.keys().cloned().collect());
+        choice::check_judges(&opened.store, wish, (&types, unjudged), &agent.name)?;
         if stage.is_none() {
             stage = Some(Stage::set(out)?);
         }
         let stage = stage.as_mut().expect("it was just set");
-        let session = Run { context, args: &args, wish, choice, inside, outline, agent, gatekeepers };
+        let session = Run { context, args: &args, wish, choice, inside, outline, agent, gatekeepers, types };
         if let Some(code) = session.finish(&mut opened, stage, out)? {
             return Ok(code);
         }
@@ -190,12 +193,13 @@ struct Run<'a> {
     outline: Arc<Outline>,
     agent: Agent,
     gatekeepers: Gatekeepers,
+    types: Types,
 }
 
 impl Run<'_> {
     /// The answer is the exit code, or nothing where somebody else has begun the session at this very moment.
     fn finish(self, opened: &mut Opened, stage: &mut Stage, out: &mut Output) -> Result<Option<u8>, Stop> {
-        let Self { context, args, wish, choice, inside, outline, agent, gatekeepers } = self;
+        let Self { context, args, wish, choice, inside, outline, agent, gatekeepers, types } = self;
         let (config, control, still) = (outline.frame(), &stage.control, &stage.still);
         let view = stage.live.as_ref().map(Live::view);
         stage.listening.follow(&opened.project, control, choice.name(), view)?;
@@ -212,7 +216,9 @@ impl Run<'_> {
         let trusted = serves_agents(context, &inside, &opened.project, config)?;
         let settings = settings(&opened.project, &outline, &owner, choice.name())?;
         let delivery = Delivery { gatekeepers, ..settings.delivery.clone() };
-        let settings = Settings { permission: config.permission(dispatch::standing(trusted)), delivery, ..settings };
+        let rules = Rules { types: types.clone(), ..settings.rules };
+        let settings =
+            Settings { permission: config.permission(dispatch::standing(trusted)), delivery, rules, ..settings };
         let tally = tally(opened, &choice, config, view)?;
         let person = (asking::has_terminal() && !out.is_json()).then_some(Person { view, still });
         let work = choice.work(wish);
@@ -230,6 +236,7 @@ impl Run<'_> {
             Dispatch::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(remedy::run)?;
         let allowance = plan::allowance(config, &agent);
         let mut runner = Runner::new(dispatch, agent, allowance);
+        runner.note_landed(&in_use).map_err(remedy::run)?;
         let (by, at) = (owner.to_string(), environment::now());
         let origin = Origin { by, at, authority: Authority::Person, run: None, via: inside.via };
         if let Err(error) = runner.begin(&origin, &begin) {
@@ -246,7 +253,7 @@ impl Run<'_> {
         // The rows below go before anything else is written.
         drop(stage.live.take());
         let (name, agent, killed) = (choice.name(), args.agent.as_deref(), ending.is_none());
-        let over = Over { opened, name, tally, roster: &roster, control: &stage.control, agent, killed };
+        let over = Over { opened, name, tally, roster: &roster, control: &stage.control, agent, killed, types: &types };
         if over.show(out).and_then(|()| out.flush()).is_err() {
             // What is done counts, not who sees it.
             out.give_up();

@@ -27,8 +27,6 @@ pub struct Progress<'o> {
     pub about: Option<String>,
     pub tally: Tally,
     work: Work,
-    /// What is submitted is being judged or merged.
-    is_merging: bool,
     /// Its end was asked for.
     is_stopping: bool,
     /// What happens where stop hooks may not send the agent back again.
@@ -44,19 +42,7 @@ pub struct Watching<'o> {
 impl<'o> Progress<'o> {
     pub fn new(out: &'o mut dyn Paper, Watching { view, still }: Watching<'o>, tally: Tally, work: Work) -> Self {
         let (directory, about, at_limit) = (None, None, OnRetryLimit::default());
-        Self {
-            out,
-            view,
-            still,
-            closed: false,
-            directory,
-            about,
-            tally,
-            work,
-            is_merging: false,
-            is_stopping: false,
-            at_limit,
-        }
+        Self { out, view, still, closed: false, directory, about, tally, work, is_stopping: false, at_limit }
     }
 
     pub fn tell(&mut self, told: Told<'_>) {
@@ -68,7 +54,7 @@ impl<'o> Progress<'o> {
             Told::Event(record) => self.tally.count(record),
             Told::Waiting(_) => self.tally.wait(),
             Told::Asking => self.tally.ask(environment::now()),
-            Told::TakesUp(_) | Told::Output(..) | Told::Notice(_) | Told::Note(_) => {}
+            Told::TakesUp(_) | Told::Output(..) | Told::Notice(_) | Told::Note(_) | Told::Queueing => {}
         }
         if self.closed {
             return;
@@ -85,6 +71,7 @@ impl<'o> Progress<'o> {
                 self.heading("task", &format!("{}  {}", task.id, task.goal))
             }
             Told::Note(words) if !self.out.is_json() => self.detail(Tone::Warning, &format!("note: {words}")),
+            Told::Queueing if !self.out.is_json() => self.detail(Tone::Plain, show::pipeline::QUEUEING),
             _ => return,
         };
         if let Err(Stop::Closed | Stop::Failed(_)) = shown.and_then(|()| self.out.flush()) {
@@ -94,11 +81,6 @@ impl<'o> Progress<'o> {
     }
 
     fn show(&mut self, record: &Record) -> Done {
-        match record.envelope.event {
-            Event::MergeStarted(_) => self.is_merging = true,
-            Event::SubmissionStarted(_) | Event::IterationStarted(_) => self.is_merging = false,
-            _ => {}
-        }
         match &record.envelope.event {
             Event::SessionStarted(started) => self.started(record, started),
             Event::SessionResumed(resumed) => {
@@ -130,7 +112,7 @@ impl<'o> Progress<'o> {
             // A machine without a desktop is no news.
             Event::HookFinished(finished) if is_idle_notice(finished) => Ok(()),
             // A base that has moved is told once, with what follows.
-            Event::HookFinished(finished) if self.is_merging && finished.outcome == HookOutcome::Continue => Ok(()),
+            Event::HookFinished(finished) if finished.outcome == HookOutcome::Again => Ok(()),
             Event::HookFinished(finished) => self.hook(finished),
             Event::FeedbackQueued(queued) if !queued.voice.is_hook() => {
                 self.detail(Tone::Name, &format!("{} says: {}", queued.source, queued.text.trim()))
@@ -234,6 +216,7 @@ impl<'o> Progress<'o> {
     fn ended(&mut self, record: &Record, ended: &payload::SessionEnded) -> Done {
         let (tone, word) = show::ending_word(ended.ending);
         let turns = match record.envelope.iteration.unwrap_or(0) {
+            0 => "without an iteration".to_owned(),
             1 => "after one iteration".to_owned(),
             many => format!("after {many} iterations"),
         };
@@ -316,7 +299,7 @@ fn watched(view: &View, told: Told<'_>) {
         Told::Waiting(time) => view.change(|area| area.begin_waiting(at, time)),
         Told::Notice(words) => view.notify(words),
         // Only one is merged at a time.
-        Told::Note(words) if words.starts_with("waiting for") => view.change(|area| area.begin(at, "merge", words)),
+        Told::Queueing => view.change(|area| area.begin(at, "merge", show::pipeline::QUEUEING)),
         Told::Note(_) => {}
         Told::Asking => view.change(|area| area.begin(at, AGENT, "works")),
         Told::TakesUp(task) => view.change(|area| area.take_up(task)),

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use windlass_engine::{Ending, Session, SessionName, TaskId, Wanted, Work};
+use windlass_engine::{Ending, Session, SessionName, State, TaskId, Types, Wanted, Work};
 use windlass_process::{Control, Roster};
 
 use super::asking::situation;
@@ -37,6 +37,7 @@ pub struct Over<'a> {
     pub agent: Option<&'a str>,
     /// Everything was ended at once.
     pub killed: bool,
+    pub types: &'a Types,
 }
 
 /// What there is to say, without a word about how.
@@ -75,16 +76,19 @@ impl Over<'_> {
         let own = summary.session.escalated.first().copied().filter(|_| summary.left.is_some());
         let stuck = own.or_else(|| summary.left.as_ref().and_then(Left::stuck));
         let mut next = next(&summary.session, stuck);
-        let asked = summary.session.task.filter(|_| summary.session.work == Work::Given).or(stuck);
-        let task = asked.map(|id| self.opened.task(id)).transpose()?;
-        if let (Some(merge), Some(first)) = (task.as_ref().and_then(show::pipeline::merges), next.first_mut()) {
-            *first = merge;
-        }
-        // Whoever is to decide about work wants to see it first.
-        let asked = stuck.or(summary.session.task).filter(|task| summary.changes.contains(task));
-        let open = asked.or(summary.changes.first().copied().filter(|_| stuck.is_none()));
-        if let Some(task) = open.filter(|_| !self.killed) {
-            next.insert(0, format!("windlass change show {task}"));
+        // What was left to a person comes before what was completed.
+        let asked = stuck.or(summary.session.task.filter(|_| summary.session.work == Work::Given));
+        let open = summary.changes.first().copied().filter(|_| stuck.is_none());
+        let ours = !self.killed && self.taken_away(&summary.session).is_none();
+        for id in [asked, open].into_iter().flatten().filter(|_| ours).take(1) {
+            let task = self.opened.task(id)?;
+            let merge = show::pipeline::merges(&task);
+            if let Some(advice) = show::pipeline::advice(&task).or(merge) {
+                match next.first_mut().filter(|_| task.state == State::Blocked) {
+                    Some(first) => *first = advice,
+                    None => next.insert(0, advice),
+                }
+            }
         }
         match out.columns().filter(|columns| *columns >= WIDE) {
             Some(columns) => summary.table(&next, columns, out),
@@ -94,6 +98,9 @@ impl Over<'_> {
 
     /// The task that was taken away from a session, and that it could not go on with.
     fn taken_away(&self, session: &Session) -> Option<TaskId> {
+        if let Some(lost) = session.lost.first() {
+            return Some(lost.task);
+        }
         let given = session.work == Work::Given && session.ended() == Some(Ending::Cancelled);
         let task = self.opened.task(session.task.filter(|_| given)?).ok()?;
         (!task.state.is_claimable()).then_some(task.id)
@@ -103,6 +110,7 @@ impl Over<'_> {
         let records = self.opened.project.records().join(self.name.as_str());
         let session = self.opened.session(self.name)?;
         let left = (session.work == Work::Graph).then(|| Left::look(&self.opened.store)).transpose()?;
+        let left = left.map(|left| left.for_others(self.types, &session.agent));
         let git = Git { project: &self.opened.project, roster: self.roster, control: self.control };
         // Work in worktrees changes nothing here: it is on its branches.
         let changed = if session.grounds.is_in_place() { git.changed(&records) } else { Ok(None) };

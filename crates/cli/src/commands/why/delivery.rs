@@ -153,6 +153,9 @@ impl Step {
 /// What an event says about the work, if it is about that.
 fn words(record: &Record) -> Option<(Tone, String)> {
     Some(match &record.envelope.event {
+        Event::PipelineFailed(failed) if failed.remedy == Remedy::Hear => {
+            (Tone::Plain, show::pipeline::heard_first(failed))
+        }
         Event::PipelineFailed(failed) if failed.remedy != Remedy::Again => {
             let follows = show::pipeline::follows(failed);
             (Tone::Warning, format!("{} does not let it pass: {}; {follows}", failed.hook, failed.reason))

@@ -222,7 +222,7 @@ fn entries(node: &mut Node) -> impl Iterator<Item = (&Node, &mut Node)> {
     entries.iter_mut().map(|(key, value)| (&*key, value))
 }
 
-/// By a hook's name: the how-manieth it is at its place, and its tree.
+/// By a hook's name: which one it is at its place, and its tree.
 type Origins<'a> = BTreeMap<&'a str, (usize, Node)>;
 
 fn origins(config: &Config, trees: Trees) -> Option<Origins<'_>> {

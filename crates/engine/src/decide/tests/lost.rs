@@ -95,3 +95,42 @@ fn what_a_session_completes_itself_stays_its_success() {
     let ended = project.run(script);
     assert_eq!(ended.last().unwrap(), "T1 session_ended Completed", "{ended:?}");
 }
+
+/// Somebody else works on it, or has: a session ends in one way then, whatever its own agent says at the end.
+#[test]
+fn a_session_whose_task_was_taken_ends_in_one_way() {
+    let begun = "add one\nsession a task=T1 grounds=worktrees\nworkspace a\nexpire T1 epoch=1\nsession b task=T1 by=w2";
+    let stays = "what was done here stays on windlass/t1";
+    for says in [" says=complete", " says=blocked", " says=escalate"] {
+        let mut project = Script::after(default_rules(), begun);
+        let ended = project.run(&format!("turn-done a.1{says}"));
+        let expected = format!("T1 session_ended Cancelled, T1 was taken by session `b` (epoch 2); {stays}");
+        assert_eq!(ended.last().unwrap(), &expected, "{says}");
+        let mut project = Script::after(default_rules(), &format!("{begun}\nturn-done b.1 says=complete"));
+        let ended = project.run(&format!("turn-done a.1{says}"));
+        let taken = "T1 session_ended Cancelled, T1 was taken by session `b` (epoch 2), and is completed now";
+        assert_eq!(ended.last().unwrap(), &format!("{taken}; {stays}"), "{says}");
+    }
+}
+
+#[test]
+fn a_limit_does_not_hide_that_the_task_was_taken() {
+    let begun = "add one\nsession a task=T1 max=1\nexpire T1 epoch=1\nsession b task=T1 by=w2";
+    let mut project = Script::after(default_rules(), begun);
+    let ended = project.run("turn-done a.1");
+    assert_eq!(ended.last().unwrap(), "T1 session_ended Cancelled, T1 was taken by session `b` (epoch 2)");
+}
+
+/// One that has other tasks goes on with those, and says in the end what it has lost.
+#[test]
+fn a_session_of_the_graph_says_what_was_taken_from_it() {
+    let begun = "add one\nadd two\nsession a work=graph\nexpire T1 epoch=1\nsession b task=T1 by=w2";
+    let mut project = Script::after(default_rules(), begun);
+    let ended = project.run("turn-done a.1 says=complete\nturn-done a.2 says=complete");
+    assert_eq!(ended.last().unwrap(), "T2 session_ended Cancelled, T1 was taken by session `b` (epoch 2)");
+    // What it gets back it has not lost.
+    let back = "add one\nsession a work=graph\nexpire T1 epoch=1\nturn-done a.1 says=complete";
+    let mut project = Script::after(default_rules(), back);
+    let ended = project.run("turn-done a.2 says=complete");
+    assert_eq!(ended.last().unwrap(), "T1 session_ended Completed");
+}

@@ -17,7 +17,10 @@ fn without_the_lease_no_hook_of_a_gate_begins() {
     assert_eq!(project.run("begin pr"), ["! 14.1 is for work that has been decided on, or is somebody else's now"]);
     assert_eq!(
         project.run("advance a"),
-        ["T1 hook_finished pr Skip", "T1 session_ended Cancelled, T1 is ready now, and not by this session"]
+        [
+            "T1 hook_finished pr Skip",
+            "T1 session_ended Cancelled, T1 is ready now, and not by this session; what was done here stays on windlass/t1"
+        ]
     );
 }
 
@@ -31,7 +34,7 @@ fn without_the_lease_no_hook_of_a_gate_is_taken_over() {
         [
             "T1 hook_finished tests Interrupted",
             "T1 hook_finished pr Skip",
-            "T1 session_ended Cancelled, T1 is ready now, and not by this session"
+            "T1 session_ended Cancelled, T1 is ready now, and not by this session; what was done here stays on windlass/t1"
         ]
     );
 }
@@ -165,4 +168,21 @@ fn a_session_that_waits_for_its_worktree_may_be_at_its_limit() {
          T2 task_needs_continuation
          T2 session_ended Limit, one iteration is the limit",
     );
+}
+
+/// What a task was rejected for is known until whoever rejected it lets it pass, whatever else has to be mended meanwhile.
+#[test]
+fn a_rejection_is_known_until_the_work_is_judged_again() {
+    let rejected = |project: &Script| project.task("T1").rejected.map(|finding| finding.text);
+    let script = format!("{DONE}\nwork a\nhook tests\nhook review out=block tells=too-long");
+    let mut project = Script::after(hooks(&["tests", "review", "merge"]), &script);
+    assert_eq!(rejected(&project).as_deref(), Some("too-long"));
+    project.run(
+        "workspace a\nturn-done a.2 says=complete\nwork a\nhook tests out=block tells=red\nturn-done a.3 says=complete",
+    );
+    assert_eq!((rejected(&project).as_deref(), project.task("T1").findings), (Some("too-long"), vec![]));
+    project.run("work a\nhook tests\nhook review out=block tells=still-too-long");
+    assert_eq!(rejected(&project).as_deref(), Some("still-too-long"));
+    project.run("workspace a\nturn-done a.4 says=complete\nwork a\nhook tests\nhook review");
+    assert_eq!(rejected(&project), None);
 }

@@ -12,6 +12,7 @@ use crate::task::State;
 pub(super) fn hooks(hooks: &[&str]) -> Rules {
     let owed = |hook: &str| {
         let (event, point, class, on_failure) = match hook {
+            "stop" => (EventType::TurnFinished, "stop", HookClass::Gate, OnFailure::Block),
             "tests" => (EventType::SubmissionStarted, "before_submit", HookClass::Gate, OnFailure::Block),
             "mild" => (EventType::SubmissionStarted, "before_submit", HookClass::Gate, OnFailure::Ignore),
             "pr" => (EventType::SubmissionStarted, "before_submit", HookClass::Vcs, OnFailure::Block),
@@ -381,7 +382,7 @@ fn without_the_lease_nothing_is_submitted() {
         [
             "T1 hook_finished tests Success",
             "T1 hook_finished pr Skip",
-            "T1 session_ended Cancelled, T1 is ready now, and not by this session"
+            "T1 session_ended Cancelled, T1 is ready now, and not by this session; what was done here stays on windlass/t1"
         ]
     );
 }
@@ -456,7 +457,7 @@ fn approvals_are_of_one_change() {
     assert_eq!(project.session("a").watch.used_in_conversation.input, 0, "it was another conversation");
     project.run("workspace a\nturn-done a.2 says=complete\nwork a\nhook review of=two out=failure");
     assert_eq!(approved(&project), Some((false, String::new())), "another change, and nobody has approved it");
-    project.run("session b task=T1 grounds=worktrees\nworkspace b\nturn-done b.1 says=complete\nwork b");
+    project.run("session b task=T1 grounds=worktrees\nworkspace b\nwork b");
     project.run("hook review of=two approves=qa\nhook last of=two approves=docs");
     assert_eq!(approved(&project), Some((false, "qa docs".to_owned())));
     project.run("hook merge merges=def");

@@ -341,6 +341,8 @@ impl<'a> Line<'a> {
                     change: self.change(),
                     approved: self.approved(),
                     used: Usage { input: self.number("used").unwrap_or(0).into(), ..Usage::default() },
+                    head: self.options.get("moves").map(|head| (*head).to_owned()),
+                    unstarted: self.options.contains_key("unstarted"),
                     ..self.option("out").unwrap_or(HookOutcome::Success).into()
                 },
             },

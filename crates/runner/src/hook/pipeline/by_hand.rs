@@ -26,7 +26,7 @@ use super::merge::Ready;
 use super::{Scene, beginning, listed};
 use crate::dispatch::Resolve;
 use crate::stacking::{first_unmerged, own_base};
-use crate::workspace::in_words;
+use crate::workspace::{commit_message, explained, with_causes};
 use crate::{Dispatch, RunError, Told};
 
 /// How long is waited for somebody else who merges.
@@ -104,13 +104,7 @@ fn refused(cause: impl Into<String>, hint: impl Into<String>) -> ByHand {
 }
 
 fn refused_by(error: &Error) -> ByHand {
-    let mut cause = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(next) = source {
-        cause.push_str(&format!(": {next}"));
-        source = next.source();
-    }
-    refused(cause, error.hint().unwrap_or("put that right, and ask again"))
+    refused(with_causes(error), error.hint().unwrap_or("put that right, and ask again".into()))
 }
 
 /// What came of one try.
@@ -261,7 +255,7 @@ impl Dispatch<'_> {
                 let report = self.merge_on_forge((Resolve::Cancellable, Instant::now() + FORGE), site, number, &ready);
                 return match (report.outcome, report.change) {
                     (_, Some(windlass_engine::ChangeFact::Merged(commit))) => seal(commit, false),
-                    (HookOutcome::Continue, _) => Ok(Tried::Again),
+                    (HookOutcome::Again, _) => Ok(Tried::Again),
                     (HookOutcome::Cancelled, _) => over(ByHand::Cancelled),
                     _ => {
                         let cause = report.message.unwrap_or_else(|| "the forge does not want to".to_owned());
@@ -380,7 +374,7 @@ impl Dispatch<'_> {
 
     /// How a change stands on its forge, if it is on one.
     pub fn on_forge(&self, task: &Task) -> Option<Result<State, String>> {
-        let remote = |error: &Error| in_words(error);
+        let remote = |error: &Error| explained(error);
         let address = self.with_git(|git| {
             let base = self.base(git)?;
             base.remote.as_ref().map(|remote| git.address(remote)).transpose()
@@ -400,7 +394,7 @@ impl Dispatch<'_> {
     }
 
     /// Where the forge has the change of a task.
-    fn place(&self, task: &Task, address: Option<&str>) -> Result<Option<(Site, u64)>, ForgeError> {
+    pub(super) fn place(&self, task: &Task, address: Option<&str>) -> Result<Option<(Site, u64)>, ForgeError> {
         let number = task.change.as_ref().and_then(|change| change.at.number);
         let (Some(address), Some(number)) = (address, number) else { return Ok(None) };
         Ok(Site::of(address, &self.settings.delivery.forge)?.map(|site| (site, number)))
@@ -413,7 +407,7 @@ impl Dispatch<'_> {
         Ok(self.with_git(|git| {
             let worktree = self.worktree(workspace)?;
             if worktree.path.join(".git").exists() {
-                git.commit_all(&worktree, &crate::workspace::message(task))?;
+                git.commit_all(&worktree, &commit_message(task))?;
             }
             if git.tip(&worktree.branch)?.is_none() {
                 return Ok(None);

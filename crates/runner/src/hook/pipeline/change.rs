@@ -49,7 +49,10 @@ impl Dispatch<'_> {
             Ok(site) => site.flatten(),
             Err(error) => return Ok(Ok(failed(&error))),
         };
-        let Some(site) = site else { return Ok(Ok(local(&offer))) };
+        let Some(site) = site else {
+            let unmet = self.settings.delivery.forge.unmet(offer.address.as_deref());
+            return Ok(Ok(local(&offer, unmet)));
+        };
         let forge = match self.forge(site) {
             Ok(forge) => forge,
             Err(error) => return Ok(Ok(failed(&error))),
@@ -58,9 +61,8 @@ impl Dispatch<'_> {
             branch: offer.branch.to_string(),
             base: offer.base.to_string(),
             head: offer.head.to_string(),
-            title: task.map_or_else(|| "Work".to_owned(), title),
+            title: task.map_or("Work", Task::title).to_owned(),
             body: task.map(|task| body(task, workspace)).unwrap_or_default(),
-            draft: false,
         };
         // One that is known is gone on with, wherever a person has pointed it, and is not opened again if they closed it.
         let known = task.and_then(|task| task.change.as_ref()).filter(|change| change.merged.is_none());
@@ -139,16 +141,18 @@ pub(super) fn failed(error: &ForgeError) -> HookReport {
 }
 
 /// A change that only the log and the branch know.
-fn local(offer: &Offer) -> HookReport {
+fn local(offer: &Offer, unmet: Option<String>) -> HookReport {
     let change = ChangeRef {
         branch: Some(offer.branch.to_string()),
         base: Some(offer.base.to_string()),
         url: None,
         number: None,
     };
-    let said = match offer.pushed {
-        None => format!("the change is the branch {}; there is no remote", offer.branch),
-        Some(_) => format!("pushed {}; the remote is on no forge that is known", offer.branch),
+    let said = match (&offer.pushed, unmet) {
+        (None, Some(unmet)) => format!("the change is the branch {}; {unmet}", offer.branch),
+        (None, None) => format!("the change is the branch {}; there is no remote", offer.branch),
+        (Some(_), Some(unmet)) => format!("pushed {}; {unmet}", offer.branch),
+        (Some(_), None) => format!("pushed {}; the remote is on no forge that is known", offer.branch),
     };
     HookReport { change: Some(ChangeFact::Opened(change)), ..report(HookOutcome::Success, said) }
 }
@@ -169,11 +173,6 @@ fn shown(offer: &Offer, change: &Change) -> HookReport {
     };
     let context = [("pr_url".to_owned(), url.clone().into())].into_iter().collect();
     HookReport { change: Some(ChangeFact::Opened(fact)), context, ..report(HookOutcome::Success, url) }
-}
-
-/// What a change is called: the first line of the goal.
-fn title(task: &Task) -> String {
-    task.goal.lines().find(|line| !line.trim().is_empty()).unwrap_or("Work").trim().to_owned()
 }
 
 fn body(task: &Task, workspace: &Workspace) -> String {

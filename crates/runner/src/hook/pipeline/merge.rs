@@ -15,10 +15,11 @@ use windlass_vcs::forge::{Merging, Method, Obstacle, Site, State};
 use windlass_vcs::git::{Base, Branch, Commit, Error, Git, IfCheckedOut, Merged, Seen, Way};
 
 use super::change::{failed, taken};
-use super::{Brought, Ended, report};
+use super::{Ended, Onto, report};
 use crate::dispatch::Resolve;
 use crate::hook::Running;
 use crate::stacking::{Below, first_unmerged};
+use crate::workspace::commit_message;
 use crate::{Dispatch, RunError, Told};
 
 /// How often it is looked whether somebody else has finished merging, or whether a forge has finished its checks.
@@ -57,7 +58,7 @@ impl Dispatch<'_> {
             Err(error) => Err(error),
         };
         // Whoever is judged again stays in front of everybody else.
-        if !matches!(&ended, Ok(report) if report.outcome == HookOutcome::Continue) {
+        if !matches!(&ended, Ok(report) if report.outcome == HookOutcome::Again) {
             self.merging = None;
         }
         Ok(ended)
@@ -83,7 +84,7 @@ impl Dispatch<'_> {
                 Err(fs::TryLockError::Error(_)) => break,
             }
             if !told {
-                (self.outside.tell)(Told::Note("waiting for another task to be merged"));
+                (self.outside.tell)(Told::Queueing);
                 told = true;
             }
             if Instant::now() > until {
@@ -152,17 +153,17 @@ impl Dispatch<'_> {
                 return no(HookOutcome::Escalate, said);
             }
             match self.bring_onto(git, workspace, &base)? {
-                Brought::There => {}
+                Onto::There => {}
                 // Nothing of it was left to be brought there: it is in the base, in other commits.
-                Brought::Now if git.work(&Branch::new(&workspace.branch)?, &base.commit)?.commits == 0 => {
+                Onto::Now if git.work(&Branch::new(&workspace.branch)?, &base.commit)?.commits == 0 => {
                     let said = format!("{} has all of it already", base.branch);
                     return Ok(Err(Box::new(merged(base.commit.to_string(), &said))));
                 }
-                Brought::Now => {
+                Onto::Now => {
                     let said = format!("{} has moved; on top of {} now", base.branch, base.commit.short());
-                    return no(HookOutcome::Continue, said);
+                    return no(HookOutcome::Again, said);
                 }
-                Brought::Conflict(conflict) => return Ok(Err(conflict)),
+                Onto::Conflict(conflict) => return Ok(Err(conflict)),
             }
             Ok(Ok(base))
         })
@@ -175,16 +176,14 @@ impl Dispatch<'_> {
     }
 
     fn merge(&mut self, running: &Running<'_>, ready: &Ready) -> Ended {
-        let task = running.scene.task.as_ref();
-        let number = task.and_then(|task| task.change.as_ref()?.at.number);
-        let site = ready.address.as_deref().map(|address| Site::of(address, &self.settings.delivery.forge));
-        match (site.transpose(), number) {
-            (Ok(Some(Some(site))), Some(number)) => {
+        let place = running.scene.task.as_ref().map(|task| self.place(task, ready.address.as_deref()));
+        match place.transpose().map(Option::flatten) {
+            Ok(Some((site, number))) => {
                 let within = (running.resolve, Instant::now() + running.timeout());
                 Ok(self.merge_on_forge(within, site, number, ready))
             }
-            (Err(error), Some(_)) => Ok(failed(&error)),
-            _ => self.merge_by_git(running, ready),
+            Ok(None) => self.merge_by_git(running, ready),
+            Err(error) => Ok(failed(&error)),
         }
     }
 
@@ -194,7 +193,7 @@ impl Dispatch<'_> {
                 Ok(merged(commit.to_string(), &format!("merged into {}", ready.base.branch)))
             }
             Err(Error::Moved { .. } | Error::Stale { .. }) => {
-                Ok(report(HookOutcome::Continue, format!("{} has moved meanwhile", ready.base.branch)))
+                Ok(report(HookOutcome::Again, format!("{} has moved meanwhile", ready.base.branch)))
             }
             Err(Error::CheckedOut { branch, path }) => {
                 let id = running.scene.task.as_ref().map(|task| task.id.to_string()).unwrap_or_default();
@@ -217,7 +216,7 @@ impl Dispatch<'_> {
         if_checked_out: IfCheckedOut,
     ) -> Result<Merged, Error> {
         let method = self.settings.delivery.method;
-        let message = task.map_or_else(|| "Merge work\n".to_owned(), |task| message(task, method));
+        let message = task.map_or_else(|| "Merge work\n".to_owned(), |task| merge_message(task, method));
         let way = Way { method, message: &message };
         self.with_git(|git| git.merge(&ready.base, &ready.head, way, if_checked_out))
     }
@@ -241,9 +240,9 @@ impl Dispatch<'_> {
                 Ok(Merging::Merged { commit } | Merging::AlreadyMerged { commit, .. }) => {
                     return merged(commit, &format!("merged #{number}"));
                 }
-                Ok(Merging::Stale { .. }) => return report(HookOutcome::Continue, "the change has moved meanwhile"),
+                Ok(Merging::Stale { .. }) => return report(HookOutcome::Again, "the change has moved meanwhile"),
                 Ok(Merging::NotMergeable { obstacle: Obstacle::Behind | Obstacle::Conflicts, why }) => {
-                    return report(HookOutcome::Continue, why);
+                    return report(HookOutcome::Again, why);
                 }
                 Ok(Merging::NotMergeable { obstacle: Obstacle::Busy | Obstacle::Checks, why }) => why,
                 Ok(Merging::NotMergeable { why, .. }) => return report(HookOutcome::Escalate, why),
@@ -269,9 +268,9 @@ fn merged(commit: String, said: &str) -> HookReport {
 }
 
 /// What a merge of ours says.
-fn message(task: &Task, method: Method) -> String {
+fn merge_message(task: &Task, method: Method) -> String {
     if method == Method::Squash {
-        return crate::workspace::message(task);
+        return commit_message(task);
     }
-    format!("Merge {}: {}\n", task.id, task.goal.lines().next().unwrap_or_default().trim())
+    format!("Merge {}: {}\n", task.id, task.title())
 }

@@ -12,15 +12,15 @@ mod tests;
 
 use std::fmt::Display;
 
-use windlass_engine::{Command, HookOutcome, HookReport, Session, Workspace};
+use windlass_engine::{HookOutcome, HookReport, Session, Workspace};
 use windlass_hooks::{Step, clean};
-use windlass_vcs::git::{Commit, Error, Git, Rebased};
+use windlass_vcs::git::{Branch, Commit, Error, Git, Rebased};
 
 pub use by_hand::{ByHand, Checks, Seal};
 
 use super::{Attempt, Running, Scene};
 use crate::stacking::{Below, first_unmerged};
-use crate::workspace::in_words;
+use crate::workspace::explained;
 use crate::{Dispatch, RunError};
 
 /// Names of files that an agent is told at most.
@@ -50,27 +50,25 @@ impl Dispatch<'_> {
         };
         let moved = matches!(&ended, Ok(report) if matches!(
             (step, report.outcome),
-            (Step::RebaseOnMain, HookOutcome::Success) | (Step::MergePr, HookOutcome::Continue)
+            (Step::RebaseOnMain, HookOutcome::Success) | (Step::MergePr, HookOutcome::Again)
         ));
+        let mut report = ended.unwrap_or_else(|error| self.troubled(&error));
         if moved {
-            self.watch_anew(session, workspace)?;
+            // The same work, on another base.
+            report.head = self.tip_of(workspace);
         }
-        Ok(Attempt { report: ended.unwrap_or_else(|error| self.troubled(&error)), again: None, said: None })
+        Ok(Attempt { report, again: None, said: None })
     }
 
-    /// What the base brings along is nobody's tampering: the files that may not change are looked at before and after it.
-    fn watch_anew(&mut self, session: &Session, workspace: &Workspace) -> Result<(), RunError> {
-        if session.protected.is_none() {
-            return Ok(());
-        }
-        let Ok(files) = self.settings.protected.look(&self.directory_of(Some(session))) else { return Ok(()) };
-        let (name, workspace) = (session.name.clone(), Workspace { protected: None, ..workspace.clone() });
-        self.give(&Command::OpenWorkspace { name, workspace, reused: true, protected: Some(files) }).map(drop)
+    /// The last commit of the work. Where that cannot be told, it counts as other work than before.
+    fn tip_of(&self, workspace: &Workspace) -> Option<String> {
+        let tip = self.with_git(|git| git.tip(&Branch::new(&workspace.branch)?));
+        tip.ok().flatten().map(|commit| commit.to_string())
     }
 
     /// What git could not do is not for the agent to mend, unless it is about its own files.
     fn troubled(&self, error: &Error) -> HookReport {
-        let said = in_words(error);
+        let said = explained(error);
         match error {
             Error::Cancelled { .. } => HookOutcome::Cancelled.into(),
             _ if self.control.is_cancelled() => HookOutcome::Cancelled.into(),
@@ -92,25 +90,20 @@ impl Dispatch<'_> {
                 return Ok(report(HookOutcome::Skip, below.in_words()));
             }
             self.bring_onto(git, workspace, &base).map(|brought| match brought {
-                Brought::There => report(HookOutcome::Skip, format!("it is on top of {} already", base.branch)),
-                Brought::Now => {
+                Onto::There => report(HookOutcome::Skip, format!("it is on top of {} already", base.branch)),
+                Onto::Now => {
                     report(HookOutcome::Success, format!("rebased onto {} ({})", base.branch, base.commit.short()))
                 }
-                Brought::Conflict(conflict) => *conflict,
+                Onto::Conflict(conflict) => *conflict,
             })
         })
     }
 
-    fn bring_onto(
-        &self,
-        git: &Git<'_>,
-        workspace: &Workspace,
-        base: &windlass_vcs::git::Base,
-    ) -> Result<Brought, Error> {
+    fn bring_onto(&self, git: &Git<'_>, workspace: &Workspace, base: &windlass_vcs::git::Base) -> Result<Onto, Error> {
         let worktree = self.worktree(workspace)?;
         Ok(match git.rebase_after(&worktree, beginning(workspace)?.as_ref(), &base.commit)? {
-            Rebased::UpToDate => Brought::There,
-            Rebased::Done { .. } => Brought::Now,
+            Rebased::UpToDate => Onto::There,
+            Rebased::Done { .. } => Onto::Now,
             Rebased::Conflict { files, why } => {
                 let shown = base.shown();
                 let listed = listed(files.iter().map(|file| file.display()));
@@ -122,10 +115,7 @@ impl Dispatch<'_> {
                     base.commit.short(),
                 );
                 let message = format!("conflicts with {shown} in {}", count(files.len()));
-                Brought::Conflict(Box::new(HookReport {
-                    feedback: Some(feedback),
-                    ..report(HookOutcome::Block, message)
-                }))
+                Onto::Conflict(Box::new(HookReport { feedback: Some(feedback), ..report(HookOutcome::Block, message) }))
             }
         })
     }
@@ -137,7 +127,7 @@ fn beginning(workspace: &Workspace) -> Result<Option<Commit>, Error> {
 }
 
 /// What came of bringing work onto a base.
-enum Brought {
+enum Onto {
     There,
     Now,
     Conflict(Box<HookReport>),

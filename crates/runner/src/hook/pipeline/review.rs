@@ -72,7 +72,7 @@ impl Sum {
     }
 }
 
-/// One question: by which brief, the how-manieth of the hook.
+/// One question: by which brief, and which one of the hook that is.
 struct Asking<'a> {
     running: &'a Running<'a>,
     session: &'a Session,
@@ -146,7 +146,10 @@ impl Dispatch<'_> {
     fn judged_by(&mut self, asking: &Asking<'_>, sum: &mut Sum) -> Result<Option<HookReport>, RunError> {
         let brief = asking.brief;
         let gatekeepers = &self.settings.delivery.gatekeepers;
-        let Some(agent) = gatekeepers.pick(asking.task(), &asking.session.agent, asking.index).cloned() else {
+        // Whoever has only taken it up to have it judged has not done the work.
+        let author = asking.task().and_then(|task| task.stalled.as_ref()).map(|stalled| stalled.agent.as_str());
+        let author = author.unwrap_or(&asking.session.agent);
+        let Some(agent) = gatekeepers.pick(asking.task(), author, asking.index).cloned() else {
             let said = format!("nobody may judge it ({brief}); name an agent under `agents.gatekeeper` of its type");
             return Ok(Some(report(HookOutcome::Failure, said)));
         };
@@ -248,10 +251,13 @@ fn not_answered(agent: &str, brief: &str, end: TurnEnd, running: &Running<'_>) -
             let time = in_words(running.hook.timeout);
             report(HookOutcome::TimedOut, because(&format!("it took longer than {time}; `timeout` gives it more")))
         }
-        TurnEnd::Locked { said, remedy } => report(HookOutcome::Failure, because(&format!("{said}; {remedy}"))),
-        TurnEnd::Failed { why: said, .. }
-        | TurnEnd::Broken(said)
-        | TurnEnd::Limited { said, .. }
-        | TurnEnd::Said(said) => report(HookOutcome::Failure, because(&said)),
+        TurnEnd::Locked { said, remedy } => {
+            let said = because(&format!("{said}; {remedy}"));
+            HookReport { unstarted: true, ..report(HookOutcome::Failure, said) }
+        }
+        TurnEnd::Broken(said) => HookReport { unstarted: true, ..report(HookOutcome::Failure, because(&said)) },
+        TurnEnd::Failed { why: said, .. } | TurnEnd::Limited { said, .. } | TurnEnd::Said(said) => {
+            report(HookOutcome::Failure, because(&said))
+        }
     }
 }

@@ -9,10 +9,10 @@ use windlass_store::{Snapshot, Sqlite, TaskFilter};
 
 use super::super::agent::none_named;
 use super::super::choice::{named_after, stays_alive};
-use crate::config::Config;
+use crate::config::{Config, Roles};
 use crate::context::Opened;
 use crate::failure::Failure;
-use crate::{agents, environment, plan, remedy};
+use crate::{agents, environment, gatekeepers, plan, remedy};
 
 /// Who works.
 pub struct Hands<'a> {
@@ -22,17 +22,68 @@ pub struct Hands<'a> {
     pub named: Option<&'a str>,
     /// Types that none of them may work on.
     closed: BTreeSet<TypeName>,
+    /// Those whom types name as implementers and that stand for somebody.
+    known: BTreeSet<String>,
 }
 
 impl<'a> Hands<'a> {
     pub fn new(config: &'a Config, named: Option<&'a str>) -> Self {
         let types = plan::types(config);
         let nobodys = |kind: &TypeName| types.implementers(Some(kind)).is_some_and(BTreeSet::is_empty);
-        let closed = match named {
+        let mut closed: BTreeSet<TypeName> = match named {
             Some(agent) => types.closed_to(Some(agent)),
             None => types.closed_to(None).into_iter().filter(nobodys).collect(),
         };
-        Self { config, types, named, closed }
+        let listed = config.task_types().filter_map(|(_, roles)| roles.implementer.as_ref());
+        let listed = listed.flat_map(|names| names.iter().map(|name| &name.value));
+        let known = listed.filter(|name| agents::resolve(name, &config.settings).is_ok()).cloned().collect();
+        let mut hands = Self { config, types, named, closed: BTreeSet::new(), known };
+        closed.extend(hands.kinds().filter(|(kind, roles)| hands.lacking(kind, roles).is_some()).map(|(kind, _)| kind));
+        hands.closed = closed;
+        hands
+    }
+
+    fn kinds(&self) -> impl Iterator<Item = (TypeName, &Roles)> {
+        let parsed = |kind: &str| kind.parse().expect("the names of types were checked when they were read");
+        self.config.task_types().map(move |(kind, roles)| (parsed(kind), roles))
+    }
+
+    /// What is missing for tasks of a type: somebody who is known to work on them, or to judge them. Other tasks go on.
+    fn lacking(&self, kind: &TypeName, roles: &Roles) -> Option<Failure> {
+        let usual = self.config.settings.agent.as_ref().map(|agent| agent.as_str());
+        let listed = self.types.implementers(Some(kind));
+        let names: Vec<&str> = match (self.named, listed) {
+            (Some(agent), _) => vec![agent],
+            (None, Some(names)) => names.iter().map(String::as_str).collect(),
+            (None, None) => usual.into_iter().collect(),
+        };
+        let known: Vec<&str> =
+            names.iter().copied().filter(|name| listed.is_none() || self.known.contains(*name)).collect();
+        let stranger = names.first().filter(|_| known.is_empty());
+        let stranger = stranger.and_then(|name| agents::resolve(name, &self.config.settings).err());
+        stranger.or_else(|| gatekeepers::unjudged(self.config, kind.as_str(), roles, &known))
+    }
+
+    /// The same of the type of a task.
+    pub fn lacks(&self, task: &Task) -> Option<Failure> {
+        let (kind, roles) = self.kinds().find(|(kind, _)| task.kind.as_ref() == Some(kind))?;
+        self.lacking(&kind, roles)
+    }
+
+    /// Why a task that is ready is taken by nobody here, if it is so.
+    pub fn why_not(&self, task: &Task) -> Option<String> {
+        let listed = self.types.implementers(task.kind.as_ref());
+        match (listed, self.named) {
+            (Some(names), _) if names.is_empty() => Some("nobody may work on tasks of its type".to_owned()),
+            (Some(names), Some(agent)) if !names.contains(agent) => {
+                Some(format!("{} may", names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")))
+            }
+            _ if self.name(task, 0).is_none() => Some("no agent is named for it".to_owned()),
+            _ if task.kind.as_ref().is_some_and(|kind| self.closed.contains(kind)) => {
+                self.lacks(task).map(|failure| failure.message)
+            }
+            _ => None,
+        }
     }
 
     /// The agent for a task: the one that is named, else one of those that its type names, else the usual one.
@@ -43,7 +94,10 @@ impl<'a> Hands<'a> {
 
     fn name(&self, task: &Task, worker: usize) -> Option<&str> {
         let listed = self.types.implementers(task.kind.as_ref());
-        let listed = listed.and_then(|names| names.iter().nth(worker % names.len().max(1)));
+        let listed = listed.and_then(|names| {
+            let known: Vec<&String> = names.iter().filter(|name| self.known.contains(*name)).collect();
+            known.get(worker % known.len().max(1)).copied().or(names.first())
+        });
         let usual = || self.config.settings.agent.as_ref().map(|agent| agent.as_str());
         self.named.or(listed.map(String::as_str)).or_else(usual)
     }
@@ -60,6 +114,21 @@ impl<'a> Hands<'a> {
             after = Some(next);
         }
         Ok(None)
+    }
+
+    /// What is missing for the first task that is ready and lacks anything.
+    pub fn first_lack(&self, store: &Sqlite) -> Result<Option<Failure>, Failure> {
+        let snapshot = store.snapshot().map_err(remedy::store)?;
+        let filter = TaskFilter { states: vec![State::Ready, State::NeedsContinuation], ..TaskFilter::default() };
+        let mut lack = None;
+        snapshot
+            .tasks(&filter, |task| {
+                let may = self.named.is_none_or(|agent| self.types.admit(&task, agent).is_ok());
+                lack = self.lacks(&task).filter(|_| may && task.lease.is_none());
+                lack.is_none()
+            })
+            .map_err(remedy::store)?;
+        Ok(lack)
     }
 
     /// The agent that a session was started with, if that is one of those that work here. What only the project's own store

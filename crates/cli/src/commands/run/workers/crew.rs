@@ -63,6 +63,8 @@ pub struct Sum {
     pub done: Vec<TaskId>,
     /// Left for a later run.
     pub left: BTreeSet<TaskId>,
+    /// Taken from this run while somebody here worked on them, and how.
+    pub lost: BTreeMap<TaskId, String>,
     /// Left to a person.
     pub people: BTreeSet<TaskId>,
     /// How many sessions there were.
@@ -82,9 +84,10 @@ pub struct Came {
     pub done: Vec<TaskId>,
     pub left: Vec<TaskId>,
     pub people: Vec<TaskId>,
+    pub lost: Vec<(TaskId, String)>,
     pub turns: u32,
     pub used: Usage,
-    /// The agent could not be started, or is not let in.
+    /// The agent, or a gatekeeper, could not be started, or is not let in.
     pub not_started: Option<String>,
     pub killed: bool,
 }
@@ -222,7 +225,7 @@ impl Crew {
                     state.sum.paused.get_or_insert_with(|| why.clone());
                 }
             }
-            (None, _) if came.turns > 0 => state.failed_starts = 0,
+            (None, _) if came.turns > 0 || !came.done.is_empty() => state.failed_starts = 0,
             (None, _) => {}
         }
         let sum = &mut state.sum;
@@ -230,6 +233,7 @@ impl Crew {
         sum.done.extend(&came.done);
         sum.left.extend(&came.left);
         sum.people.extend(&came.people);
+        sum.lost.extend(came.lost);
         (sum.turns, sum.used) = (sum.turns + came.turns, sum.used.plus(came.used));
         sum.killed |= came.killed;
         state.rings += 1;
@@ -257,6 +261,7 @@ mod tests {
             done: vec![],
             left: vec![],
             people: vec![],
+            lost: vec![],
             turns: u32::from(not_started.is_none()),
             used: Usage::default(),
             not_started: not_started.map(str::to_owned),

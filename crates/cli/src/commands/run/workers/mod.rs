@@ -111,7 +111,8 @@ pub fn run(context: &Context, args: &Args, count: usize, out: &mut Output) -> Re
     drop(live);
     let sum = crew.sum();
     let signal = listening.first();
-    let summary = Summary { opened: &opened, sum: &sum, took: began.elapsed().saturating_sub(still.total()), args };
+    let took = began.elapsed().saturating_sub(still.total());
+    let summary = Summary { opened: &opened, sum: &sum, took, args, hands: &hands };
     let shown = if out.is_json() { out.object(&summary.to_json()) } else { summary.show(out) };
     if shown.and_then(|()| out.flush()).is_err() {
         out.give_up();
@@ -154,7 +155,7 @@ fn take_stock(
         let in_use = dispatch::worktrees_in_use(opened)?;
         let rules = plan::rules(&place.outline, &dispatch::owner(roster), Trusted::Yes)?;
         let tidied = dispatch::with_rules(opened, &place.outline, rules, (roster, control), |dispatch| {
-            dispatch.sweep(&in_use).map_err(remedy::run)
+            dispatch.note_landed(&in_use).and_then(|()| dispatch.sweep(&in_use)).map_err(remedy::run)
         })?;
         for (id, why) in tidied.into_iter().filter_map(|(id, swept)| Some((id, swept.err()?))) {
             Messages::new().note(&format!("the worktree of {id} stays: {why}"));
@@ -178,12 +179,15 @@ fn is_anything_to_do(
     if let Some(id) = hands.without_agent(&opened.store)? {
         return Err(agent::none_named().caused_by(format!("{id} is ready, and nothing says who works on it")).into());
     }
+    if let Some(failure) = hands.first_lack(&opened.store)? {
+        return Err(failure.into());
+    }
     let others = match hands.named {
         Some(agent) => choice::only_for_others(&opened.store, hands.config, agent)?,
         None => None,
     };
     let said = others.map_or_else(|| "nothing is ready".to_owned(), |refusal| refusal.to_string());
-    Left::look(&opened.store)?.for_others(&hands.types).show_nothing_ready(&said, out)?;
+    Left::look(&opened.store)?.because(|task| hands.why_not(task)).show_nothing_ready(&said, out)?;
     Ok(false)
 }
 
@@ -285,7 +289,7 @@ fn exit_code(sum: &Sum, signal: Option<i32>, cancelled: bool) -> u8 {
         Some(signal) if cancelled => 128 + u8::try_from(signal).unwrap_or(2),
         _ if sum.paused.is_some() => 1,
         _ if !sum.people.is_empty() => 4,
-        _ if !sum.left.is_empty() => 3,
+        _ if !sum.left.is_empty() || !sum.lost.is_empty() => 3,
         _ => 0,
     }
 }

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_engine::{Task, TaskId};
+use windlass_engine::{State, Task, TaskId};
+use windlass_store::TaskFilter;
 
 use super::super::Args;
 use super::super::summary::quoted;
+use super::choosing::Hands;
 use super::crew::Sum;
 use crate::context::Opened;
 use crate::output::{Done, Output, Tone};
@@ -22,6 +24,7 @@ pub struct Summary<'a> {
     pub sum: &'a Sum,
     pub took: Duration,
     pub args: &'a Args,
+    pub hands: &'a Hands<'a>,
 }
 
 impl Summary<'_> {
@@ -32,6 +35,8 @@ impl Summary<'_> {
         }
         row("done", Tone::Good, &[tasks(done)], out)?;
         row("left", Tone::Warning, &self.each(left.iter(), why_left), out)?;
+        row("left", Tone::Warning, &self.unassigned(), out)?;
+        row("taken away", Tone::Warning, &self.lost(), out)?;
         row("for a person", Tone::Warning, &self.each(people.iter(), why_blocked), out)?;
         let paused = paused.as_ref().map(|why| format!("twice in a row an agent could not work: {why}"));
         row("paused", Tone::Bad, &paused.into_iter().collect::<Vec<_>>(), out)?;
@@ -52,6 +57,35 @@ impl Summary<'_> {
         ids.take(NAMED).map(one).chain(more).collect()
     }
 
+    /// What is ready, and nobody of this run may take, with why.
+    fn nobodys(&self) -> Vec<(Task, String)> {
+        let mut found = Vec::new();
+        let Ok(snapshot) = self.opened.store.snapshot() else { return found };
+        let filter = TaskFilter { states: vec![State::Ready, State::NeedsContinuation], ..TaskFilter::default() };
+        // What cannot be looked at is not named here: whoever needs it says so.
+        let _ = snapshot.tasks(&filter, |task| {
+            let why = self.hands.why_not(&task).filter(|_| task.lease.is_none() && !self.sum.left.contains(&task.id));
+            found.extend(why.map(|why| (task, why)));
+            true
+        });
+        found
+    }
+
+    fn unassigned(&self) -> Vec<String> {
+        let nobodys = self.nobodys();
+        let more = nobodys.len().saturating_sub(NAMED);
+        let more = (more > 0).then(|| format!("and {more} more that nobody here may take"));
+        let one = |(task, why): &(Task, String)| format!("{}  {}: {why}", task.id, text::fit(&task.goal, 60));
+        nobodys.iter().take(NAMED).map(one).chain(more).collect()
+    }
+
+    /// What was taken from this run, with by whom.
+    fn lost(&self) -> Vec<String> {
+        let more = self.sum.lost.len().saturating_sub(NAMED);
+        let more = (more > 0).then(|| format!("and {more} more"));
+        self.sum.lost.values().take(NAMED).cloned().chain(more).collect()
+    }
+
     fn time(&self) -> String {
         let took = show::millis(u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX));
         let turns = match self.sum.turns {
@@ -64,31 +98,32 @@ impl Summary<'_> {
     fn next(&self) -> Vec<String> {
         let Sum { left, people, paused, killed, .. } = self.sum;
         let answer = people.iter().take(NAMED).map(|id| self.advice(*id));
-        let open = self.open_change().map(|id| format!("windlass change show {id}"));
+        let open = self.open_change();
         let again = (!left.is_empty() || paused.is_some() || *killed).then(|| match paused {
             Some(_) => format!("{}  # when that is mended; no task has lost anything", self.again()),
             None => self.again(),
         });
-        answer.chain(again).chain(open).collect()
+        let lost = self.sum.lost.keys().next().map(|id| format!("windlass why {id}"));
+        answer.chain(again).chain(open).chain(lost).collect()
     }
 
     /// What a person types for a task that waits for one.
     fn advice(&self, id: TaskId) -> String {
-        match self.opened.task(id).map(|task| show::pipeline::merges(&task)) {
-            Ok(Some(merge)) => format!("{merge}  # or: windlass why {id}"),
-            _ => format!("windlass answer {id} continue  # or: windlass why {id}"),
+        let task = self.opened.task(id).ok();
+        if let Some(advice) = task.as_ref().and_then(show::pipeline::advice) {
+            return advice;
+        }
+        match task.as_ref().and_then(show::pipeline::merges) {
+            Some(merge) => format!("{merge}  # or: windlass why {id}"),
+            None => format!("windlass answer {id} continue  # or: windlass why {id}"),
         }
     }
 
-    /// The first change of what is done that nobody has merged yet.
-    fn open_change(&self) -> Option<TaskId> {
-        let is_open = |id: &TaskId| {
-            let change = self.opened.task(*id).ok().and_then(|task| task.change);
-            change.is_some_and(|change| change.merged.is_none())
-        };
+    /// What a person types for the first change of what is done that nobody has merged yet.
+    fn open_change(&self) -> Option<String> {
         let mut done: Vec<TaskId> = self.sum.done.clone();
         done.sort_unstable();
-        done.into_iter().find(is_open)
+        done.into_iter().find_map(|id| show::pipeline::advice(&self.opened.task(id).ok()?))
     }
 
     /// The same for programs, after all events.
@@ -99,6 +134,8 @@ impl Summary<'_> {
             "done": done,
             "left": left,
             "people": people,
+            "unassigned": self.nobodys().iter().map(|(task, _)| task.id).collect::<Vec<_>>(),
+            "lost": self.sum.lost.keys().collect::<Vec<_>>(),
             "paused": paused,
             "turns": self.sum.turns,
             "next": self.next(),

@@ -143,6 +143,8 @@ impl Worker<'_> {
             if taken > 0 || self.crew.offer(orphaned(&self.opened)?) {
                 continue;
             }
+            // Somebody may have taken something since it was last counted.
+            self.count()?;
             watch::start(self.crew, &self.opened.project)?;
             if !self.crew.wait(rings) {
                 return Ok(None);
@@ -211,7 +213,7 @@ impl Worker<'_> {
         let control = self.control.apart();
         let settings = super::super::settings(&self.opened.project, &outline, &dispatch::owner(self.roster), &name)?;
         let delivery = Delivery {
-            gatekeepers: gatekeepers::resolve(config, &agent, &self.opened.project.root)?,
+            gatekeepers: gatekeepers::resolve(config, &agent, &self.opened.project.root)?.0,
             ..settings.delivery.clone()
         };
         let permission = config.permission(dispatch::standing(self.place.serves_agents));
@@ -267,16 +269,25 @@ impl Worker<'_> {
             (true, Some(id)) => {
                 Some(self.opened.task(id)?.reason.unwrap_or_else(|| "the agent could not work".to_owned()))
             }
+            // So is a gatekeeper that could not be.
+            (false, Some(id)) if session.left.contains(&id) => {
+                let task = self.opened.task(id)?;
+                let unstarted = task.stalled.is_some_and(|stalled| stalled.unstarted);
+                task.reason.filter(|_| unstarted)
+            }
             _ => None,
         };
         let mut people = session.escalated.clone();
         // One that asks keeps its task until somebody answers.
         people.extend(session.task.filter(|_| session.wanted() == Wanted::Answer));
+        let lost = session.lost.iter().map(|lost| Ok((lost.task, lost.in_words(&self.opened.task(lost.task)?))));
+        let lost = lost.collect::<Result<_, Failure>>()?;
         Ok(Came {
             task: session.task,
             done: tally.completed.iter().filter_map(|id| id.parse().ok()).collect(),
             left: session.left.clone(),
             people,
+            lost,
             turns: tally.turns,
             used: session.watch.used,
             not_started,
@@ -321,7 +332,7 @@ impl Worker<'_> {
             ready = ready.saturating_sub(task.is_some_and(|task| task.state.is_claimable()).into());
         }
         let sum = self.crew.sum();
-        view.count(Totals { done: sum.done.len(), left: sum.left.len() + sum.people.len(), ready });
+        view.count(Totals { done: sum.done.len(), left: sum.left.len() + sum.people.len() + sum.lost.len(), ready });
         Ok(())
     }
 }

@@ -14,7 +14,11 @@ impl Line<'_> {
                 C::OpenWorkspace { name: self.word(1), workspace: workspace(), reused: false, protected: None }
             }
             "work" => {
-                let work = WorkDone { head: "abc".to_owned(), commits: self.number("commits").unwrap_or(1), files: 1 };
+                let work = WorkDone {
+                    head: self.options.get("head").copied().unwrap_or("abc").to_owned(),
+                    commits: self.number("commits").unwrap_or(1),
+                    files: 1,
+                };
                 C::SubmitWork { name: self.word(1), readied: Readied::Work(work) }
             }
             "unfit" => {
@@ -22,7 +26,7 @@ impl Line<'_> {
                 C::SubmitWork { name: self.word(1), readied: Readied::Unfit { reason, feedback } }
             }
             "person" => C::LeaveToPerson { name: self.word(1), reason: self.rest(2) },
-            "merged" => C::RecordMerge { id: self.id(), commit: self.words[2].to_owned() },
+            "merged" => C::RecordMerge { id: self.id(), commit: self.words[2].to_owned(), seen: None },
             "expire" => C::ExpireLease { id: self.id(), epoch: Epoch(self.number("epoch").unwrap().into()) },
             _ => return None,
         })

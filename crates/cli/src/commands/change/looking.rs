@@ -1,0 +1,44 @@
+//! Looking at changes with git. Nothing is fetched, and nothing written.
+
+use std::collections::BTreeMap;
+
+use windlass_process::{Control, run as start};
+use windlass_runner::landing;
+use windlass_vcs::git::{Base, Error, Git, RemoteName, Repository};
+
+use super::known::{Known, Standing};
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::project::Project;
+use crate::{dispatch, environment, remedy};
+
+/// Does something with git, if the project is in a repository.
+pub fn with_git<T>(
+    project: &Project,
+    control: &Control,
+    work: impl FnOnce(&Git<'_>) -> Result<T, Error>,
+) -> Result<Option<T>, Failure> {
+    let roster = dispatch::enlist(project)?;
+    let Some(repository) = Repository::find(&project.root).map_err(remedy::git)? else { return Ok(None) };
+    let run = |spec: &_| start(spec, &roster, control, &mut |_, _| {});
+    // A configuration that cannot be read is no reason to show nothing.
+    let named = Config::load(project).ok().and_then(|config| config.settings.forge.remote);
+    let named = named.map(|remote| RemoteName::new(&remote.value)).transpose().map_err(remedy::git)?;
+    let git = Git::new(repository, &run, &environment::inherited()).through(named);
+    work(&git).map(Some).map_err(remedy::git)
+}
+
+/// Looks which of the open ones their bases have, as far as these are known here.
+pub fn look_for_landed(git: &Git<'_>, changes: &mut [Known]) -> Result<(), Error> {
+    let mut bases: BTreeMap<String, Option<Base>> = BTreeMap::new();
+    for change in changes.iter_mut().filter(|change| change.standing() == Standing::Open) {
+        let name = change.base().to_owned();
+        if !bases.contains_key(&name) {
+            bases.insert(name.clone(), landing::last_seen(git, &name)?);
+        }
+        let Some(Some(base)) = bases.get(&name) else { continue };
+        let submitted = change.work.as_ref().map(|work| work.head.as_str());
+        change.landed = landing::landed(git, base, &change.task, submitted)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,200 @@
+//! Whether git and the forge let tasks be worked on and merged, and whether every worktree and branch of ours has its task.
+//!
+//! Outside a repository there is nothing to say. Of git only what is not in its files is asked; the network only where the
+//! base is not known here.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use windlass_engine::{Task, TaskId, View};
+use windlass_process::{Control, Roster, Spec, run};
+use windlass_runner::{Delivery, task_of};
+use windlass_store::Snapshot;
+use windlass_vcs::forge::{Site, Token};
+use windlass_vcs::git::{Base, Branch, Error, Git, Linked, Obstacle, RemoteName, Repository};
+
+use super::Check;
+use crate::config::Config;
+use crate::context::{Context, Opened};
+use crate::{dispatch, environment};
+
+/// How our branches begin.
+const OURS: &str = "windlass/";
+/// Checkouts for gatekeepers: whoever comes next clears them away.
+const REVIEW: &str = "review-";
+
+pub fn check(context: &Context) -> Vec<Check> {
+    let Ok(opened) = context.open() else { return Vec::new() };
+    let Ok(config) = Config::load(&opened.project) else { return Vec::new() };
+    let repository = match Repository::find(&opened.project.root) {
+        Ok(Some(repository)) => repository,
+        Ok(None) => return Vec::new(),
+        Err(error) => return vec![wrong("git", String::new(), vec![error.to_string()], error.hint().as_deref())],
+    };
+    let Ok(roster) = dispatch::enlist(&opened.project) else { return Vec::new() };
+    let delivery = dispatch::delivery(&opened.project, &config);
+    let look = Look { opened: &opened, delivery, roster: &roster, control: Control::new() };
+    // Tasks that are worked on in place need neither a base nor a forge.
+    look.at(repository, config.settings.worktrees != Some(false))
+}
+
+struct Look<'a> {
+    opened: &'a Opened,
+    delivery: Delivery,
+    roster: &'a Roster,
+    control: Control,
+}
+
+impl Look<'_> {
+    fn at(&self, repository: Repository, delivers: bool) -> Vec<Check> {
+        let start = |spec: &Spec| run(spec, self.roster, &self.control, &mut |_, _| {});
+        let environment = environment::inherited();
+        let remote = self.delivery.remote.as_deref().and_then(|name| RemoteName::new(name).ok());
+        let git = Git::new(repository, &start, &environment).through(remote);
+        let base = delivers.then(|| self.base(&git));
+        let mut checks = vec![self.account(&git, base.as_ref())];
+        if let Some(Ok(base)) = &base {
+            checks.extend(self.forge(&git, base));
+        }
+        let locks = git.stale_locks();
+        let locks: Vec<String> =
+            locks.iter().map(|path| format!("{} is there, and no process holds it", path.display())).collect();
+        checks.extend(if_any("locks", locks, "a crash has left it: remove that file"));
+        checks.extend(self.worktrees(&git));
+        checks
+    }
+
+    fn base(&self, git: &Git<'_>) -> Result<Base, Error> {
+        let configured = self.delivery.base.as_deref().map(Branch::new).transpose()?;
+        git.known_base(configured.as_ref())
+    }
+
+    /// The base, and whose the branches are that are called like ours.
+    fn account(&self, git: &Git<'_>, base: Option<&Result<Base, Error>>) -> Check {
+        let mut note = Vec::new();
+        let (mut problems, mut hints) = (Vec::new(), Vec::new());
+        match base {
+            Some(Ok(base)) => note.push(format!("the base is {}", base.shown())),
+            Some(Err(error)) => {
+                problems.push(error.to_string());
+                hints.extend(error.hint().map(Cow::into_owned));
+            }
+            None => note.push("tasks are worked on in place".to_owned()),
+        }
+        let branches = git.branches_under(OURS).unwrap_or_default();
+        let (mut of_tasks, mut former) = (0, Vec::new());
+        for branch in branches {
+            let name = branch.as_str();
+            match self.task(name) {
+                Some(task) if is_at(&task, name) => of_tasks += 1,
+                Some(task) if was_at(&task, name) => former.push(format!("{name} ({})", task.id)),
+                _ => problems.push(format!("the branch {name} belongs to no task")),
+            }
+        }
+        if problems.len() > usize::from(matches!(base, Some(Err(_)))) {
+            hints.push(
+                "look at it with `git log`, and rename or remove a branch (`git branch -D`) that nobody needs"
+                    .to_owned(),
+            );
+        }
+        match of_tasks {
+            0 => {}
+            1 => note.push("one branch of a task".to_owned()),
+            many => note.push(format!("{many} branches of tasks")),
+        }
+        if !former.is_empty() {
+            note.push(format!("of earlier attempts: {}", former.join(", ")));
+        }
+        let hint = (!hints.is_empty()).then(|| hints.join("; "));
+        Check { what: "git", problems, note: note.join("; "), hint }
+    }
+
+    /// Whether the forge of the remote lets us in, as far as that is known without asking it.
+    fn forge(&self, git: &Git<'_>, base: &Base) -> Option<Check> {
+        let address = git.address(base.remote.as_ref()?).ok()?;
+        let site = match Site::of(&address, &self.delivery.forge) {
+            Ok(site) => site?,
+            Err(error) => return Some(wrong("forge", String::new(), vec![error.to_string()], Some(&error.hint()))),
+        };
+        let note = format!("{} on {}", site.project(), site.host());
+        let start = |spec| run(&spec, self.roster, &self.control, &mut |_, _| {});
+        Some(match Token::find(&site, &environment::inherited(), start) {
+            Ok(_) => Check { what: "forge", problems: vec![], note, hint: None },
+            Err(error) => wrong("forge", note, vec![error.to_string()], Some(&error.hint())),
+        })
+    }
+
+    /// Worktrees that nobody can work in, and those that nobody will.
+    fn worktrees(&self, git: &Git<'_>) -> Vec<Check> {
+        let place = self.delivery.worktrees.canonicalize().unwrap_or_else(|_| self.delivery.worktrees.clone());
+        let linked: BTreeMap<String, Linked> = git
+            .linked()
+            .into_iter()
+            .filter(|linked| linked.path.parent() == Some(&place))
+            .filter_map(|linked| Some((linked.path.file_name()?.to_str()?.to_owned(), linked)))
+            .collect();
+        let (mut locked, mut vanished, mut nobodys) = (Vec::new(), Vec::new(), Vec::new());
+        for (name, linked) in &linked {
+            let path = linked.path.display();
+            match (&linked.trouble, self.owner(name)) {
+                (_, None) => nobodys.push(format!("{path} belongs to no task")),
+                (Some(Obstacle::Locked(reason)), Some(id)) => {
+                    let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+                    locked.push(format!("{id}: {path} is locked{why}"));
+                }
+                (Some(Obstacle::Vanished), Some(id)) => vanished.push(format!("{id}: {path} has vanished")),
+                (Some(Obstacle::Occupied), Some(id)) => {
+                    nobodys.push(format!("{id}: {path} is there, and is no worktree of this repository"));
+                }
+                (None, Some(_)) => {}
+            }
+        }
+        for name in directories(&place).difference(&linked.keys().cloned().collect()) {
+            nobodys.push(format!("{} is no worktree of this repository", place.join(name).display()));
+        }
+        let unlock = "`git worktree unlock PATH`, if whoever locked it agrees";
+        let again = "the next run makes it again from its branch; `git worktree prune` forgets it. What was not committed is gone";
+        let look = "look whether anything in it is needed, then `git worktree remove PATH`, or move it away";
+        let checks = [("worktrees", locked, unlock), ("worktrees", vanished, again), ("worktrees", nobodys, look)];
+        checks.into_iter().filter_map(|(what, problems, hint)| if_any(what, problems, hint)).collect()
+    }
+
+    /// The task that a worktree is of, by its name.
+    fn owner(&self, name: &str) -> Option<TaskId> {
+        let task = self.task(name.strip_prefix(REVIEW).unwrap_or(name))?;
+        let known = task.workspace.iter().chain(&task.former).any(|place| place.name == name);
+        let begun = task.workspace.is_none() && task.lease.is_some();
+        (known || begun || name.starts_with(REVIEW)).then_some(task.id)
+    }
+
+    /// The task that the name of a branch or a worktree speaks of.
+    fn task(&self, name: &str) -> Option<Task> {
+        let snapshot: Snapshot<'_> = self.opened.store.snapshot().ok()?;
+        snapshot.task(task_of(name)?).ok()?
+    }
+}
+
+/// Whether a branch is that of a task. One that somebody has only just taken up may have a branch that the log does not know.
+fn is_at(task: &Task, branch: &str) -> bool {
+    task.workspace.as_ref().map_or(task.lease.is_some(), |place| place.branch == branch)
+}
+
+fn was_at(task: &Task, branch: &str) -> bool {
+    task.former.iter().any(|place| place.branch == branch)
+}
+
+/// The names of what is in a directory.
+fn directories(place: &Path) -> BTreeSet<String> {
+    let found = std::fs::read_dir(place).into_iter().flatten().flatten();
+    let directories = found.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    directories.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+fn wrong(what: &'static str, note: String, problems: Vec<String>, hint: Option<&str>) -> Check {
+    Check { what, problems, note, hint: hint.map(str::to_owned) }
+}
+
+fn if_any(what: &'static str, problems: Vec<String>, hint: &str) -> Option<Check> {
+    (!problems.is_empty()).then(|| wrong(what, String::new(), problems, Some(hint)))
+}

@@ -1,0 +1,146 @@
+//! Work that comes into the base past us: by an agent that pushes, or by a person with plain git.
+
+use crate::support::delivered::Repo;
+
+const STEPS: &str = "hooks: {before_submit: [create_pr], before_merge: [merge_pr]}\n";
+const WORK: &str = "cat > /dev/null; echo x > work.txt; git add -A; git commit -qm 'Do it'";
+
+/// With a remote that can be reached from a worktree.
+fn shared() -> Repo {
+    let repo = Repo::with_remote(STEPS);
+    repo.git(&["remote", "set-url", "origin", repo.remote().to_str().unwrap()]);
+    repo
+}
+
+#[test]
+fn what_an_agent_has_pushed_to_the_base_is_told_to_a_person() {
+    for words in [&["run"][..], &["run", "--task", "T1"]] {
+        let repo = shared();
+        repo.agent(&format!("{WORK}; git push -q origin HEAD:main")).add("Work");
+        let ran = repo.world.run(&[words, &["--trust", "--agent", "command:agent"]].concat());
+        assert_eq!(ran.code, 4, "{ran}");
+        let commit = repo.git(&["rev-parse", "--short=10", "origin/main"]);
+        let task = repo.task("T1");
+        let reason = task["blocked"]["reason"].as_str().unwrap();
+        let told = format!(
+            "origin/main has work of this task that nobody has judged, and windlass has not merged it: {commit} (Do it), committed by command:agent in the session "
+        );
+        assert!(reason.starts_with(&told), "{reason}");
+        assert!(repo.events("change_merged").is_empty() && repo.events("pipeline_failed").is_empty());
+        repo.world.ok(&["answer", "T1", "approve"]);
+        assert_eq!(repo.task("T1")["state"], "completed");
+        assert!(repo.events("change_merged").is_empty());
+    }
+}
+
+/// A person who has been told and lets it go on is not asked again; what comes after is judged like everything.
+#[test]
+fn what_is_left_after_a_push_is_judged_when_a_person_says_so() {
+    let repo = shared();
+    repo.agent(&format!("test -f work.txt || {{ {WORK}; git push -q origin HEAD:main; }}\ndate +%s%N >> more.txt"));
+    let ran = repo.add("Work").run();
+    assert_eq!((ran.code, repo.events("change_opened").len()), (4, 0), "{ran}");
+    repo.world.ok(&["answer", "T1", "continue", "leave it there"]);
+    let ran = repo.run();
+    assert_eq!((ran.code, repo.events("change_merged").len()), (0, 1), "{ran}");
+}
+
+/// What others have done is no work of this task, and neither is what only looks so.
+#[test]
+fn what_others_have_pushed_is_theirs() {
+    let repo = shared();
+    repo.others("echo y > other.txt");
+    repo.agent("cat > /dev/null; others; git pull -q origin main").add("Work");
+    let ran = repo.world.run(&["run", "--trust", "--agent", "command:agent", "--max-iterations", "1"]);
+    assert_eq!(ran.code, 3, "{ran}");
+    assert!(repo.task("T1")["reason"].as_str().unwrap().starts_with("no_changes"));
+}
+
+#[test]
+fn a_local_base_that_was_moved_is_told_too() {
+    let repo = Repo::new(STEPS);
+    repo.git(&["switch", "-q", "-c", "desk"]);
+    let ran = repo.agent(&format!("{WORK}; git push -q . HEAD:main")).add("Work").run();
+    assert_eq!(ran.code, 4, "{ran}");
+    assert!(ran.stdout.contains("main has work of this task that nobody has judged"), "{ran}");
+}
+
+/// A change that a person has merged in their own way.
+fn merged_by_hand(how: &str) -> Repo {
+    let repo = Repo::new(
+        "hooks: {before_submit: [create_pr], after_merge: [{command: echo $WINDLASS_TASK_ID >> merged.log}]}\n",
+    );
+    repo.agent("cat > /dev/null; echo one > one.txt; git add -A; git commit -qm One; echo two > two.txt").add("Work");
+    assert_eq!(repo.run().code, 0);
+    repo.world.write("theirs.txt", "x");
+    repo.git(&["add", "theirs.txt"]);
+    repo.git(&["commit", "-q", "-m", "Mine"]);
+    let program = repo.program("merge-it", &format!("set -e; cd '{}'; {how}", repo.world.path("").display()));
+    let ran = repo.world.finish(&mut repo.world.program(program.to_str().unwrap()));
+    assert_eq!(ran.code, 0, "{ran}");
+    repo
+}
+
+#[test]
+fn what_a_person_has_merged_with_plain_git_is_merged() {
+    for (how, seen) in [
+        ("git merge -q -m Theirs windlass/t1-work", "main has the branch windlass/t1-work"),
+        ("git merge -q --squash windlass/t1-work; git commit -qm Theirs", "main has all of it in other commits"),
+        ("git cherry-pick windlass/t1-work~1 windlass/t1-work >/dev/null", "main has all of it in other commits"),
+        (
+            "git reset -q --hard HEAD~1; git merge -q --squash windlass/t1-work; git commit -qm Theirs",
+            "main has all of it in one commit",
+        ),
+        ("git reset -q --hard HEAD~1; git merge -q --ff-only windlass/t1-work", "main has the branch windlass/t1-work"),
+    ] {
+        let repo = merged_by_hand(how);
+        let listed = repo.world.ok(&["change", "list"]);
+        let note = format!("\n  {seen}; `windlass change merge T1` or the next run takes note of it\n");
+        assert!(listed.starts_with("T1  merged  windlass/t1-work → main") && listed.contains(&note), "{how}\n{listed}");
+        let shown = repo.world.json(&["change", "show", "T1"]);
+        assert_eq!((shown["state"].as_str(), shown["seen"].as_str()), (Some("merged"), Some(seen)), "{how}");
+        let files: Vec<_> = shown["changed"].as_array().unwrap().iter().map(|file| file["path"].clone()).collect();
+        assert_eq!(files, ["one.txt", "two.txt"], "{how}\n{shown}");
+        assert!(repo.events("change_merged").is_empty());
+
+        let ran = repo.add("More").run();
+        let told = format!("  note: the change of T1 is merged: {seen}\n");
+        assert!(ran.stdout.starts_with(&told) && !ran.stdout.contains("merged as"), "{how}\n{ran}");
+        let noted = repo.events("change_merged");
+        assert_eq!((noted.len(), noted[0]["data"]["seen"].as_str()), (1, Some(seen)), "{how}");
+        assert!(!repo.world.path(".windlass/worktrees/t1-work").exists(), "{how}\n{ran}");
+        assert_eq!(repo.git(&["branch", "--list", "windlass/t1-work"]), "", "{how}");
+        assert_eq!(std::fs::read_to_string(repo.world.path("merged.log")).unwrap(), "T1\n", "{how}");
+        let why = repo.world.ok(&["why", "T1"]);
+        assert!(why.contains(seen), "{why}");
+        repo.add("Still more").run();
+        assert_eq!(repo.events("change_merged").len(), 1, "{how}");
+    }
+}
+
+/// A branch that somebody has put back to the base, or of which only a part is there, is not merged.
+#[test]
+fn what_the_base_has_not_stays_open() {
+    for how in
+        ["git cherry-pick windlass/t1-work~1 >/dev/null", "git -C .windlass/worktrees/t1-work reset -q --hard main"]
+    {
+        let repo = merged_by_hand(how);
+        assert!(repo.world.ok(&["change", "list"]).starts_with("T1  open"), "{how}");
+        repo.add("More").run();
+        assert!(repo.events("change_merged").is_empty(), "{how}");
+    }
+}
+
+/// Workers note it too, from what others have pushed.
+#[test]
+fn what_others_have_merged_on_the_remote_is_noted_by_workers() {
+    let repo = Repo::with_remote("hooks: {before_submit: [create_pr]}\n");
+    repo.agent("cat > /dev/null; echo one > one.txt").add("Work");
+    assert_eq!(repo.run().code, 0);
+    let others = repo.others("git merge -q --squash origin/windlass/t1-work");
+    assert_eq!(repo.world.finish(&mut repo.world.program(others.to_str().unwrap())).code, 0);
+    repo.add("More");
+    repo.world.run(&["run", "--workers", "1", "--trust", "--agent", "command:agent"]);
+    assert_eq!(repo.events("change_merged").len(), 1);
+    assert!(!repo.world.path(".windlass/worktrees/t1-work").exists());
+}

@@ -1,0 +1,130 @@
+//! Protected files in worktrees: what the base brings along is nobody's tampering, and everything else is.
+
+use crate::support::delivered::Repo;
+
+const CONFIG: &str = "\
+protected: [gate.sh, tests/]
+hooks:
+  before_submit: [rebase_on_main, {name: gate, command: sh gate.sh}, create_pr]
+  before_merge: [merge_pr]
+";
+
+/// A project whose gate others make stricter on `main` while an agent works.
+fn guarded(config: &str) -> Repo {
+    let repo = Repo::with_remote(config);
+    // Agents push and pull elsewhere.
+    repo.git(&["remote", "set-url", "origin", repo.remote().to_str().unwrap()]);
+    repo.world.write("gate.sh", "exit 0\n");
+    repo.world.write("tests/a", "a\n");
+    repo.world.write("tests/old", "old\n");
+    repo.world.write(".gitignore", "*.key\n");
+    repo.git(&["add", "."]);
+    repo.git(&["commit", "-q", "-m", "Guard it"]);
+    repo.git(&["push", "-q", "origin", "main"]);
+    repo.others("echo 'echo strict; exit 0' > gate.sh; echo b > tests/b; git rm -q tests/old");
+    repo
+}
+
+#[track_caller]
+fn check(script: &str, expected: Result<(), &str>) {
+    let repo = guarded(CONFIG);
+    let ran = repo.agent(&format!("cat > /dev/null\necho x > work.txt\n{script}")).add("Work").run();
+    let Err(named) = expected else {
+        assert_eq!(ran.code, 0, "{script}\n{ran}");
+        repo.git(&["fetch", "-q"]);
+        assert_eq!(repo.file("origin/main:work.txt"), "x", "{script}");
+        return;
+    };
+    assert_eq!(ran.code, 4, "{script}\n{ran}");
+    let why = format!("protected files have changed under this session, and a person has to look: {named}\n");
+    assert!(ran.stdout.contains(&why), "{script}\n{ran}");
+    repo.git(&["fetch", "-q"]);
+    assert_eq!(repo.git(&["ls-tree", "--name-only", "origin/main", "work.txt"]), "", "{script}");
+}
+
+const COMMIT: &str = "git add -A; git commit -qm Work;";
+
+#[test]
+fn what_the_base_brings_along_is_nobodys_tampering() {
+    check("true", Ok(()));
+    check("others", Ok(()));
+    check(&format!("{COMMIT} others; git pull -q --rebase origin main"), Ok(()));
+    check(&format!("{COMMIT} others; git fetch -q; git merge -q -m Newer origin/main"), Ok(()));
+    check("others; git fetch -q; git merge -q --no-commit --no-ff origin/main", Ok(()));
+    check("git stash -qu; git checkout -q --detach; git stash pop -q", Ok(()));
+}
+
+#[test]
+fn what_differs_from_where_the_work_stands_is_the_agents_doing() {
+    check("echo true > gate.sh", Err("gate.sh"));
+    check(&format!("echo true > gate.sh; {COMMIT}"), Err("gate.sh"));
+    check("git rm -q --cached gate.sh; echo true > gate.sh", Err("gate.sh"));
+    check("rm tests/a tests/old; echo n > tests/new; cp -s ../a.txt tests/old", Err("tests/a, tests/new, tests/old"));
+    check("echo n > tests/secret.key", Err("tests/secret.key"));
+    check("mkdir sub; echo true > sub/gate.sh", Err("sub/gate.sh"));
+    check("git update-index --assume-unchanged gate.sh; echo true > gate.sh", Err("gate.sh"));
+    let ours = format!("{COMMIT} others; git fetch -q; git merge -q --no-commit origin/main");
+    check(&format!("{ours}; git checkout -q HEAD gate.sh; git commit -qm Newer"), Err("gate.sh"));
+    let filter = "git config filter.old.clean 'git cat-file blob origin/main:gate.sh'";
+    check(&format!("{filter}; echo 'gate.sh filter=old' > .gitattributes; echo true > gate.sh"), Err("gate.sh"));
+    check("git reset -q --hard HEAD~1; echo x > work.txt", Err("gate.sh, tests/a, tests/old"));
+}
+
+/// Pushing it does not make it the base's.
+#[test]
+fn what_an_agent_has_pushed_to_the_base_is_still_its_doing() {
+    let stop = "hooks:\n  stop: [{name: early, command: sh gate.sh}]\n";
+    let repo = guarded(&CONFIG.replace("hooks:\n", stop));
+    repo.agent(&format!(
+        "cat > /dev/null; echo true > gate.sh; {COMMIT} git push -q origin HEAD:main; echo x > work.txt"
+    ));
+    let ran = repo.add("Work").run();
+    assert_eq!(ran.code, 4, "{ran}");
+    assert!(ran.stdout.contains("a person has to look: gate.sh\n"), "{ran}");
+}
+
+/// Whoever is killed between a rebase and what follows has not tampered with anything.
+#[test]
+fn a_crash_after_a_rebase_is_no_tampering() {
+    let broken = "before_submit: [{name: broken, command: test -f ../../../mended}, ";
+    let repo = guarded(&CONFIG.replace("before_submit: [", broken));
+    repo.agent("cat > /dev/null; echo x > work.txt; test -f ../../../mended || others");
+    let ran = repo.add("Work").run();
+    assert_eq!(ran.code, 3, "{ran}");
+    // As far as it would have come: on top of the newest base, and the log knows nothing of it.
+    repo.git(&["fetch", "-q"]);
+    repo.git_in(&repo.world.path(".windlass/worktrees/t1-work"), &["rebase", "-q", "origin/main"]);
+    repo.world.write("mended", "");
+    let ran = repo.run();
+    assert_eq!(ran.code, 0, "{ran}");
+    repo.git(&["fetch", "-q"]);
+    assert_eq!(repo.file("origin/main:work.txt"), "x");
+}
+
+/// What others have done in a submodule comes along like everything else of the base.
+#[test]
+fn a_submodule_counts_as_its_commit_has_it() {
+    for (script, code) in [("true", 0), ("echo no > gates/check", 4), ("echo no > gates/more", 4)] {
+        let repo = guarded(&CONFIG.replace("tests/", "gates/"));
+        let gates = repo.world.path("../gates");
+        repo.git(&["init", "-q", "-b", "main", "../gates"]);
+        let commit = |text: &str| {
+            std::fs::write(gates.join("check"), text).unwrap();
+            repo.git_in(&gates, &["add", "."]);
+            let by = ["-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", "Check"];
+            repo.git_in(&gates, &by);
+        };
+        commit("one");
+        repo.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "../gates"]);
+        repo.git(&["commit", "-q", "-m", "Gates"]);
+        repo.git(&["push", "-q", "origin", "main"]);
+        commit("two");
+        repo.others("git -c protocol.file.allow=always submodule --quiet update --init --remote");
+        repo.agent(&format!("cat > /dev/null; echo x > work.txt; others 2>/dev/null; {script}"));
+        // Somebody has fetched what the base names: nothing is fetched into submodules by itself.
+        let gates = repo.world.path("gates");
+        repo.git_in(&gates, &["-c", "protocol.file.allow=always", "fetch", "-q"]);
+        let ran = repo.add("Work").run();
+        assert_eq!(ran.code, code, "{script}\n{ran}");
+    }
+}

@@ -1,0 +1,135 @@
+//! What is said where a worktree, a branch or a forge cannot be had: the place, the cause, and what to type.
+
+use std::fs;
+
+use crate::support::delivered::Repo;
+
+const CHANGES: &str = "hooks: {before_submit: [create_pr]}\n";
+
+/// The commands that a text tells.
+fn told(text: &str) -> Vec<String> {
+    text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// Does what was told, and has the task go on.
+fn obey(repo: &Repo, command: &str) {
+    let words: Vec<&str> = command.strip_prefix("git ").expect("a command of git").split(' ').collect();
+    repo.git(&words);
+    repo.world.ok(&["answer", "T1", "continue"]);
+    let ran = repo.run();
+    assert_eq!(ran.code, 0, "{command}\n{ran}");
+}
+
+fn blocked(repo: &Repo) -> String {
+    let ran = repo.run();
+    assert_eq!(ran.code, 4, "{ran}");
+    repo.task("T1")["blocked"]["reason"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_branch_of_somebody_else_is_named_with_what_to_do() {
+    let repo = Repo::new(CHANGES);
+    repo.agent("cat > /dev/null; echo x > work.txt").add("Work").git(&["branch", "windlass/t1-work"]);
+    let reason = blocked(&repo);
+    assert!(
+        reason.starts_with(
+            "cannot take the branch windlass/t1-work: it is there already, and was not made by windlass; "
+        ),
+        "{reason}"
+    );
+    let commands = told(&reason);
+    assert_eq!(commands, ["git branch -m windlass/t1-work OTHER", "git branch -D windlass/t1-work"]);
+    obey(&repo, &commands[0]);
+    assert_eq!(repo.file("windlass/t1-work:work.txt"), "x");
+}
+
+#[test]
+fn a_branch_that_is_checked_out_elsewhere_is_named_with_the_place() {
+    let repo = Repo::new(CHANGES);
+    repo.agent("cat > /dev/null; git switch -q --detach; exit 1").add("Work");
+    repo.world.run(&["run", "--trust", "--agent", "command:agent", "--max-iterations", "1"]);
+    repo.git(&["worktree", "remove", "--force", ".windlass/worktrees/t1-work"]);
+    repo.git(&["switch", "-q", "windlass/t1-work"]);
+    let reason = blocked(&repo);
+    let place = fs::canonicalize(repo.world.path("")).unwrap();
+    let place = place.to_str().unwrap().trim_end_matches('/');
+    assert!(reason.contains(&format!("it is checked out in {place}; ")), "{reason}");
+    repo.agent("cat > /dev/null; echo x > work.txt");
+    obey(&repo, &told(&reason)[0].replace("OTHER", "main"));
+}
+
+#[test]
+fn a_locked_worktree_is_named_with_the_reason_and_the_command() {
+    let repo = Repo::new(CHANGES);
+    repo.agent("cat > /dev/null; exit 1").add("Work");
+    repo.world.run(&["run", "--trust", "--agent", "command:agent", "--max-iterations", "1"]);
+    let path = fs::canonicalize(repo.world.path(".windlass/worktrees/t1-work")).unwrap();
+    repo.git(&["worktree", "lock", "--reason", "on a stick", ".windlass/worktrees/t1-work"]);
+    // A lock is for what is away for a while.
+    fs::remove_dir_all(&path).unwrap();
+    let reason = blocked(&repo);
+    let path = path.display();
+    assert_eq!(
+        reason,
+        format!(
+            "cannot use the worktree {path}: it is locked (on a stick); `git worktree unlock {path}`, if whoever locked it \
+             agrees"
+        )
+    );
+    repo.agent("cat > /dev/null; echo x > work.txt");
+    obey(&repo, &told(&reason)[0]);
+}
+
+#[test]
+fn something_else_where_a_worktree_belongs_is_left_alone() {
+    let repo = Repo::new(CHANGES);
+    repo.agent("cat > /dev/null; echo x > work.txt").add("Work");
+    repo.world.write(".windlass/worktrees/t1-work/mine.txt", "mine");
+    let reason = blocked(&repo);
+    let path = fs::canonicalize(repo.world.path(".windlass/worktrees/t1-work")).unwrap();
+    let command = format!("mv {0} {0}.old", path.display());
+    assert!(reason.ends_with(&format!("move it away: `{command}`")), "{reason}");
+    fs::rename(&path, path.with_extension("old")).unwrap();
+    repo.world.ok(&["answer", "T1", "continue"]);
+    assert_eq!(repo.run().code, 0);
+}
+
+/// One that somebody has removed is made again, and what was done is on its branch.
+#[test]
+fn a_vanished_worktree_is_made_again() {
+    let repo = Repo::new(CHANGES);
+    repo.agent("cat > /dev/null; echo x > work.txt").add("Work");
+    assert_eq!(repo.run().code, 0);
+    fs::remove_dir_all(repo.world.path(".windlass/worktrees/t1-work")).unwrap();
+    assert!(repo.world.ok(&["change", "show", "T1"]).contains("work.txt"));
+    repo.world.ok(&["change", "merge", "T1", "--trust"]);
+    assert_eq!(repo.file("main:work.txt"), "x");
+}
+
+#[test]
+fn a_forge_that_is_configured_and_is_none_is_named() {
+    let check = |config: &str, address: Option<&str>, expected: Option<&str>| {
+        let repo = Repo::new(&format!("{config}{CHANGES}"));
+        if let Some(address) = address {
+            repo.git(&["remote", "add", "origin", address]);
+        }
+        let checked = repo.world.ok(&["config", "check"]);
+        let warned = checked.lines().find_map(|line| line.strip_prefix("warning  `forge` is configured "));
+        let tail = ": changes are in the log alone, and no forge shows them";
+        assert_eq!(warned, expected.map(|expected| format!("{expected}{tail}")).as_deref(), "{config}\n{checked}");
+        repo
+    };
+    let github = "forge: {kind: github}\n";
+    let nowhere = "(github), and there is no remote";
+    let repo = check(github, None, Some(nowhere));
+    let ran = repo.agent("cat > /dev/null; echo x > work.txt").add("Work").run();
+    let said = format!("create_pr ok: the change is the branch windlass/t1-work; `forge` is configured {nowhere}\n");
+    assert!(ran.stdout.contains(&said), "{ran}");
+    let path = "(github), and the remote's address /srv/team.git is no address of a project on one";
+    check(github, Some("/srv/team.git"), Some(path));
+    let other = "(github), and the remote's address https://gitlab.com/a/b.git is on gitlab";
+    check(github, Some("https://gitlab.com/a/b.git"), Some(other));
+    check(github, Some("https://github.com/a/b.git"), None);
+    check(github, Some("git@code.example.org:a/b.git"), None);
+    check("", Some("/srv/team.git"), None);
+}

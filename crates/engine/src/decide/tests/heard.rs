@@ -1,0 +1,118 @@
+//! What a person says while work is on its way from done to accepted. The hooks are those of `pipeline.rs`.
+
+use super::pipeline::hooks;
+use super::script::{Script, check_with};
+use crate::task::State;
+
+const DONE: &str = "add one\nsession a task=T1 grounds=worktrees\nworkspace a\nturn-done a.1 says=complete";
+
+#[test]
+fn what_a_person_says_is_heard_before_the_work_is_accepted() {
+    check_with(
+        hooks(&["tests", "review", "merge"]),
+        &format!(
+            "{DONE}\nwork a\nhook tests\nbegin review\nsay a not yet\n--\nfinish review\nturn-done a.2 says=complete"
+        ),
+        "T1 hook_finished review Success
+         T1 hook_finished merge Skip
+         T1 pipeline_failed say Said: Hear 0/0
+         T1 iteration_started a.2
+         T1 turn_started a.2 to work not yet
+         T1 feedback_delivered not yet
+         T1 turn_finished
+         T1 promise_detected Complete
+         T1 gate_decided Pass: Completed
+         T1 iteration_completed",
+    );
+}
+
+/// Wherever it is said before a merge has begun, an agent works before the task is completed.
+#[test]
+fn at_every_moment_before_a_merge_begins() {
+    let steps = ["work a", "begin tests", "finish tests", "begin told", "finish told", "begin review", "finish review"];
+    for said in 0..=steps.len() {
+        let mut project = Script::after(hooks(&["tests", "told", "review", "merge"]), DONE);
+        steps[..said].iter().for_each(|step| drop(project.run(step)));
+        project.run("say a wait");
+        steps[said..].iter().for_each(|step| drop(project.run(step)));
+        if project.session("a").turn().is_none() {
+            project.run("advance a");
+        }
+        assert_eq!(project.run("begin merge"), ["! nothing is owed under 1.0"], "{said}");
+        let turn = project.session("a").turn().cloned();
+        assert!(
+            turn.is_some_and(|turn| turn.run.iteration == 2 && turn.feedback.iter().all(|piece| piece.person)),
+            "{said}"
+        );
+        assert_eq!((project.task("T1").state, project.session("a").remediations), (State::Active, 0), "{said}");
+    }
+}
+
+/// What is being merged is merged: it is heard afterwards.
+#[test]
+fn a_merge_that_has_begun_is_not_held_back() {
+    let script = format!("{DONE}\nwork a\nhook pr opens=http://x/1\nbegin merge\nsay a wait");
+    let mut project = Script::after(hooks(&["pr", "merge", "last"]), &script);
+    project.run("finish merge merges=def\nhook last");
+    assert_eq!(project.task("T1").state, State::Completed);
+    // One that could not be made is one more reason to hear it.
+    let mut project = Script::after(hooks(&["pr", "merge", "last"]), &script);
+    let answered = project.run("finish merge out=continue message=moved");
+    assert_eq!(answered.last().unwrap(), "T1 turn_started a.2 to work wait");
+}
+
+/// Work in place, and work without any gates, is no exception.
+#[test]
+fn in_place_it_is_heard_first_too() {
+    let script = "add one\nsession a task=T1\nturn-done a.1 says=complete\nbegin tests\nsay a wait\n--";
+    let mut project = Script::after(hooks(&["tests"]), script);
+    assert_eq!(project.run("finish tests").last().unwrap(), "T1 turn_started a.2 to work wait");
+}
+
+#[test]
+fn without_gates_it_is_heard_while_the_work_is_committed() {
+    for go_on in ["work a", "advance a"] {
+        let mut project = Script::after(hooks(&[]), &format!("{DONE}\nsay a wait"));
+        assert_eq!(project.run(go_on), ["T1 iteration_started a.2", "T1 turn_started a.2 to work wait"]);
+    }
+}
+
+/// A session that may do nothing more leaves the work, and does not accept it.
+#[test]
+fn where_the_agent_may_not_hear_it_nothing_is_accepted() {
+    let script = "add one
+        session a task=T1 grounds=worktrees tokens=5
+        workspace a
+        turn-done a.1 says=complete reads=9
+        say a wait";
+    let mut project = Script::after(hooks(&[]), script);
+    project.run("advance a");
+    assert_eq!(project.task("T1").state, State::NeedsContinuation);
+    assert_eq!(project.session("a").turn().map(|turn| turn.purpose.is_delivery()), Some(true));
+}
+
+/// What whoever runs the session has not begun when it died is not begun by whoever goes on.
+#[test]
+fn it_is_heard_after_a_crash() {
+    let script = format!("{DONE}\nwork a\nhook tests\nsay a wait\ncrash\nresume a by=w2");
+    let mut project = Script::after(hooks(&["tests", "pr"]), &script);
+    let answered = project.run("recover pr by=w2");
+    assert_eq!(answered[0], "T1 hook_finished pr Skip");
+    assert_eq!(answered.last().unwrap(), "T1 turn_started a.2 to work wait");
+}
+
+/// Only what was said since the work was called done has to be heard.
+#[test]
+fn what_was_heard_holds_nothing_back() {
+    let script =
+        "add one\nsession a task=T1 grounds=worktrees\nsay a be quick\nworkspace a\nturn-done a.1 says=complete";
+    let mut project = Script::after(hooks(&["tests"]), &format!("{script}\nwork a"));
+    project.run("hook tests");
+    assert_eq!(project.task("T1").state, State::Completed, "it was heard in the first turn");
+    // Whoever lets the work pass themselves wants it accepted, whatever they say with it.
+    let script =
+        "add one\nsession a task=T1 grounds=worktrees retries=0 limit=ask\nworkspace a\nturn-done a.1 says=complete";
+    let mut project = Script::after(hooks(&["stop", "tests"]), &format!("{script}\nhook stop out=block tells=no"));
+    project.run("tell a ignore so be it\nadvance a\nwork a\nhook tests");
+    assert_eq!(project.task("T1").state, State::Completed);
+}

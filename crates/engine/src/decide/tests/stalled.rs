@@ -1,0 +1,226 @@
+//! Work that was judged done, where a gate could not be asked about it. The hooks are those of `pipeline.rs`.
+
+use super::pipeline::hooks;
+use super::script::{Script, check_with};
+use crate::pipeline::Gate;
+use crate::session::Wanted;
+use crate::task::State;
+
+/// Done, submitted to `pr`, which cannot reach its forge.
+const UNREACHABLE: &str = "add one
+    session a task=T1 grounds=worktrees
+    workspace a
+    turn-done a.1 says=complete
+    work a
+    hook pr out=failure message=unreachable";
+
+/// Done, submitted, and `review` has nobody to ask.
+const UNASKED: &str = "add one
+    session a task=T1 grounds=worktrees
+    workspace a
+    turn-done a.1 says=complete
+    work a
+    hook tests
+    hook review out=failure message=nobody-is-there";
+
+#[test]
+fn the_next_attempt_goes_on_at_the_gate_without_a_turn() {
+    check_with(
+        hooks(&["pr"]),
+        &format!(
+            "{UNREACHABLE}\n--\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b\nhook pr opens=http://x/1"
+        ),
+        "T1 session_started
+         T1 task_claimed w1 epoch 2
+         T1 task_started
+         T1 workspace_opened
+         T1 submission_started
+         T1 hook_started pr 1 by w1
+         T1 hook_finished pr Success
+         T1 change_opened http://x/1
+         T1 task_submitted
+         T1 task_completed
+         T1 session_ended Completed",
+    );
+}
+
+#[test]
+fn what_was_submitted_is_not_submitted_again() {
+    check_with(
+        hooks(&["tests", "told", "review"]),
+        &format!(
+            "{}\n--\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b\nhook review",
+            UNASKED.replace("hook tests", "hook tests\nhook told")
+        ),
+        "T1 session_started
+         T1 task_claimed w1 epoch 2
+         T1 task_started
+         T1 workspace_opened
+         T1 merge_started
+         T1 hook_started review 1 by w1
+         T1 hook_finished review Success
+         T1 task_completed
+         T1 session_ended Completed",
+    );
+    let script = format!("{UNASKED}\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b");
+    assert_eq!(Script::after(hooks(&["tests", "review"]), &script).task("T1").state, State::Submitted);
+}
+
+/// Another configuration may have other hooks before this one.
+#[test]
+fn under_another_configuration_it_is_submitted_again() {
+    for other in ["config=hooks:{x:[]}", "agent=command:false"] {
+        let script = format!("{UNASKED}\nsession b task=T1 grounds=worktrees {other}\nworkspace b");
+        let mut project = Script::after(hooks(&["tests", "review"]), &script);
+        assert_eq!(project.run("work b"), ["T1 submission_started"], "{other}");
+        assert_eq!(project.task("T1").stalled.unwrap().gate, Gate::BeforeSubmit);
+        project.run("hook tests\nhook review out=failure");
+        let stalled = project.task("T1").stalled.unwrap();
+        assert_eq!((stalled.gate, stalled.agent.as_str()), (Gate::BeforeMerge, "command:true"), "a did the work");
+    }
+}
+
+/// It ends with the reason each time, and nobody is asked again in the same run.
+#[test]
+fn the_same_failure_again_ends_as_before() {
+    let mut project = Script::after(hooks(&["pr"]), UNREACHABLE);
+    for name in ["b", "c"] {
+        let script = format!("session {name} work=graph grounds=worktrees\nworkspace {name}\nwork {name}");
+        let answered = project.run(&format!("{script}\n--\nhook pr out=failure message=unreachable"));
+        assert_eq!(
+            answered,
+            [
+                "T1 hook_started pr 1 by w1",
+                "T1 hook_finished pr Failure",
+                "T1 pipeline_failed pr Failed: GiveUp 1/3",
+                "T1 task_needs_continuation",
+                "T1 session_ended Limit, not finished, and left for the next run: T1"
+            ]
+        );
+        let task = project.task("T1");
+        assert_eq!((task.state, task.findings, task.stalled.is_some()), (State::NeedsContinuation, vec![], true));
+    }
+}
+
+#[test]
+fn other_work_is_worked_on() {
+    let turn = ["T1 iteration_started b.1", "T1 turn_started b.1 to work"];
+    for work in ["work b head=def", "work b commits=0", "unfit b markers"] {
+        let script = format!("{UNREACHABLE}\nsession b task=T1 grounds=worktrees\nworkspace b");
+        let mut project = Script::after(hooks(&["pr"]), &script);
+        assert_eq!(project.session("b").wanted(), Wanted::Work);
+        assert_eq!(project.run(work), turn, "{work}");
+        assert_eq!(project.task("T1").stalled, None);
+    }
+}
+
+#[test]
+fn another_task_is_worked_on() {
+    for other in [
+        "reword T1 two",
+        "block T1\nanswer T1 continue please",
+        "link T1 depends_on T2\ncomplete T2",
+        "fail T1\nreopen T1",
+    ] {
+        let project = Script::after(hooks(&["pr"]), &format!("{UNREACHABLE}\nadd zero\n{other}"));
+        assert_eq!(project.task("T1").stalled, None, "{other}");
+    }
+    let project = Script::after(hooks(&["pr"]), &format!("{UNREACHABLE}\nrelabel T1 labels=x"));
+    assert!(project.task("T1").stalled.is_some(), "labels are no work");
+}
+
+/// What a person says before it goes on is for whoever works on it.
+#[test]
+fn a_person_is_heard_first() {
+    let script = format!("{UNREACHABLE}\nsession b task=T1 grounds=worktrees\nsay b wait\n--");
+    let mut project = Script::after(hooks(&["pr"]), &script);
+    assert_eq!(
+        project.run("workspace b"),
+        ["T1 workspace_opened", "T1 iteration_started b.1", "T1 turn_started b.1 to work wait"]
+    );
+    assert_eq!(project.task("T1").stalled, None);
+    // Also while it is found out what there is to be submitted.
+    let script = format!("{UNREACHABLE}\nsession b task=T1 grounds=worktrees\nworkspace b\nsay b wait");
+    for go_on in ["work b", "advance b"] {
+        let mut project = Script::after(hooks(&["pr"]), &script);
+        assert_eq!(project.run(go_on), ["T1 iteration_started b.1", "T1 turn_started b.1 to work wait"]);
+    }
+}
+
+/// A base that has moved is no other work: what was brought onto it is what was judged done.
+#[test]
+fn what_a_hook_has_moved_is_the_same_work() {
+    let script = UNREACHABLE.replace("hook pr out", "hook tests moves=def\nhook pr out");
+    let begun = "session b task=T1 grounds=worktrees\nworkspace b";
+    for (head, next) in [("def", "T1 submission_started"), ("abc", "T1 iteration_started b.1")] {
+        let mut project = Script::after(hooks(&["tests", "pr"]), &format!("{script}\n{begun}"));
+        assert_eq!(project.run(&format!("work b head={head}"))[0], next);
+    }
+}
+
+/// On a newer base it has to be submitted again, whoever is stopped in between.
+#[test]
+fn what_has_moved_before_it_was_merged_is_submitted_again() {
+    let script = format!("{UNASKED}\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b\nhook review");
+    let script = format!("{script}\nbegin merge\nstop b\nfinish merge out=continue moves=def");
+    let mut project = Script::after(hooks(&["tests", "review", "merge"]), &script);
+    assert_eq!(project.task("T1").state, State::NeedsContinuation);
+    project.run("session c task=T1 grounds=worktrees\nworkspace c");
+    assert_eq!(project.run("work c head=def"), ["T1 submission_started"]);
+}
+
+#[test]
+fn it_survives_a_crash_at_any_moment() {
+    let steps = ["session b task=T1 grounds=worktrees", "workspace b", "work b", "begin review"];
+    for crashed in 0..=steps.len() {
+        let mut project = Script::after(hooks(&["tests", "review"]), UNASKED);
+        for (at, step) in steps.iter().enumerate() {
+            if at == crashed {
+                project.crash();
+            }
+            project.run(step);
+        }
+        project.crash();
+        let answered = project.run("resume b by=w2\nrecover review by=w2\nfinish review by=w2");
+        assert_eq!(answered.last().unwrap(), "T1 session_ended Completed", "{answered:?}");
+    }
+}
+
+/// Whoever is ended in the middle of it has lost nothing.
+#[test]
+fn an_end_in_the_middle_leaves_it_as_it_was() {
+    let script = format!(
+        "{UNASKED}\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b\nbegin review\nstop b\nfinish review out=cancelled"
+    );
+    let mut project = Script::after(hooks(&["tests", "review"]), &script);
+    project.run("session c task=T1 grounds=worktrees\nworkspace c");
+    assert_eq!(project.run("work c"), ["T1 merge_started"]);
+}
+
+/// What the work came to is told although somebody else completes it.
+#[test]
+fn what_was_claimed_is_kept() {
+    let script = UNREACHABLE.replace("turn-done", "epoch=1 run=a.1 complete T1 forty two\nturn-done");
+    let script = format!("{script}\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b\nhook pr");
+    let project = Script::after(hooks(&["pr"]), &script);
+    assert_eq!(project.task("T1").result.as_deref(), Some("forty two"));
+}
+
+#[test]
+fn in_place_an_agent_works_on_it() {
+    let script = "add one\nsession a task=T1\nturn-done a.1 says=complete\nhook pr out=failure message=unreachable";
+    let project = Script::after(hooks(&["pr"]), script);
+    assert_eq!(project.task("T1").stalled, None);
+    assert_eq!(project.task("T1").findings.len(), 1);
+    let project = Script::after(hooks(&["pr"]), &format!("{UNREACHABLE}\nsession b task=T1"));
+    assert!(matches!(project.session("b").wanted(), Wanted::Turn(_)));
+}
+
+#[test]
+fn it_is_known_that_somebody_could_not_be_started() {
+    let script = UNASKED.replace("out=failure", "out=failure unstarted=1");
+    let unstarted =
+        |script: &str| Script::after(hooks(&["tests", "review"]), script).task("T1").stalled.unwrap().unstarted;
+    assert!(unstarted(&script));
+    assert!(!unstarted(UNASKED));
+}

@@ -1,0 +1,154 @@
+//! Changes that have come into their base past us: a person merged them with plain git, or on a page of a forge.
+//!
+//! Invariant: only what was accepted is recorded as merged by itself, and once. Of all else a person is told, who decides.
+
+use std::fs;
+
+use windlass_engine::{Command, Event, EventType, State, Task, View};
+use windlass_store::{ExecuteError, Filter};
+use windlass_vcs::forge::Method;
+use windlass_vcs::git::{Base, Branch, Commit, Error, Git, Seen};
+
+use crate::workspace::explained;
+use crate::{Dispatch, RunError, Runner, Told};
+
+/// How a base has a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Landed {
+    /// The commit that has it in the base, as far as one can be told.
+    pub commit: Commit,
+    /// That commit alone has all of it, on top of what it was merged into.
+    pub is_one: bool,
+    pub how: String,
+}
+
+/// Where a base was last seen; nothing is fetched.
+pub fn last_seen(git: &Git<'_>, branch: &str) -> Result<Option<Base>, Error> {
+    let branch = Branch::new(branch)?;
+    let commit = git.last_seen(&branch)?;
+    Ok(commit.map(|commit| Base { branch, remote: None, commit, seen: Seen::Now }))
+}
+
+/// How a base has the open change of a task, if it has it. What was submitted has to be there, and what the branch has now.
+pub fn landed(git: &Git<'_>, base: &Base, task: &Task, submitted: Option<&str>) -> Result<Option<Landed>, Error> {
+    let is_open = task.change.as_ref().is_some_and(|change| change.merged.is_none());
+    let Some(workspace) = task.workspace.as_ref().filter(|_| is_open) else { return Ok(None) };
+    let Some(tip) = git.tip(&Branch::new(&workspace.branch)?)? else { return Ok(None) };
+    let name = &base.branch;
+    let found = |commit: Commit, how: String| {
+        let is_one = commit != tip;
+        Some(Landed { commit, is_one, how })
+    };
+    let landed = if let Some(commit) = git.merged_as(base, &tip, Method::Merge)? {
+        found(commit, format!("{name} has the branch {}", workspace.branch))
+    } else if let Some(commit) = git.merged_as(base, &tip, Method::Squash)? {
+        found(commit, format!("{name} has all of it in one commit"))
+    } else if git.has_all(&base.commit, &tip)? {
+        Some(Landed {
+            commit: base.commit.clone(),
+            is_one: false,
+            how: format!("{name} has all of it in other commits"),
+        })
+    } else {
+        None
+    };
+    match submitted.filter(|submitted| *submitted != tip.as_str()) {
+        // Somebody may have put the branch back to the base.
+        Some(submitted) if landed.is_some() && !git.has_all(&base.commit, &Commit::new(submitted)?)? => Ok(None),
+        _ => Ok(landed),
+    }
+}
+
+impl Dispatch<'_> {
+    /// Records accepted changes as merged that the newest base has.
+    pub fn note_landed(&mut self, in_use: &[String]) -> Result<(), RunError> {
+        let worktrees = &self.settings.delivery.worktrees;
+        if !worktrees.is_dir() || !matches!(self.repository(), Ok(Some(_))) || !self.is_my_turn() {
+            return Ok(());
+        }
+        let noted = match self.with_git(|git| git.branches()) {
+            Ok(branches) => self.accepted(&branches, in_use).and_then(|tasks| self.note(&tasks)),
+            Err(error) => {
+                self.cannot_tell(&error);
+                Ok(())
+            }
+        };
+        self.end_turn();
+        noted?;
+        self.settle()
+    }
+
+    /// Whether nobody else merges. Whoever does records it.
+    fn is_my_turn(&mut self) -> bool {
+        let file = fs::OpenOptions::new().create(true).append(true).open(&self.settings.delivery.lock);
+        let file = file.ok().filter(|file| !matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)));
+        self.merging = file;
+        self.merging.is_some()
+    }
+
+    fn cannot_tell(&mut self, error: &Error) {
+        let words = format!("nobody can tell which changes are merged: {}", explained(error));
+        (self.outside.tell)(Told::Note(&words));
+    }
+
+    /// The tasks that are accepted, whose changes are open, and what was submitted of each.
+    fn accepted(
+        &self,
+        branches: &[(Branch, Commit)],
+        in_use: &[String],
+    ) -> Result<Vec<(Task, Option<String>)>, RunError> {
+        let (mut accepted, snapshot) = (Vec::new(), self.store.snapshot()?);
+        for id in branches.iter().filter_map(|(branch, _)| crate::sweep::task_of(branch.as_str())) {
+            let Some(task) = snapshot.task(id)? else { continue };
+            let is_open = task.change.as_ref().is_some_and(|change| change.merged.is_none());
+            let is_left = task.workspace.as_ref().is_some_and(|place| !in_use.contains(&place.name));
+            if task.state == State::Completed && is_open && is_left {
+                let filter = Filter { types: vec![EventType::SubmissionStarted], task: Some(id), ..Filter::default() };
+                let submitted = self.store.read_back(&filter, None, 1)?.into_iter().find_map(|record| {
+                    if let Event::SubmissionStarted(started) = record.envelope.event { started.work } else { None }
+                });
+                accepted.push((task, submitted.map(|work| work.head)));
+            }
+        }
+        Ok(accepted)
+    }
+
+    fn note(&mut self, tasks: &[(Task, Option<String>)]) -> Result<(), RunError> {
+        if tasks.is_empty() {
+            return Ok(());
+        }
+        let found = self.with_git(|git| {
+            let base = self.base(git)?;
+            let is_its = |task: &Task| task.workspace.as_ref().is_some_and(|place| place.base == base.branch.as_str());
+            let tasks = tasks.iter().filter(|(task, _)| is_its(task));
+            let found = tasks.map(|(task, submitted)| Ok((task.id, landed(git, &base, task, submitted.as_deref())?)));
+            found.collect::<Result<Vec<_>, Error>>()
+        });
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => {
+                self.cannot_tell(&error);
+                return Ok(());
+            }
+        };
+        for (id, landed) in found.into_iter().filter_map(|(id, landed)| Some((id, landed?))) {
+            let Landed { commit, how, .. } = landed;
+            let words = format!("the change of {id} is merged: {how}");
+            match self.give(&Command::RecordMerge { id, commit: commit.to_string(), seen: Some(how) }) {
+                Err(RunError::Execute(ExecuteError::Refused(_))) => {}
+                given => {
+                    given?;
+                    (self.outside.tell)(Told::Note(&words));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Runner<'_> {
+    /// Records accepted changes as merged that the newest base has.
+    pub fn note_landed(&mut self, in_use: &[String]) -> Result<(), RunError> {
+        self.dispatch.note_landed(in_use)
+    }
+}

@@ -1,0 +1,114 @@
+//! What there is to be submitted when an agent has ended its work.
+//!
+//! Invariant: what the base has got from a worktree past us counts neither as work that is submitted nor as merged. A person
+//! is told what it is, once.
+
+use windlass_engine::{
+    Command, Ending, Event, EventType, Readied, Refusal, Session, Task, Wanted, WorkDone, Workspace,
+};
+use windlass_store::{ExecuteError, Filter};
+use windlass_vcs::git::{Base, Commit, Error, Logged, Work};
+
+use crate::stacking;
+use crate::workspace::{commit_message, explained};
+use crate::{RunError, Runner};
+
+/// How many commits are named.
+const NAMED: usize = 5;
+
+/// What is found in a worktree whose agent has ended.
+struct Found {
+    work: Work,
+    base: Base,
+    /// What was committed there and is in the base, newest first.
+    past_us: Vec<Logged>,
+}
+
+impl Runner<'_> {
+    /// Commits what the agent has left, and says what there is to be submitted.
+    pub(crate) fn ready_work(&mut self, session: &Session) -> Result<(), RunError> {
+        let Some(workspace) = &session.workspace else { return Err(RunError::Stuck(session.name.clone())) };
+        let task = self.task_of(session)?;
+        let readied = match self.find_work(workspace, &task)? {
+            Ok(found) => {
+                let name = session.name.clone();
+                if let Some(reason) = self.past_us(session, &task, &found)? {
+                    return self.give(&Command::LeaveToPerson { name, reason }).map(drop);
+                }
+                let Work { head, files, .. } = &found.work;
+                let files = u32::try_from(files.len()).unwrap_or(u32::MAX);
+                Readied::Work(WorkDone { head: head.to_string(), commits: found.work.done(), files })
+            }
+            Err(
+                error @ (Error::Markers { .. }
+                | Error::Unfinished { .. }
+                | Error::Embedded { .. }
+                | Error::Unkept { .. }
+                | Error::Strayed { .. }),
+            ) => {
+                let said = explained(&error);
+                Readied::Unfit { reason: error.to_string(), feedback: said }
+            }
+            Err(_) if self.dispatch.control.is_cancelled() => return Ok(()),
+            Err(error) => return self.ask_to_end(&session.name, Ending::Error, Some(explained(&error))),
+        };
+        match self.give(&Command::SubmitWork { name: session.name.clone(), readied }) {
+            // Somebody has asked for the end, or taken the task away, at this very moment.
+            Err(RunError::Execute(ExecuteError::Refused(Refusal::IllegalSession { .. })))
+                if self.session(&session.name)?.wanted() != Wanted::Work =>
+            {
+                Ok(())
+            }
+            given => given.map(drop),
+        }
+    }
+
+    fn find_work(&self, workspace: &Workspace, task: &Task) -> Result<Result<Found, Error>, RunError> {
+        let below = self.dispatch.below(workspace)?;
+        Ok(self.dispatch.with_git(|git| {
+            let worktree = self.dispatch.worktree(workspace)?;
+            git.commit_all(&worktree, &commit_message(task))?;
+            let base = self.dispatch.base(git)?;
+            let own = stacking::own_base(git, workspace, &below, &base.commit)?;
+            let work = git.work(&worktree.branch, &own)?;
+            let past_us = git.made_in(&worktree, &Commit::new(&workspace.start)?, &base.commit)?;
+            Ok(Found { work, base, past_us })
+        }))
+    }
+
+    /// Why a person has to look: the base has work of this task that nobody has judged.
+    fn past_us(&self, session: &Session, task: &Task, found: &Found) -> Result<Option<String>, RunError> {
+        if found.past_us.is_empty() {
+            return Ok(None);
+        }
+        let told = self.told_before(task)?;
+        let is_told = |logged: &&Logged| told.iter().any(|reason| reason.contains(logged.commit.short()));
+        let news = found.past_us.iter().take_while(|logged| !is_told(logged)).count();
+        // Where there is nothing else, a person has to say what is to become of the task.
+        if news == 0 && found.work.done() > 0 {
+            return Ok(None);
+        }
+        let named = |logged: &Logged| format!("{} ({})", logged.commit.short(), logged.subject.escape_debug());
+        let mut commits: Vec<String> = found.past_us.iter().take(NAMED).map(named).collect();
+        if found.past_us.len() > NAMED {
+            commits.push(format!("{} more", found.past_us.len() - NAMED));
+        }
+        let (base, id) = (found.base.shown(), task.id);
+        Ok(Some(format!(
+            "{base} has work of this task that nobody has judged, and windlass has not merged it: {}, committed by {} in \
+             the session {}. `windlass answer {id} approve` completes the task with it; if it is not to stay, revert it on \
+             {base} and `windlass answer {id} continue`",
+            commits.join(", "),
+            session.agent.escape_debug(),
+            session.name,
+        )))
+    }
+
+    /// Why the task was left to a person before.
+    fn told_before(&self, task: &Task) -> Result<Vec<String>, RunError> {
+        let filter = Filter { types: vec![EventType::TaskBlocked], task: Some(task.id), ..Filter::default() };
+        let found = self.dispatch.store.read_back(&filter, None, usize::MAX)?;
+        let reason = |event| if let Event::TaskBlocked(blocked) = event { Some(blocked.reason) } else { None };
+        Ok(found.into_iter().filter_map(|record| reason(record.envelope.event)).collect())
+    }
+}

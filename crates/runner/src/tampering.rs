@@ -1,0 +1,128 @@
+//! Whether files have changed under a session that may not.
+//!
+//! ```text
+//! in place ─► what they hold now, against what was recorded
+//! worktree ─► what git keeps ─► against the commit that the work stands on: the base's own changes are nobody's tampering
+//!             all else       ─► against what was recorded
+//! ```
+//!
+//! Invariants:
+//! - What cannot be told is not believed.
+//! - What was committed in the worktree itself is its agent's doing, also where it was pushed to the base. And whoever goes
+//!   back behind where the work began stands on nothing else than that.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use windlass_engine::{HookOutcome, HookReport, Session, View, Workspace};
+use windlass_vcs::git::{Branch, Commit, Error, Git, Kept};
+
+use crate::protected::{difference, differing, named};
+use crate::stacking::{self, Below};
+use crate::workspace::explained;
+use crate::{Dispatch, RunError};
+
+/// What the work in a worktree comes after.
+struct Standing {
+    start: Commit,
+    /// The last commit of the base that is in it, or where it began on the work of others.
+    on: Commit,
+}
+
+/// Protected files as git knows them, by their names in the project.
+struct Compared {
+    changed: BTreeSet<PathBuf>,
+    kept: BTreeSet<PathBuf>,
+    /// And those that were kept where the work began.
+    ever: BTreeSet<PathBuf>,
+}
+
+impl Dispatch<'_> {
+    /// Why a gate cannot be believed: files have changed that may not, under this session, or may have.
+    pub(crate) fn tampered(&self, session: Option<&Session>) -> Result<Option<HookReport>, RunError> {
+        let Some((session, recorded)) = session.and_then(|session| Some((session, session.protected?))) else {
+            return Ok(None);
+        };
+        let before = self.store.snapshot()?.config(recorded)?.unwrap_or_default();
+        let workspace = session
+            .workspace
+            .as_ref()
+            .filter(|workspace| self.settings.delivery.worktrees.join(&workspace.name).join(".git").exists());
+        let changed = match workspace {
+            Some(workspace) => {
+                let below = self.below(workspace)?;
+                self.changed_in(workspace, &below, &before)
+            }
+            None => {
+                let look = self.settings.protected.look(&self.directory_of(Some(session)));
+                look.map(|now| difference(&before, &now)).map_err(|error| error.to_string())
+            }
+        };
+        let said = match changed {
+            Ok(None) => return Ok(None),
+            Err(_) if self.control.is_cancelled() => return Ok(Some(HookOutcome::Cancelled.into())),
+            Ok(Some(files)) => {
+                format!("protected files have changed under this session, and a person has to look: {files}")
+            }
+            Err(why) => format!("nobody can tell whether protected files have changed: {why}"),
+        };
+        Ok(Some(HookReport { message: Some(said), ..HookOutcome::Escalate.into() }))
+    }
+
+    /// Which protected files of a worktree are not as they were where the work stands, in words; or why nobody can tell.
+    fn changed_in(&self, workspace: &Workspace, below: &[Below], before: &str) -> Result<Option<String>, String> {
+        let (worktree, place) = (self.settings.delivery.worktrees.join(&workspace.name), self.place_of(workspace));
+        let within = place.strip_prefix(worktree).unwrap_or(Path::new("")).to_owned();
+        let compared = self.with_git(|git| self.compare(git, workspace, below, &within));
+        let compared = compared.map_err(|error| explained(&error))?;
+        let now = self.settings.protected.look_beside(&place, &compared.kept).map_err(|error| error.to_string())?;
+        let names = |files: &BTreeSet<PathBuf>| -> BTreeSet<String> {
+            files.iter().map(|path| path.to_string_lossy().into_owned()).collect()
+        };
+        let kept = names(&compared.ever);
+        let is_kept = |line: &&str| line.split_once(' ').is_some_and(|(_, path)| kept.contains(path));
+        let before: String = before.lines().filter(|line| !is_kept(line)).map(|line| format!("{line}\n")).collect();
+        let mut changed = names(&compared.changed);
+        let beside = differing(&before, &now);
+        let any = !changed.is_empty() || beside.is_some();
+        changed.extend(beside.unwrap_or_default());
+        Ok(any.then(|| named(&changed)))
+    }
+
+    /// Compares what git keeps of the protected files below a directory of a worktree.
+    fn compare(&self, git: &Git<'_>, workspace: &Workspace, below: &[Below], within: &Path) -> Result<Compared, Error> {
+        let worktree = self.worktree(workspace)?;
+        let own = |path: &Path| {
+            let path = path.strip_prefix(within).ok()?;
+            self.settings.protected.is_meant(path).then(|| path.to_owned())
+        };
+        let is_meant = |path: &Path| own(path).is_some();
+        let names = |kept: &[Kept]| kept.iter().filter_map(|file| own(&file.path)).collect::<BTreeSet<_>>();
+        let standing = self.standing(git, workspace, below)?;
+        let files = git.kept(&worktree.path, &standing.on, &is_meant)?;
+        let mut changed = git.changed(&worktree.path, &files)?;
+        let kept = names(&files);
+        let mut ever = kept.clone();
+        if standing.on != standing.start {
+            let made = git.made_in(&worktree, &standing.start, &standing.on)?;
+            let made: Vec<Commit> = made.into_iter().map(|logged| logged.commit).collect();
+            changed.extend(git.touched(&made)?);
+            ever.extend(names(&git.kept(&worktree.path, &standing.start, &is_meant)?));
+        }
+        let changed = changed.iter().filter_map(|path| own(path)).collect();
+        Ok(Compared { changed, kept, ever })
+    }
+
+    fn standing(&self, git: &Git<'_>, workspace: &Workspace, below: &[Below]) -> Result<Standing, Error> {
+        let unknown = || Error::UnknownCommit { commit: workspace.base.clone() };
+        let newest = git.last_seen(&Branch::new(&workspace.base)?)?.ok_or_else(unknown)?;
+        let (start, head) = (Commit::new(&workspace.start)?, git.at(&self.worktree(workspace)?)?);
+        let on = git.merge_base(&stacking::own_base(git, workspace, below, &newest)?, &head)?;
+        if on == start {
+            return Ok(Standing { on, start });
+        }
+        let parted = git.merge_base(&start, &newest)?;
+        let goes_on = git.merge_base(&parted, &on)? == parted;
+        Ok(Standing { on: if goes_on { on } else { start.clone() }, start })
+    }
+}

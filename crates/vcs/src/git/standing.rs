@@ -1,0 +1,195 @@
+//! What a worktree stands on, and what of it is not as it was there.
+//!
+//! Invariants:
+//! - Files are compared with what git keeps of a commit. The worktree's index has no say in it, and neither have attributes
+//!   that somebody has written into the worktree, where git can be told so (2.41).
+//! - What is inside of a submodule that is checked out counts as the commit has it.
+//!
+//! Not here: whose doing a difference is.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::repository::{Head, text};
+use super::{Commit, Error, Git, Logged, Worktree, canonical, paths};
+
+/// So many directories deep submodules are followed.
+const DEPTH: usize = 32;
+/// How far back it is looked what was committed in a worktree, and what a base has got since.
+const PLACES: usize = 1000;
+
+/// A file of a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// In the worktree.
+    pub path: PathBuf,
+    is_link: bool,
+    id: String,
+    /// The directory of the repository that keeps it, and the commit there.
+    place: PathBuf,
+    commit: Commit,
+}
+
+impl Git<'_> {
+    /// The commit that a worktree is at; while a merge is under way, the one that is taken in.
+    pub fn at(&self, worktree: &Worktree) -> Result<Commit, Error> {
+        let path = canonical(&worktree.path);
+        let entry = self.repository.entry(&path).ok_or_else(|| Error::Vanished { path: path.clone() })?;
+        if !entry.is_whole() {
+            return Err(Error::Occupied { path });
+        }
+        let taken_in = text(&entry.admin.join("MERGE_HEAD"));
+        if let Some(taken_in) = taken_in.and_then(|text| Commit::new(text.lines().next()?.trim()).ok()) {
+            return Ok(taken_in);
+        }
+        match entry.head() {
+            Head::Detached(commit) => Ok(commit),
+            Head::Branch(branch) => {
+                self.resolve(&branch.full())?.ok_or_else(|| Error::UnknownCommit { commit: branch.to_string() })
+            }
+            Head::Unknown => Err(Error::UnknownCommit { commit: "HEAD".to_owned() }),
+        }
+    }
+
+    /// The files of a commit that somebody wants, and of its submodules as far as these are checked out in a worktree.
+    pub fn kept(&self, worktree: &Path, commit: &Commit, wanted: &dyn Fn(&Path) -> bool) -> Result<Vec<Kept>, Error> {
+        let (worktree, mut kept) = (canonical(worktree), Vec::new());
+        // Where a repository is in the worktree, where git is asked about it, and its commit.
+        let mut places = vec![(PathBuf::new(), self.repository.root.clone(), commit.clone())];
+        while let Some((below, asked, commit)) = places.pop() {
+            let call = self.call(&["ls-tree", "-r", "-z", "--full-tree"]).word(&commit).within(&asked);
+            let listed = call.variable("GIT_NO_REPLACE_OBJECTS", "1").done()?;
+            for (mode, id, path) in listed.entries().into_iter().filter_map(read) {
+                let path = below.join(path);
+                let inside = worktree.join(&path);
+                if mode != "160000" && wanted(&path) {
+                    let place = worktree.join(&below);
+                    kept.push(Kept { path, is_link: mode == "120000", id, place, commit: commit.clone() });
+                } else if mode == "160000" && path.components().count() < DEPTH && inside.join(".git").exists() {
+                    places.push((path, inside, Commit::new(&id)?));
+                }
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Those of them that a worktree does not have as they are kept.
+    pub fn changed(&self, worktree: &Path, kept: &[Kept]) -> Result<Vec<PathBuf>, Error> {
+        let root = canonical(worktree);
+        let mut changed = Vec::new();
+        let mut plain: HashMap<(&Path, &Commit), Vec<&Kept>> = HashMap::new();
+        for file in kept {
+            let place = root.join(&file.path);
+            match fs::symlink_metadata(&place) {
+                Ok(found) if file.is_link && found.is_symlink() => {
+                    let blob = self.call(&["cat-file", "blob"]).word(&file.id).within(&file.place).done()?;
+                    let leads = fs::read_link(&place).map_err(Error::io("read", &place))?;
+                    if leads.as_os_str().as_bytes() != blob.bytes {
+                        changed.push(file.path.clone());
+                    }
+                }
+                Ok(found) if !file.is_link && found.is_file() && File::open(&place).is_ok() => {
+                    plain.entry((&file.place, &file.commit)).or_default().push(file);
+                }
+                _ => changed.push(file.path.clone()),
+            }
+        }
+        for ((place, commit), files) in plain {
+            let now = self.hashed(place, commit, &root, &files)?;
+            changed
+                .extend(files.iter().zip(now).filter(|(file, now)| file.id != *now).map(|(file, _)| file.path.clone()));
+        }
+        changed.sort();
+        Ok(changed)
+    }
+
+    /// What git would keep files of a worktree as, by the attributes of a commit.
+    fn hashed(&self, place: &Path, commit: &Commit, root: &Path, files: &[&Kept]) -> Result<Vec<String>, Error> {
+        let call = || {
+            let call = self.call(&["hash-object"]).within(place);
+            call.variable("GIT_ATTR_SOURCE", commit.as_str()).variable("GIT_NO_REPLACE_OBJECTS", "1")
+        };
+        let name = |file: &Kept| root.join(&file.path).strip_prefix(place).map(Path::to_owned).unwrap_or_default();
+        let (odd, even): (Vec<_>, Vec<_>) = files.iter().enumerate().partition(|(_, file)| {
+            let name = file.path.as_os_str().as_bytes();
+            name.contains(&b'\n') || name.contains(&b'"')
+        });
+        let mut ids = vec![String::new(); files.len()];
+        let names: Vec<u8> =
+            even.iter().flat_map(|(_, file)| [name(file).as_os_str().as_bytes(), b"\n"].concat()).collect();
+        if !names.is_empty() {
+            let answer = call().word("--stdin-paths").stdin(names).done()?.line();
+            even.iter().zip(answer.lines()).for_each(|((at, _), id)| ids[*at] = id.to_owned());
+        }
+        for (at, file) in odd {
+            ids[at] = call().word("--").word(name(file)).done()?.line();
+        }
+        Ok(ids)
+    }
+
+    /// The commits that were made in a worktree, and that a commit has and another has not, newest first.
+    pub fn made_in(&self, worktree: &Worktree, since: &Commit, within: &Commit) -> Result<Vec<Logged>, Error> {
+        if since == within {
+            return Ok(Vec::new());
+        }
+        let call = self.call(&["log", "--walk-reflogs", "-z", "--format=tformat:%H %gs", "--no-show-signature"]);
+        let call = call.word(format!("--max-count={PLACES}")).word("HEAD").word("--").within(&worktree.path);
+        let answer = call.answer()?;
+        let entries = answer.entries();
+        let made: HashSet<String> = entries.iter().filter_map(|entry| made(&String::from_utf8_lossy(entry))).collect();
+        if made.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut arrived = self.log(since, within, PLACES)?;
+        arrived.retain(|logged| made.contains(logged.commit.as_str()));
+        Ok(arrived)
+    }
+
+    /// The files that commits change; of a merge, those that are as none of its parents has them.
+    pub fn touched(&self, commits: &[Commit]) -> Result<BTreeSet<PathBuf>, Error> {
+        let call = self.call(&["diff-tree", "--stdin", "-r", "-c", "-z", "--name-only", "--no-renames", "--root"]);
+        let listed: String = commits.iter().map(|commit| format!("{commit}\n")).collect();
+        let answer = call.word("--no-commit-id").stdin(listed).done()?;
+        Ok(paths(answer.entries()).into_iter().collect())
+    }
+}
+
+/// `100644 blob ID<tab>PATH`.
+fn read(entry: &[u8]) -> Option<(String, String, PathBuf)> {
+    let tab = entry.iter().position(|byte| *byte == b'\t')?;
+    let about = String::from_utf8_lossy(&entry[..tab]).into_owned();
+    let mut words = about.split(' ');
+    let (mode, id) = (words.next()?.to_owned(), words.nth(1)?.to_owned());
+    Some((mode, id, paths([&entry[tab + 1..]]).pop()?))
+}
+
+/// The commit that a line of a reflog says to have been made, in place of only having been gone to.
+fn made(line: &str) -> Option<String> {
+    let (id, how) = line.split_once(' ')?;
+    let by_name = ["commit", "cherry-pick", "revert", "am"].iter().any(|name| how.starts_with(name));
+    let on_the_way = ["(pick)", "(squash)", "(fixup)", "(reword)", "(edit)", "(continue)"];
+    let is_made = by_name || how.contains(": Merge made by ") || on_the_way.iter().any(|step| how.contains(step));
+    is_made.then(|| id.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_made_is_somebodys_own() {
+        let is_made = |how: &str| made(&format!("abc {how}")).is_some();
+        for how in
+            ["commit: Fix", "commit (amend): Fix", "rebase (pick): Fix", "merge x: Merge made by the 'ort' strategy."]
+        {
+            assert!(is_made(how), "{how}");
+        }
+        for how in
+            ["merge origin/main: Fast-forward", "reset: moving to x", "rebase (start): checkout x", "checkout: x"]
+        {
+            assert!(!is_made(how), "{how}");
+        }
+    }
+}
