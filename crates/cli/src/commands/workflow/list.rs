@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::output::{Done, Output, Tone};
-use crate::{text, workflow};
+use crate::{show, text, workflow};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Workflows are files under .windlass/workflows/; docs/workflows.md has what may stand in one.")]
@@ -25,8 +25,7 @@ pub fn run(context: &Context, _: &Args, out: &mut Output) -> Done {
     let ids = known.iter().map(|defined| defined.workflow.id.len()).max().unwrap_or(0);
     known.iter().try_for_each(|defined| {
         let workflow = &defined.workflow;
-        let steps =
-            if workflow.steps.len() == 1 { "one step".to_owned() } else { format!("{} steps", workflow.steps.len()) };
+        let steps = show::workflow::count(u32::try_from(workflow.steps.len()).unwrap_or(u32::MAX));
         let whose = if defined.file.is_some() { "" } else { "  (comes along)" };
         let name = workflow.name.as_deref().map(|name| format!("  {}", text::line(name))).unwrap_or_default();
         let id = out.paint(Tone::Strong, text::pad(&workflow.id, ids));

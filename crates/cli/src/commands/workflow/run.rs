@@ -14,7 +14,7 @@ use crate::failure::{Code, Failure};
 use crate::outline::Outline;
 use crate::output::{Done, Output, Tone};
 use crate::trust::{self, Trust};
-use crate::{environment, remedy, text, workflow};
+use crate::{environment, remedy, show, text, workflow};
 
 /// No context that a person gives is larger.
 const MOST: u64 = 1024 * 1024;
@@ -130,7 +130,7 @@ fn tell(record: &Record, out: &mut Output) -> Done {
             (Event::WorkflowFailed(it), true) => out
                 .object(&json!({"workflowId": it.workflow_id, "success": false, "steps": it.steps, "error": it.error})),
             (Event::WorkflowCompleted(it), false) => {
-                let steps = if it.steps == 1 { "one step".to_owned() } else { format!("{} steps", it.steps) };
+                let steps = show::workflow::count(it.steps);
                 out.line(format_args!("{} is completed: {steps}", it.workflow_id))
             }
             _ => Ok(()),
