@@ -135,7 +135,7 @@ fn sessions() {
     let resumed = payload::SessionResumed { owner: owner(), terms: Terms::default() };
     check_data(resumed, &format!(r#"{{"owner":"w1","terms":{terms}}}"#));
     let bounded = Terms {
-        wall_time: Some(std::time::Duration::from_millis(1500)),
+        wall_time: Some(Duration::from_millis(1500)),
         cost: Some(Cost(2_500_000)),
         tokens: Some(9),
         thrashing: 0,
