@@ -89,9 +89,8 @@ fn how_steps_lead_to_each_other() {
     );
     check(&of("  - {id: a, type: noop, onSuccess: a}\n"), "no way leads to the end", "");
     check(&of("  - {id: a, type: noop, onSuccess: a}\n  - {id: a, type: noop}\n"), "two steps are called `a`", "");
-    let gate =
-        "  - {id: a, type: condition, config: {predicate: 'true', onTrue: a, onFalse: c}}\n  - {id: b, type: noop}\n";
-    check(&of(gate), "`onFalse` names the step `c`", "known here: `a`, `b`");
+    let gate = "  - {id: a, type: condition, config: {predicate: 'true', onTrue: a, onFalse: nowhere}}\n  - {id: b, type: noop}\n";
+    check(&of(gate), "`onFalse` names the step `nowhere`", "known here: `a`, `b`");
     // A way out by failing alone is none: what only ends by an accident does not end.
     check(
         &of("  - {id: a, type: noop, onSuccess: a, onFailure: b}\n  - {id: b, type: noop, onSuccess: a}\n"),
