@@ -369,7 +369,7 @@ fn owner() -> OwnerName {
 
 /// One event of every type, all of its fields filled.
 fn one_of_each() -> Vec<Event> {
-    [session_events(), drive_events(), bridge_events(), pipeline_events(), other_events()].concat()
+    [session_events(), drive_events(), bridge_events(), pipeline_events(), workflow_events(), other_events()].concat()
 }
 
 fn pipeline_events() -> Vec<Event> {
@@ -575,6 +575,27 @@ fn session_events() -> Vec<Event> {
     ]
 }
 
+fn workflow_events() -> Vec<Event> {
+    let (debt, config) = ("7.0".parse().expect("a debt"), Digest::of(b"w"));
+    let value = || json!({"deep": [{"er": null}], "n": 0.1});
+    vec![
+        payload::WorkflowTriggered { workflow_id: word(), context: Map::from_iter([("days".to_owned(), value())]) }
+            .into(),
+        payload::WorkflowStarted { debt, workflow_id: word(), digest: config, step: word() }.into(),
+        payload::WorkflowStepStarted { debt, step: word() }.into(),
+        payload::WorkflowStepFinished {
+            debt,
+            result: StepResult::failed("a", word(), Duration::from_millis(7)),
+            within: vec![StepResult::succeeded("b", Some(value()), Duration::ZERO)],
+            stored: Map::from_iter([("seen".to_owned(), value())]),
+            next: Some(word()),
+        }
+        .into(),
+        payload::WorkflowCompleted { debt, workflow_id: word(), steps: 2 }.into(),
+        payload::WorkflowFailed { debt, workflow_id: word(), steps: 2, error: word() }.into(),
+    ]
+}
+
 fn other_events() -> Vec<Event> {
     let list = || vec!["one".to_owned(), "two".to_owned()];
     let debt = "12.1".parse().expect("a debt");
@@ -627,20 +648,6 @@ fn other_events() -> Vec<Event> {
             .into(),
         payload::AutoLabelSuggestion { labels: list(), keywords: list() }.into(),
         payload::ConfigRecorded { digest: config, text: word() }.into(),
-        payload::WorkflowTriggered { workflow_id: word(), context: Map::from_iter([("days".to_owned(), value())]) }
-            .into(),
-        payload::WorkflowStarted { debt, workflow_id: word(), digest: config, step: word() }.into(),
-        payload::WorkflowStepStarted { debt, step: word() }.into(),
-        payload::WorkflowStepFinished {
-            debt,
-            result: StepResult::failed("a", word(), Duration::from_millis(7)),
-            within: vec![StepResult::succeeded("b", Some(value()), Duration::ZERO)],
-            stored: Map::from_iter([("seen".to_owned(), value())]),
-            next: Some(word()),
-        }
-        .into(),
-        payload::WorkflowCompleted { debt, workflow_id: word(), steps: 2 }.into(),
-        payload::WorkflowFailed { debt, workflow_id: word(), steps: 2, error: word() }.into(),
         payload::HookStarted { debt, hook: word(), owner: owner(), attempt: 2, after: Some(word()) }.into(),
         payload::HookFinished {
             debt,

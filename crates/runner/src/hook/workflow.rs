@@ -6,33 +6,34 @@
 //!
 //! Invariant: nothing is remembered here. What was done is read from the log, so a workflow that was interrupted goes on.
 
-use std::thread;
+mod program;
+
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
-use windlass_engine::workflow::{
-    Did, Program, Progress, Step, StepDone, StepEnd, StepResult, What, Workflow, context as known,
-};
+use windlass_engine::workflow::{Did, Progress, Step, StepDone, StepEnd, StepResult, What, Workflow, context as known};
 use windlass_engine::{
     ActionRequest, Cause, Command, Event, ExpressionFault, HookOutcome, HookReport, Record, View, payload,
 };
-use windlass_hooks::{Papers, clean, gist};
-use windlass_process::{Control, Exit, Finished, Invocation, NotStarted, Spec, run};
+use windlass_process::run;
 
+use self::program::{came_to, side_by_side, stored};
 use super::{Attempt, Running, Scene};
-use crate::workspace::with_causes;
 use crate::{Dispatch, RunError};
 
-/// What is kept of what a program printed.
-const KEPT: usize = 48 * 1024;
+/// A workflow that runs.
+struct Flow<'a> {
+    running: &'a Running<'a>,
+    workflow: &'a Workflow,
+    /// When all of it has to have ended.
+    until: Instant,
+}
 
 /// What a step is done with.
 struct Doing<'a> {
-    workflow: &'a Workflow,
+    flow: &'a Flow<'a>,
     step: &'a Step,
     context: Value,
-    /// When all of it has to have ended.
-    until: Instant,
 }
 
 /// What came of a step, and where it leads.
@@ -79,25 +80,22 @@ impl Dispatch<'_> {
             }
             Some(_) => {}
         }
-        let until = Instant::now() + running.timeout();
+        let flow = Flow { running, workflow: &workflow, until: Instant::now() + running.timeout() };
         loop {
             let Some(progress) = self.progress(running)? else { return Ok(failed("it has not begun".to_owned())) };
             let Some(step) = &progress.next else { return Ok(ended(&progress)) };
-            let given_up = match workflow.step(step) {
-                None => Some(format!("there is no step `{step}` any more")),
-                Some(_) if self.control_for(running.resolve).is_cancelled() => {
-                    Some("somebody asked for the end".to_owned())
-                }
-                Some(_) if Instant::now() > until => Some("its time was over".to_owned()),
+            let is_cancelled = self.control_for(running.resolve).is_cancelled();
+            let error = match workflow.step(step) {
+                None => format!("there is no step `{step}` any more"),
+                Some(_) if is_cancelled => "somebody asked for the end".to_owned(),
+                Some(_) if Instant::now() > flow.until => "its time was over".to_owned(),
                 Some(step) => {
-                    self.take_step(running, &workflow, step, &progress, until)?;
-                    None
+                    self.take_step(&flow, step, &progress)?;
+                    continue;
                 }
             };
-            if let Some(error) = given_up {
-                self.give(&Command::AbandonWorkflow { debt, owner: owner.clone(), error })?;
-            }
-            if self.control_for(running.resolve).is_cancelled() {
+            self.give(&Command::AbandonWorkflow { debt, owner: owner.clone(), error })?;
+            if is_cancelled {
                 return Ok(HookReport::from(HookOutcome::Cancelled).into());
             }
         }
@@ -107,15 +105,8 @@ impl Dispatch<'_> {
         Ok(self.store.snapshot()?.debt(running.debt)?.and_then(|debt| debt.progress))
     }
 
-    fn take_step(
-        &mut self,
-        running: &Running<'_>,
-        workflow: &Workflow,
-        step: &Step,
-        progress: &Progress,
-        until: Instant,
-    ) -> Result<(), RunError> {
-        let (debt, owner, began) = (running.debt, self.owner.clone(), Instant::now());
+    fn take_step(&mut self, flow: &Flow<'_>, step: &Step, progress: &Progress) -> Result<(), RunError> {
+        let (debt, owner, began) = (flow.running.debt, self.owner.clone(), Instant::now());
         let done = if progress.under_way.is_some() && !step.is_idempotent() {
             let why = "it was interrupted, and nobody knows how far it came (`idempotent: true` lets it run again)";
             Done::ended(step, StepResult::failed(&step.id, why, Duration::ZERO))
@@ -123,8 +114,8 @@ impl Dispatch<'_> {
             if step.runs_a_program() && progress.under_way.is_none() {
                 self.give(&Command::BeginStep { debt, owner: owner.clone(), step: step.id.clone() })?;
             }
-            let context = self.known(running, workflow, progress)?;
-            self.do_step(running, &Doing { workflow, step, context, until })?
+            let context = self.known(flow, progress)?;
+            self.do_step(&Doing { flow, step, context })?
         };
         let end = StepEnd {
             step: step.id.clone(),
@@ -138,7 +129,7 @@ impl Dispatch<'_> {
     }
 
     /// What a step knows: what the workflow was begun for, and what the steps before it came to.
-    fn known(&self, running: &Running<'_>, workflow: &Workflow, progress: &Progress) -> Result<Value, RunError> {
+    fn known(&self, flow: &Flow<'_>, progress: &Progress) -> Result<Value, RunError> {
         let mut finished: Vec<payload::WorkflowStepFinished> = Vec::new();
         for seq in &progress.done {
             if let Event::WorkflowStepFinished(step) = self.event(*seq)?.envelope.event {
@@ -151,11 +142,11 @@ impl Dispatch<'_> {
             .zip(&within)
             .map(|(step, within)| StepDone { result: &step.result, within, stored: &step.stored })
             .collect();
-        let given = match &running.scene.event.envelope.event {
+        let given = match &flow.running.scene.event.envelope.event {
             Event::WorkflowTriggered(triggered) => triggered.context.clone(),
             _ => Map::new(),
         };
-        Ok(known(workflow, self.begun_for(running)?, &given, &done))
+        Ok(known(flow.workflow, self.begun_for(flow.running)?, &given, &done))
     }
 
     /// The values of what led to the workflow: not of the event that asks for it, but of the one before that.
@@ -181,8 +172,8 @@ impl Dispatch<'_> {
         }
     }
 
-    fn do_step(&mut self, running: &Running<'_>, doing: &Doing<'_>) -> Result<Done, RunError> {
-        let Doing { step, context, .. } = doing;
+    fn do_step(&mut self, doing: &Doing<'_>) -> Result<Done, RunError> {
+        let Doing { flow, step, context } = doing;
         Ok(match &step.what {
             What::Nothing => Done::ended(step, StepResult::succeeded(&step.id, None, Duration::ZERO)),
             What::CreateTask(pattern) => Done::acting(step, "create_task", pattern.fill(context)),
@@ -197,31 +188,32 @@ impl Dispatch<'_> {
                 }
             },
             What::Run(program) => {
-                let result = match self.prepared(running, doing, step, program) {
+                let result = match self.prepared(doing, step, program) {
                     Ok(spec) => {
-                        came_to(step, program, &self.start(&spec, running.resolve)?, |ran| self.settings.mask.run(ran))
+                        let ran = self.start(&spec, flow.running.resolve)?;
+                        came_to(step, program, ran, |ran| self.settings.mask.run(ran))
                     }
                     Err(result) => result,
                 };
                 let stored = stored(program, &result);
                 Done { stored, ..Done::ended(step, result) }
             }
-            What::Parallel { steps, wait_for_all } => self.do_several(running, doing, steps, *wait_for_all),
+            What::Parallel { steps, wait_for_all } => self.do_several(doing, steps, *wait_for_all),
         })
     }
 
     /// Runs programs side by side; the rest of it is done with the end of the step.
-    fn do_several(&self, running: &Running<'_>, doing: &Doing<'_>, steps: &[Step], all: bool) -> Done {
+    fn do_several(&self, doing: &Doing<'_>, steps: &[Step], all: bool) -> Done {
         let (mut ended, mut acts, mut programs) = (Vec::new(), Vec::new(), Vec::new());
         for step in steps {
             match &step.what {
                 What::CreateTask(pattern) | What::UpdateTask(pattern) => match pattern.fill(&doing.context) {
                     Ok(payload) => {
-                        acts.push((step.id.clone(), ActionRequest { kind: step.kind().to_owned(), payload }))
+                        acts.push((step.id.clone(), ActionRequest { kind: step.kind().to_owned(), payload }));
                     }
                     Err(fault) => ended.push(StepResult::failed(&step.id, fault.to_string(), Duration::ZERO)),
                 },
-                What::Run(program) => match self.prepared(running, doing, step, program) {
+                What::Run(program) => match self.prepared(doing, step, program) {
                     Ok(spec) => programs.push((step, program, spec)),
                     Err(result) => ended.push(result),
                 },
@@ -230,12 +222,12 @@ impl Dispatch<'_> {
                 }
             }
         }
-        let control = self.control_for(running.resolve).apart();
+        let control = self.control_for(doing.flow.running.resolve).apart();
         let ran =
             side_by_side(&programs, &control, all, |spec, control| run(spec, self.roster, control, &mut |_, _| {}));
         let mut left = Map::new();
         for ((step, program, _), ran) in programs.iter().zip(ran) {
-            let result = came_to(step, program, &ran, |ran| self.settings.mask.run(ran));
+            let result = came_to(step, program, ran, |ran| self.settings.mask.run(ran));
             left.extend(stored(program, &result));
             ended.push(result);
         }
@@ -243,108 +235,6 @@ impl Dispatch<'_> {
         ended.sort_by_key(place);
         Done { did: Did::Several { ended, acts, all }, stored: left, on_success: doing.step.on_success.clone() }
     }
-
-    /// A program that is ready to be run, or why it cannot be.
-    fn prepared(
-        &self,
-        running: &Running<'_>,
-        doing: &Doing<'_>,
-        step: &Step,
-        program: &Program,
-    ) -> Result<Spec, StepResult> {
-        let failed = |why: String| StepResult::failed(&step.id, why, Duration::ZERO);
-        let word = |value: Value| match value {
-            Value::String(text) => Ok(text),
-            Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
-            other => Err(failed(format!("`{other}` is no word of a command"))),
-        };
-        let fill = |pattern: &windlass_engine::workflow::Pattern| {
-            pattern.fill(&doing.context).map_err(|fault| failed(fault.to_string()))
-        };
-        let mut words = vec![word(fill(&program.command)?)?];
-        for pattern in &program.args {
-            match fill(pattern)? {
-                // A list is several arguments.
-                Value::Array(items) => {
-                    for item in items {
-                        words.push(word(item)?);
-                    }
-                }
-                value => words.push(word(value)?),
-            }
-        }
-        if words.iter().any(|word| word.contains('\0')) {
-            return Err(failed("a word of the command contains a NUL byte".to_owned()));
-        }
-        let place = self.settings.records.join(format!(
-            "{}-{}",
-            running.debt,
-            doing.workflow.all_steps().position(|other| other.id == step.id).unwrap_or_default()
-        ));
-        let call = self.call(running);
-        let papers = Papers::at(&place, &call);
-        let time = program.timeout.min(doing.until.saturating_duration_since(Instant::now())).max(super::LEAST);
-        let invocation = Invocation::Argv(words.into_iter().map(Into::into).collect());
-        Ok(Spec { stdin: Vec::new(), ..call.running(invocation, time, &papers) })
-    }
-}
-
-type Ran = Result<Finished, NotStarted>;
-
-/// Runs programs at the same time. Where one is enough, the others are called off when it has succeeded.
-fn side_by_side(
-    programs: &[(&Step, &Program, Spec)],
-    control: &Control,
-    all: bool,
-    run: impl Fn(&Spec, &Control) -> Ran + Sync,
-) -> Vec<Ran> {
-    let run = &run;
-    thread::scope(|scope| {
-        let started: Vec<_> = programs
-            .iter()
-            .map(|(_, _, spec)| {
-                scope.spawn(move || {
-                    let ran = run(spec, control);
-                    if !all && matches!(&ran, Ok(finished) if finished.exit == Exit::Code(0)) {
-                        control.call_off();
-                    }
-                    ran
-                })
-            })
-            .collect();
-        started.into_iter().map(|thread| thread.join().expect("running a program does not panic")).collect()
-    })
-}
-
-/// What a program came to.
-fn came_to(step: &Step, program: &Program, ran: &Ran, mask: impl Fn(Finished) -> Finished) -> StepResult {
-    let ran = match ran {
-        Ok(ran) => mask(ran.clone()),
-        Err(error) => return StepResult::failed(&step.id, clean(&with_causes(error)), Duration::ZERO),
-    };
-    let (took, why) = (ran.took, |how: String| gist(&ran).map_or(how.clone(), |line| format!("{how}: {line}")));
-    let printed = |text: String| clean(&text)[..clean(&text).floor_char_boundary(KEPT)].to_owned();
-    let data = program.capture.then(|| {
-        json!({"exitCode": 0, "stdout": printed(ran.stdout.text().into()), "stderr": printed(ran.stderr.text().into())})
-    });
-    match ran.exit {
-        Exit::Code(0) => StepResult::succeeded(&step.id, data.or_else(|| Some(json!({"exitCode": 0}))), took),
-        Exit::Code(code) => StepResult::failed(&step.id, why(format!("exit {code}")), took),
-        Exit::Signal(number) => StepResult::failed(&step.id, why(format!("ended by signal {number}")), took),
-        Exit::TimedOut | Exit::Silent => StepResult::failed(&step.id, why("timed out".to_owned()), took),
-        Exit::Cancelled => StepResult::failed(&step.id, "called off", took),
-        Exit::Lost => StepResult::failed(&step.id, "it was lost", took),
-    }
-}
-
-/// What later steps find under the name that the step gives: JSON as what it is, anything else as text.
-fn stored(program: &Program, result: &StepResult) -> Map<String, Value> {
-    let printed = result.data.as_ref().and_then(|data| data["stdout"].as_str());
-    let (Some(name), Some(printed), true) = (&program.store_as, printed, result.success) else { return Map::new() };
-    let text = printed.trim();
-    let is_data = text.starts_with(['{', '[']);
-    let value = is_data.then(|| serde_json::from_str(text).ok()).flatten().unwrap_or_else(|| json!(text));
-    [(name.clone(), value)].into_iter().collect()
 }
 
 /// Whether a value counts as yes: neither nothing, nor empty, nor zero.

@@ -7,7 +7,11 @@ use crate::output::{Done, Output, Tone};
 use crate::{show, text, workflow};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Workflows are files under .windlass/workflows/; docs/workflows.md has what may stand in one.")]
+#[command(after_help = "Examples:
+  windlass workflow list
+  windlass workflow list --json | jq -r .id
+
+Workflows are files under .windlass/workflows/; docs/workflows.md has what may stand in one.")]
 pub struct Args {}
 
 pub fn run(context: &Context, _: &Args, out: &mut Output) -> Done {
