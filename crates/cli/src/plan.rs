@@ -18,6 +18,8 @@ use crate::failure::{Code, Failure};
 use crate::gatekeepers;
 use crate::outline::Outline;
 use crate::output::Messages;
+use crate::project::Project;
+use crate::workflow;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const GATE_TIMEOUT: Duration = Duration::from_mins(10);
@@ -100,7 +102,7 @@ fn usual() -> hooks::Hook {
 }
 
 /// The hook that runs a workflow which somebody has asked for.
-fn workflow(name: &str) -> hooks::Hook {
+fn asked_for(name: &str) -> hooks::Hook {
     hooks::Hook {
         name: name.to_owned(),
         kind: hooks::Kind::Workflow(name.trim_start_matches(WORKFLOW).to_owned()),
@@ -151,7 +153,7 @@ pub fn max_output(hook: &Hook) -> usize {
 pub fn hooks(outline: Arc<Outline>) -> windlass_runner::Hooks {
     windlass_runner::Hooks::found_by(move |name| match name {
         USUAL => Some(usual()),
-        asked if asked.starts_with(WORKFLOW) => Some(workflow(asked)),
+        asked if asked.starts_with(WORKFLOW) => Some(asked_for(asked)),
         name => runnable(&outline.hook(name)?),
     })
 }
@@ -314,15 +316,19 @@ pub fn allowance(config: &Config, agent: &Agent) -> Allowance {
     Allowance { time: limits.turn_time.map(config::Span::duration), silence }
 }
 
-/// A gate that cannot be kept must not stand open.
-pub fn check_gates(config: &Config) -> Result<(), Failure> {
-    let gate = |hook: &&Hook| hook.enabled() && hook.points().any(|point| point.name() == "stop");
-    match config.hooks.iter().filter(gate).find(|hook| runnable(hook).is_none()) {
-        None => Ok(()),
-        Some(hook) => Err(Failure::new(Code::Config, format!("this version cannot run the stop hook `{}`", hook.name))
-            .caused_by("at `stop` it runs `command`, `http` and `rules`; other kinds of hooks come later")
-            .hint("write it as a command, or switch it off with `enabled: false`")),
+/// A gate that cannot be kept must not stand open, nor keep everything out.
+pub fn check_gates(project: &Project, config: &Config) -> Result<(), Failure> {
+    let gates = config.hooks.iter().filter(|hook| hook.enabled() && hook.points().any(is_gate));
+    for hook in gates {
+        if let Kind::Workflow(id) = &hook.kind
+            && let Err(why) = workflow::find(project, id)
+        {
+            let failure = Failure::new(Code::Config, format!("the gate `{}` cannot be kept", hook.name));
+            let hint = why.hint.unwrap_or_else(|| "switch the hook off with `enabled: false`".to_owned());
+            return Err(failure.caused_by(why.message).hint(hint));
+        }
     }
+    Ok(())
 }
 
 /// Why a hook never runs, in words, if it does not.
@@ -332,9 +338,6 @@ pub fn silence(hook: &Hook) -> Option<String> {
     }
     if matches!(hook.kind, Kind::Builtin(builtin) if builtin.is_registered()) {
         return None;
-    }
-    if runnable(hook).is_none() {
-        return Some("this version does not run this kind of hook yet".to_owned());
     }
     let deaf: Vec<&str> = hook.points().filter(|point| point.event().is_none()).map(Point::name).collect();
     match deaf.as_slice() {

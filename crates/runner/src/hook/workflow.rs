@@ -83,7 +83,7 @@ impl Dispatch<'_> {
         let flow = Flow { running, workflow: &workflow, until: Instant::now() + running.timeout() };
         loop {
             let Some(progress) = self.progress(running)? else { return Ok(failed("it has not begun".to_owned())) };
-            let Some(step) = &progress.next else { return Ok(ended(&progress)) };
+            let Some(step) = &progress.next else { return Ok(ended(running, &progress)) };
             let is_cancelled = self.control_for(running.resolve).is_cancelled();
             let error = match workflow.step(step) {
                 None => format!("there is no step `{step}` any more"),
@@ -253,10 +253,14 @@ fn failed(why: String) -> Attempt {
     HookReport { message: Some(why), ..HookOutcome::Failure.into() }.into()
 }
 
-fn ended(progress: &Progress) -> Attempt {
+/// What a workflow that has ended means where it stands: at a gate it is a verdict about the work.
+fn ended(running: &Running<'_>, progress: &Progress) -> Attempt {
     let steps = progress.done.len();
     let said = if steps == 1 { "one step".to_owned() } else { format!("{steps} steps") };
     match &progress.failed {
+        Some(why) if running.role().is_gate() => {
+            HookReport { message: Some(why.clone()), feedback: Some(why.clone()), ..HookOutcome::Block.into() }.into()
+        }
         Some(why) => failed(why.clone()),
         None => HookReport { message: Some(said), ..HookOutcome::Success.into() }.into(),
     }
