@@ -27,6 +27,7 @@ mod text;
 mod trust;
 mod twin;
 mod usage;
+mod workflow;
 
 use std::process::ExitCode;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use windlass_agents::Agent;
 use windlass_engine::{
     Completion, Cost, Effects, EventType, Gate, HookClass, Limits, Matcher, OnFailure, OnRetryLimit, OwedHook,
-    OwnerName, Planned, PlannedFor, PlannedHooks, Registry, Rules, Terms, Trusted, TypeName, Types,
+    OwnerName, Planned, PlannedFor, PlannedHooks, Registry, Rules, Terms, Trusted, TypeName, Types, WORKFLOW,
 };
 use windlass_hooks as hooks;
 use windlass_runner::Allowance;
@@ -18,11 +18,15 @@ use crate::failure::{Code, Failure};
 use crate::gatekeepers;
 use crate::outline::Outline;
 use crate::output::Messages;
+use crate::project::Project;
+use crate::workflow;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const GATE_TIMEOUT: Duration = Duration::from_mins(10);
 /// How long a gatekeeper may take, for each of its briefs.
 const REVIEW_TIMEOUT: Duration = Duration::from_mins(30);
+/// How long all steps of a workflow may take together. Each has its own time too.
+const WORKFLOW_TIMEOUT: Duration = Duration::from_hours(1);
 const MAX_OUTPUT: usize = 16 * 1024;
 pub const PRIORITY: i64 = 100;
 /// How long an agent may say nothing that says something while it works.
@@ -45,7 +49,7 @@ pub fn runnable(hook: &Hook) -> Option<hooks::Hook> {
         Kind::Builtin(builtin) => hooks::Kind::Step(step(*builtin)?),
         Kind::Gatekeeper(briefs) => hooks::Kind::Step(hooks::Step::Review(briefs.clone())),
         Kind::Prompt(template) => hooks::Kind::Prompt(template.clone()),
-        Kind::Workflow(_) => return None,
+        Kind::Workflow(id) => hooks::Kind::Workflow(id.clone()),
     };
     let entry = &hook.entry;
     // At a gate a retry is another turn, which takes its time by itself.
@@ -97,6 +101,19 @@ fn usual() -> hooks::Hook {
     }
 }
 
+/// The hook that runs a workflow which somebody has asked for.
+fn asked_for(name: &str) -> hooks::Hook {
+    hooks::Hook {
+        name: name.to_owned(),
+        kind: hooks::Kind::Workflow(name.trim_start_matches(WORKFLOW).to_owned()),
+        timeout: WORKFLOW_TIMEOUT,
+        pipes: None,
+        max_output: MAX_OUTPUT,
+        retry: None,
+        feedback: None,
+    }
+}
+
 /// The same where it stands: nowhere, if the project has a list of its own.
 fn usually(config: &Config) -> Option<Planned> {
     let hook = OwedHook {
@@ -114,6 +131,7 @@ fn usually(config: &Config) -> Option<Planned> {
 pub fn timeout(hook: &Hook) -> Duration {
     let usual = match hook.kind {
         Kind::Gatekeeper(_) | Kind::Builtin(Builtin::Gatekeeper) => REVIEW_TIMEOUT,
+        Kind::Workflow(_) => WORKFLOW_TIMEOUT,
         _ if hook.points().any(is_gate) => GATE_TIMEOUT,
         _ => TIMEOUT,
     };
@@ -135,6 +153,7 @@ pub fn max_output(hook: &Hook) -> usize {
 pub fn hooks(outline: Arc<Outline>) -> windlass_runner::Hooks {
     windlass_runner::Hooks::found_by(move |name| match name {
         USUAL => Some(usual()),
+        asked if asked.starts_with(WORKFLOW) => Some(asked_for(asked)),
         name => runnable(&outline.hook(name)?),
     })
 }
@@ -242,6 +261,7 @@ fn owed_hook(hook: &Hook, point: Point, event: EventType) -> OwedHook {
         (Kind::Builtin(Builtin::RebaseOnMain | Builtin::CreatePr | Builtin::MergePr), _) => HookClass::Vcs,
         _ if gate => HookClass::Gate,
         (Kind::Http(_), _) => HookClass::Webhook,
+        (Kind::Workflow(_), _) => HookClass::Workflow,
         (Kind::Rules(_) | Kind::Desktop | Kind::Prompt(_), _) | (_, Some(true)) => HookClass::Idempotent,
         _ => HookClass::Other,
     };
@@ -296,15 +316,19 @@ pub fn allowance(config: &Config, agent: &Agent) -> Allowance {
     Allowance { time: limits.turn_time.map(config::Span::duration), silence }
 }
 
-/// A gate that cannot be kept must not stand open.
-pub fn check_gates(config: &Config) -> Result<(), Failure> {
-    let gate = |hook: &&Hook| hook.enabled() && hook.points().any(|point| point.name() == "stop");
-    match config.hooks.iter().filter(gate).find(|hook| runnable(hook).is_none()) {
-        None => Ok(()),
-        Some(hook) => Err(Failure::new(Code::Config, format!("this version cannot run the stop hook `{}`", hook.name))
-            .caused_by("at `stop` it runs `command`, `http` and `rules`; other kinds of hooks come later")
-            .hint("write it as a command, or switch it off with `enabled: false`")),
+/// A gate that cannot be kept must not stand open, nor keep everything out.
+pub fn check_gates(project: &Project, config: &Config) -> Result<(), Failure> {
+    let gates = config.hooks.iter().filter(|hook| hook.enabled() && hook.points().any(is_gate));
+    for hook in gates {
+        if let Kind::Workflow(id) = &hook.kind
+            && let Err(why) = workflow::find(project, id)
+        {
+            let failure = Failure::new(Code::Config, format!("the gate `{}` cannot be kept", hook.name));
+            let hint = why.hint.unwrap_or_else(|| "switch the hook off with `enabled: false`".to_owned());
+            return Err(failure.caused_by(why.message).hint(hint));
+        }
     }
+    Ok(())
 }
 
 /// Why a hook never runs, in words, if it does not.
@@ -314,9 +338,6 @@ pub fn silence(hook: &Hook) -> Option<String> {
     }
     if matches!(hook.kind, Kind::Builtin(builtin) if builtin.is_registered()) {
         return None;
-    }
-    if runnable(hook).is_none() {
-        return Some("this version does not run this kind of hook yet".to_owned());
     }
     let deaf: Vec<&str> = hook.points().filter(|point| point.event().is_none()).map(Point::name).collect();
     match deaf.as_slice() {

@@ -3,6 +3,7 @@
 pub mod bridge;
 pub mod drive;
 pub mod pipeline;
+pub mod workflow;
 
 use jiff::Unit;
 use windlass_engine::{
@@ -238,7 +239,8 @@ pub fn summary(record: &Record) -> String {
         event => {
             let known = drive::summary(record.seq, event)
                 .or_else(|| bridge::summary(event))
-                .or_else(|| pipeline::summary(event));
+                .or_else(|| pipeline::summary(event))
+                .or_else(|| workflow::summary(event));
             known.unwrap_or_else(|| session_summary(event))
         }
     };

@@ -71,3 +71,4 @@ mod test_view;
 mod test_why;
 mod test_why_bridge;
 mod test_workers;
+mod test_workflows;

@@ -214,7 +214,7 @@ const EVENT: &[(&str, &str, &str)] = &[
     (
         r#"{"actions": [{"type": "execute_workflow", "payload": {"workflowId": "w"}}]}"#,
         "success",
-        "cannot carry out `execute_workflow`: the workflow `w` cannot run: this version runs no workflows",
+        "hook `workflow: w` failed: there is no workflow `w`: `windlass workflow list` names them",
     ),
     (r#"{"actions": [{"type": "log", "payload": {}}]}"#, "success", "cannot carry out `log`: the action needs `type`"),
     (

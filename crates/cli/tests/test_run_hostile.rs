@@ -11,7 +11,8 @@ fn a_gate_that_cannot_be_kept_does_not_stand_open() {
     let world = world("hooks: {stop: [{workflow: check}]}", "echo '<promise>COMPLETE</promise>'");
     let ran = world.run(RUN);
     assert_eq!(ran.code, 64, "{ran}");
-    assert!(ran.stderr.starts_with("error: this version cannot run the stop hook `stop[0]`\n"), "{ran}");
+    assert!(ran.stderr.starts_with("error: the gate `stop[0]` cannot be kept\n"), "{ran}");
+    assert!(ran.stderr.contains("there is no workflow `check`"), "{ran}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::action::ActionRequest;
 use crate::bridge::{Call, CallVerdict, Caller};
@@ -19,6 +19,7 @@ use crate::task::{EdgeKind, Priority};
 use crate::time::Timestamp;
 use crate::usage::Usage;
 use crate::validation::RuleResult;
+use crate::workflow::StepEnd;
 
 /// By what right a command is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,6 +205,10 @@ impl Command {
                 | Self::BeginEffect { .. }
                 | Self::RetryEffect { .. }
                 | Self::FinishEffect { .. }
+                | Self::StartWorkflow { .. }
+                | Self::BeginStep { .. }
+                | Self::EndStep { .. }
+                | Self::AbandonWorkflow { .. }
                 | Self::RecoverEffect { .. }
         )
     }
@@ -442,6 +447,38 @@ pub enum Command {
         debt: DebtId,
         owner: OwnerName,
         report: HookReport,
+    },
+    /// Has a workflow be run, about a task perhaps.
+    TriggerWorkflow {
+        id: String,
+        context: Map<String, Value>,
+        task: Option<TaskId>,
+    },
+    /// Says that an owed workflow begins, with which definition and which step.
+    StartWorkflow {
+        debt: DebtId,
+        owner: OwnerName,
+        workflow: String,
+        digest: Digest,
+        step: String,
+    },
+    /// Says that a step is about to run programs.
+    BeginStep {
+        debt: DebtId,
+        owner: OwnerName,
+        step: String,
+    },
+    /// Ends a step, and does what it wants of the graph.
+    EndStep {
+        debt: DebtId,
+        owner: OwnerName,
+        end: Box<StepEnd>,
+    },
+    /// Ends a workflow that cannot go on.
+    AbandonWorkflow {
+        debt: DebtId,
+        owner: OwnerName,
+        error: String,
     },
     /// An agent's own hook system calls.
     Call(Box<Call>),

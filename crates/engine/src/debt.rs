@@ -10,6 +10,7 @@ use crate::action::ActionRequest;
 use crate::id::{ConfigDigest, DebtId, OwnerName, RunId, Seq, SessionName, TaskId};
 use crate::limits::Limits;
 use crate::view::{Looked, View};
+use crate::workflow::Progress;
 
 /// What kind of effect a hook has, as far as running it again is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +22,8 @@ pub enum HookClass {
     Vcs,
     /// A request with an idempotency key.
     Webhook,
+    /// Several steps, each of which says when it has ended.
+    Workflow,
     /// Says of itself that it may run again.
     Idempotent,
     /// An agent's hook system waits for it, and nobody else ever will.
@@ -115,6 +118,8 @@ pub enum Recovery {
     /// It never began: run it.
     Run,
     RunAgain,
+    /// From the step that had not ended.
+    GoOn,
     LookThenAct,
     /// The receiver knows the key and counts it once.
     SendAgain,
@@ -133,6 +138,7 @@ impl Effect {
                 HookClass::Gate | HookClass::Idempotent => Recovery::RunAgain,
                 HookClass::Vcs => Recovery::LookThenAct,
                 HookClass::Webhook => Recovery::SendAgain,
+                HookClass::Workflow => Recovery::GoOn,
                 HookClass::Bridge => Recovery::Record(OnFailure::Ignore),
                 HookClass::Other => Recovery::Record(hook.on_failure),
             },
@@ -159,6 +165,9 @@ pub struct Debt {
     /// What the hooks before it have asked for: it is carried out after the last one of the event.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub carried: Vec<ActionRequest>,
+    /// How far it has come, if it is a workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

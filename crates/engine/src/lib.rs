@@ -56,6 +56,7 @@ pub mod validation;
 mod view;
 mod voice;
 mod watch;
+pub mod workflow;
 
 pub use action::{Action, ActionRequest, TaskAction};
 pub use apply::{ApplyError, apply};
@@ -63,7 +64,9 @@ pub use bridge::{Call, CallRuling, CallVerdict, Caller, Conversation, Objector, 
 pub use command::{Answer, Authority, Command, Deletion, Failing, HookReport, NewSession, NewTask, Origin, TaskPatch};
 pub use config_text::ConfigText;
 pub use debt::{Debt, Effect, HookClass, HookOutcome, OnFailure, Owed, OwedHook, Recovery};
-pub use decide::{Decided, Effects, Entry, Planned, PlannedFor, PlannedHooks, Rules, Trusted, decide, would_owe};
+pub use decide::{
+    Decided, Effects, Entry, Planned, PlannedFor, PlannedHooks, Rules, Trusted, WORKFLOW, decide, would_owe,
+};
 pub use draft::Draft;
 pub use drive::{
     AgentContext, Asked, CheckpointRef, Drive, Evaluated, Guard, HookDecision, HookRef, Judged, Judging, NewCheckpoint,
@@ -72,7 +75,7 @@ pub use drive::{
 };
 pub use encoding::{DecodeError, FORMAT, Upcast, decode, decode_with, encode, encode_into};
 pub use event::{Cause, Envelope, Event, EventType, Metadata, Node, Record, payload};
-pub use expression::{Condition, ExpressionError, ExpressionFault, Names, Template};
+pub use expression::{Condition, ExpressionError, ExpressionFault, Formula, Names, Template};
 pub use fault::Fault;
 pub use graph::{awaited, waiters};
 pub use id::{

@@ -68,6 +68,8 @@ impl Limits {
     pub const EVENTS: u32 = 256;
     /// Calls of `windlass` within each other: a hook calls it, whose hooks call it again.
     pub const NESTED: u8 = 3;
+    /// Steps that one run of a workflow may take.
+    pub const STEPS: u32 = 1000;
     /// Expired leases that one claim clears away.
     pub const EXPIRED: usize = 32;
 }

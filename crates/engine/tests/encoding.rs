@@ -1,10 +1,12 @@
 //! The bytes of events: a promise to every log that was ever written.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use windlass_engine::validation::RuleResult;
+use windlass_engine::workflow::StepResult;
 use windlass_engine::{
     ActionRequest, Approved, CallRuling, Cause, Closing, Cost, Decision, Digest, EdgeKind, Ending, Envelope, Epoch,
     Event, EventType, Fault, Gate, GateAnswer, Grounds, Guard, HookClass, HookContext, HookId, HookOutcome, Metadata,
@@ -133,7 +135,7 @@ fn sessions() {
     let resumed = payload::SessionResumed { owner: owner(), terms: Terms::default() };
     check_data(resumed, &format!(r#"{{"owner":"w1","terms":{terms}}}"#));
     let bounded = Terms {
-        wall_time: Some(std::time::Duration::from_millis(1500)),
+        wall_time: Some(Duration::from_millis(1500)),
         cost: Some(Cost(2_500_000)),
         tokens: Some(9),
         thrashing: 0,
@@ -351,7 +353,8 @@ fn event_types_keep_their_names() {
          iteration_postponed delivery_finished delivery_failed \
          delivery_interrupted feedback_queued feedback_delivered hook_registered hooks_cleared hook_evaluated \
          series_started validation_finished series_advanced series_ended checkpoint_created bridge_called \
-         bridge_answered hook_started hook_finished \
+         bridge_answered workflow_triggered workflow_started workflow_step_started workflow_step_finished \
+         workflow_completed workflow_failed hook_started hook_finished \
          hook_error action_error"
     );
 }
@@ -366,7 +369,7 @@ fn owner() -> OwnerName {
 
 /// One event of every type, all of its fields filled.
 fn one_of_each() -> Vec<Event> {
-    [session_events(), drive_events(), bridge_events(), pipeline_events(), other_events()].concat()
+    [session_events(), drive_events(), bridge_events(), pipeline_events(), workflow_events(), other_events()].concat()
 }
 
 fn pipeline_events() -> Vec<Event> {
@@ -569,6 +572,27 @@ fn session_events() -> Vec<Event> {
         }
         .into(),
         payload::FeedbackDelivered { run: run(), feedback: vec![Seq(4), Seq(7)] }.into(),
+    ]
+}
+
+fn workflow_events() -> Vec<Event> {
+    let (debt, config) = ("7.0".parse().expect("a debt"), Digest::of(b"w"));
+    let value = || json!({"deep": [{"er": null}], "n": 0.1});
+    vec![
+        payload::WorkflowTriggered { workflow_id: word(), context: Map::from_iter([("days".to_owned(), value())]) }
+            .into(),
+        payload::WorkflowStarted { debt, workflow_id: word(), digest: config, step: word() }.into(),
+        payload::WorkflowStepStarted { debt, step: word() }.into(),
+        payload::WorkflowStepFinished {
+            debt,
+            result: StepResult::failed("a", word(), Duration::from_millis(7)),
+            within: vec![StepResult::succeeded("b", Some(value()), Duration::ZERO)],
+            stored: Map::from_iter([("seen".to_owned(), value())]),
+            next: Some(word()),
+        }
+        .into(),
+        payload::WorkflowCompleted { debt, workflow_id: word(), steps: 2 }.into(),
+        payload::WorkflowFailed { debt, workflow_id: word(), steps: 2, error: word() }.into(),
     ]
 }
 

@@ -397,6 +397,7 @@ fn may_stand_twice(record: &Record) -> bool {
         E::TaskUpdated
             | E::CompletionClaimed
             | E::TaskAnswered
+            | E::WorkflowTriggered
             | E::DependencySatisfied
             | E::AgentMetrics
             | E::AutoLabelSuggestion

@@ -42,8 +42,13 @@ pub struct Call<'a> {
 impl<'a> Call<'a> {
     /// A command that is ready to be run.
     pub fn spec(&self, script: &Script, timeout: Duration, papers: &Papers) -> Spec {
+        self.running(Invocation::Shell(self.filled(script, papers).into()), timeout, papers)
+    }
+
+    /// The same of whatever is run.
+    pub fn running(&self, invocation: Invocation, timeout: Duration, papers: &Papers) -> Spec {
         Spec {
-            invocation: Invocation::Shell(self.filled(script, papers).into()),
+            invocation,
             directory: self.directory.to_owned(),
             environment: overlay(self.environment, self.told(papers)),
             stdin: self.payload().to_string().into_bytes(),

@@ -77,6 +77,8 @@ pub enum Kind {
     Desktop,
     /// One of ours, on the way from done to accepted.
     Step(Step),
+    /// The id of a workflow.
+    Workflow(String),
 }
 
 /// What work goes through on its way from done to accepted.

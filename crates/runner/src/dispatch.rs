@@ -23,7 +23,7 @@ use windlass_store::{Sqlite, Store};
 use windlass_tools::validation::Permission;
 
 use crate::bridge::Called;
-use crate::known::Hooks;
+use crate::known::{Hooks, Workflows};
 use crate::protected::Protected;
 use crate::workspace::Delivery;
 use crate::{Outside, RunError, Told};
@@ -31,6 +31,7 @@ use crate::{Outside, RunError, Told};
 /// What hooks are run with.
 pub struct Settings {
     pub hooks: Hooks,
+    pub workflows: Workflows,
     /// What each event makes owed, with this process as the owner.
     pub rules: Rules,
     /// Whose hooks they are.

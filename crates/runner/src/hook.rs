@@ -5,6 +5,7 @@ pub mod pipeline;
 mod registered;
 mod rules;
 mod web;
+mod workflow;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -211,6 +212,7 @@ impl Dispatch<'_> {
             Kind::Prompt(template) => Ok(prompt(template, &running.values).into()),
             Kind::Desktop => self.show_on_desktop(running).map(Attempt::from),
             Kind::Step(step) => self.step(running, step),
+            Kind::Workflow(id) => self.workflow(running, id),
         }
     }
 

@@ -1,7 +1,9 @@
-//! The hooks that can be run, by name. Of many only those are built that somebody asks for.
+//! The hooks and workflows that can be run, by name. Of many only those are built that somebody asks for.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use windlass_engine::workflow::Workflow;
 use windlass_hooks::Hook;
 
 type Find = Box<dyn Fn(&str) -> Option<Hook>>;
@@ -23,5 +25,27 @@ impl Hooks {
 impl From<BTreeMap<String, Hook>> for Hooks {
     fn from(hooks: BTreeMap<String, Hook>) -> Self {
         Self::found_by(move |name| hooks.get(name).cloned())
+    }
+}
+
+/// A workflow, or why it cannot be used; nothing where there is none of that name.
+pub type Defined = Result<Option<Arc<Workflow>>, String>;
+
+/// Finds workflows by their ids.
+pub struct Workflows(Box<dyn Fn(&str) -> Defined>);
+
+impl Workflows {
+    pub fn found_by(find: impl Fn(&str) -> Defined + 'static) -> Self {
+        Self(Box::new(find))
+    }
+
+    pub fn get(&self, id: &str) -> Defined {
+        (self.0)(id)
+    }
+}
+
+impl Default for Workflows {
+    fn default() -> Self {
+        Self::found_by(|_| Ok(None))
     }
 }

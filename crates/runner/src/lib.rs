@@ -57,7 +57,7 @@ pub use dispatch::{Dispatch, Settings};
 pub use error::RunError;
 pub use gatekeepers::Gatekeepers;
 pub use hook::pipeline::{ByHand, Checks, Seal};
-pub use known::Hooks;
+pub use known::{Defined, Hooks, Workflows};
 pub use outside::{Outside, Told};
 pub use protected::{Protected, TooMany};
 pub use sweep::{Swept, left_in, task_of};

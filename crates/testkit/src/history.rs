@@ -14,6 +14,7 @@ use windlass_engine::{
 
 use crate::delivering::workspace;
 use crate::driving::Driving;
+use crate::flows::{FlowStep, flow_command, is_workflow};
 
 pub use crate::steps::{histories, histories_of_gates, histories_of_sessions, histories_of_stalls, step};
 
@@ -123,6 +124,8 @@ pub enum DebtStep {
     Retry,
     Finish(Reply),
     Recover(OwnerName),
+    /// The same of a workflow.
+    Flow(FlowStep),
 }
 
 /// One attempt to change something.
@@ -342,7 +345,12 @@ fn running_hook(view: &dyn View, nth: usize) -> Looked<Option<DebtId>> {
 }
 
 fn debt_command(view: &dyn View, nth: usize, step: &DebtStep) -> Looked<Command> {
-    let debts = debts_of(view)?;
+    let mut debts = debts_of(view)?;
+    if let DebtStep::Flow(_) = step
+        && debts.iter().any(is_workflow)
+    {
+        debts.retain(is_workflow);
+    }
     let Some(debt) = debts.get(nth % debts.len().max(1)) else { return Ok(unknown_debt()) };
     let (id, owner) = (debt.id, debt.owner.clone());
     Ok(match step {
@@ -351,6 +359,7 @@ fn debt_command(view: &dyn View, nth: usize, step: &DebtStep) -> Looked<Command>
         DebtStep::Retry => Command::RetryEffect { debt: id, owner, after: "exit 1".to_owned() },
         DebtStep::Finish(answer) => finish(id, owner, answer),
         DebtStep::Recover(other) => Command::RecoverEffect { debt: id, dead: owner, owner: other.clone() },
+        DebtStep::Flow(step) => flow_command(debt, step),
     })
 }
 

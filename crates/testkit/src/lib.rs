@@ -9,6 +9,7 @@ pub mod calling;
 pub mod debts;
 pub mod delivering;
 pub mod driving;
+mod flows;
 pub mod forge;
 pub mod gates;
 pub mod history;

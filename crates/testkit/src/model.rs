@@ -21,6 +21,7 @@ use windlass_engine::{
 };
 
 use crate::debts::{Due, due};
+use crate::flows::come;
 use crate::sessions::{Told, told};
 use crate::wishes::asked;
 use driving::Driven;
@@ -227,6 +228,7 @@ impl Attempt<'_> {
             C::RemoveEdge { from, kind, to } => self.remove_edge(*from, *kind, *to),
             C::AddNote { task: Some(id), .. } => self.state(*id).map(drop),
             C::AddNote { task: None, .. } => self.session_around()?.task.map(drop),
+            C::TriggerWorkflow { task, .. } => task.map_or(Some(()), |id| self.state(id).map(drop)),
             C::OpenWorkspace { .. }
             | C::LeaveToPerson { .. }
             | C::SubmitWork { .. }
@@ -461,6 +463,18 @@ impl Attempt<'_> {
                 let due = self.due(*debt)?;
                 (due.begun > 0 && due.turn.is_none() && due.owner == *owner).then_some(())
             }
+            C::StartWorkflow { debt, owner, .. } => {
+                let due = self.due(*debt)?;
+                let is_ours = due.begun > 0 && due.turn.is_none() && due.owner == *owner;
+                (is_ours && !come(self.log, *debt).has_started).then_some(())
+            }
+            C::BeginStep { debt, owner, .. } => {
+                let (due, come) = (self.due(*debt)?, come(self.log, *debt));
+                (due.owner == *owner && come.next.is_some() && !come.is_under_way).then_some(())
+            }
+            C::EndStep { debt, owner, .. } | C::AbandonWorkflow { debt, owner, .. } => {
+                (self.due(*debt)?.owner == *owner && come(self.log, *debt).next.is_some()).then_some(())
+            }
             C::RecoverEffect { debt, dead, owner } => {
                 let due = self.due(*debt)?;
                 // A turn is taken over with its session.
@@ -544,6 +558,10 @@ fn is_about_tasks(command: &Command) -> bool {
             | C::BeginEffect { .. }
             | C::RetryEffect { .. }
             | C::FinishEffect { .. }
+            | C::StartWorkflow { .. }
+            | C::BeginStep { .. }
+            | C::EndStep { .. }
+            | C::AbandonWorkflow { .. }
             | C::RecoverEffect { .. }
     )
 }

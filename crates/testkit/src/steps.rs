@@ -15,6 +15,7 @@ use windlass_engine::{
 use crate::calling::{call, caller, point, verdict};
 use crate::delivering::{about_gates, change, moved, readied};
 use crate::driving::driving;
+use crate::flows::{flow_steps, triggering};
 use crate::history::{Ask, DebtStep, NONCE, Reply, Right, Step, TASKS, Turn, owner, stop};
 use crate::wishes::actions;
 
@@ -136,7 +137,9 @@ fn among(others: u64, mut new: NewTask) -> NewTask {
 /// One step of any kind.
 pub fn step() -> impl Strategy<Value = Step> {
     let create = new_task().prop_map(|new| Ask::Plain(Command::CreateTask(new)));
-    let ask = prop_oneof![2 => create, 10 => about_a_task(), 4 => about_edges(), 9 => about_sessions(), 3 => debts(), 4 => about_drive(), 3 => about_calls()];
+    let trigger = triggering(option::weighted(0.7, task())).prop_map(Ask::Plain);
+    let flow = (0..3_usize, flow_steps()).prop_map(|(nth, step)| Ask::Debt { nth, step: DebtStep::Flow(step) });
+    let ask = prop_oneof![2 => create, 1 => trigger, 2 => flow, 10 => about_a_task(), 4 => about_edges(), 9 => about_sessions(), 3 => debts(), 4 => about_drive(), 3 => about_calls()];
     let from = (option::weighted(0.2, turn()), option::weighted(0.1, 0..3_usize));
     (prop_oneof![3 => 0..20_i64, 1 => 20..200_i64], right(), from, ask)
         .prop_map(|(after, right, (inside, via), ask)| Step { after, right, inside, via, ask })

@@ -35,7 +35,7 @@ fn creation() -> impl Strategy<Value = ActionRequest> {
 fn impossible() -> impl Strategy<Value = ActionRequest> {
     select(vec![
         request("dance", json!({})),
-        request("execute_workflow", json!({"workflowId": "w"})),
+        request("execute_workflow", json!({"workflow": "w"})),
         request("create_task", json!({"labels": []})),
         request("create_task", json!({"goal": "x", "dependsOn": ["T999"]})),
         request("update_task", json!({"taskId": "T999", "action": "start"})),

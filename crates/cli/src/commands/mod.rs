@@ -25,6 +25,7 @@ mod status;
 mod task;
 mod trust;
 mod why;
+mod workflow;
 
 use std::path::PathBuf;
 
@@ -81,6 +82,9 @@ pub enum Command {
     /// What hooks there are and did; stop hooks of tasks
     #[command(subcommand)]
     Hooks(hooks::Command),
+    /// Several steps that are taken by themselves
+    #[command(subcommand, visible_alias = "workflows")]
+    Workflow(workflow::Command),
     /// The bridge: an agent's own hook system calls this
     ///
     /// Reads what the agent says from standard input, runs the project's hooks of that point, and answers as that agent wants
@@ -154,6 +158,7 @@ pub fn run_in(context: &Context, command: Command, out: &mut Output) -> Result<u
         Command::Checkpoint(command) => checkpoint::run(context, command, out),
         Command::Events(args) => events::run(context, args, out),
         Command::Hooks(command) => hooks::run(context, command, out),
+        Command::Workflow(command) => workflow::run(context, command, out),
         Command::Config(args) => config::run(context, args, out),
         Command::Trust(args) => trust::run(context, args, out),
         Command::Install(args) => install::run(context, &args, out),

@@ -33,6 +33,11 @@ pub fn workflows(directory: &Path) -> Result<Vec<Workflow>, ConfigError> {
     Ok(found)
 }
 
+/// The paths of the files there, without what they hold.
+pub fn names(directory: &Path) -> Result<Vec<String>, ConfigError> {
+    Ok(workflows(directory)?.into_iter().map(|file| file.path).collect())
+}
+
 fn walk(directory: &Path, prefix: &str, depth: usize, found: &mut Vec<Workflow>) -> Result<(), ConfigError> {
     let failed = |error| ConfigError::of_file(directory, "cannot be read").caused_by(error);
     if depth == 0 {

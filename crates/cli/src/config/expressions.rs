@@ -77,6 +77,13 @@ impl Expressions<'_> {
     }
 }
 
+/// What is wrong in an expression that is a part of a text, shown where that stands in the file.
+pub fn problem(source: &str, at: Range<usize>, text: &str, error: ExpressionError) -> Problem {
+    let written = Located { value: text.to_owned(), at };
+    let at = error.at.and_then(|at| Expressions(source).place(&written, &at)).unwrap_or_else(|| written.at.clone());
+    Problem::new(error.message).suggest(error.suggestion).at(at)
+}
+
 fn rule_template(name: &str) -> Problem {
     match RULE_TEMPLATES.contains(&name) {
         true => Problem::new(format!("the rules {} are not known to this version yet", quoted(name)))

@@ -34,7 +34,7 @@ mod point;
 mod reader;
 mod request;
 mod schema;
-mod source;
+pub mod source;
 mod span;
 mod syntax;
 #[cfg(test)]
@@ -51,14 +51,17 @@ use windlass_runner::Protected;
 
 pub use self::builtin::Builtin;
 pub use self::content::Workflow;
+pub use self::content::names as workflow_files;
 pub use self::entry::OnFailure;
 pub use self::error::{ConfigError, Problem, quoted};
+pub use self::expressions::problem as expression_problem;
 pub use self::file::{Agent, Completion, Driver, ForgeKind, McpServer, MergeMethod, OnRetryLimit, Roles, Settings};
 pub use self::flows::Warning;
 pub use self::hooks::{Hook, Kind, Scope};
 pub use self::index::Index;
 pub use self::point::Point;
 use self::reader::Located;
+pub use self::reader::read;
 pub use self::schema::schema;
 pub use self::source::MARK;
 pub use self::span::Span;
@@ -288,7 +291,7 @@ pub fn text_of(file: &Path) -> Result<String, ConfigError> {
 
 fn parse(text: &str) -> Result<(Settings, Vec<Hook>, Option<Template>), Problem> {
     let tree = yaml::parse(text)?;
-    let settings: Settings = reader::read(&tree, text)?;
+    let settings: Settings = read(&tree, text)?;
     check::check(&settings)?;
     validators::check(&settings.validators, text)?;
     let mut hooks = hooks::resolve(&settings, text)?;

@@ -56,7 +56,7 @@ const COMES_WITH: &[(&str, EventType)] = &[
 ];
 
 /// Event types that this version's log does not hold yet; a configuration may name them already.
-const EVENTS: &[&str] = &["workflow_triggered", "workflow_completed", "workflow_failed", "message_added"];
+const EVENTS: &[&str] = &["message_added"];
 
 /// Names that are not just another way to write a point's own.
 const ALIASES: &[(&str, &str)] = &[

@@ -37,7 +37,7 @@ use crate::outline::Outline;
 use crate::output::Messages;
 use crate::project::Project;
 use crate::trust::{self, Trust};
-use crate::{environment, plan, remedy, show};
+use crate::{environment, plan, remedy, show, workflow};
 
 /// Where commands keep what their hooks write.
 const RECORDS: &str = "commands";
@@ -158,6 +158,7 @@ pub fn settings(
         // Only a session judges what agents have registered, and it says whether it may.
         permission: config.permission(standing(false)),
         hooks: plan::hooks(outline.clone()),
+        workflows: workflow::runnable(project),
         rules,
         project: project.root.clone(),
         directory: project.root.clone(),

@@ -19,7 +19,7 @@ mod edit;
 #[cfg(test)]
 mod edit_tests;
 mod field;
-mod json;
+pub mod json;
 mod matcher;
 mod settings;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 mod request;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::command::NewTask;
 use crate::event::{Event, EventType, Node};
@@ -63,6 +63,10 @@ pub enum Action {
     },
     ExecuteWorkflow {
         id: String,
+        /// What it is given.
+        context: Map<String, Value>,
+        /// What it is about.
+        task: Option<TaskId>,
     },
     /// Adds an event that bears no state.
     Log {
@@ -92,7 +96,7 @@ impl Action {
                 "parentTaskId": new.parent,
             }),
             Self::UpdateTask { task, action } => json!({"taskId": task, "action": action.name()}),
-            Self::ExecuteWorkflow { id } => json!({"workflowId": id}),
+            Self::ExecuteWorkflow { id, context, .. } => json!({"workflowId": id, "context": context}),
             Self::Log { node, event } => json!({"type": event.kind(), "nodeId": node, "data": event}),
         }
     }

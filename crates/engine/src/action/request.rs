@@ -34,7 +34,7 @@ impl ActionRequest {
         match snake_case(&self.kind).as_str() {
             "create_task" => fields.new_task().map(Action::CreateTask),
             "update_task" => fields.task_change(),
-            "execute_workflow" => Ok(Action::ExecuteWorkflow { id: fields.needed_text("workflow_id")? }),
+            "execute_workflow" => fields.workflow(),
             "log" => fields.event(),
             _ => Err(Refusal::invalid("the action", format!("`{}` is not known; it is one of {TYPES}", self.kind))),
         }
@@ -53,7 +53,7 @@ impl<'a> Fields<'a> {
     }
 
     fn new_task(&self) -> Result<NewTask, Refusal> {
-        let depends_on = self.texts(&["depends_on", "dependencies"])?.unwrap_or_default();
+        let depends_on = self.texts(&["depends_on", "depends", "dependencies"])?.unwrap_or_default();
         Ok(NewTask {
             goal: self.needed_text("goal")?,
             body: self.text(&["body", "description"])?,
@@ -95,6 +95,16 @@ impl<'a> Fields<'a> {
             _ => return Err(Refusal::invalid("`action`", format!("`{wanted}` is not known; it is one of {CHANGES}"))),
         };
         Ok(Action::UpdateTask { task, action })
+    }
+
+    fn workflow(&self) -> Result<Action, Refusal> {
+        let context = match self.value("context") {
+            None => Map::new(),
+            Some(Value::Object(fields)) => fields.clone(),
+            Some(other) => return Err(wrong("context", "an object", other)),
+        };
+        let task = self.text(&["task_id"])?.map(|id| task_id(&id)).transpose()?;
+        Ok(Action::ExecuteWorkflow { id: self.needed_text("workflow_id")?, context, task })
     }
 
     fn event(&self) -> Result<Action, Refusal> {

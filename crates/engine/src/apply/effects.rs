@@ -21,6 +21,7 @@ impl Fold<'_> {
             share: 0,
             nesting: 0,
             carried: Vec::new(),
+            progress: None,
             task: self.envelope.node.task(),
             session: self.envelope.session.clone(),
             iteration: self.envelope.iteration,
@@ -109,6 +110,8 @@ impl Fold<'_> {
             attempts: started.attempt,
             owner: started.owner.clone(),
             share: debt.share.saturating_sub(self.given()),
+            // What is tried again after a failure begins anew.
+            progress: debt.progress.filter(|_| started.after.is_none()),
             version: self.seq,
             ..debt
         }))])
@@ -159,7 +162,7 @@ impl Fold<'_> {
         Ok(changes)
     }
 
-    fn debt(&self, id: DebtId) -> Result<Debt, ApplyError> {
+    pub(super) fn debt(&self, id: DebtId) -> Result<Debt, ApplyError> {
         self.view.debt(id)?.ok_or_else(|| self.unfit(format!("nothing is owed under {id}")))
     }
 }

@@ -10,6 +10,7 @@ mod drive;
 mod effects;
 mod pipeline;
 mod sessions;
+mod workflow;
 
 use crate::drive::Drive;
 use crate::event::{Envelope, Event, EventType, payload};
@@ -135,6 +136,12 @@ impl Fold<'_> {
             Event::CheckpointCreated(created) => self.checkpoint_created(created),
             Event::BridgeCalled(called) => self.bridge_called(called),
             Event::BridgeAnswered(answered) => self.bridge_answered(answered),
+            Event::WorkflowTriggered(_) => Ok(Vec::new()),
+            Event::WorkflowStarted(started) => self.workflow_started(started),
+            Event::WorkflowStepStarted(started) => self.workflow_step_started(started),
+            Event::WorkflowStepFinished(finished) => self.workflow_step_finished(finished),
+            Event::WorkflowCompleted(completed) => self.workflow_ended(completed.debt, None),
+            Event::WorkflowFailed(failed) => self.workflow_ended(failed.debt, Some(&failed.error)),
             Event::HookStarted(started) => self.hook_started(started),
             Event::HookFinished(finished) => self.hook_finished(finished),
         }

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::Deciding;
+use super::{Causing, Deciding};
 use crate::action::{Action, ActionRequest, TaskAction, is_stateless};
 use crate::command::TaskPatch;
 use crate::event::{EventType, Node, payload};
@@ -84,7 +84,7 @@ impl Deciding<'_, '_> {
     }
 
     /// Whoever holds a task moves it. The hooks of the registry are part of the rules, those of a configuration are not.
-    fn respects_leases(&self, action: &Action) -> Result<(), Refusal> {
+    pub(super) fn respects_leases(&self, action: &Action) -> Result<(), Refusal> {
         let Action::UpdateTask { task, action } = action else { return Ok(()) };
         let relabels =
             matches!(action, TaskAction::SetLabels(_) | TaskAction::AddLabels(_) | TaskAction::RemoveLabels(_));
@@ -115,7 +115,7 @@ impl Deciding<'_, '_> {
     }
 
     /// Carries an action out if enough is left for it, and takes that before the hooks that it makes owed take theirs.
-    fn within_bounds(&mut self, action: &Action) -> Result<(), Refusal> {
+    pub(super) fn within_bounds(&mut self, action: &Action) -> Result<(), Refusal> {
         if self.depth > Limits::DEPTH {
             return Err(Refusal::CascadeLimit { limit: format!("{} steps", Limits::DEPTH) });
         }
@@ -138,8 +138,12 @@ impl Deciding<'_, '_> {
         match action {
             Action::CreateTask(new) => self.create(new).map(drop),
             Action::UpdateTask { task, action } => self.change_task(*task, action),
-            Action::ExecuteWorkflow { id } => {
-                Err(Refusal::invalid("the workflow", format!("`{id}` cannot run: this version runs no workflows")))
+            Action::ExecuteWorkflow { id, context, task } => {
+                let about = || match self.cause {
+                    Some(Causing::Entry(index)) => self.entries[index].record.envelope.node.task(),
+                    _ => None,
+                };
+                self.trigger_workflow(id, context, task.or_else(about))
             }
             Action::Log { node, event } if is_stateless(event.kind()) => {
                 if let Some(id) = node.task() {

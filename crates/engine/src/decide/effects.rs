@@ -60,7 +60,7 @@ impl Deciding<'_, '_> {
     }
 
     /// A hook that its owner has begun.
-    fn begun(&self, id: DebtId, owner: &OwnerName) -> Result<Debt, Refusal> {
+    pub(super) fn begun(&self, id: DebtId, owner: &OwnerName) -> Result<Debt, Refusal> {
         let debt = self.owed(id)?;
         if debt.attempts == 0 {
             return Err(Refusal::IllegalEffect { debt: id, why: "has not begun" });
@@ -127,7 +127,7 @@ impl Deciding<'_, '_> {
             _ if self.is_in_vain(&debt)? || self.is_needless(&debt)? => self.interrupt(&debt),
             _ if self.is_to_wait(&debt)? => self.end(&debt, &HookOutcome::Skip.into()),
             Recovery::Record(_) => self.interrupt(&debt),
-            Recovery::Run | Recovery::RunAgain | Recovery::LookThenAct | Recovery::SendAgain => {
+            Recovery::Run | Recovery::RunAgain | Recovery::GoOn | Recovery::LookThenAct | Recovery::SendAgain => {
                 self.begin(&debt, owner, None)
             }
         }
@@ -168,7 +168,7 @@ impl Deciding<'_, '_> {
     }
 
     /// What a debt leads to lies as deep as the debt.
-    fn because_of(&mut self, debt: &Debt) {
+    pub(super) fn because_of(&mut self, debt: &Debt) {
         (self.cause, self.depth) = (Some(Causing::At(debt.id.seq)), debt.depth);
     }
 

@@ -21,6 +21,7 @@ mod sessions;
 mod tasks;
 mod turns;
 mod work;
+mod workflow;
 
 use std::collections::BTreeMap;
 
@@ -39,7 +40,7 @@ use crate::types::Types;
 use crate::view::{Change, Looked, Scope, View};
 use bridge::Asked;
 use lineage::{COMMAND, Line};
-pub use owing::{Effects, Planned, PlannedFor, Trusted, would_owe};
+pub use owing::{Effects, Planned, PlannedFor, Trusted, WORKFLOW, would_owe};
 pub use planned::PlannedHooks;
 
 /// What a project's configuration means to the engine.
@@ -246,6 +247,13 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::BeginEffect { debt, owner } => self.begin_effect(*debt, owner),
             C::RetryEffect { debt, owner, after } => self.retry_effect(*debt, owner, after),
             C::FinishEffect { debt, owner, report } => self.finish_effect(*debt, owner, report),
+            C::TriggerWorkflow { id, context, task } => self.trigger_workflow(id, context, *task),
+            C::StartWorkflow { debt, owner, workflow, digest, step } => {
+                self.start_workflow(*debt, owner, (workflow, *digest), step)
+            }
+            C::BeginStep { debt, owner, step } => self.begin_step(*debt, owner, step),
+            C::EndStep { debt, owner, end } => self.end_step(*debt, owner, end),
+            C::AbandonWorkflow { debt, owner, error } => self.abandon_workflow(*debt, owner, error),
             C::RecoverEffect { debt, dead, owner } => self.recover_effect(*debt, dead, owner),
         }
     }

@@ -196,12 +196,14 @@ impl Deciding<'_, '_> {
         let rules = self.rules;
         let Some(effects) = &rules.effects else { return Ok(vec![]) };
         let planned = effects.hooks.get(&event);
-        if (planned.is_none() && event != EventType::TurnFinished) || event == EventType::ConfigRecorded {
+        let by_itself = matches!(event, EventType::TurnFinished | EventType::WorkflowTriggered);
+        if (planned.is_none() && !by_itself) || event == EventType::ConfigRecorded {
             return Ok(vec![]);
         }
         let session = envelope.session.as_ref().map(|name| self.draft.session(name)).transpose()?.flatten();
         let registered = event == EventType::TurnFinished && self.has_registered(session.as_ref())?;
-        if planned.is_none() && !registered {
+        let workflow = workflow(&envelope.event);
+        if planned.is_none() && !registered && workflow.is_none() {
             return Ok(vec![]);
         }
         let stops = self.stops.is_some() && self.stops == envelope.session;
@@ -229,6 +231,7 @@ impl Deciding<'_, '_> {
             // One about a condition of a hook for errors would lead to the next.
             complaints.clear();
         }
+        hooks.extend(workflow);
         if effects.trust == Trusted::No && !hooks.is_empty() {
             return Err(Refusal::Untrusted { hooks: hooks.into_iter().map(|hook| hook.hook).collect() });
         }
@@ -354,4 +357,19 @@ fn would_be_skipped(event: EventType, session: Option<&Session>, owner: &OwnerNa
     let stopping = stops || session.stopping.is_some() || event == EventType::SessionStopping;
     let ended = session.ended().is_some() || event == EventType::SessionEnded;
     stopping && !ended && session.owner == *owner
+}
+
+/// How the hook is called that runs a workflow which somebody has asked for.
+pub const WORKFLOW: &str = "workflow: ";
+
+/// The workflow that an event asks for.
+fn workflow(event: &Event) -> Option<OwedHook> {
+    let Event::WorkflowTriggered(triggered) = event else { return None };
+    Some(OwedHook {
+        hook: format!("{WORKFLOW}{}", triggered.workflow_id),
+        point: EventType::WorkflowTriggered.name().to_owned(),
+        class: HookClass::Workflow,
+        on_failure: OnFailure::Ignore,
+        send_backs: None,
+    })
 }

@@ -27,3 +27,4 @@ mod stalled;
 mod stopping;
 mod types;
 mod work;
+mod workflow;

@@ -41,6 +41,10 @@ macro_rules! payloads {
     )+};
 }
 
+mod workflow;
+
+pub use workflow::*;
+
 payloads! {
     TaskCreated {
         goal: String,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use minijinja::Value;
+use minijinja::value::ValueKind;
 use serde_json::Value as Json;
 
 /// Which names are used, and how much of each.
@@ -26,6 +27,11 @@ impl Used {
         self.whole || self.fields.contains_key(name)
     }
 
+    /// The names that are used right below another one.
+    pub fn below(&self, name: &str) -> Vec<&str> {
+        self.fields.get(name).into_iter().flat_map(|used| used.fields.keys()).map(|name| &**name).collect()
+    }
+
     /// What is used of a context. What is not there stays undefined.
     pub fn of(&self, context: &Json) -> Value {
         let Json::Object(object) = context else { return value(context) };
@@ -35,6 +41,40 @@ impl Used {
         let part = |(name, used): (&Arc<str>, &Self)| Some((name.clone(), used.of(object.get(&**name)?)));
         Value::from_object(self.fields.iter().filter_map(part).collect::<BTreeMap<_, _>>())
     }
+}
+
+/// A value as data, if so much is left for it. What has no form of its own there is its text.
+pub fn json(value: &Value, left: &mut usize) -> Option<Json> {
+    let take = |bytes: usize, left: &mut usize| left.checked_sub(bytes + 1).map(|rest| *left = rest);
+    take(0, left)?;
+    Some(match value.kind() {
+        ValueKind::Undefined | ValueKind::None => Json::Null,
+        ValueKind::Bool => Json::Bool(value.is_true()),
+        ValueKind::Number => number(value),
+        ValueKind::Seq | ValueKind::Iterable => {
+            Json::Array(value.try_iter().ok()?.map(|item| json(&item, left)).collect::<Option<_>>()?)
+        }
+        ValueKind::Map => {
+            let mut fields = serde_json::Map::new();
+            for key in value.try_iter().ok()? {
+                let name = key.to_string();
+                take(name.len(), left)?;
+                fields.insert(name, json(&value.get_item(&key).ok()?, left)?);
+            }
+            Json::Object(fields)
+        }
+        _ => {
+            let text = value.to_string();
+            take(text.len(), left)?;
+            Json::String(text)
+        }
+    })
+}
+
+fn number(value: &Value) -> Json {
+    let whole = value.is_integer().then(|| value.as_i64()).flatten();
+    let float = || f64::try_from(value.clone()).ok().and_then(serde_json::Number::from_f64);
+    whole.map(Json::from).or_else(|| float().map(Json::Number)).unwrap_or(Json::Null)
 }
 
 fn value(json: &Json) -> Value {

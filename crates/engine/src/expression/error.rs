@@ -20,16 +20,16 @@ pub struct ExpressionError {
 }
 
 impl ExpressionError {
-    pub(super) fn new(message: impl Into<String>) -> Self {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), at: None, suggestion: None }
     }
 
-    pub(super) fn at(mut self, place: Range<usize>) -> Self {
+    pub(crate) fn at(mut self, place: Range<usize>) -> Self {
         self.at = Some(place);
         self
     }
 
-    pub(super) fn suggest(mut self, suggestion: impl Into<String>) -> Self {
+    pub(crate) fn suggest(mut self, suggestion: impl Into<String>) -> Self {
         self.suggestion = Some(suggestion.into());
         self
     }

@@ -1,4 +1,4 @@
-//! The one expression language: conditions of hooks, rules, templates of prompts and feedback.
+//! The one expression language: conditions of hooks, rules, templates of prompts and feedback, values in workflows.
 //!
 //! ```text
 //! text ─ bounds ─► tokens ─ minijinja ─► syntax tree ─ check ─► compiled, with the names that it uses
@@ -43,9 +43,13 @@ const TEMPLATE: &str = "template";
 
 /// Something that holds or does not: `'agent' in task.labels and iteration > 2`.
 #[derive(Clone)]
-pub struct Condition(Arc<CompiledCondition>);
+pub struct Condition(Arc<Compiled>);
 
-struct CompiledCondition {
+/// Something that has a value of any kind: `task.labels`.
+#[derive(Clone)]
+pub struct Formula(Arc<Compiled>);
+
+struct Compiled {
     text: String,
     used: Used,
     expression: Expression<'static, 'static>,
@@ -70,14 +74,7 @@ impl Condition {
             let problem = ExpressionError::new("a condition is written without braces");
             return Err(problem.suggest("write it as in `iteration > 2`"));
         }
-        bounds::check(text, Form::Expression)?;
-        let tree = parse_expr(text).map_err(|error| ExpressionError::syntax(&error, text))?;
-        let mut check = Check::new(names);
-        check.expression(&tree)?;
-        let used = check.used;
-        let expression = ENVIRONMENT.compile_expression_owned(text.to_owned());
-        let expression = expression.map_err(|error| ExpressionError::syntax(&error, text))?;
-        Ok(Self(Arc::new(CompiledCondition { text: text.to_owned(), used, expression })))
+        Compiled::parse(text, names).map(Self)
     }
 
     /// Whether it uses a name.
@@ -87,17 +84,58 @@ impl Condition {
 
     /// Whether it holds. A value that is no truth value counts as in Python: empty and zero do not hold.
     pub fn holds(&self, context: &Value) -> Result<bool, ExpressionFault> {
-        let CompiledCondition { text, used, expression } = &*self.0;
-        let value = expression.eval(used.of(context)).map_err(|error| ExpressionFault::of(text, &error))?;
-        match value.is_undefined() {
-            true => Err(ExpressionFault::undefined(text)),
-            false => Ok(value.is_true()),
-        }
+        self.0.value(context).map(|value| value.is_true())
     }
 
     /// As it was written.
     pub fn text(&self) -> &str {
         &self.0.text
+    }
+}
+
+impl Formula {
+    pub fn parse(text: &str, names: &Names) -> Result<Self, ExpressionError> {
+        if text.trim().is_empty() {
+            return Err(ExpressionError::new("an expression must not be empty"));
+        }
+        Compiled::parse(text, names).map(Self)
+    }
+
+    /// What it comes to.
+    pub fn value(&self, context: &Value) -> Result<Value, ExpressionFault> {
+        let value = self.0.value(context)?;
+        let mut left = OUTPUT;
+        let json = context::json(&value, &mut left);
+        json.ok_or_else(|| ExpressionFault::new(&self.0.text, format!("its value has more than {OUTPUT} bytes")))
+    }
+
+    /// The names that it uses below another one: of `steps.a.data` those are `a`.
+    pub fn below(&self, name: &str) -> Vec<&str> {
+        self.0.used.below(name)
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.0.text
+    }
+}
+
+impl Compiled {
+    fn parse(text: &str, names: &Names) -> Result<Arc<Self>, ExpressionError> {
+        bounds::check(text, Form::Expression)?;
+        let tree = parse_expr(text).map_err(|error| ExpressionError::syntax(&error, text))?;
+        let mut check = Check::new(names);
+        check.expression(&tree)?;
+        let used = check.used;
+        let expression = ENVIRONMENT.compile_expression_owned(text.to_owned());
+        let expression = expression.map_err(|error| ExpressionError::syntax(&error, text))?;
+        Ok(Arc::new(Self { text: text.to_owned(), used, expression }))
+    }
+
+    fn value(&self, context: &Value) -> Result<minijinja::Value, ExpressionFault> {
+        let Self { text, used, expression } = self;
+        let value = expression.eval(used.of(context)).map_err(|error| ExpressionFault::of(text, &error))?;
+        if value.is_undefined() { Err(ExpressionFault::undefined(text)) } else { Ok(value) }
     }
 }
 
@@ -173,6 +211,12 @@ impl io::Write for Page {
 impl fmt::Debug for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Condition").field(&self.0.text).finish()
+    }
+}
+
+impl fmt::Debug for Formula {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Formula").field(&self.0.text).finish()
     }
 }
 

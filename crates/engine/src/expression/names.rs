@@ -17,9 +17,11 @@ enum Shape {
     Open,
     /// These and no others.
     Fields(&'static [Name]),
+    /// Every name that is known here once more, and anything else.
+    Again,
 }
 
-use Shape::{Fields, Open, Plain};
+use Shape::{Again, Fields, Open, Plain};
 
 const HOOK: &[Name] = &[
     ("point", Plain),
@@ -126,6 +128,10 @@ const PROMPT: &[Name] = &[
     ("signal", Plain),
 ];
 
+/// What a workflow knows beyond hooks: what its steps have come to, and what it was given.
+const WORKFLOW: &[Name] =
+    &[("workflow", Fields(&[("id", Plain), ("name", Plain)])), ("steps", Open), ("data", Open), ("context", Again)];
+
 impl Names {
     /// What a hook's condition and its prompt may use.
     pub const fn hook() -> Self {
@@ -147,6 +153,11 @@ impl Names {
         Self(&[HOOK, FEEDBACK])
     }
 
+    /// What a workflow may use.
+    pub const fn workflow() -> Self {
+        Self(&[HOOK, WORKFLOW])
+    }
+
     /// What the prompt of a session may use.
     pub const fn prompt() -> Self {
         Self(&[PROMPT])
@@ -163,11 +174,17 @@ impl Names {
 
     /// How many parts of a path are known, if not all of them.
     pub(super) fn known_part(&self, path: &[&str]) -> Result<(), usize> {
+        if let [first, second, ..] = path
+            && self.roots().any(|(name, shape)| name == first && matches!(shape, Again))
+            && self.roots().any(|(name, _)| name == second)
+        {
+            return self.known_part(&path[1..]).map_err(|known| known + 1);
+        }
         let mut fields: Vec<&Name> = self.roots().collect();
         for (depth, part) in path.iter().enumerate() {
             match fields.iter().find(|(name, _)| name == part).map(|(_, shape)| shape) {
                 None => return Err(depth),
-                Some(Open) => return Ok(()),
+                Some(Open | Again) => return Ok(()),
                 Some(Plain) => fields = Vec::new(),
                 Some(Fields(below)) => fields = below.iter().collect(),
             }
@@ -198,6 +215,7 @@ impl Names {
         for part in parents {
             fields = match fields.iter().find(|(name, _)| name == part) {
                 Some((_, Fields(below))) => below.iter().collect(),
+                Some((_, Again)) => self.roots().collect(),
                 _ => Vec::new(),
             };
         }

@@ -3,6 +3,7 @@
 mod forge;
 mod import;
 mod stuck;
+mod workflows;
 
 use std::path::PathBuf;
 
@@ -56,6 +57,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
             let config = Config::load(&project)?;
             let mut stuck = stuck::look(&project, &config)?;
             stuck.extend(forge::look(&project, &config)?);
+            stuck.extend(workflows::look(&project, &config)?);
             report(&config, &stuck, out)
         }
         Command::Import(args) => import::run(context, args, out),

@@ -169,7 +169,7 @@ impl Trier<'_> {
             Kind::Command(script) => Some(call.filled(script, &papers)),
             Kind::Http(address) => Some(format!("{} {}", address.method.name(), address.url)),
             Kind::Desktop => Some("a notice on the desktop".to_owned()),
-            Kind::Step(_) => hook.effect(),
+            Kind::Step(_) | Kind::Workflow(_) => hook.effect(),
             Kind::Rules(_) | Kind::Prompt(_) => None,
         };
         let runs =
@@ -234,6 +234,10 @@ impl Trier<'_> {
             }),
             Kind::Step(_) => {
                 let message = Some("only a session that submits its work runs it".to_owned());
+                Ok(HookReport { message, ..HookOutcome::Skip.into() })
+            }
+            Kind::Workflow(id) => {
+                let message = Some(format!("`windlass workflow run {id}` runs it"));
                 Ok(HookReport { message, ..HookOutcome::Skip.into() })
             }
             // Files that have changed are those that the payload names.

@@ -135,7 +135,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         let outline = Arc::new(Outline::from(configuration(&opened, &inside, &choice)?));
         let config = outline.frame();
         check_trust(&opened.project, config, choice.resumed(), context.trust || inside.config.is_some())?;
-        plan::check_gates(config)?;
+        plan::check_gates(&opened.project, config)?;
         let listed = agent::listed(&opened.store, wish, config)?;
         let agent = agent::chosen(named, &choice, (config, listed.as_deref()), context.trust)?;
         agent::check(&agent, &opened.project.root)?;

@@ -1,6 +1,7 @@
 //! `windlass task list`, `ready` and `next`
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use clap::builder::TypedValueParser;
 use windlass_engine::{Refusal, Seq, State, TaskId};
@@ -8,13 +9,14 @@ use windlass_store::TaskFilter;
 
 use crate::context::Context;
 use crate::output::{Done, Output, Tone};
-use crate::{dispatch, remedy, show, usage};
+use crate::{dispatch, environment, remedy, show, usage};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass task list
   windlass task list --state blocked --state failed
-  windlass task list --all --label bug --json")]
+  windlass task list --all --label bug --json
+  windlass task list --state active --idle 7d")]
 pub struct List {
     /// Only tasks in this state; given several times, in any of them
     #[arg(long, value_name = "STATE", conflicts_with = "all", value_parser = state())]
@@ -34,6 +36,9 @@ pub struct List {
     /// Only those after this one
     #[arg(long, value_name = "ID")]
     after: Option<TaskId>,
+    /// Only those that nothing has happened to for so long: `7d`, `12h`
+    #[arg(long, value_name = "TIME", value_parser = usage::span)]
+    idle: Option<Duration>,
 }
 
 fn state() -> impl TypedValueParser<Value = State> {
@@ -42,8 +47,10 @@ fn state() -> impl TypedValueParser<Value = State> {
 
 pub fn list(context: &Context, args: List, out: &mut Output) -> Done {
     let opened = context.open()?;
-    let narrowed =
-        args.all || args.after.is_some() || !(args.state.is_empty() && args.label.is_empty() && args.kind.is_none());
+    let narrowed = args.all
+        || args.after.is_some()
+        || args.idle.is_some()
+        || !(args.state.is_empty() && args.label.is_empty() && args.kind.is_none());
     let states = match (args.all, args.state.is_empty()) {
         (true, _) => Vec::new(),
         (false, true) => {
@@ -52,6 +59,9 @@ pub fn list(context: &Context, args: List, out: &mut Output) -> Done {
         (false, false) => args.state,
     };
     let filter = TaskFilter { states, labels: args.label, kind: args.kind, after: args.after };
+    let idle_since = args
+        .idle
+        .map(|idle| environment::now().plus_millis(i64::try_from(idle.as_millis()).map_or(i64::MIN, |millis| -millis)));
     let mut left = args.limit.unwrap_or(usize::MAX);
     let mut tasks = Vec::new();
     let mut written = Ok(());
@@ -60,6 +70,9 @@ pub fn list(context: &Context, args: List, out: &mut Output) -> Done {
         .snapshot()
         .and_then(|snapshot| {
             snapshot.tasks(&filter, |task| {
+                if idle_since.is_some_and(|since| task.updated_at > since) {
+                    return true;
+                }
                 if left == 0 {
                     return false;
                 }

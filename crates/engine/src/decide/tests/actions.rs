@@ -118,7 +118,7 @@ fn a_task_is_created_with_everything_that_was_said() {
 #[test]
 fn what_fails_leaves_one_error_and_the_next_is_carried_out() {
     let wrong = |what: &str, found: &str, expected: &str| format!("the action has {found} as `{what}`, not {expected}");
-    let table: [(&str, Value, String); 25] = [
+    let table: [(&str, Value, String); 26] = [
         ("create_task", json!({}), "the action needs `goal`".to_owned()),
         ("create_task", json!({"goal": "\t"}), "the goal is empty".to_owned()),
         ("create_task", json!({"goal": 7}), wrong("goal", "a number", "a text")),
@@ -140,7 +140,8 @@ fn what_fails_leaves_one_error_and_the_next_is_carried_out() {
         ("update_task", json!({"taskId": "T2", "action": "set_labels"}), "the action needs `labels`".to_owned()),
         ("update_task", json!({"taskId": "T2", "action": "merge"}), "`action` `merge` is not known".to_owned()),
         ("update_task", json!({"taskId": "T2", "action": "unblock"}), "cannot unblock T2".to_owned()),
-        ("execute_workflow", json!({"workflowId": "w"}), "the workflow `w` cannot run".to_owned()),
+        ("execute_workflow", json!({"workflowId": "w", "context": 1}), wrong("context", "a number", "an object")),
+        ("execute_workflow", json!({"workflowId": "w", "taskId": "T9"}), "there is no task T9".to_owned()),
         ("execute_workflow", json!({}), "the action needs `workflow_id`".to_owned()),
         ("log", json!({"type": "task_completed", "nodeId": "T2", "data": {"artifacts": []}}), "bears state".to_owned()),
         ("dance", json!({"goal": "x"}), "`dance` is not known; it is one of create_task".to_owned()),

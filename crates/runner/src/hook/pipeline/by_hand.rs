@@ -338,6 +338,7 @@ impl Dispatch<'_> {
             share: 0,
             nesting: 0,
             carried: Vec::new(),
+            progress: None,
             task: Some(task.id),
             session: None,
             iteration: None,

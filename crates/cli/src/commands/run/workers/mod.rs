@@ -127,7 +127,7 @@ fn prepare<'a>(context: &'a Context, args: &Args, opened: &Opened, out: &Output)
     let outline = Arc::new(Outline::from(Config::parse(inside.written(opened)?)?));
     let config = outline.frame();
     check_trust(&opened.project, config, None, context.trust || inside.config.is_some())?;
-    plan::check_gates(config)?;
+    plan::check_gates(&opened.project, config)?;
     let serves_agents = serves_agents(context, &inside, &opened.project, config)?;
     let (grounds, protected) = (grounds(&opened.project, config)?, Job::protected(&opened.project, config)?);
     let look = Look { json: out.is_json(), palette: out.palette(), columns: out.columns() };

@@ -1,0 +1,155 @@
+//! `windlass workflow run`
+
+use std::fs;
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use windlass_engine::{Authority, Command, Event, Origin, Record, Seq, TaskId, Trusted};
+
+use crate::context::{Context, Opened};
+use crate::dispatch::{self, Inside};
+use crate::failure::{Code, Failure};
+use crate::outline::Outline;
+use crate::output::{Done, Output, Tone};
+use crate::trust::{self, Trust};
+use crate::{environment, remedy, show, text, workflow};
+
+/// No context that a person gives is larger.
+const MOST: u64 = 1024 * 1024;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass workflow run create-review-task --task T3
+  windlass workflow run stale-task-report --context days.json
+  echo '{\"days\": 3}' | windlass workflow run stale-task-report --context -
+
+Exit 0 when it is completed, 3 when a step has failed that nothing follows.")]
+pub struct Args {
+    #[arg(value_name = "ID")]
+    id: String,
+    /// The task that it is about
+    #[arg(long, value_name = "ID")]
+    task: Option<TaskId>,
+    /// A JSON object that its steps find as `context`; `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    context: Option<PathBuf>,
+}
+
+pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
+    let mut opened = context.open()?;
+    // Before anything is in the log.
+    workflow::find(&opened.project, &args.id)?;
+    let given = args.context.map(|file| given(&file)).transpose()?.unwrap_or_default();
+    let command = Command::TriggerWorkflow { id: args.id, context: given, task: args.task };
+    let triggered = trigger(&mut opened, &command)?;
+    let story = story(&opened, triggered)?;
+    for record in &story {
+        tell(record, out)?;
+    }
+    match story.iter().find_map(|record| match &record.envelope.event {
+        Event::WorkflowCompleted(_) => Some(Ok(())),
+        Event::WorkflowFailed(failed) => Some(Err(failed.error.clone())),
+        Event::HookError(failed) => Some(Err(failed.error.clone())),
+        _ => None,
+    }) {
+        Some(Ok(())) => Ok(()),
+        Some(Err(error)) => {
+            Err(Failure::new(Code::Refused, "the workflow has failed").caused_by(text::line(&error)).into())
+        }
+        None => Err(Failure::new(Code::Refused, "the workflow has not ended").into()),
+    }
+}
+
+fn given(file: &std::path::Path) -> Result<Map<String, Value>, Failure> {
+    let shown = file.display();
+    let mut bytes = Vec::new();
+    let read = match file.to_str() {
+        Some("-") => std::io::stdin().take(MOST + 1).read_to_end(&mut bytes),
+        _ => fs::File::open(file).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes)),
+    };
+    read.map_err(|error| Failure::new(Code::NotFound, format!("cannot read `{shown}`")).caused_by(error))?;
+    if bytes.len() as u64 > MOST {
+        return Err(Failure::new(Code::Usage, format!("`{shown}` has more than 1 MiB")));
+    }
+    serde_json::from_slice(&bytes).map_err(|error| {
+        Failure::new(Code::Usage, format!("`{shown}` is no JSON object"))
+            .caused_by(error)
+            .hint("such as `{\"days\": 3}`")
+    })
+}
+
+/// Has the workflow be owed to us, and runs it.
+fn trigger(opened: &mut Opened, command: &Command) -> Result<Seq, Failure> {
+    let inside = Inside::look(opened)?;
+    let outline = Arc::new(Outline::of(inside.written(opened)?)?);
+    let trusted =
+        opened.trust || inside.config.is_some() || trust::state(&opened.project, outline.frame())? == Trust::Trusted;
+    let trusted = if trusted { Trusted::Yes } else { Trusted::No };
+    let Inside { run, via, .. } = inside;
+    let origin = Origin { by: environment::user(), at: environment::now(), authority: Authority::Person, run, via };
+    let (control, received) = dispatch::listen()?;
+    let done = dispatch::with(opened, &outline, trusted, &control, |dispatch| {
+        let records = dispatch.give_for(&origin, command).map_err(remedy::run)?;
+        let asked = |record: &&Record| matches!(record.envelope.event, Event::WorkflowTriggered(_));
+        let triggered = records.iter().find(asked).map_or(Seq(0), |record| record.seq);
+        dispatch.settle().map_err(remedy::run)?;
+        Ok(triggered)
+    });
+    done.map_err(|failure| failure.by(received.first()))
+}
+
+/// What the log says about the run.
+fn story(opened: &Opened, triggered: Seq) -> Result<Vec<Record>, Failure> {
+    let mut story = Vec::new();
+    let mut seq = triggered;
+    while let Some(record) = opened.store.event(seq).map_err(remedy::store)? {
+        let of = match &record.envelope.event {
+            Event::WorkflowStarted(it) => Some(it.debt.seq),
+            Event::WorkflowStepFinished(it) => Some(it.debt.seq),
+            Event::WorkflowCompleted(it) => Some(it.debt.seq),
+            Event::WorkflowFailed(it) => Some(it.debt.seq),
+            Event::HookError(it) => it.debt.map(|debt| debt.seq),
+            _ => None,
+        };
+        if of == Some(triggered) {
+            story.push(record);
+        }
+        seq = seq.next();
+    }
+    Ok(story)
+}
+
+fn tell(record: &Record, out: &mut Output) -> Done {
+    let Event::WorkflowStepFinished(step) = &record.envelope.event else {
+        return match (&record.envelope.event, out.is_json()) {
+            (Event::WorkflowCompleted(it), true) => {
+                out.object(&json!({"workflowId": it.workflow_id, "success": true, "steps": it.steps}))
+            }
+            (Event::WorkflowFailed(it), true) => out
+                .object(&json!({"workflowId": it.workflow_id, "success": false, "steps": it.steps, "error": it.error})),
+            (Event::WorkflowCompleted(it), false) => {
+                let steps = show::workflow::count(it.steps);
+                out.line(format_args!("{} is completed: {steps}", it.workflow_id))
+            }
+            _ => Ok(()),
+        };
+    };
+    for result in step.within.iter().chain([&step.result]) {
+        if out.is_json() {
+            out.object(result)?;
+            continue;
+        }
+        let word = if result.success { out.paint(Tone::Good, "ok") } else { out.paint(Tone::Bad, "failed") };
+        let said = match (&result.error, &result.data) {
+            (Some(error), _) => format!(": {}", text::line(error)),
+            (None, Some(data)) if data["taskId"].is_string() => {
+                format!(": {}", data["taskId"].as_str().unwrap_or_default())
+            }
+            _ => String::new(),
+        };
+        out.line(format_args!("  {}  {word}{said}", out.paint(Tone::Name, text::line(&result.step_id))))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! What is wrong with a workflow is said where it stands, with what to write instead.
+
+use super::*;
+
+/// A workflow of these steps.
+fn of(steps: &str) -> String {
+    format!("id: w\nsteps:\n{steps}")
+}
+
+/// One step that has this type and this configuration.
+fn one(kind: &str, config: &str) -> String {
+    of(&format!("  - id: a\n    type: {kind}\n    config: {config}\n"))
+}
+
+fn refused(text: &str) -> (String, String) {
+    let problem = parse(text, "file", false).expect_err(text);
+    let at = problem.at.and_then(|at| text.get(at)).unwrap_or_default();
+    (format!("{} [{at}]", problem.message), problem.suggestion.unwrap_or_default())
+}
+
+#[track_caller]
+fn check(text: &str, message: &str, suggestion: &str) {
+    let (said, instead) = refused(text);
+    assert!(said.contains(message), "{text}\n{said}");
+    assert!(instead.contains(suggestion), "{text}\n{instead}");
+}
+
+#[test]
+fn those_that_come_along_are_fine() {
+    for (id, text) in SHIPPED {
+        assert_eq!(shipped(id, text).map_err(Failure::from).expect(id).workflow.id, id);
+    }
+}
+
+#[test]
+fn files_may_be_json_with_the_names_of_the_seed() {
+    let text = r#"{
+        // The seed's own spelling.
+        "id": "review", "name": "Review", "steps": [
+            {"id": "make", "type": "create_task", "config": {"goal": "Review: ${context.task.goal}", "parentTaskId": {"fromContext": "task.id"}}, "onSuccess": "done"},
+            {"id": "done", "type": "noop"}
+        ]
+    }"#;
+    let workflow = parse(text, "x", true).expect("a workflow");
+    assert_eq!((workflow.id.as_str(), workflow.steps.len()), ("review", 2));
+    assert_eq!(parse("steps: [{id: a, type: noop}]", "by-its-file", false).expect("one").id, "by-its-file");
+}
+
+#[test]
+fn the_file_itself() {
+    check("", "a workflow is a map", "");
+    check("id: w\n", "this needs its `steps`", "");
+    check("id: w\nsteps: {}\n", "`steps` is a list", "- id");
+    check("id: w\nsteps: []\n", "from 1 to 200", "");
+    check("id: 'a b'\nsteps: [{id: a, type: noop}]\n", "letters, digits", "");
+    check("id: 7\nsteps: [{id: a, type: noop}]\n", "`id` is text [7]", "");
+    check("idd: w\nsteps: []\n", "unknown key `idd` [idd]", "did you mean `id`?");
+    check("id: w\nsteps: [{id: a, type: noop}]\nsteps: []\n", "", "");
+}
+
+#[test]
+fn steps() {
+    check(&of("  - type: noop\n"), "this needs an `id`", "");
+    check(&of("  - id: a\n"), "this needs a `type`", "");
+    check(&of("  - {id: a, type: create_tsak}\n"), "unknown type of step `create_tsak` [create_tsak]", "create_task");
+    check(&of("  - {id: a, type: noop, onsucces: b}\n"), "unknown key `onsucces`", "onSuccess");
+    check(&of("  - {id: a, type: noop, onSuccess: b, on_success: c}\n"), "given twice, in two spellings", "");
+    check(&of("  - {id: a/b, type: noop}\n"), "letters, digits", "");
+    check(&of("  - {id: a, type: noop, config: {x: 1}}\n"), "unknown key `x`", "");
+    check(&of("  - noop\n"), "a step is a map", "");
+}
+
+#[test]
+fn how_steps_lead_to_each_other() {
+    check(
+        &of("  - {id: a, type: noop, onSuccess: bb}\n  - {id: b, type: noop}\n"),
+        "there is none [bb]",
+        "did you mean `b`?",
+    );
+    check(
+        &of("  - {id: a, type: noop}\n  - {id: b, type: noop}\n"),
+        "no step leads to `b` [b]",
+        "write `onSuccess: b` in `a`",
+    );
+    check(
+        &of("  - {id: a, type: noop, onSuccess: b}\n  - {id: b, type: noop, onSuccess: a}\n"),
+        "go round for ever",
+        "condition",
+    );
+    check(&of("  - {id: a, type: noop, onSuccess: a}\n"), "no way leads to the end", "");
+    check(&of("  - {id: a, type: noop, onSuccess: a}\n  - {id: a, type: noop}\n"), "two steps are called `a`", "");
+    let gate = "  - {id: a, type: condition, config: {predicate: 'true', onTrue: a, onFalse: nowhere}}\n  - {id: b, type: noop}\n";
+    check(&of(gate), "`onFalse` names the step `nowhere`", "known here: `a`, `b`");
+    // A way out by failing alone is none: what only ends by an accident does not end.
+    check(
+        &of("  - {id: a, type: noop, onSuccess: a, onFailure: b}\n  - {id: b, type: noop, onSuccess: a}\n"),
+        "for ever",
+        "",
+    );
+}
+
+#[test]
+fn what_a_step_is_given() {
+    check(&one("create_task", "{}"), "this needs a `goal`", "");
+    check(&one("create_task", "{goal: ''}"), "`goal` is empty", "");
+    check(&one("create_task", "{goal: [a]}"), "`goal` is text", "");
+    check(&one("create_task", "{goal: x, labels: bug}"), "`labels` is a list [bug]", "write `[bug]`");
+    check(&one("create_task", "{goal: x, priority: 9}"), "from 0 (most urgent) to 4 [9]", "");
+    check(&one("create_task", "{goal: x, prio: 1}"), "unknown key `prio`", "");
+    check(&one("update_task", "{action: start}"), "this needs a `taskId`", "");
+    check(&one("update_task", "{taskId: T1}"), "this needs an `action`", "");
+    check(&one("update_task", "{taskId: T1, action: finish}"), "unknown action `finish` [finish]", "");
+    check(&one("execute_command", "{}"), "this needs a `command`", "");
+    check(
+        &one("execute_command", "{command: npm test}"),
+        "no shell looks at",
+        "write `command: npm` and `args: [test]`",
+    );
+    check(&one("execute_command", "{command: ls, args: -l}"), "`args` is a list", "write `[-l]`");
+    check(&one("execute_command", "{command: ls, timeout: 0}"), "longer than 0", "");
+    check(&one("execute_command", "{command: ls, captureOutput: yes}"), "`true` or `false`", "");
+    check(&one("execute_command", "{command: ls, captureOutput: false, storeAs: x}"), "nothing to store", "");
+    check(&one("execute_command", "{command: ls, storeAs: 'a b'}"), "letters, digits", "");
+    check(&one("condition", "{}"), "this needs a `predicate`", "");
+    check(&one("condition", "{predicate: 'a ${task.id} b'}"), "one expression", "task.priority");
+    check(&one("parallel", "{}"), "this needs `steps`", "");
+    check(
+        &one("parallel", "{steps: [{id: x, type: condition, config: {predicate: 'true'}}]}"),
+        "cannot be one of the steps",
+        "",
+    );
+    check(&one("parallel", "{steps: [{id: x, type: noop, onSuccess: a}]}"), "has no place within", "");
+}
+
+#[test]
+fn expressions() {
+    check(
+        &one("create_task", "{goal: '${task.gaol}'}"),
+        "unknown name `task.gaol` [task.gaol]",
+        "did you mean `task.goal`?",
+    );
+    check(&one("create_task", "{goal: '${context.task.gaol}'}"), "context.task.gaol", "goal");
+    check(&one("create_task", "{goal: 'x ${task.goal'}"), "has no `}`", "$${");
+    check(&one("create_task", "{goal: '${steps.b.data}'}"), "names `steps.b`", "");
+    check(&one("create_task", "{goal: '${data.x}'}"), "no `storeAs` is called so", "");
+    check(&one("create_task", "{goal: x, labels: ['${task.labels.map(l => l)}']}"), "functions", "filter");
+    check(&one("create_task", "{goal: '${task.id ? 1 : 2}'}"), "`? :`", "A if CONDITION else B");
+    check(&one("create_task", "{goal: '${task.labels.length}'}"), "`.length`", "| length");
+    check(&one("create_task", "{goal: '${task?.id}'}"), "`?.`", "default");
+    check(&one("create_task", "{goal: '${}'}"), "must not be empty", "");
+    check(&one("condition", "{predicate: task.labels.includes('x')}"), "no methods", "");
+    check(&one("execute_command", "{command: ls, args: ['${nope}']}"), "unknown name `nope`", "");
+    check(&one("create_task", "{goal: {fromContext: 'a b'}}"), "", "");
+}

@@ -1,0 +1,254 @@
+//! Workflows as people write and run them: from files, by hooks, by actions, and after a crash.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::World;
+use crate::support::hooked::hooked;
+
+const KILLED: i32 = 128 + 9;
+
+/// A project with a task and a workflow `w` of these steps.
+fn with(steps: &str) -> World {
+    let world = hooked("{}");
+    world.write(".windlass/workflows/w.yaml", format!("id: w\nsteps:\n{steps}"));
+    world.ok(&["trust", "--yes"]);
+    world.ok(&["task", "add", "Mend the pump", "--label", "agent", "--label", "pump", "--priority", "0"]);
+    world
+}
+
+/// Runs `w` about the task, and answers what came of each step.
+fn run(world: &World) -> Vec<String> {
+    let ran = world.run(&["workflow", "run", "w", "--task", "T1", "--json"]);
+    let line = |line: &str| {
+        let step: Value = serde_json::from_str(line).unwrap();
+        // A failure is told once more as that of the command.
+        step.get("success")?;
+        let said = step["error"].as_str().map(|error| format!(": {error}")).unwrap_or_default();
+        let word = if step["success"] == true { "ok" } else { "failed" };
+        Some(format!("{} {word}{said}", step["stepId"].as_str().unwrap_or("=")))
+    };
+    ran.stdout.lines().filter_map(line).collect()
+}
+
+#[test]
+fn values_keep_their_types_and_lists_are_spliced() {
+    let world = with(
+        "  - id: make
+    type: create_task
+    config:
+      goal: 'Review: ${task.goal}'
+      deliverables: ['${task.labels}', a report]
+      labels: [review, '${task.labels}']
+      priority: '${task.priority}'
+      parentTaskId: {fromContext: task.id}
+    onSuccess: hold
+  - id: hold
+    type: update_task
+    config: {taskId: '${steps.make.data.taskId}', action: block, payload: {reason: 'wait for ${task.id}'}}
+",
+    );
+    assert_eq!(run(&world), ["make ok", "hold ok", "= ok"]);
+    let made = world.json(&["task", "show", "T2"]);
+    assert_eq!(made["labels"], json!(["review", "agent", "pump"]));
+    assert_eq!(made["deliverables"], json!(["agent", "pump", "a report"]));
+    assert_eq!((&made["priority"], &made["state"]), (&json!(0), &json!("blocked")));
+    assert_eq!(made["blocked"]["reason"], "wait for T1");
+}
+
+#[test]
+fn a_failed_step_follows_its_own_way_or_ends_it() {
+    let world = with(
+        "  - {id: a, type: execute_command, config: {command: sh, args: [-c, exit 1]}, onFailure: b}
+  - {id: b, type: execute_command, config: {command: no-such-program-here}, onFailure: c}
+  - {id: c, type: execute_command, config: {command: sh, args: [-c, 'echo why >&2; exit 7']}}
+",
+    );
+    let expected = [
+        "a failed: exit 1",
+        "b failed: cannot find the program no-such-program-here",
+        "c failed: exit 7: why",
+        "= failed: `c`: exit 7: why",
+    ];
+    assert_eq!(run(&world), expected);
+    let ran = world.run(&["workflow", "run", "w"]);
+    assert_ne!(ran.code, 0, "{ran}");
+    assert!(ran.stderr.contains("the workflow has failed"), "{ran}");
+}
+
+#[test]
+fn what_a_program_prints_is_stored_and_no_shell_looks_at_words() {
+    let world = with(
+        "  - {id: a, type: execute_command, config: {command: printf, args: ['{\"n\": [1, 2]}'], storeAs: found}, onSuccess: b}
+  - {id: b, type: execute_command, config: {command: printf, args: ['%s', '$(touch hurt); ${task.goal} `touch hurt`'], storeAs: text}, onSuccess: c}
+  - {id: c, type: create_task, config: {goal: '${data.text}', labels: ['n${data.found.n[1]}', 'of ${context.found.n | length}']}}
+",
+    );
+    world.ok(&["task", "update", "T1", "--goal", "x; touch hurt"]);
+    assert_eq!(run(&world), ["a ok", "b ok", "c ok", "= ok"]);
+    let made = world.json(&["task", "show", "T2"]);
+    assert_eq!(made["goal"], "$(touch hurt); x; touch hurt `touch hurt`");
+    assert_eq!(made["labels"], json!(["n2", "of 2"]));
+    assert!(!world.path("hurt").exists());
+}
+
+#[test]
+fn several_run_side_by_side() {
+    // Each waits for the other: one after the other they would never end.
+    let world = with(
+        "  - id: both
+    type: parallel
+    config:
+      steps:
+        - {id: left, type: execute_command, config: {command: sh, args: [-c, 'echo here > l; cat r'], timeout: 10s}}
+        - {id: right, type: execute_command, config: {command: sh, args: [-c, 'cat l; echo here > r'], timeout: 10s}}
+        - {id: make, type: create_task, config: {goal: more}}
+",
+    );
+    world.make_pipe("l");
+    world.make_pipe("r");
+    assert_eq!(run(&world), ["left ok", "right ok", "make ok", "both ok", "= ok"]);
+}
+
+#[test]
+fn where_one_is_enough_the_others_are_called_off() {
+    let world = with(
+        "  - id: any
+    type: parallel
+    config:
+      waitForAll: false
+      steps:
+        - {id: quick, type: execute_command, config: {command: sh, args: [-c, exit 0]}}
+        - {id: slow, type: execute_command, config: {command: sh, args: [-c, exec sleep 1000]}}
+",
+    );
+    assert_eq!(run(&world), ["quick ok", "slow failed: called off", "any ok", "= ok"]);
+}
+
+#[test]
+fn a_program_that_hangs_or_floods_is_ended_or_cut() {
+    let world = with(
+        "  - {id: a, type: execute_command, config: {command: sleep, args: [1000], timeout: 200ms}, onFailure: b}
+  - {id: b, type: execute_command, config: {command: sh, args: [-c, 'head -c 100000000 /dev/zero | tr \"\\\\0\" x'], storeAs: much}}
+",
+    );
+    assert_eq!(run(&world), ["a failed: timed out", "b ok", "= ok"]);
+    let log = fs::metadata(world.path(".windlass/windlass.db")).unwrap().len();
+    assert!(log < 8 * 1024 * 1024, "{log} bytes of log");
+}
+
+#[test]
+fn hooks_and_actions_begin_them_and_they_know_what_for() {
+    let world = hooked(
+        "hooks:
+  task_started: [{workflow: w}]
+  task_blocked:
+    - command: |
+        echo '{\"actions\": [{\"type\": \"execute_workflow\", \"payload\": {\"workflowId\": \"w\", \"context\": {\"who\": \"ann\"}}}]}'
+",
+    );
+    let step = "{id: a, type: create_task, config: {goal: \"${task.id} ${event.type} ${context.who || 'nobody'}\"}}";
+    world.write(
+        ".windlass/workflows/w.json",
+        format!(
+            r#"{{"id": "w", "steps": [{}]}}"#,
+            step.replace(
+                "{id: a, type: create_task, config: {goal: ",
+                r#"{"id": "a", "type": "create_task", "config": {"goal": "#
+            )
+        ),
+    );
+    world.ok(&["trust", "--yes"]);
+    world.ok(&["task", "add", "One"]);
+    world.ok(&["task", "start", "T1"]);
+    world.ok(&["task", "block", "T1", "--reason", "no"]);
+    let goal = |id: &str| world.json(&["task", "show", id])["goal"].clone();
+    assert_eq!(goal("T2"), "T1 task_started nobody");
+    assert_eq!(goal("T3"), "T1 task_blocked ann");
+}
+
+/// Kills its parent the first time.
+const KILLER: &str = "echo x >>ran; test $(wc -l <ran) -ge 2 || kill -9 $PPID";
+
+fn killed(fields: &str) -> World {
+    let world = with(&format!(
+        "  - {{id: before, type: create_task, config: {{goal: before}}, onSuccess: kill}}
+  - {{id: kill, type: execute_command, config: {{command: sh, args: [kill.sh]{fields}}}, onSuccess: after, onFailure: sorry}}
+  - {{id: after, type: create_task, config: {{goal: after}}}}
+  - {{id: sorry, type: create_task, config: {{goal: '${{steps.kill.error}}'}}}}
+"
+    ));
+    world.write("kill.sh", KILLER);
+    assert_eq!(world.run(&["workflow", "run", "w", "--task", "T1"]).code, KILLED);
+    world
+}
+
+fn goals(world: &World) -> Vec<String> {
+    world.lines(&["task", "list"]).iter().map(|task| task["goal"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn after_a_crash_it_goes_on_from_its_last_finished_step() {
+    let world = killed(", idempotent: true");
+    assert_eq!(goals(&world), ["Mend the pump", "before"]);
+    world.ok(&["doctor", "--settle"]);
+    assert_eq!(goals(&world), ["Mend the pump", "before", "after"]);
+    assert_eq!(fs::read_to_string(world.path("ran")).unwrap(), "x\nx\n");
+}
+
+#[test]
+fn a_program_that_may_not_run_again_has_failed() {
+    let world = killed("");
+    world.ok(&["doctor", "--settle"]);
+    assert!(goals(&world)[2].starts_with("it was interrupted"), "{:?}", goals(&world));
+    assert_eq!(fs::read_to_string(world.path("ran")).unwrap(), "x\n");
+}
+
+#[test]
+fn one_that_was_changed_meanwhile_is_not_gone_on_with() {
+    let world = killed(", idempotent: true");
+    let file = world.path(".windlass/workflows/w.yaml");
+    fs::write(&file, fs::read_to_string(&file).unwrap().replace("goal: after", "goal: hijacked")).unwrap();
+    world.ok(&["trust", "--yes"]);
+    let ran = world.run(&["doctor", "--settle"]);
+    assert!(ran.stderr.contains("has been changed since it was begun"), "{ran}");
+    assert_eq!(goals(&world), ["Mend the pump", "before"]);
+}
+
+#[test]
+fn nothing_runs_that_nobody_trusts() {
+    let world = with("  - {id: a, type: execute_command, config: {command: touch, args: [hurt]}}\n");
+    world.write(
+        ".windlass/workflows/w.yaml",
+        "id: w\nsteps: [{id: a, type: execute_command, config: {command: touch, args: [worse]}}]\n",
+    );
+    let ran = world.run(&["workflow", "run", "w"]);
+    assert_ne!(ran.code, 0, "{ran}");
+    assert!(!world.path("worse").exists());
+}
+
+#[test]
+fn the_context_is_an_object_of_a_reasonable_size() {
+    let world = with("  - {id: a, type: create_task, config: {goal: '${context.what}'}}\n");
+    let ran = world.feed(&["workflow", "run", "w", "--context", "-"], b"[1]");
+    assert!(ran.stderr.contains("is no JSON object"), "{ran}");
+    let ran = world.feed(&["workflow", "run", "w", "--context", "-"], br#"{"what": "This"}"#);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(goals(&world), ["Mend the pump", "This"]);
+    let ran = world.run(&["workflow", "run", "w"]);
+    assert!(ran.stderr.contains("undefined") || ran.stdout.contains("undefined"), "{ran}");
+}
+
+#[test]
+fn at_a_gate_its_end_is_the_verdict() {
+    let world = hooked("hooks: {stop: [{workflow: w}]}\n");
+    let step = "{id: a, type: execute_command, config: {command: sh, args: [-c, 'test -e mended || { echo it leaks >&2; exit 1; }']}}";
+    world.write(".windlass/workflows/w.yaml", format!("id: w\nsteps: [{step}]\n"));
+    world.ok(&["trust", "--yes"]);
+    let agent = "command:if grep -q 'it leaks'; then touch mended; fi; echo '<promise>COMPLETE</promise>'";
+    let ran = world.run(&["run", "Mend the pump", "--agent", agent]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("stop[0] blocks"), "{ran}");
+    assert!(world.path("mended").exists());
+}

@@ -1,0 +1,239 @@
+//! Workflows: each step is in the log with what it did, and a crash costs at most the one that was under way.
+
+use core::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::script::{Script, default_rules};
+use crate::action::ActionRequest;
+use crate::command::Command;
+use crate::debt::{Debt, HookClass, OnFailure, OwedHook, Recovery};
+use crate::decide::{Effects, Rules, Trusted};
+use crate::event::EventType;
+use crate::id::{Digest, OwnerName};
+use crate::limits::Limits;
+use crate::refusal::Refusal;
+use crate::workflow::{Did, StepEnd, StepResult};
+
+fn owner() -> OwnerName {
+    "w1".parse().unwrap()
+}
+
+fn rules() -> Rules {
+    Rules { effects: Some(Effects::of("hooks: {}", owner(), [])), ..default_rules() }
+}
+
+/// T1 is there, and a workflow about it is owed and has begun, at the step `a`.
+fn begun() -> Script {
+    let mut project = Script::after(rules(), "add mend the pump");
+    project.ask(&trigger("w")).unwrap();
+    project.run(&format!("begin {}", debt(&project).id));
+    let (workflow, step) = ("w".to_owned(), "a".to_owned());
+    let debt = debt(&project).id;
+    project.ask(&Command::StartWorkflow { debt, owner: owner(), workflow, digest: Digest::of(b"w"), step }).unwrap();
+    project
+}
+
+fn trigger(id: &str) -> Command {
+    let context = json!({"days": 3}).as_object().unwrap().clone();
+    Command::TriggerWorkflow { id: id.to_owned(), context, task: Some("T1".parse().unwrap()) }
+}
+
+fn debt(project: &Script) -> Debt {
+    project.debts().remove(0)
+}
+
+/// Ends the step `a`, which leads to `b` or, where it fails, to `c`.
+fn end(project: &mut Script, did: Did) -> Result<Vec<String>, Refusal> {
+    end_with(project, "a", did, Some("b"), Some("c"))
+}
+
+fn end_with(
+    project: &mut Script,
+    step: &str,
+    did: Did,
+    on_success: Option<&str>,
+    on_failure: Option<&str>,
+) -> Result<Vec<String>, Refusal> {
+    let owned = |name: Option<&str>| name.map(str::to_owned);
+    let stored: Map<String, Value> = [("seen".to_owned(), json!(1))].into_iter().collect();
+    let end = StepEnd {
+        step: step.to_owned(),
+        did,
+        took: Duration::from_millis(5),
+        stored,
+        on_success: owned(on_success),
+        on_failure: owned(on_failure),
+    };
+    let debt = debt(project).id;
+    let records = project.ask(&Command::EndStep { debt, owner: owner(), end: Box::new(end) })?;
+    Ok(records.iter().map(|record| record.kind().to_string()).collect())
+}
+
+fn ok(step: &str) -> Did {
+    Did::Ended(StepResult::succeeded(step, None, Duration::ZERO))
+}
+
+fn bad(step: &str) -> Did {
+    Did::Ended(StepResult::failed(step, "exit 1", Duration::ZERO))
+}
+
+fn asks(payload: Value) -> Did {
+    Did::Act(ActionRequest { kind: "create_task".to_owned(), payload })
+}
+
+fn next(project: &Script) -> Option<String> {
+    debt(project).progress.and_then(|progress| progress.next)
+}
+
+#[test]
+fn one_that_is_asked_for_is_owed() {
+    let mut project = Script::after(rules(), "add mend the pump");
+    project.ask(&trigger("w")).unwrap();
+    let owed = debt(&project);
+    assert_eq!((owed.task.unwrap().to_string().as_str(), owed.attempts), ("T1", 0));
+    assert_eq!(project.data(EventType::WorkflowTriggered)["context"], json!({"days": 3}));
+    assert_eq!(owed.recovery(), Recovery::Run);
+    project.crash();
+    assert_eq!(debt(&project), owed);
+}
+
+#[test]
+fn a_hook_may_ask_for_one_and_it_is_about_the_hooks_task() {
+    let mut rules = rules();
+    let (hook, point) = ("one".to_owned(), "task_started".to_owned());
+    let hook = OwedHook { hook, point, class: HookClass::Other, on_failure: OnFailure::Ignore, send_backs: None };
+    rules.effects = Some(Effects::of("hooks: {}", owner(), [(EventType::TaskStarted, vec![hook])]));
+    let mut project = Script::after(rules, "add mend the pump\nstart T1");
+    let answered = project.run(r#"hook one asks=execute_workflow:{"workflowId":"w","context":{"a":1}}"#);
+    assert!(answered.last().unwrap().starts_with("T1 workflow_triggered"), "{answered:?}");
+    assert_eq!(debt(&project).task, Some("T1".parse().unwrap()));
+}
+
+#[test]
+fn where_nobody_runs_anything_or_nobody_trusts_it_it_is_refused() {
+    let mut project = Script::after(default_rules(), "add mend the pump");
+    assert!(project.ask(&trigger("w")).unwrap_err().to_string().contains("nobody runs anything here"));
+    let mut rules = rules();
+    rules.effects.as_mut().unwrap().trust = Trusted::No;
+    let mut project = Script::after(rules, "add mend the pump");
+    assert!(matches!(project.ask(&trigger("w")), Err(Refusal::Untrusted { .. })));
+    let unknown = Command::TriggerWorkflow { id: "w".to_owned(), context: Map::new(), task: "T9".parse().ok() };
+    assert!(matches!(Script::after(self::rules(), "add x").ask(&unknown), Err(Refusal::UnknownTask(_))));
+}
+
+#[test]
+fn what_a_step_does_and_its_end_are_one_commit() {
+    let mut project = begun();
+    let made = end(&mut project, asks(json!({"goal": "Review", "parentTaskId": "T1"}))).unwrap();
+    assert_eq!(made, ["task_created", "dependency_added", "task_ready", "workflow_step_finished"]);
+    let finished = project.data(EventType::WorkflowStepFinished);
+    assert_eq!(finished["result"]["data"], json!({"taskId": "T2"}));
+    assert_eq!((&finished["next"], &finished["stored"]), (&json!("b"), &json!({"seen": 1})));
+    project.crash();
+    assert_eq!(next(&project).as_deref(), Some("b"));
+}
+
+#[test]
+fn one_that_is_refused_has_failed_and_leaves_nothing() {
+    let mut project = begun();
+    let made = end(&mut project, asks(json!({"goal": "Review", "parentTaskId": "T9"}))).unwrap();
+    assert_eq!(made, ["workflow_step_finished"]);
+    let finished = project.data(EventType::WorkflowStepFinished);
+    assert_eq!(finished["result"]["error"], "there is no task T9");
+    assert_eq!(finished.get("stored"), None, "what failed leaves nothing");
+    assert_eq!(next(&project).as_deref(), Some("c"));
+}
+
+#[test]
+fn where_nothing_follows_it_has_ended() {
+    let mut project = begun();
+    assert_eq!(
+        end_with(&mut project, "a", ok("a"), None, None).unwrap(),
+        ["workflow_step_finished", "workflow_completed"]
+    );
+    assert_eq!(next(&project), None);
+    let mut project = begun();
+    assert_eq!(
+        end_with(&mut project, "a", bad("a"), Some("b"), None).unwrap(),
+        ["workflow_step_finished", "workflow_failed"]
+    );
+    assert_eq!(project.data(EventType::WorkflowFailed)["error"], "`a`: exit 1");
+    assert_eq!(debt(&project).progress.unwrap().failed.as_deref(), Some("`a`: exit 1"));
+    assert!(end(&mut project, ok("a")).is_err(), "it is over");
+}
+
+#[test]
+fn only_the_step_that_comes_next_is_taken_and_only_by_whoever_owes_it() {
+    let mut project = begun();
+    assert!(end_with(&mut project, "b", ok("b"), None, None).is_err());
+    let (debt, other) = (debt(&project).id, "w2".parse().unwrap());
+    assert!(project.ask(&Command::BeginStep { debt, owner: other, step: "a".to_owned() }).is_err());
+    project.ask(&Command::BeginStep { debt, owner: owner(), step: "a".to_owned() }).unwrap();
+    let twice = Command::BeginStep { debt, owner: owner(), step: "a".to_owned() };
+    assert!(project.ask(&twice).is_err(), "it has begun already");
+}
+
+#[test]
+fn after_a_crash_it_is_known_what_was_under_way() {
+    let mut project = begun();
+    end(&mut project, ok("a")).unwrap();
+    let id = debt(&project).id;
+    project.ask(&Command::BeginStep { debt: id, owner: owner(), step: "b".to_owned() }).unwrap();
+    project.crash();
+    assert_eq!(debt(&project).recovery(), Recovery::GoOn);
+    project.run(&format!("recover {id} from=w1 by=w2"));
+    let progress = debt(&project).progress.unwrap();
+    assert_eq!((progress.next.as_deref(), progress.under_way.as_deref()), (Some("b"), Some("b")));
+    assert_eq!((progress.done.len(), debt(&project).attempts), (1, 2));
+}
+
+#[test]
+fn one_that_is_tried_again_begins_anew() {
+    let mut project = begun();
+    end_with(&mut project, "a", bad("a"), None, None).unwrap();
+    let id = debt(&project).id;
+    project.run(&format!("retry {id} after=flaky"));
+    assert_eq!(debt(&project).progress, None);
+}
+
+#[test]
+fn several_at_once_succeed_with_all_of_them_or_with_one() {
+    let results =
+        || vec![StepResult::succeeded("x", None, Duration::ZERO), StepResult::failed("y", "no", Duration::ZERO)];
+    for (all, expected) in [(true, Some("c")), (false, Some("b"))] {
+        let mut project = begun();
+        let acts =
+            vec![("z".to_owned(), ActionRequest { kind: "create_task".to_owned(), payload: json!({"goal": "more"}) })];
+        end(&mut project, Did::Several { ended: results(), acts, all }).unwrap();
+        assert_eq!(next(&project).as_deref(), expected);
+        let finished = project.data(EventType::WorkflowStepFinished);
+        let names: Vec<&Value> =
+            finished["within"].as_array().unwrap().iter().map(|result| &result["stepId"]).collect();
+        assert_eq!(names, ["x", "y", "z"]);
+    }
+}
+
+#[test]
+fn it_comes_to_an_end_whatever_its_steps_lead_to() {
+    let mut project = begun();
+    for number in 1..Limits::STEPS {
+        let ended = end_with(&mut project, "a", ok("a"), Some("a"), None).unwrap();
+        assert_eq!(ended, ["workflow_step_finished"], "{number}");
+    }
+    let ended = end_with(&mut project, "a", ok("a"), Some("a"), None).unwrap();
+    assert_eq!(ended, ["workflow_step_finished", "workflow_failed"]);
+    assert!(project.data(EventType::WorkflowFailed)["error"].as_str().unwrap().contains("1000 steps are the limit"));
+}
+
+#[test]
+fn what_it_makes_is_bounded_as_that_of_any_hook() {
+    let mut project = begun();
+    let mut made = 0;
+    while end_with(&mut project, "a", asks(json!({"goal": "more"})), Some("a"), None).unwrap().len() > 2 {
+        made += 1;
+        assert!(made < 1000, "it never ends");
+    }
+    assert!(project.data(EventType::WorkflowFailed)["error"].as_str().unwrap().contains("256 events"));
+    assert!((64..=256).contains(&made), "{made}");
+}

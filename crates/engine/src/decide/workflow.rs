@@ -1,0 +1,194 @@
+//! Commands about workflows that run. What their steps want is done here, in the commit that says that they have ended.
+
+use serde_json::{Map, Value, json};
+
+use super::Deciding;
+use super::lineage::Line;
+use crate::action::{Action, ActionRequest};
+use crate::debt::{Debt, Effect};
+use crate::event::{Event, Node, payload};
+use crate::id::{DebtId, Digest, OwnerName, TaskId};
+use crate::limits::{Limits, check_bytes, check_text, check_value};
+use crate::refusal::Refusal;
+use crate::view::View;
+use crate::workflow::{Did, Progress, StepEnd, StepResult};
+
+impl Deciding<'_, '_> {
+    /// Has a workflow be owed to whoever gives this command.
+    pub(super) fn trigger_workflow(
+        &mut self,
+        id: &str,
+        context: &Map<String, Value>,
+        task: Option<TaskId>,
+    ) -> Result<(), Refusal> {
+        check_text("the workflow", id, Limits::LABEL)?;
+        check_value("the context", &context.clone().into())?;
+        if self.rules.effects.is_none() {
+            return Err(Refusal::invalid("the workflow", format!("`{id}` cannot run: nobody runs anything here")));
+        }
+        if let Some(task) = task {
+            self.task(task)?;
+        }
+        let (workflow_id, context) = (id.to_owned(), context.clone());
+        let node = task.map_or(Node::System, Node::Task);
+        self.emit(node, payload::WorkflowTriggered { workflow_id, context }).map(drop)
+    }
+
+    pub(super) fn start_workflow(
+        &mut self,
+        id: DebtId,
+        owner: &OwnerName,
+        (workflow, digest): (&str, Digest),
+        step: &str,
+    ) -> Result<(), Refusal> {
+        let debt = self.begun(id, owner)?;
+        if !matches!(debt.effect, Effect::Hook(_)) {
+            return Err(illegal(id, "is a turn, not a workflow"));
+        }
+        if debt.progress.is_some() {
+            return Err(illegal(id, "is a workflow that has begun already"));
+        }
+        let (workflow_id, step) = (workflow.to_owned(), step.to_owned());
+        self.go_on_with(&debt);
+        self.emit_of(&debt, payload::WorkflowStarted { debt: id, workflow_id, digest, step })
+    }
+
+    /// Says that a step is about to do something that no log can take back.
+    pub(super) fn begin_step(&mut self, id: DebtId, owner: &OwnerName, step: &str) -> Result<(), Refusal> {
+        let (debt, progress) = self.at_step(id, owner, step)?;
+        if progress.under_way.is_some() {
+            return Err(illegal(id, "is at a step that has begun already"));
+        }
+        self.go_on_with(&debt);
+        self.emit_of(&debt, payload::WorkflowStepStarted { debt: id, step: step.to_owned() })
+    }
+
+    pub(super) fn end_step(&mut self, id: DebtId, owner: &OwnerName, end: &StepEnd) -> Result<(), Refusal> {
+        check_value("what is stored", &end.stored.clone().into())?;
+        let (debt, progress) = self.at_step(id, owner, &end.step)?;
+        self.go_on_with(&debt);
+        let (result, within) = self.do_step(&debt, end)?;
+        let way = if result.success { &end.on_success } else { &end.on_failure };
+        let steps = u32::try_from(progress.done.len() + 1).unwrap_or(u32::MAX);
+        let too_many = way.is_some() && steps >= Limits::STEPS;
+        let next = way.clone().filter(|_| !too_many);
+        let failed = match (&next, result.success) {
+            _ if too_many => Some(format!("{} steps are the limit, and it had not ended", Limits::STEPS)),
+            (None, false) => {
+                Some(format!("`{}`: {}", end.step, result.error.as_deref().unwrap_or("the step has failed")))
+            }
+            _ => None,
+        };
+        let is_last = next.is_none();
+        let stored = if result.success { end.stored.clone() } else { Map::new() };
+        self.go_on_with(&debt);
+        self.emit_of(&debt, payload::WorkflowStepFinished { debt: id, result, within, stored, next })?;
+        match failed {
+            Some(error) => self.end_badly(&debt, &progress, steps, error),
+            None if is_last => {
+                let workflow_id = progress.workflow;
+                self.emit_of(&debt, payload::WorkflowCompleted { debt: id, workflow_id, steps })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Ends a workflow that cannot go on.
+    pub(super) fn abandon_workflow(&mut self, id: DebtId, owner: &OwnerName, error: &str) -> Result<(), Refusal> {
+        check_bytes("the reason", error, Limits::REASON)?;
+        let debt = self.begun(id, owner)?;
+        let progress = debt.progress.clone().filter(|progress| progress.next.is_some());
+        let progress = progress.ok_or_else(|| illegal(id, "is no workflow that goes on"))?;
+        self.go_on_with(&debt);
+        let steps = u32::try_from(progress.done.len()).unwrap_or(u32::MAX);
+        self.end_badly(&debt, &progress, steps, error.to_owned())
+    }
+
+    fn end_badly(&mut self, debt: &Debt, progress: &Progress, steps: u32, mut error: String) -> Result<(), Refusal> {
+        error.truncate(error.floor_char_boundary(Limits::REASON));
+        let workflow_id = progress.workflow.clone();
+        self.emit_of(debt, payload::WorkflowFailed { debt: debt.id, workflow_id, steps, error })
+    }
+
+    /// A run of ours that is about to do this step.
+    fn at_step(&self, id: DebtId, owner: &OwnerName, step: &str) -> Result<(Debt, Progress), Refusal> {
+        let debt = self.begun(id, owner)?;
+        match debt.progress.clone() {
+            Some(progress) if progress.next.as_deref() == Some(step) => Ok((debt, progress)),
+            Some(_) => Err(illegal(id, "is a workflow at another step")),
+            None => Err(illegal(id, "is no workflow that has begun")),
+        }
+    }
+
+    /// What a running workflow leads to is its own: it lies as deep as it, and is taken from its share.
+    fn go_on_with(&mut self, debt: &Debt) {
+        self.begin_line(Line::beginning(debt));
+        self.because_of(debt);
+        self.place = debt.session.clone().map(|session| (session, debt.iteration));
+    }
+
+    fn do_step(&mut self, debt: &Debt, end: &StepEnd) -> Result<(StepResult, Vec<StepResult>), Refusal> {
+        match &end.did {
+            Did::Ended(result) => {
+                check_value("what a step came to", &json!(result))?;
+                Ok((result.clone(), Vec::new()))
+            }
+            Did::Act(request) => Ok((self.act_for(debt, &end.step, request)?, Vec::new())),
+            Did::Several { ended, acts, all } => {
+                check_value("what steps came to", &json!(ended))?;
+                let mut within = ended.clone();
+                for (step, request) in acts {
+                    within.push(self.act_for(debt, step, request)?);
+                }
+                let good = within.iter().filter(|result| result.success).count();
+                let failed: Vec<&str> =
+                    within.iter().filter(|result| !result.success).map(|result| result.step_id.as_str()).collect();
+                let success = if *all { failed.is_empty() } else { good > 0 || within.is_empty() };
+                let result = match success {
+                    true => StepResult::succeeded(&end.step, None, end.took),
+                    false => StepResult::failed(&end.step, format!("failed: {}", failed.join(", ")), end.took),
+                };
+                Ok((result, within))
+            }
+        }
+    }
+
+    /// Carries out what a step asks for. One that is refused has failed, and leaves nothing behind.
+    fn act_for(&mut self, debt: &Debt, step: &str, request: &ActionRequest) -> Result<StepResult, Refusal> {
+        let before = self.entries.len();
+        self.ended = Some(debt.id);
+        let done = request.parse().and_then(|action| {
+            self.respects_leases(&action)?;
+            self.within_bounds(&action).map(|()| action)
+        });
+        self.ended = None;
+        match done {
+            Ok(action) => Ok(StepResult::succeeded(step, self.made(before, &action), core::time::Duration::ZERO)),
+            Err(refusal) if refusal.is_fatal() => Err(refusal),
+            Err(refusal) => {
+                debug_assert_eq!(self.entries.len(), before, "a refused action leaves nothing behind");
+                Ok(StepResult::failed(step, refusal.to_string(), core::time::Duration::ZERO))
+            }
+        }
+    }
+
+    /// What later steps may want to know of an action.
+    fn made(&self, before: usize, action: &Action) -> Option<Value> {
+        match action {
+            Action::CreateTask(_) => {
+                let made = self.entries[before..].iter().map(|entry| &entry.record.envelope);
+                let mut made = made.filter(|envelope| matches!(envelope.event, Event::TaskCreated(_)));
+                made.next().map(|envelope| json!({"taskId": envelope.node}))
+            }
+            Action::UpdateTask { task, action } => {
+                let state = self.draft.task(*task).ok().flatten().map(|task| task.state);
+                Some(json!({"taskId": task, "action": action.name(), "state": state}))
+            }
+            Action::ExecuteWorkflow { .. } | Action::Log { .. } => None,
+        }
+    }
+}
+
+fn illegal(debt: DebtId, why: &'static str) -> Refusal {
+    Refusal::IllegalEffect { debt, why }
+}

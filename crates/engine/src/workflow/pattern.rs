@@ -1,0 +1,276 @@
+//! Values with expressions in them: `{"goal": "Review: ${task.goal}", "labels": ["review", "${task.labels}"]}`.
+//!
+//! - A text that is nothing but one expression becomes its value, whatever kind that is.
+//! - A list that comes of an expression in a list is put in piece by piece.
+//! - `{fromContext: "a.b"}` is the value at that path of the context. `$${` is a plain `${`.
+
+use serde_json::{Map, Value};
+
+use super::dialect;
+use crate::expression::{ExpressionError, ExpressionFault, Formula, Names};
+
+/// A value of which only the form is known.
+#[derive(Debug, Clone)]
+pub enum Pattern {
+    Plain(Value),
+    Whole(Formula),
+    Text(Vec<Piece>),
+    List(Vec<Pattern>),
+    Fields(Vec<(String, Pattern)>),
+}
+
+/// A part of a text.
+#[derive(Debug, Clone)]
+pub enum Piece {
+    Plain(String),
+    Filled(Formula),
+}
+
+/// A pattern that cannot be used, and the text in which that is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{error}")]
+pub struct PatternError {
+    /// The text in which it stands.
+    pub text: String,
+    pub error: ExpressionError,
+}
+
+impl Pattern {
+    pub fn parse(value: &Value) -> Result<Self, PatternError> {
+        Ok(match value {
+            Value::String(text) => Self::text(text).map_err(|error| PatternError { text: text.clone(), error })?,
+            Value::Array(items) => Self::List(items.iter().map(Self::parse).collect::<Result<_, _>>()?),
+            Value::Object(fields) => match from_context(fields) {
+                Some(path) => {
+                    let path = path.as_str().unwrap_or_default();
+                    formula(&format!("context.{path}"))
+                        .map(Self::Whole)
+                        .map_err(|error| PatternError { text: path.to_owned(), error })?
+                }
+                None => Self::Fields(
+                    fields.iter().map(|(name, value)| Ok((name.clone(), Self::parse(value)?))).collect::<Result<
+                        _,
+                        PatternError,
+                    >>(
+                    )?,
+                ),
+            },
+            plain => Self::Plain(plain.clone()),
+        })
+    }
+
+    fn text(text: &str) -> Result<Self, ExpressionError> {
+        let mut pieces = pieces(text)?;
+        Ok(match pieces.as_slice() {
+            [] => Self::Plain(Value::String(String::new())),
+            [Piece::Plain(plain)] => Self::Plain(Value::String(plain.clone())),
+            [Piece::Filled(_)] => match pieces.remove(0) {
+                Piece::Filled(formula) => Self::Whole(formula),
+                Piece::Plain(plain) => Self::Plain(Value::String(plain)),
+            },
+            _ => Self::Text(pieces),
+        })
+    }
+
+    /// The value that it is in a context.
+    pub fn fill(&self, context: &Value) -> Result<Value, ExpressionFault> {
+        Ok(match self {
+            Self::Plain(value) => value.clone(),
+            Self::Whole(formula) => formula.value(context)?,
+            Self::Text(pieces) => {
+                let mut text = String::new();
+                for piece in pieces {
+                    match piece {
+                        Piece::Plain(plain) => text.push_str(plain),
+                        Piece::Filled(formula) => text.push_str(&in_text(&formula.value(context)?)),
+                    }
+                }
+                Value::String(text)
+            }
+            Self::List(items) => {
+                let mut list = Vec::new();
+                for item in items {
+                    match (item, item.fill(context)?) {
+                        (Self::Whole(_), Value::Array(items)) => list.extend(items),
+                        (_, value) => list.push(value),
+                    }
+                }
+                Value::Array(list)
+            }
+            Self::Fields(fields) => {
+                let filled = fields.iter().map(|(name, pattern)| Ok((name.clone(), pattern.fill(context)?)));
+                Value::Object(filled.collect::<Result<Map<_, _>, ExpressionFault>>()?)
+            }
+        })
+    }
+
+    /// Its value, where that does not depend on anything.
+    pub fn plain(&self) -> Option<&Value> {
+        match self {
+            Self::Plain(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    pub(super) fn formulas(&self) -> Vec<&Formula> {
+        match self {
+            Self::Plain(_) => Vec::new(),
+            Self::Whole(formula) => vec![formula],
+            Self::Text(pieces) => pieces
+                .iter()
+                .filter_map(|piece| match piece {
+                    Piece::Filled(formula) => Some(formula),
+                    Piece::Plain(_) => None,
+                })
+                .collect(),
+            Self::List(items) => items.iter().flat_map(Self::formulas).collect(),
+            Self::Fields(fields) => fields.iter().flat_map(|(_, pattern)| pattern.formulas()).collect(),
+        }
+    }
+}
+
+/// An expression of a workflow, in whichever habit it is written.
+pub(super) fn formula(text: &str) -> Result<Formula, ExpressionError> {
+    let ours = dialect::translate(text)?;
+    let same = ours == text;
+    Formula::parse(&ours, &Names::workflow()).map_err(|error| match same {
+        true => error,
+        // Places in what was made of it are of no use.
+        false => ExpressionError { at: None, ..error },
+    })
+}
+
+/// An expression, alone or as `${…}`.
+pub fn predicate(text: &str) -> Result<Formula, ExpressionError> {
+    match pieces(text)?.as_slice() {
+        [Piece::Filled(formula)] => Ok(formula.clone()),
+        [Piece::Plain(plain)] if plain == text => formula(text),
+        _ => Err(ExpressionError {
+            message: "a predicate is one expression".to_owned(),
+            at: None,
+            suggestion: Some("write it as in `task.priority < 2`".to_owned()),
+        }),
+    }
+}
+
+fn from_context(fields: &Map<String, Value>) -> Option<&Value> {
+    let (name, path) = fields.iter().next().filter(|_| fields.len() == 1)?;
+    matches!(name.as_str(), "fromContext" | "from_context").then_some(path).filter(|path| path.is_string())
+}
+
+/// The expressions of a text, and what is between them.
+fn pieces(text: &str) -> Result<Vec<Piece>, ExpressionError> {
+    let (mut pieces, mut plain) = (Vec::new(), String::new());
+    let mut at = 0;
+    while let Some(found) = text[at..].find("${") {
+        let start = at + found;
+        if text[..start].ends_with('$') {
+            plain.push_str(&text[at..start - 1]);
+            plain.push_str("${");
+            at = start + 2;
+            continue;
+        }
+        plain.push_str(&text[at..start]);
+        if !plain.is_empty() {
+            pieces.push(Piece::Plain(std::mem::take(&mut plain)));
+        }
+        let inside = start + 2;
+        let end = inside + end_of(&text[inside..]).ok_or_else(|| unclosed(start, text.len()))?;
+        let formula = formula(&text[inside..end]).map_err(|error| ExpressionError {
+            at: Some(error.at.map_or(inside..end, |at| inside + at.start..inside + at.end)),
+            ..error
+        })?;
+        pieces.push(Piece::Filled(formula));
+        at = end + 1;
+    }
+    plain.push_str(&text[at..]);
+    if !plain.is_empty() {
+        pieces.push(Piece::Plain(plain));
+    }
+    Ok(pieces)
+}
+
+fn unclosed(start: usize, end: usize) -> ExpressionError {
+    ExpressionError {
+        message: "this `${` has no `}`".to_owned(),
+        at: Some(start..end),
+        suggestion: Some("close it, or write `$${` for a plain `${`".to_owned()),
+    }
+}
+
+/// Where the brace is that closes an expression.
+fn end_of(text: &str) -> Option<usize> {
+    let (mut at, mut depth) = (0, 0_usize);
+    while let Some(letter) = text[at..].chars().next() {
+        match letter {
+            '\'' | '"' => {
+                at += dialect::quoted(&text[at..])?;
+                continue;
+            }
+            '{' => depth += 1,
+            '}' if depth == 0 => return Some(at),
+            '}' => depth -= 1,
+            _ => {}
+        }
+        at += letter.len_utf8();
+    }
+    None
+}
+
+/// A value within a text: as it would be read aloud. Nothing is nothing.
+fn in_text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn filled(pattern: &Value) -> Value {
+        let context = json!({
+            "task": {"goal": "Mend \"it\"", "labels": ["agent", "pump"], "priority": 0},
+            "steps": {"a": {"data": {"taskId": "T7"}}},
+            "context": {"who": null, "deep": {"list": [1, 2]}},
+        });
+        Pattern::parse(pattern).expect("a pattern").fill(&context).expect("filled")
+    }
+
+    #[test]
+    fn a_whole_text_keeps_its_type_and_a_part_becomes_text() {
+        assert_eq!(filled(&json!("${task.priority}")), json!(0));
+        assert_eq!(filled(&json!("P${task.priority}: ${task.labels}")), json!("P0: [\"agent\",\"pump\"]"));
+        assert_eq!(filled(&json!("Review: ${task.goal}")), json!("Review: Mend \"it\""));
+        assert_eq!(filled(&json!(["review", "${task.labels}", "x"])), json!(["review", "agent", "pump", "x"]));
+        assert_eq!(filled(&json!({"a": [["${task.labels}"]], "b": 2})), json!({"a": [["agent", "pump"]], "b": 2}));
+        assert_eq!(filled(&json!("$${task.goal} ${'}'} {}")), json!("${task.goal} } {}"));
+    }
+
+    #[test]
+    fn ids_may_come_from_the_context() {
+        assert_eq!(filled(&json!({"fromContext": "deep.list[1]"})), json!(2));
+        assert_eq!(filled(&json!({"fromContext": "who"})), json!(null));
+        assert_eq!(filled(&json!({"fromContext": "x", "other": 1})), json!({"fromContext": "x", "other": 1}));
+    }
+
+    #[test]
+    fn habits_are_understood() {
+        assert_eq!(filled(&json!("${context.who || 'nobody'}")), json!("nobody"));
+        assert_eq!(filled(&json!("${task.priority === 0 && task.labels}")), json!(["agent", "pump"]));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_its_place() {
+        let refused = |text: &str| Pattern::parse(&json!(text)).expect_err(text).error;
+        assert_eq!(refused("Hi ${task.gaol}").at, Some(5..14));
+        assert!(refused("${task.goal").message.contains("no `}`"));
+        assert!(refused("${tsak.goal}").suggestion.unwrap().contains("task"));
+        assert!(refused("${context.task.gaol}").suggestion.unwrap().contains("goal"));
+        assert!(refused("${}").message.contains("empty"));
+    }
+}

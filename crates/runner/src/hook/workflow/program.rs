@@ -1,0 +1,114 @@
+//! The programs of a workflow: how one is put together from its words, and what it comes to.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+use windlass_engine::workflow::{Pattern, Program, Step, StepResult};
+use windlass_hooks::{Papers, clean, gist};
+use windlass_process::{Captured, Control, Exit, Finished, Invocation, NotStarted, Spec};
+
+use super::super::LEAST;
+use super::{Doing, Flow};
+use crate::Dispatch;
+use crate::workspace::with_causes;
+
+/// What is kept of what a program printed.
+const KEPT: usize = 48 * 1024;
+
+impl Dispatch<'_> {
+    /// A program that is ready to be run, or why it cannot be.
+    pub(super) fn prepared(&self, doing: &Doing<'_>, step: &Step, program: &Program) -> Result<Spec, StepResult> {
+        let Flow { running, workflow, until } = doing.flow;
+        let failed = |why: String| StepResult::failed(&step.id, why, Duration::ZERO);
+        let word = |value: Value| match value {
+            Value::String(text) => Ok(text),
+            Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
+            other => Err(failed(format!("`{other}` is no word of a command"))),
+        };
+        let fill = |pattern: &Pattern| pattern.fill(&doing.context).map_err(|fault| failed(fault.to_string()));
+        let mut words = vec![word(fill(&program.command)?)?];
+        for pattern in &program.args {
+            match fill(pattern)? {
+                // A list is several arguments.
+                Value::Array(items) => {
+                    for item in items {
+                        words.push(word(item)?);
+                    }
+                }
+                value => words.push(word(value)?),
+            }
+        }
+        if words.iter().any(|word| word.contains('\0')) {
+            return Err(failed("a word of the command contains a NUL byte".to_owned()));
+        }
+        let number = workflow.all_steps().position(|other| other.id == step.id).unwrap_or_default();
+        let place = self.settings.records.join(format!("{}-{number}", running.debt));
+        let call = self.call(running);
+        let papers = Papers::at(&place, &call);
+        let time = program.timeout.min(until.saturating_duration_since(Instant::now())).max(LEAST);
+        let invocation = Invocation::Argv(words.into_iter().map(Into::into).collect());
+        Ok(Spec { stdin: Vec::new(), ..call.running(invocation, time, &papers) })
+    }
+}
+
+pub(super) type Ran = Result<Finished, NotStarted>;
+
+/// Runs programs at the same time. Where one is enough, the others are called off when it has succeeded.
+pub(super) fn side_by_side(
+    programs: &[(&Step, &Program, Spec)],
+    control: &Control,
+    all: bool,
+    run: impl Fn(&Spec, &Control) -> Ran + Sync,
+) -> Vec<Ran> {
+    let run = &run;
+    thread::scope(|scope| {
+        let started: Vec<_> = programs
+            .iter()
+            .map(|(_, _, spec)| {
+                scope.spawn(move || {
+                    let ran = run(spec, control);
+                    if !all && matches!(&ran, Ok(finished) if finished.exit == Exit::Code(0)) {
+                        control.call_off();
+                    }
+                    ran
+                })
+            })
+            .collect();
+        started.into_iter().map(|thread| thread.join().expect("running a program does not panic")).collect()
+    })
+}
+
+/// What a program came to.
+pub(super) fn came_to(step: &Step, program: &Program, ran: Ran, mask: impl Fn(Finished) -> Finished) -> StepResult {
+    let ran = match ran {
+        Ok(ran) => mask(ran),
+        Err(error) => return StepResult::failed(&step.id, clean(&with_causes(&error)), Duration::ZERO),
+    };
+    let (took, why) = (ran.took, |how: String| gist(&ran).map_or(how.clone(), |line| format!("{how}: {line}")));
+    let printed = |captured: &Captured| {
+        let mut text = clean(&captured.text());
+        text.truncate(text.floor_char_boundary(KEPT));
+        text
+    };
+    let data =
+        program.capture.then(|| json!({"exitCode": 0, "stdout": printed(&ran.stdout), "stderr": printed(&ran.stderr)}));
+    match ran.exit {
+        Exit::Code(0) => StepResult::succeeded(&step.id, data.or_else(|| Some(json!({"exitCode": 0}))), took),
+        Exit::Code(code) => StepResult::failed(&step.id, why(format!("exit {code}")), took),
+        Exit::Signal(number) => StepResult::failed(&step.id, why(format!("ended by signal {number}")), took),
+        Exit::TimedOut | Exit::Silent => StepResult::failed(&step.id, why("timed out".to_owned()), took),
+        Exit::Cancelled => StepResult::failed(&step.id, "called off", took),
+        Exit::Lost => StepResult::failed(&step.id, "it was lost", took),
+    }
+}
+
+/// What later steps find under the name that the step gives: JSON as what it is, anything else as text.
+pub(super) fn stored(program: &Program, result: &StepResult) -> Map<String, Value> {
+    let printed = result.data.as_ref().and_then(|data| data["stdout"].as_str());
+    let (Some(name), Some(printed), true) = (&program.store_as, printed, result.success) else { return Map::new() };
+    let text = printed.trim();
+    let is_data = text.starts_with(['{', '[']);
+    let value = is_data.then(|| serde_json::from_str(text).ok()).flatten().unwrap_or_else(|| json!(text));
+    [(name.clone(), value)].into_iter().collect()
+}
