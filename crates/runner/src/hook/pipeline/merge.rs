@@ -11,6 +11,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use windlass_engine::{ChangeFact, HookOutcome, HookReport, Session, Task, Workspace, in_words};
+use windlass_hooks::clean;
 use windlass_vcs::forge::{Merging, Method, Obstacle, Site, State};
 use windlass_vcs::git::{Base, Branch, Commit, Error, Git, IfCheckedOut, Merged, Seen, Way};
 
@@ -207,6 +208,11 @@ impl Dispatch<'_> {
             Err(error) => Err(error),
         }
     }
+            // What the server has against it here is about the branch, and not for the agent to mend.
+            Err(Error::Rejected { remote, branch, why }) => {
+                let said = format!("{remote} does not let {branch} be changed: {}", clean(&why));
+                Ok(report(HookOutcome::Escalate, said))
+            }
 
     /// Puts work into its base with git.
     pub(super) fn land(
