@@ -183,3 +183,66 @@ fn what_others_have_merged_on_the_remote_is_noted_by_workers() {
     assert_eq!(repo.events("change_merged").len(), 1);
     assert!(!repo.world.path(".windlass/worktrees/t1-work").exists());
 }
+
+/// So does a plain run that has nothing to work on, and it says what it waits for.
+#[test]
+fn what_others_have_merged_is_noted_although_nothing_is_ready() {
+    let repo = Repo::with_remote("hooks: {before_submit: [create_pr]}\n");
+    repo.agent("cat > /dev/null; echo one > one.txt").add("Work");
+    assert_eq!(repo.run().code, 0);
+    let others = repo.others("git merge -q --squash origin/windlass/t1-work");
+    assert_eq!(repo.world.finish(&mut repo.world.program(others.to_str().unwrap())).code, 0);
+    let ran = repo.world.run(&["run", "--agent", "command:agent"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "every task is completed\n"), "{ran}");
+    assert!(ran.stderr.contains("nobody looks which changes are merged: this project may not run"), "{ran}");
+    let ran = repo.run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "every task is completed\n"), "{ran}");
+    let told = "note: fetching origin/main, to see which changes are merged\nnote: the change of T1 is merged: ";
+    assert!(ran.stderr.starts_with(told), "{ran}");
+    assert_eq!(repo.events("change_merged").len(), 1);
+    assert!(!repo.world.path(".windlass/worktrees/t1-work").exists());
+    assert!(repo.run().stderr.is_empty());
+}
+
+/// What is done in place has nothing to do with changes: nobody waits for a remote.
+#[test]
+fn work_in_place_fetches_nothing() {
+    let repo = Repo::with_remote("hooks: {before_submit: [create_pr]}\n");
+    repo.agent("cat > /dev/null; echo one > one.txt").add("Work");
+    assert_eq!(repo.run().code, 0);
+    repo.git(&["config", "remote.origin.uploadpack", "touch fetched; false"]);
+    repo.git(&["remote", "set-url", "origin", repo.remote().to_str().unwrap()]);
+    let ran = repo.world.run(&["run", "Do it here", "--trust", "--agent", "command:agent"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(!ran.stdout.contains("fetching") && !repo.world.path("fetched").exists(), "{ran}");
+    repo.add("More").run();
+    assert!(repo.world.path("fetched").exists());
+}
+
+/// What is said of who takes note of a merge is what happens.
+#[test]
+fn who_takes_note_of_a_merge_is_told_by_the_state_of_its_task() {
+    let list = |repo: &Repo| {
+        let listed = repo.world.ok(&["change", "list"]);
+        listed.lines().last().unwrap().split_once("; ").unwrap().1.to_owned()
+    };
+    let repo = merged_by_hand("git merge -q -m Theirs windlass/t1-work");
+    assert_eq!(list(&repo), "`windlass change merge T1` or the next run takes note of it");
+    repo.world.ok(&["task", "reopen", "T1", "--force", "--reason", "more"]);
+    let told = list(&repo);
+    assert_eq!(
+        told,
+        "T1 is ready: the next run works on it; `windlass task complete T1` accepts it, and `windlass change merge T1` takes \
+         note of it then"
+    );
+    repo.world.ok(&["task", "complete", "T1"]);
+    repo.world.ok(&["change", "merge", "T1", "--trust"]);
+    assert_eq!(repo.events("change_merged").len(), 1);
+
+    let repo = merged_by_hand("git merge -q -m Theirs windlass/t1-work");
+    repo.world.ok(&["task", "reopen", "T1", "--force", "--reason", "more"]);
+    repo.world.ok(&["task", "block", "T1", "--reason", "wait"]);
+    assert_eq!(list(&repo), "`windlass change merge T1` takes note of it, and completes the task");
+    repo.world.ok(&["change", "merge", "T1", "--trust"]);
+    assert_eq!(repo.task("T1")["state"], "completed");
+}

@@ -125,6 +125,11 @@ impl Dispatch<'_> {
         if tasks.is_empty() {
             return Ok(());
         }
+        // One that does not answer is waited for.
+        if let Ok(Base { branch, remote: Some(remote), .. }) = self.with_git(|git| self.known_base(git)) {
+            let words = format!("fetching {remote}/{branch}, to see which changes are merged");
+            (self.outside.tell)(Told::Note(&words));
+        }
         let found = self.with_git(|git| {
             let base = self.base(git)?;
             let is_its = |task: &Task| task.workspace.as_ref().is_some_and(|place| place.base == base.branch.as_str());
