@@ -184,3 +184,18 @@ fn a_base_that_the_server_keeps_is_for_a_person() {
     assert!(reason.contains("main is closed until Monday"), "{reason}");
     assert_eq!(repo.events("iteration_started").len(), 1);
 }
+
+/// A person who merges is told what is wrong, and once what to do.
+#[test]
+fn a_refusal_to_merge_has_one_hint() {
+    let repo = Repo::new(CHANGES);
+    repo.agent("cat > /dev/null; echo x > work.txt").add("Work");
+    assert_eq!(repo.run().code, 0);
+    let path = fs::canonicalize(repo.world.path(".windlass/worktrees/t1-work")).unwrap();
+    fs::remove_dir_all(&path).unwrap();
+    repo.git(&["worktree", "prune"]);
+    repo.world.write(".windlass/worktrees/t1-work/mine.txt", "mine");
+    let refused = repo.world.fails(&["change", "merge", "T1", "--trust"]);
+    let cause = "is there, and is no worktree of this repository\nhint: look what it is, and move it away: `mv ";
+    assert!(refused.contains(cause) && refused.matches("hint").count() == 1, "{refused}");
+}

@@ -57,7 +57,8 @@ enum Trouble {
 }
 
 /// What is wrong, and what can be done about it.
-pub(crate) struct Said {
+#[derive(Debug)]
+pub struct Said {
     pub cause: String,
     pub hint: Option<String>,
 }
@@ -74,7 +75,7 @@ impl Said {
         Self { cause, hint: None }
     }
 
-    fn of(error: &Error) -> Self {
+    pub(crate) fn of(error: &Error) -> Self {
         Self { cause: with_causes(error), hint: error.hint().map(Cow::into_owned) }
     }
 }

@@ -21,13 +21,12 @@ use windlass_hooks::{Kind, Step};
 use windlass_vcs::forge::{ForgeError, Site, State};
 use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Rebased, Seen};
 
-use super::change::failed;
 use super::merge::Ready;
 use super::{Scene, beginning, listed};
 use crate::dispatch::Resolve;
 use crate::landing::{Landed, landed, scattered};
 use crate::stacking::{first_unmerged, own_base};
-use crate::workspace::{commit_message, explained, with_causes};
+use crate::workspace::{Said, commit_message, with_causes};
 use crate::{Dispatch, RunError, Told};
 
 /// How long is waited for somebody else who merges.
@@ -429,22 +428,21 @@ impl Dispatch<'_> {
                 format!("{url} was closed without having been merged"),
                 "reopen it there, or leave the work: the branch stays",
             ),
-            Err(cause) => refused(cause, "see to it, and ask again"),
+            Err(said) => refused(said.cause, said.hint.unwrap_or_else(|| ASK_AGAIN.to_owned())),
         })
     }
 
     /// How a change stands on its forge, if it is on one.
-    pub fn on_forge(&self, task: &Task) -> Option<Result<State, String>> {
-        let remote = |error: &Error| explained(error);
+    pub fn on_forge(&self, task: &Task) -> Option<Result<State, Said>> {
         let address = self.with_git(|git| {
             let base = self.base(git)?;
             base.remote.as_ref().map(|remote| git.address(remote)).transpose()
         });
         let address = match address {
             Ok(address) => address,
-            Err(error) => return task.change.as_ref()?.at.number.map(|_| Err(remote(&error))),
+            Err(error) => return task.change.as_ref()?.at.number.map(|_| Err(Said::of(&error))),
         };
-        let words = |error: &ForgeError| failed(error).message.unwrap_or_default();
+        let words = |error: &ForgeError| Said { cause: with_causes(error), hint: Some(error.hint()) };
         match self.place(task, address.as_deref()) {
             Ok(None) => None,
             Err(error) => Some(Err(words(&error))),
