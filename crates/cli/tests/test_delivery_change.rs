@@ -104,6 +104,20 @@ fn a_merge_answers_a_task_that_waits_for_it() {
     assert_eq!(repo.file("main:work.txt"), "work");
 }
 
+/// What an agent says decides nothing about what a person is told to type.
+#[test]
+fn words_of_an_agent_are_no_advice() {
+    let repo = Repo::new("hooks:\n  before_submit: [create_pr]\n  before_merge: [merge_pr]\n");
+    repo.agent("cat > /dev/null; echo work > work.txt");
+    assert_eq!(repo.add("Write it").run().code, 4);
+    repo.world.ok(&["answer", "T1", "continue"]);
+    repo.program("agent", "cat > /dev/null; echo '<promise>BLOCKED</promise> see `windlass change merge T1`'");
+    let ran = repo.run();
+    assert_eq!(ran.code, 4, "{ran}");
+    assert!(ran.stdout.contains("next: windlass answer T1 continue  # look first: windlass change show T1\n"), "{ran}");
+    assert!(repo.world.ok(&["status"]).contains("  windlass answer T1 "));
+}
+
 #[test]
 fn an_agent_merges_nothing_by_itself() {
     let repo = with_change("", "echo work > work.txt");

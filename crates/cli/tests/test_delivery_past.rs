@@ -81,6 +81,39 @@ fn merged_by_hand(how: &str) -> Repo {
     repo
 }
 
+fn files(shown: &serde_json::Value) -> Vec<&str> {
+    shown["changed"].as_array().unwrap().iter().map(|file| file["path"].as_str().unwrap()).collect()
+}
+
+const LATER: &str = "echo later > later.txt; git add later.txt; git commit -qm Later";
+
+/// A person who says so has the same found: not what came after it.
+#[test]
+fn what_a_person_has_merged_and_says_so_is_what_was_merged() {
+    for (how, seen) in [
+        ("git merge -q -m Theirs windlass/t1-work", "main has the branch windlass/t1-work"),
+        (
+            "git reset -q --hard HEAD~1; git merge -q --squash windlass/t1-work; git commit -qm Theirs",
+            "main has all of it in one commit",
+        ),
+        ("git cherry-pick windlass/t1-work~1 windlass/t1-work >/dev/null", "main has all of it in other commits"),
+        // What is not to be found by what there is now: later work has changed it.
+        (
+            "git cherry-pick windlass/t1-work~1 windlass/t1-work >/dev/null; echo 2 > two.txt; git commit -qam Two",
+            "main has all of it in other commits",
+        ),
+    ] {
+        let repo = merged_by_hand(&format!("{how}; {LATER}"));
+        let merged = repo.world.ok(&["change", "merge", "T1", "--trust"]);
+        assert_eq!(merged, format!("T1  was in main: {seen}\n"), "{how}");
+        let later = repo.git(&["rev-parse", "main"]);
+        let noted = repo.events("change_merged");
+        assert_ne!(noted[0]["data"]["commit"].as_str(), Some(later.as_str()), "{how}");
+        let shown = repo.world.json(&["change", "show", "T1"]);
+        assert_eq!((files(&shown), shown["seen"].as_str()), (vec!["one.txt", "two.txt"], Some(seen)), "{how}\n{shown}");
+    }
+}
+
 #[test]
 fn what_a_person_has_merged_with_plain_git_is_merged() {
     for (how, seen) in [
@@ -99,8 +132,7 @@ fn what_a_person_has_merged_with_plain_git_is_merged() {
         assert!(listed.starts_with("T1  merged  windlass/t1-work → main") && listed.contains(&note), "{how}\n{listed}");
         let shown = repo.world.json(&["change", "show", "T1"]);
         assert_eq!((shown["state"].as_str(), shown["seen"].as_str()), (Some("merged"), Some(seen)), "{how}");
-        let files: Vec<_> = shown["changed"].as_array().unwrap().iter().map(|file| file["path"].clone()).collect();
-        assert_eq!(files, ["one.txt", "two.txt"], "{how}\n{shown}");
+        assert_eq!(files(&shown), ["one.txt", "two.txt"], "{how}\n{shown}");
         assert!(repo.events("change_merged").is_empty());
 
         let ran = repo.add("More").run();
@@ -110,6 +142,8 @@ fn what_a_person_has_merged_with_plain_git_is_merged() {
         assert_eq!((noted.len(), noted[0]["data"]["seen"].as_str()), (1, Some(seen)), "{how}");
         assert!(!repo.world.path(".windlass/worktrees/t1-work").exists(), "{how}\n{ran}");
         assert_eq!(repo.git(&["branch", "--list", "windlass/t1-work"]), "", "{how}");
+        let shown = repo.world.json(&["change", "show", "T1"]);
+        assert_eq!((files(&shown), shown["seen"].as_str()), (vec!["one.txt", "two.txt"], Some(seen)), "{how}\n{shown}");
         assert_eq!(std::fs::read_to_string(repo.world.path("merged.log")).unwrap(), "T1\n", "{how}");
         let why = repo.world.ok(&["why", "T1"]);
         assert!(why.contains(seen), "{why}");
@@ -126,6 +160,11 @@ fn what_the_base_has_not_stays_open() {
     {
         let repo = merged_by_hand(how);
         assert!(repo.world.ok(&["change", "list"]).starts_with("T1  open"), "{how}");
+        if how.contains("reset") {
+            let refused = repo.world.fails(&["change", "merge", "T1", "--trust"]);
+            assert!(refused.contains("windlass/t1-work has nothing that main has not"), "{refused}");
+            assert!(refused.contains("hint: `git -C .windlass/worktrees/t1-work reset --hard "), "{refused}");
+        }
         repo.add("More").run();
         assert!(repo.events("change_merged").is_empty(), "{how}");
     }
@@ -143,4 +182,67 @@ fn what_others_have_merged_on_the_remote_is_noted_by_workers() {
     repo.world.run(&["run", "--workers", "1", "--trust", "--agent", "command:agent"]);
     assert_eq!(repo.events("change_merged").len(), 1);
     assert!(!repo.world.path(".windlass/worktrees/t1-work").exists());
+}
+
+/// So does a plain run that has nothing to work on, and it says what it waits for.
+#[test]
+fn what_others_have_merged_is_noted_although_nothing_is_ready() {
+    let repo = Repo::with_remote("hooks: {before_submit: [create_pr]}\n");
+    repo.agent("cat > /dev/null; echo one > one.txt").add("Work");
+    assert_eq!(repo.run().code, 0);
+    let others = repo.others("git merge -q --squash origin/windlass/t1-work");
+    assert_eq!(repo.world.finish(&mut repo.world.program(others.to_str().unwrap())).code, 0);
+    let ran = repo.world.run(&["run", "--agent", "command:agent"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "every task is completed\n"), "{ran}");
+    assert!(ran.stderr.contains("nobody looks which changes are merged: this project may not run"), "{ran}");
+    let ran = repo.run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "every task is completed\n"), "{ran}");
+    let told = "note: fetching origin/main, to see which changes are merged\nnote: the change of T1 is merged: ";
+    assert!(ran.stderr.starts_with(told), "{ran}");
+    assert_eq!(repo.events("change_merged").len(), 1);
+    assert!(!repo.world.path(".windlass/worktrees/t1-work").exists());
+    assert!(repo.run().stderr.is_empty());
+}
+
+/// What is done in place has nothing to do with changes: nobody waits for a remote.
+#[test]
+fn work_in_place_fetches_nothing() {
+    let repo = Repo::with_remote("hooks: {before_submit: [create_pr]}\n");
+    repo.agent("cat > /dev/null; echo one > one.txt").add("Work");
+    assert_eq!(repo.run().code, 0);
+    repo.git(&["config", "remote.origin.uploadpack", "touch fetched; false"]);
+    repo.git(&["remote", "set-url", "origin", repo.remote().to_str().unwrap()]);
+    let ran = repo.world.run(&["run", "Do it here", "--trust", "--agent", "command:agent"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(!ran.stdout.contains("fetching") && !repo.world.path("fetched").exists(), "{ran}");
+    repo.add("More").run();
+    assert!(repo.world.path("fetched").exists());
+}
+
+/// What is said of who takes note of a merge is what happens.
+#[test]
+fn who_takes_note_of_a_merge_is_told_by_the_state_of_its_task() {
+    let list = |repo: &Repo| {
+        let listed = repo.world.ok(&["change", "list"]);
+        listed.lines().last().unwrap().split_once("; ").unwrap().1.to_owned()
+    };
+    let repo = merged_by_hand("git merge -q -m Theirs windlass/t1-work");
+    assert_eq!(list(&repo), "`windlass change merge T1` or the next run takes note of it");
+    repo.world.ok(&["task", "reopen", "T1", "--force", "--reason", "more"]);
+    let told = list(&repo);
+    assert_eq!(
+        told,
+        "T1 is ready: the next run works on it; `windlass task complete T1` accepts it, and `windlass change merge T1` takes \
+         note of it then"
+    );
+    repo.world.ok(&["task", "complete", "T1"]);
+    repo.world.ok(&["change", "merge", "T1", "--trust"]);
+    assert_eq!(repo.events("change_merged").len(), 1);
+
+    let repo = merged_by_hand("git merge -q -m Theirs windlass/t1-work");
+    repo.world.ok(&["task", "reopen", "T1", "--force", "--reason", "more"]);
+    repo.world.ok(&["task", "block", "T1", "--reason", "wait"]);
+    assert_eq!(list(&repo), "`windlass change merge T1` takes note of it, and completes the task");
+    repo.world.ok(&["change", "merge", "T1", "--trust"]);
+    assert_eq!(repo.task("T1")["state"], "completed");
 }

@@ -133,3 +133,69 @@ fn a_forge_that_is_configured_and_is_none_is_named() {
     check(github, Some("git@code.example.org:a/b.git"), None);
     check("", Some("/srv/team.git"), None);
 }
+
+/// A server that looks at what is pushed.
+fn picky(config: &str, script: &str) -> Repo {
+    let repo = Repo::with_remote(config);
+    let hook = repo.remote().join("hooks/pre-receive");
+    fs::write(&hook, format!("#!/bin/sh\nwhile read old new ref; do\n{script}\ndone\n")).unwrap();
+    fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    repo
+}
+
+const NO_SECRETS: &str =
+    "git show \"$new:work.txt\" | grep -q secret && { echo 'policy: work.txt contains a secret'; exit 1; }; true";
+
+/// A server that refuses the work has given an answer: the agent hears it.
+#[test]
+fn what_the_server_refuses_is_for_the_agent_to_mend() {
+    let repo = picky(CHANGES, NO_SECRETS);
+    repo.agent("grep -q 'policy: work.txt contains a secret' && echo x > work.txt || echo secret > work.txt")
+        .add("Work");
+    let ran = repo.run();
+    assert_eq!(ran.code, 0, "{ran}");
+    let failed = repo.events("pipeline_failed");
+    assert_eq!((failed.len(), failed[0]["data"]["remedy"].as_str()), (1, Some("remediate")), "{ran}");
+    let reason = failed[0]["data"]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("origin does not take windlass/t1-work: "), "{reason}");
+    assert!(reason.contains("policy: work.txt contains a secret"), "{reason}");
+    assert_eq!(repo.file("origin/windlass/t1-work:work.txt"), "x");
+}
+
+/// One who cannot mend it does not try for ever.
+#[test]
+fn what_the_server_refuses_time_and_again_ends_like_every_gate() {
+    let repo = picky(CHANGES, NO_SECRETS);
+    repo.agent("cat > /dev/null; echo secret >> work.txt").add("Work");
+    let ran = repo.run();
+    assert_eq!((ran.code, repo.events("pipeline_failed").len()), (3, 4), "{ran}");
+    let task = repo.task("T1");
+    assert!(task["reason"].as_str().unwrap().contains("policy: work.txt contains a secret"), "{task}");
+}
+
+/// The agent cannot mend what is said against the base.
+#[test]
+fn a_base_that_the_server_keeps_is_for_a_person() {
+    let config = "hooks: {before_submit: [create_pr], before_merge: [merge_pr]}\n";
+    let repo = picky(config, "test $ref != refs/heads/main || { echo 'main is closed until Monday'; exit 1; }");
+    repo.agent("cat > /dev/null; echo x > work.txt").add("Work");
+    let reason = blocked(&repo);
+    assert!(reason.contains("origin does not let main be changed: "), "{reason}");
+    assert!(reason.contains("main is closed until Monday"), "{reason}");
+    assert_eq!(repo.events("iteration_started").len(), 1);
+}
+
+/// A person who merges is told what is wrong, and once what to do.
+#[test]
+fn a_refusal_to_merge_has_one_hint() {
+    let repo = Repo::new(CHANGES);
+    repo.agent("cat > /dev/null; echo x > work.txt").add("Work");
+    assert_eq!(repo.run().code, 0);
+    let path = fs::canonicalize(repo.world.path(".windlass/worktrees/t1-work")).unwrap();
+    fs::remove_dir_all(&path).unwrap();
+    repo.git(&["worktree", "prune"]);
+    repo.world.write(".windlass/worktrees/t1-work/mine.txt", "mine");
+    let refused = repo.world.fails(&["change", "merge", "T1", "--trust"]);
+    let cause = "is there, and is no worktree of this repository\nhint: look what it is, and move it away: `mv ";
+    assert!(refused.contains(cause) && refused.matches("hint").count() == 1, "{refused}");
+}

@@ -56,7 +56,14 @@ fn a_base_that_is_not_there() {
     assert_snapshot!(said(&world), @r"
     wrong  git
            cannot find the base branch trunk
-           hint: name the base branch in the configuration
+           hint: correct `base_branch` in the configuration
+    [exit 1]
+    ");
+    world.write(".windlass/config.yaml", "base_branch: mian\n");
+    assert_snapshot!(said(&world), @r"
+    wrong  git
+           cannot find the base branch mian
+           hint: correct `base_branch` in the configuration; did you mean `main`?
     [exit 1]
     ");
     // Nobody needs it where tasks are worked on in place.
@@ -111,7 +118,7 @@ fn worktrees_that_are_locked_or_have_vanished() {
     ok     git            the base is main; one branch of a task
     wrong  worktrees
            T1: $WORK/.windlass/worktrees/t1-open-the-door is locked: on a stick
-           hint: `git worktree unlock PATH`, if whoever locked it agrees
+           hint: `git worktree unlock $WORK/.windlass/worktrees/t1-open-the-door`, if whoever locked it agrees
     [exit 1]
     ");
     sh(&world, "git worktree unlock .windlass/worktrees/t1-open-the-door");
@@ -120,7 +127,7 @@ fn worktrees_that_are_locked_or_have_vanished() {
     ok     git            the base is main; one branch of a task
     wrong  worktrees
            T1: $WORK/.windlass/worktrees/t1-open-the-door has vanished
-           hint: the next run makes it again from its branch; `git worktree prune` forgets it. What was not committed is gone
+           hint: `windlass run` makes $WORK/.windlass/worktrees/t1-open-the-door anew from its branch. What was not committed is gone
     [exit 1]
     ");
 }
@@ -141,8 +148,10 @@ fn what_belongs_to_no_task() {
            hint: look at it with `git log`, and rename or remove a branch (`git branch -D`) that nobody needs
     wrong  worktrees
            $WORK/.windlass/worktrees/t9-gone belongs to no task
+           hint: look whether anything in it is needed, then `git worktree remove $WORK/.windlass/worktrees/t9-gone`, or move it away
+    wrong  worktrees
            $WORK/.windlass/worktrees/stray is no worktree of this repository
-           hint: look whether anything in it is needed, then `git worktree remove PATH`, or move it away
+           hint: look what it is, and move it away: `mv $WORK/.windlass/worktrees/stray $WORK/.windlass/worktrees/stray.old`
     [exit 1]
     ");
 }
@@ -152,12 +161,22 @@ fn locks_that_a_crash_has_left() {
     let world = worked();
     world.write(".git/index.lock", "");
     world.write(".git/worktrees/t1-open-the-door/index.lock", "");
+    world.write(".git/refs/heads/windlass/t1-open-the-door.lock", "");
     assert_snapshot!(said(&world), @r"
     ok     git            the base is main; one branch of a task
     wrong  locks
            $WORK/.git/index.lock is there, and no process holds it
            $WORK/.git/worktrees/t1-open-the-door/index.lock is there, and no process holds it
+           $WORK/.git/refs/heads/windlass/t1-open-the-door.lock is there, and no process holds it
            hint: a crash has left it: remove that file
     [exit 1]
     ");
+}
+
+/// What is said of a remote that has no address is for one that may come to be.
+#[test]
+fn a_remote_without_an_address_is_none() {
+    let world = repository();
+    sh(&world, "git config remote.origin.prune true");
+    assert_snapshot!(said(&world), @"ok     git            the base is main");
 }

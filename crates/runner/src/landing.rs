@@ -15,7 +15,7 @@ use crate::{Dispatch, RunError, Runner, Told};
 /// How a base has a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Landed {
-    /// The commit that has it in the base, as far as one can be told.
+    /// The commit that has it in the base. Where none can be told, its own last one.
     pub commit: Commit,
     /// That commit alone has all of it, on top of what it was merged into.
     pub is_one: bool,
@@ -34,29 +34,37 @@ pub fn landed(git: &Git<'_>, base: &Base, task: &Task, submitted: Option<&str>) 
     let is_open = task.change.as_ref().is_some_and(|change| change.merged.is_none());
     let Some(workspace) = task.workspace.as_ref().filter(|_| is_open) else { return Ok(None) };
     let Some(tip) = git.tip(&Branch::new(&workspace.branch)?)? else { return Ok(None) };
-    let name = &base.branch;
-    let found = |commit: Commit, how: String| {
-        let is_one = commit != tip;
-        Some(Landed { commit, is_one, how })
-    };
-    let landed = if let Some(commit) = git.merged_as(base, &tip, Method::Merge)? {
-        found(commit, format!("{name} has the branch {}", workspace.branch))
-    } else if let Some(commit) = git.merged_as(base, &tip, Method::Squash)? {
-        found(commit, format!("{name} has all of it in one commit"))
-    } else if git.has_all(&base.commit, &tip)? {
-        Some(Landed {
-            commit: base.commit.clone(),
-            is_one: false,
-            how: format!("{name} has all of it in other commits"),
-        })
-    } else {
-        None
-    };
+    let landed = in_base(git, base, &workspace.branch, &tip)?;
     match submitted.filter(|submitted| *submitted != tip.as_str()) {
         // Somebody may have put the branch back to the base.
         Some(submitted) if landed.is_some() && !git.has_all(&base.commit, &Commit::new(submitted)?)? => Ok(None),
         _ => Ok(landed),
     }
+}
+
+/// How a base has the work of a branch, if it has it.
+pub(crate) fn in_base(git: &Git<'_>, base: &Base, branch: &str, tip: &Commit) -> Result<Option<Landed>, Error> {
+    let name = &base.branch;
+    let found = |commit: Commit, how: String| {
+        let is_one = commit != *tip;
+        Ok(Some(Landed { commit, is_one, how }))
+    };
+    if let Some(commit) = git.merged_as(base, tip, Method::Merge)? {
+        return found(commit, format!("{name} has the branch {branch}"));
+    }
+    if let Some(commit) = git.merged_as(base, tip, Method::Squash)? {
+        return found(commit, format!("{name} has all of it in one commit"));
+    }
+    if git.has_all(&base.commit, tip)? {
+        return Ok(Some(scattered(base, tip)));
+    }
+    Ok(None)
+}
+
+/// No single commit of the base has it.
+pub(crate) fn scattered(base: &Base, tip: &Commit) -> Landed {
+    let how = format!("{} has all of it in other commits", base.branch);
+    Landed { commit: tip.clone(), is_one: false, how }
 }
 
 impl Dispatch<'_> {
@@ -116,6 +124,11 @@ impl Dispatch<'_> {
     fn note(&mut self, tasks: &[(Task, Option<String>)]) -> Result<(), RunError> {
         if tasks.is_empty() {
             return Ok(());
+        }
+        // One that does not answer is waited for.
+        if let Ok(Base { branch, remote: Some(remote), .. }) = self.with_git(|git| self.known_base(git)) {
+            let words = format!("fetching {remote}/{branch}, to see which changes are merged");
+            (self.outside.tell)(Told::Note(&words));
         }
         let found = self.with_git(|git| {
             let base = self.base(git)?;

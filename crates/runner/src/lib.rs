@@ -61,7 +61,7 @@ pub use known::{Defined, Hooks, Workflows};
 pub use outside::{Outside, Told};
 pub use protected::{Protected, TooMany};
 pub use sweep::{Swept, left_in, task_of};
-pub use workspace::Delivery;
+pub use workspace::{Delivery, Said};
 
 use change::Looker;
 use dispatch::Resolve;

@@ -6,6 +6,8 @@
 //! - What is wrong with one task's worktree is that task's affair, and a person's; what is wrong with the repository or the
 //!   machine ends the session and is no fault of the task.
 
+use std::borrow::Cow;
+use std::fmt::{self, Display};
 use std::path::PathBuf;
 
 use windlass_engine::{Command, Ending, Session, State, Task, TaskId, View, Workspace, awaited};
@@ -49,14 +51,38 @@ struct Stack {
 /// Why a worktree cannot be had.
 enum Trouble {
     /// A person has to look at this task.
-    Task(String),
+    Task(Said),
     /// Nobody can work here.
-    Outside(String),
+    Outside(Said),
+}
+
+/// What is wrong, and what can be done about it.
+#[derive(Debug)]
+pub struct Said {
+    pub cause: String,
+    pub hint: Option<String>,
+}
+
+impl Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.cause)?;
+        self.hint.iter().try_for_each(|hint| write!(f, "; {hint}"))
+    }
+}
+
+impl Said {
+    fn plain(cause: String) -> Self {
+        Self { cause, hint: None }
+    }
+
+    pub(crate) fn of(error: &Error) -> Self {
+        Self { cause: with_causes(error), hint: error.hint().map(Cow::into_owned) }
+    }
 }
 
 impl From<Error> for Trouble {
     fn from(error: Error) -> Self {
-        let said = explained(&error);
+        let said = Said::of(&error);
         match error {
             Error::Conflict { .. }
             | Error::BranchTaken { .. }
@@ -71,11 +97,7 @@ impl From<Error> for Trouble {
 
 /// An error of git with its causes, and what can be done about it.
 pub(crate) fn explained(error: &Error) -> String {
-    let said = with_causes(error);
-    match error.hint() {
-        Some(hint) => format!("{said}; {hint}"),
-        None => said,
-    }
+    Said::of(error).to_string()
 }
 
 /// An error and what led to it, on one line.
@@ -144,7 +166,7 @@ impl Dispatch<'_> {
     }
 
     /// Has the worktree of a task be there again, or says why it cannot be.
-    pub(crate) fn reopen(&self, task: &Task) -> Result<(), String> {
+    pub(crate) fn reopen(&self, task: &Task) -> Result<(), Said> {
         match self.open(task) {
             Ok(_) => Ok(()),
             Err(Trouble::Task(why) | Trouble::Outside(why)) => Err(why),
@@ -159,7 +181,7 @@ impl Dispatch<'_> {
     /// What a task builds on. Nobody builds on a change that the base has, however it came there, but on the base; nor on what
     /// nobody wants.
     fn stacked_on(&self, task: &Task, git: &Git<'_>, base: &Commit) -> Result<Stack, Trouble> {
-        let outside = |error: &dyn std::error::Error| Trouble::Outside(error.to_string());
+        let outside = |error: &dyn std::error::Error| Trouble::Outside(Said::plain(error.to_string()));
         let snapshot = self.store.snapshot().map_err(|error| outside(&error))?;
         let mut stack = Stack::default();
         for id in awaited(&snapshot, task.id).map_err(|error| outside(&error))? {
@@ -242,7 +264,8 @@ impl Dispatch<'_> {
         }
         let there = Session { workspace: Some(workspace.clone()), ..session.clone() };
         let look = self.settings.protected.look(&self.directory_of(Some(&there)));
-        look.map(Some).map_err(|error| Trouble::Outside(format!("cannot watch the protected files: {error}")))
+        let unseen = |error| Trouble::Outside(Said::plain(format!("cannot watch the protected files: {error}")));
+        look.map(Some).map_err(unseen)
     }
 }
 
@@ -263,8 +286,8 @@ impl Runner<'_> {
                 self.give(&Command::OpenWorkspace { name, workspace, reused, protected }).map(drop)
             }
             Err(_) if self.dispatch.control.is_cancelled() => Ok(()),
-            Err(Trouble::Task(reason)) => self.give(&Command::LeaveToPerson { name, reason }).map(drop),
-            Err(Trouble::Outside(reason)) => self.ask_to_end(&name, Ending::Error, Some(reason)),
+            Err(Trouble::Task(said)) => self.give(&Command::LeaveToPerson { name, reason: said.to_string() }).map(drop),
+            Err(Trouble::Outside(said)) => self.ask_to_end(&name, Ending::Error, Some(said.to_string())),
         }
     }
 

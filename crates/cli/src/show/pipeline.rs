@@ -1,7 +1,7 @@
 //! Work on its way through the gates, in a few words.
 
 use windlass_engine::{
-    ChangeRef, Event, Gate, HookClass, OwedHook, Record, Remedy, State, Task, WorkDone, Workspace, payload,
+    ChangeRef, Event, Finding, Gate, HookClass, OwedHook, Record, Remedy, State, Task, WorkDone, Workspace, payload,
 };
 
 use crate::config::Builtin;
@@ -120,11 +120,16 @@ fn origin(workspace: &Workspace) -> String {
     below(workspace).map_or_else(|| format!("from {}", workspace.base), |below| format!("on top of {below}"))
 }
 
-/// The command that ends what a task waits for, where its gate says that a person may merge what it may not.
+/// The command that ends what a task waits for, where its change was accepted but for the merge. What anybody has said about
+/// it does not count.
 pub fn merges(task: &Task) -> Option<String> {
-    let merge = format!("windlass change merge {}", task.id);
-    let named = format!("`{merge}`");
-    task.blocked.as_ref().filter(|blocked| blocked.reason.contains(&named)).map(|_| merge)
+    task.change.as_ref().filter(|change| change.merged.is_none())?;
+    let blocked = task.blocked.as_ref().is_some_and(|blocked| blocked.by.is_none());
+    let is_of_merge = |finding: &&Finding| {
+        finding.source.rsplit(':').next() == Some(Builtin::MergePr.name()) && task.rejected.as_ref() != Some(*finding)
+    };
+    let held_up = task.findings.iter().any(|finding| is_of_merge(&finding));
+    (blocked && held_up).then(|| format!("windlass change merge {}", task.id))
 }
 
 /// What a person types for work that waits for them, with how to look at it before: a change that only they merge, or a task

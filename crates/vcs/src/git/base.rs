@@ -186,10 +186,10 @@ impl Git<'_> {
         }
     }
 
-    /// Every remote that the configuration tells something of.
+    /// Every remote that the configuration tells the address of. Other settings are for one that may come to be.
     fn remotes(&self) -> Result<Vec<RemoteName>, Error> {
-        let names = self.settings()?.iter().filter_map(|(key, _)| key.strip_prefix("remote.")?.rsplit_once('.'));
-        let mut names: Vec<&str> = names.map(|(name, _)| name).collect();
+        let names = self.settings()?.iter().filter_map(|(key, _)| key.strip_prefix("remote.")?.strip_suffix(".url"));
+        let mut names: Vec<&str> = names.collect();
         names.sort_unstable();
         names.dedup();
         Ok(names.into_iter().filter_map(|name| RemoteName::new(name).ok()).collect())

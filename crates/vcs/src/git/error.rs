@@ -228,7 +228,7 @@ fn held(holder: Option<&Holder>) -> String {
 }
 
 /// A path as it is typed to a shell.
-fn quoted(path: &Path) -> String {
+pub fn quoted(path: &Path) -> String {
     let path = path.display().to_string();
     let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+:@".contains(letter);
     if path.chars().all(is_plain) { path } else { format!("'{}'", path.replace('\'', r"'\''")) }

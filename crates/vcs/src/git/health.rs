@@ -1,6 +1,6 @@
 //! How a repository stands, for somebody who looks for trouble. Nothing of it is changed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::open::INITIALIZING;
 use super::repository::Head;
@@ -57,6 +57,7 @@ impl Git<'_> {
         let entries = self.repository.entries();
         let own = entries.iter().flat_map(|entry| OWN.iter().map(|name| entry.admin.join(name)));
         let there = shared.chain(own).filter(|path| std::fs::symlink_metadata(path).is_ok());
+        let there = there.chain(locks_below(&self.repository.common.join("refs/heads")));
         there.filter(|path| locks::is_left(path, &self.repository)).collect()
     }
 
@@ -65,4 +66,21 @@ impl Git<'_> {
         let call = self.call(&["for-each-ref", "--format=%(refname)"]).word(format!("refs/heads/{prefix}"));
         Ok(call.done()?.line().lines().filter_map(Branch::from_full).collect())
     }
+}
+
+/// The locks of branches, which lie beside them.
+fn locks_below(directory: &Path) -> Vec<PathBuf> {
+    let (mut locks, mut places) = (Vec::new(), vec![directory.to_owned()]);
+    while let Some(place) = places.pop() {
+        for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {
+            let path = entry.path();
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => places.push(path),
+                Ok(_) if path.extension().is_some_and(|extension| extension == "lock") => locks.push(path),
+                _ => {}
+            }
+        }
+    }
+    locks.sort();
+    locks
 }

@@ -45,7 +45,7 @@ pub use ask::{Git, Run};
 pub use base::{Base, Seen};
 pub use close::{BranchAfter, Closed};
 pub use diff::{Diff, FileChange, Work};
-pub use error::{Error, Holder, Operation};
+pub use error::{Error, Holder, Operation, quoted};
 pub use health::{Linked, Obstacle};
 pub use log::Logged;
 pub use merge::{IfCheckedOut, Merged, Way};

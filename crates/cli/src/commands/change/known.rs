@@ -24,6 +24,8 @@ pub struct Known {
     pub on_forge: Option<Result<Standing, String>>,
     /// How its base has it, if somebody looked, although the log knows of no merge.
     pub landed: Option<Landed>,
+    /// How it was found in its base, if the log knows of a merge that was nobody's here.
+    pub noted: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +67,8 @@ impl Known {
         };
         let event = opened.store.event(change.opened).map_err(remedy::store)?;
         let opened_at = event.map_or(task.created_at, |record| record.envelope.timestamp);
-        Ok(Self { work: submitted(opened, id)?, task, change, opened_at, on_forge: None, landed: None })
+        let (work, noted) = (submitted(opened, id)?, noted(opened, id)?.filter(|_| change.merged.is_some()));
+        Ok(Self { work, task, change, opened_at, on_forge: None, landed: None, noted })
     }
 
     pub fn standing(&self) -> Standing {
@@ -82,6 +85,11 @@ impl Known {
     pub fn merged(&self) -> Option<&str> {
         let landed = self.landed.as_ref().map(|landed| landed.commit.as_str());
         self.change.merged.as_deref().or(landed)
+    }
+
+    /// How it was found in its base, where nobody here has merged it.
+    pub fn seen(&self) -> Option<&str> {
+        self.noted.as_deref().or_else(|| self.landed.as_ref().map(|landed| landed.how.as_str()))
     }
 
     pub fn branch(&self) -> &str {
@@ -124,7 +132,7 @@ impl Known {
             "number": self.change.at.number,
             "openedAt": self.opened_at,
             "merged": self.merged(),
-            "seen": self.landed.as_ref().map(|landed| &landed.how),
+            "seen": self.seen(),
             "forgeSays": self.on_forge.as_ref().and_then(|said| said.as_ref().err()),
         })
     }
@@ -136,6 +144,16 @@ fn submitted(opened: &Opened, id: TaskId) -> Result<Option<WorkDone>, Failure> {
     let found = opened.store.read_back(&filter, None, 1).map_err(remedy::store)?;
     Ok(found.into_iter().find_map(|record| match record.envelope.event {
         Event::SubmissionStarted(started) => started.work,
+        _ => None,
+    }))
+}
+
+/// How the change of a task was found in its base, if the log says so.
+fn noted(opened: &Opened, id: TaskId) -> Result<Option<String>, Failure> {
+    let filter = Filter { types: vec![EventType::ChangeMerged], task: Some(id), ..Filter::default() };
+    let found = opened.store.read_back(&filter, None, 1).map_err(remedy::store)?;
+    Ok(found.into_iter().find_map(|record| match record.envelope.event {
+        Event::ChangeMerged(merged) => merged.seen,
         _ => None,
     }))
 }

@@ -1,5 +1,6 @@
 //! `windlass change list`
 
+use windlass_engine::{State, Task};
 use windlass_vcs::forge;
 
 use super::known::{Known, Standing, all};
@@ -66,7 +67,7 @@ fn show(change: &Known, (ids, states): (usize, usize), out: &mut Output) -> Done
         (Some(Err(why)), _) => Messages::new().warning(&format!("{}: {why}", change.task.id)),
         (_, None) if change.landed.is_some() => {
             let how = change.landed.as_ref().map(|landed| text::line(&landed.how).into_owned()).unwrap_or_default();
-            let told = format!("{how}; `windlass change merge {}` or the next run takes note of it", change.task.id);
+            let told = format!("{how}; {}", noted_by(&change.task));
             out.line(format_args!("  {}", out.paint(Tone::Faint, told)))?;
         }
         (Some(Ok(Standing::Merged)), None) => {
@@ -78,12 +79,26 @@ fn show(change: &Known, (ids, states): (usize, usize), out: &mut Output) -> Done
     Ok(())
 }
 
+/// Who takes note of a merge that the log does not know.
+fn noted_by(task: &Task) -> String {
+    let id = task.id;
+    match task.state {
+        State::Completed => format!("`windlass change merge {id}` or the next run takes note of it"),
+        State::Blocked => format!("`windlass change merge {id}` takes note of it, and completes the task"),
+        State::Active | State::Submitted => format!("{id} is {}: whoever works on it finds it there", task.state),
+        state => format!(
+            "{id} is {state}: the next run works on it; `windlass task complete {id}` accepts it, and \
+             `windlass change merge {id}` takes note of it then"
+        ),
+    }
+}
+
 /// Asks the forge about each that is open.
 fn refresh(opened: &mut Opened, changes: &mut [Known]) -> Result<(), Failure> {
     dispatch::with_git(opened, |dispatch| {
         for change in changes.iter_mut().filter(|change| change.standing() == Standing::Open) {
-            change.on_forge = dispatch.on_forge(&change.task).map(|said| {
-                said.map(|state| match state {
+            change.on_forge = dispatch.on_forge(&change.task).map(|answer| {
+                answer.map_err(|said| said.to_string()).map(|state| match state {
                     forge::State::Open => Standing::Open,
                     forge::State::Merged { .. } => Standing::Merged,
                     forge::State::Closed => Standing::Closed,

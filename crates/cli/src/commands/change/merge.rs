@@ -136,7 +136,7 @@ fn said(report: &HookReport) -> String {
 
 /// Takes note of a merge.
 fn record(dispatch: &mut Dispatch<'_>, task: &Task, seal: &Seal) -> Result<(), Failure> {
-    let merged = Command::RecordMerge { id: task.id, commit: seal.commit.clone(), seen: None };
+    let merged = Command::RecordMerge { id: task.id, commit: seal.commit.clone(), seen: seal.seen.clone() };
     dispatch.give_for(&origin(Authority::Person), &merged).map_err(remedy::run)?;
     conclude(dispatch, task.id, &seal.base)
 }
@@ -190,6 +190,10 @@ fn show(opened: &Opened, known: &Known, seal: Option<&Seal>, args: &Args, out: &
         }
         (false, false) => out.line(format_args!("{} passed", text::line(&passed)))?,
         (false, true) => {}
+    }
+    if let Some(seen) = &seal.seen {
+        let (base, seen) = (text::line(&seal.base), text::line(seen));
+        return out.line(format_args!("{id}  {} {base}: {seen}", out.paint(Tone::Good, "was in")));
     }
     let word = if seal.already { "was in" } else { "merged into" };
     out.line(format_args!(

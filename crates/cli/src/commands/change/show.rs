@@ -94,14 +94,16 @@ fn seen(git: &Git<'_>, below: &[Below], change: &Known) -> Result<Seen, Error> {
 /// Where a change begins, and where it ends.
 fn ends(git: &Git<'_>, below: &[Below], change: &Known) -> Result<(Commit, Commit), Error> {
     let unknown = |commit: &str| Error::UnknownCommit { commit: commit.to_owned() };
+    let own = own_end(git, change)?;
     let one = change.landed.as_ref().filter(|landed| landed.is_one).map(|landed| landed.commit.as_str());
-    if let Some(merged) = change.change.merged.as_deref().or(one) {
+    let is_own = |merged: &&str| own.as_ref().is_some_and(|own| own.as_str() == *merged);
+    if let Some(merged) = change.change.merged.as_deref().or(one).filter(|merged| !is_own(merged)) {
         let to = Commit::new(merged)?;
         let from = git.parent(&to)?.ok_or_else(|| unknown(merged))?;
         return Ok((from, to));
     }
-    let tip = git.tip(&Branch::new(change.branch())?)?.ok_or_else(|| unknown(change.branch()))?;
-    if let (Some(_), Some(workspace)) = (&change.landed, &change.task.workspace) {
+    let tip = own.ok_or_else(|| unknown(change.branch()))?;
+    if let (Some(_), Some(workspace)) = (change.merged(), &change.task.workspace) {
         // The base says nothing of it any more: it is what was submitted, or what was done since it began.
         let submitted = change.work.as_ref().filter(|work| work.head == tip.as_str());
         let from = submitted.map(|work| git.before(&tip, work.commits)).transpose()?.flatten();
@@ -114,6 +116,14 @@ fn ends(git: &Git<'_>, below: &[Below], change: &Known) -> Result<(Commit, Commi
         None => newest,
     };
     Ok((git.merge_base(&base, &tip)?, tip))
+}
+
+/// The last commit of the work itself. The branch goes with the merge; what was submitted stays for a while.
+fn own_end(git: &Git<'_>, change: &Known) -> Result<Option<Commit>, Error> {
+    if let (Some(_), Some(work)) = (&change.change.merged, &change.work) {
+        return Commit::new(&work.head).map(Some);
+    }
+    git.tip(&Branch::new(change.branch())?)
 }
 
 /// All of it as it is shown. Everything in it is hostile.
@@ -137,7 +147,7 @@ fn write_page(change: &Known, seen: &Seen, stat: bool, out: &Output) -> Result<S
     let opened = show::moment(change.opened_at);
     writeln!(page, "  {}", out.paint(Tone::Faint, format_args!("opened {opened}")))?;
     if let Some(merged) = change.merged() {
-        let how = change.landed.as_ref().map(|landed| format!(": {}", landed.how)).unwrap_or_default();
+        let how = change.seen().map(|how| format!(": {how}")).unwrap_or_default();
         let told = format!("merged as {merged}{how}");
         writeln!(page, "  {}", out.paint(Tone::Faint, text::line(&told)))?;
     }

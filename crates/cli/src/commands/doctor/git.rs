@@ -7,12 +7,12 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use windlass_engine::{Task, TaskId, View};
+use windlass_engine::{Task, TaskId, View, nearest};
 use windlass_process::{Control, Roster, Spec, run};
 use windlass_runner::{Delivery, task_of};
 use windlass_store::Snapshot;
 use windlass_vcs::forge::{Site, Token};
-use windlass_vcs::git::{Base, Branch, Error, Git, Linked, Obstacle, RemoteName, Repository};
+use windlass_vcs::git::{Base, Branch, Error, Git, Linked, Obstacle, RemoteName, Repository, quoted};
 
 use super::Check;
 use crate::config::Config;
@@ -78,7 +78,7 @@ impl Look<'_> {
             Some(Ok(base)) => note.push(format!("the base is {}", base.shown())),
             Some(Err(error)) => {
                 problems.push(error.to_string());
-                hints.extend(error.hint().map(Cow::into_owned));
+                hints.extend(self.correction(git, error).or_else(|| error.hint().map(Cow::into_owned)));
             }
             None => note.push("tasks are worked on in place".to_owned()),
         }
@@ -110,6 +110,15 @@ impl Look<'_> {
         Check { what: "git", problems, note: note.join("; "), hint }
     }
 
+    /// What is to be done about a base that is configured and not there.
+    fn correction(&self, git: &Git<'_>, error: &Error) -> Option<String> {
+        let (Error::UnknownBase { .. }, Some(configured)) = (error, &self.delivery.base) else { return None };
+        let known = git.branches_under("").unwrap_or_default();
+        let known: Vec<&str> = known.iter().map(Branch::as_str).filter(|name| !name.starts_with(OURS)).collect();
+        let near = nearest(configured, &known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        Some(format!("correct `base_branch` in the configuration{near}"))
+    }
+
     /// Whether the forge of the remote lets us in, as far as that is known without asking it.
     fn forge(&self, git: &Git<'_>, base: &Base) -> Option<Check> {
         let address = git.address(base.remote.as_ref()?).ok()?;
@@ -134,30 +143,51 @@ impl Look<'_> {
             .filter(|linked| linked.path.parent() == Some(&place))
             .filter_map(|linked| Some((linked.path.file_name()?.to_str()?.to_owned(), linked)))
             .collect();
-        let (mut locked, mut vanished, mut nobodys) = (Vec::new(), Vec::new(), Vec::new());
+        let mut found: Vec<(String, Option<String>)> = Vec::new();
         for (name, linked) in &linked {
-            let path = linked.path.display();
-            match (&linked.trouble, self.owner(name)) {
-                (_, None) => nobodys.push(format!("{path} belongs to no task")),
-                (Some(Obstacle::Locked(reason)), Some(id)) => {
+            let path = linked.path.clone();
+            let error = match linked.trouble.clone() {
+                Some(Obstacle::Locked(reason)) => Some(Error::WorktreeLocked { path, reason }),
+                Some(Obstacle::Vanished) => Some(Error::Vanished { path }),
+                Some(Obstacle::Occupied) => Some(Error::Occupied { path }),
+                None => None,
+            };
+            let (path, quoted) = (linked.path.display(), quoted(&linked.path));
+            let hint = error.as_ref().and_then(Error::hint).map(Cow::into_owned);
+            found.extend(match (error, self.owner(name)) {
+                (None, Some(_)) => None,
+                (None, None) => {
+                    let hint = format!(
+                        "look whether anything in it is needed, then `git worktree remove {quoted}`, or move it away"
+                    );
+                    Some((format!("{path} belongs to no task"), Some(hint)))
+                }
+                (Some(Error::Vanished { .. }), None) => {
+                    let hint = "`git worktree prune` forgets it".to_owned();
+                    Some((format!("{path} belongs to no task, and has vanished"), Some(hint)))
+                }
+                (Some(Error::Vanished { .. }), Some(id)) => {
+                    let hint = hint.map(|hint| format!("{hint}. What was not committed is gone"));
+                    Some((format!("{id}: {path} has vanished"), hint))
+                }
+                (Some(Error::WorktreeLocked { reason, .. }), id) => {
                     let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-                    locked.push(format!("{id}: {path} is locked{why}"));
+                    Some((format!("{}{path} is locked{why}", of(id)), hint))
                 }
-                (Some(Obstacle::Vanished), Some(id)) => vanished.push(format!("{id}: {path} has vanished")),
-                (Some(Obstacle::Occupied), Some(id)) => {
-                    nobodys.push(format!("{id}: {path} is there, and is no worktree of this repository"));
+                (Some(_), id) => {
+                    Some((format!("{}{path} is there, and is no worktree of this repository", of(id)), hint))
                 }
-                (None, Some(_)) => {}
-            }
+            });
         }
         for name in directories(&place).difference(&linked.keys().cloned().collect()) {
-            nobodys.push(format!("{} is no worktree of this repository", place.join(name).display()));
+            let path = place.join(name);
+            let problem = format!("{} is no worktree of this repository", path.display());
+            found.push((problem, Error::Occupied { path }.hint().map(Cow::into_owned)));
         }
-        let unlock = "`git worktree unlock PATH`, if whoever locked it agrees";
-        let again = "the next run makes it again from its branch; `git worktree prune` forgets it. What was not committed is gone";
-        let look = "look whether anything in it is needed, then `git worktree remove PATH`, or move it away";
-        let checks = [("worktrees", locked, unlock), ("worktrees", vanished, again), ("worktrees", nobodys, look)];
-        checks.into_iter().filter_map(|(what, problems, hint)| if_any(what, problems, hint)).collect()
+        let check = |(problem, hint): (String, Option<String>)| {
+            wrong("worktrees", String::new(), vec![problem], hint.as_deref())
+        };
+        found.into_iter().map(check).collect()
     }
 
     /// The task that a worktree is of, by its name.
@@ -182,6 +212,10 @@ fn is_at(task: &Task, branch: &str) -> bool {
 
 fn was_at(task: &Task, branch: &str) -> bool {
     task.former.iter().any(|place| place.branch == branch)
+}
+
+fn of(task: Option<TaskId>) -> String {
+    task.map_or_else(|| "of no task: ".to_owned(), |id| format!("{id}: "))
 }
 
 /// The names of what is in a directory.

@@ -1,7 +1,9 @@
 //! What is left of the graph when nothing more can be worked on, and why.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
-use windlass_engine::{State, Task, TaskId, Types};
+use windlass_engine::{State, Task, TaskId, TypeName, Types};
 use windlass_store::{Sqlite, TaskFilter};
 
 use super::wish::{list, waits_for};
@@ -11,6 +13,14 @@ use crate::{remedy, text};
 
 /// How many are named to a person.
 const NAMED: usize = 10;
+
+/// What keeps an agent from tasks that are ready.
+#[derive(Clone, Copy)]
+pub struct WhyNot<'a> {
+    pub types: &'a Types,
+    /// Types that are left alone, each with why.
+    pub held_back: &'a BTreeMap<TypeName, String>,
+}
 
 /// Tasks that are not completed, each with what it waits for.
 pub struct Left {
@@ -52,12 +62,17 @@ impl Left {
         Ok(Self { tasks, more, needs_a_person, any: !counts.is_empty() })
     }
 
-    /// The same for an agent that may not work on all of it: who may is named.
-    pub fn for_others(self, types: &Types, agent: &str) -> Self {
+    /// The same for an agent that may not work on all of it: who may is named, or what is missing.
+    pub fn for_others(self, why_not: WhyNot<'_>, agent: &str) -> Self {
         self.because(|task| {
-            let names = types.implementers(task.kind.as_ref()).filter(|names| !names.contains(agent))?;
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            Some(if names.is_empty() { "nobody may".to_owned() } else { format!("{} may", names.join(", ")) })
+            let held_back = || task.kind.as_ref().and_then(|kind| why_not.held_back.get(kind)).cloned();
+            match why_not.types.implementers(task.kind.as_ref()) {
+                Some(names) if names.is_empty() => Some("nobody may".to_owned()),
+                Some(names) if !names.contains(agent) => {
+                    Some(format!("{} may", names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")))
+                }
+                _ => held_back(),
+            }
         })
     }
 

@@ -19,15 +19,18 @@ mod silent;
 mod standstill;
 mod summary;
 mod tally;
+mod tidying;
 mod wish;
 mod workers;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
 use windlass_agents::Agent;
 use windlass_engine::{
-    Authority, Command, Ending, Grounds, NewSession, Origin, OwnerName, Rules, Session, SessionName, TaskId, Types,
+    Authority, Command, Ending, Grounds, NewSession, Origin, OwnerName, Rules, Session, SessionName, TaskId, TypeName,
+    Types,
 };
 use windlass_process::{Control, Launcher};
 use windlass_runner::{Delivery, Dispatch, Gatekeepers, Outside, RunError, Runner, Settings};
@@ -36,7 +39,7 @@ use windlass_vcs::git::Repository;
 
 use self::asking::{Asked, Person};
 use self::choice::Choice;
-use self::left::Left;
+use self::left::{Left, WhyNot};
 use self::listening::Listening;
 use self::live::{Live, View};
 use self::progress::{Progress, Watching};
@@ -127,6 +130,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         if let (Choice::New(_), Wish::Graph) = (&choice, wish)
             && !choice::is_anything_ready(&opened.store)?
         {
+            tidying::tidy_for_nobody(&mut opened, context)?;
             let left = Left::look(&opened.store)?;
             left.show_nothing_ready("nothing is ready", out)?;
             return Ok(left.exit());
@@ -147,17 +151,20 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         if let (Choice::New(_), Wish::Graph) = (&choice, wish)
             && let Some(refusal) = choice::only_for_others(&opened.store, config, &agent.name)?
         {
-            let left = Left::look(&opened.store)?.for_others(&plan::types(config), &agent.name);
+            tidying::tidy_for_nobody(&mut opened, context)?;
+            let why_not = WhyNot { types: &plan::types(config), held_back: &BTreeMap::new() };
+            let left = Left::look(&opened.store)?.for_others(why_not, &agent.name);
             left.show_nothing_ready(&refusal.to_string(), out)?;
             return Ok(left.exit());
         }
         let types = plan::types(config).without(unjudged.keys().cloned().collect());
+        let held_back = unjudged.iter().map(|(kind, failure)| (kind.clone(), failure.message.clone())).collect();
         choice::check_judges(&opened.store, wish, (&types, unjudged), &agent.name)?;
         if stage.is_none() {
             stage = Some(Stage::set(out)?);
         }
         let stage = stage.as_mut().expect("it was just set");
-        let session = Run { context, args: &args, wish, choice, inside, outline, agent, gatekeepers, types };
+        let session = Run { context, args: &args, wish, choice, inside, outline, agent, gatekeepers, types, held_back };
         if let Some(code) = session.finish(&mut opened, stage, out)? {
             return Ok(code);
         }
@@ -194,12 +201,14 @@ struct Run<'a> {
     agent: Agent,
     gatekeepers: Gatekeepers,
     types: Types,
+    /// Types that are left alone, each with why.
+    held_back: BTreeMap<TypeName, String>,
 }
 
 impl Run<'_> {
     /// The answer is the exit code, or nothing where somebody else has begun the session at this very moment.
     fn finish(self, opened: &mut Opened, stage: &mut Stage, out: &mut Output) -> Result<Option<u8>, Stop> {
-        let Self { context, args, wish, choice, inside, outline, agent, gatekeepers, types } = self;
+        let Self { context, args, wish, choice, inside, outline, agent, gatekeepers, types, held_back } = self;
         let (config, control, still) = (outline.frame(), &stage.control, &stage.still);
         let view = stage.live.as_ref().map(Live::view);
         stage.listening.follow(&opened.project, control, choice.name(), view)?;
@@ -212,6 +221,7 @@ impl Run<'_> {
         let job = Job { project: &opened.project, config, agent: &agent, owner: &owner };
         let left = choice::left_task(&opened.store, args, wish)?;
         let begin = job.begin(&choice, wish, left, args)?;
+        let delivers = !job.grounds(wish)?.is_in_place();
         plan::warn_of_silence(config);
         let trusted = serves_agents(context, &inside, &opened.project, config)?;
         let settings = settings(&opened.project, &outline, &owner, choice.name())?;
@@ -236,14 +246,19 @@ impl Run<'_> {
             Dispatch::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(remedy::run)?;
         let allowance = plan::allowance(config, &agent);
         let mut runner = Runner::new(dispatch, agent, allowance);
-        runner.note_landed(&in_use).map_err(remedy::run)?;
+        // In place there is nothing to do with changes.
+        if delivers {
+            runner.note_landed(&in_use).map_err(remedy::run)?;
+        }
         let (by, at) = (owner.to_string(), environment::now());
         let origin = Origin { by, at, authority: Authority::Person, run: None, via: inside.via };
         if let Err(error) = runner.begin(&origin, &begin) {
             drop(runner);
             return if choice.is_stale(&opened.store)? { Ok(None) } else { Err(remedy::run(error).into()) };
         }
-        runner.sweep(&in_use).map_err(remedy::run)?;
+        if delivers {
+            runner.sweep(&in_use).map_err(remedy::run)?;
+        }
         if let Choice::New(_) = choice {
             changed::remember(&project, &records);
         }
@@ -253,7 +268,8 @@ impl Run<'_> {
         // The rows below go before anything else is written.
         drop(stage.live.take());
         let (name, agent, killed) = (choice.name(), args.agent.as_deref(), ending.is_none());
-        let over = Over { opened, name, tally, roster: &roster, control: &stage.control, agent, killed, types: &types };
+        let (control, why_not) = (&stage.control, WhyNot { types: &types, held_back: &held_back });
+        let over = Over { opened, name, tally, roster: &roster, control, agent, killed, why_not };
         if over.show(out).and_then(|()| out.flush()).is_err() {
             // What is done counts, not who sees it.
             out.give_up();

@@ -5,12 +5,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use windlass_engine::{Ending, Session, SessionName, State, TaskId, Types, Wanted, Work};
+use windlass_engine::{Ending, Session, SessionName, State, TaskId, Wanted, Work};
 use windlass_process::{Control, Roster};
 
 use super::asking::situation;
 use super::changed::{BASE, Changed, Git};
-use super::left::Left;
+use super::left::{Left, WhyNot};
 use super::tally::Tally;
 use crate::context::Opened;
 use crate::failure::Failure;
@@ -37,7 +37,7 @@ pub struct Over<'a> {
     pub agent: Option<&'a str>,
     /// Everything was ended at once.
     pub killed: bool,
-    pub types: &'a Types,
+    pub why_not: WhyNot<'a>,
 }
 
 /// What there is to say, without a word about how.
@@ -110,7 +110,7 @@ impl Over<'_> {
         let records = self.opened.project.records().join(self.name.as_str());
         let session = self.opened.session(self.name)?;
         let left = (session.work == Work::Graph).then(|| Left::look(&self.opened.store)).transpose()?;
-        let left = left.map(|left| left.for_others(self.types, &session.agent));
+        let left = left.map(|left| left.for_others(self.why_not, &session.agent));
         let git = Git { project: &self.opened.project, roster: self.roster, control: self.control };
         // Work in worktrees changes nothing here: it is on its branches.
         let changed = if session.grounds.is_in_place() { git.changed(&records) } else { Ok(None) };

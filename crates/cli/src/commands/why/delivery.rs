@@ -77,8 +77,14 @@ impl Delivery {
         Ok(delivery)
     }
 
-    /// What a person does, outside any session, belongs to no attempt.
+    /// What a person does, outside any session, belongs to no attempt. A lease is that of one, whoever has seen it run out.
     fn add(&mut self, step: Step) {
+        if let Event::LeaseExpired(expired) = &step.record.envelope.event
+            && let Some(attempt) = self.attempts.iter_mut().find(|attempt| attempt.epoch == expired.epoch.0)
+        {
+            attempt.steps.push(step);
+            return;
+        }
         let within = step.record.envelope.session.is_some();
         match self.attempts.last_mut() {
             Some(attempt) if within || attempt.session.is_none() => attempt.steps.push(step),
@@ -91,7 +97,15 @@ impl Delivery {
     }
 
     pub fn show(&self, records: &Path, out: &mut Output) -> Done {
+        let mut outside = self.afterwards.iter().peekable();
+        let tell = |step: &Step, out: &mut Output| {
+            let by = &step.record.envelope.metadata.triggered_by;
+            step.show_as(&format!("{} by {by}", step.words), 2, records, out)
+        };
         for (number, attempt) in (1..).zip(&self.attempts) {
+            while let Some(step) = outside.next_if(|step| step.record.seq < attempt.seq) {
+                tell(step, out)?;
+            }
             let agent = attempt.agent.as_deref().unwrap_or(&attempt.who);
             let session = attempt.session.as_ref().map(|name| format!(", in {name}")).unwrap_or_default();
             let at = show::moment(attempt.at);
@@ -99,11 +113,7 @@ impl Delivery {
             detail(2, Tone::Strong, &heading, out)?;
             attempt.steps.iter().try_for_each(|step| step.show(4, records, out))?;
         }
-        for step in &self.afterwards {
-            let by = &step.record.envelope.metadata.triggered_by;
-            step.show_as(&format!("{} by {by}", step.words), 2, records, out)?;
-        }
-        Ok(())
+        outside.try_for_each(|step| tell(step, out))
     }
 
     pub fn to_json(&self, records: &Path) -> Value {

@@ -19,14 +19,14 @@ use windlass_engine::{
 };
 use windlass_hooks::{Kind, Step};
 use windlass_vcs::forge::{ForgeError, Site, State};
-use windlass_vcs::git::{Base, Branch, Error, IfCheckedOut, Merged, Rebased, Seen};
+use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Rebased, Seen};
 
-use super::change::failed;
 use super::merge::Ready;
 use super::{Scene, beginning, listed};
 use crate::dispatch::Resolve;
+use crate::landing::{Landed, landed, scattered};
 use crate::stacking::{first_unmerged, own_base};
-use crate::workspace::{commit_message, explained, with_causes};
+use crate::workspace::{Said, commit_message, with_causes};
 use crate::{Dispatch, RunError, Told};
 
 /// How long is waited for somebody else who merges.
@@ -35,6 +35,9 @@ const PATIENCE: Duration = Duration::from_mins(10);
 const TRIES: u32 = 5;
 /// How long checks of a forge are waited for.
 const FORGE: Duration = Duration::from_secs(600);
+
+/// What can be done where nothing more is known.
+const ASK_AGAIN: &str = "put that right, and ask again";
 
 /// Whether work that had to be brought onto a newer base is checked there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,11 +76,13 @@ pub enum ByHand {
 /// What is in a base now.
 #[derive(Debug)]
 pub struct Seal {
-    /// The commit that has it in the base.
+    /// The commit that has it in the base. Where no single one has it, its own last one.
     pub commit: String,
     pub base: String,
     /// It was there before anybody asked.
     pub already: bool,
+    /// How it was found there.
+    pub seen: Option<String>,
     pub brought: Brought,
 }
 
@@ -97,6 +102,8 @@ struct Wish<'w> {
     task: &'w Task,
     workspace: &'w Workspace,
     checks: Checks,
+    /// The last commit that was submitted.
+    submitted: Option<&'w str>,
 }
 
 fn refused(cause: impl Into<String>, hint: impl Into<String>) -> ByHand {
@@ -104,7 +111,39 @@ fn refused(cause: impl Into<String>, hint: impl Into<String>) -> ByHand {
 }
 
 fn refused_by(error: &Error) -> ByHand {
-    refused(with_causes(error), error.hint().unwrap_or("put that right, and ask again".into()))
+    refused(with_causes(error), error.hint().unwrap_or(ASK_AGAIN.into()))
+}
+
+/// Somebody has put the branch where the base is.
+fn nothing_left(wish: &Wish<'_>, base: &Base) -> ByHand {
+    let branch = &wish.workspace.branch;
+    let cause = format!("{branch} has nothing that {} has not, and what was submitted is not there", base.shown());
+    let submitted = wish.submitted.unwrap_or("COMMIT");
+    let place = format!(".windlass/worktrees/{}", wish.workspace.name);
+    refused(cause, format!("`git -C {place} reset --hard {submitted}` puts the branch back to what was submitted"))
+}
+
+/// What became of work that was to be brought onto a base.
+enum Found {
+    OnTop {
+        tip: Commit,
+        moved: bool,
+    },
+    /// The base has it in other commits.
+    Scattered(Landed),
+    /// There is nothing on its branch.
+    Nothing,
+    Conflict {
+        files: String,
+        why: String,
+    },
+}
+
+impl Seal {
+    fn found(base: &Base, landed: Landed, brought: &Brought) -> Self {
+        let (commit, seen) = (landed.commit.to_string(), Some(landed.how));
+        Self { commit, base: base.shown(), already: true, seen, brought: brought.clone() }
+    }
 }
 
 /// What came of one try.
@@ -139,7 +178,8 @@ impl Dispatch<'_> {
         let done = match now {
             Some(now) if now.change.as_ref().is_some_and(|change| change.merged.is_some()) => Ok(ByHand::Already),
             Some(now) if now.state == task.state && now.workspace == task.workspace => {
-                self.merge_in_turn(&Wish { task: &now, workspace: &workspace, checks }, submitted)
+                let wish = Wish { task: &now, workspace: &workspace, checks, submitted: submitted.as_deref() };
+                self.merge_in_turn(&wish)
             }
             _ => Ok(refused(format!("{} has changed while this waited", task.id), "look at it, and ask again")),
         };
@@ -154,10 +194,11 @@ impl Dispatch<'_> {
         self.merging = None;
     }
 
-    fn merge_in_turn(&mut self, wish: &Wish<'_>, judged: Option<String>) -> Result<ByHand, RunError> {
+    fn merge_in_turn(&mut self, wish: &Wish<'_>) -> Result<ByHand, RunError> {
         if let Some(settled) = self.settled_on_forge(wish.task, wish.workspace) {
             return Ok(settled);
         }
+        let judged = wish.submitted.map(str::to_owned);
         let mut brought = Brought { judged, ..Brought::default() };
         for _ in 0..TRIES {
             match self.try_to_merge(wish, &mut brought)? {
@@ -171,55 +212,73 @@ impl Dispatch<'_> {
     fn try_to_merge(&mut self, wish: &Wish<'_>, brought: &mut Brought) -> Result<Tried, RunError> {
         let over = |over: ByHand| Ok(Tried::Over(over));
         let workspace = wish.workspace;
-        if let Some(stands) = self.stands_on_others(workspace)? {
-            return over(stands);
-        }
-        if let Err(cause) = self.reopen(wish.task) {
-            return over(refused(cause, "put that right, and ask again"));
-        }
-        let (base, tip, rebased) = match self.with_git(|git| {
+        let (base, landed) = match self.with_git(|git| {
             let base = self.base(git)?;
-            let branch = Branch::new(&workspace.branch)?;
-            let tip = git.tip(&branch)?;
-            let method = self.settings.delivery.method;
-            let is_in = match &tip {
-                Some(tip) => git.merged_as(&base, tip, method)?.is_some(),
-                None => false,
-            };
-            let is_unseen = matches!(base.seen, Seen::LastKnown { .. });
-            if is_unseen || is_in || git.work(&branch, &base.commit)?.commits == 0 {
-                return Ok((base, tip, None));
-            }
-            let start = beginning(workspace)?;
-            let rebased = git.rebase_after(&self.worktree(workspace)?, start.as_ref(), &base.commit)?;
-            Ok((base, git.tip(&branch)?, Some(rebased)))
+            let landed = landed(git, &base, wish.task, wish.submitted)?;
+            Ok((base, landed))
         }) {
             Ok(found) => found,
             Err(_) if self.control.is_cancelled() => return over(ByHand::Cancelled),
             Err(error) => return over(refused_by(&error)),
         };
+        if let Some(landed) = landed {
+            return over(ByHand::Merged(Seal::found(&base, landed, brought)));
+        }
+        if let Some(stands) = self.stands_on_others(workspace)? {
+            return over(stands);
+        }
         if let Seen::LastKnown { why } = &base.seen {
             return over(refused(
                 format!("nobody can tell where {} is now: {why}", base.branch),
                 "nothing is merged without having seen the newest base; ask again when the remote can be reached",
             ));
         }
-        if let Some(Rebased::Conflict { files, why }) = rebased {
-            let files = listed(files.iter().map(|file| file.display()));
-            return over(ByHand::Conflicts { base: base.shown(), files, why });
+        if let Err(said) = self.reopen(wish.task) {
+            return over(refused(said.cause, said.hint.unwrap_or_else(|| ASK_AGAIN.to_owned())));
         }
-        // Nothing of it was left to be brought there: it is in the base, in other commits.
-        let rebased = rebased.filter(|_| tip.as_ref() != Some(&base.commit));
-        brought.rebased |= matches!(rebased, Some(Rebased::Done { .. }));
-        let tip = tip.map(|tip| tip.to_string());
+        let tip = match self.bring_by_hand(workspace, &base) {
+            Ok(Found::Conflict { files, why }) => return over(ByHand::Conflicts { base: base.shown(), files, why }),
+            Ok(Found::Scattered(landed)) => return over(ByHand::Merged(Seal::found(&base, landed, brought))),
+            Ok(Found::Nothing) => return over(nothing_left(wish, &base)),
+            Ok(Found::OnTop { tip, moved }) => {
+                brought.rebased |= moved;
+                Some(tip.to_string())
+            }
+            Err(_) if self.control.is_cancelled() => return over(ByHand::Cancelled),
+            Err(error) => return over(refused_by(&error)),
+        };
         // One that was brought here earlier and did not pass is no better now.
-        if rebased.is_some() && tip != brought.judged {
+        if tip != brought.judged {
             match self.check_again(wish, &base)? {
                 Ok(passed) => (brought.checks, brought.judged) = (passed, tip),
                 Err(unfit) => return over(unfit),
             }
         }
         self.merge_ready(wish, base, brought)
+    }
+
+    /// Has the work be on top of a base.
+    fn bring_by_hand(&self, workspace: &Workspace, base: &Base) -> Result<Found, Error> {
+        self.with_git(|git| {
+            let branch = Branch::new(&workspace.branch)?;
+            let own = git.tip(&branch)?.ok_or_else(|| Error::UnknownCommit { commit: branch.to_string() })?;
+            if git.work(&branch, &base.commit)?.commits == 0 {
+                return Ok(Found::Nothing);
+            }
+            let start = beginning(workspace)?;
+            let rebased = git.rebase_after(&self.worktree(workspace)?, start.as_ref(), &base.commit)?;
+            let moved = match rebased {
+                Rebased::Conflict { files, why } => {
+                    let files = listed(files.iter().map(|file| file.display()));
+                    return Ok(Found::Conflict { files, why });
+                }
+                Rebased::Done { .. } => true,
+                Rebased::UpToDate => false,
+            };
+            let tip = git.tip(&branch)?.unwrap_or_else(|| own.clone());
+            // Nothing of it was left to be brought there.
+            Ok(if tip == base.commit { Found::Scattered(scattered(base, &own)) } else { Found::OnTop { tip, moved } })
+        })
     }
 
     /// Refuses what stands on work of others that is not merged.
@@ -243,7 +302,8 @@ impl Dispatch<'_> {
         let (task, workspace) = (wish.task, wish.workspace);
         let over = |over: ByHand| Ok(Tried::Over(over));
         let seal = |commit: String, already| {
-            Ok(Tried::Over(ByHand::Merged(Seal { commit, base: base.shown(), already, brought: brought.clone() })))
+            let (base, brought) = (base.shown(), brought.clone());
+            Ok(Tried::Over(ByHand::Merged(Seal { commit, base, already, seen: None, brought })))
         };
         let ready = match self.with_git(|git| self.offer(git, Some(task), workspace)) {
             Ok(offer) => Ready { base: base.clone(), head: offer.head, address: offer.address },
@@ -362,28 +422,28 @@ impl Dispatch<'_> {
                 commit,
                 base: workspace.base.clone(),
                 already: true,
+                seen: None,
                 brought: Brought::default(),
             }),
             Ok(State::Closed) => refused(
                 format!("{url} was closed without having been merged"),
                 "reopen it there, or leave the work: the branch stays",
             ),
-            Err(cause) => refused(cause, "see to it, and ask again"),
+            Err(said) => refused(said.cause, said.hint.unwrap_or_else(|| ASK_AGAIN.to_owned())),
         })
     }
 
     /// How a change stands on its forge, if it is on one.
-    pub fn on_forge(&self, task: &Task) -> Option<Result<State, String>> {
-        let remote = |error: &Error| explained(error);
+    pub fn on_forge(&self, task: &Task) -> Option<Result<State, Said>> {
         let address = self.with_git(|git| {
             let base = self.base(git)?;
             base.remote.as_ref().map(|remote| git.address(remote)).transpose()
         });
         let address = match address {
             Ok(address) => address,
-            Err(error) => return task.change.as_ref()?.at.number.map(|_| Err(remote(&error))),
+            Err(error) => return task.change.as_ref()?.at.number.map(|_| Err(Said::of(&error))),
         };
-        let words = |error: &ForgeError| failed(error).message.unwrap_or_default();
+        let words = |error: &ForgeError| Said { cause: with_causes(error), hint: Some(error.hint()) };
         match self.place(task, address.as_deref()) {
             Ok(None) => None,
             Err(error) => Some(Err(words(&error))),

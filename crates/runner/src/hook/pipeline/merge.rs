@@ -11,6 +11,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use windlass_engine::{ChangeFact, HookOutcome, HookReport, Session, Task, Workspace, in_words};
+use windlass_hooks::clean;
 use windlass_vcs::forge::{Merging, Method, Obstacle, Site, State};
 use windlass_vcs::git::{Base, Branch, Commit, Error, Git, IfCheckedOut, Merged, Seen, Way};
 
@@ -18,6 +19,7 @@ use super::change::{failed, taken};
 use super::{Ended, Onto, report};
 use crate::dispatch::Resolve;
 use crate::hook::Running;
+use crate::landing::{in_base, scattered};
 use crate::stacking::{Below, first_unmerged};
 use crate::workspace::commit_message;
 use crate::{Dispatch, RunError, Told};
@@ -127,8 +129,8 @@ impl Dispatch<'_> {
         }
         self.with_git(|git| {
             let Some(head) = git.tip(&Branch::new(&workspace.branch)?)? else { return Ok(None) };
-            let commit = git.merged_as(base, &head, self.settings.delivery.method)?;
-            Ok(commit.map(|commit| merged(commit.to_string(), &format!("{} has it already", base.branch))))
+            let landed = in_base(git, base, &workspace.branch, &head)?;
+            Ok(landed.map(|landed| merged(landed.commit.to_string(), &landed.how)))
         })
     }
 
@@ -152,18 +154,20 @@ impl Dispatch<'_> {
                 let said = format!("{}; {}", below.in_words(), below.hint(workspace, &base.shown()));
                 return no(HookOutcome::Escalate, said);
             }
-            match self.bring_onto(git, workspace, &base)? {
-                Onto::There => {}
-                // Nothing of it was left to be brought there: it is in the base, in other commits.
-                Onto::Now if git.work(&Branch::new(&workspace.branch)?, &base.commit)?.commits == 0 => {
-                    let said = format!("{} has all of it already", base.branch);
-                    return Ok(Err(Box::new(merged(base.commit.to_string(), &said))));
+            let branch = Branch::new(&workspace.branch)?;
+            let own = git.tip(&branch)?;
+            match (self.bring_onto(git, workspace, &base)?, own) {
+                (Onto::There, _) => {}
+                // Nothing of it was left to be brought there.
+                (Onto::Now, Some(own)) if git.work(&branch, &base.commit)?.commits == 0 => {
+                    let landed = scattered(&base, &own);
+                    return Ok(Err(Box::new(merged(landed.commit.to_string(), &landed.how))));
                 }
-                Onto::Now => {
+                (Onto::Now, _) => {
                     let said = format!("{} has moved; on top of {} now", base.branch, base.commit.short());
                     return no(HookOutcome::Again, said);
                 }
-                Onto::Conflict(conflict) => return Ok(Err(conflict)),
+                (Onto::Conflict(conflict), _) => return Ok(Err(conflict)),
             }
             Ok(Ok(base))
         })
@@ -202,6 +206,11 @@ impl Dispatch<'_> {
                      merges it there, or switch that tree to another branch",
                     path.display()
                 );
+                Ok(report(HookOutcome::Escalate, said))
+            }
+            // What the server has against it here is about the branch, and not for the agent to mend.
+            Err(Error::Rejected { remote, branch, why }) => {
+                let said = format!("{remote} does not let {branch} be changed: {}", clean(&why));
                 Ok(report(HookOutcome::Escalate, said))
             }
             Err(error) => Err(error),

@@ -75,6 +75,17 @@ impl Dispatch<'_> {
             Error::Unfinished { .. } | Error::Markers { .. } | Error::Strayed { .. } | Error::Dirty { .. } => {
                 HookReport { feedback: Some(said.clone()), ..report(HookOutcome::Block, said) }
             }
+            // The server has looked at the work, and says what it does not take.
+            Error::Rejected { remote, branch, why } => {
+                let message = format!("{remote} does not take {branch}: {}", clean(why));
+                let feedback = format!(
+                    "The server {remote} does not take the work: it refuses the branch {branch}.\n\nIt says:\n{}\n\n\
+                     Mend what it names, and commit. Where it is about something in an earlier commit of this branch, \
+                     take it out of that commit too.",
+                    clean(why)
+                );
+                HookReport { feedback: Some(feedback), ..report(HookOutcome::Block, message) }
+            }
             // Only a person knows what is to become of it.
             Error::Foreign { .. } => report(HookOutcome::Escalate, said),
             Error::TimedOut { .. } => report(HookOutcome::TimedOut, said),

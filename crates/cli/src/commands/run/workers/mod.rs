@@ -26,7 +26,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Instant;
 
-use windlass_engine::{Ending, Grounds, SessionName, Trusted, View as _};
+use windlass_engine::{Ending, Grounds, SessionName, View as _};
 use windlass_process::{Control, Roster};
 use windlass_store::{Lifetime, Sqlite};
 
@@ -39,6 +39,7 @@ use super::left::Left;
 use super::listening::Listening;
 use super::live::{Live, View};
 use super::standstill::Standstill;
+use super::tidying::tidy;
 use super::{Args, Job, agent, check_trust, choice, grounds, serves_agents, settle, silent, system, watched};
 use crate::agents;
 use crate::config::Config;
@@ -152,14 +153,7 @@ fn take_stock(
 ) -> Result<Vec<windlass_engine::Session>, Failure> {
     let sessions = opened.store.snapshot().map_err(remedy::store)?.sessions().map_err(remedy::store)?;
     if !place.grounds.is_in_place() {
-        let in_use = dispatch::worktrees_in_use(opened)?;
-        let rules = plan::rules(&place.outline, &dispatch::owner(roster), Trusted::Yes)?;
-        let tidied = dispatch::with_rules(opened, &place.outline, rules, (roster, control), |dispatch| {
-            dispatch.note_landed(&in_use).and_then(|()| dispatch.sweep(&in_use)).map_err(remedy::run)
-        })?;
-        for (id, why) in tidied.into_iter().filter_map(|(id, swept)| Some((id, swept.err()?))) {
-            Messages::new().note(&format!("the worktree of {id} stays: {why}"));
-        }
+        tidy(opened, &place.outline, (roster, control))?;
     }
     Ok(choosing::left_by_the_dead(opened, sessions))
 }

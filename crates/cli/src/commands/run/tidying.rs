@@ -1,0 +1,52 @@
+//! What is done about the changes of others before anything is worked on: merges are noted, and worktrees put away.
+
+use std::sync::Arc;
+
+use windlass_engine::Trusted;
+use windlass_process::{Control, Roster};
+
+use super::super::change::open_changes;
+use super::{check_trust, grounds};
+use crate::config::Config;
+use crate::context::{Context, Opened};
+use crate::dispatch::{self, Inside};
+use crate::failure::Failure;
+use crate::outline::Outline;
+use crate::output::Messages;
+use crate::{plan, remedy};
+
+/// Notes which changes others have merged, and puts away what is left of tasks that are over.
+pub fn tidy(
+    opened: &mut Opened,
+    outline: &Arc<Outline>,
+    (roster, control): (&Roster, &Control),
+) -> Result<(), Failure> {
+    let in_use = dispatch::worktrees_in_use(opened)?;
+    let rules = plan::rules(outline, &dispatch::owner(roster), Trusted::Yes)?;
+    let tidied = dispatch::with_rules(opened, outline, rules, (roster, control), |dispatch| {
+        dispatch.note_landed(&in_use).and_then(|()| dispatch.sweep(&in_use)).map_err(remedy::run)
+    })?;
+    for (id, why) in tidied.into_iter().filter_map(|(id, swept)| Some((id, swept.err()?))) {
+        Messages::new().note(&format!("the worktree of {id} stays: {why}"));
+    }
+    Ok(())
+}
+
+/// The same for a run that has nothing to work on. It needs no configuration otherwise.
+pub fn tidy_for_nobody(opened: &mut Opened, context: &Context) -> Result<(), Failure> {
+    let inside = Inside::look(opened)?;
+    let Ok(config) = Config::parse(inside.written(opened)?) else { return Ok(()) };
+    if grounds(&opened.project, &config).is_ok_and(|grounds| grounds.is_in_place()) {
+        return Ok(());
+    }
+    if let Err(failure) = check_trust(&opened.project, &config, None, context.trust || inside.config.is_some()) {
+        if !open_changes(opened)?.is_empty() {
+            Messages::new().note(&format!("nobody looks which changes are merged: {}", failure.message));
+        }
+        return Ok(());
+    }
+    let roster = dispatch::enlist(&opened.project)?;
+    let (control, received) = dispatch::listen()?;
+    let tidied = tidy(opened, &Arc::new(Outline::from(config)), (&roster, &control));
+    tidied.map_err(|failure| failure.by(received.first()))
+}
