@@ -39,6 +39,7 @@ const SETTINGS: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.safecrlf=false",
+    "core.logAllRefUpdates=true",
     "commit.gpgSign=false",
     "push.gpgSign=false",
     "push.useForceIfIncludes=false",

@@ -7,18 +7,16 @@
 //!
 //! Not here: whose doing a difference is.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::repository::{Head, text};
-use super::{Commit, Error, Git, Logged, Worktree, canonical, paths};
+use super::{Commit, Error, Git, Worktree, canonical, paths};
 
 /// So many directories deep submodules are followed.
 const DEPTH: usize = 32;
-/// How far back it is looked what was committed in a worktree, and what a base has got since.
-const PLACES: usize = 1000;
 
 /// How many files are read with one call.
 const AT_ONCE: usize = 16;
@@ -156,24 +154,6 @@ impl Git<'_> {
         Ok(contents)
     }
 
-    /// The commits that were made in a worktree, and that a commit has and another has not, newest first.
-    pub fn made_in(&self, worktree: &Worktree, since: &Commit, within: &Commit) -> Result<Vec<Logged>, Error> {
-        if since == within {
-            return Ok(Vec::new());
-        }
-        let call = self.call(&["log", "--walk-reflogs", "-z", "--format=tformat:%H %gs", "--no-show-signature"]);
-        let call = call.word(format!("--max-count={PLACES}")).word("HEAD").word("--").within(&worktree.path);
-        let answer = call.answer()?;
-        let entries = answer.entries();
-        let made: HashSet<String> = entries.iter().filter_map(|entry| made(&String::from_utf8_lossy(entry))).collect();
-        if made.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut arrived = self.log(since, within, PLACES)?;
-        arrived.retain(|logged| made.contains(logged.commit.as_str()));
-        Ok(arrived)
-    }
-
     /// The files that commits change; of a merge, those that are as none of its parents has them.
     pub fn touched(&self, commits: &[Commit]) -> Result<BTreeSet<PathBuf>, Error> {
         let call = self.call(&["diff-tree", "--stdin", "-r", "-c", "-z", "--name-only", "--no-renames", "--root"]);
@@ -199,33 +179,4 @@ fn read(entry: &[u8]) -> Option<(String, String, PathBuf)> {
     let mut words = about.split(' ');
     let (mode, id) = (words.next()?.to_owned(), words.nth(1)?.to_owned());
     Some((mode, id, paths([&entry[tab + 1..]]).pop()?))
-}
-
-/// The commit that a line of a reflog says to have been made, in place of only having been gone to.
-fn made(line: &str) -> Option<String> {
-    let (id, how) = line.split_once(' ')?;
-    let by_name = ["commit", "cherry-pick", "revert", "am"].iter().any(|name| how.starts_with(name));
-    let on_the_way = ["(pick)", "(squash)", "(fixup)", "(reword)", "(edit)", "(continue)"];
-    let is_made = by_name || how.contains(": Merge made by ") || on_the_way.iter().any(|step| how.contains(step));
-    is_made.then(|| id.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_was_made_is_somebodys_own() {
-        let is_made = |how: &str| made(&format!("abc {how}")).is_some();
-        for how in
-            ["commit: Fix", "commit (amend): Fix", "rebase (pick): Fix", "merge x: Merge made by the 'ort' strategy."]
-        {
-            assert!(is_made(how), "{how}");
-        }
-        for how in
-            ["merge origin/main: Fast-forward", "reset: moving to x", "rebase (start): checkout x", "checkout: x"]
-        {
-            assert!(!is_made(how), "{how}");
-        }
-    }
 }
