@@ -610,7 +610,14 @@ fn other_events() -> Vec<Event> {
         payload::CompletionClaimed { run: run(), result: Some(word()), artifacts: list() }.into(),
         payload::TaskSubmitted {}.into(),
         payload::TaskCompleted { result: Some(word()), artifacts: list() }.into(),
-        payload::TaskBlocked { reason: word(), required_knowledge: list(), by: Some(task), hooks: list() }.into(),
+        payload::TaskBlocked {
+            reason: word(),
+            required_knowledge: list(),
+            by: Some(task),
+            hooks: list(),
+            commits: list(),
+        }
+        .into(),
         payload::TaskUnblocked {}.into(),
         payload::TaskNeedsContinuation { reason: word() }.into(),
         payload::TaskReleased { reason: word() }.into(),

@@ -54,6 +54,7 @@ pub(crate) fn changed(
     let (kept, kept_then) = (git.contents(&differing)?, git.contents(&then)?);
     let asks_for_filters = asks_for_filters(git, worktree, began.at)?;
     let mut explained = Vec::new();
+    let mut all = None;
     for (at, file) in differing.iter().enumerate() {
         let place = worktree.join(&file.path);
         let is_plain = fs::symlink_metadata(&place).is_ok_and(|found| found.is_file());
@@ -65,7 +66,10 @@ pub(crate) fn changed(
             may_be_filtered: asks_for_filters && file.is_like(then[at]),
         });
         let is_new = !was_there && now == with_other_ends(&kept[at]);
-        if is_checked_out(&now, &kept[at], before) || (is_new && all_had_other_ends(git, began)?) {
+        if is_new && all.is_none() {
+            all = Some(all_had_other_ends(git, began)?);
+        }
+        if is_checked_out(&now, &kept[at], before) || (is_new && all == Some(true)) {
             explained.push(&file.path);
         }
     }

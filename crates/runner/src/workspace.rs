@@ -263,7 +263,9 @@ impl Runner<'_> {
                 self.give(&Command::OpenWorkspace { name, workspace, reused, protected }).map(drop)
             }
             Err(_) if self.dispatch.control.is_cancelled() => Ok(()),
-            Err(Trouble::Task(reason)) => self.give(&Command::LeaveToPerson { name, reason }).map(drop),
+            Err(Trouble::Task(reason)) => {
+                self.give(&Command::LeaveToPerson { name, reason, commits: vec![] }).map(drop)
+            }
             Err(Trouble::Outside(reason)) => self.ask_to_end(&name, Ending::Error, Some(reason)),
         }
     }
