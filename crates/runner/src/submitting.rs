@@ -135,9 +135,19 @@ impl Runner<'_> {
 
     /// The commits that a person was told of when the task was left to them before.
     fn told_before(&self, task: &Task) -> Result<HashSet<String>, RunError> {
-        let filter = Filter { types: vec![EventType::TaskBlocked], task: Some(task.id), ..Filter::default() };
-        let found = self.dispatch.store.read_back(&filter, None, usize::MAX)?;
-        let commits = |event| if let Event::TaskBlocked(blocked) = event { blocked.commits } else { Vec::new() };
-        Ok(found.into_iter().flat_map(|record| commits(record.envelope.event)).collect())
+        let blocked = Filter { types: vec![EventType::TaskBlocked], task: Some(task.id), ..Filter::default() };
+        // A session that was given its task says it with its end.
+        let stopping = Filter { types: vec![EventType::SessionStopping], ..Filter::default() };
+        let mut told = HashSet::new();
+        for filter in [blocked, stopping] {
+            for record in self.dispatch.store.read_back(&filter, None, usize::MAX)? {
+                match record.envelope.event {
+                    Event::TaskBlocked(blocked) => told.extend(blocked.commits),
+                    Event::SessionStopping(stopping) => told.extend(stopping.commits),
+                    _ => {}
+                }
+            }
+        }
+        Ok(told)
     }
 }

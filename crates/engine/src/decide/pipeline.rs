@@ -59,13 +59,14 @@ impl Deciding<'_, '_> {
                 return Err(Refusal::IllegalSession { name: name.clone(), why: "is about to end" });
             }
             Work::Given => {
-                let reason = Some(reason.to_owned());
-                self.emit_session(&session, payload::SessionStopping { ending: Ending::Escalated, reason })?;
+                let (ending, reason, commits) = (Ending::Escalated, Some(reason.to_owned()), commits.to_vec());
+                self.emit_session(&session, payload::SessionStopping { ending, reason, commits })?;
             }
-            Work::Graph => {}
+            Work::Graph => {
+                self.place = Some((name.clone(), Some(session.iteration).filter(|iteration| *iteration > 0)));
+                self.leave_blocked(&session, reason.to_owned(), commits)?;
+            }
         }
-        self.place = Some((name.clone(), Some(session.iteration).filter(|iteration| *iteration > 0)));
-        self.leave_blocked(&session, reason.to_owned(), commits)?;
         self.advance(name)
     }
 
