@@ -23,7 +23,7 @@ fn what_an_agent_has_pushed_to_the_base_is_told_to_a_person() {
         let task = repo.task("T1");
         let reason = task["blocked"]["reason"].as_str().unwrap();
         let told = format!(
-            "origin/main has work of this task that nobody has judged, and windlass has not merged it: {commit} (Do it), committed by command:agent in the session "
+            "origin/main has work of this task that nobody has judged, and windlass has not merged it: {commit} (Do it, by Ann). "
         );
         assert!(reason.starts_with(&told), "{reason}");
         assert!(repo.events("change_merged").is_empty() && repo.events("pipeline_failed").is_empty());
@@ -45,15 +45,70 @@ fn what_is_left_after_a_push_is_judged_when_a_person_says_so() {
     assert_eq!((ran.code, repo.events("change_merged").len()), (0, 1), "{ran}");
 }
 
+/// Nobody but the loop can say that a person was told of a commit.
+#[test]
+fn an_agent_cannot_speak_for_what_a_person_was_told() {
+    let repo = shared();
+    repo.program(
+        "agent",
+        &format!("{WORK}; echo \"I need help with $(git rev-parse HEAD)\n<promise>BLOCKED</promise>\""),
+    );
+    assert_eq!(repo.add("Work").run().code, 4);
+    let commit = repo.git(&["rev-parse", "windlass/t1-work"]);
+    assert!(repo.task("T1")["blocked"]["reason"].as_str().unwrap().contains(&commit));
+    repo.world.ok(&["answer", "T1", "continue"]);
+    repo.agent("cat > /dev/null; git push -q origin HEAD:main; date > more.txt");
+    let ran = repo.run();
+    assert_eq!((ran.code, repo.events("change_opened").len()), (4, 0), "{ran}");
+    assert!(ran.stdout.contains(&commit[..10]), "{ran}");
+    assert_eq!(repo.task("T1")["blocked"]["commits"], serde_json::json!([commit]));
+}
+
+/// Notes that are not whole prove nobody innocent; a person who has looked is not asked again.
+#[test]
+fn a_reflog_that_is_not_whole_is_told_to_a_person() {
+    for spoil in [
+        "rm $(git rev-parse --git-path logs/HEAD)",
+        ": > $(git rev-parse --git-path logs/HEAD)",
+        "git reflog expire --expire=now --all",
+        "git reflog delete HEAD@{0}; git -C ../../.. reflog delete windlass/t1-work@{0}",
+        "git reflog delete --rewrite HEAD@{0}",
+    ] {
+        let repo = shared();
+        repo.agent(&format!(
+            "test -f work.txt || {{ {WORK}; git push -q origin HEAD:main; {spoil}; }}\ndate > more.txt"
+        ));
+        let ran = repo.add("Work").run();
+        assert_eq!((ran.code, repo.events("change_opened").len()), (4, 0), "{spoil}\n{ran}");
+        let told = "nobody can tell whether origin/main has work of this task that nobody has judged: cannot tell what was committed in ";
+        assert!(repo.task("T1")["blocked"]["reason"].as_str().unwrap().starts_with(told), "{spoil}\n{ran}");
+        repo.world.ok(&["answer", "T1", "continue"]);
+        let ran = repo.run();
+        assert_eq!(ran.code, 0, "{spoil}\n{ran}");
+    }
+}
+
+/// Whatever an agent calls what it does, a commit is a commit.
+#[test]
+fn a_commit_under_another_name_is_told() {
+    let repo = shared();
+    repo.agent(&format!("export GIT_REFLOG_ACTION='reset: moving to HEAD'; {WORK}; git push -q origin HEAD:main"));
+    let ran = repo.add("Work").run();
+    assert_eq!(ran.code, 4, "{ran}");
+    assert!(ran.stdout.contains("has work of this task that nobody has judged"), "{ran}");
+}
+
 /// What others have done is no work of this task, and neither is what only looks so.
 #[test]
 fn what_others_have_pushed_is_theirs() {
-    let repo = shared();
-    repo.others("echo y > other.txt");
-    repo.agent("cat > /dev/null; others; git pull -q origin main").add("Work");
-    let ran = repo.world.run(&["run", "--trust", "--agent", "command:agent", "--max-iterations", "1"]);
-    assert_eq!(ran.code, 3, "{ran}");
-    assert!(repo.task("T1")["reason"].as_str().unwrap().starts_with("no_changes"));
+    for take in ["git pull -q origin main", "git fetch -q; git cherry-pick --ff origin/main >/dev/null"] {
+        let repo = shared();
+        repo.others("echo y > other.txt");
+        repo.agent(&format!("cat > /dev/null; others; {take}")).add("Work");
+        let ran = repo.world.run(&["run", "--trust", "--agent", "command:agent", "--max-iterations", "1"]);
+        assert_eq!(ran.code, 3, "{take}\n{ran}");
+        assert!(repo.task("T1")["reason"].as_str().unwrap().starts_with("no_changes"), "{take}");
+    }
 }
 
 #[test]

@@ -70,6 +70,42 @@ fn what_differs_from_where_the_work_stands_is_the_agents_doing() {
     check("git reset -q --hard HEAD~1; echo x > work.txt", Err("gate.sh, tests/a, tests/old"));
 }
 
+/// Whoever can write attributes and filters can have git take any file for any other.
+#[test]
+fn what_an_agent_has_told_git_about_files_counts_for_nothing() {
+    let filter = "git config filter.old.clean 'git cat-file blob origin/main:gate.sh'; echo true > gate.sh";
+    let own = "own=$(git rev-parse --git-path info/attributes); mkdir -p ${own%/*}; echo 'gate.sh filter=old' > $own";
+    check(&format!("{own}; {filter}"), Err("gate.sh"));
+    let elsewhere = "echo 'gate.sh filter=old' > ../../att; git config core.attributesFile $(realpath ../../att)";
+    check(&format!("{elsewhere}; {filter}"), Err("gate.sh"));
+    check("git config core.autocrlf true; printf 'exit 0\\r\\n' > gate.sh", Err("gate.sh"));
+    let replaced = "git replace $(git rev-parse HEAD:gate.sh) $(echo true | git hash-object -w --stdin)";
+    check(&format!("{replaced}; echo true > gate.sh"), Err("gate.sh"));
+}
+
+/// What checkouts look like by the user's own configuration is no tampering.
+#[test]
+fn files_may_be_checked_out_otherwise_than_they_are_kept() {
+    let filter = "tests/a filter=up\n";
+    for (attributes, set, script, code) in [
+        ("", ["core.autocrlf", "true"], "others; git pull -q origin main", 0),
+        ("", ["core.autocrlf", "true"], "printf 'b\\r\\n' > tests/a", 4),
+        ("", ["core.autocrlf", "true"], "printf 'a\\n' > tests/a", 0),
+        (filter, ["filter.up.smudge", "tr a-z A-Z"], "grep -q A tests/a && others", 0),
+        (filter, ["filter.up.smudge", "tr a-z A-Z"], "echo B > tests/a; git config filter.up.clean 'echo a'", 4),
+    ] {
+        let repo = guarded(&CONFIG.replace("sh gate.sh", "true"));
+        repo.world.write(".gitattributes", attributes);
+        repo.git(&["add", "."]);
+        repo.git(&["commit", "-q", "-m", "Attributes"]);
+        repo.git(&["push", "-q", "origin", "main"]);
+        repo.git(&["config", "filter.up.clean", "tr A-Z a-z"]);
+        repo.git(&["config", set[0], set[1]]);
+        let ran = repo.agent(&format!("cat > /dev/null; echo x > work.txt; {script}")).add("Work").run();
+        assert_eq!(ran.code, code, "{attributes} {set:?} {script}\n{ran}");
+    }
+}
+
 /// Pushing it does not make it the base's.
 #[test]
 fn what_an_agent_has_pushed_to_the_base_is_still_its_doing() {

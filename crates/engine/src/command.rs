@@ -363,6 +363,8 @@ pub enum Command {
     LeaveToPerson {
         name: SessionName,
         reason: String,
+        /// The commits that the person is told of, by their whole ids.
+        commits: Vec<String>,
     },
     /// Says what there is to be submitted, now that the work is done.
     SubmitWork {

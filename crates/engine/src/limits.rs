@@ -38,6 +38,8 @@ impl Limits {
     pub const COMMAND: usize = 16 * 1024;
     /// Rules of one stop hook.
     pub const RULES: usize = 32;
+    /// How many commits a person is told of at once.
+    pub const TOLD: usize = 1000;
     /// Stop hooks of one task.
     pub const STOP_HOOKS: usize = 20;
     /// Iterations of a series.

@@ -137,6 +137,9 @@ pub struct Blocked {
     /// The stop hooks that did not let its session go.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<String>,
+    /// The commits that a person is told of with it, by their whole ids: none that anybody but the loop has named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commits: Vec<String>,
 }
 
 /// Who is working on a task, and until when that holds unless renewed.

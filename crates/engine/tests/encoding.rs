@@ -145,7 +145,7 @@ fn sessions() {
         .replace("\"escalate\"}", "\"escalate\",\"wallTimeMs\":1500,\"cost\":2500000,\"tokens\":9,\"thrashing\":0}");
     let resumed = payload::SessionResumed { owner: owner(), terms: bounded };
     check_data(resumed, &format!(r#"{{"owner":"w1","terms":{more}}}"#));
-    let stopping = payload::SessionStopping { ending: Ending::Cancelled, reason: None };
+    let stopping = payload::SessionStopping { ending: Ending::Cancelled, reason: None, commits: vec![] };
     check_data(stopping, r#"{"ending":"cancelled"}"#);
     let ended = payload::SessionEnded { ending: Ending::Limit, reason: Some("so".to_owned()) };
     check_data(ended, r#"{"ending":"limit","reason":"so"}"#);
@@ -522,7 +522,7 @@ fn session_events() -> Vec<Event> {
         }
         .into(),
         payload::SessionResumed { owner: owner(), terms: terms() }.into(),
-        payload::SessionStopping { ending: Ending::Cancelled, reason: Some(word()) }.into(),
+        payload::SessionStopping { ending: Ending::Cancelled, reason: Some(word()), commits: vec![word()] }.into(),
         payload::SessionEnded { ending: Ending::Limit, reason: Some(word()) }.into(),
         payload::IterationStarted { run: run() }.into(),
         payload::TurnStarted { run: run(), owner: owner(), purpose: Purpose::Delivery(closing()), feedback: 2 }.into(),
@@ -634,7 +634,14 @@ fn other_events() -> Vec<Event> {
         payload::CompletionClaimed { run: run(), result: Some(word()), artifacts: list() }.into(),
         payload::TaskSubmitted {}.into(),
         payload::TaskCompleted { result: Some(word()), artifacts: list() }.into(),
-        payload::TaskBlocked { reason: word(), required_knowledge: list(), by: Some(task), hooks: list() }.into(),
+        payload::TaskBlocked {
+            reason: word(),
+            required_knowledge: list(),
+            by: Some(task),
+            hooks: list(),
+            commits: list(),
+        }
+        .into(),
         payload::TaskUnblocked {}.into(),
         payload::TaskNeedsContinuation { reason: word() }.into(),
         payload::TaskReleased { reason: word() }.into(),

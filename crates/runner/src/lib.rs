@@ -19,6 +19,7 @@
 
 mod bridge;
 mod change;
+mod checkout;
 mod closing;
 mod consultation;
 mod conversation;

@@ -3,8 +3,10 @@
 //! Invariant: what the base has got from a worktree past us counts neither as work that is submitted nor as merged. A person
 //! is told what it is, once.
 
+use std::collections::HashSet;
+
 use windlass_engine::{
-    Command, Ending, Event, EventType, Readied, Refusal, Session, Task, Wanted, WorkDone, Workspace,
+    Command, Ending, Event, EventType, Limits, Readied, Refusal, Session, Task, Wanted, WorkDone, Workspace,
 };
 use windlass_store::{ExecuteError, Filter};
 use windlass_vcs::git::{Base, Commit, Error, Logged, Work};
@@ -21,7 +23,17 @@ struct Found {
     work: Work,
     base: Base,
     /// What was committed there and is in the base, newest first.
-    past_us: Vec<Logged>,
+    past_us: Result<Vec<Logged>, Untold>,
+}
+
+/// Why nobody can tell what was committed there.
+struct Untold(String);
+
+/// What a person has to be told.
+struct Told {
+    reason: String,
+    /// Remembered as data: what others say of commits counts for nothing.
+    commits: Vec<String>,
 }
 
 impl Runner<'_> {
@@ -32,8 +44,8 @@ impl Runner<'_> {
         let readied = match self.find_work(workspace, &task)? {
             Ok(found) => {
                 let name = session.name.clone();
-                if let Some(reason) = self.past_us(session, &task, &found)? {
-                    return self.give(&Command::LeaveToPerson { name, reason }).map(drop);
+                if let Some(Told { reason, commits }) = self.past_us(&task, &found)? {
+                    return self.give(&Command::LeaveToPerson { name, reason, commits }).map(drop);
                 }
                 let Work { head, files, .. } = &found.work;
                 let files = u32::try_from(files.len()).unwrap_or(u32::MAX);
@@ -71,44 +83,71 @@ impl Runner<'_> {
             let base = self.dispatch.base(git)?;
             let own = stacking::own_base(git, workspace, &below, &base.commit)?;
             let work = git.work(&worktree.branch, &own)?;
-            let past_us = git.made_in(&worktree, &Commit::new(&workspace.start)?, &base.commit)?;
+            let past_us = match git.made_in(&worktree, &Commit::new(&workspace.start)?, &base.commit) {
+                Err(error @ Error::Unnoted { .. }) => Err(Untold(explained(&error))),
+                made => Ok(made?),
+            };
             Ok(Found { work, base, past_us })
         }))
     }
 
-    /// Why a person has to look: the base has work of this task that nobody has judged.
-    fn past_us(&self, session: &Session, task: &Task, found: &Found) -> Result<Option<String>, RunError> {
-        if found.past_us.is_empty() {
+    /// Why a person has to look: the base has work of this task that nobody has judged, or may have.
+    fn past_us(&self, task: &Task, found: &Found) -> Result<Option<Told>, RunError> {
+        if found.past_us.as_ref().is_ok_and(Vec::is_empty) {
             return Ok(None);
         }
         let told = self.told_before(task)?;
-        let is_told = |logged: &&Logged| told.iter().any(|reason| reason.contains(logged.commit.short()));
-        let news = found.past_us.iter().take_while(|logged| !is_told(logged)).count();
+        let (base, id, at) = (found.base.shown(), task.id, &found.base.commit);
+        let past_us = match &found.past_us {
+            Ok(past_us) => past_us,
+            Err(_) if told.contains(at.as_str()) => return Ok(None),
+            Err(Untold(why)) => {
+                let reason = format!(
+                    "nobody can tell whether {base} has work of this task that nobody has judged: {why}. Look at what \
+                     {base} has got up to {}; `windlass answer {id} continue` goes on with it as it is",
+                    at.short()
+                );
+                return Ok(Some(Told { reason, commits: vec![at.to_string()] }));
+            }
+        };
+        let news = past_us.iter().take_while(|logged| !told.contains(logged.commit.as_str())).count();
         // Where there is nothing else, a person has to say what is to become of the task.
         if news == 0 && found.work.done() > 0 {
             return Ok(None);
         }
-        let named = |logged: &Logged| format!("{} ({})", logged.commit.short(), logged.subject.escape_debug());
-        let mut commits: Vec<String> = found.past_us.iter().take(NAMED).map(named).collect();
-        if found.past_us.len() > NAMED {
-            commits.push(format!("{} more", found.past_us.len() - NAMED));
+        let named = |logged: &Logged| {
+            let (subject, author) = (logged.subject.escape_debug(), logged.author.escape_debug());
+            format!("{} ({subject}, by {author})", logged.commit.short())
+        };
+        let mut commits: Vec<String> = past_us.iter().take(NAMED).map(named).collect();
+        if past_us.len() > NAMED {
+            commits.push(format!("{} more", past_us.len() - NAMED));
         }
-        let (base, id) = (found.base.shown(), task.id);
-        Ok(Some(format!(
-            "{base} has work of this task that nobody has judged, and windlass has not merged it: {}, committed by {} in \
-             the session {}. `windlass answer {id} approve` completes the task with it; if it is not to stay, revert it on \
-             {base} and `windlass answer {id} continue`",
+        let reason = format!(
+            "{base} has work of this task that nobody has judged, and windlass has not merged it: {}. `windlass answer {id} \
+             approve` completes the task with it; if it is not to stay, revert it on {base} and `windlass answer {id} \
+             continue`",
             commits.join(", "),
-            session.agent.escape_debug(),
-            session.name,
-        )))
+        );
+        let commits = past_us.iter().take(Limits::TOLD).map(|logged| logged.commit.to_string()).collect();
+        Ok(Some(Told { reason, commits }))
     }
 
-    /// Why the task was left to a person before.
-    fn told_before(&self, task: &Task) -> Result<Vec<String>, RunError> {
-        let filter = Filter { types: vec![EventType::TaskBlocked], task: Some(task.id), ..Filter::default() };
-        let found = self.dispatch.store.read_back(&filter, None, usize::MAX)?;
-        let reason = |event| if let Event::TaskBlocked(blocked) = event { Some(blocked.reason) } else { None };
-        Ok(found.into_iter().filter_map(|record| reason(record.envelope.event)).collect())
+    /// The commits that a person was told of when the task was left to them before.
+    fn told_before(&self, task: &Task) -> Result<HashSet<String>, RunError> {
+        let blocked = Filter { types: vec![EventType::TaskBlocked], task: Some(task.id), ..Filter::default() };
+        // A session that was given its task says it with its end.
+        let stopping = Filter { types: vec![EventType::SessionStopping], ..Filter::default() };
+        let mut told = HashSet::new();
+        for filter in [blocked, stopping] {
+            for record in self.dispatch.store.read_back(&filter, None, usize::MAX)? {
+                match record.envelope.event {
+                    Event::TaskBlocked(blocked) => told.extend(blocked.commits),
+                    Event::SessionStopping(stopping) => told.extend(stopping.commits),
+                    _ => {}
+                }
+            }
+        }
+        Ok(told)
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! in place ─► what they hold now, against what was recorded
-//! worktree ─► what git keeps ─► against the commit that the work stands on: the base's own changes are nobody's tampering
+//! worktree ─► what git keeps ─► against what a checkout makes (`checkout`) of the commit that the work stands on: the base's
+//!                                own changes are nobody's tampering
 //!             all else       ─► against what was recorded
 //! ```
 //!
@@ -11,12 +12,13 @@
 //! - What was committed in the worktree itself is its agent's doing, also where it was pushed to the base. And whoever goes
 //!   back behind where the work began stands on nothing else than that.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use windlass_engine::{HookOutcome, HookReport, Session, View, Workspace};
 use windlass_vcs::git::{Branch, Commit, Error, Git, Kept};
 
+use crate::checkout::{self, Began};
 use crate::protected::{difference, differing, named};
 use crate::stacking::{self, Below};
 use crate::workspace::explained;
@@ -35,6 +37,28 @@ struct Compared {
     kept: BTreeSet<PathBuf>,
     /// And those that were kept where the work began.
     ever: BTreeSet<PathBuf>,
+}
+
+/// What was recorded of files below a directory of a worktree when the work began.
+struct Recorded<'a> {
+    within: &'a Path,
+    /// Nothing for a name that more than one line speaks of.
+    digests: HashMap<&'a str, Option<&'a str>>,
+}
+
+impl<'a> Recorded<'a> {
+    fn new(look: &'a str, within: &'a Path) -> Self {
+        let mut digests = HashMap::new();
+        for (digest, name) in look.lines().filter_map(|line| line.split_once(' ')) {
+            digests.entry(name).and_modify(|found| *found = None).or_insert(Some(digest));
+        }
+        Self { within, digests }
+    }
+
+    /// By its path in the worktree.
+    fn of(&self, path: &Path) -> Option<&'a str> {
+        *self.digests.get(path.strip_prefix(self.within).ok()?.to_str()?)?
+    }
 }
 
 impl Dispatch<'_> {
@@ -73,7 +97,7 @@ impl Dispatch<'_> {
     fn changed_in(&self, workspace: &Workspace, below: &[Below], before: &str) -> Result<Option<String>, String> {
         let (worktree, place) = (self.settings.delivery.worktrees.join(&workspace.name), self.place_of(workspace));
         let within = place.strip_prefix(worktree).unwrap_or(Path::new("")).to_owned();
-        let compared = self.with_git(|git| self.compare(git, workspace, below, &within));
+        let compared = self.with_git(|git| self.compare(git, workspace, below, &Recorded::new(before, &within)));
         let compared = compared.map_err(|error| explained(&error))?;
         let now = self.settings.protected.look_beside(&place, &compared.kept).map_err(|error| error.to_string())?;
         let names = |files: &BTreeSet<PathBuf>| -> BTreeSet<String> {
@@ -90,24 +114,40 @@ impl Dispatch<'_> {
     }
 
     /// Compares what git keeps of the protected files below a directory of a worktree.
-    fn compare(&self, git: &Git<'_>, workspace: &Workspace, below: &[Below], within: &Path) -> Result<Compared, Error> {
+    fn compare(
+        &self,
+        git: &Git<'_>,
+        workspace: &Workspace,
+        below: &[Below],
+        recorded: &Recorded<'_>,
+    ) -> Result<Compared, Error> {
         let worktree = self.worktree(workspace)?;
         let own = |path: &Path| {
-            let path = path.strip_prefix(within).ok()?;
+            let path = path.strip_prefix(recorded.within).ok()?;
             self.settings.protected.is_meant(path).then(|| path.to_owned())
         };
         let is_meant = |path: &Path| own(path).is_some();
         let names = |kept: &[Kept]| kept.iter().filter_map(|file| own(&file.path)).collect::<BTreeSet<_>>();
         let standing = self.standing(git, workspace, below)?;
         let files = git.kept(&worktree.path, &standing.on, &is_meant)?;
-        let mut changed = git.changed(&worktree.path, &files)?;
-        let kept = names(&files);
-        let mut ever = kept.clone();
+        let began = if standing.on == standing.start {
+            files.clone()
+        } else {
+            git.kept(&worktree.path, &standing.start, &is_meant)?
+        };
+        let found = |path: &Path| recorded.of(path);
+        let mut changed = checkout::changed(
+            git,
+            &worktree.path,
+            &files,
+            &Began { at: &standing.start, kept: &began, found: &found },
+        )?;
+        let (kept, mut ever) = (names(&files), names(&files));
+        ever.extend(names(&began));
         if standing.on != standing.start {
             let made = git.made_in(&worktree, &standing.start, &standing.on)?;
             let made: Vec<Commit> = made.into_iter().map(|logged| logged.commit).collect();
             changed.extend(git.touched(&made)?);
-            ever.extend(names(&git.kept(&worktree.path, &standing.start, &is_meant)?));
         }
         let changed = changed.iter().filter_map(|path| own(path)).collect();
         Ok(Compared { changed, kept, ever })

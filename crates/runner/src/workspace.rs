@@ -286,7 +286,9 @@ impl Runner<'_> {
                 self.give(&Command::OpenWorkspace { name, workspace, reused, protected }).map(drop)
             }
             Err(_) if self.dispatch.control.is_cancelled() => Ok(()),
-            Err(Trouble::Task(said)) => self.give(&Command::LeaveToPerson { name, reason: said.to_string() }).map(drop),
+            Err(Trouble::Task(said)) => {
+                self.give(&Command::LeaveToPerson { name, reason: said.to_string(), commits: vec![] }).map(drop)
+            }
             Err(Trouble::Outside(said)) => self.ask_to_end(&name, Ending::Error, Some(said.to_string())),
         }
     }

@@ -47,7 +47,7 @@ pub fn about_gates() -> impl Strategy<Value = Ask> {
         2 => (session(), any::<bool>(), files).prop_map(|(name, reused, protected)| {
             Ask::Plain(Command::OpenWorkspace { name, workspace: workspace(), reused, protected })
         }),
-        1 => session().prop_map(|name| Ask::Plain(Command::LeaveToPerson { name, reason: "look".to_owned() })),
+        1 => session().prop_map(|name| Ask::Plain(Command::LeaveToPerson { name, reason: "look".to_owned(), commits: vec!["0a1b".to_owned()] })),
         1 => (session(), readied()).prop_map(|(name, readied)| Ask::Plain(Command::SubmitWork { name, readied })),
     ]
 }

@@ -296,9 +296,11 @@ fn go_on(view: &dyn View, name: &SessionName, answer: &Reply) -> Looked<Command>
             let text = answer.feedback.clone();
             Command::AnswerGate { session: name.clone(), answer: answer.to_the_gate, text }
         }
-        Some(Wanted::Workspace) if answer.fails => {
-            Command::LeaveToPerson { name: name.clone(), reason: "its dependencies do not go together".to_owned() }
-        }
+        Some(Wanted::Workspace) if answer.fails => Command::LeaveToPerson {
+            name: name.clone(),
+            reason: "its dependencies do not go together".to_owned(),
+            commits: vec![],
+        },
         Some(Wanted::Workspace) => {
             Command::OpenWorkspace { name: name.clone(), workspace: workspace(), reused: false, protected: None }
         }

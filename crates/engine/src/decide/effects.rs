@@ -89,7 +89,7 @@ impl Deciding<'_, '_> {
                 Some(message) => format!("`{hook}` asks for a person: {message}"),
                 None => format!("`{hook}` asks for a person"),
             });
-            self.emit_of(debt, payload::SessionStopping { ending: Ending::Escalated, reason })?;
+            self.emit_of(debt, payload::SessionStopping { ending: Ending::Escalated, reason, commits: vec![] })?;
         }
         self.advance(&session.name)
     }

@@ -229,7 +229,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::OpenWorkspace { name, workspace, reused, protected } => {
                 self.open_workspace(name, workspace, *reused, protected.as_deref())
             }
-            C::LeaveToPerson { name, reason } => self.leave_to_person(name, reason),
+            C::LeaveToPerson { name, reason, commits } => self.leave_to_person(name, reason, commits),
             C::SubmitWork { name, readied } => self.submit_work(name, readied),
             C::RecordMerge { id, commit, seen } => self.record_merge(*id, commit, seen.as_deref()),
             C::ExpireLease { id, epoch } => self.expire_lease(*id, *epoch),

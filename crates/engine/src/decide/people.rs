@@ -26,7 +26,7 @@ impl Deciding<'_, '_> {
             return Err(Refusal::IllegalSession { name: name.clone(), why: "is about to end" });
         }
         let reason = reason.map(str::to_owned);
-        self.emit_session(&session, payload::SessionStopping { ending: Ending::Cancelled, reason })
+        self.emit_session(&session, payload::SessionStopping { ending: Ending::Cancelled, reason, commits: vec![] })
     }
 
     pub(super) fn say(&mut self, name: &SessionName, text: &str) -> Result<(), Refusal> {
@@ -152,7 +152,10 @@ impl Deciding<'_, '_> {
             None => format!("a person has rejected {id}"),
         };
         let ended = ended[..ended.floor_char_boundary(Limits::REASON)].to_owned();
-        self.emit_session(session, payload::SessionStopping { ending: Ending::Cancelled, reason: Some(ended) })?;
+        self.emit_session(
+            session,
+            payload::SessionStopping { ending: Ending::Cancelled, reason: Some(ended), commits: vec![] },
+        )?;
         self.emit(Node::Task(id), payload::TaskFailed { reason })?;
         self.block_waiters(id, &format!("its dependency {id} failed"))
     }

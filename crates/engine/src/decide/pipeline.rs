@@ -6,7 +6,7 @@ use crate::command::HookReport;
 use crate::debt::Debt;
 use crate::event::{EventType, Node, payload};
 use crate::id::{Epoch, SessionName, TaskId};
-use crate::limits::{Limits, check_bytes, check_text, gist};
+use crate::limits::{Limits, check_bytes, check_list, check_text, gist};
 use crate::pipeline::{Broken, ChangeFact, Gate, Pipeline, Readied, Remedy, Why, WorkDone, Workspace};
 use crate::refusal::Refusal;
 use crate::session::{Closing, Ending, Leave, Next, Phase, Session, Wanted, Work};
@@ -45,20 +45,26 @@ impl Deciding<'_, '_> {
         }
     }
 
-    pub(super) fn leave_to_person(&mut self, name: &SessionName, reason: &str) -> Result<(), Refusal> {
+    pub(super) fn leave_to_person(
+        &mut self,
+        name: &SessionName,
+        reason: &str,
+        commits: &[String],
+    ) -> Result<(), Refusal> {
         check_text("the reason", reason, Limits::REASON)?;
+        check_list("a commit", commits, Limits::TOLD, Limits::LABEL)?;
         let session = self.holding(name)?;
         match session.work {
             Work::Given if session.stopping.is_some() => {
                 return Err(Refusal::IllegalSession { name: name.clone(), why: "is about to end" });
             }
             Work::Given => {
-                let reason = Some(reason.to_owned());
-                self.emit_session(&session, payload::SessionStopping { ending: Ending::Escalated, reason })?;
+                let (ending, reason, commits) = (Ending::Escalated, Some(reason.to_owned()), commits.to_vec());
+                self.emit_session(&session, payload::SessionStopping { ending, reason, commits })?;
             }
             Work::Graph => {
                 self.place = Some((name.clone(), Some(session.iteration).filter(|iteration| *iteration > 0)));
-                self.leave_task(&session, Leave::Blocked(reason.to_owned()))?;
+                self.leave_blocked(&session, reason.to_owned(), commits)?;
             }
         }
         self.advance(name)

@@ -83,7 +83,10 @@ impl Deciding<'_, '_> {
         if session.stopping.is_some() {
             return Err(Refusal::IllegalSession { name: name.clone(), why: "is about to end" });
         }
-        self.emit_session(&session, payload::SessionStopping { ending, reason: reason.map(str::to_owned) })?;
+        self.emit_session(
+            &session,
+            payload::SessionStopping { ending, reason: reason.map(str::to_owned), commits: vec![] },
+        )?;
         self.advance(name)
     }
 

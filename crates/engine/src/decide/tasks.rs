@@ -248,8 +248,13 @@ impl Deciding<'_, '_> {
     pub(super) fn block(&mut self, id: TaskId, reason: &str, needs: &[String]) -> Result<(), Refusal> {
         check_text("the reason", reason, Limits::REASON)?;
         check_list("a required piece of knowledge", needs, Limits::DELIVERABLES, Limits::DELIVERABLE)?;
-        let blocked =
-            Blocked { reason: reason.to_owned(), required_knowledge: needs.to_vec(), by: None, hooks: vec![] };
+        let blocked = Blocked {
+            reason: reason.to_owned(),
+            required_knowledge: needs.to_vec(),
+            by: None,
+            hooks: vec![],
+            commits: vec![],
+        };
         self.movable(id, EventType::TaskBlocked)?;
         self.emit(Node::Task(id), blocked).map(drop)
     }
@@ -409,7 +414,13 @@ impl Deciding<'_, '_> {
     }
 
     fn block_by(&mut self, id: TaskId, by: TaskId, reason: &str) -> Result<(), Refusal> {
-        let blocked = Blocked { reason: reason.to_owned(), required_knowledge: vec![], by: Some(by), hooks: vec![] };
+        let blocked = Blocked {
+            reason: reason.to_owned(),
+            required_knowledge: vec![],
+            by: Some(by),
+            hooks: vec![],
+            commits: vec![],
+        };
         self.emit(Node::Task(id), blocked).map(drop)
     }
 

@@ -154,10 +154,6 @@ impl Deciding<'_, '_> {
     /// Leaves the task that the session holds.
     pub(super) fn leave_task(&mut self, session: &Session, leave: Leave) -> Result<(), Refusal> {
         let Some(id) = session.task else { return Ok(()) };
-        let fit = |mut reason: String| {
-            reason.truncate(reason.floor_char_boundary(Limits::REASON));
-            reason
-        };
         let event: Event = match leave {
             Leave::Completed => {
                 let task = self.task(id)?;
@@ -166,16 +162,32 @@ impl Deciding<'_, '_> {
                 let (result, artifacts) = claim.map(|claim| (claim.result, claim.artifacts)).unwrap_or_default();
                 return self.finish_task(id, payload::TaskCompleted { result, artifacts });
             }
-            Leave::Blocked(reason) => {
-                let hooks = session.blocking.iter().map(|blocker| blocker.hook.clone()).collect();
-                Blocked { reason: fit(reason), required_knowledge: vec![], by: None, hooks }.into()
-            }
+            Leave::Blocked(reason) => return self.leave_blocked(session, reason, &[]),
             Leave::Unfinished(reason) => payload::TaskNeedsContinuation { reason: fit(reason) }.into(),
             Leave::Released(reason) => payload::TaskReleased { reason: fit(reason) }.into(),
         };
         self.emit(Node::Task(id), event)?;
         self.settle(id)
     }
+
+    /// Leaves the task that the session holds to a person, who is told of commits.
+    pub(super) fn leave_blocked(
+        &mut self,
+        session: &Session,
+        reason: String,
+        commits: &[String],
+    ) -> Result<(), Refusal> {
+        let Some(id) = session.task else { return Ok(()) };
+        let hooks = session.blocking.iter().map(|blocker| blocker.hook.clone()).collect();
+        let (reason, commits) = (fit(reason), commits.to_vec());
+        self.emit(Node::Task(id), Blocked { reason, required_knowledge: vec![], by: None, hooks, commits })?;
+        self.settle(id)
+    }
+}
+
+fn fit(mut reason: String) -> String {
+    reason.truncate(reason.floor_char_boundary(Limits::REASON));
+    reason
 }
 
 /// Who has the task that a session had.

@@ -242,6 +242,9 @@ payloads! {
         ending: Ending,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// The commits that a person is told of with it, by their whole ids.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        commits: Vec<String>,
     }
     SessionEnded {
         ending: Ending,

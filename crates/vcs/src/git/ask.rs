@@ -4,6 +4,7 @@
 //! - Nothing of the caller's `GIT_*` gets in, and nothing is asked of a person.
 //! - The user's configuration cannot change what our calls mean, and runs no hooks. Where it says how things are reached or
 //!   stored (addresses, credentials, filters, line ends) it counts.
+//! - Commits are what they are: nobody can put others in their place by refs or grafts.
 //! - Git looks for its repository in the directory that it is given and nowhere above.
 //! - Every call is bounded in time and in output. What somebody else holds for a moment is tried again, for a bounded time.
 //!
@@ -38,6 +39,7 @@ const SETTINGS: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.safecrlf=false",
+    "core.logAllRefUpdates=true",
     "commit.gpgSign=false",
     "push.gpgSign=false",
     "push.useForceIfIncludes=false",
@@ -94,6 +96,8 @@ impl<'a> Git<'a> {
             ("GIT_PAGER", "cat"),
             ("GIT_OPTIONAL_LOCKS", "0"),
             ("GIT_LITERAL_PATHSPECS", "1"),
+            ("GIT_NO_REPLACE_OBJECTS", "1"),
+            ("GIT_GRAFT_FILE", "/dev/null"),
             ("LC_ALL", "C"),
         ];
         let environment = overlay(&kept, told.map(|(name, value)| (name, value.into())).to_vec());

@@ -86,6 +86,8 @@ pub enum Error {
     Embedded { files: Vec<PathBuf> },
     #[error("cannot go on with {branch}: its worktree is at {at}, which does not go on from it")]
     Strayed { at: String, branch: Branch },
+    #[error("cannot tell what was committed in {}: {why}", path.display())]
+    Unnoted { path: PathBuf, why: &'static str },
     #[error("cannot change {}: there is uncommitted work in {}", path.display(), listed(files))]
     Dirty { path: PathBuf, files: Vec<PathBuf> },
 
@@ -218,6 +220,7 @@ impl Error {
             | Self::Cancelled { .. }
             | Self::Failed { .. }
             | Self::UnknownCommit { .. }
+            | Self::Unnoted { .. }
             | Self::Io { .. } => return None,
         })
     }

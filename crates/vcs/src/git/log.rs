@@ -1,5 +1,6 @@
 //! What was committed, for people, as far as it is known here: nothing is fetched.
 
+use super::ask::Call;
 use super::{Branch, Commit, Error, Git};
 
 /// A commit as it is listed. Names and subjects are hostile.
@@ -15,10 +16,15 @@ pub struct Logged {
 impl Git<'_> {
     /// The commits of one that another does not have, newest first.
     pub fn log(&self, from: &Commit, to: &Commit, most: usize) -> Result<Vec<Logged>, Error> {
-        let call = self.call(&["log", "-z", "--no-decorate", "--no-notes", "--no-mailmap", "--no-show-signature"]);
-        let call = call.word("--format=tformat:%H%n%an%n%at%n%s").word(format!("--max-count={most}"));
+        let call = self.log_call().word(format!("--max-count={most}"));
         let answer = call.word(to).word(format!("^{from}")).word("--").done()?;
         Ok(answer.entries().into_iter().filter_map(Logged::read).collect())
+    }
+
+    /// What is answered is for [`Logged::read`].
+    pub(super) fn log_call(&self) -> Call<'_, '_> {
+        let call = self.call(&["log", "-z", "--no-decorate", "--no-notes", "--no-mailmap", "--no-show-signature"]);
+        call.word("--format=tformat:%H%n%an%n%at%n%s")
     }
 
     /// Where a base was last seen: on the remote that counts, else here.
@@ -42,7 +48,7 @@ impl Git<'_> {
 }
 
 impl Logged {
-    fn read(entry: &[u8]) -> Option<Self> {
+    pub(super) fn read(entry: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(entry);
         let mut lines = text.splitn(4, '\n');
         let commit = Commit::new(lines.next()?).ok()?;

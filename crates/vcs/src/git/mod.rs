@@ -28,6 +28,7 @@ mod names;
 mod open;
 mod push;
 mod rebase;
+mod reflog;
 mod refs;
 mod replay;
 mod repository;

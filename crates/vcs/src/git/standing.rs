@@ -1,24 +1,25 @@
 //! What a worktree stands on, and what of it is not as it was there.
 //!
 //! Invariants:
-//! - Files are compared with what git keeps of a commit. The worktree's index has no say in it, and neither have attributes
-//!   that somebody has written into the worktree, where git can be told so (2.41).
+//! - Files are compared with what git keeps of a commit, byte for byte. The worktree's index has no say in it, and neither
+//!   have attributes and filters: whoever works in the worktree can write those.
 //! - What is inside of a submodule that is checked out counts as the commit has it.
 //!
 //! Not here: whose doing a difference is.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::repository::{Head, text};
-use super::{Commit, Error, Git, Logged, Worktree, canonical, paths};
+use super::{Commit, Error, Git, Worktree, canonical, paths};
 
 /// So many directories deep submodules are followed.
 const DEPTH: usize = 32;
-/// How far back it is looked what was committed in a worktree, and what a base has got since.
-const PLACES: usize = 1000;
+
+/// How many files are read with one call.
+const AT_ONCE: usize = 16;
 
 /// A file of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,9 +28,20 @@ pub struct Kept {
     pub path: PathBuf,
     is_link: bool,
     id: String,
-    /// The directory of the repository that keeps it, and the commit there.
+    /// The directory of the repository that keeps it.
     place: PathBuf,
-    commit: Commit,
+}
+
+impl Kept {
+    /// A file, and no link.
+    pub fn is_plain(&self) -> bool {
+        !self.is_link
+    }
+
+    /// Whether both hold the same.
+    pub fn is_like(&self, other: &Self) -> bool {
+        (self.is_link, &self.id) == (other.is_link, &other.id)
+    }
 }
 
 impl Git<'_> {
@@ -59,14 +71,13 @@ impl Git<'_> {
         // Where a repository is in the worktree, where git is asked about it, and its commit.
         let mut places = vec![(PathBuf::new(), self.repository.root.clone(), commit.clone())];
         while let Some((below, asked, commit)) = places.pop() {
-            let call = self.call(&["ls-tree", "-r", "-z", "--full-tree"]).word(&commit).within(&asked);
-            let listed = call.variable("GIT_NO_REPLACE_OBJECTS", "1").done()?;
+            let listed = self.call(&["ls-tree", "-r", "-z", "--full-tree"]).word(&commit).within(&asked).done()?;
             for (mode, id, path) in listed.entries().into_iter().filter_map(read) {
                 let path = below.join(path);
                 let inside = worktree.join(&path);
                 if mode != "160000" && wanted(&path) {
                     let place = worktree.join(&below);
-                    kept.push(Kept { path, is_link: mode == "120000", id, place, commit: commit.clone() });
+                    kept.push(Kept { path, is_link: mode == "120000", id, place });
                 } else if mode == "160000" && path.components().count() < DEPTH && inside.join(".git").exists() {
                     places.push((path, inside, Commit::new(&id)?));
                 }
@@ -75,11 +86,11 @@ impl Git<'_> {
         Ok(kept)
     }
 
-    /// Those of them that a worktree does not have as they are kept.
+    /// Those of them that a worktree does not have as they are kept, byte for byte.
     pub fn changed(&self, worktree: &Path, kept: &[Kept]) -> Result<Vec<PathBuf>, Error> {
         let root = canonical(worktree);
         let mut changed = Vec::new();
-        let mut plain: HashMap<(&Path, &Commit), Vec<&Kept>> = HashMap::new();
+        let mut plain: HashMap<&Path, Vec<&Kept>> = HashMap::new();
         for file in kept {
             let place = root.join(&file.path);
             match fs::symlink_metadata(&place) {
@@ -91,13 +102,13 @@ impl Git<'_> {
                     }
                 }
                 Ok(found) if !file.is_link && found.is_file() && File::open(&place).is_ok() => {
-                    plain.entry((&file.place, &file.commit)).or_default().push(file);
+                    plain.entry(&file.place).or_default().push(file);
                 }
                 _ => changed.push(file.path.clone()),
             }
         }
-        for ((place, commit), files) in plain {
-            let now = self.hashed(place, commit, &root, &files)?;
+        for (place, files) in plain {
+            let now = self.hashed(place, &root, &files)?;
             changed
                 .extend(files.iter().zip(now).filter(|(file, now)| file.id != *now).map(|(file, _)| file.path.clone()));
         }
@@ -105,12 +116,9 @@ impl Git<'_> {
         Ok(changed)
     }
 
-    /// What git would keep files of a worktree as, by the attributes of a commit.
-    fn hashed(&self, place: &Path, commit: &Commit, root: &Path, files: &[&Kept]) -> Result<Vec<String>, Error> {
-        let call = || {
-            let call = self.call(&["hash-object"]).within(place);
-            call.variable("GIT_ATTR_SOURCE", commit.as_str()).variable("GIT_NO_REPLACE_OBJECTS", "1")
-        };
+    /// What git would keep files of a worktree as, without any filter.
+    fn hashed(&self, place: &Path, root: &Path, files: &[&Kept]) -> Result<Vec<String>, Error> {
+        let call = || self.call(&["hash-object", "--no-filters"]).within(place);
         let name = |file: &Kept| root.join(&file.path).strip_prefix(place).map(Path::to_owned).unwrap_or_default();
         let (odd, even): (Vec<_>, Vec<_>) = files.iter().enumerate().partition(|(_, file)| {
             let name = file.path.as_os_str().as_bytes();
@@ -129,22 +137,21 @@ impl Git<'_> {
         Ok(ids)
     }
 
-    /// The commits that were made in a worktree, and that a commit has and another has not, newest first.
-    pub fn made_in(&self, worktree: &Worktree, since: &Commit, within: &Commit) -> Result<Vec<Logged>, Error> {
-        if since == within {
-            return Ok(Vec::new());
+    /// What files hold, as they are kept.
+    pub fn contents(&self, files: &[&Kept]) -> Result<Vec<Vec<u8>>, Error> {
+        let mut contents = Vec::with_capacity(files.len());
+        for run in files.chunk_by(|one, other| one.place == other.place).flat_map(|run| run.chunks(AT_ONCE)) {
+            let asked: String = run.iter().map(|file| format!("{}\n", file.id)).collect();
+            let answer = self.call(&["cat-file", "--batch"]).within(&run[0].place).stdin(asked).done()?;
+            let mut rest = answer.bytes.as_slice();
+            for file in run {
+                let (content, after) =
+                    blob(rest, &file.id).ok_or_else(|| Error::UnknownCommit { commit: file.id.clone() })?;
+                contents.push(content.to_vec());
+                rest = after;
+            }
         }
-        let call = self.call(&["log", "--walk-reflogs", "-z", "--format=tformat:%H %gs", "--no-show-signature"]);
-        let call = call.word(format!("--max-count={PLACES}")).word("HEAD").word("--").within(&worktree.path);
-        let answer = call.answer()?;
-        let entries = answer.entries();
-        let made: HashSet<String> = entries.iter().filter_map(|entry| made(&String::from_utf8_lossy(entry))).collect();
-        if made.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut arrived = self.log(since, within, PLACES)?;
-        arrived.retain(|logged| made.contains(logged.commit.as_str()));
-        Ok(arrived)
+        Ok(contents)
     }
 
     /// The files that commits change; of a merge, those that are as none of its parents has them.
@@ -156,6 +163,15 @@ impl Git<'_> {
     }
 }
 
+/// `ID blob SIZE<newline>CONTENT<newline>`, and what comes after it.
+fn blob<'b>(answer: &'b [u8], id: &str) -> Option<(&'b [u8], &'b [u8])> {
+    let end = answer.iter().position(|byte| *byte == b'\n')?;
+    let about = String::from_utf8_lossy(&answer[..end]).into_owned();
+    let size: usize = about.strip_prefix(id)?.strip_prefix(" blob ")?.parse().ok()?;
+    let (content, after) = answer[end + 1..].split_at_checked(size)?;
+    Some((content, after.strip_prefix(b"\n")?))
+}
+
 /// `100644 blob ID<tab>PATH`.
 fn read(entry: &[u8]) -> Option<(String, String, PathBuf)> {
     let tab = entry.iter().position(|byte| *byte == b'\t')?;
@@ -163,33 +179,4 @@ fn read(entry: &[u8]) -> Option<(String, String, PathBuf)> {
     let mut words = about.split(' ');
     let (mode, id) = (words.next()?.to_owned(), words.nth(1)?.to_owned());
     Some((mode, id, paths([&entry[tab + 1..]]).pop()?))
-}
-
-/// The commit that a line of a reflog says to have been made, in place of only having been gone to.
-fn made(line: &str) -> Option<String> {
-    let (id, how) = line.split_once(' ')?;
-    let by_name = ["commit", "cherry-pick", "revert", "am"].iter().any(|name| how.starts_with(name));
-    let on_the_way = ["(pick)", "(squash)", "(fixup)", "(reword)", "(edit)", "(continue)"];
-    let is_made = by_name || how.contains(": Merge made by ") || on_the_way.iter().any(|step| how.contains(step));
-    is_made.then(|| id.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_was_made_is_somebodys_own() {
-        let is_made = |how: &str| made(&format!("abc {how}")).is_some();
-        for how in
-            ["commit: Fix", "commit (amend): Fix", "rebase (pick): Fix", "merge x: Merge made by the 'ort' strategy."]
-        {
-            assert!(is_made(how), "{how}");
-        }
-        for how in
-            ["merge origin/main: Fast-forward", "reset: moving to x", "rebase (start): checkout x", "checkout: x"]
-        {
-            assert!(!is_made(how), "{how}");
-        }
-    }
 }

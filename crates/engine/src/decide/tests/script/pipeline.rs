@@ -25,7 +25,7 @@ impl Line<'_> {
                 let (reason, feedback) = (self.rest(2), format!("{}, in all of two files", self.rest(2)));
                 C::SubmitWork { name: self.word(1), readied: Readied::Unfit { reason, feedback } }
             }
-            "person" => C::LeaveToPerson { name: self.word(1), reason: self.rest(2) },
+            "person" => C::LeaveToPerson { name: self.word(1), reason: self.rest(2), commits: vec![] },
             "merged" => C::RecordMerge { id: self.id(), commit: self.words[2].to_owned(), seen: None },
             "expire" => C::ExpireLease { id: self.id(), epoch: Epoch(self.number("epoch").unwrap().into()) },
             _ => return None,

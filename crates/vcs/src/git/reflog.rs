@@ -1,0 +1,168 @@
+//! What was committed in a worktree, by what git has noted of the places where it was.
+//!
+//! Invariants:
+//! - Notes that are not there, have holes, or begin after the work are no answer: then nobody can tell.
+//! - What was only gone to was not made there, however it was gone to.
+//!
+//! Not here: commits that were made elsewhere and pushed from there. Whoever rewrites the notes without a hole is not seen.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use super::repository::Head;
+use super::{Commit, Error, Git, Logged, Worktree, canonical};
+
+/// The longest notes that are read.
+const LONGEST: u64 = 64 * 1024 * 1024;
+
+/// A line of a reflog.
+#[derive(Debug, PartialEq, Eq)]
+struct Noted {
+    /// Nothing where the notes begin.
+    from: Option<Commit>,
+    to: Commit,
+    how: String,
+}
+
+impl Git<'_> {
+    /// The commits that were made in a worktree, and that a commit has and another has not, newest first.
+    pub fn made_in(&self, worktree: &Worktree, since: &Commit, within: &Commit) -> Result<Vec<Logged>, Error> {
+        if since == within {
+            return Ok(Vec::new());
+        }
+        let arrived = self.call(&["rev-list"]).word(within).word(format!("^{since}")).word("--").done()?.line();
+        if arrived.is_empty() {
+            return Ok(Vec::new());
+        }
+        let noted = self.noted_in(worktree, since)?;
+        let mut ways: HashMap<&str, Vec<&str>> = HashMap::new();
+        noted.iter().for_each(|noted| ways.entry(noted.to.as_str()).or_default().push(&noted.how));
+        let there: Vec<&str> = arrived.lines().filter(|commit| ways.contains_key(commit)).collect();
+        let mut made = self.log_of(&there)?;
+        let is_made = |logged: &Logged| ways[logged.commit.as_str()].iter().any(|how| is_made(how, &logged.subject));
+        made.retain(is_made);
+        Ok(made)
+    }
+
+    /// Everything that is noted of a worktree and of its branch since the work began, or why that is not all.
+    fn noted_in(&self, worktree: &Worktree, since: &Commit) -> Result<Vec<Noted>, Error> {
+        let path = canonical(&worktree.path);
+        let unclear = |why| Error::Unnoted { path: path.clone(), why };
+        let entry = self.repository.entry(&path).ok_or_else(|| Error::Vanished { path: path.clone() })?;
+        let mut here = read(&entry.admin.join("logs/HEAD")).ok_or_else(|| unclear("its reflog cannot be read"))?;
+        let (Some(first), Some(last)) = (here.first(), here.last()) else {
+            return Err(unclear("its reflog is empty"));
+        };
+        let head = match entry.head() {
+            Head::Detached(commit) => Some(commit),
+            Head::Branch(branch) => self.resolve(&branch.full())?,
+            Head::Unknown => None,
+        };
+        if !is_whole(&here) || head.as_ref() != Some(&last.to) {
+            return Err(unclear("entries of its reflog are missing"));
+        }
+        let branch = &worktree.branch;
+        let mark = self.resolve(&branch.mark())?;
+        let began = |commit: &Commit| commit == since || Some(commit) == mark.as_ref();
+        if began(&first.to) {
+            return Ok(here);
+        }
+        // The worktree was made again: the branch knows what was before.
+        let earlier = read(&self.repository.common.join("logs").join(branch.full())).unwrap_or_default();
+        let is_first = first.from.as_ref().is_none_or(|from| *from == first.to);
+        let reaches_back = is_first && earlier.iter().any(|noted| began(&noted.to));
+        if !reaches_back || !is_whole(&earlier) || !earlier.iter().any(|noted| noted.to == first.to) {
+            return Err(unclear("its reflog begins after the work"));
+        }
+        here.extend(earlier);
+        Ok(here)
+    }
+
+    /// Commits as they are listed, in this order.
+    fn log_of(&self, commits: &[&str]) -> Result<Vec<Logged>, Error> {
+        if commits.is_empty() {
+            return Ok(Vec::new());
+        }
+        let listed: String = commits.iter().map(|commit| format!("{commit}\n")).collect();
+        let answer = self.log_call().word("--no-walk=unsorted").word("--stdin").stdin(listed).done()?;
+        Ok(answer.entries().into_iter().filter_map(Logged::read).collect())
+    }
+}
+
+/// Nothing where it cannot be read whole.
+fn read(path: &Path) -> Option<Vec<Noted>> {
+    fs::metadata(path).ok().filter(|found| found.is_file() && found.len() < LONGEST)?;
+    let bytes = fs::read(path).ok()?;
+    String::from_utf8_lossy(&bytes).lines().map(noted).collect()
+}
+
+/// `FROM TO NAME <ADDRESS> SECONDS ZONE<tab>HOW`.
+fn noted(line: &str) -> Option<Noted> {
+    let (about, how) = line.split_once('\t').unwrap_or((line, ""));
+    let mut words = about.split(' ');
+    let (from, to) = (words.next()?, words.next()?);
+    let is_nothing = from.bytes().all(|byte| byte == b'0');
+    let from = if is_nothing { None } else { Some(Commit::new(from).ok()?) };
+    Some(Noted { from, to: Commit::new(to).ok()?, how: how.to_owned() })
+}
+
+/// Whether each entry goes on from the one before.
+fn is_whole(noted: &[Noted]) -> bool {
+    noted.windows(2).all(|two| two[1].from.as_ref() == Some(&two[0].to))
+}
+
+/// Whether a commit was made by what is noted of it, in place of only having been gone to. Git notes `ACTION: SUBJECT` of
+/// what it makes, and everybody can choose the action (`GIT_REFLOG_ACTION`).
+fn is_made(how: &str, subject: &str) -> bool {
+    let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (how, subject) = (plain(how), plain(subject));
+    let says = |text: &str| how.match_indices(": ").any(|(at, sign)| text.starts_with(&how[at + sign.len()..]));
+    if says(&subject) {
+        return true;
+    }
+    let by_name = ["commit", "cherry-pick", "revert", "am"].iter().any(|name| how.starts_with(name));
+    let on_the_way = ["(pick)", "(squash)", "(fixup)", "(reword)", "(edit)", "(continue)"];
+    let is_named = by_name || how.contains(": Merge made by ") || on_the_way.iter().any(|step| how.contains(step));
+    is_named && !how.ends_with(": fast-forward")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_made_is_somebodys_own() {
+        for how in [
+            "commit: Fix",
+            "commit (amend): Fix",
+            "rebase (pick): Fix",
+            "merge x: Merge made by the 'ort' strategy.",
+            "reset: moving to x: Fix  it",
+        ] {
+            assert!(is_made(how, "Fix it"), "{how}");
+        }
+        for how in [
+            "merge origin/main: Fast-forward",
+            "reset: moving to x",
+            "rebase (start): checkout x",
+            "checkout: x",
+            "cherry-pick: fast-forward",
+            "",
+        ] {
+            assert!(!is_made(how, "Fix it"), "{how}");
+        }
+        assert!(is_made("cherry-pick: fast-forward", "fast-forward"));
+    }
+
+    #[test]
+    fn notes_have_no_holes() {
+        let id = |digit: &str| digit.repeat(40);
+        let line = |from: &str, to: &str| noted(&format!("{} {} A <a@b> 1 +0000\tcommit: x", id(from), id(to)));
+        let all = |lines: &[(&str, &str)]| lines.iter().map(|(from, to)| line(from, to)).collect::<Option<Vec<_>>>();
+        assert!(is_whole(&all(&[("0", "1"), ("1", "2")]).unwrap()));
+        assert!(is_whole(&all(&[("1", "2")]).unwrap()));
+        assert!(!is_whole(&all(&[("0", "1"), ("2", "3")]).unwrap()));
+        assert_eq!(noted("no line"), None);
+    }
+}
