@@ -73,7 +73,7 @@ fn a_failed_step_follows_its_own_way_or_ends_it() {
     ];
     assert_eq!(run(&world), expected);
     let ran = world.run(&["workflow", "run", "w"]);
-    assert_ne!(ran.code, 0, "{ran}");
+    assert_eq!(ran.code, 1, "{ran}");
     assert!(ran.stderr.contains("the workflow has failed"), "{ran}");
 }
 

@@ -25,7 +25,7 @@ const MOST: u64 = 1024 * 1024;
   windlass workflow run stale-task-report --context days.json
   echo '{\"days\": 3}' | windlass workflow run stale-task-report --context -
 
-Exit 0 when it is completed, 3 when a step has failed that nothing follows.")]
+Exit 0 when it is completed, 1 when a step has failed that nothing follows.")]
 pub struct Args {
     #[arg(value_name = "ID")]
     id: String,
