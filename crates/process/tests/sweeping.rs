@@ -140,6 +140,24 @@ fn strangers_are_left_alone() {
     assert!(!directory.path().join(&owner).exists());
 }
 
+/// Whoever tidies up when it is asked to end gets the time for it.
+#[test]
+fn what_is_left_may_put_its_things_away() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (owner, lock, ready) = (dead(9), directory.path().join("held.lock"), directory.path().join("ready"));
+    let owners = directory.path().join("owners");
+    std::fs::create_dir(&owners).expect("a directory");
+    let script = "setsid sh -c 'trap \"rm held.lock; exit\" TERM; touch held.lock ready; while :; do sleep 0.01; done' \
+                  >/dev/null 2>&1 &";
+    let mut orphan = Command::new("/bin/sh");
+    orphan.args(["-c", script]).env("WINDLASS_TAG", format!("{owner}.1")).current_dir(&directory);
+    assert!(orphan.status().expect("sh").success());
+    crate::common::until("it holds its lock", || ready.exists());
+    std::fs::write(owners.join(&owner), "").expect("a file");
+    assert!(!sweep(&owners).expect("it can be read")[0].ended.is_empty());
+    assert!(!lock.exists());
+}
+
 #[test]
 fn those_who_carry_the_tag_or_are_on_the_list_are_ended() {
     let directory = tempfile::tempdir().expect("a directory");

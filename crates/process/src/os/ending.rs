@@ -22,6 +22,7 @@ use super::proc::{self, Process};
 use super::{Ended, Status};
 
 const PATIENCE: Duration = Duration::from_secs(3);
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Which processes are meant: those that a look at all others than the known ones picks, what is below these included.
 pub(super) type Choice<'a> = &'a dyn Fn(&Known) -> Vec<Process>;
@@ -82,11 +83,19 @@ pub(super) fn stop(choice: Choice<'_>) -> Vec<Held> {
 }
 
 /// Asks all that are chosen to end, stopped or not.
-pub(super) fn terminate(choice: Choice<'_>) {
-    for process in choice(&Known::new()).into_iter().filter_map(Held::take) {
+pub(super) fn terminate(choice: Choice<'_>) -> Vec<Held> {
+    let held: Vec<Held> = choice(&Known::new()).into_iter().filter_map(Held::take).collect();
+    for process in &held {
         process.signal(Signal::TERM);
         process.signal(Signal::CONT);
     }
+    held
+}
+
+/// Ends all that are chosen, and gives them time to put away what is theirs: a git that is killed leaves its locks.
+pub(super) fn end_in_order(choice: Choice<'_>) -> Ended {
+    wait(&terminate(choice), Instant::now() + GRACE);
+    end(choice)
 }
 
 /// Ends all that are chosen, until there are none.

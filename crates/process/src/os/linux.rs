@@ -97,7 +97,7 @@ pub(crate) fn end_lost(tag: &str, leader: Option<Pid>) -> usize {
 /// Ends what a dead owner has left. The numbers of what was ended.
 pub(crate) fn end_orphaned(legacy: &Legacy) -> Vec<i32> {
     let seen = RefCell::new(BTreeSet::new());
-    ending::end(&|known| {
+    ending::end_in_order(&|known| {
         let left = family::left_by(legacy, known);
         seen.borrow_mut().extend(left.iter().map(|process| process.pid.as_raw_nonzero().get()));
         left

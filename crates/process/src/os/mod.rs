@@ -27,8 +27,16 @@ pub(crate) use other::{
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
+use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, WaitStatus};
+
+/// For how long a process has been there, if that can be known.
+pub fn age(pid: u32) -> Option<Duration> {
+    let started = start_time(Pid::from_raw(pid.try_into().ok()?)?)?;
+    Some(Duration::from_millis(ticks().saturating_sub(started) * 1000 / clock_ticks_per_second()))
+}
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -323,6 +323,9 @@ impl Call<'_, '_> {
                 return Ok(answer());
             }
             let error = explain(self.command(), &self.directory, &stderr);
+            if matches!(&error, Error::Locked { path, .. } if locks::clear_shared(path, &self.git.repository)) {
+                continue;
+            }
             match pauses.next().filter(|_| is_passing(&error)) {
                 Some(pause) => thread::sleep(Duration::from_millis(pause)),
                 None if must_succeed || !matches!(error, Error::Failed { .. }) => {

@@ -1,7 +1,10 @@
 //! Locks: git's own, which a crash leaves behind, and ours, which it cannot.
 //!
-//! Invariant: a lock of git's is removed only in what the repository keeps about a worktree of ours, while we hold our own lock
-//! on that worktree, and only if no process that is there could hold it.
+//! Invariants: a lock of git's is removed only if no process that is there could hold it, while we hold a lock of our own;
+//! and only
+//! - in what the repository keeps about a worktree of ours, or
+//! - where it is about refs or settings, which all worktrees share, after a while: somebody whom we cannot see, in another
+//!   container, is done with these by then. The index of a worktree that is not ours is left alone.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -17,6 +20,11 @@ const STEP: Duration = Duration::from_millis(20);
 const STEPS: u32 = 500;
 /// How long somebody who may hold a lock of git's is waited for, in milliseconds.
 const PAUSES: [u64; 7] = [5, 20, 50, 100, 200, 400, 800];
+/// How long a lock is there at least, of what all worktrees share, before it counts as left.
+const LEFT: Duration = Duration::from_secs(5);
+/// What times of files and of processes may differ by.
+#[cfg(target_os = "linux")]
+const SLACK: Duration = Duration::from_secs(1);
 
 /// Held while something is done to a worktree. A crash lets go of it.
 #[derive(Debug)]
@@ -60,14 +68,33 @@ impl Repository {
 pub(super) fn who(error: Error, repository: &Repository) -> Error {
     let Error::Locked { path, .. } = error else { return error };
     let since = fs::metadata(&path).and_then(|found| found.modified()).ok();
-    let holder = holder(&[&repository.common, &repository.root]);
+    let holder = holder(&path, &[&repository.common, &repository.root]);
     Error::Locked { path, holder, since }
 }
 
 /// Whether no process that is there could hold a lock of git's.
 pub(super) fn is_left(lock: &Path, repository: &Repository) -> bool {
     let admin = lock.parent().unwrap_or(&repository.common);
-    holder(&[&repository.common, &repository.root, admin]).is_none()
+    holder(lock, &[&repository.common, &repository.root, admin]).is_none()
+}
+
+/// Removes a lock on what all worktrees share, if a git that is gone has left it.
+pub(super) fn clear_shared(lock: &Path, repository: &Repository) -> bool {
+    let shared = ["packed-refs.lock", "config.lock"].iter().any(|name| lock == repository.common.join(name));
+    if !(shared || lock.starts_with(repository.common.join("refs"))) || age(lock) < LEFT {
+        return false;
+    }
+    // Whoever has waited for us finds a lock that is gone, or another one that is new.
+    let Ok(_held) = repository.hold_file(&repository.common.join("windlass/clearing"), &repository.root) else {
+        return false;
+    };
+    age(lock) >= LEFT && is_left(lock, repository) && fs::remove_file(lock).is_ok()
+}
+
+/// How long ago a lock was made; no time at all if that cannot be known.
+fn age(lock: &Path) -> Duration {
+    let made = fs::symlink_metadata(lock).and_then(|found| found.modified());
+    made.ok().and_then(|made| made.elapsed().ok()).unwrap_or_default()
 }
 
 /// Removes what a git that is gone has left in what is kept about a worktree of ours. `_held` is the proof that it is ours
@@ -77,7 +104,7 @@ pub(super) fn clear(admin: &Path, worktree: &Path, _held: &Held) -> Result<(), E
         let path = admin.join(name);
         let mut pauses = PAUSES.into_iter();
         while let Ok(found) = fs::symlink_metadata(&path) {
-            match (holder(&[admin, worktree]), pauses.next()) {
+            match (holder(&path, &[admin, worktree]), pauses.next()) {
                 (None, _) => {
                     fs::remove_file(&path).map_err(Error::io("remove", &path))?;
                 }
@@ -89,12 +116,14 @@ pub(super) fn clear(admin: &Path, worktree: &Path, _held: &Held) -> Result<(), E
     Ok(())
 }
 
-/// A process that could be at work in one of these directories: a git whose directory is in one of them, whose words or
-/// environment name one of them, or of which that cannot be known; or anybody who has a file of theirs open.
+/// A process as old as a lock that could be at work in one of these directories: a git whose directory is in one of them, whose
+/// words or environment name one of them, or of which that cannot be known; or anybody who has the lock open.
 #[cfg(target_os = "linux")]
-fn holder(directories: &[&Path]) -> Option<Holder> {
+fn holder(lock: &Path, directories: &[&Path]) -> Option<Holder> {
+    let (made, lock) = (age(lock), fs::canonicalize(lock).unwrap_or_else(|_| lock.to_owned()));
+    let is_younger = |pid: &u32| windlass_process::age(*pid).is_some_and(|age| age + SLACK < made);
     let numbers = fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.filter(|pid| *pid != std::process::id()).find_map(|pid| {
+    numbers.filter(|pid| !is_younger(pid)).find_map(|pid| {
         let process = PathBuf::from(format!("/proc/{pid}"));
         let read = |name: &str| fs::read(process.join(name)).unwrap_or_default();
         let command = String::from_utf8_lossy(&read("comm")).trim_end().to_owned();
@@ -103,23 +132,24 @@ fn holder(directories: &[&Path]) -> Option<Holder> {
             let text = String::from_utf8_lossy(bytes);
             directories.iter().any(|directory| text.contains(&*directory.to_string_lossy()))
         };
-        let could = if command.starts_with("git") {
+        let is_at_work = || {
             // One that is ending is nowhere any more; one that may not be looked at might be anywhere.
             let place = fs::read_link(process.join("cwd"));
             place.map_or_else(|error| error.kind() == io::ErrorKind::PermissionDenied, |place| is_in(&place))
                 || names(&read("cmdline"))
                 || names(&read("environ"))
-        } else {
-            let open = fs::read_dir(process.join("fd")).ok().into_iter().flatten().flatten();
-            open.filter_map(|file| fs::read_link(file.path()).ok())
-                .any(|file| is_in(&file) && file.extension().is_some_and(|extension| extension == "lock"))
         };
+        let has_it_open = || {
+            let open = fs::read_dir(process.join("fd")).ok().into_iter().flatten().flatten();
+            open.filter_map(|file| fs::read_link(file.path()).ok()).any(|file| file == lock)
+        };
+        let could = command.starts_with("git") && is_at_work() || has_it_open();
         could.then_some(Holder { pid, command })
     })
 }
 
 /// Where nobody can say who is there, everybody could be.
 #[cfg(not(target_os = "linux"))]
-fn holder(_: &[&Path]) -> Option<Holder> {
+fn holder(_: &Path, _: &[&Path]) -> Option<Holder> {
     Some(Holder { pid: 0, command: "a process".to_owned() })
 }

@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use windlass_process::{Exit, Finished, Invocation, Spec};
-use windlass_vcs::git::{Error, Existing, Git, Rebased, Repository, Wanted};
+use windlass_vcs::git::{BranchAfter, Error, Existing, Git, Rebased, Repository, Wanted};
 
 use crate::scene::{Scene, branch, read, write};
 
@@ -219,13 +219,31 @@ fn a_lock_of_git_is_removed_only_in_what_is_ours() {
     drop(lock);
 }
 
+/// What all worktrees share is locked by whoever changes it, and that is over in moments.
+#[test]
+fn a_lock_on_refs_that_a_crash_has_left_is_removed() {
+    let scene = Scene::new();
+    let worktree = scene.open("t1");
+    let leave = |name: &str| {
+        let lock = scene.root.join(".git").join(name);
+        fs::File::create(&lock).unwrap().set_modified(SystemTime::now() - Duration::from_secs(60)).unwrap();
+        lock
+    };
+    write(&worktree.path, "new", "work");
+    let lock = leave("refs/heads/windlass/t1.lock");
+    assert!(scene.with(|git| git.commit_all(&worktree, "work")).unwrap().is_some());
+    assert!(!lock.exists());
+    let lock = leave("packed-refs.lock");
+    scene.with(|git| git.close(&worktree, &BranchAfter::Gone)).unwrap();
+    assert!(!lock.exists());
+}
+
 /// A git that is alive, in the worktree, may hold the lock: it stays, and is told of.
 #[test]
 fn a_lock_that_somebody_may_hold_stays() {
     let scene = Scene::new();
     let worktree = scene.open("t1");
     let lock = scene.root.join(".git/worktrees/t1/index.lock");
-    fs::write(&lock, "").unwrap();
     let (started, go) = (worktree.path.join("started"), worktree.path.join("go"));
     let alias = "alias.busy=!touch started; while [ ! -e go ]; do sleep 0.01; done";
     let error = std::thread::scope(|scope| {
@@ -233,6 +251,7 @@ fn a_lock_that_somebody_may_hold_stays() {
         while !started.exists() && !busy.is_finished() {
             std::thread::yield_now();
         }
+        fs::write(&lock, "").unwrap();
         let error = scene.try_open("t1", &[]);
         fs::write(&go, "").unwrap();
         busy.join().unwrap();
