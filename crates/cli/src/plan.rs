@@ -226,7 +226,7 @@ pub fn bridged(outline: &Outline) -> Vec<Planned> {
 
 /// Whether some event makes this hook owed.
 pub fn is_owing(hook: &Hook) -> bool {
-    hook.enabled() && hook.points().any(|point| point.event().is_some()) && runnable(hook).is_some()
+    hook.enabled() && hook.points().any(Point::is_reached) && runnable(hook).is_some()
 }
 
 pub fn priority(hook: &Hook) -> i64 {
@@ -339,14 +339,14 @@ pub fn silence(hook: &Hook) -> Option<String> {
     if matches!(hook.kind, Kind::Builtin(builtin) if builtin.is_registered()) {
         return None;
     }
-    let deaf: Vec<&str> = hook.points().filter(|point| point.event().is_none()).map(Point::name).collect();
+    let deaf: Vec<&str> = hook.points().filter(|point| !point.is_reached()).map(Point::name).collect();
     match deaf.as_slice() {
         [] => None,
-        points => Some(format!("this version does not come to {} yet", points.join(", "))),
+        points => Some(format!("nothing runs at {}: that event is what makes hooks possible", points.join(", "))),
     }
 }
 
-/// Hooks that would run something, and that this version does not run at every point that they name.
+/// Hooks that would run something, and that do not run at every point that they name.
 pub fn silent(config: &Config) -> impl Iterator<Item = &Hook> {
     let effectful = config.hooks.iter().filter(|hook| hook.enabled() && hook.effect().is_some());
     effectful.filter(|hook| silence(hook).is_some())
@@ -358,6 +358,6 @@ pub fn warn_of_silence(config: &Config) {
     if !silent.is_empty() {
         let silent = silent.join(", ");
         Messages::new()
-            .warning(&format!("this version does not run these hooks, or not at all their points: {silent}"));
+            .warning(&format!("these hooks do not run, or not at all their points: {silent}"));
     }
 }

@@ -294,6 +294,7 @@ fn session_summary(event: &Event) -> String {
         Event::IterationFailed(failed) => failed.error.clone(),
         Event::IterationPostponed(postponed) => format!("until {}: {}", moment(postponed.until), postponed.error),
         Event::DeliveryFailed(failed) => failed.error.clone(),
+        Event::MessageAdded(said) => format!("{}: {}", said.source, said.text),
         Event::FeedbackQueued(queued) => format!("{}: {}", queued.source, queued.text),
         Event::FeedbackDelivered(delivered) => pieces(u32::try_from(delivered.feedback.len()).unwrap_or(u32::MAX)),
         _ => String::new(),

@@ -89,6 +89,25 @@ fn a_message_comes_in_its_turn_among_what_hooks_say() {
     assert!(ann < hook, "{prompt}");
 }
 
+/// Its text is data: nothing of it is ever run.
+#[test]
+fn hooks_hear_what_is_said_and_can_add_to_it() {
+    let hook = "{command: 'cat > heard.json; echo the manual is in docs', pipe_output: true}";
+    let mut waiting = Waiting::new(&format!("hooks: {{message_added: [{hook}]}}"));
+    waiting.world.ok(&["say", "$(touch ran); `touch ran`"]);
+    let (code, said) = waiting.go();
+    assert_eq!(code, 0, "{said}");
+    let heard = serde_json::from_str::<serde_json::Value>(&waiting.world.read("heard.json")).unwrap();
+    assert_eq!(heard["event"]["type"], "message_added");
+    assert_eq!(
+        heard["event"]["data"],
+        serde_json::json!({"source": "ann", "text": "$(touch ran); `touch ran`", "voice": "person"})
+    );
+    assert!(!waiting.world.path("ran").exists());
+    let prompt = waiting.world.prompt(2);
+    assert!(prompt.contains("[Message from ann]:") && prompt.contains("the manual is in docs"), "{prompt}");
+}
+
 #[test]
 fn nobody_inside_a_turn_is_a_person() {
     let agent = "test $turn -gt 1 || { windlass say one; env -i PATH=\"$PATH\" USER=ann windlass say two; \

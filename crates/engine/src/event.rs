@@ -123,6 +123,7 @@ events! {
     DeliveryFinished = "delivery_finished",
     DeliveryFailed = "delivery_failed",
     DeliveryInterrupted = "delivery_interrupted",
+    MessageAdded = "message_added",
     FeedbackQueued = "feedback_queued",
     FeedbackDelivered = "feedback_delivered",
     HookRegistered = "hook_registered",

@@ -351,7 +351,7 @@ fn event_types_keep_their_names() {
          session_stopping session_ended iteration_started turn_started conversation_opened turn_finished \
          promise_detected gate_decided gate_answered iteration_completed iteration_failed iteration_interrupted \
          iteration_postponed delivery_finished delivery_failed \
-         delivery_interrupted feedback_queued feedback_delivered hook_registered hooks_cleared hook_evaluated \
+         delivery_interrupted message_added feedback_queued feedback_delivered hook_registered hooks_cleared hook_evaluated \
          series_started validation_finished series_advanced series_ended checkpoint_created bridge_called \
          bridge_answered workflow_triggered workflow_started workflow_step_started workflow_step_finished \
          workflow_completed workflow_failed hook_started hook_finished \
@@ -563,6 +563,7 @@ fn session_events() -> Vec<Event> {
         payload::DeliveryFinished { run: run(), output: word(), usage }.into(),
         payload::DeliveryFailed { run: run(), error: word(), fault, usage }.into(),
         payload::DeliveryInterrupted { run: run() }.into(),
+        payload::MessageAdded { source: word(), text: word(), voice: Voice::Agent }.into(),
         payload::FeedbackQueued {
             source: word(),
             text: word(),

@@ -406,6 +406,7 @@ fn may_stand_twice(record: &Record) -> bool {
             | E::WorkspaceOpened
             | E::ChangeOpened
             | E::SessionResumed
+            | E::MessageAdded
             | E::FeedbackQueued
             | E::HookRegistered
             | E::HookEvaluated

@@ -263,6 +263,7 @@ fn counts(kind: EventType) -> bool {
             | E::ActionError
             | E::ChangeOpened
             | E::ChangeMerged
+            | E::MessageAdded
             | E::FeedbackQueued
             | E::SessionStopping
     )

@@ -472,7 +472,7 @@ impl Told {
             }
             Event::TurnFinished(payload) => self.turn.as_ref() == Some(&payload.run) && self.is_bound_delivered(),
             Event::DeliveryFinished(payload) => self.turn.as_ref() == Some(&payload.run) && self.is_bound_delivered(),
-            Event::FeedbackQueued(_) => self.ended.is_none(),
+            Event::MessageAdded(_) | Event::FeedbackQueued(_) => self.ended.is_none(),
             _ => self.passage.fits(record, &self.around(record, name, stalls)),
         };
         if !fits {

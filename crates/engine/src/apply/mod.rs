@@ -101,6 +101,7 @@ impl Fold<'_> {
             Event::DependencySatisfied(_)
             | Event::AgentMetrics(_)
             | Event::AutoLabelSuggestion(_)
+            | Event::MessageAdded(_)
             | Event::HookError(_)
             | Event::ActionError(_) => Ok(Vec::new()),
             Event::ConfigRecorded(config) => {

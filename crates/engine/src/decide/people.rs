@@ -31,15 +31,25 @@ impl Deciding<'_, '_> {
 
     pub(super) fn say(&mut self, name: &SessionName, text: &str) -> Result<(), Refusal> {
         check_text("the message", text, Limits::FEEDBACK)?;
+        let session = self.listening(name)?;
+        let (voice, source) = self.speaker()?;
+        self.emit_session(&session, payload::MessageAdded { source, text: text.to_owned(), voice })?;
+        self.cause = Some(Causing::Entry(self.entries.len() - 1));
+        self.tell(&session, text.to_owned())
+    }
+
+    /// A session whose agent can still be told something.
+    fn listening(&self, name: &SessionName) -> Result<Session, Refusal> {
         let session = self.open_session(name)?;
         if session.turn().is_some_and(|turn| turn.purpose.is_delivery()) {
             return Err(Refusal::IllegalSession { name: name.clone(), why: "is about to end" });
         }
+        Ok(session)
+    }
+
+    fn tell(&mut self, session: &Session, text: String) -> Result<(), Refusal> {
         let (voice, source) = self.speaker()?;
-        self.emit_session(
-            &session,
-            payload::FeedbackQueued { source, text: text.to_owned(), reason: None, passing: false, voice },
-        )
+        self.emit_session(session, payload::FeedbackQueued { source, text, reason: None, passing: false, voice })
     }
 
     /// Whoever works on a task hears that a person has made another of it. What was claimed before that is about the old one.
@@ -54,7 +64,8 @@ impl Deciding<'_, '_> {
             text.push_str(&format!("\n- {deliverable}"));
         }
         text.truncate(text.floor_char_boundary(Limits::FEEDBACK));
-        self.say(&name, &text)
+        let session = self.listening(&name)?;
+        self.tell(&session, text)
     }
 
     /// Says what is to happen where stop hooks do not let the agent go, and perhaps more for the agent to hear.

@@ -368,6 +368,13 @@ payloads! {
     DeliveryInterrupted {
         run: RunId,
     }
+    /// Somebody speaks to the agent of a session, which gets it as feedback.
+    MessageAdded {
+        /// The person's name, or which hook or agent it was.
+        source: String,
+        text: String,
+        voice: Voice,
+    }
     FeedbackQueued {
         /// The hook that it comes from, or whoever says it.
         source: String,

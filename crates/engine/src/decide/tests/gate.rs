@@ -146,9 +146,8 @@ fn more_can_be_said_with_an_answer() {
         let mut project = Script::after(hooks(&["check"]), asked);
         let told = project.run(&format!("tell a {answer} mind-the-step"));
         let name = format!("{}{}", answer[..1].to_uppercase(), &answer[1..]);
-        let expected =
-            [format!("system gate_answered {name}"), "system feedback_queued mind-the-step from ada".to_owned()];
-        assert_eq!(told, expected);
+        let answered = format!("system gate_answered {name}");
+        assert_eq!(told, [&*answered, "system message_added by ada", "system feedback_queued mind-the-step from ada"]);
         assert_eq!(project.session("a").wanted(), Wanted::Decision);
         project.run("crash\nadvance a")
     };
@@ -376,7 +375,8 @@ fn the_time_in_which_people_think_is_not_counted() {
          resume a by=w1
          later 39s
          turn-done a.2",
-        "system feedback_queued look at the manual from ada
+        "system message_added by ada
+         system feedback_queued look at the manual from ada
          system session_resumed by w1
          system turn_finished
          system gate_decided Pass: Continue

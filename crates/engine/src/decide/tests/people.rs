@@ -33,7 +33,8 @@ fn a_message_waits_for_the_next_turn_and_is_in_one_finished_turn() {
          say a and-hurry
          turn-done a.2
          turn-done a.3",
-        "system feedback_queued and-hurry from ada
+        "system message_added by ada
+         system feedback_queued and-hurry from ada
          system feedback_delivered use-tabs
          system turn_finished
          system gate_decided Pass: Continue
@@ -140,6 +141,7 @@ fn nothing_is_said_to_what_has_ended_or_hears_its_last() {
          system session_started
          system iteration_started a.1
          system turn_started a.1 to work
+         system message_added by ada
          system feedback_queued listen from ada
          system session_stopping Cancelled
          system iteration_interrupted a.1

@@ -499,6 +499,7 @@ impl Script {
             Event::GateAnswered(answered) => format!("{:?}", answered.answer),
             Event::IterationInterrupted(interrupted) => turn(&interrupted.run),
             Event::IterationPostponed(postponed) => format!("{} until {}", turn(&postponed.run), postponed.until),
+            Event::MessageAdded(said) => format!("by {}", said.source),
             Event::FeedbackQueued(queued) => format!("{} from {}", queued.text, queued.source),
             Event::FeedbackDelivered(delivered) => {
                 delivered.feedback.iter().map(|at| self.queued(*at)).collect::<Vec<_>>().join(" ")
