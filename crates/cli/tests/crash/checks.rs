@@ -57,7 +57,7 @@ pub fn faults(observed: &Observed, undisturbed: &Observed) -> Vec<Fault> {
     let log = log::read(&observed.log);
     let (effects, odd) = recorder::read(&observed.recorder);
     let story = Story { begun: log::begun(&log), log, effects };
-    let mut faults = observed.faults.clone();
+    let mut faults = observed.seen.faults.clone();
     faults.extend(odd.into_iter().map(|what| Fault::new(Kind::Odd, what)));
     faults.extend(lost(observed));
     faults.extend(story.started());
@@ -75,7 +75,7 @@ pub fn faults(observed: &Observed, undisturbed: &Observed) -> Vec<Fault> {
 /// What was printed is durable. A line that was cut off was not said.
 fn lost(observed: &Observed) -> Vec<Fault> {
     let log: BTreeSet<&str> = observed.log.lines().collect();
-    let said = observed.acknowledged.iter().flat_map(|text| text.split_inclusive('\n'));
+    let said = observed.seen.acknowledged.iter().flat_map(|text| text.split_inclusive('\n'));
     let whole = said.filter_map(|line| line.strip_suffix('\n'));
     whole.filter(|line| !log.contains(line)).map(|line| Fault::new(Kind::Lost, line)).collect()
 }

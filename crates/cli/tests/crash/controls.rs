@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::checks::{Kind, faults};
 use super::processes;
-use super::scenario::{Bench, Crash, Observed, Story};
+use super::scenario::{Bench, Observed, Story};
+use super::stage::{Crash, Seen};
 use crate::support::World;
 
 /// The programs that the scenario starts, by number.
@@ -61,13 +62,13 @@ fn stories_that_do_not_fit() {
     // Without what was acknowledged, where it is not about that.
     let quiet = |tamper: fn(&mut Observed)| {
         move |seen: &mut Observed| {
-            seen.acknowledged.clear();
+            seen.seen.acknowledged.clear();
             tamper(seen);
         }
     };
     plays.check(|_| {}, &[]);
     plays.check(|seen| seen.log = replaced(&seen.log, "\"timestamp\":\"2", "\"timestamp\":\"3"), &[Kind::Lost]);
-    plays.check(|seen| seen.acknowledged[0].push_str("cut o"), &[]);
+    plays.check(|seen| seen.seen.acknowledged[0].push_str("cut o"), &[]);
     plays.check(|seen| seen.recorder = without(&seen.recorder, " close 3 end"), &[Kind::Invented]);
     plays.check(
         |seen| seen.recorder = without(&seen.recorder, " close 3 start"),
@@ -110,7 +111,7 @@ fn stories_that_do_not_fit() {
 fn only_some_may_run_again() {
     let plays = Plays::new(Crash::Effect(FIRST_CHECK));
     let rename = |seen: &Observed| Observed {
-        acknowledged: Vec::new(),
+        seen: Seen { acknowledged: Vec::new(), ..seen.seen.clone() },
         log: seen.log.replace("\"check\"", "\"test\""),
         recorder: seen.recorder.replace(" check ", " test "),
         ..seen.clone()
@@ -130,7 +131,7 @@ fn a_build_that_loses_a_commit() {
 fn a_process_that_is_left() {
     let world = World::empty();
     let mut sleeper = world.program("sleep").arg("600").env("CRASH_RECORDER", world.path("recorder")).spawn().unwrap();
-    let look = || processes::alive(&world.directory, Path::new("/none"));
+    let look = || processes::alive(&world.path("recorder"), Path::new("/none"));
     // Until it runs its program it is a copy of this one.
     let number = i32::try_from(sleeper.id()).unwrap();
     while look().iter().all(|process| process.pid != number) {

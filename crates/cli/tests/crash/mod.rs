@@ -17,14 +17,17 @@
 
 mod checks;
 mod controls;
+mod journey;
 mod log;
 mod processes;
 mod recorder;
 mod scenario;
 mod skeleton;
+mod stage;
 mod sweep;
 
-use scenario::{Bench, Crash, Story, strace};
+use scenario::{Bench, Same, Story};
+use stage::{Crash, strace};
 use sweep::{CALLS, Sweep};
 
 /// The fail points around a commit.
@@ -127,7 +130,7 @@ fn killed_when_it_is_stopped() {
     let observed = Bench::new(Story::Stopped).play(&[]);
     assert_eq!(checks::faults(&observed, &observed), []);
     assert_eq!(skeleton::of(&log::read(&observed.log)).last_chunk(), Some(&ENDING.map(str::to_owned)));
-    let sweep = Sweep::new(Story::Stopped);
+    let sweep = Sweep::new(Same::new(Story::Stopped));
     sweep.kill("before a commit of a session that is stopped", (9..).step_by(2), |nth| vec![Crash::Fail(BEFORE, nth)]);
     sweep.kill("by what a session that is stopped has started", (5..).step_by(2), |nth| vec![Crash::Effect(nth)]);
     sweep.end();
@@ -158,7 +161,7 @@ fn killed_in_a_system_call() {
     if strace().is_none() {
         return;
     }
-    let sweep = Sweep::new(Story::Completed);
+    let sweep = Sweep::new(Same::new(Story::Completed));
     for (call, times) in CALLS {
         sweep.kill(&format!("in {call}"), times.iter().copied(), |nth| vec![Crash::Call(call, nth)]);
     }
@@ -166,7 +169,7 @@ fn killed_in_a_system_call() {
 }
 
 fn sweep(kind: &str, times: impl IntoIterator<Item = u32>, crashes: impl Fn(u32) -> Vec<Crash> + Sync) {
-    let sweep = Sweep::new(Story::Completed);
+    let sweep = Sweep::new(Same::new(Story::Completed));
     sweep.kill(kind, times, crashes);
     sweep.end();
 }

@@ -18,8 +18,8 @@ pub struct Process {
     pub command: String,
 }
 
-/// What is alive of a scenario with this directory, whose program is this file.
-pub fn alive(directory: &Path, program: &Path) -> Vec<Process> {
+/// What is alive of a scenario with this recorder, whose program is this file.
+pub fn alive(recorder: &Path, program: &Path) -> Vec<Process> {
     let entries = fs::read_dir("/proc").map(|entries| entries.flatten().collect()).unwrap_or_else(|_| Vec::new());
     let pids = entries.iter().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let mut found = Vec::new();
@@ -28,8 +28,8 @@ pub fn alive(directory: &Path, program: &Path) -> Vec<Process> {
         // Unreadable is somebody else's; empty is dead.
         let environment = fs::read(of.join("environ")).unwrap_or_default();
         let variables: Vec<&[u8]> = environment.split(|byte| *byte == 0).collect();
-        let recorder = [b"CRASH_RECORDER=".as_slice(), directory.as_os_str().as_bytes()].concat();
-        let is_ours = variables.iter().any(|variable| variable.starts_with(&recorder))
+        let recorder = [b"CRASH_RECORDER=".as_slice(), recorder.as_os_str().as_bytes()].concat();
+        let is_ours = variables.iter().any(|variable| **variable == *recorder)
             || fs::read_link(of.join("exe")).is_ok_and(|file| file == program);
         if is_ours {
             let command = fs::read(of.join("cmdline")).unwrap_or_default();

@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::checks::faults;
-use super::scenario::{Bench, Crash, Observed, Story};
+use super::checks::Fault;
+use super::stage::Crash;
 
 /// Set by `scripts/crash`: all crash points, and what came of them on standard output.
 const ALL: &str = "WINDLASS_TEST_CRASH_ALL";
@@ -44,18 +44,27 @@ pub const CALLS: &[(&str, &[u32])] = &[
 /// Later crashes of a kind than the last one that was reached that are tried: how often a call is made varies a little.
 const BEYOND: u32 = 3;
 
+/// What can be played from its beginning to its end, with crashes on the way.
+pub trait Play: Sync {
+    /// Where it is played: each worker has one of its own.
+    type Bench;
+
+    fn bench(&self) -> Self::Bench;
+
+    /// How many of the crashes came before the end, and what was wrong then.
+    fn play(&self, bench: &Self::Bench, crashes: &[Crash]) -> (usize, Vec<Fault>);
+}
+
 /// What came of crashes.
-pub struct Sweep {
-    story: Story,
-    undisturbed: Observed,
+pub struct Sweep<P> {
+    play: P,
     reached: AtomicU32,
     wrong: Mutex<Vec<String>>,
 }
 
-impl Sweep {
-    pub fn new(story: Story) -> Self {
-        let undisturbed = Bench::new(story).play(&[]);
-        Self { story, undisturbed, reached: AtomicU32::new(0), wrong: Mutex::new(Vec::new()) }
+impl<P: Play> Sweep<P> {
+    pub fn new(play: P) -> Self {
+        Self { play, reached: AtomicU32::new(0), wrong: Mutex::new(Vec::new()) }
     }
 
     /// Crashes at these times of a kind, or at every one, until it is over before it can crash.
@@ -68,7 +77,7 @@ impl Sweep {
             say(&format!("killed {kind}: {reached} crash points, {wrong} of them wrong\n"));
             return;
         }
-        let bench = Bench::new(self.story);
+        let bench = self.play.bench();
         for nth in times {
             if !self.check(&bench, &crashes(nth)) {
                 break;
@@ -79,7 +88,7 @@ impl Sweep {
     fn kill_always(&self, crashes: &(impl Fn(u32) -> Vec<Crash> + Sync)) {
         let (next, last) = (AtomicU32::new(1), AtomicU32::new(0));
         let work = || {
-            let bench = Bench::new(self.story);
+            let bench = self.play.bench();
             loop {
                 let nth = next.fetch_add(1, Ordering::Relaxed);
                 if nth > last.load(Ordering::Relaxed) + BEYOND {
@@ -99,12 +108,11 @@ impl Sweep {
     }
 
     /// Plays the scenario with these crashes, and says whether the first of them was reached.
-    fn check(&self, bench: &Bench, crashes: &[Crash]) -> bool {
-        let observed = bench.play(crashes);
-        if observed.crashed > 0 {
+    fn check(&self, bench: &P::Bench, crashes: &[Crash]) -> bool {
+        let (crashed, wrong) = self.play.play(bench, crashes);
+        if crashed > 0 {
             self.reached.fetch_add(1, Ordering::Relaxed);
         }
-        let wrong = faults(&observed, &self.undisturbed);
         if !wrong.is_empty() {
             let wrong: Vec<_> = wrong.iter().map(|fault| format!("  {:?}: {}\n", fault.kind, fault.what)).collect();
             let wrong = format!("{crashes:?}\n{}", wrong.concat());
@@ -113,7 +121,7 @@ impl Sweep {
             }
             self.wrong.lock().unwrap().push(wrong);
         }
-        observed.crashed > 0
+        crashed > 0
     }
 
     /// Fails if anything was wrong anywhere, or if nothing was killed.

@@ -1,0 +1,34 @@
+# Everything that the journey runs: its agent, its gate, and the steps of its workflow. Each tells the recorder, one line a write:
+#   TAG WHO ITERATION start | end silent
+# A step of the workflow is called by its own name, which is the first argument.
+who=${1:-${WINDLASS_HOOK:-agent}}
+tell() { printf '%s\n' "$WINDLASS_TAG $who $WINDLASS_ITERATION $*" >>"$CRASH_RECORDER"; }
+
+. "${CRASH_ACTOR%/*}/family.sh"
+
+tell start
+if [ "$(grep -c ' start$' "$CRASH_RECORDER")" = "$CRASH_EFFECT" ] && find_windlass; then
+    # Whoever is not ended now stays: a child, and we.
+    tail -f /dev/null &
+    kill -9 "$windlass"
+    exec tail -f /dev/null
+fi
+
+case $who in
+agent)
+    cat >/dev/null
+    # What it calls is not what is to be killed.
+    unset WINDLASS_FAILPOINT
+    windlass note add --task "$WINDLASS_TASK_ID" "by $WINDLASS_TASK_ID" >/dev/null || exit 1
+    printf '%s\n' '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"journey","version":"1"}}}' \
+        '{"jsonrpc":"2.0","method":"notifications/initialized"}' \
+        "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"task_get\",\"arguments\":{\"taskId\":\"$WINDLASS_TASK_ID\"}}}" |
+        windlass mcp >answers || exit 1
+    grep -q "by $WINDLASS_TASK_ID" answers || exit 1
+    rm answers
+    echo "$WINDLASS_TASK_ID" >"part-$WINDLASS_TASK_ID"
+    echo '<promise>COMPLETE</promise>'
+    ;;
+check) test -e "part-$WINDLASS_TASK_ID" || exit 2 ;;
+esac
+tell end silent

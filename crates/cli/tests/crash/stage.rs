@@ -1,0 +1,233 @@
+//! What every play needs: the program under test as a file of its own, ways to crash it, and its end.
+
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::checks::{Fault, Kind};
+use super::processes::{self, Process, await_end, await_none};
+use crate::support::{WINDLASS, World};
+
+/// No run of a play takes so long, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Where a run is disturbed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Crash {
+    /// Killed at a fail point, when it is passed for the n-th time.
+    Fail(&'static str, u32),
+    /// Killed on entering a system call for the n-th time.
+    Call(&'static str, u32),
+    /// Not killed: from the n-th time on the system call fails so, ten times.
+    Error(&'static str, &'static str, u32),
+    /// Killed by the n-th program that was started, while that runs.
+    Effect(u32),
+    /// The same, and its supervisor at once.
+    Both(u32),
+    /// Killed before the n-th call of git does anything.
+    BeforeGit(u32),
+    /// Killed when the n-th call of git has done its work, and nobody has heard of it.
+    AfterGit(u32),
+}
+
+impl Crash {
+    fn is_deadly(self) -> bool {
+        !matches!(self, Self::Error(..))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    Killed,
+    Code(i32),
+    Late,
+}
+
+/// The program under test as a file of our own, by which its processes are known.
+pub struct Program(tempfile::TempDir);
+
+impl Program {
+    pub fn new() -> Self {
+        // Beside the program, so that a link is enough.
+        let program = Self(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
+        let path = program.0.path().join("windlass");
+        if fs::hard_link(WINDLASS, &path).is_err() {
+            fs::copy(WINDLASS, &path).unwrap();
+        }
+        program
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.0.path().join("windlass").canonicalize().unwrap()
+    }
+}
+
+/// A world in which the program is disturbed.
+pub struct Stage {
+    pub world: World,
+    pub program: PathBuf,
+}
+
+impl Stage {
+    pub fn new(program: &Program, actor: &str) -> Self {
+        let stage = Self { world: World::empty(), program: program.path() };
+        fs::write(stage.actor(), actor).unwrap();
+        fs::write(stage.recorder(), "").unwrap();
+        stage
+    }
+
+    /// Beside the working directory, where it is in nobody's way.
+    fn beside(&self, name: &str) -> PathBuf {
+        self.world.programs().join(name)
+    }
+
+    fn actor(&self) -> PathBuf {
+        self.beside("actor.sh")
+    }
+
+    fn recorder(&self) -> PathBuf {
+        self.beside("recorder")
+    }
+
+    pub fn recorded(&self) -> String {
+        read(&self.recorder())
+    }
+
+    /// The program with these words, to be disturbed in this way.
+    pub fn command(&self, words: &[&str], crash: Option<Crash>) -> Command {
+        let mut command = match crash {
+            Some(Crash::Call(call, nth)) => self.traced(call, &format!("signal=KILL:when={nth}")),
+            Some(Crash::Error(call, error, nth)) => {
+                self.traced(call, &format!("error={error}:when={nth}..{}", nth + 9))
+            }
+            _ => self.world.program(&self.program),
+        };
+        command.args(words).env("CRASH_RECORDER", self.recorder()).env("CRASH_ACTOR", self.actor());
+        match crash {
+            Some(Crash::Fail(place, nth)) => command.env("WINDLASS_FAILPOINT", format!("{place}=kill@{nth}")),
+            Some(Crash::Effect(nth)) => command.env("CRASH_EFFECT", nth.to_string()),
+            Some(Crash::Both(nth)) => command.env("CRASH_EFFECT", nth.to_string()).env("CRASH_SUPERVISOR", "too"),
+            Some(Crash::BeforeGit(nth)) => command.env("CRASH_BEFORE_GIT", nth.to_string()),
+            Some(Crash::AfterGit(nth)) => command.env("CRASH_AFTER_GIT", nth.to_string()),
+            Some(Crash::Call(..) | Crash::Error(..)) | None => &mut command,
+        };
+        command
+    }
+
+    fn traced(&self, call: &str, inject: &str) -> Command {
+        let mut strace = self.world.program(strace().expect("a crash in a call needs strace"));
+        // Without -f: only the program itself, and none that it starts. With ?: a call that is nowhere is no error.
+        let inject = format!("inject=?{call}:{inject}");
+        strace.args(["-qq", "-o", "/dev/null", "-e", &format!("trace=?{call}"), "-e", &inject, "--"]);
+        strace.arg(&self.program);
+        strace
+    }
+
+    /// Runs a command to its end or to its crash, and keeps what it printed. What it complained of is of interest where
+    /// it ended in another way than it may.
+    pub fn run(&self, command: &mut Command, crash: Option<Crash>, may: &[End], seen: &mut Seen) -> End {
+        let printed = self.beside(&format!("printed.{}", seen.acknowledged.len()));
+        let complained = printed.with_extension("err");
+        command.stdout(File::create(&printed).unwrap()).stderr(File::create(&complained).unwrap());
+        let end = finish(command);
+        seen.acknowledged.push(read(&printed));
+        let is_expected = match crash {
+            None => may.contains(&end),
+            Some(crash) if crash.is_deadly() => may.contains(&end) || end == End::Killed,
+            // It may do without, or give up with an error. It may not fall over.
+            Some(_) => matches!(end, End::Code(code) if code != PANICKED),
+        };
+        if !is_expected {
+            let said = seen
+                .acknowledged
+                .last()
+                .map_or("", |text| &text[text.floor_char_boundary(text.len().saturating_sub(SAID))..]);
+            let what = format!("a run ended as {end:?}: {}\nafter …{said}", read(&complained));
+            seen.faults.push(Fault::new(Kind::Odd, what));
+        }
+        end
+    }
+
+    fn alive(&self) -> Vec<Process> {
+        processes::alive(&self.recorder(), &self.program)
+    }
+
+    pub fn expect_none(&self, seen: &mut Seen) {
+        let left = await_none(|| self.alive());
+        let fault = |process: Process| Fault::new(Kind::Survivor, format!("{} {}", process.pid, process.command));
+        seen.faults.extend(left.into_iter().map(fault));
+    }
+
+    pub fn log(&self) -> String {
+        self.world.run(&["--json", "events"]).stdout
+    }
+
+    /// Has `doctor` look at it.
+    pub fn examine(&self, seen: &mut Seen) {
+        let doctor = self.world.run(&["doctor"]);
+        if doctor.code != 0 {
+            seen.faults.push(Fault::new(Kind::Unsound, doctor.to_string()));
+        }
+    }
+}
+
+impl Drop for Stage {
+    /// What should not have survived does not survive the test.
+    fn drop(&mut self) {
+        for process in self.alive() {
+            let pid = rustix::process::Pid::from_raw(process.pid).unwrap();
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+/// How much is told of what a run printed that ended as it may not.
+const SAID: usize = 2000;
+
+/// The exit code of a Rust program that panicked.
+const PANICKED: i32 = 101;
+
+/// What was seen while a play went on.
+#[derive(Debug, Clone, Default)]
+pub struct Seen {
+    /// What each run printed: the events, after they were durable.
+    pub acknowledged: Vec<String>,
+    /// What was seen to be wrong on the way.
+    pub faults: Vec<Fault>,
+    /// How many of the crashes came before the end.
+    pub crashed: usize,
+}
+
+fn finish(command: &mut Command) -> End {
+    let mut child = command.spawn().unwrap();
+    if !await_end(child.id().cast_signed(), PATIENCE) {
+        child.kill().unwrap();
+        child.wait().unwrap();
+        return End::Late;
+    }
+    match child.wait().unwrap() {
+        status if status.signal() == Some(9) => End::Killed,
+        status => End::Code(status.code().unwrap_or(-1)),
+    }
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// Where strace is, if it is there and may be used.
+pub fn strace() -> Option<PathBuf> {
+    #[expect(clippy::disallowed_methods, reason = "it is looked for as any program is")]
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let file = std::env::split_paths(&path).map(|directory| directory.join("strace")).find(|file| file.is_file())?;
+    #[expect(clippy::disallowed_methods, reason = "a container may forbid it")]
+    let allowed = Command::new(&file)
+        .args(["-qq", "-o", "/dev/null", "true"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    allowed.then_some(file)
+}
