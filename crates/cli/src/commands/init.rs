@@ -7,7 +7,7 @@
 
 mod look;
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 
@@ -139,12 +139,13 @@ fn write(project: &Project, configuration: Option<&str>) -> io::Result<bool> {
     let beside = project.root.join(format!("{DIRECTORY}.{}.new", std::process::id()));
     fs::create_dir(&beside)?;
     let moved = configuration
-        .map_or(Ok(()), |configuration| fs::write(beside.join("config.yaml"), configuration))
+        .map_or(Ok(()), |configuration| keep(&beside.join("config.yaml"), configuration))
         .and_then(|()| {
             // Without a configuration there is nothing for git at all.
             let ignored = if configuration.is_some() { IGNORED.to_owned() } else { format!("{IGNORED}.gitignore\n") };
-            fs::write(beside.join(".gitignore"), ignored)
+            keep(&beside.join(".gitignore"), &ignored)
         })
+        .and_then(|()| File::open(&beside)?.sync_all())
         .map(|()| fs::rename(&beside, project.directory()));
     if !matches!(moved, Ok(Ok(()))) {
         // Best effort: the error that matters is the one above.
@@ -152,8 +153,15 @@ fn write(project: &Project, configuration: Option<&str>) -> io::Result<bool> {
     }
     match moved? {
         Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => Ok(false),
-        moved => moved.map(|()| true),
+        moved => moved.and_then(|()| File::open(&project.root)?.sync_all()).map(|()| true),
     }
+}
+
+/// Writes a file that is there, and whole, when the power comes back.
+fn keep(file: &Path, text: &str) -> io::Result<()> {
+    let mut to = File::create(file)?;
+    to.write_all(text.as_bytes())?;
+    to.sync_all()
 }
 
 /// The commented configuration, with what was found in it.

@@ -19,6 +19,7 @@ mod checks;
 mod controls;
 mod journey;
 mod log;
+mod power;
 mod processes;
 mod recorder;
 mod scenario;

@@ -132,12 +132,12 @@ impl<P: Play> Sweep<P> {
     }
 }
 
-fn is_whole() -> bool {
+pub fn is_whole() -> bool {
     #[expect(clippy::disallowed_methods, reason = "the script that wants everything says so")]
     std::env::var_os(ALL).is_some()
 }
 
 /// For whoever waits for minutes.
-fn say(text: &str) {
+pub fn say(text: &str) {
     std::io::stdout().write_all(text.as_bytes()).unwrap();
 }

@@ -33,7 +33,7 @@ use rusqlite::{Connection, OpenFlags};
 use windlass_engine::{Command, Origin, Record, Rules, Seq, View};
 
 use crate::error::PATIENCE_SECONDS;
-use crate::{Appended, Commit, ExecuteError, Filter, Store, StoreError};
+use crate::{Appended, Commit, ExecuteError, Filter, Store, StoreError, failpoint};
 
 pub use inspect::{Found, Mismatch, Report};
 pub use queries::TaskFilter;
@@ -86,6 +86,13 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     Some((metadata.dev(), metadata.ino()))
 }
 
+/// SQLite sees to it that a store's name outlasts the power, but not to the name of the directory, which may be as new.
+fn keep_directory(path: &Path) {
+    let above = path.canonicalize().ok().and_then(|path| Some(path.parent()?.parent()?.to_owned()));
+    // Best effort: whoever may not look at that directory has not made this one.
+    let _ = above.and_then(|above| std::fs::File::open(above).ok()).map(|above| above.sync_all());
+}
+
 /// How often a commit is tried whose outcome the disk does not tell.
 const ATTEMPTS: u32 = 3;
 
@@ -97,7 +104,11 @@ impl Sqlite {
             Err(StoreError::Missing(_)) if path.is_symlink() => Err(StoreError::NotAStore(path.to_owned())),
             // SQLite would throw the write-ahead log away, and that may be all that is left of somebody's work.
             Ok(0) if wal_length(path) > 0 => Err(StoreError::NotAStore(path.to_owned())),
-            Ok(_) | Err(StoreError::Missing(_)) => Self::open_if(path, lifetime, Absent::Make),
+            Ok(_) | Err(StoreError::Missing(_)) => {
+                let store = Self::open_if(path, lifetime, Absent::Make)?;
+                keep_directory(path);
+                Ok(store)
+            }
             Err(error) => Err(error),
         }
     }
@@ -137,7 +148,8 @@ impl Sqlite {
         }
         store.sql(|connection| {
             // Said rather than hoped: a library that is linked in may have been built with weaker defaults.
-            connection.pragma_update(None, "synchronous", "full")?;
+            let synchronous = if failpoint::pass("store.full").is_ok() { "full" } else { "normal" };
+            connection.pragma_update(None, "synchronous", synchronous)?;
             if cfg!(target_os = "macos") {
                 connection.pragma_update(None, "fullfsync", true)?;
             }

@@ -1,0 +1,182 @@
+//! Power that is lost: what the program asked of the file system is recorded once, and played on a disk that keeps only what
+//! was synced. Whatever that leaves, every event that was acknowledged before is in the log, as it was, and nothing else is.
+//!
+//! ```text
+//! commands ─ strace ─► ops ─ some of them ─► Disk ─ power is lost ─► files ─► `windlass events` is what was acknowledged
+//! ```
+//!
+//! The ordinary tests lose it at some moments; `scripts/crash` after every op, in every way.
+
+mod disk;
+mod trace;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::PathBuf;
+
+use super::stage::strace;
+use super::sweep::{is_whole, say};
+use crate::support::{WINDLASS, World};
+use disk::{Chance, Disk, Left};
+use trace::Op;
+
+const COMMANDS: &[&[&str]] = &[
+    &["init"],
+    &["task", "add", "First"],
+    &["task", "add", "Second", "--depends", "T1"],
+    &["task", "start", "T1"],
+    &["task", "complete", "T1"],
+    &["task", "add", "Third", "--label", "late"],
+    &["--json", "run", "Mend the pump", "--agent", "command:echo '<promise>COMPLETE</promise>'"],
+    &["task", "delete", "T3"],
+];
+
+/// What the program did.
+struct Recording {
+    ops: Vec<Op>,
+    root: PathBuf,
+    log: Vec<String>,
+    /// How many events are acknowledged after so many ops.
+    acknowledged: BTreeMap<usize, usize>,
+}
+
+impl Recording {
+    /// The commands one after another, each looked at.
+    fn of(fail: Option<&str>) -> Self {
+        let world = World::empty();
+        let mut recording =
+            Self { ops: Vec::new(), root: world.directory.clone(), log: Vec::new(), acknowledged: BTreeMap::new() };
+        for words in COMMANDS {
+            let before = recording.ops.len();
+            recording.run(&world, fail, words);
+            let after = recording.run(&world, fail, &["--json", "events"]);
+            recording.log = after.lines().map(str::to_owned).collect();
+            recording.acknowledge(before);
+            recording.acknowledged.insert(recording.ops.len(), recording.log.len());
+        }
+        recording
+    }
+
+    fn run(&mut self, world: &World, fail: Option<&str>, words: &[&str]) -> String {
+        let (trace, printed) = (world.programs().join("trace"), world.programs().join("printed"));
+        let mut command = world.program(strace().expect("it was looked for"));
+        command.args(["-qq", "-f", "-y", "-xx", "-s", "10000000", "-e", "signal=none", "-e"]);
+        command.arg(format!("trace={}", trace::CALLS)).arg("-o").arg(&trace).arg(WINDLASS).args(words);
+        if let Some(fail) = fail {
+            command.env("WINDLASS_FAILPOINT", fail);
+        }
+        let printed = printed.parent().unwrap().canonicalize().unwrap().join("printed");
+        let ended = command.stdout(File::create(&printed).unwrap()).status().unwrap();
+        assert!(ended.success(), "{words:?}");
+        self.ops.extend(trace::read(&fs::read_to_string(&trace).unwrap(), &world.directory, &printed));
+        fs::read_to_string(&printed).unwrap()
+    }
+
+    /// What `run` prints are events of the log: each is acknowledged when it is printed.
+    fn acknowledge(&mut self, before: usize) {
+        let place: BTreeMap<&str, usize> =
+            self.log.iter().enumerate().map(|(place, line)| (line.as_str(), place + 1)).collect();
+        for (number, op) in self.ops.iter().enumerate().skip(before) {
+            let Op::Say(bytes) = op else { continue };
+            let said = String::from_utf8_lossy(bytes);
+            if let Some(most) = said.lines().filter_map(|line| place.get(line)).max() {
+                self.acknowledged.insert(number + 1, *most);
+            }
+        }
+    }
+
+    fn without_syncs(mut self, of: impl Fn(&PathBuf) -> bool) -> Self {
+        let is_left_out = |op: &Op| matches!(op, Op::Sync(path) if of(path));
+        let (mut ops, mut moved) = (Vec::new(), BTreeMap::new());
+        for (number, op) in self.ops.into_iter().enumerate() {
+            moved.insert(number, ops.len());
+            if !is_left_out(&op) {
+                ops.push(op);
+            }
+        }
+        let place = |number| moved.get(&number).copied().unwrap_or(ops.len());
+        self.acknowledged = self.acknowledged.into_iter().map(|(number, many)| (place(number), many)).collect();
+        Self { ops, ..self }
+    }
+
+    /// The power is lost after so many ops. What is wrong then, if something is.
+    fn lose_power(&self, after: usize, left: Left, seed: u64) -> Option<String> {
+        let mut disk = Disk::new(&self.root);
+        self.ops.iter().take(after).for_each(|op| disk.take(op));
+        self.look(&disk, after, left, seed)
+    }
+
+    fn look(&self, disk: &Disk, after: usize, left: Left, seed: u64) -> Option<String> {
+        let acknowledged = self.acknowledged.range(..=after).next_back().map_or(0, |(_, many)| *many);
+        let world = World::empty();
+        disk.lose_power(left, &mut Chance(seed), &world.directory);
+        let ran = world.run(&["--json", "events"]);
+        let found: Vec<&str> = ran.stdout.lines().collect();
+        let wrong = |what: String| Some(format!("after {after} ops, {left:?} left, seed {seed}: {what}"));
+        if ran.code != 0 {
+            // Where nothing was promised, there may be nothing, or half of a beginning.
+            let nothing = acknowledged == 0;
+            return if nothing { None } else { wrong(format!("{acknowledged} events are gone: {ran}")) };
+        }
+        if found.len() < acknowledged || found.iter().zip(&self.log).any(|(found, said)| found != said) {
+            return wrong(format!("{} events, of {acknowledged} that were acknowledged", found.len()));
+        }
+        let doctor = world.run(&["doctor"]);
+        if doctor.code == 0 { None } else { wrong(doctor.to_string()) }
+    }
+
+    /// At each moment in which something was acknowledged, and at some others.
+    fn sample(&self, many: usize) -> Vec<(usize, Left, u64)> {
+        let mut chance = Chance(1);
+        let told = self.acknowledged.keys().map(|after| (*after, Left::Nothing, 0));
+        let others = (0..many).map(|_| {
+            let left = [Left::Nothing, Left::Some, Left::Torn][chance.below(3)];
+            (chance.below(self.ops.len() + 1), left, chance.below(1000) as u64)
+        });
+        told.chain(others.collect::<Vec<_>>()).collect()
+    }
+
+    fn wrong(&self, moments: &[(usize, Left, u64)]) -> Vec<String> {
+        moments.iter().filter_map(|(after, left, seed)| self.lose_power(*after, *left, *seed)).collect()
+    }
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_with_the_power() {
+    if strace().is_none() {
+        return;
+    }
+    let recording = Recording::of(None);
+    assert!(recording.acknowledged.len() > 20, "{:?}", recording.acknowledged);
+    if !is_whole() {
+        assert_eq!(recording.wrong(&recording.sample(60)), [""; 0]);
+        return;
+    }
+    let mut wrong = Vec::new();
+    let mut disk = Disk::new(&recording.root);
+    for after in 0..=recording.ops.len() {
+        for (left, seed) in [(Left::Nothing, 0), (Left::Some, 1), (Left::Some, 2), (Left::Torn, 3), (Left::Torn, 4)] {
+            wrong.extend(recording.look(&disk, after, left, seed));
+        }
+        recording.ops.get(after).into_iter().for_each(|op| disk.take(op));
+    }
+    say(&format!("without power: {} moments, {} of them wrong\n", 5 * (recording.ops.len() + 1), wrong.len()));
+    assert_eq!(wrong, [""; 0]);
+}
+
+/// That it would be seen.
+#[test]
+fn syncs_that_are_left_out_are_missed() {
+    if strace().is_none() {
+        return;
+    }
+    let is_found = |recording: Recording| {
+        let moments: Vec<_> = recording.acknowledged.keys().map(|after| (*after, Left::Nothing, 0)).collect();
+        !recording.wrong(&moments).is_empty()
+    };
+    assert!(is_found(Recording::of(Some("store.full=error"))), "synchronous=NORMAL");
+    let of_log = |path: &PathBuf| path.as_os_str().as_encoded_bytes().ends_with(b"-wal");
+    assert!(is_found(Recording::of(None).without_syncs(of_log)), "of the write-ahead log");
+    let of_directory = |path: &PathBuf| path.extension().is_none();
+    assert!(is_found(Recording::of(None).without_syncs(of_directory)), "of the directories");
+}
