@@ -114,7 +114,6 @@ fn only_some_may_run_again() {
         seen: Seen { acknowledged: Vec::new(), ..seen.seen.clone() },
         log: seen.log.replace("\"check\"", "\"test\""),
         recorder: seen.recorder.replace(" check ", " test "),
-        ..seen.clone()
     };
     assert_eq!(kinds(&rename(&plays.killed), &rename(&plays.undisturbed)), [Kind::Twice]);
 }

@@ -43,7 +43,6 @@ enum Entry {
 /// The disk below a directory that was empty in the beginning.
 #[derive(Debug, Clone)]
 pub struct Disk {
-    root: PathBuf,
     nodes: Vec<Node>,
     /// What programs see.
     names: BTreeMap<PathBuf, usize>,
@@ -52,7 +51,7 @@ pub struct Disk {
 impl Disk {
     pub fn new(root: &Path) -> Self {
         let nodes = vec![Node::Directory { kept: BTreeMap::new(), pending: Vec::new() }];
-        Self { root: root.to_owned(), nodes, names: BTreeMap::from([(root.to_owned(), 0)]) }
+        Self { nodes, names: BTreeMap::from([(root.to_owned(), 0)]) }
     }
 
     pub fn take(&mut self, op: &Op) {
