@@ -583,7 +583,7 @@ fn workflow_events() -> Vec<Event> {
         payload::WorkflowTriggered { workflow_id: word(), context: Map::from_iter([("days".to_owned(), value())]) }
             .into(),
         payload::WorkflowStarted { debt, workflow_id: word(), digest: config, step: word() }.into(),
-        payload::WorkflowStepStarted { debt, step: word() }.into(),
+        payload::WorkflowStepStarted { debt, step: word(), attempt: 2 }.into(),
         payload::WorkflowStepFinished {
             debt,
             result: StepResult::failed("a", word(), Duration::from_millis(7)),

@@ -74,6 +74,8 @@ pub fn come(log: &[Record], id: DebtId) -> Come {
     for record in log {
         match &record.envelope.event {
             Event::HookStarted(started) if started.debt == id && started.after.is_some() => come = Come::default(),
+            // In another attempt a step that was interrupted has not begun.
+            Event::HookStarted(started) if started.debt == id => come.is_under_way = false,
             Event::WorkflowStarted(started) if started.debt == id => {
                 come = Come { has_started: true, next: Some(started.step.clone()), is_under_way: false };
             }

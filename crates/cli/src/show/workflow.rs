@@ -9,6 +9,7 @@ pub fn summary(event: &Event) -> Option<String> {
     Some(match event {
         Event::WorkflowTriggered(triggered) => triggered.workflow_id.clone(),
         Event::WorkflowStarted(started) => started.workflow_id.clone(),
+        Event::WorkflowStepStarted(started) if started.attempt > 1 => format!("{}, once more", started.step),
         Event::WorkflowStepStarted(started) => started.step.clone(),
         Event::WorkflowStepFinished(finished) => step(finished),
         Event::WorkflowCompleted(completed) => format!("{}: {}", completed.workflow_id, count(completed.steps)),

@@ -18,6 +18,7 @@ impl Fold<'_> {
             digest: started.digest,
             next: Some(started.step.clone()),
             under_way: None,
+            attempt: 0,
             done: Vec::new(),
             ended: false,
             failed: None,
@@ -28,10 +29,11 @@ impl Fold<'_> {
     pub(super) fn workflow_step_started(&self, started: &payload::WorkflowStepStarted) -> Changes {
         let (debt, progress) = self.running(started.debt)?;
         let under_way = Some(started.step.clone());
-        if progress.next != under_way || progress.under_way.is_some() {
+        let attempt = started.attempt;
+        if progress.next != under_way || progress.is_under_way(attempt) || attempt != debt.attempts {
             return Err(self.unfit(format!("{} is not at the step `{}`", debt.id, started.step)));
         }
-        Ok(vec![self.come(debt, Progress { under_way, ..progress })])
+        Ok(vec![self.come(debt, Progress { under_way, attempt, ..progress })])
     }
 
     pub(super) fn workflow_step_finished(&self, finished: &payload::WorkflowStepFinished) -> Changes {
@@ -40,13 +42,13 @@ impl Fold<'_> {
             return Err(self.unfit(format!("{} is not at the step `{}`", debt.id, finished.result.step_id)));
         }
         progress.done.push(self.seq);
-        Ok(vec![self.come(debt, Progress { next: finished.next.clone(), under_way: None, ..progress })])
+        Ok(vec![self.come(debt, Progress { next: finished.next.clone(), under_way: None, attempt: 0, ..progress })])
     }
 
     pub(super) fn workflow_ended(&self, id: DebtId, failed: Option<&str>) -> Changes {
         let (debt, progress) = self.running(id)?;
         let failed = failed.map(str::to_owned);
-        Ok(vec![self.come(debt, Progress { next: None, under_way: None, ended: true, failed, ..progress })])
+        Ok(vec![self.come(debt, Progress { next: None, under_way: None, attempt: 0, ended: true, failed, ..progress })])
     }
 
     fn running(&self, id: DebtId) -> Result<(Debt, Progress), ApplyError> {

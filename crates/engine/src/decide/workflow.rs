@@ -56,11 +56,12 @@ impl Deciding<'_, '_> {
     /// Says that a step is about to do something that no log can take back.
     pub(super) fn begin_step(&mut self, id: DebtId, owner: &OwnerName, step: &str) -> Result<(), Refusal> {
         let (debt, progress) = self.at_step(id, owner, step)?;
-        if progress.under_way.is_some() {
+        if progress.is_under_way(debt.attempts) {
             return Err(illegal(id, "is at a step that has begun already"));
         }
         self.go_on_with(&debt);
-        self.emit_of(&debt, payload::WorkflowStepStarted { debt: id, step: step.to_owned() })
+        let attempt = debt.attempts;
+        self.emit_of(&debt, payload::WorkflowStepStarted { debt: id, step: step.to_owned(), attempt })
     }
 
     pub(super) fn end_step(&mut self, id: DebtId, owner: &OwnerName, end: &StepEnd) -> Result<(), Refusal> {

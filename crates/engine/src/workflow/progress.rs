@@ -22,6 +22,9 @@ pub struct Progress {
     /// The step that has begun, and of whose end nothing is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub under_way: Option<String>,
+    /// In which attempt at the run it has.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub attempt: u32,
     /// The events that say what the finished steps came to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub done: Vec<Seq>,
@@ -31,6 +34,17 @@ pub struct Progress {
     /// Why it has failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
+}
+
+fn is_none(attempt: &u32) -> bool {
+    *attempt == 0
+}
+
+impl Progress {
+    /// Whether a step has begun in this attempt at the run, and not ended.
+    pub fn is_under_way(&self, attempt: u32) -> bool {
+        self.under_way.is_some() && self.attempt == attempt
+    }
 }
 
 /// What a step came to.

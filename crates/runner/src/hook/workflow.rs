@@ -111,7 +111,7 @@ impl Dispatch<'_> {
             let why = "it was interrupted, and nobody knows how far it came (`idempotent: true` lets it run again)";
             Done::ended(step, StepResult::failed(&step.id, why, Duration::ZERO))
         } else {
-            if step.runs_a_program() && progress.under_way.is_none() {
+            if step.runs_a_program() {
                 self.give(&Command::BeginStep { debt, owner: owner.clone(), step: step.id.clone() })?;
             }
             let context = self.known(flow, progress)?;

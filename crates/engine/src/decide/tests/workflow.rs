@@ -186,6 +186,11 @@ fn after_a_crash_it_is_known_what_was_under_way() {
     let progress = debt(&project).progress.unwrap();
     assert_eq!((progress.next.as_deref(), progress.under_way.as_deref()), (Some("b"), Some("b")));
     assert_eq!((progress.done.len(), debt(&project).attempts), (1, 2));
+    // What runs again says so.
+    let again = Command::BeginStep { debt: id, owner: "w2".parse().unwrap(), step: "b".to_owned() };
+    project.ask(&again).unwrap();
+    assert_eq!(project.data(EventType::WorkflowStepStarted)["attempt"], 2);
+    assert!(project.ask(&again).is_err(), "it has begun already");
 }
 
 #[test]

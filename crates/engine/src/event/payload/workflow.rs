@@ -26,6 +26,9 @@ payloads! {
     WorkflowStepStarted {
         debt: DebtId,
         step: String,
+        /// Above 1 where a run that was interrupted is made good.
+        #[serde(default = "first", skip_serializing_if = "is_first")]
+        attempt: u32,
     }
     WorkflowStepFinished {
         debt: DebtId,
@@ -52,4 +55,12 @@ payloads! {
         steps: u32,
         error: String,
     }
+}
+
+fn first() -> u32 {
+    1
+}
+
+fn is_first(attempt: &u32) -> bool {
+    *attempt == first()
 }
