@@ -23,6 +23,7 @@ mod power;
 mod processes;
 mod recorder;
 mod scenario;
+mod shelf;
 mod skeleton;
 mod stage;
 mod sweep;

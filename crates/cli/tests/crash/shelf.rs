@@ -1,0 +1,156 @@
+//! A shelf of programs that misbehave, as hooks and as agents, again and again: afterwards nothing is left of them. No process,
+//! no lock, no file that nobody knows of; and whoever ran them has no more descriptors than before.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use super::processes::{Process, await_none};
+use super::sweep::{is_whole, say};
+use crate::support::World;
+use crate::support::hooked::hooked;
+
+/// What they are, and what they do. `$LONG` is to be there for longer than anybody waits, and known by its words.
+const SHELF: &[(&str, &str)] = &[
+    ("ends well", "echo fine"),
+    ("dies", "kill -SEGV $$"),
+    ("hangs", "$LONG"),
+    ("does not want to end", "trap '' TERM HUP INT; $LONG; $LONG"),
+    ("forks when it is asked to end", "trap '$LONG & $LONG &' TERM; while :; do sleep 0.01; done"),
+    ("leaves a daemon", "setsid sh -c '$LONG &' >/dev/null 2>&1 </dev/null"),
+    ("leaves a daemon without a name", "env -i PATH=\"$PATH\" setsid sh -c \"$LONG &\" >/dev/null 2>&1 </dev/null"),
+    ("leaves somebody with its output", "$LONG & echo left"),
+    ("leaves many", "i=0; while [ $i -lt 60 ]; do $LONG & i=$((i+1)); done; $LONG"),
+    ("goes on in the next generation", "gen() { sh -c '(sleep 0.01; sh \"$0\") & exit' \"$0\"; }; (gen) & exit 0"),
+    ("stops", "kill -STOP $$"),
+    ("stops everybody around it", "$LONG & kill -STOP 0"),
+    ("stops its supervisor", "kill -STOP $PPID; $LONG"),
+    ("kills its supervisor", "kill -9 $PPID; $LONG"),
+    ("floods", "head -c 20000000 /dev/zero; head -c 20000000 /dev/zero >&2"),
+    ("says what is no text", "printf '\\377\\376\\033[2J\\033]0;owned\\007\\000'; exit 3"),
+    ("answers too much", "printf '%0100000d' 0 | tr 0 '['"),
+    ("closes everything", "exec <&- >&- 2>&-; $LONG"),
+    ("holds the store", "exec 9<>.windlass/windlass.db; $LONG"),
+    ("waits for nobody", "mkfifo pipe.$$; (cat pipe.$$) & rm pipe.$$; cat"),
+];
+
+/// The programs end by themselves, or after so long.
+const TIMEOUT: &str = "250ms";
+
+struct Shelf {
+    world: World,
+    /// What only programs of this shelf have in their words.
+    mark: String,
+}
+
+impl Shelf {
+    fn new(rounds: usize, hooks: &str) -> Self {
+        let mark = format!("987654.{}", std::process::id());
+        let limits = format!("{{max_iterations: {rounds}, max_failures: 1000, turn_time: {TIMEOUT}}}");
+        let world = hooked(&format!("limits: {limits}\n{hooks}"));
+        let shelf = Self { world, mark };
+        for (number, (_, script)) in SHELF.iter().enumerate() {
+            shelf.world.write(&format!(".windlass/shelf/{number}.sh"), shelf.script(script));
+        }
+        // The descriptors of whoever runs the hooks: that is above the supervisor.
+        let count = "run=$(sed -n 's/^PPid:[[:space:]]*//p' /proc/$PPID/status)\nls /proc/$run/fd | wc -l >> .windlass/shelf/descriptors\n";
+        shelf.world.write(".windlass/shelf/count.sh", count);
+        shelf.world.ok(&["trust", "--yes"]);
+        shelf
+    }
+
+    fn script(&self, script: &str) -> String {
+        format!("LONG='sleep {}'\n{script}\n", self.mark)
+    }
+
+    fn alive(&self) -> Vec<Process> {
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        let found = entries.filter_map(|entry| {
+            let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+            let words = String::from_utf8_lossy(&fs::read(entry.path().join("cmdline")).ok()?).replace('\0', " ");
+            let is_here =
+                fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&self.world.directory));
+            (words.contains(&self.mark) || is_here).then_some(Process { pid, command: words })
+        });
+        found.collect()
+    }
+
+    /// Every file of the project, but for what a session leaves on purpose.
+    fn files(&self) -> BTreeSet<PathBuf> {
+        let mut found = BTreeSet::new();
+        let mut places = vec![self.world.directory.clone()];
+        while let Some(place) = places.pop() {
+            for entry in fs::read_dir(&place).into_iter().flatten().flatten() {
+                let path = entry.path();
+                match path.is_dir() && path.file_name() != Some("runs".as_ref()) {
+                    true => places.push(path),
+                    false => drop(found.insert(path)),
+                }
+            }
+        }
+        found
+    }
+
+    fn run(&self, words: &[&str]) {
+        let mut command = self.world.command(words);
+        let ran = command.stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert!(ran.status.code().is_some_and(|code| code != 101), "{words:?}: {:?} {said}", ran.status);
+    }
+
+    /// What is left that should not be.
+    #[track_caller]
+    fn assert_nothing_is_left(&self, before: &BTreeSet<PathBuf>, what: &str) {
+        let left: Vec<String> = await_none(|| self.alive()).into_iter().map(|process| process.command).collect();
+        assert_eq!(left, [""; 0], "{what}");
+        let is_known = |path: &&Path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            name.starts_with("windlass.db") || ["runs", "descriptors", "owners"].contains(&&*name)
+        };
+        let new: Vec<PathBuf> =
+            self.files().difference(before).filter(|path| !is_known(&path.as_path())).cloned().collect();
+        assert_eq!(new, [PathBuf::new(); 0], "{what}");
+        let doctor = self.world.run(&["doctor"]);
+        assert_eq!(doctor.code, 0, "{what}: {doctor}");
+    }
+}
+
+#[test]
+fn nothing_is_left_of_hooks_that_misbehave() {
+    let rounds = if is_whole() { 50 } else { 2 };
+    let hook = |(number, (name, _)): (usize, &(&str, &str))| {
+        format!("    - {{name: {name}, command: sh .windlass/shelf/{number}.sh, timeout: {TIMEOUT}}}\n")
+    };
+    let hooks: String = SHELF.iter().enumerate().map(hook).collect();
+    let count = "    - {name: count, command: sh .windlass/shelf/count.sh}\n";
+    let shelf = Shelf::new(rounds, &format!("hooks:\n  post_iteration:\n{hooks}{count}"));
+    let before = shelf.files();
+    shelf.run(&["run", "Mend the pump", "--agent", "command:echo on it"]);
+    shelf.assert_nothing_is_left(&before, "hooks");
+    let counted = shelf.world.read(".windlass/shelf/descriptors");
+    let counted: Vec<&str> = counted.split_whitespace().collect();
+    assert_eq!(counted.len(), rounds);
+    assert_eq!(counted.first(), counted.last(), "descriptors: {counted:?}");
+    if is_whole() {
+        say(&format!("hooks that misbehave: {} programs, 0 of them wrong\n", rounds * SHELF.len()));
+    }
+}
+
+#[test]
+fn nothing_is_left_of_agents_that_misbehave() {
+    let shelf = Shelf::new(1, "");
+    let rounds = if is_whole() { 20 } else { 1 };
+    for round in 0..rounds {
+        for (number, (what, _)) in SHELF.iter().enumerate() {
+            let before = shelf.files();
+            let agent = format!("command:sh .windlass/shelf/{number}.sh");
+            let goal = format!("Round {round} of {number}");
+            shelf.run(&["run", &goal, "--agent", &agent]);
+            shelf.assert_nothing_is_left(&before, what);
+        }
+    }
+    if is_whole() {
+        say(&format!("agents that misbehave: {} programs, 0 of them wrong\n", rounds * SHELF.len()));
+    }
+}
