@@ -1,0 +1,387 @@
+//! Workers in simulated time: some hold their tasks by a lease that runs out, some by a session. They stand still, die, are
+//! started again, and their clocks jump. Whatever happens, a task has one owner, is done once, and in the end all are done.
+//!
+//! A case that fails says its seed: `WINDLASS_TEST_SEED=7 cargo nextest run -p windlass-engine --test simulation` has it again.
+//! `WINDLASS_TEST_CRASH_ALL` asks for more of them.
+
+#![expect(clippy::disallowed_methods, reason = "which cases are run is said by the environment")]
+
+use std::collections::BTreeMap;
+
+use windlass_engine::{
+    Answer, Authority, Command, Effect, Effects, Epoch, Event, EventType, Grounds, HookClass, HookOutcome, Memory,
+    NewSession, NewTask, Node, OnFailure, Origin, OwedHook, OwnerName, Promise, Record, Refusal, Registry, Rules,
+    SessionName, State, TaskId, Terms, Timestamp, View as _, Wanted, Work, decide,
+};
+use windlass_testkit::invariants::{self, Rows};
+
+const TASKS: u64 = 12;
+const WORKERS: usize = 4;
+/// How long a lease is, and how long nothing may be heard of whoever runs a session, in milliseconds.
+const LEASE: i64 = 10_000;
+/// The steps in which things go wrong, and those after them in which nothing does.
+const TROUBLED: usize = 300;
+const QUIET: usize = 4_000;
+
+#[test]
+fn every_task_has_one_owner_and_is_done_once_in_the_end() {
+    let seeds = match (std::env::var("WINDLASS_TEST_SEED"), std::env::var_os("WINDLASS_TEST_CRASH_ALL")) {
+        (Ok(seed), _) => {
+            let seed = seed.parse().expect("a number");
+            seed..seed + 1
+        }
+        (Err(_), Some(_)) => 0..2_000_u64,
+        (Err(_), None) => 0..40,
+    };
+    let mut seen = BTreeMap::<&str, usize>::new();
+    for seed in seeds.clone() {
+        let world = World::play(seed);
+        world.seen.into_iter().for_each(|(what, times)| *seen.entry(what).or_default() += times);
+    }
+    // What is to be borne has happened.
+    if seeds.end - seeds.start > 1 {
+        for what in ["died", "stood still", "jumped", "lease ran out", "was silent", "taken up", "too late"] {
+            assert!(seen.contains_key(what), "{what} never happened: {seen:?}");
+        }
+    }
+    println!("simulated workers: {} histories, 0 of them wrong", seeds.end - seeds.start);
+}
+
+/// Chance that can be had again (splitmix64).
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, many: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % many
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Doing {
+    Nothing,
+    /// A task that it holds by a lease, with so much work left.
+    Task(TaskId, Epoch, u64),
+    Session(SessionName),
+}
+
+#[derive(Debug)]
+struct Worker {
+    owner: OwnerName,
+    doing: Doing,
+    /// How far its clock is off.
+    skew: i64,
+    /// It does nothing until then.
+    still_until: i64,
+    last_heard: i64,
+}
+
+struct World {
+    seed: u64,
+    chance: Chance,
+    memory: Memory,
+    log: Vec<Record>,
+    now: i64,
+    workers: Vec<Worker>,
+    born: u64,
+    sessions: u64,
+    holders: BTreeMap<TaskId, (OwnerName, Epoch)>,
+    completed: BTreeMap<TaskId, usize>,
+    seen: BTreeMap<&'static str, usize>,
+}
+
+impl World {
+    fn play(seed: u64) -> Self {
+        let mut world = Self {
+            seed,
+            chance: Chance(seed),
+            memory: Memory::default(),
+            log: Vec::new(),
+            now: 1_768_644_000_000,
+            workers: Vec::new(),
+            born: 0,
+            sessions: 0,
+            holders: BTreeMap::new(),
+            completed: BTreeMap::new(),
+            seen: BTreeMap::new(),
+        };
+        world.workers = (0..WORKERS).map(|_| world.worker()).collect();
+        for number in 0..TASKS {
+            let earlier = (number > 0 && world.chance.below(3) == 0).then(|| TaskId(1 + world.chance.below(number)));
+            let new =
+                NewTask { goal: "part".to_owned(), depends_on: earlier.into_iter().collect(), ..NewTask::default() };
+            world.give(0, Authority::Person, &Command::CreateTask(new)).expect("a task");
+        }
+        for _ in 0..TROUBLED {
+            world.trouble();
+            world.step();
+        }
+        for _ in 0..QUIET {
+            if world.is_done() {
+                break;
+            }
+            world.step();
+        }
+        world.check();
+        world
+    }
+
+    fn worker(&mut self) -> Worker {
+        self.born += 1;
+        let owner = format!("w{}", self.born).parse().expect("a name");
+        Worker { owner, doing: Doing::Nothing, skew: 0, still_until: 0, last_heard: self.now }
+    }
+
+    fn note(&mut self, what: &'static str) {
+        *self.seen.entry(what).or_default() += 1;
+    }
+
+    fn any_worker(&mut self) -> usize {
+        usize::try_from(self.chance.below(WORKERS as u64)).expect("few")
+    }
+
+    /// Something goes wrong now and then.
+    fn trouble(&mut self) {
+        let who = self.any_worker();
+        let long = i64::try_from(self.chance.below(3 * LEASE.unsigned_abs())).expect("not that long");
+        match self.chance.below(20) {
+            0 => {
+                self.workers[who] = self.worker();
+                self.note("died");
+            }
+            1 => {
+                self.workers[who].still_until = self.now + long;
+                self.note("stood still");
+            }
+            2 => {
+                self.workers[who].skew += long - 3 * LEASE / 2;
+                self.note("jumped");
+            }
+            _ => {}
+        }
+    }
+
+    fn step(&mut self) {
+        self.now += i64::try_from(self.chance.below(1500)).expect("not that long");
+        let who = self.any_worker();
+        if self.workers[who].still_until > self.now {
+            return;
+        }
+        match self.workers[who].doing.clone() {
+            Doing::Nothing => self.look_for_work(who),
+            Doing::Task(id, epoch, left) => self.work_on(who, id, epoch, left),
+            Doing::Session(name) => self.go_on_with(who, &name),
+        }
+        self.workers[who].last_heard = self.now;
+    }
+
+    fn look_for_work(&mut self, who: usize) {
+        if self.take_over(who) {
+            return;
+        }
+        // A person looks at what its hooks have stopped.
+        let blocked = self.memory.tasks().find(|task| task.state == State::Blocked).map(|task| task.id);
+        if let Some(id) = blocked {
+            self.give(who, Authority::Person, &Command::UnblockTask { id }).expect("it is blocked");
+        }
+        let (owner, at) = (self.workers[who].owner.clone(), self.at(who));
+        if self.chance.below(2) == 0 {
+            let until = at.plus_millis(LEASE);
+            let claim = Command::ClaimTask { id: None, owner, until, agent: None };
+            let Ok(records) = self.give(who, Authority::Person, &claim) else { return };
+            let claimed = records.iter().find_map(|record| match (&record.envelope.event, record.envelope.node) {
+                (Event::TaskClaimed(claimed), Node::Task(id)) => Some((id, claimed.epoch)),
+                _ => None,
+            });
+            let (id, epoch) = claimed.expect("a claim says so");
+            self.workers[who].doing = Doing::Task(id, epoch, self.chance.below(12));
+            return;
+        }
+        let ready = self.memory.tasks().find(|task| task.state == State::Ready && task.lease.is_none());
+        let Some(id) = ready.map(|task| task.id) else { return };
+        self.sessions += 1;
+        let name: SessionName = format!("s{}", self.sessions).parse().expect("a name");
+        let new = NewSession {
+            name: name.clone(),
+            task: Some(id),
+            goal: None,
+            work: Work::Given,
+            grounds: Grounds::InPlace,
+            config: "hooks: {}".to_owned(),
+            protected: None,
+            agent: "command:true".to_owned(),
+            terms: Terms::default(),
+            owner,
+            nonce: self.sessions,
+        };
+        if self.give(who, Authority::Person, &Command::StartSession(new)).is_ok() {
+            self.workers[who].doing = Doing::Session(name);
+        }
+    }
+
+    /// Goes on where somebody has died, and takes tasks from those who have not been heard of.
+    fn take_over(&mut self, who: usize) -> bool {
+        let owner = self.workers[who].owner.clone();
+        let alive = |name: &OwnerName| self.workers.iter().find(|worker| worker.owner == *name);
+        let rows = Rows::of(&self.memory);
+        let dead = rows.sessions.iter().find(|session| !session.is_over() && alive(&session.owner).is_none());
+        if let Some(session) = dead {
+            let (name, dead) = (session.name.clone(), session.owner.clone());
+            let resume = Command::ResumeSession {
+                name: name.clone(),
+                dead: dead.clone(),
+                owner: owner.clone(),
+                max_iterations: None,
+            };
+            self.give(who, Authority::Person, &resume)
+                .unwrap_or_else(|refusal| panic!("seed {}: {refusal}", self.seed));
+            for debt in rows.debts.iter().filter(|debt| debt.session.as_ref() == Some(&name) && debt.owner == dead) {
+                let recover = Command::RecoverEffect { debt: debt.id, dead: dead.clone(), owner: owner.clone() };
+                // What the session itself has settled needs nobody.
+                let _ = self.give(who, Authority::Person, &recover);
+            }
+            self.workers[who].doing = Doing::Session(name);
+            self.note("taken up");
+            return true;
+        }
+        let silent = |name: &OwnerName| alive(name).is_some_and(|worker| self.now - worker.last_heard > LEASE);
+        let held = rows.tasks.iter().filter_map(|task| Some((task.id, task.lease.as_ref()?)));
+        let lost = held
+            .filter(|(_, lease)| lease.session.is_some() && silent(&lease.owner))
+            .map(|(id, lease)| (id, lease.epoch));
+        let Some((id, epoch)) = lost.into_iter().next() else { return false };
+        self.give(who, Authority::Person, &Command::ExpireLease { id, epoch }).expect("it is held");
+        self.note("was silent");
+        true
+    }
+
+    fn work_on(&mut self, who: usize, id: TaskId, epoch: Epoch, left: u64) {
+        if left > 0 {
+            self.workers[who].doing = Doing::Task(id, epoch, left - 1);
+            return;
+        }
+        let complete = Command::CompleteTask { id, result: None, artifacts: vec![] };
+        let holder = self.holders.get(&id).cloned();
+        match self.give(who, Authority::Holder(epoch), &complete) {
+            Ok(_) => {
+                let own = (self.workers[who].owner.clone(), epoch);
+                assert_eq!(holder, Some(own), "seed {}: {id} was completed by somebody else", self.seed);
+            }
+            Err(Refusal::LeaseLost { .. } | Refusal::IllegalMove { state: State::Completed, .. }) => {
+                self.note("too late")
+            }
+            Err(other) => panic!("seed {}: {other}", self.seed),
+        }
+        self.workers[who].doing = Doing::Nothing;
+    }
+
+    fn go_on_with(&mut self, who: usize, name: &SessionName) {
+        let owner = self.workers[who].owner.clone();
+        let session = self.memory.session(name).expect("in memory").expect("it was started");
+        let debts = Rows::of(&self.memory).debts;
+        let debt = debts.into_iter().find(|debt| debt.owner == owner && debt.session.as_ref() == Some(name));
+        let command = match (debt, session.wanted()) {
+            _ if session.is_over() => None,
+            (Some(debt), _) => Some(match debt.effect {
+                Effect::Turn { run, .. } => {
+                    let promise = (self.chance.below(3) > 0).then_some(Promise::Complete);
+                    Command::FinishTurn { run, answer: Answer { promise, ..Answer::default() } }
+                }
+                Effect::Hook(_) if debt.attempts == 0 => Command::BeginEffect { debt: debt.id, owner },
+                Effect::Hook(_) => {
+                    let outcome = if self.chance.below(4) == 0 { HookOutcome::Block } else { HookOutcome::Success };
+                    Command::FinishEffect { debt: debt.id, owner, report: outcome.into() }
+                }
+            }),
+            (None, Wanted::Decision | Wanted::Moment(_)) => Some(Command::AdvanceSession { name: name.clone() }),
+            (None, _) => None,
+        };
+        match command {
+            None => self.workers[who].doing = Doing::Nothing,
+            Some(command) => {
+                let given = self.give(who, Authority::Person, &command);
+                // A hook of a session that is about to end is not begun any more: the session says what follows.
+                if given.is_err() {
+                    let _ = self.give(who, Authority::Person, &Command::AdvanceSession { name: name.clone() });
+                }
+            }
+        }
+    }
+
+    fn at(&self, who: usize) -> Timestamp {
+        Timestamp::from_millis(self.now + self.workers[who].skew)
+    }
+
+    fn give(&mut self, who: usize, authority: Authority, command: &Command) -> Result<Vec<Record>, Refusal> {
+        let by = self.workers[who].owner.to_string();
+        let origin = Origin { by, at: self.at(who), authority, run: None, via: None };
+        let check = OwedHook {
+            hook: "check".to_owned(),
+            point: "stop".to_owned(),
+            class: HookClass::Gate,
+            on_failure: OnFailure::Block,
+            send_backs: None,
+        };
+        let effects =
+            Effects::of("hooks: {}", self.workers[who].owner.clone(), [(EventType::TurnFinished, vec![check])]);
+        let rules = Rules { registry: Registry::with_builtins(), effects: Some(effects), ..Rules::default() };
+        let (entries, _) = decide(&self.memory, &rules, &origin, command)?.into_parts();
+        let records: Vec<Record> = entries.into_iter().map(|entry| entry.record).collect();
+        for record in &records {
+            self.memory.apply(record).expect("it fits");
+            self.watch(record);
+        }
+        self.log.extend(records.iter().cloned());
+        Ok(records)
+    }
+
+    /// One owner at a time, each with a greater epoch than the one before; and done once.
+    fn watch(&mut self, record: &Record) {
+        let Node::Task(id) = record.envelope.node else { return };
+        let seed = self.seed;
+        match &record.envelope.event {
+            Event::TaskClaimed(claimed) => {
+                let epoch = self.memory.task(id).expect("in memory").expect("it is there").epoch;
+                assert_eq!(claimed.epoch, epoch, "seed {seed}: {id}");
+                let before = self.holders.insert(id, (claimed.owner.clone(), claimed.epoch));
+                assert_eq!(before, None, "seed {seed}: {id} has two owners");
+            }
+            Event::LeaseExpired(_) => {
+                self.holders.remove(&id);
+                self.note("lease ran out");
+            }
+            Event::TaskCompleted(_) => {
+                self.holders.remove(&id);
+                let times = self.completed.entry(id).or_default();
+                *times += 1;
+                assert_eq!(*times, 1, "seed {seed}: {id} was done twice");
+            }
+            Event::TaskReleased(_) | Event::TaskNeedsContinuation(_) | Event::TaskBlocked(_) | Event::TaskFailed(_) => {
+                self.holders.remove(&id);
+            }
+            _ => {}
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.memory.tasks().all(|task| task.state == State::Completed)
+            && Rows::of(&self.memory).sessions.iter().all(|session| session.is_over())
+    }
+
+    fn check(&self) {
+        let left: Vec<String> = self
+            .memory
+            .tasks()
+            .filter(|task| task.state != State::Completed)
+            .map(|task| format!("{} {:?} {:?} {:?}", task.id, task.state, task.lease, task.blocked))
+            .collect();
+        assert!(self.is_done(), "seed {}: {left:#?} are left, with {:#?}", self.seed, self.workers);
+        let mut wrong = invariants::broken(&self.memory, &self.log);
+        // A clock that is set back tells earlier times.
+        wrong.retain(|what| !what.ends_with("before it was created"));
+        assert!(wrong.is_empty(), "seed {}: {wrong:#?}", self.seed);
+    }
+}
