@@ -20,7 +20,7 @@ pub enum Crash {
     Fail(&'static str, u32),
     /// Killed on entering a system call for the n-th time.
     Call(&'static str, u32),
-    /// Not killed: from the n-th time on the system call fails so, ten times.
+    /// Not killed: the system call fails so ten times in a row, the n-th such row.
     Error(&'static str, &'static str, u32),
     /// Killed by the n-th program that was started, while that runs.
     Effect(u32),
@@ -91,6 +91,15 @@ impl Stage {
         self.beside("recorder")
     }
 
+    fn trace(&self) -> PathBuf {
+        self.beside("trace")
+    }
+
+    /// Whether a call was made to fail.
+    pub fn was_disturbed(&self) -> bool {
+        read(&self.trace()).contains("(INJECTED)")
+    }
+
     pub fn recorded(&self) -> String {
         read(&self.recorder())
     }
@@ -100,7 +109,7 @@ impl Stage {
         let mut command = match crash {
             Some(Crash::Call(call, nth)) => self.traced(call, &format!("signal=KILL:when={nth}")),
             Some(Crash::Error(call, error, nth)) => {
-                self.traced(call, &format!("error={error}:when={nth}..{}", nth + 9))
+                self.traced(call, &format!("error={error}:when={}..{}", nth * 10 - 9, nth * 10))
             }
             _ => self.world.program(&self.program),
         };
@@ -120,7 +129,7 @@ impl Stage {
         let mut strace = self.world.program(strace().expect("a crash in a call needs strace"));
         // Without -f: only the program itself, and none that it starts. With ?: a call that is nowhere is no error.
         let inject = format!("inject=?{call}:{inject}");
-        strace.args(["-qq", "-o", "/dev/null", "-e", &format!("trace=?{call}"), "-e", &inject, "--"]);
+        strace.args(["-qq", "-e", &format!("trace=?{call}"), "-e", &inject, "-o"]).arg(self.trace()).arg("--");
         strace.arg(&self.program);
         strace
     }
