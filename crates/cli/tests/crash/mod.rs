@@ -7,7 +7,7 @@
 //!    └ actor.sh: the hooks and the agent ─► recorder ───┘
 //! ```
 //!
-//! The ordinary tests take some of the crash points; `scripts/crash` takes all of them. There are three kinds: a
+//! The ordinary tests take some of the crash points; `scripts/torture` takes all of them. There are three kinds: a
 //! fail point around a commit, a system call of the program (with strace, where it is there), and a program that the
 //! scenario has started, which kills whoever started it and stays. `controls` shows that the checks can fail.
 //!

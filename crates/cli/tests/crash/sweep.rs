@@ -1,4 +1,4 @@
-//! Many crashes of one kind: a sample of them, or, if `scripts/crash` asks, all.
+//! Many crashes of one kind: a sample of them, or, if `scripts/torture` asks, all.
 
 use std::io::Write as _;
 use std::sync::Mutex;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::checks::Fault;
 use super::stage::Crash;
 
-/// Set by `scripts/crash`: all crash points, and what came of them on standard output.
+/// Set by `scripts/torture`: all crash points, and what came of them on standard output.
 const ALL: &str = "WINDLASS_TEST_CRASH_ALL";
 
 /// The system calls that change something outside of the program, wait for it or start it, each with the times at which

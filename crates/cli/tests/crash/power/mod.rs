@@ -5,7 +5,7 @@
 //! commands ─ strace ─► ops ─ some of them ─► Disk ─ power is lost ─► files ─► `windlass events` is what was acknowledged
 //! ```
 //!
-//! The ordinary tests lose it at some moments; `scripts/crash` after every op, in every way.
+//! The ordinary tests lose it at some moments; `scripts/torture` after every op, in every way.
 
 mod disk;
 mod trace;
