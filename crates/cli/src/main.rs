@@ -23,6 +23,7 @@ mod remedy;
 mod shelf;
 mod show;
 mod small_file;
+mod switch;
 mod text;
 mod trust;
 mod twin;

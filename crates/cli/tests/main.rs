@@ -36,6 +36,7 @@ mod test_hooks_bad;
 mod test_hooks_injection;
 mod test_hooks_killed;
 mod test_hooks_running;
+mod test_hooks_switch;
 mod test_hooks_trial;
 mod test_hooks_trust;
 mod test_hooks_web;

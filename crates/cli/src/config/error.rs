@@ -121,6 +121,11 @@ impl ConfigError {
         self.cause.as_ref().is_some_and(|cause| cause.kind() == io::ErrorKind::NotFound)
     }
 
+    /// What is wrong, without its place: of a text that nobody has seen.
+    pub fn into_problem(self) -> String {
+        self.message
+    }
+
     fn message(&self) -> String {
         let file = self.file.display();
         match &self.place {

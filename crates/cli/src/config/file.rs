@@ -336,6 +336,9 @@ pub struct Notice {
     /// When. Default: always but when the session was cancelled.
     #[serde(default)]
     pub on: Option<Vec<Occasion>>,
+    /// Whether anybody is told at all. Default: true.
+    #[serde(default)]
+    pub enabled: Option<bool>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]

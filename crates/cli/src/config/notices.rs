@@ -57,7 +57,7 @@ fn hook(name: String, written: &Located<Notice>, source: &str) -> Result<Hook, P
         matcher: windlass_engine::Matcher::default(),
         feedback: None,
         line: source[..written.at.start].matches('\n').count() + 1,
-        entry: Entry { timeout: Some(span(TIMEOUT)), retry, ..Entry::default() },
+        entry: Entry { timeout: Some(span(TIMEOUT)), retry, enabled: written.enabled, ..Entry::default() },
     })
 }
 

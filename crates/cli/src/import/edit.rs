@@ -4,6 +4,7 @@
 //! where it is not, the result says something else than was meant, which is seen before anybody gets it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
@@ -15,7 +16,26 @@ use crate::config::{self, Config, Hook, Node, Point, Value};
 
 /// Why nothing can be added to a text by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Obstacle(pub String);
+pub enum Obstacle {
+    /// How the text is written.
+    Layout(String),
+    /// What is written there stands for something else too.
+    Shared,
+    /// What the configuration would say then: it cannot be used.
+    Wrong(String),
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Layout(why) => f.write_str(why),
+            Self::Shared => {
+                f.write_str("something else would change with it, as where an anchor is used in several places")
+            }
+            Self::Wrong(why) => write!(f, "the configuration would be wrong then: {why}"),
+        }
+    }
+}
 
 /// What is to be added, alone.
 pub fn fragment(additions: &Additions) -> String {
@@ -61,11 +81,11 @@ fn with_retries(text: &str, additions: &Additions) -> String {
 }
 
 fn obstacle<T>(why: impl Into<String>) -> Result<T, Obstacle> {
-    Err(Obstacle(why.into()))
+    Err(Obstacle::Layout(why.into()))
 }
 
 fn changed(text: &str, additions: &Additions) -> Result<String, Obstacle> {
-    let tree = config::tree(text).map_err(|problem| Obstacle(problem.to_string()))?;
+    let tree = config::tree(text).map_err(|problem| Obstacle::Layout(problem.to_string()))?;
     let top = match &tree.value {
         Value::Null => &[][..],
         Value::Map(entries) => entries,
@@ -299,14 +319,14 @@ fn find(entries: &[(Node, Node)], is: impl Fn(&str) -> bool) -> Option<(&Node, &
 
 /// Whether a text says what was before, and what was to be added, and nothing else.
 fn check(config: &Config, before: &str, additions: &Additions, edited: &str) -> Result<(), Obstacle> {
-    let lost = || Obstacle("it is written in a way that leaves no safe place to add to".to_owned());
+    let lost = || Obstacle::Layout("it is written in a way that leaves no safe place to add to".to_owned());
     let old = config::tree(before).map_err(|_| lost())?;
-    let new = config::tree(edited).map_err(|problem| Obstacle(format!("with them it could not be read: {problem}")))?;
+    let new = config::tree(edited)
+        .map_err(|problem| Obstacle::Layout(format!("with them it could not be read: {problem}")))?;
     if !is_kept(&old, &new) {
         return Err(lost());
     }
-    let result = Config::of(Path::new("config.yaml"), edited)
-        .map_err(|error| Obstacle(crate::failure::Failure::from(error).message))?;
+    let result = Config::of(Path::new("config.yaml"), edited).map_err(|error| Obstacle::Wrong(error.into_problem()))?;
     let by_name: BTreeMap<&str, &Hook> = result.hooks.iter().map(|hook| (hook.name.as_str(), hook)).collect();
     let is_there = |wanted: &Wanted| by_name.get(wanted.name.as_str()).is_some_and(|hook| is_same(hook, wanted));
     let all_there = additions.hooks.iter().all(is_there);

@@ -5,14 +5,13 @@
 //! - The file that is imported is only read, and nothing of the configuration is overwritten.
 //! - It is never trusted here: what runs now was never shown to whoever trusts.
 
-use std::fs;
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::commands::{confirm, init};
-use crate::config::{self, Config, ConfigError, Written};
+use super::rewrite::write;
+use crate::commands::confirm;
+use crate::config::{self, Config, ConfigError};
 use crate::context::Context;
 use crate::failure::{Code, Failure};
 use crate::import::{self, Additions, Dialect, Import, Obstacle, Remark, Setting, Wanted, What};
@@ -92,46 +91,6 @@ fn read(file: &Path, from: Option<Dialect>) -> Result<Import, Failure> {
     }
     let text = config::text_of(file)?;
     import::translate(file, &text, from).map_err(|problem| ConfigError::in_text(file, &text, problem).into())
-}
-
-/// Replaces the configuration at once, as long as it is still what was looked at.
-fn write(project: &Project, config: &Config, text: &str) -> Result<(), Failure> {
-    let file = project.config_file();
-    let cannot =
-        |error: io::Error| Failure::new(Code::System, format!("cannot write `{}`", file.display())).caused_by(error);
-    let changed = || {
-        Failure::new(Code::Refused, format!("`{}` was changed meanwhile", file.display()))
-            .hint("look at it, and import again")
-    };
-    if !config.exists() {
-        return match init::complete(project, text).map_err(cannot)? {
-            true => Ok(()),
-            false => Err(changed()),
-        };
-    }
-    // A link stays one.
-    let real = file.canonicalize().map_err(cannot)?;
-    let now = Written::read(&real)?;
-    if **now.text() != **config.text() {
-        return Err(changed());
-    }
-    let mark = if fs::read(&real).map_err(cannot)?.starts_with(config::MARK.as_bytes()) { config::MARK } else { "" };
-    let beside = real.with_extension(format!("{}.new", std::process::id()));
-    let written = replace(&real, &beside, &format!("{mark}{text}"));
-    if written.is_err() {
-        // Best effort: the error that matters is the one above.
-        let _ = fs::remove_file(&beside);
-    }
-    written.map_err(cannot)
-}
-
-/// Writes beside a file, then takes its place: it is the old one or the new one, whatever happens.
-fn replace(file: &Path, beside: &Path, text: &str) -> io::Result<()> {
-    let mut new = fs::OpenOptions::new().write(true).create_new(true).open(beside)?;
-    new.write_all(text.as_bytes())?;
-    new.set_permissions(fs::metadata(file)?.permissions())?;
-    new.sync_all()?;
-    fs::rename(beside, file)
 }
 
 impl Found<'_> {
@@ -217,7 +176,7 @@ impl Found<'_> {
     /// What cannot be added is at least shown.
     fn refuse(&self, obstacle: &Obstacle, out: &mut Output) -> Stop {
         let file = self.config.file().display();
-        let failure = Failure::new(Code::Config, format!("cannot add to `{file}`: {}", obstacle.0));
+        let failure = Failure::new(Code::Config, format!("cannot add to `{file}`: {obstacle}"));
         if out.is_json() {
             return failure.hint("`--dry-run` prints what to add by hand").into();
         }

@@ -2,6 +2,7 @@
 
 mod forge;
 mod import;
+pub mod rewrite;
 mod stuck;
 mod workflows;
 

@@ -1,5 +1,6 @@
 //! `windlass hooks …`: what hooks there are, what they would do, and what became of them; and the stop hooks of a task,
-//! which are registered, asked and cleared here. Of the others only `test --run` runs anything, and nothing is written.
+//! which are registered, asked and cleared here. Of the others only `test --run` runs anything, and only `enable` and
+//! `disable` write: to the configuration.
 
 pub mod collect;
 mod history;
@@ -12,6 +13,7 @@ mod rates;
 mod registered;
 pub mod runs;
 mod show;
+mod switch;
 mod test;
 
 use clap::Subcommand;
@@ -33,6 +35,7 @@ use crate::output::{Done, Output};
   windlass hooks history                       the last runs
   windlass hooks history --outcome block       what sent agents back
   windlass hooks metrics --since 7d            how often each hook passes, and how long it takes
+  windlass hooks disable lint                  keep a hook, and do not run it
   windlass hooks register T3                   a stop hook that decides when T3 is done"
 )]
 pub enum Command {
@@ -46,6 +49,10 @@ pub enum Command {
     History(history::Args),
     /// How often each hook ran, passed, blocked, failed and timed out, and how long it took; what stop hooks decided
     Metrics(metrics::Args),
+    /// Switch a hook on in the configuration
+    Enable(switch::Enable),
+    /// Switch a hook off in the configuration, and keep it there
+    Disable(switch::Disable),
     /// Have a stop hook decide when the work on a task is done
     Register(registered::Register),
     /// Ask the stop hooks of a task about its present iteration
@@ -62,6 +69,8 @@ pub fn run(context: &Context, command: Command, out: &mut Output) -> Done {
         Command::Test(args) => test::run(context, args, out),
         Command::History(args) => history::run(context, args, out),
         Command::Metrics(args) => metrics::run(context, &args, out),
+        Command::Enable(args) => switch::enable(context, &args, out),
+        Command::Disable(args) => switch::disable(context, &args, out),
         Command::Register(args) => registered::register(context, &args, out),
         Command::Evaluate(args) => registered::evaluate(context, &args, out),
         Command::Clear(args) => registered::clear(context, &args, out),

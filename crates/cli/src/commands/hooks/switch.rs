@@ -1,0 +1,330 @@
+//! `windlass hooks enable` and `windlass hooks disable`: whether a hook runs, changed in the project's configuration.
+//!
+//! Invariants:
+//! - Only a person switches hooks: they judge what agents do.
+//! - The file is changed in nothing but whether this hook runs, or not at all.
+//! - It is never trusted here: a person looks at it first, as after any other change.
+
+use serde_json::{Value, json};
+use windlass_engine::{Refusal, Registry, nearest};
+
+use crate::commands::config::rewrite;
+use crate::config::{Builtin, Config, Hook, Kind, Point};
+use crate::context::Context;
+use crate::dispatch::Inside;
+use crate::environment;
+use crate::failure::{Code, Failure};
+use crate::import::{self, Additions, Obstacle, Wanted, What};
+use crate::output::{Done, Output, Tone};
+use crate::project::Project;
+use crate::trust::{self, Trust};
+use crate::{plan, remedy, switch, text};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass hooks enable lint                        let it run again
+  windlass hooks enable auto-label-by-keyword       a built-in that is off by default
+  windlass hooks enable lint --dry-run              show what would change, and change nothing
+
+Only the `enabled` of this hook changes in the project's configuration. Afterwards it has to be
+trusted again: `windlass trust`. A session that is under way keeps the one it began with.")]
+pub struct Enable {
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass hooks disable lint                       keep it in the configuration, and do not run it
+  windlass hooks disable \"stop[0]\"                  one without a name, as `hooks list` shows it
+  windlass hooks disable auto-create-review-task    a built-in that is on by default
+  windlass hooks disable run_tests --dry-run        show what would change, and change nothing
+
+Only the `enabled` of this hook changes in the project's configuration. Afterwards it has to be
+trusted again: `windlass trust`. A session that is under way keeps the one it began with.")]
+pub struct Disable {
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Debug, clap::Args)]
+struct Which {
+    /// Its name, as `windlass hooks list` shows it; a built-in's own name where it is used once
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Show what would change, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub fn enable(context: &Context, args: &Enable, out: &mut Output) -> Done {
+    run(context, &args.which, true, out)
+}
+
+pub fn disable(context: &Context, args: &Disable, out: &mut Output) -> Done {
+    run(context, &args.which, false, out)
+}
+
+fn run(context: &Context, which: &Which, on: bool, out: &mut Output) -> Done {
+    let project = context.project()?;
+    refuse_inside(context, &project)?;
+    let config = Config::load(&project)?;
+    let meant = Meant::of(&config, &which.name)?;
+    let mut told = Told { config: &config, name: meant.name(&config), on, change: None, written: false, trust: None };
+    if meant.is_on(&config) == on {
+        return told.print(out);
+    }
+    let edited = meant.edited(&config, on).map_err(|obstacle| meant.refusal(&config, on, &obstacle))?;
+    told.change = Some(Change::between(config.text(), &edited));
+    if !which.dry_run {
+        rewrite::write(&project, &config, &edited)?;
+        told.written = true;
+        told.trust = Some(trust::state(&project, &Config::load(&project)?)?);
+    }
+    told.print(out)
+}
+
+/// An agent can take variables away, but not its parents.
+fn refuse_inside(context: &Context, project: &Project) -> Result<(), Failure> {
+    let named = environment::run().is_some() || environment::debt().is_some() || environment::is_judging();
+    // Nothing runs where there is no store.
+    let inside = named
+        || project.store_file().exists() && {
+            let inside = Inside::look_above(&context.open()?)?;
+            inside.run.is_some() || inside.via.is_some()
+        };
+    match inside {
+        true => Err(remedy::refusal(&Refusal::NoPerson { what: "switch hooks on and off" })),
+        false => Ok(()),
+    }
+}
+
+/// The hook that a name stands for.
+enum Meant {
+    /// One of the configuration, by its number.
+    Written(usize),
+    /// One of the registry that the configuration says nothing about.
+    Registered(Builtin),
+    /// What holds for work in worktrees where nothing is written.
+    Usual,
+}
+
+impl Meant {
+    fn of(config: &Config, name: &str) -> Result<Self, Failure> {
+        if let Some(index) = config.hooks.iter().position(|hook| hook.name == name) {
+            return Ok(Self::Written(index));
+        }
+        let is_usual = !config.has_own_list(before_submit().name());
+        if name == plan::USUAL && is_usual {
+            return Ok(Self::Usual);
+        }
+        let Some(builtin) = Builtin::parse(name) else { return Err(unknown(config, name)) };
+        let numbered = config.hooks.iter().enumerate();
+        let using: Vec<usize> = numbered.filter(|(_, hook)| uses(hook, builtin)).map(|(index, _)| index).collect();
+        match (using.as_slice(), is_usual && builtin == Builtin::CreatePr) {
+            ([], true) => Ok(Self::Usual),
+            ([], false) if builtin.is_registered() => Ok(Self::Registered(builtin)),
+            ([], false) => Err(Failure::new(Code::NotFound, format!("no hook uses `{builtin}`"))
+                .hint(format!("write `- {builtin}` under the point of `hooks` at which it is to run"))),
+            ([index], false) => Ok(Self::Written(*index)),
+            (several, usual) => Err(ambiguous(config, builtin, several, usual)),
+        }
+    }
+
+    fn name(&self, config: &Config) -> String {
+        match self {
+            Self::Written(index) => config.hooks[*index].name.clone(),
+            Self::Registered(builtin) => builtin.to_string(),
+            Self::Usual => plan::USUAL.to_owned(),
+        }
+    }
+
+    fn is_on(&self, config: &Config) -> bool {
+        match self {
+            Self::Written(index) => config.hooks[*index].enabled(),
+            Self::Registered(builtin) => Registry::with_builtins().get(builtin.name()).is_some_and(|hook| hook.enabled),
+            Self::Usual => true,
+        }
+    }
+
+    fn edited(&self, config: &Config, on: bool) -> Result<String, Obstacle> {
+        match self.added(on) {
+            None => match self {
+                Self::Written(index) => switch::edit(config, *index, on),
+                _ => Err(Obstacle::Layout("there is no point at which it runs".to_owned())),
+            },
+            Some(wanted) => import::edit(config, &Additions { hooks: vec![wanted], ..Additions::default() }),
+        }
+    }
+
+    /// What has to be added for one that stands nowhere yet.
+    fn added(&self, on: bool) -> Option<Wanted> {
+        let (builtin, point, name) = match self {
+            Self::Written(_) => return None,
+            Self::Registered(builtin) => {
+                let registry = Registry::with_builtins();
+                let event = registry.get(builtin.name())?.events.first()?;
+                (*builtin, Point::parse(event.name())?, builtin.to_string())
+            }
+            Self::Usual => {
+                let (builtin, point) = (Builtin::CreatePr, before_submit());
+                (builtin, point, format!("{point}[0]:{builtin}"))
+            }
+        };
+        Some(Wanted {
+            point,
+            line: 0,
+            what: What::Use(builtin),
+            name,
+            matcher: None,
+            timeout: None,
+            pipe_output: false,
+            enabled: Some(on),
+            priority: None,
+            description: None,
+            metadata: Default::default(),
+        })
+    }
+
+    /// Says what a person can write, and where.
+    fn refusal(&self, config: &Config, on: bool, obstacle: &Obstacle) -> Failure {
+        let file = config.file().display();
+        let name = self.name(config);
+        let failure = Failure::new(
+            Code::Config,
+            format!("cannot switch `{}` {} in `{file}`: {obstacle}", text::line(&name), word(on)),
+        );
+        let by_hand = match (self, self.added(on), obstacle) {
+            (.., Obstacle::Wrong(_)) => "what it names has to change first".to_owned(),
+            (Self::Written(index), _, Obstacle::Shared) => {
+                let Hook { line, .. } = &config.hooks[*index];
+                let place = config.hooks[*index].place();
+                format!("write the hook of {place} out instead of using {file}:{line}, with `enabled: {on}` in it")
+            }
+            (Self::Written(index), ..) => {
+                format!("write `enabled: {on}` to the hook at {file}:{} by hand", config.hooks[*index].line)
+            }
+            (_, Some(Wanted { point, what: What::Use(builtin), .. }), _) => {
+                format!("write `- {{use: {builtin}, enabled: {on}}}` under `{point}` of `hooks` in {file} by hand")
+            }
+            _ => "`windlass hooks list` shows where it runs".to_owned(),
+        };
+        failure.hint(format!("{by_hand}; nothing was written"))
+    }
+}
+
+fn before_submit() -> Point {
+    Point::parse("before_submit").expect("it is a point")
+}
+
+fn uses(hook: &Hook, builtin: Builtin) -> bool {
+    match hook.kind {
+        Kind::Builtin(other) => other == builtin,
+        Kind::Gatekeeper(_) => builtin == Builtin::Gatekeeper,
+        _ => false,
+    }
+}
+
+fn ambiguous(config: &Config, builtin: Builtin, using: &[usize], usual: bool) -> Failure {
+    let file = config.file().display();
+    let written = using.iter().map(|index| &config.hooks[*index]);
+    let written = written.map(|hook| format!("`{}` ({file}:{})", text::line(&hook.name), hook.line));
+    let places: Vec<String> = written.chain(usual.then(|| format!("`{}`", plan::USUAL))).collect();
+    Failure::new(Code::Usage, format!("several hooks use `{builtin}`"))
+        .hint(format!("say which one: {}", places.join(", ")))
+}
+
+fn unknown(config: &Config, name: &str) -> Failure {
+    let registry = Registry::with_builtins();
+    let mut names: Vec<&str> = config.hooks.iter().map(|hook| hook.name.as_str()).collect();
+    names.extend(registry.hooks().map(|hook| hook.name.as_str()));
+    names.extend(Builtin::names());
+    // A built-in's place alone is not its name.
+    let placed = format!("{name}:");
+    let near = names.iter().find(|other| other.starts_with(&placed)).copied().or_else(|| nearest(name, &names));
+    let failure = Failure::new(Code::NotFound, format!("there is no hook `{}`", text::line(name)));
+    failure.hint(match near {
+        Some(near) => format!("did you mean `{}`?", text::line(near)),
+        None => "`windlass hooks list` shows them all".to_owned(),
+    })
+}
+
+fn word(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
+
+/// The lines in which two texts differ.
+struct Change {
+    /// The first of them.
+    line: usize,
+    removed: Vec<String>,
+    added: Vec<String>,
+}
+
+impl Change {
+    fn between(old: &str, new: &str) -> Self {
+        let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+        let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+        let (old, new) = (&old[same..], &new[same..]);
+        let after = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
+        let lines = |lines: &[&str]| lines[..lines.len() - after].iter().map(|line| (*line).to_owned()).collect();
+        Self { line: same + 1, removed: lines(old), added: lines(new) }
+    }
+
+    fn show(&self, out: &mut Output) -> Done {
+        let show = |sign: &str, tone, lines: &[String], out: &mut Output| {
+            lines.iter().enumerate().try_for_each(|(index, line)| {
+                let line = out.paint(tone, format!("{sign} {}", text::line(line)).trim_end().to_owned()).to_string();
+                out.line(format_args!("{:>5} {line}", self.line + index))
+            })
+        };
+        show("-", Tone::Bad, &self.removed, out)?;
+        show("+", Tone::Good, &self.added, out)
+    }
+}
+
+/// What is to be said in the end.
+struct Told<'c> {
+    config: &'c Config,
+    name: String,
+    on: bool,
+    /// `None` where it was so already.
+    change: Option<Change>,
+    written: bool,
+    trust: Option<Trust>,
+}
+
+impl Told<'_> {
+    fn print(&self, out: &mut Output) -> Done {
+        if out.is_json() {
+            return out.object(&self.as_json());
+        }
+        let (name, on) = (text::line(&self.name), word(self.on));
+        let Some(change) = &self.change else {
+            return out.line(format_args!("`{name}` is {on} already; nothing was written"));
+        };
+        let file = self.config.file().to_string_lossy();
+        let would = if self.written { "is" } else { "would be" };
+        out.line(format_args!("`{name}` {would} switched {on} in {}:", text::line(&file)))?;
+        change.show(out)?;
+        if self.trust.is_some_and(|trust| trust != Trust::Trusted) {
+            out.line("What the configuration runs needs your trust as it is now: `windlass trust`.")?;
+        }
+        Ok(())
+    }
+
+    fn as_json(&self) -> Value {
+        let change = self.change.as_ref();
+        json!({
+            "hook": self.name,
+            "enabled": self.on,
+            "changed": change.is_some(),
+            "written": self.written,
+            "config": self.config.file().to_string_lossy(),
+            "line": change.map(|change| change.line),
+            "removed": change.map_or(&[][..], |change| &change.removed),
+            "added": change.map_or(&[][..], |change| &change.added),
+            "trust": self.trust.map(Trust::name),
+        })
+    }
+}

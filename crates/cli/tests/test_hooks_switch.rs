@@ -1,0 +1,343 @@
+//! `windlass hooks enable` and `windlass hooks disable`: one flag of the configuration changes, and nothing else.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+use insta::assert_snapshot;
+
+use crate::support::{WINDLASS, World};
+use crate::test_run::{RUN, world};
+
+const MESSY: &str = "\
+# ours
+version: 1
+
+hooks:   # all of them
+  Stop:
+  -   name: 'lint: all'   # quick
+
+      # what it does
+      command: |
+        make lint
+        # and nothing else
+
+  - {command: make test, timeout: 3}
+  before_submit: [rebase_on_main, run_tests, create_pr]
+task_types:
+  web:
+    hooks:
+      before_submit:
+        - run_tests # in a browser
+        - create_pr
+notify:
+  - command: ./tell.sh
+";
+
+fn config(world: &World) -> String {
+    fs::read_to_string(world.path(".windlass/config.yaml")).unwrap()
+}
+
+fn with(text: &str) -> World {
+    let world = World::new();
+    world.write(".windlass/config.yaml", text);
+    world.ok(&["trust", "--yes"]);
+    world
+}
+
+#[test]
+fn a_flag_in_a_messy_file() {
+    let world = with(MESSY);
+    assert_snapshot!(world.run(&["hooks", "disable", "lint: all"]), @"
+    `lint: all` is switched off in $WORK/.windlass/config.yaml:
+        7 +       enabled: false
+    What the configuration runs needs your trust as it is now: `windlass trust`.
+    ");
+    assert_eq!(config(&world), MESSY.replace("# quick\n", "# quick\n      enabled: false\n"));
+    assert_snapshot!(world.run(&["hooks", "list", "--point", "stop"]), @"
+    stop (gate)
+       100  lint: all  make lint⏎# and nothing else⏎  (line 6)
+                       never runs: it is switched off
+       100  stop[1]    make test  (line 14)
+    Types of tasks with hooks of their own: web (--type)
+    ");
+    assert_eq!(world.json(&["trust", "--show"])["trust"], "changed");
+    assert_snapshot!(world.run(&["hooks", "enable", "lint: all"]), @"
+    `lint: all` is switched on in $WORK/.windlass/config.yaml:
+        7 -       enabled: false
+        7 +       enabled: true
+    What the configuration runs needs your trust as it is now: `windlass trust`.
+    ");
+    assert_eq!(config(&world), MESSY.replace("# quick\n", "# quick\n      enabled: true\n"));
+
+    let check = |name: &str, old: &str, new: &str| {
+        world.write(".windlass/config.yaml", MESSY);
+        world.ok(&["hooks", "disable", name]);
+        assert_eq!(config(&world), MESSY.replacen(old, new, 1), "{name}");
+        world.ok(&["config", "check"]);
+    };
+    check("stop[1]", "timeout: 3}", "timeout: 3, enabled: false}");
+    check("before_submit[1]:run_tests", "run_tests,", "{use: run_tests, enabled: false},");
+    check(
+        "web.before_submit[0]:run_tests",
+        "- run_tests # in a browser\n",
+        "- use: run_tests # in a browser\n          enabled: false\n",
+    );
+    check("notify[0]", "./tell.sh\n", "./tell.sh\n    enabled: false\n");
+}
+
+#[test]
+fn what_is_so_already_is_left_alone() {
+    let world = with(MESSY);
+    let file = world.path(".windlass/config.yaml");
+    let before = fs::metadata(&file).unwrap();
+    assert_snapshot!(world.run(&["hooks", "enable", "stop[1]"]), @"`stop[1]` is on already; nothing was written");
+    assert_snapshot!(world.run(&["hooks", "enable", "stop[1]", "--json"]), @r#"{"added":[],"changed":false,"config":"$WORK/.windlass/config.yaml","enabled":true,"hook":"stop[1]","line":null,"removed":[],"trust":null,"written":false}"#);
+    assert_snapshot!(world.run(&["hooks", "enable", "check-dependency-satisfaction"]), @"`check-dependency-satisfaction` is on already; nothing was written");
+    assert_snapshot!(world.run(&["hooks", "disable", "auto-label-by-keyword"]), @"`auto-label-by-keyword` is off already; nothing was written");
+    // Only shown.
+    assert_snapshot!(world.run(&["hooks", "disable", "before_submit[1]:run_tests", "--dry-run"]), @"
+    `before_submit[1]:run_tests` would be switched off in $WORK/.windlass/config.yaml:
+       14 -   before_submit: [rebase_on_main, run_tests, create_pr]
+       14 +   before_submit: [rebase_on_main, {use: run_tests, enabled: false}, create_pr]
+    ");
+    assert_snapshot!(world.run(&["hooks", "disable", "stop[1]", "--dry-run", "--json"]), @r#"{"added":["  - {command: make test, timeout: 3, enabled: false}"],"changed":true,"config":"$WORK/.windlass/config.yaml","enabled":false,"hook":"stop[1]","line":13,"removed":["  - {command: make test, timeout: 3}"],"trust":null,"written":false}"#);
+    let after = fs::metadata(&file).unwrap();
+    assert_eq!((before.ino(), before.mtime_nsec()), (after.ino(), after.mtime_nsec()));
+    assert_snapshot!(world.run(&["trust"]), @"$WORK is trusted already");
+}
+
+#[test]
+fn names_that_are_none_and_names_of_several() {
+    let world = with(MESSY);
+    assert_snapshot!(world.fails(&["hooks", "disable", "lint"]), @"
+    error: there is no hook `lint`
+    hint: did you mean `lint: all`?
+    [1 not_found]
+    ");
+    assert_snapshot!(world.fails(&["hooks", "disable", "stop[2]"]), @"
+    error: there is no hook `stop[2]`
+    hint: did you mean `stop[1]`?
+    [1 not_found]
+    ");
+    assert_snapshot!(world.fails(&["hooks", "disable", "before_submit[0]"]), @"
+    error: there is no hook `before_submit[0]`
+    hint: did you mean `before_submit[0]:rebase_on_main`?
+    [1 not_found]
+    ");
+    assert_snapshot!(world.fails(&["hooks", "disable", "something\u{1b}[31m else"]), @r#"
+    error: there is no hook `something\u{1b}[31m else`
+    hint: `windlass hooks list` shows them all
+    [1 not_found]
+    "#);
+    assert_snapshot!(world.fails(&["hooks", "disable", "run_tests"]), @"
+    error: several hooks use `run_tests`
+    hint: say which one: `before_submit[1]:run_tests` ($WORK/.windlass/config.yaml:14), `web.before_submit[0]:run_tests` ($WORK/.windlass/config.yaml:19)
+    [64 usage]
+    ");
+    assert_snapshot!(world.fails(&["hooks", "enable", "merge_pr"]), @"
+    error: no hook uses `merge_pr`
+    hint: write `- merge_pr` under the point of `hooks` at which it is to run
+    [1 not_found]
+    ");
+    assert_eq!(config(&world), MESSY);
+    // Where one hook alone uses it, its short name is enough.
+    assert_snapshot!(world.run(&["hooks", "disable", "rebase_on_main"]), @"
+    `before_submit[0]:rebase_on_main` is switched off in $WORK/.windlass/config.yaml:
+       14 -   before_submit: [rebase_on_main, run_tests, create_pr]
+       14 +   before_submit: [{use: rebase_on_main, enabled: false}, run_tests, create_pr]
+    What the configuration runs needs your trust as it is now: `windlass trust`.
+    ");
+}
+
+#[test]
+fn built_ins_that_stand_nowhere() {
+    let world = World::new();
+    world.write(".windlass/config.yaml", "version: 1\n");
+    assert_snapshot!(world.run(&["hooks", "enable", "auto-label-by-keyword"]), @"
+    `auto-label-by-keyword` is switched on in $WORK/.windlass/config.yaml:
+        2 +
+        3 + hooks:
+        4 +   task_created:
+        5 +     - use: auto-label-by-keyword
+        6 +       enabled: true
+    What the configuration runs needs your trust as it is now: `windlass trust`.
+    ");
+    assert_snapshot!(world.run(&["hooks", "disable", "track-agent-task-lifecycle", "--json"]), @r#"{"added":["    - use: track-agent-task-lifecycle","      enabled: false"],"changed":true,"config":"$WORK/.windlass/config.yaml","enabled":false,"hook":"track-agent-task-lifecycle","line":7,"removed":[],"trust":"changed","written":true}"#);
+    assert_snapshot!(world.run(&["hooks", "disable", "create_pr"]), @"
+    `create_pr (default)` is switched off in $WORK/.windlass/config.yaml:
+        9 +   before_submit:
+       10 +     - use: create_pr
+       11 +       enabled: false
+    What the configuration runs needs your trust as it is now: `windlass trust`.
+    ");
+    assert_snapshot!(config(&world), @"
+    version: 1
+
+    hooks:
+      task_created:
+        - use: auto-label-by-keyword
+          enabled: true
+        - use: track-agent-task-lifecycle
+          enabled: false
+      before_submit:
+        - use: create_pr
+          enabled: false
+    ");
+    // From then on it is a hook like any other.
+    world.ok(&["hooks", "enable", "create_pr"]);
+    world.ok(&["hooks", "disable", "auto-label-by-keyword"]);
+    assert_snapshot!(config(&world), @"
+    version: 1
+
+    hooks:
+      task_created:
+        - use: auto-label-by-keyword
+          enabled: false
+        - use: track-agent-task-lifecycle
+          enabled: false
+      before_submit:
+        - use: create_pr
+          enabled: true
+    ");
+    assert_snapshot!(world.run(&["hooks", "list"]), @"
+    before_submit (gate)
+       100  before_submit[0]:create_pr  create_pr (git: push the branch, and open a change on the forge)  (line 10)
+    task_created
+         5  auto-label-by-keyword         (line 5)
+                                        never runs: it is switched off
+        50  track-agent-task-lifecycle    (line 7)
+                                        never runs: it is switched off
+    task_completed
+        10  auto-create-review-task        makes a review task when an agent's task is completed  (built in)
+        20  check-dependency-satisfaction  makes dependents ready when their last dependency is completed  (built in)
+    ");
+
+    // A project without a configuration gets one.
+    fs::remove_file(world.path(".windlass/config.yaml")).unwrap();
+    world.ok(&["hooks", "disable", "auto-create-review-task"]);
+    assert_snapshot!(config(&world), @"
+    version: 1
+
+    hooks:
+      task_completed:
+        - use: auto-create-review-task
+          enabled: false
+    ");
+}
+
+#[test]
+fn it_is_so_from_then_on() {
+    let world = with("hooks:\n  task_completed:\n    - name: tell\n      command: echo told >> told\n");
+    let complete = |goal: &str| {
+        world.ok(&["trust", "--yes"]);
+        let task = world.json(&["task", "add", goal])["id"].as_str().unwrap().to_owned();
+        world.ok(&["task", "complete", &task]);
+        fs::read_to_string(world.path("told")).unwrap_or_default().lines().count()
+    };
+    assert_eq!(complete("one"), 1);
+    world.ok(&["hooks", "disable", "tell"]);
+    assert_eq!(complete("two"), 1);
+    world.ok(&["hooks", "enable", "tell"]);
+    assert_eq!(complete("three"), 2);
+    // Nothing of it runs before somebody has looked.
+    world.ok(&["hooks", "disable", "tell"]);
+    let flipped = config(&world).replace("echo", "printf");
+    world.write(".windlass/config.yaml", flipped);
+    world.ok(&["hooks", "enable", "tell"]);
+    let ran = world.run(&["task", "complete", world.json(&["task", "add", "four"])["id"].as_str().unwrap()]);
+    assert_snapshot!(ran, @"
+    error: nobody has trusted this project's hooks yet, and this would run tell
+    hint: `windlass trust` shows what would run and asks; --trust allows it for this command alone
+    [exit 64]
+    ");
+    assert_eq!(fs::read_to_string(world.path("told")).unwrap().lines().count(), 2);
+}
+
+#[test]
+fn a_notice_that_is_off_tells_nobody() {
+    let notices = "notify:\n  - command: echo a >> told\n  - command: echo b >> told\n";
+    let world = world(notices, "echo '<promise>COMPLETE</promise>'");
+    world.ok(&["hooks", "disable", "notify[0]"]);
+    world.ok(&["trust", "--yes"]);
+    let ran = world.run(RUN);
+    assert_eq!((ran.code, &*world.read("told")), (0, "b\n"), "{ran}");
+}
+
+#[test]
+fn links_modes_and_marks_stay() {
+    let world = World::new();
+    let text = "\u{feff}hooks:\r\n  stop:\r\n    - command: x\r\n";
+    let real = world.write("ours.yaml", text);
+    fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
+    let link = world.path(".windlass/config.yaml");
+    fs::remove_file(&link).unwrap();
+    symlink("../ours.yaml", &link).unwrap();
+    world.ok(&["hooks", "disable", "stop[0]"]);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(fs::metadata(&real).unwrap().mode() & 0o777, 0o640);
+    assert_eq!(fs::read_to_string(&real).unwrap(), format!("{text}      enabled: false\r\n"));
+    assert_eq!(fs::read_dir(world.path(".")).unwrap().count(), 2, "nothing is left beside it");
+}
+
+#[test]
+fn what_cannot_be_switched_is_left_alone_and_told() {
+    let world = World::new();
+    let said = |text: &str, name: &str| {
+        world.write(".windlass/config.yaml", text);
+        let said = world.fails(&["hooks", "disable", name]);
+        assert_eq!(config(&world), text);
+        said
+    };
+    assert_snapshot!(said("hooks:\n  stop:\n    - &one\n      command: x\n  on_error:\n    - *one\n", "on_error[0]"), @"
+    error: cannot switch `on_error[0]` off in `$WORK/.windlass/config.yaml`: something else would change with it, as where an anchor is used in several places
+    hint: write the hook of on_error out instead of using $WORK/.windlass/config.yaml:4, with `enabled: false` in it; nothing was written
+    [64 config]
+    ");
+    assert_snapshot!(said("hooks: {stop: [{command: x}]}\n", "auto-create-review-task"), @"
+    error: cannot switch `auto-create-review-task` off in `$WORK/.windlass/config.yaml`: its `hooks` are written on one line, or with an anchor
+    hint: write `- {use: auto-create-review-task, enabled: false}` under `task_completed` of `hooks` in $WORK/.windlass/config.yaml by hand; nothing was written
+    [64 config]
+    ");
+    assert_snapshot!(said("hooks:\n  before_merge: [merge_pr]\n", "create_pr"), @"
+    error: cannot switch `create_pr (default)` off in `$WORK/.windlass/config.yaml`: the configuration would be wrong then: `merge_pr` has nothing to merge: no `create_pr` is at `before_submit`
+    hint: what it names has to change first; nothing was written
+    [64 config]
+    ");
+    assert_snapshot!(said("hook: {}\n", "create_pr"), @"
+    error: unknown key `hook`
+     --> $WORK/.windlass/config.yaml:1:1
+      |
+    1 | hook: {}
+      | ^^^^
+    hint: did you mean `hooks`?
+    [64 config]
+    ");
+}
+
+#[test]
+fn an_agent_does_not_switch_off_what_judges_it() {
+    let agent = "
+        windlass hooks disable check 2>> said
+        env -u WINDLASS_RUN -u WINDLASS_DEBT windlass hooks disable check 2>> said
+        windlass hooks enable check --dry-run 2>> said
+        touch done; echo '<promise>COMPLETE</promise>'";
+    let text = "hooks:\n  stop:\n    - name: check\n      command: windlass hooks disable check 2>> heard; test -e done || exit 2\n";
+    let world = world(text, agent);
+    symlink(WINDLASS, world.programs().join("windlass")).unwrap();
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(config(&world), text);
+    assert_snapshot!(world.read("said"), @"
+    error: only a person can switch hooks on and off
+    hint: end the turn with `<promise>BLOCKED</promise>` and say what is needed
+    error: only a person can switch hooks on and off
+    hint: end the turn with `<promise>BLOCKED</promise>` and say what is needed
+    error: only a person can switch hooks on and off
+    hint: end the turn with `<promise>BLOCKED</promise>` and say what is needed
+    ");
+    assert_snapshot!(world.read("heard"), @"
+    error: only a person can switch hooks on and off
+    hint: end the turn with `<promise>BLOCKED</promise>` and say what is needed
+    ");
+    world.ok(&["hooks", "disable", "check"]);
+}
