@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use windlass_process::{Exit, Finished, Invocation, Spec};
 use windlass_vcs::git::{BranchAfter, Error, Existing, Git, Rebased, Repository, Wanted};
@@ -226,7 +226,9 @@ fn a_lock_on_refs_that_a_crash_has_left_is_removed() {
     let worktree = scene.open("t1");
     let leave = |name: &str| {
         let lock = scene.root.join(".git").join(name);
-        fs::File::create(&lock).unwrap().set_modified(SystemTime::now() - Duration::from_secs(60)).unwrap();
+        let file = fs::File::create(&lock).unwrap();
+        let now = file.metadata().unwrap().modified().unwrap();
+        file.set_modified(now - Duration::from_secs(60)).unwrap();
         lock
     };
     write(&worktree.path, "new", "work");
