@@ -252,3 +252,36 @@ fn at_a_gate_its_end_is_the_verdict() {
     assert!(ran.stdout.contains("stop[0] blocks"), "{ran}");
     assert!(world.path("mended").exists());
 }
+
+#[test]
+fn a_gate_tells_what_the_programs_printed_that_failed() {
+    let world = hooked("hooks: {stop: [{workflow: w}]}\n");
+    world.write(
+        ".windlass/workflows/w.yaml",
+        "id: w
+steps:
+  - id: checks
+    type: parallel
+    config:
+      steps:
+        - {id: pump, type: execute_command, config: {command: sh, args: [-c, 'echo valve 3; echo the pump leaks >&2; test -e mended']}}
+        - {id: door, type: execute_command, config: {command: sh, args: [-c, exit 0]}}
+",
+    );
+    world.ok(&["trust", "--yes"]);
+    let agent = "command:if grep -q 'valve 3'; then touch mended; fi; echo '<promise>COMPLETE</promise>'";
+    let ran = world.run(&["run", "Mend the pump", "--agent", agent]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("stop[0] blocks: `checks`: `pump`: exit 1: the pump leaks\n"), "{ran}");
+}
+
+#[test]
+fn what_a_failed_program_printed_is_known_to_the_step_that_follows() {
+    let world = with(
+        "  - {id: a, type: execute_command, config: {command: sh, args: [-c, 'echo out; echo err >&2; exit 3']}, onFailure: b}
+  - {id: b, type: create_task, config: {goal: '${steps.a.data.exitCode} ${steps.a.data.stdout} ${steps.a.data.stderr}'}}
+",
+    );
+    assert_eq!(run(&world), ["a failed: exit 3: err", "b ok", "= ok"]);
+    assert_eq!(world.json(&["task", "show", "T2"])["goal"], "3 out\n err\n");
+}
