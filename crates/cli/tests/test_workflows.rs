@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::World;
 use crate::support::hooked::hooked;
+use crate::support::{WINDLASS, World};
 
 const KILLED: i32 = 128 + 9;
 
@@ -284,4 +284,20 @@ fn what_a_failed_program_printed_is_known_to_the_step_that_follows() {
     );
     assert_eq!(run(&world), ["a failed: exit 3: err", "b ok", "= ok"]);
     assert_eq!(world.json(&["task", "show", "T2"])["goal"], "3 out\n err\n");
+}
+
+#[test]
+fn a_report_of_one_stale_task_is_a_report_too() {
+    let world = hooked("{}");
+    let report = |world: &World| {
+        let ran = world.feed(&["workflow", "run", "stale-task-report", "--context", "-"], br#"{"days": "0"}"#);
+        assert_eq!(ran.code, 0, "{ran}");
+        world.lines(&["task", "list", "--label", "stale-report"]).len()
+    };
+    std::os::unix::fs::symlink(WINDLASS, world.programs().join("windlass")).unwrap();
+    assert_eq!(report(&world), 0);
+    world.ok(&["task", "add", "Mend the pump"]);
+    world.ok(&["task", "block", "T1", "--reason", "which one?"]);
+    assert_eq!(report(&world), 1);
+    assert!(world.json(&["task", "show", "T2"])["body"].as_str().unwrap().contains("which one?"));
 }
