@@ -316,3 +316,17 @@ fn no_agent_completes_its_task_past_the_gates() {
     let ran = repo.add("Work").run();
     assert_eq!((ran.code, repo.task("T1")["state"].as_str()), (3, Some("needs_continuation")), "{ran}");
 }
+
+#[test]
+fn a_step_that_fails_is_tried_again_before_it_counts() {
+    let flaky = "echo x >> ../tries; test $(wc -l < ../tries) -ge 3 || { echo no browser; exit 2; }";
+    let repo = Repo::new(&format!(
+        "test_command: '{flaky}'\nhooks: {{before_submit: [{{name: tests, use: run_tests, retry: {{max: 2, backoff: 1ms}}}}, create_pr]}}\n"
+    ));
+    repo.agent("cat > /dev/null; echo x > work.txt").add("Work");
+    let ran = repo.run();
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(!ran.stdout.contains("sent back"), "{ran}");
+    let tries: Vec<_> = repo.events("hook_started").iter().map(|event| event["data"]["hook"].clone()).collect();
+    assert_eq!(tries.iter().filter(|hook| *hook == "tests").count(), 3, "{tries:?}");
+}
