@@ -52,8 +52,8 @@ pub fn runnable(hook: &Hook) -> Option<hooks::Hook> {
         Kind::Workflow(id) => hooks::Kind::Workflow(id.clone()),
     };
     let entry = &hook.entry;
-    // At a gate a retry is another turn, which takes its time by itself.
-    let usual = if hook.points().any(is_gate) { Duration::ZERO } else { BACKOFF };
+    // At the stop gate a retry is another turn, which takes its time by itself.
+    let usual = if hook.points().any(|point| point.name() == "stop") { Duration::ZERO } else { BACKOFF };
     let retry = entry.retry.as_ref().map(|retry| hooks::Retry {
         max: retry.max.as_ref().map_or(1, |max| max.value),
         backoff: retry.backoff.as_ref().map_or(usual, |backoff| backoff.value.duration()),

@@ -1,12 +1,13 @@
 //! Every `console` example in the documents does what it shows.
 //!
-//! Each document gets an empty directory; its examples run in it one after the other. A line that begins with `$ ` is
+//! Each document gets an empty directory, and so does each recipe of the gallery; its examples run in it one after the other. A line that begins with `$ ` is
 //! run by a shell, `> ` continues it, and the lines below are what it prints, on either stream. A line `...` stands for
 //! any lines, and at the end of a line for its rest. Times and durations may be any, and the directory is called `/home/ann/shop`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::server::Server;
 use crate::support::{WINDLASS, World, filter, timeless};
 
 const DIRECTORY: &str = "/home/ann/shop";
@@ -62,13 +63,24 @@ fn matches(written: &[String], printed: &[&str]) -> bool {
     }
 }
 
+/// Where the second-level headings of a document begin a recipe.
+const GALLERY: &str = "gallery.md";
+
 /// Runs the examples of one document, and says where it is wrong.
 fn check(document: &Path) -> Vec<String> {
+    run(document, &fs::read_to_string(document).unwrap())
+}
+
+/// Runs the examples of a part of a document. `$CHAT` is a server that keeps what it is told in `chat.jsonl`.
+fn run(document: &Path, text: &str) -> Vec<String> {
     let world = World::empty();
+    let chat = Server::keeping(world.path("chat.jsonl"));
     std::os::unix::fs::symlink(WINDLASS, world.programs().join("windlass")).unwrap();
     let mut wrong = Vec::new();
-    for example in examples(&fs::read_to_string(document).unwrap()) {
-        let ran = world.finish(world.program("sh").args(["-c", &format!("exec 2>&1\n{}", example.command)]));
+    for example in examples(text) {
+        let mut shell = world.program("sh");
+        shell.args(["-c", &format!("exec 2>&1\n{}", example.command)]).env("CHAT", chat.host());
+        let ran = world.finish(&mut shell);
         let printed = timeless(&filter(&ran.stdout, &world.directory)).replace("$WORK", DIRECTORY);
         let printed: Vec<_> = printed.trim_end().lines().map(str::trim_end).collect();
         if !matches(&example.output, &printed) {
@@ -93,7 +105,32 @@ fn documents() -> Vec<PathBuf> {
 
 #[test]
 fn examples_do_what_they_show() {
-    let wrong: Vec<_> = documents().iter().flat_map(|document| check(document)).collect();
+    let documents = documents().into_iter().filter(|document| !document.ends_with(GALLERY));
+    let wrong: Vec<_> = documents.flat_map(|document| check(&document)).collect();
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// The recipes of the gallery, each with as many empty lines before it as there are lines before it.
+fn recipes(text: &str) -> Vec<String> {
+    let mut recipes: Vec<String> = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        if line.starts_with("## ") {
+            recipes.push("\n".repeat(number));
+        }
+        if let Some(recipe) = recipes.last_mut() {
+            recipe.push_str(line);
+            recipe.push('\n');
+        }
+    }
+    recipes
+}
+
+#[test]
+fn every_recipe_does_what_it_shows() {
+    let gallery = documents().into_iter().find(|document| document.ends_with(GALLERY)).expect("there is a gallery");
+    let recipes = recipes(&fs::read_to_string(&gallery).unwrap());
+    assert_eq!(recipes.len(), 10);
+    let wrong: Vec<_> = recipes.iter().flat_map(|recipe| run(&gallery, recipe)).collect();
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 

@@ -316,3 +316,34 @@ fn no_agent_completes_its_task_past_the_gates() {
     let ran = repo.add("Work").run();
     assert_eq!((ran.code, repo.task("T1")["state"].as_str()), (3, Some("needs_continuation")), "{ran}");
 }
+
+#[test]
+fn a_step_that_fails_is_tried_again_before_it_counts() {
+    let flaky = "echo x >> ../tries; test $(wc -l < ../tries) -ge 3 || { echo no browser; exit 2; }";
+    let repo = Repo::new(&format!(
+        "test_command: '{flaky}'\nhooks: {{before_submit: [{{name: tests, use: run_tests, retry: {{max: 2, backoff: 1ms}}}}, create_pr]}}\n"
+    ));
+    repo.agent("cat > /dev/null; echo x > work.txt").add("Work");
+    let ran = repo.run();
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(!ran.stdout.contains("sent back"), "{ran}");
+    let tries: Vec<_> = repo.events("hook_started").iter().map(|event| event["data"]["hook"].clone()).collect();
+    assert_eq!(tries.iter().filter(|hook| *hook == "tests").count(), 3, "{tries:?}");
+}
+
+#[test]
+fn rules_between_done_and_accepted_know_what_the_work_changes() {
+    let rule = "{when: \"'auth/login.txt' in filesModified\", action: escalate, reason: 'for a person: {{ filesModified | join(\", \") }}'}";
+    let repo = Repo::new(&format!(
+        "hooks:\n  before_submit: [create_pr]\n  before_merge: [{{name: guard, rules: [{rule}]}}, merge_pr]\n"
+    ));
+    repo.git(&["switch", "-q", "-c", "mine"]);
+    repo.agent("cat > /dev/null; mkdir -p auth; echo $WINDLASS_TASK_ID > auth/login.txt; git add .; git commit -qm Mine; echo x > b.txt")
+        .add("Work");
+    let ran = repo.run();
+    assert_eq!(ran.code, 4, "{ran}");
+    assert!(ran.stdout.contains("guard asks for a person: for a person: auth/login.txt, b.txt"), "{ran}");
+    repo.agent("cat > /dev/null; echo x > c.txt").add("Other work");
+    let ran = repo.run();
+    assert!(ran.stdout.contains("T2 is completed"), "{ran}");
+}

@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::World;
 use crate::support::hooked::hooked;
+use crate::support::{WINDLASS, World};
 
 const KILLED: i32 = 128 + 9;
 
@@ -251,4 +251,53 @@ fn at_a_gate_its_end_is_the_verdict() {
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stdout.contains("stop[0] blocks"), "{ran}");
     assert!(world.path("mended").exists());
+}
+
+#[test]
+fn a_gate_tells_what_the_programs_printed_that_failed() {
+    let world = hooked("hooks: {stop: [{workflow: w}]}\n");
+    world.write(
+        ".windlass/workflows/w.yaml",
+        "id: w
+steps:
+  - id: checks
+    type: parallel
+    config:
+      steps:
+        - {id: pump, type: execute_command, config: {command: sh, args: [-c, 'echo valve 3; echo the pump leaks >&2; test -e mended']}}
+        - {id: door, type: execute_command, config: {command: sh, args: [-c, exit 0]}}
+",
+    );
+    world.ok(&["trust", "--yes"]);
+    let agent = "command:if grep -q 'valve 3'; then touch mended; fi; echo '<promise>COMPLETE</promise>'";
+    let ran = world.run(&["run", "Mend the pump", "--agent", agent]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("stop[0] blocks: `checks`: `pump`: exit 1: the pump leaks\n"), "{ran}");
+}
+
+#[test]
+fn what_a_failed_program_printed_is_known_to_the_step_that_follows() {
+    let world = with(
+        "  - {id: a, type: execute_command, config: {command: sh, args: [-c, 'echo out; echo err >&2; exit 3']}, onFailure: b}
+  - {id: b, type: create_task, config: {goal: '${steps.a.data.exitCode} ${steps.a.data.stdout} ${steps.a.data.stderr}'}}
+",
+    );
+    assert_eq!(run(&world), ["a failed: exit 3: err", "b ok", "= ok"]);
+    assert_eq!(world.json(&["task", "show", "T2"])["goal"], "3 out\n err\n");
+}
+
+#[test]
+fn a_report_of_one_stale_task_is_a_report_too() {
+    let world = hooked("{}");
+    let report = |world: &World| {
+        let ran = world.feed(&["workflow", "run", "stale-task-report", "--context", "-"], br#"{"days": "0"}"#);
+        assert_eq!(ran.code, 0, "{ran}");
+        world.lines(&["task", "list", "--label", "stale-report"]).len()
+    };
+    std::os::unix::fs::symlink(WINDLASS, world.programs().join("windlass")).unwrap();
+    assert_eq!(report(&world), 0);
+    world.ok(&["task", "add", "Mend the pump"]);
+    world.ok(&["task", "block", "T1", "--reason", "which one?"]);
+    assert_eq!(report(&world), 1);
+    assert!(world.json(&["task", "show", "T2"])["body"].as_str().unwrap().contains("which one?"));
 }

@@ -34,6 +34,7 @@ use windlass_process::{Captured, Exit, Finished, NotStarted};
 
 use crate::meaning::{self, Stance};
 use crate::said::{self, BadAnswer, Said};
+use crate::telling::one_line;
 use crate::text::{clean, cut, join};
 use crate::{Hook, Role};
 
@@ -283,14 +284,12 @@ pub fn fitting(mut report: HookReport, hook: &Hook) -> HookReport {
     report
 }
 
-/// The line of a run's output that says most about why it ended so, in a few words: the last one that it wrote for people.
+/// The line of a run's output that says most about why it ended so, in a few words: the last one that it wrote for people,
+/// unless that is none of those that tell.
 pub fn gist(ran: &Finished) -> Option<String> {
-    let last = |captured: &Captured| {
-        let text = clean(&captured.text());
-        text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
-    };
-    let spoke = || last(&ran.stdout).filter(|line| ran.exit != Exit::Code(0) && !line.starts_with('{'));
-    let line = last(&ran.stderr).or_else(spoke)?;
+    let line = |captured: &Captured| one_line(&clean(&captured.text())).map(str::to_owned);
+    let spoke = || line(&ran.stdout).filter(|line| ran.exit != Exit::Code(0) && !line.starts_with('{'));
+    let line = line(&ran.stderr).or_else(spoke)?;
     Some(line.chars().take(GIST).collect())
 }
 

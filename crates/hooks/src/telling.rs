@@ -51,6 +51,18 @@ pub fn cut(text: &str, most: usize) -> String {
     print(text, &units, &choice.kept)
 }
 
+/// The one line that says best what is wrong: the last one, unless it tells nothing and one before it does.
+pub(crate) fn one_line(text: &str) -> Option<&str> {
+    let text = text.trim_end();
+    let mut units = split(text, PIECE);
+    weigh(text, &mut units);
+    let last = text.lines().next_back()?;
+    let of_last = units.iter().rev().find_map(|unit| unit.anchor.map(|_| unit.weight));
+    let most = units.iter().filter(|unit| unit.anchor.is_some()).max_by_key(|unit| unit.weight)?;
+    let dull = of_last == Some(Weight::None) && most.weight >= Weight::Error;
+    Some(if dull { &text[most.start..most.end] } else { last }.trim())
+}
+
 /// Takes what is worth most first.
 fn choose(text: &str, choice: &mut Choice<'_>, room: usize) {
     choice.ends(room / 10, room / 5);

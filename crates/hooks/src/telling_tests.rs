@@ -29,6 +29,16 @@ fn a_line_that_tells_is_kept_with_what_is_around_it() {
     assert_eq!(cut.matches("left out").count(), 2, "{cut}");
 }
 
+#[test]
+fn one_line_says_what_is_wrong_where_the_last_one_does_not() {
+    assert_eq!(one_line("\n \n"), None);
+    assert_eq!(one_line("checking\n  the pump leaks \n\n"), Some("the pump leaks"));
+    assert_eq!(one_line("error: no oil\n  test_pump ... FAILED\nran 9 tests\n"), Some("test_pump ... FAILED"));
+    assert_eq!(one_line("error: no oil\nerror: no pump\nnever mind"), Some("error: no pump"));
+    assert_eq!(one_line("test_pump ... FAILED\nerror: test failed"), Some("error: test failed"));
+    assert_eq!(one_line("src/pump.rs:3\ngo and look"), Some("go and look"));
+}
+
 /// Output that is longer than wanted keeps these lines.
 #[track_caller]
 fn check(output: &str, kept: &[String]) {

@@ -195,7 +195,7 @@ impl Dispatch<'_> {
         failures: u32,
         again: Option<Duration>,
     ) -> Result<Option<Duration>, RunError> {
-        let retry = running.hook.retry.as_ref().filter(|_| running.role() == Role::Observer);
+        let retry = running.hook.retry.as_ref().filter(|_| running.role() != Role::Stop);
         let (Some(retry), Some(least)) = (retry, again) else { return Ok(None) };
         let random = (self.outside.random)().map_err(RunError::Random)?;
         let random = u64::try_from(random & u128::from(u64::MAX)).expect("it was cut to size");

@@ -20,6 +20,16 @@ use windlass_engine::Digest;
 const ENTRIES: usize = 100_000;
 /// How many changed files are named.
 const NAMED: usize = 5;
+/// What git and Windlass keep for themselves: it changes all the time, and judges nothing.
+const KEPT: [&str; 7] = [
+    ".git",
+    ".windlass/owners",
+    ".windlass/runs",
+    ".windlass/worktrees",
+    ".windlass/backups",
+    ".windlass/windlass.db*",
+    ".windlass/*.lock",
+];
 /// What lets a part of a pattern match more than one part of a path, or makes it hard to tell where the part ends.
 const BRANCHING: [&str; 4] = ["**", "{", "[", "\\"];
 
@@ -34,13 +44,18 @@ pub struct Protected {
     patterns: GlobSet,
     /// The directories above whatever the patterns may match.
     ways: GlobSet,
+    /// What is left out, whatever the patterns say.
+    kept: GlobSet,
 }
 
 impl Protected {
     /// A pattern names files and directories; what is in such a directory is meant too. One without a slash before its
     /// end is meant wherever it stands.
     pub fn new(patterns: &[String]) -> Result<Self, globset::Error> {
-        let (mut set, mut ways) = (GlobSetBuilder::new(), GlobSetBuilder::new());
+        let (mut set, mut ways, mut kept) = (GlobSetBuilder::new(), GlobSetBuilder::new(), GlobSetBuilder::new());
+        for pattern in KEPT {
+            kept.add(glob(pattern)?);
+        }
         for pattern in patterns {
             let pattern = pattern.trim_end_matches('/');
             let anywhere = (!pattern.contains('/')).then(|| format!("**/{pattern}"));
@@ -53,7 +68,7 @@ impl Protected {
                 }
             }
         }
-        Ok(Self { patterns: set.build()?, ways: ways.build()? })
+        Ok(Self { patterns: set.build()?, ways: ways.build()?, kept: kept.build()? })
     }
 
     pub fn is_empty(&self) -> bool {
@@ -93,7 +108,7 @@ impl Protected {
             let directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
             if directory && self.may_be_below(&path) {
                 self.walk(root, &path, left, found)?;
-            } else if !directory && self.patterns.is_match(&path) {
+            } else if !directory && self.patterns.is_match(&path) && !self.kept.is_match(&path) {
                 found.insert(path);
             }
         }
@@ -101,7 +116,7 @@ impl Protected {
     }
 
     fn may_be_below(&self, directory: &Path) -> bool {
-        directory != Path::new(".git") && (self.ways.is_match(directory) || self.patterns.is_match(directory))
+        !self.kept.is_match(directory) && (self.ways.is_match(directory) || self.patterns.is_match(directory))
     }
 }
 
@@ -192,6 +207,21 @@ mod tests {
         check(&["tests/[a-d]*/b.rs", "s?b/tests"], &["sub/tests/c.rs", "tests/deep/b.rs"]);
         check(&["src/\\lib.rs"], &["src/lib.rs"]);
         check(&["nothing"], &[]);
+    }
+
+    #[test]
+    fn what_windlass_keeps_for_itself_is_left_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let ours = ["owners/run-1", "runs/s/1.turn", "worktrees/t1/check.sh", "windlass.db-wal", "merge.lock"];
+        for file in ["config.yaml", "workflows/check.sh"].iter().chain(&ours) {
+            let path = directory.path().join(".windlass").join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let look = |pattern: &str| Protected::new(&[pattern.to_owned()]).unwrap().look(directory.path()).unwrap();
+        let found = |pattern| look(pattern).lines().map(|line| line[65..].to_owned()).collect::<Vec<_>>();
+        assert_eq!(found(".windlass/"), [".windlass/config.yaml", ".windlass/workflows/check.sh"]);
+        assert_eq!(found("check.sh"), [".windlass/workflows/check.sh"]);
     }
 
     /// Whether a look at a project with nine files in `target/out` is whole after eight entries.

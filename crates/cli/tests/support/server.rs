@@ -1,7 +1,9 @@
 //! A web server of our own: one answer a connection, on a free port of this machine.
 
+use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
@@ -49,6 +51,27 @@ impl Server {
             }
         });
         Self { address, asked }
+    }
+
+    /// One that takes whatever it is told, and writes it into a file before it says so.
+    pub fn keeping(file: PathBuf) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (_, asked) = channel();
+        thread::spawn(move || {
+            while let Ok((mut stream, _)) = listener.accept() {
+                let asked = request(&mut stream);
+                let mut file = OpenOptions::new().create(true).append(true).open(&file).unwrap();
+                writeln!(file, "{}", asked.body).unwrap();
+                let Answer::Says(text) = says("200 OK", "") else { continue };
+                let _ = stream.write_all(format!("HTTP/1.1 {text}").as_bytes());
+            }
+        });
+        Self { address, asked }
+    }
+
+    pub fn host(&self) -> String {
+        self.address.to_string()
     }
 
     pub fn url(&self, path: &str) -> String {

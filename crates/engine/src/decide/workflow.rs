@@ -142,12 +142,17 @@ impl Deciding<'_, '_> {
                     within.push(self.act_for(debt, step, request)?);
                 }
                 let good = within.iter().filter(|result| result.success).count();
-                let failed: Vec<&str> =
-                    within.iter().filter(|result| !result.success).map(|result| result.step_id.as_str()).collect();
+                let failed = within.iter().filter(|result| !result.success);
+                let failed: Vec<String> = failed
+                    .map(|StepResult { step_id, error, .. }| match error {
+                        Some(why) => format!("`{step_id}`: {why}"),
+                        None => format!("`{step_id}`"),
+                    })
+                    .collect();
                 let success = if *all { failed.is_empty() } else { good > 0 || within.is_empty() };
                 let result = match success {
                     true => StepResult::succeeded(&end.step, None, end.took),
-                    false => StepResult::failed(&end.step, format!("failed: {}", failed.join(", ")), end.took),
+                    false => StepResult::failed(&end.step, failed.join("; "), end.took),
                 };
                 Ok((result, within))
             }

@@ -69,6 +69,12 @@ impl StepResult {
         let error = Some(error.into());
         Self { step_id: step.to_owned(), success: false, data: None, error, duration_ms: millis(took) }
     }
+
+    /// What it left all the same.
+    #[must_use]
+    pub fn with(self, data: Option<Value>) -> Self {
+        Self { data, ..self }
+    }
 }
 
 fn millis(took: Duration) -> u64 {

@@ -29,7 +29,7 @@ impl Dispatch<'_> {
         }
         let Some(task) = &scene.task else { return Ok(HookOutcome::Skip.into()) };
         let directory = self.directory_of(scene.session.as_ref());
-        let files = match self.modified_files(&directory, resolve)? {
+        let files = match self.modified_files(scene.session.as_ref(), resolve)? {
             Ok(files) => files,
             Err(why) => return Ok(failure(format!("cannot tell which files have changed: {why}"))),
         };

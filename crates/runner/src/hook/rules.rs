@@ -6,12 +6,14 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use windlass_engine::{HookOutcome, HookReport, Rule};
+use windlass_engine::{HookOutcome, HookReport, Rule, Session, Workspace};
 use windlass_hooks::{gist, ruling};
 use windlass_process::{Capture, Exit, Finished, Invocation, Spec};
+use windlass_vcs::git::{self, Branch, FileChange};
 
 use super::Running;
 use crate::dispatch::Resolve;
+use crate::stacking::own_base;
 use crate::{Dispatch, RunError};
 
 /// Looking at a repository takes no longer.
@@ -23,7 +25,8 @@ impl Dispatch<'_> {
     pub(super) fn judge(&mut self, running: &Running<'_>, rules: &[Rule]) -> Result<HookReport, RunError> {
         // Git takes longer than everything else here, so it is asked only where somebody wants to know.
         let looks = rules.iter().any(|rule| rule.uses("filesModified"));
-        let files = if looks { self.modified_files(&running.directory, running.resolve)? } else { Ok(Vec::new()) };
+        let files =
+            if looks { self.modified_files(running.scene.session.as_ref(), running.resolve)? } else { Ok(Vec::new()) };
         Ok(match files {
             Ok(files) => ruling::report(running.hook, running.role(), rules, &ruling::context(&running.values, &files)),
             Err(why) => {
@@ -33,8 +36,42 @@ impl Dispatch<'_> {
         })
     }
 
-    /// What git sees as changed, or why that cannot be known; nothing where there is no repository.
+    /// What git sees as changed, or why that cannot be known; nothing where there is no repository. In a worktree of a task
+    /// what its commits change is among it: between done and accepted there is nothing else.
     pub(super) fn modified_files(
+        &mut self,
+        session: Option<&Session>,
+        resolve: Resolve,
+    ) -> Result<Result<Vec<String>, String>, RunError> {
+        let committed = match session.and_then(|session| session.workspace.as_ref()) {
+            Some(workspace) => self.committed_files(workspace)?,
+            None => Ok(Vec::new()),
+        };
+        let files = match committed {
+            Ok(files) => {
+                self.uncommitted_files(&self.directory_of(session), resolve)?.map(|more| [files, more].concat())
+            }
+            Err(why) => Err(why),
+        };
+        Ok(files.map(|mut files| {
+            files.sort_unstable();
+            files.dedup();
+            files
+        }))
+    }
+
+    /// The files that the commits of a task's own work change.
+    fn committed_files(&self, workspace: &Workspace) -> Result<Result<Vec<String>, String>, RunError> {
+        let below = self.below(workspace)?;
+        let work = self.with_git(|git| {
+            let base = own_base(git, workspace, &below, &self.known_base(git)?.commit)?;
+            git.work(&Branch::new(&workspace.branch)?, &base)
+        });
+        let name = |file: &FileChange| file.path.to_string_lossy().into_owned();
+        Ok(work.map(|work| work.files.iter().map(name).collect()).map_err(|error: git::Error| error.to_string()))
+    }
+
+    fn uncommitted_files(
         &mut self,
         directory: &Path,
         resolve: Resolve,

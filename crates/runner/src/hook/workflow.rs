@@ -83,7 +83,7 @@ impl Dispatch<'_> {
         let flow = Flow { running, workflow: &workflow, until: Instant::now() + running.timeout() };
         loop {
             let Some(progress) = self.progress(running)? else { return Ok(failed("it has not begun".to_owned())) };
-            let Some(step) = &progress.next else { return Ok(ended(running, &progress)) };
+            let Some(step) = &progress.next else { return self.ended(running, &progress) };
             let is_cancelled = self.control_for(running.resolve).is_cancelled();
             let error = match workflow.step(step) {
                 None => format!("there is no step `{step}` any more"),
@@ -99,6 +99,35 @@ impl Dispatch<'_> {
                 return Ok(HookReport::from(HookOutcome::Cancelled).into());
             }
         }
+    }
+
+    /// What a workflow that has ended means where it stands: at a gate it is a verdict about the work.
+    fn ended(&self, running: &Running<'_>, progress: &Progress) -> Result<Attempt, RunError> {
+        let steps = progress.done.len();
+        let said = if steps == 1 { "one step".to_owned() } else { format!("{steps} steps") };
+        Ok(match &progress.failed {
+            Some(why) if running.role().is_gate() => {
+                let feedback = Some(self.explained(why, progress)?);
+                HookReport { message: Some(why.clone()), feedback, ..HookOutcome::Block.into() }.into()
+            }
+            Some(why) => failed(why.clone()),
+            None => HookReport { message: Some(said), ..HookOutcome::Success.into() }.into(),
+        })
+    }
+
+    /// Why a workflow has failed, with everything that the programs printed that did.
+    fn explained(&self, why: &str, progress: &Progress) -> Result<String, RunError> {
+        let mut told = vec![why.to_owned()];
+        if let Some(last) = progress.done.last()
+            && let Event::WorkflowStepFinished(step) = self.event(*last)?.envelope.event
+        {
+            for result in [&step.result].into_iter().chain(&step.within).filter(|result| !result.success) {
+                let printed = |stream| result.data.as_ref().and_then(|data| data[stream].as_str()).map(str::trim_end);
+                let printed = ["stderr", "stdout"].into_iter().filter_map(printed).filter(|text| !text.is_empty());
+                told.extend(printed.map(|text| format!("`{}` printed:\n{text}", result.step_id)));
+            }
+        }
+        Ok(told.join("\n\n"))
     }
 
     fn progress(&self, running: &Running<'_>) -> Result<Option<Progress>, RunError> {
@@ -251,17 +280,4 @@ fn holds(value: &Value) -> bool {
 
 fn failed(why: String) -> Attempt {
     HookReport { message: Some(why), ..HookOutcome::Failure.into() }.into()
-}
-
-/// What a workflow that has ended means where it stands: at a gate it is a verdict about the work.
-fn ended(running: &Running<'_>, progress: &Progress) -> Attempt {
-    let steps = progress.done.len();
-    let said = if steps == 1 { "one step".to_owned() } else { format!("{steps} steps") };
-    match &progress.failed {
-        Some(why) if running.role().is_gate() => {
-            HookReport { message: Some(why.clone()), feedback: Some(why.clone()), ..HookOutcome::Block.into() }.into()
-        }
-        Some(why) => failed(why.clone()),
-        None => HookReport { message: Some(said), ..HookOutcome::Success.into() }.into(),
-    }
 }

@@ -1,5 +1,7 @@
 //! Running the project's tests.
 
+use std::time::Duration;
+
 use windlass_engine::{HookOutcome, HookReport};
 use windlass_hooks::Script;
 
@@ -8,7 +10,7 @@ use crate::hook::{Attempt, Running};
 use crate::{Dispatch, RunError, shown};
 
 impl Dispatch<'_> {
-    /// A failing test is for the agent to mend, whatever its exit code is.
+    /// A failing test is for the agent to mend, whatever its exit code is, unless it is to be tried again first.
     pub(super) fn run_tests(&mut self, running: &Running<'_>) -> Result<Attempt, RunError> {
         let directory = self.directory_of(running.scene.session.as_ref());
         let command = self.settings.delivery.tests.clone().or_else(|| shown::tests(&directory).map(str::to_owned));
@@ -20,7 +22,7 @@ impl Dispatch<'_> {
             Ok(script) => script,
             Err(refused) => return Ok(report(HookOutcome::Failure, format!("`test_command`: {refused}")).into()),
         };
-        let Attempt { report, again, said } = self.command(running, &script)?;
+        let Attempt { report, said, .. } = self.command(running, &script)?;
         let failed = matches!(report.outcome, HookOutcome::Failure | HookOutcome::TimedOut | HookOutcome::Block);
         let report = match failed && report.feedback.is_some() {
             true => HookReport {
@@ -32,6 +34,6 @@ impl Dispatch<'_> {
             },
             false => report,
         };
-        Ok(Attempt { report, again, said })
+        Ok(Attempt { report, again: failed.then_some(Duration::ZERO), said })
     }
 }

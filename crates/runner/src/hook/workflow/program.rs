@@ -91,16 +91,20 @@ pub(super) fn came_to(step: &Step, program: &Program, ran: Ran, mask: impl Fn(Fi
         text.truncate(text.floor_char_boundary(KEPT));
         text
     };
-    let data =
-        program.capture.then(|| json!({"exitCode": 0, "stdout": printed(&ran.stdout), "stderr": printed(&ran.stderr)}));
-    match ran.exit {
-        Exit::Code(0) => StepResult::succeeded(&step.id, data.or_else(|| Some(json!({"exitCode": 0}))), took),
+    let code = if let Exit::Code(code) = ran.exit { Some(code) } else { None };
+    let data = match program.capture {
+        true => json!({"exitCode": code, "stdout": printed(&ran.stdout), "stderr": printed(&ran.stderr)}),
+        false => json!({"exitCode": code}),
+    };
+    let result = match ran.exit {
+        Exit::Code(0) => StepResult::succeeded(&step.id, None, took),
         Exit::Code(code) => StepResult::failed(&step.id, why(format!("exit {code}")), took),
         Exit::Signal(number) => StepResult::failed(&step.id, why(format!("ended by signal {number}")), took),
         Exit::TimedOut | Exit::Silent => StepResult::failed(&step.id, why("timed out".to_owned()), took),
         Exit::Cancelled => StepResult::failed(&step.id, "called off", took),
         Exit::Lost => StepResult::failed(&step.id, "it was lost", took),
-    }
+    };
+    result.with(Some(data))
 }
 
 /// What later steps find under the name that the step gives: JSON as what it is, anything else as text.
