@@ -33,7 +33,7 @@ pub enum Crash {
 }
 
 impl Crash {
-    fn is_deadly(self) -> bool {
+    pub fn is_deadly(self) -> bool {
         !matches!(self, Self::Error(..))
     }
 }
