@@ -57,18 +57,21 @@ pub(crate) struct Input<'a> {
 
 impl Input<'_> {
     /// Writes what fits, and closes the pipe after the last of it.
-    fn write(&mut self) {
-        let Some(pipe) = &self.pipe else { return };
+    fn write(&mut self) -> rustix::io::Result<()> {
+        let Some(pipe) = &self.pipe else { return Ok(()) };
         while !self.rest.is_empty() {
             match rustix::io::write(pipe, self.rest) {
                 Ok(written) => self.rest = &self.rest[written..],
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return,
-                // Nobody reads any more, which a child may do.
-                Err(_) => break,
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(error) => {
+                    self.pipe = None;
+                    return Err(error);
+                }
             }
         }
         self.pipe = None;
+        Ok(())
     }
 }
 
@@ -211,7 +214,8 @@ impl<'a> Flow<'a> {
             }
         }
         if input {
-            self.input.write();
+            // Nobody reads any more, which a child may do.
+            let _ = self.input.write();
         }
         News { output: out || err, leader, word }
     }
@@ -293,8 +297,9 @@ pub(crate) fn pipes(spec: &Spec) -> io::Result<(Pipes<'_>, Ends)> {
             os::grow(&ours, spec.stdin.len().min(LARGE));
         }
         (input.pipe, child_stdin) = (Some(ours), Some(OwnedFd::from(child)));
-        // Before there is a child: if we are killed in between, it has the whole of it all the same.
-        input.write();
+        // Before there is a child: if we are killed in between, it has the whole of it all the same. What cannot be written
+        // is not left out: git would take no message for an empty one.
+        input.write()?;
     }
     let ours = Pipes { input, stdout: stdout.into(), stderr: stderr.into() };
     Ok((ours, Ends { stdin: child_stdin, stdout: child_stdout.into(), stderr: child_stderr.into() }))

@@ -65,7 +65,7 @@ const FAILING: &[(&str, &str, &[u32])] = &[
     ("fdatasync", "EIO", &[2]),
     ("fdatasync", "ENOSPC", &[]),
     ("write", "ENOSPC", &[6]),
-    ("write", "EIO", &[]),
+    ("write", "EIO", &[8]),
     ("ftruncate", "EIO", &[]),
     ("openat", "EIO", &[]),
     ("openat", "ENOSPC", &[30]),
