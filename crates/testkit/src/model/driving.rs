@@ -95,10 +95,10 @@ impl Attempt<'_> {
         self.origin.run.as_ref().is_some_and(|run| self.session(&run.session).is_some())
     }
 
-    /// Whether the command comes from inside a turn of the session that has the task.
+    /// Whether the command comes from inside a turn of the session that holds the task.
     fn is_inside(&self, task: TaskId) -> bool {
         let session = self.origin.run.as_ref().and_then(|run| self.session(&run.session));
-        session.is_some_and(|session| session.task == Some(task)) && self.origin.authority != Authority::Forced
+        session.is_some_and(|session| session.task == Some(task) && session.holds()) && self.origin.authority != Authority::Forced
     }
 
     fn judge(&mut self, task: TaskId, judging: &Judging) -> Option<()> {
