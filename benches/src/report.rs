@@ -126,9 +126,34 @@ impl Report {
                 let _ = writeln!(page, "| {what} | {measured} | {goal} | {mark} |");
             }
         }
+        page.push_str(&self.obstacles());
         page
     }
+
+    /// What stands in the way of goals that are missed.
+    fn obstacles(&self) -> String {
+        let rows = self.sections.iter().flat_map(|(_, rows)| rows);
+        let missed: Vec<&str> = rows.filter(|row| row.met == Some(false)).map(|row| row.what.as_str()).collect();
+        let in_the_way = OBSTACLES.iter().filter(|(what, _)| missed.iter().any(|row| row.starts_with(what)));
+        let told: String = in_the_way.map(|(what, why)| format!("- **{what}**: {why}\n")).collect();
+        if told.is_empty() { told } else { format!("\n## What stands in the way\n\n{told}") }
+    }
 }
+
+/// Why a goal is missed where that is known, by how its row begins.
+const OBSTACLES: &[(&str, &str)] = &[
+    (
+        "between two agent calls",
+        "an agent runs under a supervisor, so that nothing it starts outlives the run, not even after a `kill -9`. To start it \
+         and to hear of its end takes two wake-ups of another process that a shell does without, and what the loop does in \
+         between runs from a cold cache. The floor of this goal has neither. A child that is forked ahead would save a part.",
+    ),
+    (
+        "rebuilding every row",
+        "rows are compared with what is there before they are written, so that a store that is sound is not written to. That \
+         reads every row once more than reading the log does.",
+    ),
+];
 
 const HEAD: &str = "\
 # Performance
