@@ -98,7 +98,8 @@ impl Attempt<'_> {
     /// Whether the command comes from inside a turn of the session that holds the task.
     fn is_inside(&self, task: TaskId) -> bool {
         let session = self.origin.run.as_ref().and_then(|run| self.session(&run.session));
-        session.is_some_and(|session| session.task == Some(task) && session.holds()) && self.origin.authority != Authority::Forced
+        session.is_some_and(|session| session.task == Some(task) && session.holds())
+            && self.origin.authority != Authority::Forced
     }
 
     fn judge(&mut self, task: TaskId, judging: &Judging) -> Option<()> {

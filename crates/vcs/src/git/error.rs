@@ -111,6 +111,13 @@ pub struct Holder {
     pub command: String,
 }
 
+impl Holder {
+    /// Somebody, where nobody can say who is there.
+    pub(super) fn unknown() -> Self {
+        Self { pid: 0, command: "a process".to_owned() }
+    }
+}
+
 /// What somebody has begun in a worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {

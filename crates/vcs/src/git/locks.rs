@@ -7,10 +7,11 @@
 //!   container, is done with these by then. The index of a worktree that is not ours is left alone.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::error::Holder;
 use super::{Error, Repository};
@@ -24,12 +25,20 @@ const PAUSES: [u64; 7] = [5, 20, 50, 100, 200, 400, 800];
 const LEFT: Duration = Duration::from_secs(5);
 /// What times of files and of processes may differ by.
 #[cfg(target_os = "linux")]
-const SLACK: Duration = Duration::from_secs(1);
+const SLACK: Duration = Duration::from_secs(2);
 
 /// Held while something is done to a worktree. A crash lets go of it.
 #[derive(Debug)]
 pub(super) struct Held {
-    _file: File,
+    file: File,
+}
+
+impl Held {
+    /// How long ago a file was made, by the clock of the disk that both are on.
+    fn age(&self, made: SystemTime) -> Option<Duration> {
+        (&self.file).write_all(b".").ok()?;
+        self.file.metadata().ok()?.modified().ok()?.duration_since(made).ok()
+    }
 }
 
 impl Repository {
@@ -55,7 +64,7 @@ impl Repository {
         let file = OpenOptions::new().create(true).append(true).open(path).map_err(Error::io("open", path))?;
         for _ in 0..STEPS {
             match file.try_lock() {
-                Ok(()) => return Ok(Held { _file: file }),
+                Ok(()) => return Ok(Held { file }),
                 Err(TryLockError::WouldBlock) => thread::sleep(STEP),
                 Err(TryLockError::Error(source)) => return Err(Error::io("lock", path)(source)),
             }
@@ -68,61 +77,89 @@ impl Repository {
 pub(super) fn who(error: Error, repository: &Repository) -> Error {
     let Error::Locked { path, .. } = error else { return error };
     let since = fs::metadata(&path).and_then(|found| found.modified()).ok();
-    let holder = holder(&path, &[&repository.common, &repository.root]);
+    let holder = holder(&path, &places(&path, repository), Duration::ZERO);
     Error::Locked { path, holder, since }
 }
 
 /// Whether no process that is there could hold a lock of git's.
 pub(super) fn is_left(lock: &Path, repository: &Repository) -> bool {
-    let admin = lock.parent().unwrap_or(&repository.common);
-    holder(lock, &[&repository.common, &repository.root, admin]).is_none()
+    holder(lock, &places(lock, repository), Duration::ZERO).is_none()
+}
+
+/// Everywhere that a git of this repository may be at work, in whosever worktree.
+fn places(lock: &Path, repository: &Repository) -> Vec<PathBuf> {
+    let own = [&repository.common, &repository.root].into_iter().cloned().chain(lock.parent().map(Path::to_owned));
+    own.chain(repository.entries().into_iter().flat_map(|entry| [entry.path, entry.admin])).collect()
 }
 
 /// Removes a lock on what all worktrees share, if a git that is gone has left it.
 pub(super) fn clear_shared(lock: &Path, repository: &Repository) -> bool {
     let shared = ["packed-refs.lock", "config.lock"].iter().any(|name| lock == repository.common.join(name));
-    if !(shared || lock.starts_with(repository.common.join("refs"))) || age(lock) < LEFT {
+    if !(shared || lock.starts_with(repository.common.join("refs"))) {
         return false;
     }
     // Whoever has waited for us finds a lock that is gone, or another one that is new.
-    let Ok(_held) = repository.hold_file(&repository.common.join("windlass/clearing"), &repository.root) else {
+    let Ok(held) = repository.hold_file(&repository.common.join("windlass/clearing"), &repository.root) else {
         return false;
     };
-    age(lock) >= LEFT && is_left(lock, repository) && fs::remove_file(lock).is_ok()
+    let Some(found) = Found::look(lock) else { return false };
+    let Some(age) = held.age(found.made).filter(|age| *age >= LEFT) else { return false };
+    // Gits of ours that wait for it have begun after it was made.
+    holder(lock, &places(lock, repository), age).is_none() && found.remove(lock).is_ok_and(|removed| removed)
 }
 
-/// How long ago a lock was made; no time at all if that cannot be known.
-fn age(lock: &Path) -> Duration {
-    let made = fs::symlink_metadata(lock).and_then(|found| found.modified());
-    made.ok().and_then(|made| made.elapsed().ok()).unwrap_or_default()
+/// A lock that was looked at: it, and no other one that somebody has made since.
+#[derive(Debug, PartialEq, Eq)]
+struct Found {
+    file: (u64, u64),
+    made: SystemTime,
+}
+
+impl Found {
+    fn look(lock: &Path) -> Option<Self> {
+        let found = fs::symlink_metadata(lock).ok()?;
+        Some(Self { file: (found.dev(), found.ino()), made: found.modified().ok()? })
+    }
+
+    /// Removes it. Says whether it was still the same.
+    fn remove(&self, lock: &Path) -> io::Result<bool> {
+        if Self::look(lock).as_ref() != Some(self) {
+            return Ok(false);
+        }
+        match fs::remove_file(lock) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            removed => removed.map(|()| true),
+        }
+    }
 }
 
 /// Removes what a git that is gone has left in what is kept about a worktree of ours. `_held` is the proof that it is ours
 /// alone.
 pub(super) fn clear(admin: &Path, worktree: &Path, _held: &Held) -> Result<(), Error> {
+    let places = [admin.to_owned(), worktree.to_owned()];
     for name in ["index.lock", "HEAD.lock", "ORIG_HEAD.lock"] {
         let path = admin.join(name);
         let mut pauses = PAUSES.into_iter();
-        while let Ok(found) = fs::symlink_metadata(&path) {
-            match (holder(&path, &[admin, worktree]), pauses.next()) {
-                (None, _) => {
-                    fs::remove_file(&path).map_err(Error::io("remove", &path))?;
-                }
+        while let Some(found) = Found::look(&path) {
+            match (holder(&path, &places, Duration::ZERO), pauses.next()) {
+                (None, _) => drop(found.remove(&path).map_err(Error::io("remove", &path))?),
                 (Some(_), Some(pause)) => thread::sleep(Duration::from_millis(pause)),
-                (holder, None) => return Err(Error::Locked { path, holder, since: found.modified().ok() }),
+                (holder, None) => return Err(Error::Locked { path, holder, since: Some(found.made) }),
             }
         }
     }
     Ok(())
 }
 
-/// A process as old as a lock that could be at work in one of these directories: a git whose directory is in one of them, whose
-/// words or environment name one of them, or of which that cannot be known; or anybody who has the lock open.
+/// A process that could be at work in one of these directories: a git whose directory is in one of them, whose words or
+/// environment name one of them, or of which that cannot be known; or anybody who has the lock open. One that has begun
+/// after a lock that is so old was made does not hold it.
 #[cfg(target_os = "linux")]
-fn holder(lock: &Path, directories: &[&Path]) -> Option<Holder> {
-    let (made, lock) = (age(lock), fs::canonicalize(lock).unwrap_or_else(|_| lock.to_owned()));
+fn holder(lock: &Path, directories: &[PathBuf], made: Duration) -> Option<Holder> {
+    let lock = fs::canonicalize(lock).unwrap_or_else(|_| lock.to_owned());
     let is_younger = |pid: &u32| windlass_process::age(*pid).is_some_and(|age| age + SLACK < made);
-    let numbers = fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let Ok(processes) = fs::read_dir("/proc") else { return Some(Holder::unknown()) };
+    let numbers = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers.filter(|pid| !is_younger(pid)).find_map(|pid| {
         let process = PathBuf::from(format!("/proc/{pid}"));
         let read = |name: &str| fs::read(process.join(name)).unwrap_or_default();
@@ -150,6 +187,6 @@ fn holder(lock: &Path, directories: &[&Path]) -> Option<Holder> {
 
 /// Where nobody can say who is there, everybody could be.
 #[cfg(not(target_os = "linux"))]
-fn holder(_: &Path, _: &[&Path]) -> Option<Holder> {
-    Some(Holder { pid: 0, command: "a process".to_owned() })
+fn holder(_: &Path, _: &[PathBuf], _: Duration) -> Option<Holder> {
+    Some(Holder::unknown())
 }

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use windlass_process::{Exit, Finished, Invocation, Spec};
@@ -219,25 +220,74 @@ fn a_lock_of_git_is_removed_only_in_what_is_ours() {
     drop(lock);
 }
 
-/// What all worktrees share is locked by whoever changes it, and that is over in moments.
+/// While a git is at work in a directory.
+fn while_busy<T>(scene: &Scene, directory: &Path, act: impl FnOnce() -> T) -> T {
+    let (started, go) = (directory.join("started"), directory.join("go"));
+    let alias = "alias.busy=!touch started; while [ ! -e go ]; do sleep 0.01; done; rm started go";
+    std::thread::scope(|scope| {
+        let busy = scope.spawn(|| scene.git(directory, &["-c", alias, "busy"]));
+        while !started.exists() && !busy.is_finished() {
+            std::thread::yield_now();
+        }
+        let acted = act();
+        fs::write(&go, "").unwrap();
+        busy.join().unwrap();
+        acted
+    })
+}
+
+/// A lock that was made so long ago.
+fn lock(scene: &Scene, name: &str, ago: Duration) -> PathBuf {
+    let lock = scene.root.join(".git").join(name);
+    let file = fs::File::create(&lock).unwrap();
+    let now = file.metadata().unwrap().modified().unwrap();
+    file.set_modified(now - ago).unwrap();
+    lock
+}
+
+/// A worktree of somebody else's.
+fn elsewhere(scene: &Scene) -> PathBuf {
+    let path = scene.place("elsewhere");
+    scene.git(&scene.root, &["worktree", "add", "-q", "--detach", path.to_str().unwrap()]);
+    path
+}
+
+/// What all worktrees share is locked by whoever changes it, and that is over in moments. Who has begun later is not meant.
 #[test]
 fn a_lock_on_refs_that_a_crash_has_left_is_removed() {
     let scene = Scene::new();
-    let worktree = scene.open("t1");
-    let leave = |name: &str| {
-        let lock = scene.root.join(".git").join(name);
-        let file = fs::File::create(&lock).unwrap();
-        let now = file.metadata().unwrap().modified().unwrap();
-        file.set_modified(now - Duration::from_secs(60)).unwrap();
-        lock
-    };
+    let (worktree, other) = (scene.open("t1"), elsewhere(&scene));
+    let ago = Duration::from_secs(60);
     write(&worktree.path, "new", "work");
-    let lock = leave("refs/heads/windlass/t1.lock");
-    assert!(scene.with(|git| git.commit_all(&worktree, "work")).unwrap().is_some());
-    assert!(!lock.exists());
-    let lock = leave("packed-refs.lock");
+    let left = lock(&scene, "refs/heads/windlass/t1.lock", ago);
+    let committed = while_busy(&scene, &other, || scene.with(|git| git.commit_all(&worktree, "work")));
+    assert!(committed.unwrap().is_some() && !left.exists());
+    let left = lock(&scene, "packed-refs.lock", ago);
     scene.with(|git| git.close(&worktree, &BranchAfter::Gone)).unwrap();
-    assert!(!lock.exists());
+    assert!(!left.exists());
+}
+
+/// A new one may be somebody's whom we cannot see; an old one may be somebody's who is in a worktree of their own.
+#[test]
+fn a_lock_on_refs_that_somebody_may_hold_stays() {
+    let scene = Scene::new();
+    let (worktree, other) = (scene.open("t1"), elsewhere(&scene));
+    write(&worktree.path, "new", "work");
+    let commit = || scene.with(|git| git.commit_all(&worktree, "work"));
+    let name = "refs/heads/windlass/t1.lock";
+    // It gets old while we wait.
+    let (committed, held) = while_busy(&scene, &other, || {
+        let held = lock(&scene, name, Duration::ZERO);
+        (commit(), held)
+    });
+    assert!(matches!(&committed, Err(Error::Locked { path, holder: Some(_), .. }) if *path == held), "{committed:?}");
+    assert!(held.exists());
+    // By a disk whose clock is ahead of ours it never does.
+    let file = fs::File::open(&held).unwrap();
+    let made = file.metadata().unwrap().modified().unwrap();
+    file.set_modified(made + Duration::from_secs(600)).unwrap();
+    let committed = commit();
+    assert!(matches!(&committed, Err(Error::Locked { path, .. }) if *path == held), "{committed:?}");
 }
 
 /// A git that is alive, in the worktree, may hold the lock: it stays, and is told of.
@@ -246,18 +296,9 @@ fn a_lock_that_somebody_may_hold_stays() {
     let scene = Scene::new();
     let worktree = scene.open("t1");
     let lock = scene.root.join(".git/worktrees/t1/index.lock");
-    let (started, go) = (worktree.path.join("started"), worktree.path.join("go"));
-    let alias = "alias.busy=!touch started; while [ ! -e go ]; do sleep 0.01; done";
-    let error = std::thread::scope(|scope| {
-        let busy = scope.spawn(|| scene.git(&worktree.path, &["-c", alias, "busy"]));
-        while !started.exists() && !busy.is_finished() {
-            std::thread::yield_now();
-        }
+    let error = while_busy(&scene, &worktree.path, || {
         fs::write(&lock, "").unwrap();
-        let error = scene.try_open("t1", &[]);
-        fs::write(&go, "").unwrap();
-        busy.join().unwrap();
-        error
+        scene.try_open("t1", &[])
     });
     assert!(matches!(&error, Err(Error::Locked { path, holder: Some(_), .. }) if *path == lock), "{error:?}");
     assert!(lock.exists());
