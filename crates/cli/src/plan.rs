@@ -331,25 +331,21 @@ pub fn check_gates(project: &Project, config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Why a hook never runs, in words, if it does not.
-pub fn silence(hook: &Hook) -> Option<String> {
+/// Why a hook never runs at a point, in words, if it does not.
+pub fn silence(hook: &Hook, point: Point) -> Option<String> {
     if !hook.enabled() {
         return Some("it is switched off".to_owned());
     }
     if matches!(hook.kind, Kind::Builtin(builtin) if builtin.is_registered()) {
         return None;
     }
-    let deaf: Vec<&str> = hook.points().filter(|point| !point.is_reached()).map(Point::name).collect();
-    match deaf.as_slice() {
-        [] => None,
-        points => Some(format!("nothing runs at {}: that event is what makes hooks possible", points.join(", "))),
-    }
+    (!point.is_reached()).then(|| format!("nothing runs at {point}: that event is what makes hooks possible"))
 }
 
 /// Hooks that would run something, and that do not run at every point that they name.
 pub fn silent(config: &Config) -> impl Iterator<Item = &Hook> {
     let effectful = config.hooks.iter().filter(|hook| hook.enabled() && hook.effect().is_some());
-    effectful.filter(|hook| silence(hook).is_some())
+    effectful.filter(|hook| hook.points().any(|point| silence(hook, point).is_some()))
 }
 
 /// A hook or a limit that somebody wrote and that does nothing must not be silent about it.
@@ -357,6 +353,6 @@ pub fn warn_of_silence(config: &Config) {
     let silent: Vec<&str> = silent(config).map(|hook| hook.name.as_str()).collect();
     if !silent.is_empty() {
         let silent = silent.join(", ");
-        Messages::new().warning(&format!("these hooks do not run, or not at all their points: {silent}"));
+        Messages::new().warning(&format!("these hooks do not run, or only at some of their points: {silent}"));
     }
 }

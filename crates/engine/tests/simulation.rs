@@ -89,6 +89,7 @@ struct World {
     born: u64,
     sessions: u64,
     holders: BTreeMap<TaskId, (OwnerName, Epoch)>,
+    epochs: BTreeMap<TaskId, Epoch>,
     completed: BTreeMap<TaskId, usize>,
     seen: BTreeMap<&'static str, usize>,
 }
@@ -105,6 +106,7 @@ impl World {
             born: 0,
             sessions: 0,
             holders: BTreeMap::new(),
+            epochs: BTreeMap::new(),
             completed: BTreeMap::new(),
             seen: BTreeMap::new(),
         };
@@ -344,8 +346,8 @@ impl World {
         let seed = self.seed;
         match &record.envelope.event {
             Event::TaskClaimed(claimed) => {
-                let epoch = self.memory.task(id).expect("in memory").expect("it is there").epoch;
-                assert_eq!(claimed.epoch, epoch, "seed {seed}: {id}");
+                let last = self.epochs.insert(id, claimed.epoch);
+                assert!(last < Some(claimed.epoch), "seed {seed}: {id} has {:?} after {last:?}", claimed.epoch);
                 let before = self.holders.insert(id, (claimed.owner.clone(), claimed.epoch));
                 assert_eq!(before, None, "seed {seed}: {id} has two owners");
             }

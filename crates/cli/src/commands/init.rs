@@ -106,11 +106,19 @@ pub fn prepare(root: &Path) -> Result<Report, Failure> {
 
 /// Writes the configuration of a project that was made without one; `false` where there is one.
 pub fn complete(project: &Project, configuration: &str) -> io::Result<bool> {
-    match fs::OpenOptions::new().write(true).create_new(true).open(project.config_file()) {
+    let (file, directory) = (project.config_file(), project.directory());
+    let beside = file.with_extension(format!("{}.new", std::process::id()));
+    keep(&beside, configuration)?;
+    // Whole, or not at all; and nobody's is replaced.
+    let linked = fs::hard_link(&beside, &file);
+    // Best effort: the error that matters is the one above.
+    let _ = fs::remove_file(&beside);
+    match linked {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-        opened => {
-            opened?.write_all(configuration.as_bytes())?;
-            fs::write(project.directory().join(".gitignore"), IGNORED)?;
+        linked => {
+            linked?;
+            keep(&directory.join(".gitignore"), IGNORED)?;
+            File::open(&directory)?.sync_all()?;
             Ok(true)
         }
     }

@@ -29,7 +29,7 @@ mod stage;
 mod sweep;
 
 use scenario::{Bench, Same, Story};
-use stage::{Crash, strace};
+use stage::{Crash, can_trace};
 use sweep::{CALLS, Sweep};
 
 /// The fail points around a commit.
@@ -160,7 +160,7 @@ fn killed_twice_by_what_it_has_started() {
 
 #[test]
 fn killed_in_a_system_call() {
-    if strace().is_none() {
+    if !can_trace() {
         return;
     }
     let sweep = Sweep::new(Same::new(Story::Completed));

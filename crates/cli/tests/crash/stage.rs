@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::checks::{Fault, Kind};
 use super::processes::{self, Process, await_end, await_none};
+use super::sweep::is_whole;
 use crate::support::{WINDLASS, World};
 
 /// No run of a play takes so long, however busy the machine is.
@@ -41,6 +42,8 @@ impl Crash {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     Killed,
+    /// By another signal than ours.
+    Died(i32),
     Code(i32),
     Late,
 }
@@ -218,12 +221,19 @@ fn finish(command: &mut Command) -> End {
     }
     match child.wait().unwrap() {
         status if status.signal() == Some(9) => End::Killed,
-        status => End::Code(status.code().unwrap_or(-1)),
+        status => status.signal().map_or_else(|| End::Code(status.code().unwrap_or(-1)), End::Died),
     }
 }
 
 fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
+}
+
+/// Whether calls can be looked at here. Whoever wants everything does not want that left out.
+pub fn can_trace() -> bool {
+    let found = strace().is_some();
+    assert!(found || !is_whole(), "strace is missing, or may not be used here");
+    found
 }
 
 /// Where strace is, if it is there and may be used.

@@ -30,7 +30,7 @@ impl Fold<'_> {
         let (debt, progress) = self.running(started.debt)?;
         let under_way = Some(started.step.clone());
         let attempt = started.attempt;
-        if progress.next != under_way || progress.is_under_way(attempt) || attempt != debt.attempts {
+        if progress.next != under_way || progress.is_under_way(attempt) || attempt > debt.attempts {
             return Err(self.unfit(format!("{} is not at the step `{}`", debt.id, started.step)));
         }
         Ok(vec![self.come(debt, Progress { under_way, attempt, ..progress })])

@@ -23,7 +23,7 @@ pub struct Progress {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub under_way: Option<String>,
     /// In which attempt at the run it has.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub attempt: u32,
     /// The events that say what the finished steps came to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -36,7 +36,7 @@ pub struct Progress {
     pub failed: Option<String>,
 }
 
-fn is_none(attempt: &u32) -> bool {
+fn is_zero(attempt: &u32) -> bool {
     *attempt == 0
 }
 

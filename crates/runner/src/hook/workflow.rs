@@ -108,7 +108,8 @@ impl Dispatch<'_> {
         Ok(match &progress.failed {
             Some(why) if running.role().is_gate() => {
                 let feedback = Some(self.explained(why, progress)?);
-                HookReport { message: Some(why.clone()), feedback, ..HookOutcome::Block.into() }.into()
+                let report = HookReport { message: Some(why.clone()), feedback, ..HookOutcome::Block.into() };
+                Attempt { again: Some(Duration::ZERO), ..report.into() }
             }
             Some(why) => failed(why.clone()),
             None => HookReport { message: Some(said), ..HookOutcome::Success.into() }.into(),

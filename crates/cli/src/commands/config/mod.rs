@@ -151,7 +151,7 @@ fn as_text(config: &Config, out: &mut Output) -> Done {
         return Ok(());
     }
     out.line("")?;
-    out.line("these never run, or not at all their points:")?;
+    out.line("these do not run, or only at some of their points:")?;
     let columns = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(4).max(20));
     for effect in config.effectful_hooks().iter().filter(|effect| unused.contains(&effect.name.as_str())) {
         out.line(format_args!("  {}", text::line(&effect.title())))?;

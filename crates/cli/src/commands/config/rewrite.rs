@@ -50,5 +50,6 @@ fn replace(file: &Path, beside: &Path, text: &str) -> io::Result<()> {
     new.write_all(text.as_bytes())?;
     new.set_permissions(fs::metadata(file)?.permissions())?;
     new.sync_all()?;
-    fs::rename(beside, file)
+    fs::rename(beside, file)?;
+    fs::File::open(file.parent().unwrap_or(file))?.sync_all()
 }

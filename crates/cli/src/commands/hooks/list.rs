@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::planned::{Planned, Row, Who, planned};
+use super::planned::{Planned, Who, planned};
 use windlass_engine::{EventType, TaskId, nearest};
 
 use crate::config::{Config, Point};
@@ -84,7 +84,7 @@ fn as_json(planned: &Planned<'_>) -> serde_json::Value {
         "event": planned.event.map(|event| event.name()),
         "gate": plan::is_gate(planned.point),
         "bridge": planned.point.events().any(|event| event == EventType::BridgeCalled),
-        "hooks": planned.rows.iter().map(Row::to_json).collect::<Vec<_>>(),
+        "hooks": planned.rows.iter().map(|row| row.to_json(planned.point)).collect::<Vec<_>>(),
     })
 }
 
@@ -100,7 +100,7 @@ fn show(planned: &Planned<'_>, out: &mut Output) -> Done {
         let (name, place) = (text::pad(&text::line(row.name()), width), format!("({})", row.place()));
         let (what, place) = (text::line(&row.what()).into_owned(), out.paint(Tone::Faint, place));
         out.line(format_args!("  {:>4}  {name}  {what}  {place}", row.priority()))?;
-        if let Some(silence) = row.silence() {
+        if let Some(silence) = row.silence(planned.point) {
             let silence = out.paint(Tone::Warning, format!("never runs: {silence}"));
             out.line(format_args!("        {}  {silence}", text::pad("", width)))?;
         }

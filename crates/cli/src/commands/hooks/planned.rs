@@ -98,10 +98,10 @@ impl<'c> Row<'c> {
         }
     }
 
-    /// Why it never runs, if it does not.
-    pub fn silence(&self) -> Option<String> {
+    /// Why it never runs at a point, if it does not.
+    pub fn silence(&self, point: Point) -> Option<String> {
         match self {
-            Self::Written(hook) => plan::silence(hook),
+            Self::Written(hook) => plan::silence(hook, point),
             Self::BuiltIn { enabled: false, .. } => Some("it is off by default; `use` switches it on".to_owned()),
             Self::BuiltIn { .. } => None,
             Self::Default { worktrees: true } => None,
@@ -120,15 +120,15 @@ impl<'c> Row<'c> {
         }
     }
 
-    pub fn to_json(&self) -> Value {
+    pub fn to_json(&self, point: Point) -> Value {
         let mut row = json!({
             "name": self.name(),
             "kind": self.kind(),
             "what": self.what(),
             "priority": self.priority(),
             "definedAt": self.place(),
-            "runs": self.silence().is_none(),
-            "note": self.silence(),
+            "runs": self.silence(point).is_none(),
+            "note": self.silence(point),
         });
         if let Self::Written(hook) = self {
             row["line"] = json!(hook.line);

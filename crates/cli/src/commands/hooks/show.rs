@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::planned::{Row, Who, planned};
 use windlass_engine::nearest;
 
-use crate::config::{Builtin, Config};
+use crate::config::{Builtin, Config, Point};
 use crate::context::Context;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
@@ -37,15 +37,12 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
 }
 
 fn found(config: &Config, name: &str) -> Result<Map<String, Value>, Failure> {
-    let written = config.hooks.iter().find(|hook| hook.name == name).map(|hook| (Row::Written(hook), hook.place()));
-    if let Some((row, points)) = written {
-        let mut fields = described(&row, points);
-        if let Row::Written(hook) = row {
-            let briefs: Map<_, _> =
-                gatekeepers::briefs(hook).map(|name| (name.to_owned(), config.brief(name).into())).collect();
-            if !briefs.is_empty() {
-                fields.insert("briefs".to_owned(), briefs.into());
-            }
+    if let Some(hook) = config.hooks.iter().find(|hook| hook.name == name) {
+        let mut fields = described((hook.point, &Row::Written(hook)), hook.place());
+        let briefs: Map<_, _> =
+            gatekeepers::briefs(hook).map(|name| (name.to_owned(), config.brief(name).into())).collect();
+        if !briefs.is_empty() {
+            fields.insert("briefs".to_owned(), briefs.into());
         }
         return Ok(fields);
     }
@@ -58,10 +55,10 @@ fn found(config: &Config, name: &str) -> Result<Map<String, Value>, Failure> {
         |row: &Row<'_>| row.name() == name || (matches!(row, Row::Default { .. }) && name == Builtin::CreatePr.name());
     for (point, other) in rows.filter(|(_, row)| is_meant(row)) {
         points.push(point.name());
-        row = Some(other);
+        row = Some((point, other));
     }
     match row {
-        Some(row) => Ok(described(row, points.join(", "))),
+        Some((point, row)) => Ok(described((point, row), points.join(", "))),
         None => {
             let names: Vec<&str> = config.hooks.iter().map(|hook| hook.name.as_str()).collect();
             let failure = Failure::new(Code::NotFound, format!("there is no hook `{}`", text::line(name)));
@@ -73,8 +70,8 @@ fn found(config: &Config, name: &str) -> Result<Map<String, Value>, Failure> {
     }
 }
 
-fn described(row: &Row<'_>, points: String) -> Map<String, Value> {
-    let mut fields = match row.to_json() {
+fn described((point, row): (Point, &Row<'_>), points: String) -> Map<String, Value> {
+    let mut fields = match row.to_json(point) {
         Value::Object(fields) => fields,
         _ => Map::new(),
     };

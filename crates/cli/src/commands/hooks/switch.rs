@@ -69,7 +69,7 @@ fn run(context: &Context, which: &Which, on: bool, out: &mut Output) -> Done {
     let project = context.project()?;
     refuse_inside(context, &project)?;
     let config = Config::load(&project)?;
-    let meant = Meant::of(&config, &which.name)?;
+    let meant = Meant::of(&config, &which.name, on)?;
     let mut told = Told { config: &config, name: meant.name(&config), on, change: None, written: false, trust: None };
     if meant.is_on(&config) == on {
         return told.print(out);
@@ -110,7 +110,7 @@ enum Meant {
 }
 
 impl Meant {
-    fn of(config: &Config, name: &str) -> Result<Self, Failure> {
+    fn of(config: &Config, name: &str, on: bool) -> Result<Self, Failure> {
         if let Some(index) = config.hooks.iter().position(|hook| hook.name == name) {
             return Ok(Self::Written(index));
         }
@@ -124,8 +124,15 @@ impl Meant {
         match (using.as_slice(), is_usual && builtin == Builtin::CreatePr) {
             ([], true) => Ok(Self::Usual),
             ([], false) if builtin.is_registered() => Ok(Self::Registered(builtin)),
-            ([], false) => Err(Failure::new(Code::NotFound, format!("no hook uses `{builtin}`"))
-                .hint(format!("write `- {builtin}` under the point of `hooks` at which it is to run"))),
+            ([], false) => {
+                let unused = Failure::new(Code::NotFound, format!("no hook uses `{builtin}`"));
+                Err(match on {
+                    true => {
+                        unused.hint(format!("write `- {builtin}` under the point of `hooks` at which it is to run"))
+                    }
+                    false => unused.hint("`windlass hooks list` shows what runs"),
+                })
+            }
             ([index], false) => Ok(Self::Written(*index)),
             (several, usual) => Err(ambiguous(config, builtin, several, usual)),
         }

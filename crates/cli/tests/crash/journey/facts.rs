@@ -39,13 +39,14 @@ impl Facts {
         &self.told
     }
 
-    pub fn faults(&self, seen: &Seen, undisturbed: &Self) -> Vec<Fault> {
+    /// What is wrong. After a kill it comes to the same; where calls have failed, the workflow may have, too.
+    pub fn faults(&self, seen: &Seen, undisturbed: &Self, is_deadly: bool) -> Vec<Fault> {
         let log = log::read(&self.log);
         let mut faults = seen.faults.clone();
         faults.extend(lost(seen, &self.log));
         faults.extend(unmarked(&log, &self.recorder));
         faults.extend(recorder::undead(&self.recorder).into_iter().map(|line| Fault::new(Kind::Undead, line)));
-        if self.told != undisturbed.told && !self.has_no_workflow(&log, undisturbed) {
+        if self.told != undisturbed.told && (is_deadly || !self.has_no_workflow(&log, undisturbed)) {
             let what = format!("it came to\n{}\nundisturbed\n{}", self.told, undisturbed.told);
             faults.push(Fault::new(Kind::Different, what));
         }

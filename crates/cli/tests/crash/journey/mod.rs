@@ -15,7 +15,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::checks::Fault;
-use super::stage::{Crash, End, Program, Seen, Stage, strace};
+use super::stage::{Crash, End, Program, Seen, Stage, can_trace};
 use super::sweep::{Play, Sweep};
 use super::{AFTER, BEFORE};
 use facts::Facts;
@@ -98,7 +98,8 @@ impl Play for Journey {
 
     fn play(&self, bench: &Program, crashes: &[Crash]) -> (usize, Vec<Fault>) {
         let (seen, facts) = play(bench, crashes);
-        (seen.crashed, facts.faults(&seen, &self.undisturbed))
+        let is_deadly = crashes.iter().all(|crash| crash.is_deadly());
+        (seen.crashed, facts.faults(&seen, &self.undisturbed, is_deadly))
     }
 }
 
@@ -169,7 +170,7 @@ fn sweep(kind: &str, times: impl IntoIterator<Item = u32>, crashes: impl Fn(u32)
 #[test]
 fn undisturbed() {
     let (seen, facts) = play(&Program::new(), &[]);
-    assert_eq!(facts.faults(&seen, &facts), []);
+    assert_eq!(facts.faults(&seen, &facts, true), []);
     insta::assert_snapshot!(facts.told(), @r#"
     "T1" "completed" "First" ["root"]
     "T2" "completed" "Second" []
@@ -217,7 +218,7 @@ fn killed_after_git() {
 /// A disk that fails, or is full.
 #[test]
 fn calls_fail() {
-    if strace().is_none() {
+    if !can_trace() {
         return;
     }
     let sweep = Sweep::new(Journey::new());

@@ -1,7 +1,8 @@
 //! A disk that keeps what was synced, and of the rest whatever it likes.
 //!
 //! It promises no more than POSIX does: a file's bytes are kept after the file was synced, a name after its directory was.
-//! What was not synced may be there, may be missing, in any order, and a write may be there by sectors.
+//! What was not synced may be there, may be missing, in any order, and a write may be there by sectors. Names are kept in the
+//! order in which they were given: no file system does worse.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use windlass_engine::workflow::{Pattern, Program, Step, StepResult};
-use windlass_hooks::{Papers, clean, gist};
+use windlass_hooks::{Papers, clean, cut, gist};
 use windlass_process::{Captured, Control, Exit, Finished, Invocation, NotStarted, Spec};
 
 use super::super::LEAST;
@@ -86,11 +86,8 @@ pub(super) fn came_to(step: &Step, program: &Program, ran: Ran, mask: impl Fn(Fi
         Err(error) => return StepResult::failed(&step.id, clean(&with_causes(&error)), Duration::ZERO),
     };
     let (took, why) = (ran.took, |how: String| gist(&ran).map_or(how.clone(), |line| format!("{how}: {line}")));
-    let printed = |captured: &Captured| {
-        let mut text = clean(&captured.text());
-        text.truncate(text.floor_char_boundary(KEPT));
-        text
-    };
+    // Where it is too long, the lines are kept that tell something.
+    let printed = |captured: &Captured| cut(&clean(&captured.text()), KEPT);
     let code = if let Exit::Code(code) = ran.exit { Some(code) } else { None };
     let data = match program.capture {
         true => json!({"exitCode": code, "stdout": printed(&ran.stdout), "stderr": printed(&ran.stderr)}),
