@@ -216,6 +216,49 @@ fn one_that_was_changed_meanwhile_is_not_gone_on_with() {
     assert_eq!(goals(&world), ["Mend the pump", "before"]);
 }
 
+/// A gate judges, so it looks again.
+#[test]
+fn a_gate_that_was_interrupted_runs_again() {
+    let world = hooked("hooks: {stop: [{workflow: w}]}\n");
+    let step = "{id: a, type: execute_command, config: {command: sh, args: [kill.sh]}}";
+    world.write(".windlass/workflows/w.yaml", format!("id: w\nsteps: [{step}]\n"));
+    // In a session a supervisor is between them.
+    let killer = KILLER.replace("$PPID", "$(sed -n 's/^PPid:[[:space:]]*//p' /proc/$PPID/status)");
+    world.write("kill.sh", killer);
+    world.ok(&["trust", "--yes"]);
+    let words = ["run", "Mend the pump", "--agent", "command:echo '<promise>COMPLETE</promise>'"];
+    assert_eq!(world.run(&words).code, KILLED);
+    let ran = world.run(&words);
+    assert!(ran.code == 0 && ran.stdout.contains("complete after one iteration"), "{ran}");
+    assert_eq!(fs::read_to_string(world.path("ran")).unwrap(), "x\nx\n");
+}
+
+#[test]
+fn what_cannot_be_kept_is_a_failure_of_the_step() {
+    let step = |print: &str| {
+        format!(
+            "  - {{id: a, type: execute_command, config: {{command: sh, args: [-c, '{print}'], storeAs: kept}}, onFailure: b}}
+  - {{id: b, type: noop}}
+"
+        )
+    };
+    let deep = with(&step("printf %070d | tr 0 [; printf %070d | tr 0 ]"));
+    let told = run(&deep);
+    assert!(told[0].starts_with("a failed: what is stored is nested more than 64 deep"), "{told:?}");
+    assert_eq!(told[1..], ["b ok", "= ok"]);
+    let told = run(&with(&step("echo [; head -c 100000 /dev/zero | tr \\0 1; echo ]")));
+    assert_eq!(told[0], "a failed: it printed 100004 bytes of JSON, and 49152 are the most that can be stored");
+}
+
+#[test]
+fn programs_find_what_hooks_are_told_in_a_file() {
+    let world = with(
+        "  - {id: a, type: execute_command, config: {command: sh, args: [-c, 'cp $WINDLASS_PAYLOAD_FILE told.json']}}\n",
+    );
+    assert_eq!(run(&world), ["a ok", "= ok"]);
+    assert!(world.read("told.json").contains("\"goal\":\"Mend the pump\""), "{}", world.read("told.json"));
+}
+
 #[test]
 fn nothing_runs_that_nobody_trusts() {
     let world = with("  - {id: a, type: execute_command, config: {command: touch, args: [hurt]}}\n");

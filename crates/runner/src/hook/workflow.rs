@@ -13,9 +13,11 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 use windlass_engine::workflow::{Did, Progress, Step, StepDone, StepEnd, StepResult, What, Workflow, context as known};
 use windlass_engine::{
-    ActionRequest, Cause, Command, Event, ExpressionFault, HookOutcome, HookReport, Record, View, payload,
+    ActionRequest, Cause, Command, Event, ExpressionFault, HookOutcome, HookReport, Limits, Record, Refusal, View,
+    payload,
 };
 use windlass_process::run;
+use windlass_store::ExecuteError;
 
 use self::program::{came_to, side_by_side, stored};
 use super::{Attempt, Running, Scene};
@@ -63,8 +65,11 @@ impl Dispatch<'_> {
     pub(super) fn workflow(&mut self, running: &Running<'_>, id: &str) -> Result<Attempt, RunError> {
         let workflow = match self.settings.workflows.get(id) {
             Ok(Some(workflow)) => workflow,
-            Ok(None) => return Ok(failed(format!("there is no workflow `{id}`: `windlass workflow list` names them"))),
-            Err(why) => return Ok(failed(why)),
+            Ok(None) => {
+                let why = format!("there is no workflow `{id}`: `windlass workflow list` names them");
+                return self.cannot_go_on(running, why);
+            }
+            Err(why) => return self.cannot_go_on(running, why),
         };
         let (owner, debt) = (self.owner.clone(), running.debt);
         match self.progress(running)? {
@@ -99,6 +104,16 @@ impl Dispatch<'_> {
                 return Ok(HookReport::from(HookOutcome::Cancelled).into());
             }
         }
+    }
+
+    /// The end of a workflow that cannot be read any more. One that has begun has failed, and the log says so.
+    fn cannot_go_on(&mut self, running: &Running<'_>, why: String) -> Result<Attempt, RunError> {
+        if self.progress(running)?.is_some_and(|progress| progress.next.is_some()) {
+            let (debt, owner) = (running.debt, self.owner.clone());
+            let error = why[..why.floor_char_boundary(Limits::REASON)].to_owned();
+            self.give(&Command::AbandonWorkflow { debt, owner, error })?;
+        }
+        Ok(failed(why))
     }
 
     /// What a workflow that has ended means where it stands: at a gate it is a verdict about the work.
@@ -137,7 +152,9 @@ impl Dispatch<'_> {
 
     fn take_step(&mut self, flow: &Flow<'_>, step: &Step, progress: &Progress) -> Result<(), RunError> {
         let (debt, owner, began) = (flow.running.debt, self.owner.clone(), Instant::now());
-        let done = if progress.under_way.is_some() && !step.is_idempotent() {
+        // A gate judges: it may look again.
+        let may_run_again = step.is_idempotent() || flow.running.role().is_gate();
+        let done = if progress.under_way.is_some() && !may_run_again {
             let why = "it was interrupted, and nobody knows how far it came (`idempotent: true` lets it run again)";
             Done::ended(step, StepResult::failed(&step.id, why, Duration::ZERO))
         } else {
@@ -155,7 +172,15 @@ impl Dispatch<'_> {
             on_success: done.on_success,
             on_failure: step.on_failure.clone(),
         };
-        self.give(&Command::EndStep { debt, owner, end: Box::new(end) }).map(drop)
+        match self.give(&Command::EndStep { debt, owner: owner.clone(), end: Box::new(end.clone()) }) {
+            // What cannot be kept is the step's fault, not that of whoever runs it.
+            Err(RunError::Execute(ExecuteError::Refused(Refusal::Invalid { what, why }))) => {
+                let did = Did::Ended(StepResult::failed(&step.id, format!("{what} {why}"), end.took));
+                let end = StepEnd { did, stored: Map::new(), ..end };
+                self.give(&Command::EndStep { debt, owner, end: Box::new(end) }).map(drop)
+            }
+            ended => ended.map(drop),
+        }
     }
 
     /// What a step knows: what the workflow was begun for, and what the steps before it came to.
@@ -219,7 +244,7 @@ impl Dispatch<'_> {
             },
             What::Run(program) => {
                 let result = match self.prepared(doing, step, program) {
-                    Ok(spec) => {
+                    Ok((spec, _papers)) => {
                         let ran = self.start(&spec, flow.running.resolve)?;
                         came_to(step, program, ran, |ran| self.settings.mask.run(ran))
                     }
@@ -234,7 +259,7 @@ impl Dispatch<'_> {
 
     /// Runs programs side by side; the rest of it is done with the end of the step.
     fn do_several(&self, doing: &Doing<'_>, steps: &[Step], all: bool) -> Done {
-        let (mut ended, mut acts, mut programs) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut ended, mut acts, mut programs, mut papers) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for step in steps {
             match &step.what {
                 What::CreateTask(pattern) | What::UpdateTask(pattern) => match pattern.fill(&doing.context) {
@@ -244,7 +269,10 @@ impl Dispatch<'_> {
                     Err(fault) => ended.push(StepResult::failed(&step.id, fault.to_string(), Duration::ZERO)),
                 },
                 What::Run(program) => match self.prepared(doing, step, program) {
-                    Ok(spec) => programs.push((step, program, spec)),
+                    Ok((spec, paper)) => {
+                        programs.push((step, program, spec));
+                        papers.push(paper);
+                    }
                     Err(result) => ended.push(result),
                 },
                 What::Choose { .. } | What::Parallel { .. } | What::Nothing => {
@@ -255,6 +283,7 @@ impl Dispatch<'_> {
         let control = self.control_for(doing.flow.running.resolve).apart();
         let ran =
             side_by_side(&programs, &control, all, |spec, control| run(spec, self.roster, control, &mut |_, _| {}));
+        drop(papers);
         let mut left = Map::new();
         for ((step, program, _), ran) in programs.iter().zip(ran) {
             let result = came_to(step, program, ran, |ran| self.settings.mask.run(ran));

@@ -17,8 +17,8 @@ use crate::workspace::with_causes;
 const KEPT: usize = 48 * 1024;
 
 impl Dispatch<'_> {
-    /// A program that is ready to be run, or why it cannot be.
-    pub(super) fn prepared(&self, doing: &Doing<'_>, step: &Step, program: &Program) -> Result<Spec, StepResult> {
+    /// A program that is ready to be run, with what it is told, which is there as long as it is kept; or why it cannot be.
+    pub(super) fn prepared(&self, doing: &Doing<'_>, step: &Step, program: &Program) -> Result<Prepared, StepResult> {
         let Flow { running, workflow, until } = doing.flow;
         let failed = |why: String| StepResult::failed(&step.id, why, Duration::ZERO);
         let word = |value: Value| match value {
@@ -48,10 +48,14 @@ impl Dispatch<'_> {
         let papers = Papers::at(&place, &call);
         let time = program.timeout.min(until.saturating_duration_since(Instant::now())).max(LEAST);
         let invocation = Invocation::Argv(words.into_iter().map(Into::into).collect());
-        Ok(Spec { stdin: Vec::new(), ..call.running(invocation, time, &papers) })
+        let spec = call.running(invocation, time, &papers);
+        // It is read from the file by those who want it: standard input is for what a terminal or a pipe would give.
+        papers.write(&spec.stdin).map_err(|error| failed(format!("cannot write what it is told: {error}")))?;
+        Ok((Spec { stdin: Vec::new(), ..spec }, papers))
     }
 }
 
+pub(super) type Prepared = (Spec, Papers);
 pub(super) type Ran = Result<Finished, NotStarted>;
 
 /// Runs programs at the same time. Where one is enough, the others are called off when it has succeeded.
@@ -93,7 +97,14 @@ pub(super) fn came_to(step: &Step, program: &Program, ran: Ran, mask: impl Fn(Fi
         true => json!({"exitCode": code, "stdout": printed(&ran.stdout), "stderr": printed(&ran.stderr)}),
         false => json!({"exitCode": code}),
     };
+    // A part of a list is no list.
+    let total = ran.stdout.total;
+    let is_cut = total > KEPT as u64 && ran.stdout.text().trim_start().starts_with(['{', '[']);
     let result = match ran.exit {
+        Exit::Code(0) if program.store_as.is_some() && is_cut => {
+            let why = format!("it printed {total} bytes of JSON, and {KEPT} are the most that can be stored");
+            StepResult::failed(&step.id, why, took)
+        }
         Exit::Code(0) => StepResult::succeeded(&step.id, None, took),
         Exit::Code(code) => StepResult::failed(&step.id, why(format!("exit {code}")), took),
         Exit::Signal(number) => StepResult::failed(&step.id, why(format!("ended by signal {number}")), took),
