@@ -14,6 +14,8 @@ mod failure;
 mod gatekeepers;
 mod ground;
 mod import;
+#[cfg(any(test, fuzzing))]
+pub mod laws;
 mod outline;
 mod output;
 mod plan;

@@ -357,7 +357,6 @@ pub fn warn_of_silence(config: &Config) {
     let silent: Vec<&str> = silent(config).map(|hook| hook.name.as_str()).collect();
     if !silent.is_empty() {
         let silent = silent.join(", ");
-        Messages::new()
-            .warning(&format!("these hooks do not run, or not at all their points: {silent}"));
+        Messages::new().warning(&format!("these hooks do not run, or not at all their points: {silent}"));
     }
 }
