@@ -293,6 +293,8 @@ struct Echoes {
 
 impl Echoes {
     fn of(prompt: &str) -> Self {
+        // As the message is read: whoever repeats a prompt repeats how it is written too.
+        let prompt = joined(&plain(prompt));
         let lines: Vec<&str> = prompt.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let (mut pairs, mut quoted) = (BTreeSet::new(), BTreeSet::new());
         for pair in lines.windows(2) {
@@ -328,6 +330,10 @@ fn alike(line: &str) -> String {
 
 /// A text that quotes others, without anything in it that could be taken for a claim.
 pub fn without_claims(text: &str) -> String {
+    let plain = plain(text);
+    // What is seen as a tag only without what a terminal hides.
+    let hidden = |text: &str| text.to_ascii_lowercase().matches(OPEN).count();
+    let text = if hidden(&plain) > hidden(text) { plain.as_str() } else { text };
     let mut quoted = String::with_capacity(text.len());
     let mut done = 0;
     for (place, tag) in text.to_ascii_lowercase().match_indices(OPEN) {
