@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::dialect;
-use crate::expression::{ExpressionError, ExpressionFault, Formula, Names};
+use crate::expression::{ExpressionError, ExpressionFault, Formula, Names, OUTPUT};
 
 /// A value of which only the form is known.
 #[derive(Debug, Clone)]
@@ -72,17 +72,21 @@ impl Pattern {
         })
     }
 
-    /// The value that it is in a context.
+    /// The value that it is in a context. All of its expressions together may come to no more than one alone.
     pub fn fill(&self, context: &Value) -> Result<Value, ExpressionFault> {
+        self.fill_within(context, &mut { OUTPUT })
+    }
+
+    fn fill_within(&self, context: &Value, left: &mut usize) -> Result<Value, ExpressionFault> {
         Ok(match self {
             Self::Plain(value) => value.clone(),
-            Self::Whole(formula) => formula.value(context)?,
+            Self::Whole(formula) => formula.value_within(context, left)?,
             Self::Text(pieces) => {
                 let mut text = String::new();
                 for piece in pieces {
                     match piece {
                         Piece::Plain(plain) => text.push_str(plain),
-                        Piece::Filled(formula) => text.push_str(&in_text(&formula.value(context)?)),
+                        Piece::Filled(formula) => text.push_str(&in_text(&formula.value_within(context, left)?)),
                     }
                 }
                 Value::String(text)
@@ -90,7 +94,7 @@ impl Pattern {
             Self::List(items) => {
                 let mut list = Vec::new();
                 for item in items {
-                    match (item, item.fill(context)?) {
+                    match (item, item.fill_within(context, left)?) {
                         (Self::Whole(_), Value::Array(items)) => list.extend(items),
                         (_, value) => list.push(value),
                     }
@@ -98,7 +102,8 @@ impl Pattern {
                 Value::Array(list)
             }
             Self::Fields(fields) => {
-                let filled = fields.iter().map(|(name, pattern)| Ok((name.clone(), pattern.fill(context)?)));
+                let filled =
+                    fields.iter().map(|(name, pattern)| Ok((name.clone(), pattern.fill_within(context, left)?)));
                 Value::Object(filled.collect::<Result<Map<_, _>, ExpressionFault>>()?)
             }
         })
@@ -249,6 +254,14 @@ mod tests {
         assert_eq!(filled(&json!(["review", "${task.labels}", "x"])), json!(["review", "agent", "pump", "x"]));
         assert_eq!(filled(&json!({"a": [["${task.labels}"]], "b": 2})), json!({"a": [["agent", "pump"]], "b": 2}));
         assert_eq!(filled(&json!("$${task.goal} ${'}'} {}")), json!("${task.goal} } {}"));
+    }
+
+    #[test]
+    fn many_expressions_come_to_no_more_than_one() {
+        let context = json!({"task": {"goal": "x".repeat(OUTPUT / 8)}});
+        let many = |times| Pattern::parse(&json!({"a": ["${task.goal}".repeat(times)]})).expect("a pattern");
+        assert!(many(7).fill(&context).is_ok());
+        assert!(many(8).fill(&context).expect_err("too much").reason.contains("more than"));
     }
 
     #[test]
