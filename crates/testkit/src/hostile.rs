@@ -11,19 +11,18 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, TestError, TestRunner};
 
-/// Random inputs for each law.
-const CASES: u32 = 200;
 /// The longest of them, but for what is kept.
 const LONGEST: usize = 300;
 
-/// Holds a law against everything that was kept for a target, and against random input.
+/// Holds a law against everything that was kept for a target, and against random input: more of it on demand, as with
+/// `PROPTEST_CASES=100000`.
 pub fn check(target: &str, law: fn(&[u8])) {
     check_kept(target, law);
-    check_random(target, law, CASES);
+    check_random(target, law);
 }
 
 /// Holds a law against everything that was kept for a target.
-pub fn check_kept(target: &str, law: fn(&[u8])) {
+fn check_kept(target: &str, law: fn(&[u8])) {
     for (file, bytes) in kept(target) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| law(&bytes))) {
             eprintln!("{} breaks a law of `{target}`", file.display());
@@ -33,9 +32,9 @@ pub fn check_kept(target: &str, law: fn(&[u8])) {
 }
 
 /// Holds a law against random input: any bytes, any text, and pieces of what was kept.
-pub fn check_random(target: &str, law: fn(&[u8]), cases: u32) {
+fn check_random(target: &str, law: fn(&[u8])) {
     let known: Arc<Vec<Vec<u8>>> = Arc::new(kept(target).into_iter().map(|(_, bytes)| bytes).collect());
-    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
     let held = runner.run(&inputs(known), |bytes| {
         law(&bytes);
         Ok(())
