@@ -75,8 +75,8 @@ pub(super) fn without_credentials(text: &str) -> String {
     while let Some(at) = rest.find("://") {
         let (before, after) = rest.split_at(at + 3);
         clean.push_str(before);
-        // A password may hold quotes, so they do not end it.
-        let authority = after.find(|letter: char| letter.is_whitespace() || "/?#".contains(letter));
+        // A password may hold quotes and other signs, so they do not end it.
+        let authority = after.find(|letter: char| letter.is_whitespace() || letter == '/');
         let from = after[..authority.unwrap_or(after.len())].rfind('@').map_or(0, |at| at + 1);
         let address = &after[from..];
         let next = address.find("://").unwrap_or(address.len());
@@ -106,6 +106,7 @@ mod tests {
         check("a://", "a://");
         check("https://proxy/https://me:secret@host/x?t=y end", "https://proxy/https://host/x end");
         check("'https://me:it's-secret@host/x'", "'https://host/x'");
+        check("https://me:it#'s?secret@host/x", "https://host/x");
     }
 
     #[test]
