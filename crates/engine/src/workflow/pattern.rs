@@ -9,6 +9,9 @@ use serde_json::{Map, Value};
 use super::dialect;
 use crate::expression::{ExpressionError, ExpressionFault, Formula, Names, OUTPUT};
 
+/// What a path of `fromContext` stands below.
+const CONTEXT: &str = "context.";
+
 /// A value of which only the form is known.
 #[derive(Debug, Clone)]
 pub enum Pattern {
@@ -43,9 +46,12 @@ impl Pattern {
             Value::Object(fields) => match from_context(fields) {
                 Some(path) => {
                     let path = path.as_str().unwrap_or_default();
-                    formula(&format!("context.{path}"))
-                        .map(Self::Whole)
-                        .map_err(|error| PatternError { text: path.to_owned(), error })?
+                    formula(&format!("{CONTEXT}{path}")).map(Self::Whole).map_err(|error| {
+                        // The place in the path, as far as it is there.
+                        let before = |at: usize| at.checked_sub(CONTEXT.len());
+                        let at = error.at.as_ref().and_then(|at| Some(before(at.start)?..before(at.end)?));
+                        PatternError { text: path.to_owned(), error: ExpressionError { at, ..error } }
+                    })?
                 }
                 None => Self::Fields(
                     fields.iter().map(|(name, value)| Ok((name.clone(), Self::parse(value)?))).collect::<Result<
@@ -285,5 +291,7 @@ mod tests {
         assert!(refused("${tsak.goal}").suggestion.unwrap().contains("task"));
         assert!(refused("${context.task.gaol}").suggestion.unwrap().contains("goal"));
         assert!(refused("${}").message.contains("empty"));
+        let wrong = Pattern::parse(&json!({"fromContext": "list[1]]"})).expect_err("a bracket too many");
+        assert_eq!((wrong.error.at, wrong.text.as_str()), (Some(7..8), "list[1]]"));
     }
 }
