@@ -43,7 +43,8 @@ pub fn stream(bytes: &[u8]) {
             }
         }
     }
-    let text = String::from_utf8_lossy(bytes);
+    // Patterns are slow, and look the same at all of a text.
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(400)]);
     let _ = aider::heard(&text);
     let _ = trouble::of_failure(&text, &text);
     let _ = trouble::instead_of_an_answer(&text);
@@ -58,7 +59,7 @@ pub fn stream(bytes: &[u8]) {
 
 fn heard(dialect: Dialect, resumes: bool, bytes: &[u8], size: usize, exit: Exit) -> (Heard, Vec<Word>) {
     let mut hearing = Hearing::new(dialect, resumes);
-    let mut said = hearing.hear(Stream::Stderr, &bytes[..bytes.len().min(200)]);
+    let mut said = hearing.hear(Stream::Stderr, &bytes[..bytes.len().min(80)]);
     said.extend(bytes.chunks(size).flat_map(|piece| hearing.hear(Stream::Stdout, piece)));
     // The end of a stream is the end of its last line.
     said.extend(hearing.hear(Stream::Stdout, b"\n"));
