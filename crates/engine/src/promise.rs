@@ -384,7 +384,7 @@ fn without_tags(line: &str) -> &str {
 }
 
 /// A message without what only a terminal understands. A lone carriage return ends a line.
-fn plain(message: &str) -> String {
+pub(crate) fn plain(message: &str) -> String {
     let mut text = String::with_capacity(message.len());
     let mut letters = message.chars().peekable();
     while let Some(letter) = letters.next() {
