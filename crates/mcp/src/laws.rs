@@ -53,7 +53,8 @@ pub fn conversation(bytes: &[u8]) {
     let input = lines.iter().flat_map(|line| [line, &b"\n"[..]].concat()).collect();
     let answers = answers(input);
     let (mut expected, mut asked, mut is_cancelled) = (0, Vec::new(), false);
-    for heard in lines.iter().map(|line| read(line)) {
+    // With its end, as the server reads it: that ends a number too.
+    for heard in lines.iter().map(|line| read(&[line, &b"\n"[..]].concat())) {
         match heard {
             Heard::Call(id, _) | Heard::Request(id, _) => {
                 expected += 1;
