@@ -14,6 +14,8 @@ mod agent;
 mod aider;
 mod command;
 pub mod headless;
+#[cfg(any(test, fuzzing))]
+pub mod laws;
 mod reset;
 pub mod scripted;
 mod trouble;

@@ -26,6 +26,8 @@ const LAST_STDOUT: usize = 4;
 const SHORT: usize = 400;
 /// What is told of a line.
 const TOLD: usize = 240;
+/// What is looked at of a line: patterns take their time, and an agent writes what it likes.
+const LINE: usize = 4 * 1024;
 
 /// What keeps an agent from working, although it could be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -188,7 +190,8 @@ pub fn without_warnings(said: &str) -> &str {
 }
 
 fn last_lines(text: &str, most: usize) -> Vec<&str> {
-    let mut lines: Vec<&str> = text.lines().rev().map(str::trim).filter(|line| !line.is_empty()).take(most).collect();
+    let lines = text.lines().rev().map(str::trim).filter(|line| !line.is_empty());
+    let mut lines: Vec<&str> = lines.take(most).map(|line| &line[..line.floor_char_boundary(LINE)]).collect();
     lines.reverse();
     lines
 }

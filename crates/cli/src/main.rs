@@ -1,68 +1,7 @@
-//! The binary `windlass`: arguments, configuration, printing, exit codes. The rules are in `engine`.
-
-mod agents;
-mod args;
-mod callers;
-mod commands;
-mod config;
-mod context;
-mod dispatch;
-mod environment;
-mod failure;
-mod gatekeepers;
-mod ground;
-mod import;
-mod outline;
-mod output;
-mod plan;
-mod project;
-mod records;
-#[cfg(test)]
-mod reference;
-mod remedy;
-mod shelf;
-mod show;
-mod small_file;
-mod switch;
-mod text;
-mod trust;
-mod twin;
-mod usage;
-mod workflow;
+//! The binary `windlass`. Everything in it is in the library beside it.
 
 use std::process::ExitCode;
 
-use crate::output::{Messages, Output, Stop};
-
-/// The first argument of the process that starts agents and gates for us.
-pub const SUPERVISE: &str = "__supervise";
-
 fn main() -> ExitCode {
-    // Before anything else: it is started for every session, and has nothing to do with the rest.
-    if environment::first_argument().is_some_and(|argument| argument == SUPERVISE) {
-        return windlass_process::supervisor::serve();
-    }
-    if let Some(place) = environment::failpoint() {
-        windlass_store::failpoint::arm(&place);
-    }
-    let (invocation, json) = match args::parse() {
-        Ok(parsed) => parsed,
-        Err(refused) => return refused.report(),
-    };
-    let mut out = Output::new(json);
-    let done = commands::run(invocation, &mut out).and_then(|code| out.flush().map(|()| code));
-    match done {
-        Ok(code) => ExitCode::from(code),
-        Err(Stop::Closed) => ExitCode::SUCCESS,
-        Err(Stop::Failed(failure)) => {
-            if json {
-                // What was written so far stays valid JSON, line by line.
-                let _ = out.object(&failure.to_json()).and_then(|()| out.flush());
-            } else {
-                let _ = out.flush();
-                Messages::new().failure(&failure);
-            }
-            ExitCode::from(failure.code.exit())
-        }
-    }
+    windlass_cli::main()
 }

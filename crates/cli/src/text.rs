@@ -72,10 +72,16 @@ pub fn fit(text: &str, width: usize) -> String {
     }
     let mut used = 1;
     let kept = text.chars().take_while(|c| {
-        used += c.width().unwrap_or(0);
+        used += columns(*c);
         used <= width
     });
     kept.chain(['…']).collect()
+}
+
+/// The most columns that a character adds to those before it.
+fn columns(c: char) -> usize {
+    // It makes a wide picture of the character before it.
+    if c == '\u{fe0f}' { 1 } else { c.width().unwrap_or(0) }
 }
 
 /// Text as rows: the first at most `first` columns wide, the others `rest`. Words stay whole where they can.
@@ -91,7 +97,7 @@ pub fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
             room = rest;
         }
         for letter in word.chars() {
-            let wide = letter.width().unwrap_or(0);
+            let wide = columns(letter);
             if letter == ' ' && room == 0 {
                 continue;
             }
@@ -143,6 +149,7 @@ mod tests {
         assert_eq!(fit("abcdef", 6), "abcdef");
         assert_eq!(fit("abcdefg", 6), "abcde…");
         assert_eq!(fit("漢字漢字", 5), "漢字…");
+        assert_eq!(fit("☺\u{fe0f}☺\u{fe0f}☺", 4), "☺\u{fe0f}☺…");
         assert_eq!((fit("abc", 1), fit("abc", 0)), ("…".to_owned(), String::new()));
     }
 

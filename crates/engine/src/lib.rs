@@ -30,6 +30,8 @@ mod fault;
 mod graph;
 mod guards;
 mod id;
+#[cfg(any(test, fuzzing))]
+pub mod laws;
 mod limits;
 mod matcher;
 mod memory;

@@ -152,8 +152,16 @@ const UNFINISHED: [&str; 23] = [
 
 /// The words of a text, in small letters as the text is.
 pub fn words(text: &str) -> Vec<&str> {
-    let inside = |letter: char| letter.is_alphanumeric() || matches!(letter, '\'' | '’');
-    text.split(|letter| !inside(letter)).filter(|word| !word.is_empty()).collect()
+    text.split(is_outside).filter(|word| !word.is_empty()).collect()
+}
+
+/// The last of them, without a look at the others.
+fn last_word(text: &str) -> Option<&str> {
+    text.rsplit(is_outside).find(|word| !word.is_empty())
+}
+
+fn is_outside(letter: char) -> bool {
+    !letter.is_alphanumeric() && !matches!(letter, '\'' | '’')
 }
 
 /// Whether a clause denies what follows it.
@@ -228,7 +236,7 @@ fn ends_with_saying(plain: &str) -> bool {
 pub fn is_unfinished(text: &str) -> bool {
     let text = text.trim_end().trim_end_matches([':', '*', '_']);
     let ends_in_a_word = text.chars().next_back().is_some_and(char::is_alphanumeric);
-    ends_in_a_word && words(text).last().is_some_and(|word| UNFINISHED.contains(word))
+    ends_in_a_word && last_word(text).is_some_and(|word| UNFINISHED.contains(&word))
 }
 
 /// Whether a text, in any of its sentences, takes back what was said before it.

@@ -94,9 +94,9 @@ pub fn detect_all(message: &str, prompt: &str) -> Vec<Promise> {
     let message = &message[message.ceil_char_boundary(message.len().saturating_sub(MESSAGE))..];
     let message = joined(&plain(message)).to_lowercase();
     let lines = speech::own_lines(&message);
-    let echoes = Echoes::of(prompt);
+    let echoes = Echoes::of(prompt, &lines);
     let said = |at: usize| lines[at].is_said.then(|| claim(lines[at].text, above(&lines, at))).flatten();
-    let own = |at: usize| said(at).filter(|_| !echoes.has(&lines, at)).map(|claim| (at, claim));
+    let own = |at: usize| said(at).filter(|_| !echoes.has(at)).map(|claim| (at, claim));
     let claims: Vec<(usize, Claim<'_>)> = (0..lines.len()).filter_map(own).collect();
     let is_stuck = |claim: &Claim<'_>| claim.promise != Promise::Complete;
     let stuck = claims.iter().rfind(|(_, claim)| is_stuck(claim)).map(|(at, _)| *at);
@@ -284,15 +284,20 @@ fn is_about(after: &str, promise: Promise) -> bool {
 
 /// The lines of a prompt beside which a tag is no claim.
 struct Echoes {
-    lines: BTreeSet<String>,
     /// Each line with the one after it.
     pairs: BTreeSet<(String, String)>,
     /// Those that quote what was said before.
     quoted: BTreeSet<(String, String)>,
+    /// The lines of the message; none where there is nothing on it.
+    message: Vec<Option<String>>,
+    /// For each of them, whether it is introduced by the line before it, or by the one before those of the prompt above it.
+    announced: Vec<bool>,
 }
 
 impl Echoes {
-    fn of(prompt: &str) -> Self {
+    fn of(prompt: &str, message: &[Line<'_>]) -> Self {
+        // As the message is read: whoever repeats a prompt repeats how it is written too.
+        let prompt = joined(&plain(prompt));
         let lines: Vec<&str> = prompt.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let (mut pairs, mut quoted) = (BTreeSet::new(), BTreeSet::new());
         for pair in lines.windows(2) {
@@ -300,24 +305,30 @@ impl Echoes {
             let set = if quotes { &mut quoted } else { &mut pairs };
             set.insert((alike(pair[0]), alike(pair[1])));
         }
-        Self { lines: lines.into_iter().map(alike).collect(), pairs, quoted }
+        let known: BTreeSet<String> = lines.into_iter().map(alike).collect();
+        let message: Vec<_> = message.iter().map(|line| (!line.text.is_empty()).then(|| alike(line.text))).collect();
+        let mut announced = Vec::with_capacity(message.len());
+        let mut introduced = false;
+        for line in &message {
+            announced.push(introduced);
+            match line {
+                Some(line) if line.ends_with(':') => introduced = true,
+                Some(line) if !known.contains(line) => introduced = false,
+                _ => {}
+            }
+        }
+        Self { pairs, quoted, message, announced }
     }
 
     /// Whether a line stands in the prompt too, beside one of the lines that it stands beside here.
-    fn has(&self, lines: &[Line<'_>], at: usize) -> bool {
-        let above = || lines[..at].iter().rev().filter(|line| !line.text.is_empty()).map(|line| alike(line.text));
-        let after = lines[at + 1..].iter().find(|line| !line.text.is_empty()).map(|line| alike(line.text));
-        let own = alike(lines[at].text);
-        let beside = [above().next().map(|before| (before, own.clone())), after.map(|after| (own, after))];
+    fn has(&self, at: usize) -> bool {
+        let own = self.message[at].clone().unwrap_or_default();
+        let before = self.message[..at].iter().rev().find_map(Clone::clone);
+        let after = self.message[at + 1..].iter().find_map(Clone::clone);
+        let beside = [before.map(|before| (before, own.clone())), after.map(|after| (own, after))];
         let found = |pairs: &BTreeSet<_>| beside.iter().flatten().any(|pair| pairs.contains(pair));
         // Whoever says the same as before means it again, unless it is announced as something that was said.
-        found(&self.pairs) || (found(&self.quoted) && self.is_announced(above()))
-    }
-
-    /// Whether the lines of the prompt that come before, or the line before them, introduce what follows.
-    fn is_announced(&self, mut above: impl Iterator<Item = String>) -> bool {
-        let end = above.find(|line| line.ends_with(':') || !self.lines.contains(line));
-        end.is_some_and(|line| line.ends_with(':'))
+        found(&self.pairs) || (found(&self.quoted) && self.announced[at])
     }
 }
 
@@ -328,6 +339,10 @@ fn alike(line: &str) -> String {
 
 /// A text that quotes others, without anything in it that could be taken for a claim.
 pub fn without_claims(text: &str) -> String {
+    let plain = plain(text);
+    // What is seen as a tag only without what a terminal hides.
+    let hidden = |text: &str| text.to_ascii_lowercase().matches(OPEN).count();
+    let text = if hidden(&plain) > hidden(text) { plain.as_str() } else { text };
     let mut quoted = String::with_capacity(text.len());
     let mut done = 0;
     for (place, tag) in text.to_ascii_lowercase().match_indices(OPEN) {
@@ -369,7 +384,7 @@ fn without_tags(line: &str) -> &str {
 }
 
 /// A message without what only a terminal understands. A lone carriage return ends a line.
-fn plain(message: &str) -> String {
+pub(crate) fn plain(message: &str) -> String {
     let mut text = String::with_capacity(message.len());
     let mut letters = message.chars().peekable();
     while let Some(letter) = letters.next() {

@@ -490,3 +490,13 @@ fn a_flood_of_promises_is_read_to_its_end() {
     assert_eq!(detect(&lines, ""), Some(Promise::Complete));
     detect(&"<promise>COMPLETE</promise> 1. ".repeat(38_000), "");
 }
+
+/// However long a message is, reading it takes time in proportion: whoever writes it wants something else.
+#[test]
+fn long_messages_are_read_in_time() {
+    let many = "<promise>COMPLETE</promise>\n".repeat(MESSAGE / 28);
+    let quoted = format!("I said:\n{}", "[promise]COMPLETE</promise>\n".repeat(4));
+    assert_eq!(detect(&many, &quoted), COMPLETE);
+    let line = format!("{} <promise>COMPLETE</promise>\n", "for: ".repeat(LINE / 5 - 10));
+    assert_eq!(detect(&line.repeat(MESSAGE / LINE), PROMPT), detect(&line, PROMPT));
+}

@@ -16,6 +16,8 @@ mod call;
 mod fields;
 mod forms;
 pub mod http;
+#[cfg(any(test, fuzzing))]
+pub mod laws;
 pub mod mask;
 mod meaning;
 pub mod notice;

@@ -18,6 +18,8 @@
 mod answer;
 mod handler;
 mod http;
+#[cfg(any(test, fuzzing))]
+pub mod laws;
 mod lines;
 mod message;
 mod pool;

@@ -3,7 +3,7 @@
 //! [`history`] makes random sequences of commands, [`project`] carries them out in memory, [`model`] says what should
 //! have come of them, and [`invariants`] what may never come of any. A test of another view runs the same history
 //! against it and compares. [`provider`] is the model that real agents are given, and [`forge`]
-//! the forge that changes are opened on.
+//! the forge that changes are opened on. [`hostile`] is input that wants to break something.
 
 pub mod calling;
 pub mod debts;
@@ -13,6 +13,7 @@ mod flows;
 pub mod forge;
 pub mod gates;
 pub mod history;
+pub mod hostile;
 pub mod invariants;
 pub mod kept;
 pub mod model;

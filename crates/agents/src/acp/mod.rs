@@ -40,6 +40,8 @@ pub use opening::{Opened, Start};
 pub use permissions::{Permission, Permissions, ToolKind};
 pub use servers::McpServer;
 pub(crate) use speech::Text;
+#[cfg(any(test, fuzzing))]
+pub(crate) use talk::{PROMPT, Said, Talk};
 pub(crate) use wire::{LINE, Lines, Message, NO_SUCH_METHOD, Refused};
 
 /// What is kept of its standard error.

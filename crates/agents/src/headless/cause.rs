@@ -12,6 +12,8 @@ use crate::trouble::{self, Trouble};
 
 /// What is told of an error.
 const TOLD: usize = 2000;
+/// What is looked at of it.
+const LOOKED: usize = 16 * 1024;
 
 /// What kept a turn from ending well.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +62,8 @@ impl Cause {
         if let Some(trouble) = trouble::of_failure("", words) {
             return Self::Trouble(trouble);
         }
-        let fault = SIGNS.iter().find(|(_, sign)| sign.is_match(words)).map_or(Fault::Failed, |(fault, _)| *fault);
+        let looked = looked(words);
+        let fault = SIGNS.iter().find(|(_, sign)| sign.is_match(looked)).map_or(Fault::Failed, |(fault, _)| *fault);
         Self::fault(fault, words)
     }
 
@@ -74,7 +77,7 @@ impl Cause {
             (429 | 529, known) => {
                 let read = match known {
                     Some(Trouble::Limited { reset, .. }) => reset,
-                    _ => Reset::read(words),
+                    _ => Reset::read(looked(words)),
                 };
                 Self::Trouble(Trouble::Limited { said, reset: retry.map(Reset::After).or(read) })
             }
@@ -100,6 +103,11 @@ impl Cause {
             Self::Fault(fault, why) => TurnEnd::failed(fault, why),
         }
     }
+}
+
+/// As much of it as is looked at: an error may be as long as a line of a stream, and patterns take their time.
+fn looked(words: &str) -> &str {
+    &words[..words.floor_char_boundary(LOOKED)]
 }
 
 fn told(words: &str) -> String {

@@ -12,7 +12,7 @@ mod demo;
 mod doctor;
 mod events;
 mod hook;
-mod hooks;
+pub mod hooks;
 mod init;
 pub mod install;
 mod iteration;

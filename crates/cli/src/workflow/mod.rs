@@ -112,7 +112,8 @@ fn shipped(id: &str, text: &str) -> Result<Defined, ConfigError> {
     Ok(Defined { workflow: Arc::new(workflow), file: None, text: text.to_owned() })
 }
 
-fn parse(text: &str, stem: &str, is_json: bool) -> Result<Workflow, Problem> {
+/// A workflow in a text, whose file is called so.
+pub fn parse(text: &str, stem: &str, is_json: bool) -> Result<Workflow, Problem> {
     let tree = if is_json { json::parse(text)? } else { config::tree(text)? };
     read::workflow(&tree, text, stem, Digest::of(text.as_bytes()))
 }

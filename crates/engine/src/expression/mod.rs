@@ -31,7 +31,8 @@ use minijinja::machinery::{parse, parse_expr};
 use minijinja::{Environment, Expression};
 use serde_json::Value;
 
-use self::bounds::{Form, OUTPUT};
+use self::bounds::Form;
+pub(crate) use self::bounds::OUTPUT;
 use self::check::Check;
 use self::context::Used;
 pub use self::error::{ExpressionError, ExpressionFault};
@@ -103,9 +104,12 @@ impl Formula {
 
     /// What it comes to.
     pub fn value(&self, context: &Value) -> Result<Value, ExpressionFault> {
-        let value = self.0.value(context)?;
-        let mut left = OUTPUT;
-        let json = context::json(&value, &mut left);
+        self.value_within(context, &mut { OUTPUT })
+    }
+
+    /// The same, of a value that has only so many bytes left for it.
+    pub(crate) fn value_within(&self, context: &Value, left: &mut usize) -> Result<Value, ExpressionFault> {
+        let json = context::json(&self.0.value(context)?, left);
         json.ok_or_else(|| ExpressionFault::new(&self.0.text, format!("its value has more than {OUTPUT} bytes")))
     }
 

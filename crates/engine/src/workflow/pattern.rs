@@ -7,7 +7,10 @@
 use serde_json::{Map, Value};
 
 use super::dialect;
-use crate::expression::{ExpressionError, ExpressionFault, Formula, Names};
+use crate::expression::{ExpressionError, ExpressionFault, Formula, Names, OUTPUT};
+
+/// What a path of `fromContext` stands below.
+const CONTEXT: &str = "context.";
 
 /// A value of which only the form is known.
 #[derive(Debug, Clone)]
@@ -43,9 +46,12 @@ impl Pattern {
             Value::Object(fields) => match from_context(fields) {
                 Some(path) => {
                     let path = path.as_str().unwrap_or_default();
-                    formula(&format!("context.{path}"))
-                        .map(Self::Whole)
-                        .map_err(|error| PatternError { text: path.to_owned(), error })?
+                    formula(&format!("{CONTEXT}{path}")).map(Self::Whole).map_err(|error| {
+                        // The place in the path, as far as it is there.
+                        let before = |at: usize| at.checked_sub(CONTEXT.len());
+                        let at = error.at.as_ref().and_then(|at| Some(before(at.start)?..before(at.end)?));
+                        PatternError { text: path.to_owned(), error: ExpressionError { at, ..error } }
+                    })?
                 }
                 None => Self::Fields(
                     fields.iter().map(|(name, value)| Ok((name.clone(), Self::parse(value)?))).collect::<Result<
@@ -72,17 +78,21 @@ impl Pattern {
         })
     }
 
-    /// The value that it is in a context.
+    /// The value that it is in a context. All of its expressions together may come to no more than one alone.
     pub fn fill(&self, context: &Value) -> Result<Value, ExpressionFault> {
+        self.fill_within(context, &mut { OUTPUT })
+    }
+
+    fn fill_within(&self, context: &Value, left: &mut usize) -> Result<Value, ExpressionFault> {
         Ok(match self {
             Self::Plain(value) => value.clone(),
-            Self::Whole(formula) => formula.value(context)?,
+            Self::Whole(formula) => formula.value_within(context, left)?,
             Self::Text(pieces) => {
                 let mut text = String::new();
                 for piece in pieces {
                     match piece {
                         Piece::Plain(plain) => text.push_str(plain),
-                        Piece::Filled(formula) => text.push_str(&in_text(&formula.value(context)?)),
+                        Piece::Filled(formula) => text.push_str(&in_text(&formula.value_within(context, left)?)),
                     }
                 }
                 Value::String(text)
@@ -90,7 +100,7 @@ impl Pattern {
             Self::List(items) => {
                 let mut list = Vec::new();
                 for item in items {
-                    match (item, item.fill(context)?) {
+                    match (item, item.fill_within(context, left)?) {
                         (Self::Whole(_), Value::Array(items)) => list.extend(items),
                         (_, value) => list.push(value),
                     }
@@ -98,7 +108,8 @@ impl Pattern {
                 Value::Array(list)
             }
             Self::Fields(fields) => {
-                let filled = fields.iter().map(|(name, pattern)| Ok((name.clone(), pattern.fill(context)?)));
+                let filled =
+                    fields.iter().map(|(name, pattern)| Ok((name.clone(), pattern.fill_within(context, left)?)));
                 Value::Object(filled.collect::<Result<Map<_, _>, ExpressionFault>>()?)
             }
         })
@@ -252,6 +263,14 @@ mod tests {
     }
 
     #[test]
+    fn many_expressions_come_to_no_more_than_one() {
+        let context = json!({"task": {"goal": "x".repeat(OUTPUT / 8)}});
+        let many = |times| Pattern::parse(&json!({"a": ["${task.goal}".repeat(times)]})).expect("a pattern");
+        assert!(many(7).fill(&context).is_ok());
+        assert!(many(8).fill(&context).expect_err("too much").reason.contains("more than"));
+    }
+
+    #[test]
     fn ids_may_come_from_the_context() {
         assert_eq!(filled(&json!({"fromContext": "deep.list[1]"})), json!(2));
         assert_eq!(filled(&json!({"fromContext": "who"})), json!(null));
@@ -272,5 +291,7 @@ mod tests {
         assert!(refused("${tsak.goal}").suggestion.unwrap().contains("task"));
         assert!(refused("${context.task.gaol}").suggestion.unwrap().contains("goal"));
         assert!(refused("${}").message.contains("empty"));
+        let wrong = Pattern::parse(&json!({"fromContext": "list[1]]"})).expect_err("a bracket too many");
+        assert_eq!((wrong.error.at, wrong.text.as_str()), (Some(7..8), "list[1]]"));
     }
 }

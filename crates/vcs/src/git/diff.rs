@@ -115,7 +115,7 @@ impl Git<'_> {
 
 impl FileChange {
     /// Lines that were added, lines that were removed, the name.
-    fn read(entry: &[u8]) -> Option<Self> {
+    pub(super) fn read(entry: &[u8]) -> Option<Self> {
         let mut parts = entry.splitn(3, |byte| *byte == b'\t');
         let mut number = || Some(String::from_utf8_lossy(parts.next()?).parse().unwrap_or(0));
         let (added, removed) = (number()?, number()?);
@@ -125,7 +125,7 @@ impl FileChange {
 }
 
 /// A diff without what a rebase changes: ids of files, and where in them the lines are.
-fn essence(diff: &[u8]) -> Vec<u8> {
+pub(super) fn essence(diff: &[u8]) -> Vec<u8> {
     let mut essence = Vec::with_capacity(diff.len());
     for line in diff.split_inclusive(|byte| *byte == b'\n') {
         if line.starts_with(b"@@ ") {

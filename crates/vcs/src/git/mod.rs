@@ -21,6 +21,8 @@ mod commit;
 mod diff;
 mod error;
 mod health;
+#[cfg(any(test, fuzzing))]
+pub mod laws;
 mod locks;
 mod log;
 mod merge;

@@ -18,7 +18,7 @@ const LONGEST: u64 = 64 * 1024 * 1024;
 
 /// A line of a reflog.
 #[derive(Debug, PartialEq, Eq)]
-struct Noted {
+pub(super) struct Noted {
     /// Nothing where the notes begin.
     from: Option<Commit>,
     to: Commit,
@@ -98,7 +98,7 @@ fn read(path: &Path) -> Option<Vec<Noted>> {
 }
 
 /// `FROM TO NAME <ADDRESS> SECONDS ZONE<tab>HOW`.
-fn noted(line: &str) -> Option<Noted> {
+pub(super) fn noted(line: &str) -> Option<Noted> {
     let (about, how) = line.split_once('\t').unwrap_or((line, ""));
     let mut words = about.split(' ');
     let (from, to) = (words.next()?, words.next()?);
@@ -114,7 +114,7 @@ fn is_whole(noted: &[Noted]) -> bool {
 
 /// Whether a commit was made by what is noted of it, in place of only having been gone to. Git notes `ACTION: SUBJECT` of
 /// what it makes, and everybody can choose the action (`GIT_REFLOG_ACTION`).
-fn is_made(how: &str, subject: &str) -> bool {
+pub(super) fn is_made(how: &str, subject: &str) -> bool {
     let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (how, subject) = (plain(how), plain(subject));
     let says = |text: &str| how.match_indices(": ").any(|(at, sign)| text.starts_with(&how[at + sign.len()..]));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::{Commit, Error, Git, paths};
 
 /// What a commit says, to be said again.
-struct Saying {
+pub(super) struct Saying {
     author: Option<Author>,
     encoding: Option<OsString>,
     message: Vec<u8>,
@@ -110,7 +110,7 @@ impl Git<'_> {
 }
 
 impl Saying {
-    fn read(bytes: &[u8]) -> Self {
+    pub(super) fn read(bytes: &[u8]) -> Self {
         let end = bytes.windows(2).position(|two| two == b"\n\n").unwrap_or(bytes.len());
         let message = bytes.get(end + 2..).unwrap_or_default().to_vec();
         let header = |name: &[u8]| bytes[..end].split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name));

@@ -164,7 +164,7 @@ impl Git<'_> {
 }
 
 /// `ID blob SIZE<newline>CONTENT<newline>`, and what comes after it.
-fn blob<'b>(answer: &'b [u8], id: &str) -> Option<(&'b [u8], &'b [u8])> {
+pub(super) fn blob<'b>(answer: &'b [u8], id: &str) -> Option<(&'b [u8], &'b [u8])> {
     let end = answer.iter().position(|byte| *byte == b'\n')?;
     let about = String::from_utf8_lossy(&answer[..end]).into_owned();
     let size: usize = about.strip_prefix(id)?.strip_prefix(" blob ")?.parse().ok()?;
@@ -173,7 +173,7 @@ fn blob<'b>(answer: &'b [u8], id: &str) -> Option<(&'b [u8], &'b [u8])> {
 }
 
 /// `100644 blob ID<tab>PATH`.
-fn read(entry: &[u8]) -> Option<(String, String, PathBuf)> {
+pub(super) fn read(entry: &[u8]) -> Option<(String, String, PathBuf)> {
     let tab = entry.iter().position(|byte| *byte == b'\t')?;
     let about = String::from_utf8_lossy(&entry[..tab]).into_owned();
     let mut words = about.split(' ');

@@ -15,9 +15,9 @@ use super::{Commit, Error, Git};
 /// How deep submodules may have submodules.
 const DEPTH: usize = 4;
 
-struct Submodule {
-    name: OsString,
-    path: PathBuf,
+pub(super) struct Submodule {
+    pub(super) name: OsString,
+    pub(super) path: PathBuf,
 }
 
 impl Git<'_> {
@@ -142,7 +142,7 @@ impl Git<'_> {
 
 impl Submodule {
     /// `submodule.NAME.path`, a line end, the path. Names and paths that lead elsewhere are none.
-    fn read(entry: &[u8]) -> Option<Self> {
+    pub(super) fn read(entry: &[u8]) -> Option<Self> {
         let end = entry.iter().position(|byte| *byte == b'\n')?;
         let name = entry[..end].strip_prefix(b"submodule.")?.strip_suffix(b".path")?;
         let (name, path) = (OsStr::from_bytes(name), Path::new(OsStr::from_bytes(&entry[end + 1..])));

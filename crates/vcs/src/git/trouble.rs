@@ -58,7 +58,9 @@ pub(super) fn clean(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty() && !line.starts_with("hint:"));
     let joined = lines.collect::<Vec<_>>().join("; ");
-    let mut said: String = without_credentials(&joined).chars().filter(|letter| !letter.is_control()).collect();
+    // First: an address is to be known as one by whoever reads the result.
+    let joined: String = joined.chars().filter(|letter| !letter.is_control()).collect();
+    let mut said = without_credentials(&joined);
     if said.len() > SAID {
         said.truncate(said.floor_char_boundary(SAID));
         said.push('…');
@@ -66,20 +68,25 @@ pub(super) fn clean(stderr: &[u8]) -> String {
     if said.is_empty() { "it gives no reason".to_owned() } else { said }
 }
 
-/// Addresses without the user, the password and the query in them.
+/// Addresses without the user, the password and the query in them. An address may hold another one in its path.
 pub(super) fn without_credentials(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("://") {
         let (before, after) = rest.split_at(at + 3);
         clean.push_str(before);
-        let end = after.find(|letter: char| letter.is_whitespace() || "'\"<>".contains(letter)).unwrap_or(after.len());
-        let (address, behind) = after.split_at(end);
-        let authority = address.find(['/', '?', '#']).unwrap_or(address.len());
-        let from = address[..authority].rfind('@').map_or(0, |at| at + 1);
-        let to = address.find(['?', '#']).unwrap_or(address.len());
-        clean.push_str(&address[from..to]);
-        rest = behind;
+        // A password may hold quotes and other signs, so they do not end it.
+        let authority = after.find(|letter: char| letter.is_whitespace() || letter == '/');
+        let from = after[..authority.unwrap_or(after.len())].rfind('@').map_or(0, |at| at + 1);
+        let address = &after[from..];
+        let next = address.find("://").unwrap_or(address.len());
+        let ends = |letter: char| letter.is_whitespace() || "'\"<>".contains(letter);
+        let to = address[..next].find(|letter| ends(letter) || "?#".contains(letter)).unwrap_or(next);
+        clean.push_str(&address[..to]);
+        rest = &address[to..];
+        if rest.starts_with(['?', '#']) {
+            rest = &rest[rest.find(ends).unwrap_or(rest.len())..];
+        }
     }
     clean.push_str(rest);
     clean
@@ -97,6 +104,9 @@ mod tests {
         check("https://p@ss@host/a@b?private_token=x end", "https://host/a@b end");
         check("https://host", "https://host");
         check("a://", "a://");
+        check("https://proxy/https://me:secret@host/x?t=y end", "https://proxy/https://host/x end");
+        check("'https://me:it's-secret@host/x'", "'https://host/x'");
+        check("https://me:it#'s?secret@host/x", "https://host/x");
     }
 
     #[test]

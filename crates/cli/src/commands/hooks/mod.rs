@@ -7,7 +7,7 @@ mod history;
 mod list;
 mod metrics;
 mod payload;
-mod planned;
+pub mod planned;
 mod rated;
 mod rates;
 mod registered;

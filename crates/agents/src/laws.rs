@@ -1,0 +1,166 @@
+//! What holds of everything that is heard from agents, whatever they say. For tests and fuzzing alone.
+//!
+//! Each law takes bytes and panics where it is broken.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use windlass_process::{Captured, Exit, Finished, Stream};
+
+use crate::acp::{PROMPT, Permission, Permissions, Said, Talk};
+use crate::headless::{Dialect, Ended, Heard, Hearing, Said as Word, is_name, parse};
+use crate::{Reset, TurnEnd, aider, trouble};
+
+/// Each dialect, with the words without one of which its stream does not say how a turn ended.
+const DIALECTS: [(Dialect, &[&str]); 5] = [
+    (Dialect::Claude, &["result"]),
+    (Dialect::Codex, &["turn.completed"]),
+    (Dialect::Opencode, &["step_finish"]),
+    (Dialect::Gemini, &["result"]),
+    (Dialect::Goose, &["complete"]),
+];
+
+/// A stream means the same however it is cut into pieces; a turn has ended well only where it says so; and a conversation
+/// has a name that a command line can hold.
+pub fn stream(bytes: &[u8]) {
+    for (dialect, closing) in DIALECTS {
+        for (resumes, exit) in [(false, Exit::Code(0)), (true, Exit::Code(1))] {
+            let (whole, words) = heard(dialect, resumes, bytes, bytes.len().max(1), exit);
+            let (pieces, others) = heard(dialect, resumes, bytes, 5, exit);
+            assert_eq!(whole, pieces, "{dialect:?}");
+            assert_eq!(told(&words), told(&others), "{dialect:?}");
+            let named = words.iter().filter_map(|word| match word {
+                Word::Conversation(name) => Some(name),
+                Word::Text(_) => None,
+            });
+            let named: Vec<&String> = named.collect();
+            assert!(named.len() <= 1 && named.iter().all(|name| is_name(name)), "{named:?}");
+            if let Ended::Turn(TurnEnd::Said(_)) = &whole.ended {
+                let text = String::from_utf8_lossy(bytes);
+                // A name may be written with escapes.
+                let closed = closing.iter().any(|word| text.contains(word)) || text.contains('\\');
+                assert!(closed, "{dialect:?} does not say that its turn has ended");
+            }
+        }
+    }
+    // Patterns are slow, and look the same at all of a text.
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(400)]);
+    let _ = aider::heard(&text);
+    let _ = trouble::of_failure(&text, &text);
+    let _ = trouble::instead_of_an_answer(&text);
+    let without = trouble::without_warnings(&text);
+    assert!(text.contains(without), "only a part is left");
+    if let Some(reset) = Reset::read(&text) {
+        for now in [0, 1_768_644_000_000, i64::MAX] {
+            assert!(reset.millis(now) >= now, "{reset:?} is over");
+        }
+    }
+}
+
+fn heard(dialect: Dialect, resumes: bool, bytes: &[u8], size: usize, exit: Exit) -> (Heard, Vec<Word>) {
+    let mut hearing = Hearing::new(dialect, resumes);
+    let mut said = hearing.hear(Stream::Stderr, &bytes[..bytes.len().min(80)]);
+    said.extend(bytes.chunks(size).flat_map(|piece| hearing.hear(Stream::Stdout, piece)));
+    // The end of a stream is the end of its last line.
+    said.extend(hearing.hear(Stream::Stdout, b"\n"));
+    let none = Captured::default;
+    let ran = Ok(Finished { exit, stdout: none(), stderr: none(), leaky: false, took: Duration::ZERO });
+    (hearing.end(&ran), said)
+}
+
+fn told(words: &[Word]) -> String {
+    let text = |word: &Word| match word {
+        Word::Text(text) => text.clone(),
+        Word::Conversation(name) => format!("<{name}>"),
+    };
+    words.iter().map(text).collect()
+}
+
+/// Every question of an agent is answered once, or is a wish that somebody else answers; only one answer is taken; and what
+/// is said means the same however it is cut into pieces.
+pub fn acp(bytes: &[u8]) {
+    let lines = talked(bytes.split_inclusive(|byte| *byte == b'\n'));
+    // Never two lines at once: a breach leaves nothing of what was heard with it, unless that was the answer.
+    assert_eq!(lines, talked(bytes.chunks(1)), "however it is cut");
+    let whole = talked(std::iter::once(bytes));
+    let is_answer = |said: &Said| matches!(said, Said::Answer(_));
+    let answers = lines.said.iter().filter(|said| is_answer(said)).count();
+    assert!(answers <= 1, "one question, {answers} answers");
+    if lines.broken {
+        // What was answered before it stands.
+        let heard = lines.said.iter().position(is_answer).map_or(0, |at| at + 1);
+        assert!(whole.broken || heard > 0 && whole.said.starts_with(&lines.said[..heard]), "however it is cut");
+        return;
+    }
+    assert_eq!(lines, whole, "however it is cut");
+    let wishes = lines.said.iter().filter_map(|said| match said {
+        Said::Wish { id, .. } => Some(id.clone()),
+        _ => None,
+    });
+    let mut answered: Vec<Value> = wishes.collect();
+    for line in lines.out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let message: Value = serde_json::from_slice(line).expect("what we say is JSON, a message a line");
+        assert_eq!(message["jsonrpc"], "2.0");
+        assert!(message.get("result").is_some() != message.get("error").is_some(), "{message}");
+        answered.push(message["id"].clone());
+    }
+    let sorted = |mut ids: Vec<Value>| {
+        ids.sort_by_key(Value::to_string);
+        ids
+    };
+    assert_eq!(sorted(answered), sorted(questions(bytes)), "every question is answered once");
+}
+
+/// The ids of an agent's questions.
+fn questions(bytes: &[u8]) -> Vec<Value> {
+    let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+    // Half a line is none.
+    lines.pop();
+    let parsed = lines
+        .into_iter()
+        .map(|line| line.trim_ascii())
+        .filter_map(|line| parse(line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)).ok().filter(Value::is_object));
+    parsed.filter(|message| message["method"].is_string()).filter_map(|message| message.get("id").cloned()).collect()
+}
+
+#[derive(Debug, PartialEq)]
+struct Talked {
+    said: Vec<Said>,
+    out: Vec<u8>,
+    speech: String,
+    broken: bool,
+}
+
+fn talked<'b>(pieces: impl Iterator<Item = &'b [u8]>) -> Talked {
+    let mut talk = Talk::new(Permissions::all(Permission::Allow));
+    talk.listen_to("s");
+    talk.ask(PROMPT, json!({}));
+    talk.take_out();
+    let (mut said, mut broken) = (Vec::new(), false);
+    for piece in pieces {
+        match talk.hear(piece) {
+            Ok(more) => said.extend(more),
+            Err(breach) => {
+                assert!(!breach.to_string().is_empty());
+                broken = true;
+                break;
+            }
+        }
+    }
+    Talked { said, out: talk.take_out(), speech: talk.take_speech(), broken }
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_testkit::hostile::check;
+
+    #[test]
+    fn streams_are_heard() {
+        check("stream", super::stream);
+    }
+
+    #[test]
+    fn questions_are_answered() {
+        check("acp", super::acp);
+    }
+}

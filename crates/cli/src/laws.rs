@@ -1,0 +1,128 @@
+//! What holds of everything here that reads what others wrote, whatever it is. For tests and fuzzing alone.
+//!
+//! Each law takes bytes and panics where it is broken.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use unicode_width::UnicodeWidthStr;
+use windlass_engine::Digest;
+
+use crate::commands::hooks::planned::{Who, planned};
+use crate::config::{Config, ConfigError, Hook, Index, Point, source};
+use crate::failure::Failure;
+use crate::{plan, text, workflow};
+
+const FILE: &str = "config.yaml";
+
+/// A configuration is refused with a picture of what is wrong, or everything in it has a meaning: its hooks can be listed,
+/// planned and run, and an index of it says the same.
+pub fn config(bytes: &[u8]) {
+    let file = Path::new(FILE);
+    let read = source::decode(file, bytes.to_vec()).and_then(|text| Config::of(file, &text));
+    let config = match read {
+        Err(error) => return refused(error),
+        Ok(config) => config,
+    };
+    for kind in std::iter::once(None).chain(config.task_types().map(|(name, _)| Some(name.to_owned()))) {
+        let who = Who { kind, agent: config.settings.agents.keys().next().cloned() };
+        let listed = planned(&config, &who).expect("a configuration that can be read has a list of hooks");
+        for (point, row) in listed.iter().flat_map(|at| at.rows.iter().map(|row| (at.point, row))) {
+            assert!(!row.name().is_empty() && !row.kind().is_empty());
+            let _ = (row.to_json(point), row.what(), row.place());
+        }
+    }
+    for hook in &config.hooks {
+        assert!(
+            plan::runnable(hook).is_some()
+                || hook.effect().is_none()
+                || hook.points().any(|point| plan::silence(hook, point).is_some()),
+            "{hook:?}"
+        );
+    }
+    let _ = (config.effects(), config.warnings(), config.protected(), config.points());
+    let key = Digest::of(b"key");
+    let packed = Index::pack(&config, key, plan::is_owing).expect("what can be read can be indexed");
+    let index = Index::open(packed, key).expect("an index can be opened");
+    let events: BTreeSet<_> = config.hooks.iter().flat_map(Hook::points).flat_map(Point::events).collect();
+    assert!(index.events().all(|event| events.contains(&event)), "only what has hooks is indexed");
+}
+
+/// A workflow is refused with a picture of what is wrong, or it can be carried out: every step is there, has a name of its
+/// own, and leads to another that is there.
+pub fn workflow(bytes: &[u8]) {
+    let file = Path::new("w.yaml");
+    let text = match source::decode(file, bytes.to_vec()) {
+        Err(error) => return refused(error),
+        Ok(text) => text,
+    };
+    for is_json in [false, true] {
+        match workflow::parse(&text, "w", is_json) {
+            Err(problem) => refused(ConfigError::in_text(file, &text, problem)),
+            Ok(workflow) => {
+                let ids: BTreeSet<&str> = workflow.all_steps().map(|step| step.id.as_str()).collect();
+                assert_eq!(ids.len(), workflow.all_steps().count(), "every step has a name of its own");
+                assert!(!workflow.steps.is_empty(), "there is a first step");
+                for step in workflow.all_steps() {
+                    let next = [&step.on_success, &step.on_failure].into_iter().flatten();
+                    assert!(next.into_iter().all(|next| workflow.step(next).is_some()), "every step is there");
+                }
+                assert!(workflow.check().is_ok());
+            }
+        }
+    }
+}
+
+/// What is shown has nothing in it that a terminal obeys or that misleads a reader, and fits where it should.
+pub fn shown(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let line = text::line(&text);
+    assert!(!line.contains(text::is_treacherous), "{line:?}");
+    assert_eq!(text::line(&line), line, "cleaning twice is cleaning once");
+    let lines = text::lines(&text);
+    assert!(!lines.contains(|letter| text::is_treacherous(letter) && letter != '\n' && letter != '\t'), "{lines:?}");
+    assert_eq!(lines.matches('\n').count(), text.matches('\n').count(), "lines stay lines");
+    let json = serde_json::to_string(&text).expect("text can be written");
+    let safe = text::json(&json);
+    assert!(!safe.contains(text::is_treacherous), "{safe:?}");
+    assert_eq!(serde_json::from_str::<String>(&safe).expect("it is JSON"), text, "JSON means the same");
+    for width in [0, 1, 2, 7, 40] {
+        let fitting = text::fit(&text, width);
+        assert!(fitting.width() <= width, "{fitting:?} has {} columns, not {width}", fitting.width());
+        let rows = text::wrap(&text, width, width);
+        assert!(rows.iter().all(|row| row.width() <= width.max(2)), "{rows:?} in {width} columns");
+        let letters = |text: &str| text.split_whitespace().collect::<String>();
+        assert_eq!(letters(&rows.join(" ")), letters(&line), "nothing is lost between rows");
+    }
+}
+
+/// What is wrong is told in words that a terminal can show.
+fn refused(error: ConfigError) {
+    let failure = Failure::from(error);
+    let obeyed = |letter: char| text::is_treacherous(letter) && letter != '\n';
+    assert!(!failure.message.is_empty());
+    if let Some(picture) = failure.picture {
+        // Escape sequences of ours colour it on a terminal.
+        assert!(!picture.replace('\u{1b}', "").contains(obeyed), "{picture:?}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_testkit::hostile::check;
+
+    #[test]
+    fn configurations_have_a_meaning() {
+        check("config", super::config);
+    }
+
+    #[test]
+    fn workflows_can_be_carried_out() {
+        check("workflow", super::workflow);
+    }
+
+    #[test]
+    fn what_is_shown_is_harmless() {
+        check("shown", super::shown);
+    }
+}

@@ -1,0 +1,285 @@
+//! What holds of everything here that reads what others wrote, whatever it is. For tests and fuzzing alone.
+//!
+//! Each law takes bytes and panics where it is broken. Where one needs several texts, a byte that is in no text divides them.
+
+mod shell;
+
+use std::time::Duration;
+
+use serde_json::Value;
+use windlass_engine::{HookOutcome, HookReport, Limits, Situation};
+use windlass_process::{Captured, Exit, Finished};
+
+use crate::forms::forms;
+use crate::mask::SHORTEST;
+use crate::{Carrier, Hook, Kind, Mask, Role, Script, Values, answer, clean, cut, said};
+
+pub use shell::shell;
+
+/// Divides the texts of an input.
+const BETWEEN: u8 = 0xff;
+
+/// Cleaned text has nothing in it that a terminal obeys, what has none is not changed, and what is cut is no longer than
+/// wanted.
+pub fn clean_text(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let cleaned = clean(&text);
+    let obeyed = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
+    assert!(!cleaned.contains(obeyed), "{cleaned:?}");
+    assert_eq!(clean(&cleaned), cleaned, "cleaning twice is cleaning once");
+    if !text.contains(obeyed) {
+        assert_eq!(cleaned, text, "what is clean stays as it is");
+    }
+    for most in [0, 1, 20, 40, 100, 1000, text.len(), text.len() + 1] {
+        let kept = cut(&text, most);
+        assert!(kept.len() <= most, "{} bytes, not {most}", kept.len());
+        if text.len() <= most {
+            assert_eq!(kept, text, "what fits is not touched");
+        }
+    }
+}
+
+/// Every form of a value is covered and nothing else is changed, however the text is cut into pieces.
+pub fn mask(bytes: &[u8]) {
+    let mut parts = bytes.splitn(3, |byte| *byte == BETWEEN);
+    let mut next = || parts.next().unwrap_or_default();
+    let (one, two, text) = (next(), next(), next());
+    let mask = Mask::new([("ONE", one), ("TWO", two)]);
+    let values = Forms::of([("ONE", one), ("TWO", two)]);
+    let masked = mask.bytes(text);
+    values.check(text, &masked);
+    for size in [1, 3, 7, 64] {
+        let mut stream = mask.stream();
+        let mut streamed: Vec<u8> = text.chunks(size).flat_map(|piece| stream.push(piece)).collect();
+        streamed.extend(stream.finish());
+        assert_eq!(shown(&streamed), shown(&masked), "in pieces of {size}");
+    }
+    let named = format!("Mask {{ markers: [{:?}, {:?}], .. }}", values.marker("ONE"), values.marker("TWO"));
+    assert!(named.len() >= format!("{mask:?}").len(), "only names are printed: {mask:?}");
+    gap(&mask, text, &values);
+}
+
+/// Where output has a gap, no part of a value is left at its edges.
+fn gap(mask: &Mask, text: &[u8], values: &Forms) {
+    let (head, tail) = text.split_at(text.len() / 2);
+    let total = text.len() as u64 + 1000;
+    let stdout = Captured { head: head.to_vec(), tail: tail.to_vec(), total, spilled: None };
+    let kept = mask.run(finished(Exit::Code(0), stdout)).stdout;
+    let missing = kept.left_out();
+    assert!(missing >= 1000 || values.0.is_empty(), "{missing} bytes are missing");
+    for (_, form) in values.0.iter().filter(|(_, form)| *form == text) {
+        assert!(kept.head.is_empty() && kept.tail.is_empty(), "a part of {} is left", shown(form));
+    }
+}
+
+/// All forms of some values, each with the value's name.
+struct Forms(Vec<(&'static str, Vec<u8>)>);
+
+impl Forms {
+    fn of(values: [(&'static str, &[u8]); 2]) -> Self {
+        let long = values.map(|(name, value)| (name, value.trim_ascii())).into_iter();
+        let long = long.filter(|(_, value)| value.len() >= SHORTEST);
+        Self(long.flat_map(|(name, value)| forms(value).into_iter().map(move |form| (name, form))).collect())
+    }
+
+    fn marker(&self, name: &str) -> String {
+        let all = [format!("[secret {name}]"), "[secret]".to_owned(), "[***]".to_owned(), "[...]".to_owned()];
+        let tells = |marker: &String| self.0.iter().any(|(_, form)| is_in(form, marker.as_bytes()));
+        all.into_iter().find(|marker| !tells(marker)).unwrap_or_default()
+    }
+
+    /// Looks for every form in the simplest way, and whether a marker stands for each that was found.
+    fn check(&self, text: &[u8], mut masked: &[u8]) {
+        let mut found: Vec<(usize, usize, &str)> = Vec::new();
+        for (name, form) in &self.0 {
+            let places = text.windows(form.len()).enumerate().filter(|(_, window)| window == form);
+            found.extend(places.map(|(at, _)| (at, at + form.len(), *name)));
+        }
+        found.sort_by_key(|(start, end, _)| (*start, usize::MAX - end));
+        let mut at = 0;
+        for (index, (start, end, name)) in found.iter().enumerate() {
+            if *start >= at {
+                masked = masked.strip_prefix(&text[at..*start]).expect("what is no value is not changed");
+                // Where two values look the same, either may give its name.
+                let same = found[index + 1..].iter().take_while(|other| (other.0, other.1) == (*start, *end));
+                let names = std::iter::once(*name).chain(same.map(|other| other.2));
+                let rest = names.into_iter().find_map(|name| masked.strip_prefix(self.marker(name).as_bytes()));
+                masked = rest.expect("a marker stands for a value");
+            }
+            at = at.max(*end);
+        }
+        assert_eq!(shown(masked), shown(&text[at..]), "what is no value is not changed");
+    }
+}
+
+fn is_in(part: &[u8], whole: &[u8]) -> bool {
+    whole.windows(part.len()).any(|window| window == part)
+}
+
+fn shown(bytes: &[u8]) -> String {
+    bytes.escape_ascii().to_string()
+}
+
+fn finished(exit: Exit, stdout: Captured) -> Finished {
+    Finished { exit, stdout, stderr: Captured::default(), leaky: false, took: Duration::ZERO }
+}
+
+/// What cannot be understood is never a success, no dialect's no is passed over, and what is told is clean and bounded.
+pub fn answer_object(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let parsed = said::parse(&text);
+    let _ = said::near_miss(&text);
+    let object = serde_json::from_str::<Value>(text.trim()).ok().filter(Value::is_object);
+    match (&parsed, &object) {
+        (Ok(None), Some(object)) => panic!("an object was taken for text: {object}"),
+        (Ok(Some(_)), Some(object)) => heeded(object),
+        _ => {}
+    }
+    for exit in [Exit::Code(0), Exit::Code(2), Exit::Code(1)] {
+        for role in [Role::Stop, Role::Pipeline, Role::Observer] {
+            let report = ended(&text, exit, role);
+            let passed = matches!(report.outcome, HookOutcome::Success | HookOutcome::Skip);
+            assert!(!passed || exit == Exit::Code(0), "{exit:?} is a no");
+            assert!(!passed || parsed.is_ok(), "what cannot be understood is a no");
+            if let (true, Some(object)) = (passed && role.is_gate(), &object) {
+                assert_eq!(no(object), None, "{role:?} lets it pass");
+            }
+            assert!(exit == Exit::Code(0) || report.actions.is_empty(), "only who says yes may ask for something");
+        }
+    }
+}
+
+/// A word of the object that says no, whatever the dialect.
+fn no(object: &Value) -> Option<&str> {
+    let says = |value: &Value, words: &[&'static str]| words.iter().copied().find(|word| value == *word);
+    let specific = ["hookSpecificOutput", "hook_specific_output"].map(|name| &object[name]);
+    let permission =
+        specific.iter().flat_map(|inner| ["permissionDecision", "permission_decision"].map(|name| &inner[name]));
+    says(&object["status"], &["failure"])
+        .or_else(|| says(&object["action"], &["continue", "escalate"]))
+        .or_else(|| says(&object["decision"], &["block", "deny"]))
+        .or_else(|| permission.into_iter().find_map(|value| says(value, &["deny", "ask"])))
+        .or_else(|| (object["continue"] == false).then_some("continue: false"))
+}
+
+/// Every known field of an answer that was taken has a meaning.
+fn heeded(object: &Value) {
+    let known: [(&str, &[&str]); 3] = [
+        ("status", &["success", "failure", "skip"]),
+        ("action", &["complete", "continue", "escalate"]),
+        ("decision", &["allow", "approve", "block", "deny"]),
+    ];
+    for (field, words) in known {
+        let value = &object[field];
+        assert!(value.is_null() || words.iter().any(|word| value == *word), "`{field}` says {value}");
+    }
+    assert!(object["continue"].is_null() || object["continue"].is_boolean());
+}
+
+fn ended(stdout: &str, exit: Exit, role: Role) -> HookReport {
+    let kind = Kind::Command(Script::parse("make test").expect("it names nothing"));
+    let timeout = Duration::from_secs(30);
+    let hook = Hook {
+        name: "tests".to_owned(),
+        kind,
+        timeout,
+        pipes: Some(true),
+        max_output: 400,
+        retry: None,
+        feedback: None,
+    };
+    let captured = Captured { head: stdout.as_bytes().to_vec(), total: stdout.len() as u64, ..Captured::default() };
+    let report = answer(&hook, role, &Ok(finished(exit, captured)), &Situation::nothing());
+    let (message, feedback) = (report.message.as_deref(), report.feedback.as_deref());
+    assert!(message.is_none_or(|message| message.len() <= Limits::REASON && clean(message) == message), "{message:?}");
+    assert!(feedback.is_none_or(|told| told.len() <= 400 && clean(told) == told), "{feedback:?}");
+    report
+}
+
+/// A script that is taken is filled in the places of its names and nowhere else: a name of free text becomes a reference to
+/// its variable, or the script is refused.
+pub fn script(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    match Script::parse(&text) {
+        Err(refused) => {
+            assert!(text.contains("error") || text.contains("task_content"), "{refused}: nothing in it is free text");
+            assert!(!refused.to_string().is_empty());
+        }
+        Ok(script) => {
+            assert_eq!(script.text(), text);
+            for carrier in [Carrier::Variable, Carrier::File] {
+                let (task_content, error) = (carrier, carrier);
+                let filled = script.fill(&Values { session: "s1", iteration: "7", task_id: "T9", task_content, error });
+                check_filled(&text, &filled, carrier);
+            }
+        }
+    }
+}
+
+/// Walks through both texts at once.
+fn check_filled(mut text: &str, mut filled: &str, carrier: Carrier) {
+    let reference = |name: &str| match carrier {
+        Carrier::Variable => format!("${{WINDLASS_{name}}}"),
+        Carrier::File => format!("$(cat \"$WINDLASS_{name}_FILE\")"),
+    };
+    let (content, error) = (reference("TASK_CONTENT"), reference("ERROR"));
+    let (content_word, error_word) = (format!("\"{content}\""), format!("\"{error}\""));
+    let names: [(&str, &[&str]); 5] = [
+        ("session", &["s1"]),
+        ("iteration", &["7"]),
+        ("task_id", &["T9"]),
+        ("task_content", &[&content, &content_word]),
+        ("error", &[&error, &error_word]),
+    ];
+    while let Some(letter) = text.chars().next() {
+        let named = names.iter().find_map(|(name, forms)| Some((after_name(text, name)?, *forms)));
+        let becomes =
+            named.and_then(|(after, forms)| Some((after, forms.iter().find_map(|form| filled.strip_prefix(form))?)));
+        (text, filled) = match becomes {
+            Some(both) => both,
+            // What has no name, and a name in a comment, stays as it is.
+            None => {
+                let same = filled.strip_prefix(letter);
+                (&text[letter.len_utf8()..], same.expect("everything else arrives byte for byte"))
+            }
+        };
+    }
+    assert_eq!(filled, "", "nothing is added at the end");
+}
+
+/// What follows `{{ name }}`, with any blanks in it.
+fn after_name<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let blank = [' ', '\t'];
+    let inner = text.strip_prefix("{{")?.trim_start_matches(blank);
+    inner.strip_prefix(name)?.trim_start_matches(blank).strip_prefix("}}")
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_testkit::hostile::check;
+
+    #[test]
+    fn cleaned_text_is_harmless() {
+        check("clean", super::clean_text);
+    }
+
+    #[test]
+    fn no_secret_is_left() {
+        check("mask", super::mask);
+    }
+
+    #[test]
+    fn no_answer_is_misread() {
+        check("answer", super::answer_object);
+    }
+
+    #[test]
+    fn no_shell_runs_free_text() {
+        check("shell", super::shell);
+    }
+
+    #[test]
+    fn scripts_are_filled_in_their_places() {
+        check("script", super::script);
+    }
+}

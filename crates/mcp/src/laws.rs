@@ -1,0 +1,147 @@
+//! What holds of everything that clients send, whatever it is. For tests and fuzzing alone.
+//!
+//! Each law takes bytes and panics where it is broken.
+
+use rmcp::model::{ClientJsonRpcMessage, ClientNotification, JsonRpcMessage};
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
+use windlass_tools::{Code, Control, Effect, Tool, ToolError};
+
+use crate::message::{Heard, read, shown};
+use crate::server::{Desk, Said, Server, Stop, runtime};
+
+/// Lines of one conversation.
+const LINES: usize = 24;
+
+/// A message is a request with its own id, or refused, with its own id where it can be read; and nobody waits in vain.
+pub fn message(bytes: &[u8]) {
+    let heard = read(bytes);
+    let text = String::from_utf8_lossy(bytes);
+    let value = serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}').trim()).unwrap_or_default();
+    let id = value.get("id").filter(|id| id.is_string() || id.is_i64());
+    let is_plain = std::str::from_utf8(bytes).is_ok() && text.matches("\"id\"").count() == 1 && !text.contains('\\');
+    match &heard {
+        Heard::Call(found, _) | Heard::Request(found, _) => {
+            assert_eq!(value["jsonrpc"], "2.0");
+            assert!(value["method"].is_string());
+            assert_eq!(Some(&json!(found)), id, "a request has its own id");
+        }
+        Heard::Refused(refused) => {
+            let refused = json!(refused);
+            assert!(refused["error"]["message"].as_str().is_some_and(|message| !message.is_empty()));
+            assert!(refused["error"]["code"].is_i64());
+            let told = refused.get("id").filter(|id| !id.is_null());
+            if is_plain {
+                assert!(told.is_none() || told == id, "{refused} has an id of its own");
+                assert!(told.is_some() || id.is_none() || value.get("method").is_none(), "{refused} has lost its id");
+            }
+        }
+        Heard::Notification(_) => assert!(value.get("id").is_none(), "somebody waits for an answer"),
+        Heard::Nothing => {
+            let waits = id.is_some() && value["method"].is_string() && value["jsonrpc"] == "2.0";
+            assert!(!waits || !is_plain, "somebody waits for an answer");
+        }
+    }
+    let name = shown(&text);
+    assert!(!name.contains(char::is_control), "{name:?}");
+}
+
+/// Whatever a client sends, each of its requests is answered once, and the server ends when the client has ended.
+pub fn conversation(bytes: &[u8]) {
+    let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').take(LINES).collect();
+    let input = lines.iter().flat_map(|line| [line, &b"\n"[..]].concat()).collect();
+    let answers = answers(input);
+    let (mut expected, mut asked, mut is_cancelled) = (0, Vec::new(), false);
+    // With its end, as the server reads it: that ends a number too.
+    for heard in lines.iter().map(|line| read(&[line, &b"\n"[..]].concat())) {
+        match heard {
+            Heard::Call(id, _) | Heard::Request(id, _) => {
+                expected += 1;
+                asked.push(json!(id));
+            }
+            Heard::Refused(refused) => {
+                expected += 1;
+                asked.extend(json!(refused).get("id").cloned());
+            }
+            Heard::Notification(message) => is_cancelled |= cancels(&message),
+            Heard::Nothing => {}
+        }
+    }
+    for answer in &answers {
+        assert_eq!(answer["jsonrpc"], "2.0");
+        assert!(answer.get("result").is_some() != answer.get("error").is_some(), "{answer}");
+        if let Some(id) = answer.get("id").filter(|id| !id.is_null()) {
+            let place = asked.iter().position(|asked| asked == id);
+            asked.remove(place.unwrap_or_else(|| panic!("nobody has asked for {answer}")));
+        }
+    }
+    match is_cancelled {
+        true => assert!(answers.len() <= expected),
+        false => assert_eq!(answers.len(), expected, "every request is answered once: {answers:?}"),
+    }
+}
+
+fn cancels(message: &ClientJsonRpcMessage) -> bool {
+    matches!(message, JsonRpcMessage::Notification(notification)
+        if matches!(notification.notification, ClientNotification::CancelledNotification(_)))
+}
+
+/// Everything that a server says to a client that says all of it at once, and ends.
+fn answers(input: Vec<u8>) -> Vec<Value> {
+    let runtime = runtime().expect("a runtime");
+    let said = runtime.block_on(async {
+        let (ours, theirs) = duplex(64 * 1024);
+        let (reader, writer) = split(theirs);
+        let server = Server::new(TOOLS, || Ok(Plain), Stop::new(Control::new()));
+        let serving = tokio::spawn(server.serve(Box::new(reader), Box::new(writer)));
+        let (mut output, mut sending) = split(ours);
+        let writing = tokio::spawn(async move {
+            let _ = sending.write_all(&input).await;
+            let _ = sending.shutdown().await;
+        });
+        let mut said = Vec::new();
+        output.read_to_end(&mut said).await.expect("a stream in memory");
+        writing.await.expect("it is written");
+        serving.await.expect("the server ends");
+        said
+    });
+    let lines = said.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| serde_json::from_slice(line).expect("a message a line")).collect()
+}
+
+const fn tool(name: &'static str) -> Tool {
+    Tool { name, description: "For a law.", twin: "", effect: Effect::Writes, fields: &[] }
+}
+
+const TOOLS: &[Tool] = &[tool("echo"), tool("fail"), tool("slow")];
+
+struct Plain;
+
+impl Desk for Plain {
+    fn say(&mut self, tool: &str, arguments: Value, _: &Control) -> Said {
+        match tool {
+            "fail" => Err(ToolError::new(Code::NotFound, "there is no T9")),
+            _ => Ok(to_raw_value(&json!({ "said": arguments })).expect("it has string keys")),
+        }
+    }
+
+    fn say_at_once(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Said, Value> {
+        if tool == "slow" { Err(arguments) } else { Ok(self.say(tool, arguments, control)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_testkit::hostile::check;
+
+    #[test]
+    fn messages_are_read_or_refused() {
+        check("rpc", super::message);
+    }
+
+    #[test]
+    fn requests_are_answered_once() {
+        check("conversation", super::conversation);
+    }
+}

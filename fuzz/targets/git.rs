@@ -1,0 +1,4 @@
+//! What git prints, and what lies in a repository.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| windlass_vcs::git::laws::git(bytes));
