@@ -154,17 +154,25 @@ fn the_most_urgent_and_then_the_oldest_is_claimed_next() {
          add two prio=1
          add three prio=1
          add four prio=0 after=T1
+         add five prio=4
+         add six prio=0
          --
          claim by=w1 for=60s
          claim by=w1 for=60s
          claim by=w1 for=60s
+         claim by=w1 for=60s
+         claim by=w1 for=60s
          claim by=w1 for=60s",
-        "T2 task_claimed w1 epoch 1
+        "T6 task_claimed w1 epoch 1
+         T6 task_started
+         T2 task_claimed w1 epoch 1
          T2 task_started
          T3 task_claimed w1 epoch 1
          T3 task_started
          T1 task_claimed w1 epoch 1
          T1 task_started
+         T5 task_claimed w1 epoch 1
+         T5 task_started
          ! nothing is ready",
     );
 }
