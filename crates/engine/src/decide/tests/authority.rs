@@ -251,6 +251,23 @@ fn a_lease_that_runs_out_on_a_blocked_graph_blocks_again() {
     );
 }
 
+/// Whoever saw somebody fall silent may be late: the task may be with somebody else by then.
+#[test]
+fn only_the_lease_that_was_seen_is_taken_away() {
+    check(
+        "add one
+         session a task=T1
+         expire T1 epoch=1
+         session b task=T1 by=w2
+         --
+         expire T1 epoch=1
+         expire T1 epoch=2",
+        "! epoch 1 of T1 is over; epoch 2 holds it
+         T1 lease_expired w2 epoch 2
+         T1 task_ready",
+    );
+}
+
 #[test]
 fn a_lease_has_to_end_in_the_future() {
     check("add one\n--\nclaim T1 by=w1 for=0s", "! a lease has to end in the future");
