@@ -143,6 +143,8 @@ fn half_a_secret_is_one_too() {
             format!("{{command: 'printf %0{before}d 7; printf \"$API_KEY\"; printf %090d 7; exit 2', max_output: 80}}");
         let world = hooked(&format!("secrets: [API_KEY]\nhooks: {{stop: [{hook}]}}"));
         check(&world, &["hooks", "test", "stop", "--run"]);
+        world.write("agent.sh", DONE);
+        check(&world, &[RUN, &["--max-iterations", "1"]].concat());
     }
     // At both edges of what does not fit into memory.
     let edge = 128 * 1024 - 8;

@@ -222,6 +222,7 @@ fn secrets_of_hooks_are_masked() {
         answer(json!({"status": "failure", "message": "KEY", "systemMessage": "KEY"})),
         answer(json!({"KEY": 1})),
         answer(json!({"status": "KEY"})),
+        answer(json!({"context": {"KEY": ["KEY"]}})),
         answer(json!({"actions": [{"type": "create_task", "payload": {"goal": "KEY", "labels": ["KEY"]}}]})),
         answer(json!({"actions": [{"type": "KEY", "payload": {}}]})),
         answer(json!({"actions": [{"type": "log", "payload": {"type": "agent_metrics", "KEY": ["KEY"]}}]})),

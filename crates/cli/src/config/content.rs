@@ -99,6 +99,9 @@ mod tests {
         let empty = || Some(Digest::of(b""));
         assert_ne!(digest(None, None, &[]), digest(empty(), None, &[]));
         assert_ne!(digest(None, empty(), &[]), digest(empty(), None, &[]));
+        let with_prompt = |prompt: Option<&str>| digest(empty(), prompt.map(|text| Digest::of(text.as_bytes())), &[]);
+        assert_ne!(with_prompt(None), with_prompt(Some("a")));
+        assert_ne!(with_prompt(Some("a")), with_prompt(Some("b")));
     }
 
     #[cfg(unix)]

@@ -4,7 +4,7 @@ mod server;
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use server::{Answer, Server, says};
 use windlass_hooks::http::{Ended, Method, Request, Response, Unsent, expand, meaning, send};
@@ -167,7 +167,9 @@ fn servers_that_do_not_answer_are_not_waited_for() {
     let half = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf";
     for answer in ["", "HTTP/1.1 200", half] {
         let server = Server::new(vec![Answer::Stalls(answer)]);
+        let began = Instant::now();
         let (error, text) = failure(&Request { timeout: SHORT, ..request(server.url("/a?b")) });
+        assert!(began.elapsed() < 50 * SHORT, "it took {:?}", began.elapsed());
         assert!(matches!(error, Unsent::TimedOut { after: SHORT, .. }), "{error:?}");
         assert_eq!(text, "cannot get an answer from http://127.0.0.1:PORT/a?…: timed out after 200ms");
         assert!(matches!(meaning(&Err(error)), Ended::TimedOut { .. }));

@@ -131,3 +131,18 @@ fn wait(held: &[Held], until: Instant) {
         while poll(&mut descriptors, Some(&left)) == Err(rustix::io::Errno::INTR) {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::getpid;
+
+    use super::*;
+
+    /// Between a look and a signal a process may end, and its number be given to another one.
+    #[test]
+    fn a_process_that_has_the_number_of_another_one_is_not_held() {
+        let me = proc::look(getpid()).expect("we are there");
+        assert!(Held::take(me).is_some());
+        assert!(Held::take(Process { start: me.start + 1, ..me }).is_none());
+    }
+}

@@ -41,15 +41,18 @@ struct Recording {
 }
 
 impl Recording {
-    /// The commands one after another, each looked at.
     fn of(fail: Option<&str>) -> Self {
-        let world = World::empty();
-        let mut recording =
-            Self { ops: Vec::new(), root: world.directory.clone(), log: Vec::new(), acknowledged: BTreeMap::new() };
-        for words in COMMANDS {
+        Self::after(Vec::new(), &World::empty(), COMMANDS, fail)
+    }
+
+    /// Commands one after another, each looked at, on a disk to which others have done something.
+    fn after(ops: Vec<Op>, world: &World, commands: &[&[&str]], fail: Option<&str>) -> Self {
+        let root = world.directory.clone();
+        let mut recording = Self { ops, root, log: Vec::new(), acknowledged: BTreeMap::new() };
+        for words in commands {
             let before = recording.ops.len();
-            recording.run(&world, fail, words);
-            let after = recording.run(&world, fail, &["--json", "events"]);
+            recording.run(world, fail, words);
+            let after = recording.run(world, fail, &["--json", "events"]);
             recording.log = after.lines().map(str::to_owned).collect();
             recording.acknowledge(before);
             recording.acknowledged.insert(recording.ops.len(), recording.log.len());
@@ -128,15 +131,19 @@ impl Recording {
         if doctor.code == 0 { None } else { wrong(doctor.to_string()) }
     }
 
-    /// At each moment in which something was acknowledged, and at some others.
+    /// The moments in which something was acknowledged.
+    fn told(&self) -> impl Iterator<Item = (usize, Left, u64)> {
+        self.acknowledged.keys().map(|after| (*after, Left::Nothing, 0))
+    }
+
+    /// Those, and some others.
     fn sample(&self, many: usize) -> Vec<(usize, Left, u64)> {
         let mut chance = Chance(1);
-        let told = self.acknowledged.keys().map(|after| (*after, Left::Nothing, 0));
         let others = (0..many).map(|_| {
             let left = [Left::Nothing, Left::Some, Left::Torn][chance.below(3)];
             (chance.below(self.ops.len() + 1), left, chance.below(1000) as u64)
         });
-        told.chain(others.collect::<Vec<_>>()).collect()
+        self.told().chain(others.collect::<Vec<_>>()).collect()
     }
 
     fn wrong(&self, moments: &[(usize, Left, u64)]) -> Vec<String> {
@@ -167,6 +174,21 @@ fn nothing_acknowledged_is_lost_with_the_power() {
     assert_eq!(wrong, [""; 0]);
 }
 
+/// The directory of a project that comes with a checkout is as new, and nobody else sees to it.
+#[test]
+fn nothing_is_lost_with_a_directory_that_others_have_made() {
+    if strace().is_none() {
+        return;
+    }
+    let world = World::empty();
+    let directory = world.path(".windlass");
+    fs::create_dir(&directory).unwrap();
+    let commands: &[&[&str]] = &[&["init"], &["task", "add", "First"]];
+    let recording = Recording::after(vec![Op::Make(directory)], &world, commands, None);
+    assert!(!recording.log.is_empty());
+    assert_eq!(recording.wrong(&recording.told().collect::<Vec<_>>()), [""; 0]);
+}
+
 /// That it would be seen.
 #[test]
 fn syncs_that_are_left_out_are_missed() {
@@ -174,7 +196,7 @@ fn syncs_that_are_left_out_are_missed() {
         return;
     }
     let is_found = |recording: Recording| {
-        let moments: Vec<_> = recording.acknowledged.keys().map(|after| (*after, Left::Nothing, 0)).collect();
+        let moments: Vec<_> = recording.told().collect();
         !recording.wrong(&moments).is_empty()
     };
     assert!(is_found(Recording::of(Some("store.full=error"))), "synchronous=NORMAL");

@@ -154,17 +154,25 @@ fn the_most_urgent_and_then_the_oldest_is_claimed_next() {
          add two prio=1
          add three prio=1
          add four prio=0 after=T1
+         add five prio=4
+         add six prio=0
          --
          claim by=w1 for=60s
          claim by=w1 for=60s
          claim by=w1 for=60s
+         claim by=w1 for=60s
+         claim by=w1 for=60s
          claim by=w1 for=60s",
-        "T2 task_claimed w1 epoch 1
+        "T6 task_claimed w1 epoch 1
+         T6 task_started
+         T2 task_claimed w1 epoch 1
          T2 task_started
          T3 task_claimed w1 epoch 1
          T3 task_started
          T1 task_claimed w1 epoch 1
          T1 task_started
+         T5 task_claimed w1 epoch 1
+         T5 task_started
          ! nothing is ready",
     );
 }
@@ -240,6 +248,23 @@ fn a_lease_that_runs_out_on_a_blocked_graph_blocks_again() {
          T2 task_blocked by T1
          T3 task_claimed w1 epoch 1
          T3 task_started",
+    );
+}
+
+/// Whoever saw somebody fall silent may be late: the task may be with somebody else by then.
+#[test]
+fn only_the_lease_that_was_seen_is_taken_away() {
+    check(
+        "add one
+         session a task=T1
+         expire T1 epoch=1
+         session b task=T1 by=w2
+         --
+         expire T1 epoch=1
+         expire T1 epoch=2",
+        "! epoch 1 of T1 is over; epoch 2 holds it
+         T1 lease_expired w2 epoch 2
+         T1 task_ready",
     );
 }
 

@@ -51,6 +51,23 @@ fn a_message_waits_for_the_next_turn_and_is_in_one_finished_turn() {
 }
 
 #[test]
+fn what_comes_again_comes_before_what_was_said_since() {
+    check(
+        "session a
+         say a use-tabs
+         turn-done a.1
+         --
+         say a and-hurry
+         turn-interrupted a.2",
+        "system message_added by ada
+         system feedback_queued and-hurry from ada
+         system iteration_interrupted a.2
+         system iteration_started a.3
+         system turn_started a.3 to work use-tabs? and-hurry",
+    );
+}
+
+#[test]
 fn a_claim_of_an_agent_that_has_not_heard_a_person_ends_nothing() {
     for claim in ["complete", "blocked", "escalate"] {
         let mut project = Script::new(default_rules());
