@@ -65,6 +65,12 @@ impl Disk {
             Op::Truncate(path, length) => self.piece(path, Piece::Length(*length)),
             Op::Sync(path) => self.sync(path),
             Op::Rename(from, to) => self.rename(from, to),
+            Op::Link(from, to) => {
+                if let Some(number) = self.names.get(from).copied() {
+                    self.names.insert(to.clone(), number);
+                    self.entry(to, Entry::Add(name(to), number));
+                }
+            }
             Op::Remove(path) => {
                 self.names.remove(path);
                 self.entry(path, Entry::Remove(name(path)));

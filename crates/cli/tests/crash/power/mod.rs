@@ -177,7 +177,7 @@ fn nothing_acknowledged_is_lost_with_the_power() {
 /// The directory of a project that comes with a checkout is as new, and nobody else sees to it.
 #[test]
 fn nothing_is_lost_with_a_directory_that_others_have_made() {
-    if strace().is_none() {
+    if !can_trace() {
         return;
     }
     let world = World::empty();

@@ -12,6 +12,8 @@ pub enum Op {
     Truncate(PathBuf, usize),
     Sync(PathBuf),
     Rename(PathBuf, PathBuf),
+    /// Another name for the first.
+    Link(PathBuf, PathBuf),
     Remove(PathBuf),
     /// On standard output.
     Say(Vec<u8>),
@@ -55,6 +57,7 @@ impl Op {
             | Self::Truncate(path, _)
             | Self::Sync(path)
             | Self::Rename(path, _)
+            | Self::Link(path, _)
             | Self::Remove(path) => path.starts_with(below),
             Self::Say(_) => true,
         }
@@ -124,6 +127,7 @@ impl<'a> Call<'a> {
             "fdatasync" | "fsync" => Some(Op::Sync(self.path(0)?)),
             "mkdir" => Some(Op::Make(self.path(0)?)),
             "rename" => Some(Op::Rename(self.path(0)?, self.path(1)?)),
+            "linkat" => Some(Op::Link(self.path(0)?.join(self.path(1)?), self.path(2)?.join(self.path(3)?))),
             "unlink" | "rmdir" => Some(Op::Remove(self.path(0)?)),
             "unlinkat" => Some(Op::Remove(self.path(0)?.join(self.path(1)?))),
             "mkdirat" => Some(Op::Make(self.path(0)?.join(self.path(1)?))),
