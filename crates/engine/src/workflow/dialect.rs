@@ -24,7 +24,7 @@ pub fn translate(text: &str) -> Result<String, ExpressionError> {
     let (mut at, mut is_ours) = (0, true);
     while at < text.len() {
         let (token, length) = next(text, at)?;
-        is_ours &= matches!(token, Token::Plain(plain) if text[at..].starts_with(plain))
+        is_ours &= matches!(token, Token::Plain(plain) if &text[at..at + length] == plain)
             || matches!(token, Token::Open(_) | Token::Close(_) | Token::Comma);
         tokens.push(token);
         at += length;
@@ -190,6 +190,8 @@ mod tests {
         check("a || 'b'", "(a ) | default(( 'b'), true)");
         check("a||b||c", "(a) | default(((b) | default((c), true)), true)");
         check("a === null", "a == none");
+        check("a === 0", "a == 0");
+        check("a !== 0", "a != 0");
         check("!a && b", " not a  and  b");
         check("(a || b) + 1", "((a) | default(( b), true)) + 1".replace("(a)", "(a )").as_str());
         check("f(a || b, c)", "f((a ) | default(( b), true), c)");
