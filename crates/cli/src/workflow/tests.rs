@@ -143,6 +143,9 @@ fn expressions() {
     check(&one("create_task", "{goal: 'x ${task.goal'}"), "has no `}`", "$${");
     check(&one("create_task", "{goal: '${steps.b.data}'}"), "names `steps.b`", "");
     check(&one("create_task", "{goal: '${data.x}'}"), "no `storeAs` is called so", "");
+    check(&one("create_task", "{goal: '${context.steps.nope.data}'}"), "names `steps.nope`", "");
+    check(&one("create_task", "{goal: {fromContext: steps.nope.data.taskId}}"), "names `steps.nope`", "");
+    check(&one("create_task", "{goal: '${context.data.typo}'}"), "names `data.typo`", "");
     check(&one("create_task", "{goal: x, labels: ['${task.labels.map(l => l)}']}"), "functions", "filter");
     check(&one("create_task", "{goal: '${task.id ? 1 : 2}'}"), "`? :`", "A if CONDITION else B");
     check(&one("create_task", "{goal: '${task.labels.length}'}"), "`.length`", "| length");
