@@ -151,7 +151,10 @@ fn expressions() {
     check(&one("create_task", "{goal: '${task.labels.length}'}"), "`.length`", "| length");
     check(&one("create_task", "{goal: '${task?.id}'}"), "`?.`", "default");
     check(&one("create_task", "{goal: '${}'}"), "must not be empty", "");
-    check(&one("condition", "{predicate: task.labels.includes('x')}"), "no methods", "");
+    check(&one("condition", "{predicate: task.labels.includes('x')}"), "no methods", "`'x' in task.labels`");
+    check(&one("condition", "{predicate: \"context.stepResults['a']\"}"), "in `steps` [stepResults]", "`steps['a']`");
+    check(&one("create_task", "{goal: '${steps.a-b.success}'}"), "[a]", "`steps['a-b'].success`");
+    check(&one("create_task", "{goal: {fromContext: steps.a-b.data.taskId}}"), "names `steps.a-b`", "");
     check(&one("execute_command", "{command: ls, args: ['${nope}']}"), "unknown name `nope`", "");
     check(&one("create_task", "{goal: {fromContext: 'a b'}}"), "", "");
 }
