@@ -253,7 +253,7 @@ impl<'n, 'a> Check<'n, 'a> {
                     ExpressionError::new(format!("values have no methods: `{}`", cut(method.name, 60))).at(at);
                 Err(problem.suggest(match FILTERS.contains(&method.name) {
                     true => format!("write it as a filter: `… | {}`", method.name),
-                    false => suggestion(method.name, FILTERS),
+                    false => instead_of(method.name),
                 }))
             }
             _ => Err(ExpressionError::new("only functions can be called").at(at)),
@@ -267,6 +267,19 @@ impl<'n, 'a> Check<'n, 'a> {
                 Err(ExpressionError::new("arguments are written one by one").at(at.clone()))
             }
         })
+    }
+}
+
+/// What to write for a method that is not a filter either.
+fn instead_of(method: &str) -> String {
+    match method {
+        "includes" => "write `… in …`".to_owned(),
+        "startsWith" => "write `… is startingwith(…)`".to_owned(),
+        "endsWith" => "write `… is endingwith(…)`".to_owned(),
+        _ => nearest(method, FILTERS).map_or_else(
+            || "write a filter, as in `… | lower`".to_owned(),
+            |near| format!("did you mean the filter `… | {near}`?"),
+        ),
     }
 }
 

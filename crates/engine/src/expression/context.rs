@@ -27,9 +27,12 @@ impl Used {
         self.whole || self.fields.contains_key(name)
     }
 
-    /// The names that are used right below another one.
-    pub fn below(&self, name: &str) -> Vec<&str> {
-        self.fields.get(name).into_iter().flat_map(|used| used.fields.keys()).map(|name| &**name).collect()
+    /// The names that are used right below a path.
+    pub fn below(&self, path: &[&str]) -> Vec<&str> {
+        match path.split_first() {
+            None => self.fields.keys().map(|name| &**name).collect(),
+            Some((name, rest)) => self.fields.get(*name).map(|used| used.below(rest)).unwrap_or_default(),
+        }
     }
 
     /// What is used of a context. What is not there stays undefined.

@@ -47,6 +47,7 @@ known! { FILTERS, add_filters, add_filter:
     "map" => filters::map,
     "max" => filters::max,
     "min" => filters::min,
+    "otherwise" => otherwise,
     "reject" => filters::reject,
     "rejectattr" => filters::rejectattr,
     "replace" => replace,
@@ -129,6 +130,12 @@ fn bounded(length: usize) -> Result<(), Error> {
         true => Err(invalid(format!("the result of a filter is longer than {OUTPUT} bytes"))),
         false => Ok(()),
     }
+}
+
+/// Another value for what is missing, null or an empty text. 0 and false are values.
+fn otherwise(value: &Value, other: &Value) -> Value {
+    let is_nothing = value.is_undefined() || value.is_none() || value.as_str() == Some("");
+    if is_nothing { other.clone() } else { value.clone() }
 }
 
 fn join(list: &Value, separator: Option<Cow<'_, str>>) -> Result<String, Error> {

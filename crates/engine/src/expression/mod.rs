@@ -113,9 +113,9 @@ impl Formula {
         json.ok_or_else(|| ExpressionFault::new(&self.0.text, format!("its value has more than {OUTPUT} bytes")))
     }
 
-    /// The names that it uses below another one: of `steps.a.data` those are `a`.
-    pub fn below(&self, name: &str) -> Vec<&str> {
-        self.0.used.below(name)
+    /// The names that it uses below a path: of `steps.a.data` it is `a`, below `steps`.
+    pub fn below(&self, path: &[&str]) -> Vec<&str> {
+        self.0.used.below(path)
     }
 
     /// As it was written.

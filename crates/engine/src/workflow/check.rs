@@ -69,9 +69,9 @@ impl Workflow {
         for step in self.steps.iter() {
             for formula in step.formulas() {
                 for (root, known, what) in [("steps", &steps, "step"), ("data", &stored, "`storeAs`")] {
-                    let Some(unknown) = formula.below(root).into_iter().find(|name| !known.contains(name)) else {
-                        continue;
-                    };
+                    // `context` has both once more.
+                    let mut named = formula.below(&[root]).into_iter().chain(formula.below(&["context", root]));
+                    let Some(unknown) = named.find(|name| !known.contains(name)) else { continue };
                     let listed: Vec<&str> = known.iter().copied().collect();
                     let message = format!("`{}` names `{root}.{unknown}`, and no {what} is called so", formula.text());
                     let near = nearest(unknown, &listed).map(|near| format!("did you mean `{root}.{near}`?"));

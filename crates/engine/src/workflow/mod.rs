@@ -14,6 +14,7 @@
 
 mod check;
 mod dialect;
+mod habits;
 mod pattern;
 mod progress;
 

@@ -4,13 +4,12 @@
 //! - A list that comes of an expression in a list is put in piece by piece.
 //! - `{fromContext: "a.b"}` is the value at that path of the context. `$${` is a plain `${`.
 
+use std::fmt::Write;
+
 use serde_json::{Map, Value};
 
-use super::dialect;
+use super::dialect::{self, Asked};
 use crate::expression::{ExpressionError, ExpressionFault, Formula, Names, OUTPUT};
-
-/// What a path of `fromContext` stands below.
-const CONTEXT: &str = "context.";
 
 /// A value of which only the form is known.
 #[derive(Debug, Clone)]
@@ -46,12 +45,7 @@ impl Pattern {
             Value::Object(fields) => match from_context(fields) {
                 Some(path) => {
                     let path = path.as_str().unwrap_or_default();
-                    formula(&format!("{CONTEXT}{path}")).map(Self::Whole).map_err(|error| {
-                        // The place in the path, as far as it is there.
-                        let before = |at: usize| at.checked_sub(CONTEXT.len());
-                        let at = error.at.as_ref().and_then(|at| Some(before(at.start)?..before(at.end)?));
-                        PatternError { text: path.to_owned(), error: ExpressionError { at, ..error } }
-                    })?
+                    at_path(path).map(Self::Whole).map_err(|error| PatternError { text: path.to_owned(), error })?
                 }
                 None => Self::Fields(
                     fields.iter().map(|(name, value)| Ok((name.clone(), Self::parse(value)?))).collect::<Result<
@@ -66,7 +60,7 @@ impl Pattern {
     }
 
     fn text(text: &str) -> Result<Self, ExpressionError> {
-        let mut pieces = pieces(text)?;
+        let mut pieces = pieces(text, Asked::Value)?;
         Ok(match pieces.as_slice() {
             [] => Self::Plain(Value::String(String::new())),
             [Piece::Plain(plain)] => Self::Plain(Value::String(plain.clone())),
@@ -141,8 +135,8 @@ impl Pattern {
 }
 
 /// An expression of a workflow, in whichever habit it is written.
-pub(super) fn formula(text: &str) -> Result<Formula, ExpressionError> {
-    let ours = dialect::translate(text)?;
+fn formula(text: &str, asked: Asked) -> Result<Formula, ExpressionError> {
+    let ours = dialect::translate(text, asked)?;
     let same = ours == text;
     Formula::parse(&ours, &Names::workflow()).map_err(|error| match same {
         true => error,
@@ -153,9 +147,9 @@ pub(super) fn formula(text: &str) -> Result<Formula, ExpressionError> {
 
 /// An expression, alone or as `${…}`.
 pub fn predicate(text: &str) -> Result<Formula, ExpressionError> {
-    match pieces(text)?.as_slice() {
+    match pieces(text, Asked::Truth)?.as_slice() {
         [Piece::Filled(formula)] => Ok(formula.clone()),
-        [Piece::Plain(plain)] if plain == text => formula(text),
+        [Piece::Plain(plain)] if plain == text => formula(text, Asked::Truth),
         _ => Err(ExpressionError {
             message: "a predicate is one expression".to_owned(),
             at: None,
@@ -169,8 +163,30 @@ fn from_context(fields: &Map<String, Value>) -> Option<&Value> {
     matches!(name.as_str(), "fromContext" | "from_context").then_some(path).filter(|path| path.is_string())
 }
 
+/// The value at a path of the context: names with dots between them, each of which may be followed by places in a list.
+fn at_path(path: &str) -> Result<Formula, ExpressionError> {
+    let mut text = "context".to_owned();
+    for part in path.split('.') {
+        let (name, places) = part.split_at(part.find('[').unwrap_or(part.len()));
+        let is_name = |name: &str| name.chars().all(|letter| letter.is_alphanumeric() || "-_".contains(letter));
+        let is_place = |place: &str| place.strip_suffix(']').is_some_and(|place| place.parse::<u32>().is_ok());
+        if name.is_empty() || !is_name(name) || !places.split('[').skip(1).all(is_place) {
+            let problem = ExpressionError::new("`fromContext` is a path: names with dots between them");
+            return Err(problem.suggest("write an expression as `${…}`"));
+        }
+        let is_word = !name.contains('-') && !name.starts_with(|first: char| first.is_numeric());
+        let _ = if is_word { write!(text, ".{name}{places}") } else { write!(text, "['{name}']{places}") };
+    }
+    if path.split('.').next() == Some("stepResults") {
+        let problem = ExpressionError::new("what came of steps is in `steps`");
+        return Err(problem.suggest(format!("write `{}`", path.replacen("stepResults", "steps", 1))));
+    }
+    // Its places are not those of what was written.
+    Formula::parse(&text, &Names::workflow()).map_err(|error| ExpressionError { at: None, ..error })
+}
+
 /// The expressions of a text, and what is between them.
-fn pieces(text: &str) -> Result<Vec<Piece>, ExpressionError> {
+fn pieces(text: &str, asked: Asked) -> Result<Vec<Piece>, ExpressionError> {
     let (mut pieces, mut plain) = (Vec::new(), String::new());
     let mut at = 0;
     while let Some(found) = text[at..].find("${") {
@@ -187,7 +203,7 @@ fn pieces(text: &str) -> Result<Vec<Piece>, ExpressionError> {
         }
         let inside = start + 2;
         let end = inside + end_of(&text[inside..]).ok_or_else(|| unclosed(start, text.len()))?;
-        let formula = formula(&text[inside..end]).map_err(|error| ExpressionError {
+        let formula = formula(&text[inside..end], asked).map_err(|error| ExpressionError {
             at: Some(error.at.map_or(inside..end, |at| inside + at.start..inside + at.end)),
             ..error
         })?;
@@ -247,7 +263,7 @@ mod tests {
         let context = json!({
             "task": {"goal": "Mend \"it\"", "labels": ["agent", "pump"], "priority": 0},
             "steps": {"a": {"data": {"taskId": "T7"}}},
-            "context": {"who": null, "deep": {"list": [1, 2]}},
+            "context": {"who": null, "no": false, "deep": {"list": [1, 2]}, "a-b": {"1st": {"length": 3}}},
         });
         Pattern::parse(pattern).expect("a pattern").fill(&context).expect("filled")
     }
@@ -274,12 +290,26 @@ mod tests {
     fn ids_may_come_from_the_context() {
         assert_eq!(filled(&json!({"fromContext": "deep.list[1]"})), json!(2));
         assert_eq!(filled(&json!({"fromContext": "who"})), json!(null));
+        assert_eq!(filled(&json!({"fromContext": "a-b.1st.length"})), json!(3));
+        for wrong in ["", "a..b", "a b", "a['b']", "a[b]", "who || 2", "stepResults.x"] {
+            assert!(Pattern::parse(&json!({"fromContext": wrong})).is_err(), "{wrong}");
+        }
         assert_eq!(filled(&json!({"fromContext": "x", "other": 1})), json!({"fromContext": "x", "other": 1}));
     }
 
     #[test]
     fn habits_are_understood() {
         assert_eq!(filled(&json!("${context.who || 'nobody'}")), json!("nobody"));
+        assert_eq!(filled(&json!("${task.priority || 2} ${context.no || true}")), json!("0 false"));
+        assert_eq!(filled(&json!("${context.missing || ''}${context.who || '' || 'x'}")), json!("x"));
+        assert_eq!(filled(&json!("${'x' if context.no || task.goal else 'y'}")), json!("x"));
+        assert_eq!(filled(&json!("${ {'reason': context.r || 'none'} }")), json!({"reason": "none"}));
+        assert_eq!(filled(&json!("${!task.labels == false}")), json!(true));
+        let holds = |text: &str| {
+            predicate(text).expect(text).value(&json!({"task": {"priority": 0}, "context": {"no": false}}))
+        };
+        assert_eq!(holds("context.no || task.priority === 0"), Ok(json!(true)));
+        assert_eq!(holds("${context.nothing || context.no}"), Ok(json!(false)));
         assert_eq!(filled(&json!("${task.priority === 0 && task.labels}")), json!(["agent", "pump"]));
     }
 

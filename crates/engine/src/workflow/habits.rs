@@ -1,0 +1,271 @@
+//! Habits of JavaScript that cannot be read: each is refused with the way to write it here.
+
+use super::dialect::{Kind, Token, closing};
+use crate::expression::{ExpressionError, Names};
+
+/// Signs, and what to write.
+const SIGNS: &[(&str, &str, &str)] = &[
+    ("?.", "`?.` is not part of the language", "write `… | default('')` for what may be missing"),
+    ("??", "`??` is not part of the language", "write `… | default(…)`"),
+    ("=>", "functions are not part of the language", "write a filter: `task.labels | select('in', […])`"),
+    ("?", "`? :` is not part of the language", "write `A if CONDITION else B`"),
+    ("`", "texts stand in `'` or `\"`", "write the parts one after the other: `Hello ${task.goal}`"),
+];
+
+/// Methods, and what to write: `VALUE` is what they are called on, `GIVEN` what they are given.
+const METHODS: &[(&str, &str)] = &[
+    ("includes", "GIVEN in VALUE"),
+    ("indexOf", "GIVEN in VALUE"),
+    ("has", "GIVEN in VALUE"),
+    ("get", "VALUE[GIVEN]"),
+    ("startsWith", "VALUE is startingwith(GIVEN)"),
+    ("endsWith", "VALUE is endingwith(GIVEN)"),
+    ("toLowerCase", "VALUE | lower"),
+    ("toUpperCase", "VALUE | upper"),
+    ("toString", "VALUE | string"),
+];
+
+const PATTERNS: &str = "write `… is startingwith('…')`, `… is endingwith('…')` or `'…' in …`";
+
+/// Refuses a sign. `last` is the token before it.
+pub fn sign(text: &str, at: usize, last: Option<&Token<'_>>) -> Result<(), ExpressionError> {
+    let rest = &text[at..];
+    let is_value =
+        |token: &Token<'_>| !matches!(token.kind, Kind::Sign | Kind::Open | Kind::And | Kind::Or | Kind::Not);
+    if rest.starts_with('/') && !last.is_some_and(is_value) && rest.contains(".test(") {
+        return Err(ExpressionError::new("patterns are not part of the language").at(at..text.len()).suggest(PATTERNS));
+    }
+    for (sign, message, instead) in SIGNS {
+        if rest.starts_with(sign) {
+            return Err(ExpressionError::new(*message).at(at..at + sign.len()).suggest(*instead));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses words and methods.
+pub fn check(text: &str, tokens: &[Token<'_>]) -> Result<(), ExpressionError> {
+    for (place, token) in tokens.iter().enumerate() {
+        let found = match (token.kind, token.text) {
+            (Kind::Field, "length") => {
+                Some(("`.length` is not part of the language".to_owned(), "write `… | length`".to_owned()))
+            }
+            (Kind::Word, "typeof") => {
+                let instead = "write `… is string`, `… is number` or `… is defined`";
+                Some(("`typeof` is not part of the language".to_owned(), instead.to_owned()))
+            }
+            (Kind::Word | Kind::Field, "stepResults") => results(text, tokens, place),
+            (Kind::Field, _) => dashed(text, tokens, place).or_else(|| method(text, tokens, place)),
+            (Kind::Or, _) if is_lonely(tokens, place) => Some((
+                "`||` has a value on either side".to_owned(),
+                "write it as in `context.who || 'nobody'`".to_owned(),
+            )),
+            _ => None,
+        };
+        if let Some((message, instead)) = found {
+            return Err(ExpressionError::new(message).at(token.at..token.end()).suggest(instead));
+        }
+    }
+    Ok(())
+}
+
+fn is_lonely(tokens: &[Token<'_>], or: usize) -> bool {
+    let said = |token: &&Token<'_>| token.kind != Kind::Space;
+    let is_none = |token: Option<&Token<'_>>, bracket: Kind| {
+        token.is_none_or(|token| token.kind == bracket || token.kind == Kind::Or || token.ends_operands())
+    };
+    is_none(tokens[..or].iter().rfind(said), Kind::Open) || is_none(tokens[or + 1..].iter().find(said), Kind::Close)
+}
+
+/// `context.stepResults.get('x').error` is `steps['x'].error`.
+fn results(text: &str, tokens: &[Token<'_>], place: usize) -> Option<(String, String)> {
+    let before = path(tokens, place);
+    if !matches!(before.as_slice(), ["stepResults"] | ["context", "stepResults"]) {
+        return None;
+    }
+    let is = |at: usize, sign: &str| tokens.get(at).is_some_and(|token| token.is(sign));
+    let named = |at: usize, kind: Kind| tokens.get(at).filter(|token| token.kind == kind).map(|token| token.text);
+    let next = place + 1;
+    let (name, end) = match () {
+        () if is(next, ".") && named(next + 1, Kind::Field) == Some("get") && is(next + 2, "(") => {
+            (named(next + 3, Kind::Text).map(str::to_owned), next + 5)
+        }
+        () if is(next, "[") => (named(next + 1, Kind::Text).map(str::to_owned), next + 3),
+        () => (named(next + 1, Kind::Field).map(|name| format!("'{name}'")), next + 2),
+    };
+    let instead = match name {
+        Some(name) => format!("write `steps[{name}]{}`", below(text, tokens, end)),
+        None => "write `steps['ID']`".to_owned(),
+    };
+    Some(("what came of steps is in `steps`".to_owned(), instead))
+}
+
+/// `steps.a-b.success` is `steps['a-b'].success`.
+fn dashed(text: &str, tokens: &[Token<'_>], place: usize) -> Option<(String, String)> {
+    let path = path(tokens, place);
+    let (_, parents) = path.split_last()?;
+    let of_steps = matches!(parents, ["steps"] | ["context", "steps"]);
+    if !of_steps && !matches!(parents, ["data"] | ["context"] | ["context", "data"]) {
+        return None;
+    }
+    let mut end = place + 1;
+    let mut is_name = of_steps;
+    while tokens.get(end).is_some_and(|token| token.is("-"))
+        && let Some(word) = tokens.get(end + 1).filter(|word| matches!(word.kind, Kind::Word | Kind::Number))
+    {
+        // A number may be taken off a number, and so may what has a name.
+        is_name |= word.kind == Kind::Word && !Names::workflow().all().any(|name| name == word.text);
+        end += 2;
+    }
+    if end == place + 1 || !is_name {
+        return None;
+    }
+    let name = &text[tokens[place].at..tokens[end - 1].end()];
+    let instead = format!("write `{}['{name}']{}`", parents.join("."), below(text, tokens, end));
+    Some((format!("`{name}` is one name less another here"), instead))
+}
+
+fn method(text: &str, tokens: &[Token<'_>], place: usize) -> Option<(String, String)> {
+    let name = tokens[place].text;
+    let open = place + 1;
+    tokens.get(open).filter(|token| token.is("("))?;
+    let message = format!("values have no methods: `{name}`");
+    if matches!(name, "test" | "match") {
+        return Some((message, PATTERNS.to_owned()));
+    }
+    let (_, instead) = METHODS.iter().find(|(known, _)| *known == name)?;
+    let value = text.get(tokens[beginning(tokens, place)].at..tokens[place - 1].at).unwrap_or("…");
+    // `context` has again what has a name of its own.
+    let own = value.strip_prefix("context.").filter(|own| {
+        let root = own.split(['.', '[']).next().unwrap_or_default();
+        Names::workflow().all().any(|name| name == root)
+    });
+    let close = tokens.get(closing(tokens, open)).map_or(text.len(), |token| token.at);
+    let given = text[tokens[open].end()..close].trim();
+    let instead = instead.replace("GIVEN", given).replace("VALUE", own.unwrap_or(value).trim());
+    Some((message, format!("write `{instead}`")))
+}
+
+/// The fields that are written right after a place.
+fn below<'t>(text: &'t str, tokens: &[Token<'_>], start: usize) -> &'t str {
+    let mut end = start;
+    while let (Some(dot), Some(field)) = (tokens.get(end), tokens.get(end + 1))
+        && dot.is(".")
+        && field.kind == Kind::Field
+    {
+        end += 2;
+    }
+    if end == start { "" } else { &text[tokens[start].at..tokens[end - 1].end()] }
+}
+
+/// The name and the fields up to a place, if nothing else is among them.
+fn path<'t>(tokens: &[Token<'t>], place: usize) -> Vec<&'t str> {
+    let (mut path, mut at) = (vec![tokens[place].text], place);
+    while tokens[at].kind == Kind::Field {
+        match at.checked_sub(2).map(|before| &tokens[before]) {
+            Some(parent) if tokens[at - 1].is(".") && matches!(parent.kind, Kind::Word | Kind::Field) => {
+                path.push(parent.text);
+                at -= 2;
+            }
+            _ => return Vec::new(),
+        }
+    }
+    path.reverse();
+    path
+}
+
+/// Where the value begins that a field is of.
+fn beginning(tokens: &[Token<'_>], field: usize) -> usize {
+    let mut at = field;
+    while let Some(before) = at.checked_sub(1) {
+        at = match tokens[before].kind {
+            Kind::Close => opening(tokens, before),
+            Kind::Word if !matches!(tokens[before].text, "in" | "is" | "not" | "or" | "if" | "else") => before,
+            Kind::Field | Kind::Text | Kind::Number => before,
+            Kind::Sign if tokens[before].is(".") => before,
+            _ => break,
+        };
+    }
+    at
+}
+
+fn opening(tokens: &[Token<'_>], close: usize) -> usize {
+    let mut depth = 0_usize;
+    for at in (0..=close).rev() {
+        match tokens[at].kind {
+            Kind::Close => depth += 1,
+            Kind::Open => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return at;
+        }
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::dialect::{Asked, translate};
+
+    #[track_caller]
+    fn check(text: &str, instead: &str) {
+        let error = translate(text, Asked::Value).expect_err(text);
+        let said = error.suggestion.clone().unwrap_or_default();
+        assert!(said.contains(instead) && said.len() < 120, "{text}: {error:?}");
+    }
+
+    #[test]
+    fn signs() {
+        check("a ? b : c", "A if CONDITION else B");
+        check("a?.b", "default('')");
+        check("a ?? b", "default(…)");
+        check("a.length > 2", "| length");
+        check("`x`", "one after the other");
+        check("a.map(x => x)", "filter");
+        check("a ||", "context.who || 'nobody'");
+        check("(|| a)", "context.who || 'nobody'");
+        assert!(translate("'never closed", Asked::Value).is_err());
+    }
+
+    #[test]
+    fn methods() {
+        check("context.task.labels.includes('agent')", "`'agent' in task.labels`");
+        check("!context.mine['x'].includes( 'a' ) && b", "`'a' in context.mine['x']`");
+        check("task.goal.startsWith('a')", "`task.goal is startingwith('a')`");
+        check("a and task.goal.trim().endsWith('a')", "`task.goal.trim() is endingwith('a')`");
+        check("task.goal.toLowerCase() == 'a'", "`task.goal | lower`");
+        check("/^a?/i.test(task.goal)", "startingwith");
+        check("a.test(b)", "startingwith");
+        check("typeof a === 'string'", "is string");
+        check("a.includes(", "`");
+        check(".includes('a')", "`");
+    }
+
+    #[test]
+    fn results_of_steps() {
+        check("context.stepResults.get('x').error", "`steps['x'].error`");
+        check("context.stepResults['x']", "`steps['x']`");
+        check("context.stepResults.x.data.taskId", "`steps['x'].data.taskId`");
+        check("stepResults.get(", "`steps['ID']`");
+        assert!(translate("data.stepResults", Asked::Value).is_ok());
+    }
+
+    #[test]
+    fn names_with_dashes() {
+        check("steps.a-b.success", "`steps['a-b'].success`");
+        check("context.steps.a-b-2.data.taskId == 1", "`context.steps['a-b-2'].data.taskId`");
+        check("data.my-name", "`data['my-name']`");
+        assert!(translate("data.count-1 + context.n-iteration", Asked::Value).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "([a-c!|&.() \\[\\]{}:,='/-]|steps|context|stepResults|includes\\(|get| if | in |é){0,40}") {
+            let _ = translate(&text, Asked::Value);
+            let _ = translate(&text, Asked::Truth);
+        }
+    }
+}
