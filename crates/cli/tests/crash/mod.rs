@@ -11,6 +11,9 @@
 //! fail point around a commit, a system call of the program (with strace, where it is there), and a program that the
 //! scenario has started, which kills whoever started it and stays. `controls` shows that the checks can fail.
 //!
+//! `journey` does the same to the whole way of tasks, from the first turn to the merge, and kills it at calls of git as well;
+//! `power` drops what was not synced; `shelf` runs programs that misbehave, and looks for what is left of them.
+//!
 //! Fail points are in debug builds only, and processes are looked for in `/proc`.
 
 #![cfg(all(debug_assertions, target_os = "linux"))]
