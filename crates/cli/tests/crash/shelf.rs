@@ -51,7 +51,7 @@ impl Shelf {
         let world = hooked(&format!("limits: {limits}\n{hooks}"));
         let shelf = Self { world, mark };
         for (number, (_, script)) in SHELF.iter().enumerate() {
-            shelf.world.write(&format!(".windlass/shelf/{number}.sh"), shelf.script(script));
+            shelf.world.write(&format!(".windlass/shelf/{number}.sh"), shelf.script(number, script));
         }
         // The descriptors of whoever runs the hooks: that is above the supervisor.
         let count = "run=$(sed -n 's/^PPid:[[:space:]]*//p' /proc/$PPID/status)\nls /proc/$run/fd | wc -l >> .windlass/shelf/descriptors\n";
@@ -60,8 +60,14 @@ impl Shelf {
         shelf
     }
 
-    fn script(&self, script: &str) -> String {
-        format!("LONG='sleep {}'\n{script}\n", self.mark)
+    /// It leaves a word that it was there: what never ran leaves nothing else either.
+    fn script(&self, number: usize, script: &str) -> String {
+        format!("echo {number} >> .windlass/shelf/ran\nLONG='sleep {}'\n{script}\n", self.mark)
+    }
+
+    /// Which of them have run, by number.
+    fn ran(&self) -> BTreeSet<usize> {
+        self.world.read(".windlass/shelf/ran").lines().filter_map(|number| number.parse().ok()).collect()
     }
 
     fn alive(&self) -> Vec<Process> {
@@ -106,7 +112,7 @@ impl Shelf {
         assert_eq!(left, [""; 0], "{what}");
         let is_known = |path: &&Path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            name.starts_with("windlass.db") || ["runs", "descriptors", "owners"].contains(&&*name)
+            name.starts_with("windlass.db") || ["runs", "descriptors", "ran", "owners"].contains(&&*name)
         };
         let new: Vec<PathBuf> =
             self.files().difference(before).filter(|path| !is_known(&path.as_path())).cloned().collect();
@@ -132,6 +138,7 @@ fn nothing_is_left_of_hooks_that_misbehave() {
     let counted: Vec<&str> = counted.split_whitespace().collect();
     assert_eq!(counted.len(), rounds);
     assert_eq!(counted.first(), counted.last(), "descriptors: {counted:?}");
+    assert_eq!(shelf.ran(), (0..SHELF.len()).collect());
     if is_whole() {
         say(&format!("hooks that misbehave: {} programs, 0 of them wrong\n", rounds * SHELF.len()));
     }
@@ -150,6 +157,7 @@ fn nothing_is_left_of_agents_that_misbehave() {
             shelf.assert_nothing_is_left(&before, what);
         }
     }
+    assert_eq!(shelf.ran(), (0..SHELF.len()).collect());
     if is_whole() {
         say(&format!("agents that misbehave: {} programs, 0 of them wrong\n", rounds * SHELF.len()));
     }
