@@ -11,7 +11,7 @@ use std::path::Path;
 use super::additions::is_same;
 use super::field::key;
 use super::yaml::{by_point, hook_lines, limit_line, point_lines, setting_lines};
-use super::{Additions, Setting, Wanted, yaml};
+use super::{Additions, Setting, Wanted, tuning, yaml};
 use crate::config::{self, Config, Hook, Node, Point, Value};
 
 /// Why nothing can be added to a text by itself.
@@ -37,13 +37,30 @@ impl fmt::Display for Obstacle {
     }
 }
 
+impl Obstacle {
+    /// Says of which hook.
+    pub fn of(self, hook: &str) -> Self {
+        let hook = config::quoted(hook);
+        match self {
+            Self::Layout(why) => Self::Layout(format!("{hook}: {why}")),
+            Self::Shared => Self::Layout(format!("{hook}: {}", Self::Shared)),
+            Self::Wrong(why) => Self::Wrong(format!("{hook}: {why}")),
+        }
+    }
+}
+
 /// What is to be added, alone.
 pub fn fragment(additions: &Additions) -> String {
     yaml::fragment(additions)
 }
 
-/// The text of a configuration with everything that is to be added, which is known to say just that.
+/// The text of a configuration with everything that is to be added or changed, which is known to say just that.
 pub fn edit(config: &Config, additions: &Additions) -> Result<String, Obstacle> {
+    let tuned = tuning::applied(config, &additions.changes)?;
+    let config = tuned.as_ref().unwrap_or(config);
+    if additions.is_no_more() {
+        return Ok(config.text().to_string());
+    }
     let text = with_retries(config.text(), additions);
     let edited = match config.exists() {
         false => format!("version: 1\n\n{}", fragment(additions)),
