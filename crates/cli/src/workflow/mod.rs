@@ -6,7 +6,9 @@
 //!
 //! Not here: how one is run (`runner`), what may be said in one (`engine::workflow`).
 
+mod fields;
 mod read;
+mod tasks;
 #[cfg(test)]
 mod tests;
 
