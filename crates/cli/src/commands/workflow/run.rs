@@ -40,7 +40,7 @@ pub struct Args {
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let mut opened = context.open()?;
     // Before anything is in the log.
-    workflow::find(&opened.project, &args.id)?;
+    workflow::find(Some(&opened.project), &args.id)?;
     let given = args.context.map(|file| given(&file)).transpose()?.unwrap_or_default();
     let command = Command::TriggerWorkflow { id: args.id, context: given, task: args.task };
     let triggered = trigger(&mut opened, &command)?;
