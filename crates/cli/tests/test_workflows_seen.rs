@@ -189,12 +189,12 @@ fn of_two_with_one_id_neither_runs() {
     world.write(".windlass/workflows/twin.yaml", "steps: [{id: a, type: noop}]\n");
     world.ok(&["trust", "--yes"]);
     assert_snapshot!(world.fails(&["workflow", "run", "twin"]), @r#"
-    error: the id `twin` is given twice
+    error: the id `twin` is that of $WORK/.windlass/workflows/twin.yaml:1 too
      --> $WORK/.windlass/workflows/one.yaml:2:5
       |
     2 | id: twin
       |     ^^^^
-    hint: it is that of $WORK/.windlass/workflows/twin.yaml:1 too; give each its own
+    hint: give each its own
     [64 config]
     "#);
     assert_eq!(world.lines(&["workflow", "list"]).iter().filter(|workflow| workflow["id"] == "twin").count(), 2);

@@ -111,8 +111,8 @@ impl Known {
             let id = &twin.workflow.id;
             let others = twins.iter().filter(|other| other.workflow.id == *id && other.file != twin.file);
             let others: Vec<String> = others.map(Defined::place).collect();
-            let problem = Problem::new(format!("the id {} is given twice", config::quoted(id)))
-                .suggest(format!("it is that of {} too; give each its own", others.join(", ")));
+            let problem = Problem::new(format!("the id {} is that of {} too", config::quoted(id), others.join(", ")))
+                .suggest("give each its own".to_owned());
             let problem = if let Some((_, at)) = twin.id_place() { problem.at(at) } else { problem };
             let file = twin.file.clone().unwrap_or_default();
             let failure = ConfigError::in_text(&file, &twin.text, problem).into();
@@ -265,8 +265,10 @@ fn probable_id(text: &str, file: &Path) -> String {
         return read::id(&tree).map_or(stem(file).to_owned(), |(id, _)| id.to_owned());
     }
     let written = text.lines().find_map(|line| {
-        let (name, id) = line.trim().trim_start_matches('{').split_once(':')?;
-        let is_id = name.trim().trim_matches('"') == "id";
+        // In YAML that of a step stands further to the right.
+        let line = if is_json(file) { line.trim().trim_start_matches('{') } else { line };
+        let (name, id) = line.split_once(':')?;
+        let is_id = name.trim_end().trim_start_matches('"').trim_end_matches('"') == "id";
         let id = id.split(',').next()?.trim().trim_matches(['"', '\'']);
         (is_id && !id.is_empty()).then(|| id.to_owned())
     });

@@ -151,7 +151,9 @@ fn no_braces(node: &Node, source: &str, never: bool) -> Result<(), Problem> {
         let root = inside.trim().split(|letter: char| !letter.is_alphanumeric()).next();
         never || root.is_some_and(|root| HABITS.contains(&root))
     };
-    let Some(inside) = inside.filter(|inside| !inside.contains("${")).find(is_habit) else { return Ok(()) };
+    // Within an expression they are a text or a map.
+    let mut plain = inside.filter(|inside| !inside.contains("${") && !inside.starts_with(['\'', '"']));
+    let Some(inside) = plain.find(is_habit) else { return Ok(()) };
     let written = format!("{{{{{inside}}}}}");
     let found = source.get(node.at.clone()).and_then(|text| text.find(&written));
     let at = found.map_or(node.at.clone(), |offset| node.at.start + offset..node.at.start + offset + written.len());

@@ -180,6 +180,8 @@ fn tasks_that_could_never_be_made() {
         "labels: [a, '${task.labels}', 'n${task.id}'], priority: '${task.priority}', depends: ['${task.id}', T1], body: 'a {{ name }}', parentTaskId: {fromContext: task.id}",
     );
     parse(&fine, "w", false).expect("all of this can be made");
+    let braces = one("create_task", "{goal: \"Write ${'{{'} name }} for ${task.goal}\"}");
+    parse(&braces, "w", false).expect("these are meant as they stand");
 }
 
 #[test]
