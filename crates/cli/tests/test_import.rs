@@ -262,7 +262,7 @@ hooks:
         r#"{"version": "1.0", "hooks": [
   {"name": "announce", "enabled": true, "priority": 200, "eventTypes": ["task_failed", "task_completed"]},
   {"name": "count", "enabled": true, "priority": 100, "eventTypes": ["task_completed"]},
-  {"name": "greet", "enabled": false, "priority": 100, "eventTypes": ["task_started"]},
+  {"name": "greet", "enabled": true, "priority": 100, "eventTypes": ["task_started"]},
   {"name": "same", "enabled": true, "priority": 3, "eventTypes": ["task_started", "task_created"]},
   {"name": "auto-create-review-task", "enabled": true, "priority": 10, "eventTypes": ["task_completed"]},
   {"name": "anounce", "enabled": true, "priority": 1, "eventTypes": ["task_completed"]}
@@ -274,12 +274,10 @@ hooks:
       auto-create-review-task (line 7): `enabled: true`, `priority: 10`
       announce (line 4): `priority: 200`, `events: [task_failed]`
       count (line 6): `priority: 100`
-      greet (line 9): `enabled: false`
+      greet (line 9): to `task_started`
 
     left out:
       line 7: `anounce`: neither the configuration nor Windlass has a hook with this name (there is `announce`), and what it does is not in the file; write it as a `command` with this `name` at its events
-
-    note: line 4: `greet` stands under `task_created` (line 9 of the configuration), and is to run at task_started: move it there by hand
 
     changed in $WORK/.windlass/config.yaml: 4 hooks
     Nothing of the configuration runs until you have trusted it as it is now: `windlass trust`.
@@ -295,17 +293,19 @@ hooks:
         - {name: count, command: 'echo counted >>said', priority: 100}
         - {use: auto-create-review-task, enabled: true, priority: 10}
       task_created:
-        - {name: greet, command: 'echo hello >>said', enabled: false}
         - {name: same, command: 'true', events: [task_started], priority: 3}
+      task_started:
+        - {name: greet, command: 'echo hello >>said'}
     "#);
     let again = world.run(&["config", "import", "automation-hooks.json"]);
     assert!(again.stdout.contains("nothing was added"), "{again}");
     world.ok(&["trust", "--yes"]);
     world.ok(&["task", "add", "Research", "--label", "agent"]);
+    world.ok(&["task", "start", "T1"]);
     world.ok(&["task", "complete", "T1"]);
     world.ok(&["task", "add", "Write"]);
     world.ok(&["task", "fail", "T3", "--reason", "no ink"]);
-    assert_eq!(world.read("said"), "counted\nannounced\nannounced\n");
+    assert_eq!(world.read("said"), "hello\ncounted\nannounced\nannounced\n");
     assert!(world.ok(&["task", "list", "--all"]).contains("Review: Research"));
 }
 

@@ -57,11 +57,11 @@ impl Additions {
             self.left_out.push(tuning::missing(tuned, config));
             return;
         };
-        let (change, note) = tuning::compare(tuned, &config.hooks[index], index);
-        if change.said.is_empty() && note.is_none() {
+        let (change, note) = tuning::compare(tuned, config, index);
+        if change.is_none() && note.is_none() {
             self.settled.push(tuned.clone());
         }
-        self.changes.extend(Some(change).filter(|change| !change.said.is_empty()));
+        self.changes.extend(Some(change).filter(|change| !change.is_none()));
         self.notes.extend(note);
     }
 

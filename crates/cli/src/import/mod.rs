@@ -22,6 +22,7 @@ mod edit_tests;
 mod field;
 pub mod json;
 mod matcher;
+mod moving;
 mod settings;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use windlass_engine::nearest;
 
-use super::{Obstacle, Remark, Tuned};
+use super::{Obstacle, Remark, Tuned, moving};
 use crate::config::{Builtin, Config, Hook, Kind, Point, quoted};
 use crate::plan;
 use crate::switch::{self, Said};
@@ -17,49 +17,60 @@ pub struct Change {
     /// Where it comes from.
     pub line: usize,
     pub said: Vec<Said>,
+    /// The point under which it is to stand.
+    pub to: Option<Point>,
 }
 
-/// What a hook does not say yet; and what it cannot be made to say.
-pub fn compare(tuned: &Tuned, hook: &Hook, index: usize) -> (Change, Option<Remark>) {
-    let mut said = Vec::new();
-    said.extend(tuned.enabled.filter(|on| *on != hook.enabled()).map(Said::Enabled));
+impl Change {
+    pub fn is_none(&self) -> bool {
+        self.said.is_empty() && self.to.is_none()
+    }
+}
+
+/// What a hook of the configuration does not say yet; and what it cannot be made to say.
+pub fn compare(tuned: &Tuned, config: &Config, index: usize) -> (Change, Option<Remark>) {
+    let hook = &config.hooks[index];
+    let mut change =
+        Change { hook: index, at: hook.line, name: hook.name.clone(), line: tuned.line, said: Vec::new(), to: None };
+    change.said.extend(tuned.enabled.filter(|on| *on != hook.enabled()).map(Said::Enabled));
     let is_registered = matches!(hook.kind, Kind::Builtin(builtin) if builtin.is_registered());
     // One of the registry has a place of its own in the order.
     let usual = (!is_registered).then_some(plan::PRIORITY);
-    said.extend(tuned.priority.filter(|wished| hook.entry.priority.or(usual) != Some(*wished)).map(Said::Priority));
-    let mut note = None;
-    if let Some(wished) = &tuned.points {
-        let further = wished.iter().copied().filter(|point| *point != hook.point);
-        let further: Vec<Point> = further.fold(Vec::new(), |mut all, point| {
-            if !all.contains(&point) {
-                all.push(point);
-            }
-            all
-        });
-        let is_same = further.len() == hook.events.len() && further.iter().all(|point| hook.events.contains(point));
-        if !wished.contains(&hook.point) {
-            note = Some(elsewhere(tuned, hook, wished));
-        } else if !is_same {
-            said.push(Said::Events(further));
+    let priority = tuned.priority.filter(|wished| hook.entry.priority.or(usual) != Some(*wished));
+    change.said.extend(priority.map(Said::Priority));
+    let Some(wished) = &tuned.points else { return (change, None) };
+    let Some(first) = wished.first() else {
+        let text = format!("{} is to run at no event; `enabled: false` says so here", quoted(&hook.name));
+        return (change, Some(Remark::on(tuned.line, text)));
+    };
+    let own = if wished.contains(&hook.point) { hook.point } else { *first };
+    let mut further: Vec<Point> = Vec::new();
+    for point in wished {
+        if *point != own && !further.contains(point) {
+            further.push(*point);
         }
     }
-    (Change { hook: index, at: hook.line, name: hook.name.clone(), line: tuned.line, said }, note)
+    let is_same = further.len() == hook.events.len() && further.iter().all(|point| hook.events.contains(point));
+    let before = change.clone();
+    change.said.extend((!is_same).then_some(Said::Events(further)));
+    change.to = (own != hook.point).then_some(own);
+    match change.to.map(|_| applied(config, std::slice::from_ref(&change))) {
+        Some(Err(obstacle)) => {
+            let note = elsewhere(tuned, hook, wished, &obstacle);
+            (before, Some(note))
+        }
+        _ => (change, None),
+    }
 }
 
-/// A hook is not moved: what stands around it may be meant for it.
-fn elsewhere(tuned: &Tuned, hook: &Hook, wished: &[Point]) -> Remark {
-    let name = quoted(&hook.name);
-    let text = match wished.first() {
-        None => format!("{name} is to run at no event here; `enabled: false` says so"),
-        Some(_) => {
-            let points: Vec<&str> = wished.iter().map(|point| point.name()).collect();
-            let (own, line) = (hook.point, hook.line);
-            format!(
-                "{name} stands under `{own}` (line {line} of the configuration), and is to run at {}: move it there by hand",
-                points.join(", ")
-            )
-        }
-    };
+/// A hook that stands where it cannot be taken from.
+fn elsewhere(tuned: &Tuned, hook: &Hook, wished: &[Point], obstacle: &Obstacle) -> Remark {
+    let points: Vec<&str> = wished.iter().map(|point| point.name()).collect();
+    let (name, own, line) = (quoted(&hook.name), hook.point, hook.line);
+    let text = format!(
+        "{name} stands under `{own}` (line {line} of the configuration), and is to run at {}: move it there by hand, because {obstacle}",
+        points.join(", ")
+    );
     Remark::on(tuned.line, text)
 }
 
@@ -75,15 +86,21 @@ pub fn missing(tuned: &Tuned, config: &Config) -> Remark {
     Remark::on(tuned.line, text)
 }
 
-/// The configuration in which all of this is said.
+/// The configuration in which all of this is said. Hooks are moved in the end: till then each has its number.
 pub fn applied(config: &Config, changes: &[Change]) -> Result<Option<Config>, Obstacle> {
     let mut now: Option<Config> = None;
+    let read = |edited: &str| Config::of(config.file(), edited).map_err(|error| Obstacle::Wrong(error.into_problem()));
     for Change { hook, name, said, .. } in changes {
         for said in said {
             let before = now.as_ref().unwrap_or(config);
             let edited = switch::set(before, *hook, said).map_err(|obstacle| obstacle.of(name))?;
-            let after = Config::of(config.file(), &edited).map_err(|error| Obstacle::Wrong(error.into_problem()))?;
-            now = Some(after);
+            now = Some(read(&edited)?);
+        }
+    }
+    for Change { name, to, .. } in changes {
+        if let Some(to) = to {
+            let before = now.as_ref().unwrap_or(config);
+            now = Some(moving::moved(before, name, *to)?);
         }
     }
     Ok(now)

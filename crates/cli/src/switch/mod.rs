@@ -178,7 +178,8 @@ fn is_switched(old: &Node, new: &Node, place: Option<&[usize]>, said: &Said) -> 
     }
 }
 
-fn is_same(old: &Node, new: &Node) -> bool {
+/// Whether two trees say the same.
+pub fn is_same(old: &Node, new: &Node) -> bool {
     is_switched(old, new, None, &Said::Enabled(false))
 }
 

@@ -285,12 +285,16 @@ impl Found<'_> {
 
 /// What becomes of a hook that is there.
 fn changed(change: &Change) -> String {
-    let said: Vec<String> = change.said.iter().map(|said| format!("`{said}`")).collect();
+    let to = change.to.iter().map(|point| format!("to `{point}`"));
+    let said: Vec<String> = change.said.iter().map(|said| format!("`{said}`")).chain(to).collect();
     format!("{} (line {}): {}", change.name, change.at, said.join(", "))
 }
 
 fn change(change: &Change) -> Value {
     let mut shown = json!({"name": change.name, "line": change.line, "at": change.at});
+    if let Some(point) = change.to {
+        shown["point"] = json!(point.name());
+    }
     for said in &change.said {
         match said {
             Said::Enabled(on) => shown["enabled"] = json!(on),
