@@ -195,7 +195,7 @@ fn check_workflows(project: &Project) -> Option<Check> {
         return None;
     }
     let hint = hint.filter(|_| !problems.is_empty());
-    Some(Check { what, problems, note: format!("{own} of the project"), hint })
+    Some(Check { what, problems, note: format!("{own} of the project can be used"), hint })
 }
 
 fn check_store(context: &Context, project: &Project, rebuild: bool) -> Result<Check, Failure> {
