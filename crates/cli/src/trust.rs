@@ -104,9 +104,14 @@ pub fn serves_agents(project: &Project, config: &Config) -> Result<bool, Failure
     })
 }
 
-/// Trusts the configuration as it was read, and the workflows as they are.
-pub fn grant(project: &Project, config: &Config) -> Result<(), Failure> {
-    decisions()?.grant(project, config)
+/// Trusts the configuration as it was read, and everything beside it as a person has seen it.
+pub fn grant(project: &Project, config: &Config, seen: Digest) -> Result<(), Failure> {
+    if config.digest()? != seen {
+        return Err(Failure::new(Code::Trust, "the project stays untrusted")
+            .caused_by("something has been changed while it was looked at")
+            .hint("look at it again"));
+    }
+    decisions()?.grant(project, seen)
 }
 
 /// Forgets the decision. Says whether there was one.
@@ -158,12 +163,9 @@ impl Decisions {
         serde_json::from_slice(&bytes).ok().filter(|record: &Record| record.version == 1)
     }
 
-    fn grant(&self, project: &Project, config: &Config) -> Result<(), Failure> {
-        let record = Record {
-            version: 1,
-            project: project.root.to_string_lossy().into_owned(),
-            digest: config.digest()?.to_string(),
-        };
+    fn grant(&self, project: &Project, seen: Digest) -> Result<(), Failure> {
+        let root = project.root.to_string_lossy().into_owned();
+        let record = Record { version: 1, project: root, digest: seen.to_string() };
         let text = serde_json::to_string(&record).expect("a record is plain text");
         let file = self.record_file(project);
         self.replace(&file, text.as_bytes()).map_err(|error| {
@@ -233,7 +235,8 @@ mod tests {
         }
 
         fn grant(&self) {
-            self.decisions.grant(&self.project, &Config::load(&self.project).unwrap()).unwrap();
+            let seen = Config::load(&self.project).unwrap().digest().unwrap();
+            self.decisions.grant(&self.project, seen).unwrap();
         }
     }
 
@@ -262,7 +265,7 @@ mod tests {
         let setting = Setting::new();
         let seen = Config::load(&setting.project).unwrap();
         setting.write("config.yaml", "hooks: {stop: [{command: something else}]}\n");
-        setting.decisions.grant(&setting.project, &seen).unwrap();
+        setting.decisions.grant(&setting.project, seen.digest().unwrap()).unwrap();
         assert_eq!(setting.state(), Trust::Changed);
     }
 
@@ -308,7 +311,7 @@ mod tests {
         let file = setting.project.root.join("file");
         fs::write(&file, "").unwrap();
         let config = Config::load(&setting.project).unwrap();
-        let failure = Decisions::under(&file).grant(&setting.project, &config).unwrap_err();
+        let failure = Decisions::under(&file).grant(&setting.project, config.digest().unwrap()).unwrap_err();
         assert!(failure.message.starts_with("cannot record the decision in"), "{failure}");
         assert_eq!(Decisions::under(&file).state(&setting.project, &config).unwrap(), Trust::Never);
     }

@@ -73,3 +73,4 @@ mod test_why;
 mod test_why_bridge;
 mod test_workers;
 mod test_workflows;
+mod test_workflows_seen;

@@ -56,7 +56,10 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
         context::create_store(&report.project)?;
     }
     let untrusted = match report.created {
-        true => trust::grant(&report.project, &Config::load(&report.project)?).err(),
+        true => {
+            let config = Config::load(&report.project)?;
+            config.digest().and_then(|seen| trust::grant(&report.project, &config, seen)).err()
+        }
         false => None,
     };
     match (out.is_json(), report.created) {

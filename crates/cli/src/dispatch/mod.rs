@@ -101,9 +101,20 @@ pub fn with<T>(
     control: &Control,
     work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
+    with_telling(opened, outline, trusted, (control, &mut tell), work)
+}
+
+/// The same, for somebody who tells what happens in other words.
+pub fn with_telling<T>(
+    opened: &mut Opened,
+    outline: &Arc<Outline>,
+    trusted: Trusted,
+    (control, tell): (&Control, Tell<'_>),
+    work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let roster = enlist(&opened.project)?;
     let rules = plan::rules(outline, &owner(&roster), trusted)?;
-    with_rules(opened, outline, rules, (&roster, control), work)
+    run_hooks(opened, outline, rules, (&roster, control, tell), work)
 }
 
 /// The same for what runs no hooks, and may run git.
@@ -129,9 +140,22 @@ pub fn with_rules<T>(
     (roster, control): (&Roster, &Control),
     work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
+    run_hooks(opened, outline, rules, (roster, control, &mut tell), work)
+}
+
+/// Whoever is told what happens.
+pub type Tell<'a> = &'a mut dyn FnMut(Told<'_>);
+
+fn run_hooks<T>(
+    opened: &mut Opened,
+    outline: &Arc<Outline>,
+    rules: Rules,
+    (roster, control, tell): (&Roster, &Control, Tell<'_>),
+    work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let records = opened.project.make_records(RECORDS)?;
     let settings = settings(&opened.project, outline, rules, records, None);
-    let outside = Outside { now: &environment::now, random: &random_bytes, tell: &mut tell, shows_output: false };
+    let outside = Outside { now: &environment::now, random: &random_bytes, tell, shows_output: false };
     let mut dispatch =
         Dispatch::new(&mut opened.store, settings, roster, control.clone(), outside).map_err(remedy::run)?;
     work(&mut dispatch)
@@ -253,7 +277,7 @@ pub fn random_bytes() -> io::Result<u128> {
 }
 
 /// People hear of hooks that went wrong, and of nothing else.
-fn tell(told: Told<'_>) {
+pub fn tell(told: Told<'_>) {
     let record = match told {
         Told::Event(record) => record,
         Told::Note(words) => return Messages::new().note(words),

@@ -1,5 +1,6 @@
 //! `windlass workflow run`
 
+use std::cell::Cell;
 use std::fs;
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use windlass_engine::{Authority, Command, Event, Origin, Record, Seq, TaskId, Trusted};
+use windlass_runner::Told;
 
 use crate::context::{Context, Opened};
 use crate::dispatch::{self, Inside};
@@ -40,7 +42,7 @@ pub struct Args {
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let mut opened = context.open()?;
     // Before anything is in the log.
-    workflow::find(&opened.project, &args.id)?;
+    workflow::find(Some(&opened.project), &args.id)?;
     let given = args.context.map(|file| given(&file)).transpose()?.unwrap_or_default();
     let command = Command::TriggerWorkflow { id: args.id, context: given, task: args.task };
     let triggered = trigger(&mut opened, &command)?;
@@ -55,10 +57,22 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         _ => None,
     }) {
         Some(Ok(())) => Ok(()),
-        Some(Err(error)) => {
-            Err(Failure::new(Code::Refused, "the workflow has failed").caused_by(text::line(&error)).into())
-        }
+        Some(Err(error)) => Err(failure(&story, &error).into()),
         None => Err(Failure::new(Code::Refused, "the workflow has not ended").into()),
+    }
+}
+
+/// What failed. Where a step did, it has been told why already.
+fn failure(story: &[Record], error: &str) -> Failure {
+    let last = story.iter().rev().find_map(|record| match &record.envelope.event {
+        Event::WorkflowStepFinished(step) => Some(&step.result),
+        _ => None,
+    });
+    match last {
+        Some(step) if step.error.as_ref().is_some_and(|why| error.contains(why.as_str())) => {
+            Failure::new(Code::Refused, format!("the workflow has failed at `{}`", text::line(&step.step_id)))
+        }
+        _ => Failure::new(Code::Refused, "the workflow has failed").caused_by(text::line(error)),
     }
 }
 
@@ -90,10 +104,18 @@ fn trigger(opened: &mut Opened, command: &Command) -> Result<Seq, Failure> {
     let Inside { run, via, .. } = inside;
     let origin = Origin { by: environment::user(), at: environment::now(), authority: Authority::Person, run, via };
     let (control, received) = dispatch::listen()?;
-    let done = dispatch::with(opened, &outline, trusted, &control, |dispatch| {
+    let own = Cell::new(None);
+    // What became of this one is told in the end.
+    let mut tell = |told: Told<'_>| match told {
+        Told::Event(Record { envelope, .. }) if matches!(&envelope.event, Event::HookFinished(it) if Some(it.debt.seq) == own.get()) =>
+            {}
+        told => dispatch::tell(told),
+    };
+    let done = dispatch::with_telling(opened, &outline, trusted, (&control, &mut tell), |dispatch| {
         let records = dispatch.give_for(&origin, command).map_err(remedy::run)?;
         let asked = |record: &&Record| matches!(record.envelope.event, Event::WorkflowTriggered(_));
         let triggered = records.iter().find(asked).map_or(Seq(0), |record| record.seq);
+        own.set(Some(triggered));
         dispatch.settle().map_err(remedy::run)?;
         Ok(triggered)
     });
