@@ -11,6 +11,9 @@ use crate::acp::{PROMPT, Permission, Permissions, Said, Talk};
 use crate::headless::{Dialect, Ended, Heard, Hearing, Said as Word, is_name, parse};
 use crate::{Reset, TurnEnd, aider, trouble};
 
+/// How much is looked at with patterns: they look the same at all of a text.
+const SLOW: usize = 160;
+
 /// Each dialect, with the words without one of which its stream does not say how a turn ended.
 const DIALECTS: [(Dialect, &[&str]); 5] = [
     (Dialect::Claude, &["result"]),
@@ -24,7 +27,9 @@ const DIALECTS: [(Dialect, &[&str]); 5] = [
 /// has a name that a command line can hold.
 pub fn stream(bytes: &[u8]) {
     for (dialect, closing) in DIALECTS {
-        for (resumes, exit) in [(false, Exit::Code(0)), (true, Exit::Code(1))] {
+        // Why a program failed is looked for with patterns, which are slow.
+        let few = &bytes[..bytes.len().min(SLOW)];
+        for (resumes, bytes, exit) in [(false, bytes, Exit::Code(0)), (true, few, Exit::Code(1))] {
             let (whole, words) = heard(dialect, resumes, bytes, bytes.len().max(1), exit);
             let (pieces, others) = heard(dialect, resumes, bytes, 5, exit);
             assert_eq!(whole, pieces, "{dialect:?}");
@@ -43,8 +48,11 @@ pub fn stream(bytes: &[u8]) {
             }
         }
     }
-    // Patterns are slow, and look the same at all of a text.
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(400)]);
+}
+
+/// What an agent prints instead of an answer is understood or left as it is; and a limit that is over is none.
+pub fn trouble(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SLOW)]);
     let _ = aider::heard(&text);
     let _ = trouble::of_failure(&text, &text);
     let _ = trouble::instead_of_an_answer(&text);
@@ -157,6 +165,11 @@ mod tests {
     #[test]
     fn streams_are_heard() {
         check("stream", super::stream);
+    }
+
+    #[test]
+    fn troubles_are_understood_or_left() {
+        check("trouble", super::trouble);
     }
 
     #[test]

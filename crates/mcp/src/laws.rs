@@ -19,19 +19,19 @@ pub fn message(bytes: &[u8]) {
     let heard = read(bytes);
     let text = String::from_utf8_lossy(bytes);
     let value = serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}').trim()).unwrap_or_default();
-    let id = value.get("id").filter(|id| id.is_string() || id.is_i64());
+    let id = value.get("id").and_then(own_id);
     let is_plain = std::str::from_utf8(bytes).is_ok() && text.matches("\"id\"").count() == 1 && !text.contains('\\');
     match &heard {
         Heard::Call(found, _) | Heard::Request(found, _) => {
             assert_eq!(value["jsonrpc"], "2.0");
             assert!(value["method"].is_string());
-            assert_eq!(Some(&json!(found)), id, "a request has its own id");
+            assert_eq!(Some(json!(found)), id, "a request has its own id");
         }
         Heard::Refused(refused) => {
             let refused = json!(refused);
             assert!(refused["error"]["message"].as_str().is_some_and(|message| !message.is_empty()));
             assert!(refused["error"]["code"].is_i64());
-            let told = refused.get("id").filter(|id| !id.is_null());
+            let told = refused.get("id").filter(|id| !id.is_null()).cloned();
             if is_plain {
                 assert!(told.is_none() || told == id, "{refused} has an id of its own");
                 assert!(told.is_some() || id.is_none() || value.get("method").is_none(), "{refused} has lost its id");
@@ -45,6 +45,15 @@ pub fn message(bytes: &[u8]) {
     }
     let name = shown(&text);
     assert!(!name.contains(char::is_control), "{name:?}");
+}
+
+/// What an answer to an id has: the same text, or the same whole number, however that was written.
+fn own_id(id: &Value) -> Option<Value> {
+    let whole = |number: f64| (number.fract() == 0.0 && number.abs() < 2_f64.powi(53)).then(|| json!(number as i64));
+    match id {
+        Value::Number(number) if !number.is_i64() && !number.is_u64() => number.as_f64().and_then(whole),
+        id => (id.is_string() || id.is_i64()).then(|| id.clone()),
+    }
 }
 
 /// Whatever a client sends, each of its requests is answered once, and the server ends when the client has ended.

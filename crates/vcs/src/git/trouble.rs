@@ -85,6 +85,8 @@ pub(super) fn without_credentials(text: &str) -> String {
         clean.push_str(&address[..to]);
         rest = &address[to..];
         if rest.starts_with(['?', '#']) {
+            // What follows must not be taken for a part of the host.
+            clean.push_str(if address[..to].contains('/') { "" } else { "/" });
             rest = &rest[rest.find(ends).unwrap_or(rest.len())..];
         }
     }
@@ -107,6 +109,7 @@ mod tests {
         check("https://proxy/https://me:secret@host/x?t=y end", "https://proxy/https://host/x end");
         check("'https://me:it's-secret@host/x'", "'https://host/x'");
         check("https://me:it#'s?secret@host/x", "https://host/x");
+        check("https://host?t=y/x<ann@shop.test>", "https://host/<ann@shop.test>");
     }
 
     #[test]
