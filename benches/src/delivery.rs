@@ -1,4 +1,4 @@
-//! From claim to merge: what is added to git and to the agent; workers on many tasks; claiming among many.
+//! From claim to merge: what is added to git and to the agent; claiming among many.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,12 +17,8 @@ use crate::{Effort, Outcome};
 const TASKS: usize = 20;
 /// Tasks among which one is claimed.
 const MANY: u64 = 100_000;
-/// Tasks of nothing, and who works on them.
-const NOTHING: usize = 1_000;
-const WORKERS: &str = "8";
 
 const CONFIG: &str = "version: 1\nhooks:\n  before_submit: [rebase_on_main, create_pr]\n  before_merge: [merge_pr]\n";
-const IN_PLACE: &str = "version: 1\nworktrees: false\n";
 /// Reads its prompt, does something and says that it is done.
 const AGENT: &str = "cat > /dev/null; echo done > \"$WINDLASS_TASK_ID\"; echo '<promise>COMPLETE</promise>'";
 
@@ -30,18 +26,17 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
     report.section("From claim to merge");
     let directory = tempfile::tempdir()?;
     added(directory.path(), report)?;
-    workers(directory.path(), effort, report)?;
     claim(directory.path(), effort, report)
 }
 
 /// A directory with a project, its own home around it.
-struct Place {
-    root: PathBuf,
+pub struct Place {
+    pub root: PathBuf,
     home: PathBuf,
 }
 
 impl Place {
-    fn new(directory: &Path, name: &str, config: &str) -> Outcome<Self> {
+    pub fn new(directory: &Path, name: &str, config: &str) -> Outcome<Self> {
         let place = Self { root: directory.join(name).join("project"), home: directory.join(name).join("home") };
         fs::create_dir_all(place.root.join(".windlass"))?;
         fs::create_dir_all(place.home.join("trace"))?;
@@ -50,7 +45,7 @@ impl Place {
         Ok(place)
     }
 
-    fn command(&self, program: impl AsRef<Path>, words: &[&str]) -> Command {
+    pub fn command(&self, program: impl AsRef<Path>, words: &[&str]) -> Command {
         let mut command = Command::new(program.as_ref());
         command.args(words).current_dir(&self.root).stdin(Stdio::null()).stdout(Stdio::null());
         command.env("HOME", &self.home).env_remove("XDG_CONFIG_HOME").env("GIT_CONFIG_NOSYSTEM", "1");
@@ -63,7 +58,7 @@ impl Place {
         Ok(())
     }
 
-    fn windlass(&self, words: &[&str]) -> Outcome<Duration> {
+    pub fn windlass(&self, words: &[&str]) -> Outcome<Duration> {
         let began = Instant::now();
         run(self.command(program("windlass")?, words))?;
         Ok(began.elapsed())
@@ -128,40 +123,6 @@ fn traced(directory: &Path) -> Outcome<(usize, Duration)> {
         }
     }
     Ok((calls, Duration::from_secs_f64(seconds)))
-}
-
-/// Tasks of nothing: the log is what workers have in common.
-fn workers(directory: &Path, effort: Effort, report: &mut Report) -> Outcome<()> {
-    let count = NOTHING.min(effort.iterations / 10);
-    let mut times = Vec::new();
-    for workers in ["1", WORKERS] {
-        let place = Place::new(directory, &format!("workers-{workers}"), IN_PLACE)?;
-        place.windlass(&["task", "add", "Do it"])?;
-        fill(&mut Sqlite::open(&place.root.join(".windlass/windlass.db"), Lifetime::Service)?, count as u64)?;
-        let took = place.windlass(&[
-            "run",
-            "--trust",
-            "--workers",
-            workers,
-            "--agent",
-            "command:echo '<promise>COMPLETE</promise>'",
-        ])?;
-        let log = rusqlite::Connection::open(place.root.join(".windlass/windlass.db"))?;
-        let asked = |what: &str| -> Outcome<i64> {
-            Ok(log.query_row(&format!("SELECT count(*) FROM events WHERE type = '{what}'"), [], |row| row.get(0))?)
-        };
-        let (started, completed) = (asked("turn_started")?, asked("task_completed")?);
-        if started != completed {
-            return Err(format!("{started} turns for {completed} tasks").into());
-        }
-        times.push((took, completed));
-    }
-    for ((took, tasks), workers) in times.iter().zip(["one worker", "8 workers"]) {
-        let rate = *tasks as f64 / took.as_secs_f64();
-        report
-            .fact(&format!("{workers} on {tasks} tasks of nothing"), format!("{rate:.0} tasks/s, each worked on once"));
-    }
-    Ok(())
 }
 
 fn claim(directory: &Path, effort: Effort, report: &mut Report) -> Outcome<()> {

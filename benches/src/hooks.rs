@@ -1,7 +1,7 @@
 //! Many hooks of which few are meant: what an event pays for the others.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use windlass_engine::{Command, Effects, EventType, Hook, HookClass, OnFailure, OwedHook, Registry, Rules, TaskId};
 use windlass_store::{Lifetime, Sqlite, Store};
@@ -71,8 +71,8 @@ fn compare(effort: Effort, directory: &Path, what: &str, ways: [Rules; 2], repor
         }))
     })??;
     for ([few, many], how) in [(durable, "durable"), (decided, "beyond the sync")] {
-        let value = ratio(many, few);
-        let measured = format!("{} = {value:.2} × {}", shown(many), shown(few));
+        let value = ratio(many.p50(), few.p50());
+        let measured = format!("{} = {value:.2} × {}", many.shown(), few.shown());
         report.figure(&format!("an event with {MANY} {what}, {how}"), measured, value, at_most(1.1, " × ten"));
     }
     Ok(())
@@ -82,13 +82,13 @@ fn start(turn: usize) -> Command {
     Command::StartTask { id: TaskId(turn as u64 + 1), context: Default::default() }
 }
 
-/// The medians of the even turns and of the odd ones.
-fn in_turns(turns: usize, mut run: impl FnMut(usize) -> Outcome<()>) -> Outcome<[Duration; 2]> {
+/// The times of the even turns and of the odd ones.
+fn in_turns(turns: usize, mut run: impl FnMut(usize) -> Outcome<()>) -> Outcome<[Times; 2]> {
     let mut times = [Vec::new(), Vec::new()];
     for turn in 0..turns {
         let began = Instant::now();
         run(turn)?;
         times[turn % 2].push(began.elapsed());
     }
-    Ok(times.map(|times| Times::from(times).p50()))
+    Ok(times.map(Times::from))
 }

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use windlass_engine::{Seq, decode};
 use windlass_store::{Filter, Lifetime, Sqlite, Store};
 
+use crate::memory::{self, MIB};
 use crate::report::{Report, Times, at_most, ratio, shown};
-use crate::stores::fill;
+use crate::stores::{self, fill};
 use crate::{Effort, Outcome};
 
 pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
@@ -21,7 +22,13 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
     drop(store);
 
     let opened = opening(&path)?;
-    report.figure(&format!("opening a log of {count} events"), shown(opened), millis(opened), at_most(50.0, " ms"));
+    let what = format!("opening a log of {count} events");
+    report.figure(&what, opened.shown(), millis(opened.p50()), at_most(50.0, " ms"));
+    let grown = memory::growth(|| opening(&path).map(drop))?;
+    report.fact("how far memory grew for that", format!("{:.1} MiB", grown / MIB));
+    let size = stores::size(&path)? as f64;
+    let measured = format!("{:.0} MB, {:.0} bytes an event", size / 1e6, size / count as f64);
+    report.fact("the store with that log, its rows and indexes", measured);
     let killed = killed(directory.path(), &path)?;
     let measured = format!("{} (write-ahead log of {:.1} MB)", shown(killed.0), killed.1 as f64 / 1e6);
     report.figure("the same after `kill -9`", measured, millis(killed.0), at_most(50.0, " ms"));
@@ -47,9 +54,8 @@ fn millis(time: Duration) -> f64 {
 }
 
 /// Opening, and the first answer.
-fn opening(path: &Path) -> Outcome<Duration> {
-    let times = Times::of(21, |_| Sqlite::open(path, Lifetime::Command)?.snapshot()?.ready(1).map(drop))?;
-    Ok(times.p50())
+fn opening(path: &Path) -> Outcome<Times> {
+    Ok(Times::of(101, |_| Sqlite::open(path, Lifetime::Command)?.snapshot()?.ready(1).map(drop))?)
 }
 
 /// A copy of a store in use, as a power cut would leave it: the file, and a write-ahead log that was never folded back.

@@ -49,6 +49,10 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
     let measured = format!("{} = {value:.2} × {}", shown(last), shown(first));
     report.figure(&format!("the same against the first {WINDOW}"), measured, value, at_most(1.2, " ×"));
 
+    let times = Times::from(gaps);
+    report.fact(&format!("the same, all {} of them", effort.iterations), times.shown());
+    let size = stores::size(&long.root.join(".windlass/windlass.db"))? as f64 / effort.iterations as f64;
+    report.fact("what an iteration adds to the store", format!("{size:.0} bytes"));
     let [early, late] = sizes.map(|size| size / MIB);
     let what = format!("anonymous memory of `windlass run` after {} iterations", effort.iterations);
     report.figure(&what, format!("{late:.1} MiB"), late, at_most(16.0, " MiB"));

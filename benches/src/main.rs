@@ -4,7 +4,7 @@
 //! cargo run --release -p windlass-bench --bin bench -- [--quick] [--only SECTION]… [--write docs/performance.md]
 //! ```
 //!
-//! `--only` measures nothing but what is named: `stores`, `hooks`, `many`, `commands`, `configured`, `bridge`, `log`, `processes`, `loops`, `delivery`, `mcp`.
+//! `--only` measures nothing but what is named: `stores`, `hooks`, `many`, `commands`, `configured`, `bridge`, `log`, `processes`, `loops`, `delivery`, `workers`, `mcp`.
 //!
 //! Figures are ratios against something that was measured minutes apart on the same machine. Nothing here passes or
 //! fails: a goal that is missed is reported as missed.
@@ -27,6 +27,7 @@ mod processes;
 mod report;
 mod spawn;
 mod stores;
+mod workers;
 
 use std::error::Error;
 use std::fs;
@@ -56,7 +57,7 @@ const QUICK: Effort = Effort { many: 300, commands: 40, sizes: [10, 1_000, 20_00
 type Measure = fn(Effort, &Floors, &mut Report) -> Outcome<()>;
 
 /// Everything that is measured, in the order of the page.
-const SECTIONS: [(&str, Measure); 11] = [
+const SECTIONS: [(&str, Measure); 12] = [
     ("stores", stores::measure),
     ("hooks", |effort, _, report| hooks::measure(effort, report)),
     ("many", |effort, _, report| many::measure(effort, report)),
@@ -67,6 +68,7 @@ const SECTIONS: [(&str, Measure); 11] = [
     ("processes", |effort, _, report| processes::measure(effort, report)),
     ("loops", |effort, _, report| loops::measure(effort, report)),
     ("delivery", |effort, _, report| delivery::measure(effort, report)),
+    ("workers", |effort, _, report| workers::measure(effort, report)),
     ("mcp", |effort, _, report| mcp::measure(effort, report)),
 ];
 

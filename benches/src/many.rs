@@ -1,13 +1,14 @@
 //! Eight processes on one store.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use windlass_store::{Lifetime, Sqlite, Store};
 
 use crate::report::{Report, Times, shown};
-use crate::stores::{create, origin, rules};
+use crate::stores::{self, create, origin, rules};
 use crate::{Effort, Outcome};
 
 const PROCESSES: usize = 8;
@@ -29,32 +30,39 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
                 .spawn()
         })
         .collect::<Result<_, _>>()?;
-    let mut worst = 0.0_f64;
+    let mut times = Vec::new();
     for child in children {
         let output = child.wait_with_output()?;
-        worst = worst.max(String::from_utf8(output.stdout)?.trim().parse()?);
+        let nanoseconds = output.stdout.as_chunks::<8>().0.iter().map(|time| u64::from_le_bytes(*time));
+        times.extend(nanoseconds.map(Duration::from_nanos));
     }
     let took = began.elapsed().as_secs_f64();
     let written = store.head()?.0;
     let expected = (PROCESSES * each * 2) as u64;
+    if times.len() != PROCESSES * each || written != expected {
+        return Err(format!("{written} events of {expected}, {} commands", times.len()).into());
+    }
     report.fact("events written", format!("{written} of {expected}; {:.0} events/s", written as f64 / took));
-    report.fact("the longest that any command waited", shown(std::time::Duration::from_secs_f64(worst)));
+    let times = Times::from(times);
+    report.fact("how long a command took", times.shown());
+    report.fact("the longest that any command waited", shown(times.longest()));
+    let bytes = stores::size(&path)? as f64 / written as f64;
+    report.fact("what an event and its rows add to the store", format!("{bytes:.0} bytes"));
     Ok(())
 }
 
-/// One of the eight: adds tasks, and prints the longest time that one took, in seconds.
+/// One of the eight: adds tasks, and prints how long each took, in nanoseconds of eight bytes.
 pub fn write(words: &[String]) -> Outcome<()> {
     let [path, number, each] = words else { return Err("usage: --write-many FILE NUMBER EACH".into()) };
     let (number, each): (usize, usize) = (number.parse()?, each.parse()?);
     let mut store = Sqlite::open(Path::new(path), Lifetime::Service)?;
     let (rules, origin) = (rules(), origin());
-    let mut worst = std::time::Duration::ZERO;
-    Times::of(each, |turn| {
+    let mut times = Vec::with_capacity(8 * each);
+    for turn in 0..each {
         let began = Instant::now();
-        let done = store.execute(&rules, &origin, &create("one of many"), (number * each + turn) as u128);
-        worst = worst.max(began.elapsed());
-        done.map(drop)
-    })?;
-    println!("{}", worst.as_secs_f64());
+        store.execute(&rules, &origin, &create("one of many"), (number * each + turn) as u128)?;
+        times.extend(u64::try_from(began.elapsed().as_nanos())?.to_le_bytes());
+    }
+    std::io::stdout().write_all(&times)?;
     Ok(())
 }

@@ -14,7 +14,7 @@ use crate::commands::program;
 use crate::floors::run;
 use crate::memory::{self, MIB};
 use crate::report::{Report, Times, at_most, ratio, shown};
-use crate::stores::{fill, origin, rules};
+use crate::stores::{self, fill, origin, rules};
 use crate::{Effort, Outcome};
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
@@ -96,6 +96,47 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
         "memory of `windlass mcp` after all that",
         format!("{anonymous:.1} MiB anonymous, {resident:.1} MiB in all"),
     );
+    load(effort, directory.path(), report)
+}
+
+/// Many calls of one server, every other one of which writes.
+fn load(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()> {
+    let calls = effort.iterations;
+    let root = project(directory, "load", 5)?;
+    thread::sleep(SETTLED);
+    let mut server = Client::windlass(&root)?;
+    server.ask(INITIALIZE)?;
+    let process = server.child.id().to_string();
+    let (mut times, mut sizes) = ([Vec::new(), Vec::new()], Vec::new());
+    let file = root.join(".windlass/windlass.db");
+    let before = stores::size(&file)?;
+    let began = Instant::now();
+    for call in 1..=calls {
+        let asked = Instant::now();
+        server.ask(if call % 2 == 0 { WRITE } else { READ })?;
+        times[call % 2].push(asked.elapsed());
+        if call == calls / 10 || call == calls {
+            sizes.push(memory::size(&process, "RssAnon")? / MIB);
+        }
+    }
+    let took = began.elapsed().as_secs_f64();
+    let [writes, reads] = times;
+    // One at a time in the order in which they came, so that the first and the last can be compared.
+    let window = writes.len() / 10;
+    let [first, last] =
+        [&writes[..window], &writes[writes.len() - window..]].map(|some| Times::from(some.to_vec()).p50());
+    let grown = (stores::size(&file)?.saturating_sub(before)) as f64 / writes.len() as f64;
+    let (reads, writes) = (Times::from(reads), Times::from(writes));
+    let rate = calls as f64 / took;
+    let measured = format!("{rate:.0} calls/s; reading {}, writing {}", reads.shown(), writes.shown());
+    report.fact(&format!("{calls} calls one after another, every other one of which writes"), measured);
+    let value = ratio(last, first);
+    let measured = format!("{} = {value:.2} × {}", shown(last), shown(first));
+    report.figure("the last tenth of them that writes against the first", measured, value, at_most(1.2, " ×"));
+    let value = sizes[1] / sizes[0];
+    let measured = format!("{:.1} MiB = {value:.2} × {:.1} MiB after a tenth", sizes[1], sizes[0]);
+    report.figure("anonymous memory of `windlass mcp` after them", measured, value, at_most(1.2, " ×"));
+    report.fact("what a call that writes adds to the store", format!("{grown:.0} bytes"));
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::fs;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::Effort;
@@ -32,6 +33,15 @@ impl Times {
 
     pub fn p99(&self) -> Duration {
         self.0[(self.0.len() * 99 / 100).min(self.0.len() - 1)]
+    }
+
+    pub fn longest(&self) -> Duration {
+        self.0[self.0.len() - 1]
+    }
+
+    /// The median, and what one in a hundred exceeds.
+    pub fn shown(&self) -> String {
+        format!("{} (p99 {})", shown(self.p50()), shown(self.p99()))
     }
 }
 
@@ -111,7 +121,7 @@ impl Report {
 
     pub fn markdown(&self) -> String {
         let mut page = String::from(HEAD);
-        let _ = writeln!(page, "Measured on {}.", machine());
+        let _ = writeln!(page, "Measured on {}, on {}.", moment(), machine());
         if self.effort.many < 1000 {
             page.push_str("\n**A quick run: fewer repetitions and smaller graphs than the goals speak of.**\n");
         }
@@ -162,6 +172,20 @@ Written by `scripts/bench`; not by hand. Every figure is a median unless it says
 floor that was measured in the same run on the same machine.
 
 ";
+
+/// The day, and the commit that was measured.
+fn moment() -> String {
+    let said = |program: &str, words: &[&str]| {
+        let output = Command::new(program).args(words).output().ok().filter(|output| output.status.success());
+        output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let day = said("date", &["-u", "+%Y-%m-%d"]).unwrap_or_else(|| "an unknown day".to_owned());
+    let changed = said("git", &["status", "--porcelain"]).is_some_and(|changes| !changes.is_empty());
+    match said("git", &["rev-parse", "--short", "HEAD"]) {
+        Some(commit) => format!("{day} at {commit}{}", if changed { " and changes" } else { "" }),
+        None => day,
+    }
+}
 
 fn machine() -> String {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

@@ -56,6 +56,7 @@ pub fn measure(effort: Effort, floor: &Floors, report: &mut Report) -> Outcome<(
     one_event(effort, directory.path(), report)?;
     builtins(effort, directory.path(), report)?;
     batches(effort, directory.path(), report)?;
+    choosing(effort, directory.path(), report)?;
     emitters(effort, directory.path(), floor, report)
 }
 
@@ -178,6 +179,40 @@ fn plain_batches(effort: Effort, directory: &Path) -> Outcome<Times> {
         }
         connection.execute_batch("COMMIT")
     })?)
+}
+
+/// What is ready, and taking it, in graphs of three sizes.
+fn choosing(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()> {
+    let mut times = [Vec::new(), Vec::new()];
+    for size in effort.sizes {
+        let path = directory.join(format!("choosing-{size}.db"));
+        let mut store = Sqlite::create(&path, Lifetime::Service)?;
+        fill(&mut store, size.max(effort.many as u64))?;
+        times[0].push(Times::of(effort.many, |_| store.snapshot()?.ready(1).map(drop))?);
+        let (rules, origin) = (rules(), origin());
+        let claim =
+            Command::ClaimTask { id: None, owner: "bench".parse()?, until: origin.at.plus_millis(60_000), agent: None };
+        // The disk would drown what is measured.
+        times[1].push(store.transact(|transaction| {
+            Ok(Times::of(effort.many, |turn| transaction.execute(&rules, &origin, &claim, turn as u128).map(drop)))
+        })??);
+    }
+    for (what, times) in ["what is ready next, looked up", "claiming it, beyond the sync"].into_iter().zip(times) {
+        let medians: Vec<Duration> = times.iter().map(Times::p50).collect();
+        let spread = ratio(*medians.iter().max().expect("three sizes"), *medians.iter().min().expect("three sizes"));
+        let all: Vec<String> = times.iter().map(Times::shown).collect();
+        let what = format!("{what}, at {:?} tasks, flat within", effort.sizes);
+        report.figure(&what, format!("{} = {spread:.2} ×", all.join(", ")), spread, at_most(1.5, " ×"));
+    }
+    Ok(())
+}
+
+/// How many bytes a store uses, whether they are in its file already or still in its write-ahead log. A new one has room left.
+pub fn size(path: &Path) -> Outcome<u64> {
+    let connection = rusqlite::Connection::open(path)?;
+    let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let used = number("page_count")? - number("freelist_count")?;
+    Ok((used * number("page_size")?).unsigned_abs())
 }
 
 /// Threads that share commits.

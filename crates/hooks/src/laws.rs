@@ -2,6 +2,7 @@
 //!
 //! Each law takes bytes and panics where it is broken. Where one needs several texts, a byte that is in no text divides them.
 
+mod pieces;
 mod shell;
 
 use std::time::Duration;

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use proptest::prelude::*;
 use serde_json::json;
-use windlass_process::Captured;
+use windlass_process::{Captured, Spilled};
 
 use super::*;
 
@@ -66,6 +66,7 @@ fn other_forms_are_masked_too() {
         value.to_owned(),
         json!(value).to_string().trim_matches('"').to_owned(),
         plain.replace('"', "\\\"").replace('\n', "\\n"),
+        plain.replace('"', "\\\"").replace('\n', "\\n").replace("00e9", "00E9"),
         "p%22a%2Fs%20s%0A%C3%A9%26%2B%3F~".to_owned(),
         "p%22a%2fs%20s%0a%c3%a9%26%2b%3f~".to_owned(),
         "p%22a%2Fs+s%0A%C3%A9%26%2B%3F%7E".to_owned(),
@@ -220,4 +221,19 @@ proptest! {
         streamed.extend(stream.finish());
         prop_assert_eq!(streamed, masked.as_bytes());
     }
+}
+
+/// Who cannot be masked is not kept: here a link that somebody has put in the place of the file.
+#[test]
+fn a_record_that_cannot_be_masked_is_gone() {
+    let place = tempfile::tempdir().unwrap();
+    let (other, record) = (place.path().join("other"), place.path().join("record"));
+    fs::write(&other, "theirs hunter22").unwrap();
+    std::os::unix::fs::symlink(&other, &record).unwrap();
+    let spilled = Some(Spilled { path: record.clone(), kept: 9, error: None });
+    let captured = Captured { total: 9, spilled, ..Captured::default() };
+    let ran = Finished { stdout: captured, ..Finished::said(Vec::new()) };
+    Mask::new([("KEY", "hunter22")]).spilled(&ran);
+    assert!(fs::symlink_metadata(&record).is_err());
+    assert_eq!(fs::read_to_string(&other).unwrap(), "theirs hunter22", "and nothing else");
 }

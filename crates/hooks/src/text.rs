@@ -65,6 +65,9 @@ mod tests {
         assert_eq!(clean("\x1b]0;title\x07a\x1b]8;;url\x1b\\b\x1bMc\0d\u{9b}e"), "abcde");
         assert_eq!(clean("10%\r20%\r"), "10%\n20%\n");
         assert_eq!(clean("\x1b["), "");
+        for begins in [']', 'P', '^', '_', 'X'] {
+            assert_eq!(clean(&format!("a\x1b{begins}q;secret words\x1b\\b")), "ab", "{begins}");
+        }
     }
 
     #[test]

@@ -13,6 +13,10 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 use windlass_hooks::{Carrier, Script, Values};
 
+#[path = "../src/laws/pieces.rs"]
+mod pieces;
+use pieces::{COMMANDS, PAYLOADS, PIECES};
+
 const VALUES: Values<'static> = Values {
     session: "demo",
     iteration: "3",
@@ -232,165 +236,17 @@ fn text_from_a_file_arrives_but_for_newlines_at_its_end() {
     assert!(place.printed(0) == long.repeat(3)[..long.len() * 3 - 1]);
 }
 
-/// Pieces of shell text; any row of them may come up.
-const PIECES: &[&str] = &[
-    "{{error}}",
-    "{{error}}",
-    "{{error}}",
-    "{{error}}",
-    "\"{{error}}\"",
-    " ",
-    " ",
-    " ",
-    "\n",
-    ";",
-    "; ",
-    " && ",
-    " || ",
-    " | ",
-    " & ",
-    "echo ",
-    "echo ",
-    "printf '%s' ",
-    "printf ",
-    "true",
-    "cat",
-    "eval ",
-    "sh -c ",
-    "sh",
-    "env ",
-    "command ",
-    "exec ",
-    "test ",
-    "[ ",
-    " ]",
-    "[[ ",
-    " ]]",
-    " = ",
-    " -eq ",
-    "-v ",
-    "x=",
-    "y[1]=",
-    "a",
-    "1",
-    "$",
-    "${x",
-    "${x:-",
-    "}",
-    "{ ",
-    "; }",
-    "(",
-    ")",
-    "((",
-    "))",
-    "$(",
-    "$((",
-    "`",
-    "'",
-    "'",
-    "\"",
-    "\"",
-    "\\",
-    "\\\n",
-    "#",
-    " #",
-    "<",
-    ">f",
-    ">",
-    "<<EOF\n",
-    "<<'EOF'\n",
-    "\nEOF\n",
-    "<<-",
-    "<<<",
-    "2>&1",
-    "&>f",
-    "<(",
-    "if true; then ",
-    "else ",
-    "fi",
-    "for x in ",
-    "; do ",
-    "done",
-    "while false; do ",
-    "case ",
-    "case a in ",
-    " in ",
-    "a) ",
-    "*) ",
-    ";; ",
-    "esac",
-    "! ",
-    "*",
-    "?",
-    "~",
-    ",",
-    "=",
-    "$'",
-    "$\"",
-    "let ",
-    "declare -i x",
-    "alias e=eval",
-    "trap ",
-    "read ",
-    "xargs ",
-    "$x",
-    "\"$x\"",
-    "{{task_id}}",
-    "{{session}}",
-    "find . -exec ",
-    "f() ",
-    "python3 ",
-    ". ",
-    "export ",
-    "local ",
-    "set ",
-    "-- ",
-];
-
-/// Whole commands, around which the pieces are put more often than not into something that a shell accepts.
-const COMMANDS: &[&str] = &[
-    "echo {{error}}",
-    "echo \"{{error}}\" x",
-    "x={{error}} true",
-    "printf '%s' {{error}}",
-    "[ {{error}} = x ]",
-    "echo a | cat",
-    "true",
-    "for x in {{error}}; do echo a; done",
-    "case {{error}} in a) echo ;; esac",
-    "{ echo {{error}}; }",
-    "(echo {{error}})",
-    "cat <<EOF\nx\nEOF\n",
-    "echo '",
-    "echo \"",
-    "echo `",
-    "echo $(",
-    "echo ${x:-",
-    "$((",
-    "if true; then echo {{error}}; fi",
-    "sh",
-    "eval",
-    "sh -c",
-    "env sh",
-];
+/// Pieces that are to come up more often than others.
+const OFTEN: &[&str] = &["{{error}}", "{{error}}", "{{error}}", " ", " ", "echo ", "'", "\""];
 
 fn compositions() -> impl Strategy<Value = String> {
-    let pieces = prop::collection::vec(prop::sample::select(PIECES), 0..5).prop_map(|pieces| pieces.concat());
+    let piece = prop_oneof![13 => prop::sample::select(PIECES), 1 => prop::sample::select(OFTEN)];
+    let pieces = prop::collection::vec(piece, 0..5).prop_map(|pieces| pieces.concat());
     let command = prop::sample::select(COMMANDS).prop_map(str::to_owned);
     let row = prop::collection::vec(prop_oneof![2 => command, 3 => pieces], 1..5);
     let between = prop::sample::select(&["", " ", "\n", "; ", " | ", " && ", " \\\n "][..]);
     (row, between).prop_map(|(row, between)| row.join(between))
 }
-
-const PAYLOADS: &[&str] = &[
-    "$(touch pwned);touch pwned2;\"'`touch pwned3`",
-    "\n touch pwned\n'\ntouch pwned\n\"\ntouch pwned\n",
-    "a[$(touch pwned)]",
-    "-va[$(touch pwned)]",
-    "touch pwned",
-    ")); touch pwned; ((",
-    "EOF\ntouch pwned\n",
-];
 
 fn is_pwned(place: &Path) -> bool {
     let entries = fs::read_dir(place).expect("a directory");

@@ -249,7 +249,8 @@ fn conversations(rows: &Rows, log: &[Record], wrong: &mut Findings) {
     wrong.unless(remembered == expected, || format!("{remembered:?} is remembered, not {expected:?}"));
 }
 
-/// Whether an event counts. Becoming ready is bounded by the graph; the rest tells how hooks ended.
+/// Whether an event counts. Becoming ready is bounded by the graph, the steps of a workflow by their number; the rest tells how
+/// hooks ended.
 fn counts(kind: EventType) -> bool {
     use EventType as E;
     !matches!(
@@ -266,6 +267,11 @@ fn counts(kind: EventType) -> bool {
             | E::MessageAdded
             | E::FeedbackQueued
             | E::SessionStopping
+            | E::WorkflowStarted
+            | E::WorkflowStepStarted
+            | E::WorkflowStepFinished
+            | E::WorkflowCompleted
+            | E::WorkflowFailed
     )
 }
 

@@ -1,7 +1,6 @@
 //! Filled commands in real shells: nothing of a free text is ever run.
 //!
-//! Each byte of an input chooses a piece of shell text, so that whatever comes together does no harm: the pieces name no
-//! file outside of the directory that they are run in.
+//! Each byte of an input chooses a piece of shell text.
 #![allow(clippy::disallowed_methods, reason = "what a shell makes of a text is the question here")]
 
 use std::fs;
@@ -10,148 +9,11 @@ use std::sync::LazyLock;
 
 use tempfile::TempDir;
 
+use super::pieces::{COMMANDS, PAYLOADS, PIECES};
 use crate::{Carrier, Script, Values};
 
 /// Pieces in one script.
 const MOST: usize = 40;
-
-const PIECES: &[&str] = &[
-    "{{error}}",
-    "\"{{error}}\"",
-    " ",
-    "\n",
-    ";",
-    "; ",
-    " && ",
-    " || ",
-    " | ",
-    " & ",
-    "echo ",
-    "printf '%s' ",
-    "printf ",
-    "true",
-    "cat",
-    "eval ",
-    "sh -c ",
-    "sh",
-    "env ",
-    "command ",
-    "exec ",
-    "test ",
-    "[ ",
-    " ]",
-    "[[ ",
-    " ]]",
-    " = ",
-    " -eq ",
-    "-v ",
-    "x=",
-    "y[1]=",
-    "a",
-    "1",
-    "$",
-    "${x",
-    "${x:-",
-    "}",
-    "{ ",
-    "; }",
-    "(",
-    ")",
-    "((",
-    "))",
-    "$(",
-    "$((",
-    "`",
-    "'",
-    "\"",
-    "\\",
-    "\\\n",
-    "#",
-    " #",
-    "<",
-    ">f",
-    ">",
-    "<<EOF\n",
-    "<<'EOF'\n",
-    "\nEOF\n",
-    "<<-",
-    "<<<",
-    "2>&1",
-    "&>f",
-    "<(",
-    "if true; then ",
-    "else ",
-    "fi",
-    "for x in ",
-    "; do ",
-    "done",
-    "while false; do ",
-    "case ",
-    "case a in ",
-    " in ",
-    "a) ",
-    "*) ",
-    ";; ",
-    "esac",
-    "! ",
-    "*",
-    "?",
-    "~",
-    ",",
-    "=",
-    "$'",
-    "$\"",
-    "let ",
-    "declare -i x",
-    "alias e=eval",
-    "trap ",
-    "read ",
-    "xargs ",
-    "$x",
-    "\"$x\"",
-    "{{task_id}}",
-    "{{session}}",
-    "find . -exec ",
-    "f() ",
-    "python3 ",
-    ". ",
-    "export ",
-    "local ",
-    "set ",
-    "-- ",
-    "echo {{error}}",
-    "echo \"{{error}}\" x",
-    "x={{error}} true",
-    "printf '%s' {{error}}",
-    "[ {{error}} = x ]",
-    "echo a | cat",
-    "for x in {{error}}; do echo a; done",
-    "case {{error}} in a) echo ;; esac",
-    "{ echo {{error}}; }",
-    "(echo {{error}})",
-    "cat <<EOF\nx\nEOF\n",
-    "echo '",
-    "echo \"",
-    "echo `",
-    "echo $(",
-    "echo ${x:-",
-    "if true; then echo {{error}}; fi",
-    "eval",
-    "sh -c",
-    "env sh",
-];
-
-/// What each of them would do is leave a file.
-const PAYLOADS: &[&str] = &[
-    "$(>pwned);>pwned2;\"'`>pwned3`",
-    "\n>pwned\n'\n>pwned\n\"\n>pwned\n",
-    "a[$(>pwned)]",
-    "-va[$(>pwned)]",
-    ">pwned",
-    "touch pwned",
-    ")); >pwned; ((",
-    "EOF\n>pwned\n",
-];
 
 static SHELLS: LazyLock<Vec<&str>> = LazyLock::new(|| {
     let runs = |shell: &&str| Command::new(shell).args(["-c", ":"]).status().is_ok();
@@ -163,8 +25,10 @@ static PLACE: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a
 /// A script that is taken runs nothing of a free text. The first byte chooses text, shell and carrier.
 pub fn shell(bytes: &[u8]) {
     let Some((first, rest)) = bytes.split_first() else { return };
-    let pieces = rest.iter().take(MOST).map(|byte| PIECES[usize::from(*byte) % PIECES.len()]);
-    let text: String = pieces.collect();
+    let all = PIECES.iter().chain(COMMANDS);
+    let piece =
+        |byte: &u8| *all.clone().nth(usize::from(*byte) % (PIECES.len() + COMMANDS.len())).expect("one of them");
+    let text: String = rest.iter().take(MOST).map(piece).collect();
     if !text.contains("{{error}}") {
         return;
     }

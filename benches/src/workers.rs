@@ -1,0 +1,123 @@
+//! Workers on thousands of tasks of nothing: the log is what they have in common.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Child;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use windlass_engine::{Event, Node, TaskId, Timestamp, decode};
+use windlass_store::{Lifetime, Sqlite};
+
+use crate::commands::program;
+use crate::delivery::Place;
+use crate::memory::{self, MIB};
+use crate::report::{Report, Times, at_most, ratio, shown};
+use crate::stores::{self, fill};
+use crate::{Effort, Outcome};
+
+const TASKS: usize = 4_000;
+const CONFIG: &str = "version: 1\nworktrees: false\n";
+/// Says that it is done, and leaves two bytes.
+const AGENT: &str = "command:echo . >>calls; echo '<promise>COMPLETE</promise>'";
+
+pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
+    report.section("Workers on tasks of nothing");
+    let directory = tempfile::tempdir()?;
+    for (workers, who) in [("1", "one worker"), ("8", "8 workers")] {
+        let place = Place::new(directory.path(), workers, CONFIG)?;
+        let load = Load::of(&place, workers, TASKS.min(effort.iterations * 2 / 5))?;
+        let rate = load.tasks as f64 / load.took.as_secs_f64();
+        let measured = format!("{rate:.0} tasks/s, each worked on once; from claim to end {}", load.times.shown());
+        report.fact(&format!("{who} on {} tasks", load.tasks), measured);
+        let [first, last] = load.tenths;
+        let value = ratio(last, first);
+        let measured = format!("{} = {value:.2} × {}", shown(last), shown(first));
+        report.figure("how long the last tenth of them took against the first", measured, value, at_most(1.2, " ×"));
+        let [early, late] = load.sizes;
+        let measured = format!("{late:.1} MiB = {:.2} × {early:.1} MiB after a tenth", late / early);
+        report.figure("anonymous memory of `windlass run` after them", measured, late / early, at_most(1.2, " ×"));
+        report.fact("what a task adds to the store", format!("{:.0} bytes", load.grown));
+    }
+    Ok(())
+}
+
+/// What came of many tasks.
+struct Load {
+    tasks: usize,
+    took: Duration,
+    /// From claim to completion, task by task.
+    times: Times,
+    /// How long the first tenth and the last took.
+    tenths: [Duration; 2],
+    /// Anonymous memory after a tenth, and close to the end.
+    sizes: [f64; 2],
+    /// Bytes of the store, for each task.
+    grown: f64,
+}
+
+impl Load {
+    fn of(place: &Place, workers: &str, tasks: usize) -> Outcome<Self> {
+        let file = place.root.join(".windlass/windlass.db");
+        place.windlass(&["task", "add", "Do it"])?;
+        fill(&mut Sqlite::open(&file, Lifetime::Service)?, tasks as u64 - 1)?;
+        let before = stores::size(&file)?;
+        let began = Instant::now();
+        let words = ["run", "--trust", "--workers", workers, "--agent", AGENT];
+        let mut child = place.command(program("windlass")?, &words).spawn()?;
+        let sizes = watch(&mut child, &place.root.join("calls"), tasks)?;
+        let status = child.wait()?;
+        let took = began.elapsed();
+        if !status.success() {
+            return Err(format!("the workers ended with {status}").into());
+        }
+        let (times, ends) = ended(&file)?;
+        if times.len() != tasks {
+            return Err(format!("{} of {tasks} tasks were completed", times.len()).into());
+        }
+        let tenth = tasks / 10;
+        let tenths = [ends[tenth] - ends[0], ends[tasks - 1] - ends[tasks - 1 - tenth]];
+        let grown = stores::size(&file)?.saturating_sub(before) as f64 / tasks as f64;
+        let tenths = tenths.map(|millis| Duration::from_millis(millis.max(1).unsigned_abs()));
+        Ok(Self { tasks, took, times: Times::from(times), tenths, sizes, grown })
+    }
+}
+
+/// How much memory it has after a tenth of the calls, and close to their end.
+fn watch(child: &mut Child, calls: &Path, tasks: usize) -> Outcome<[f64; 2]> {
+    let mut sizes = [0.0; 2];
+    for (size, mark) in sizes.iter_mut().zip([tasks / 10, tasks * 98 / 100]) {
+        while calls.metadata().map_or(0, |calls| calls.len()) < 2 * mark as u64 {
+            if let Some(status) = child.try_wait()? {
+                return Err(format!("the workers ended early, with {status}").into());
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        *size = memory::size(&child.id().to_string(), "RssAnon")? / MIB;
+    }
+    Ok(sizes)
+}
+
+/// How long each task took, and when each ended, in milliseconds. A task that was worked on twice is an error.
+fn ended(file: &Path) -> Outcome<(Vec<Duration>, Vec<i64>)> {
+    let log = rusqlite::Connection::open(file)?;
+    let mut query =
+        log.prepare("SELECT body FROM events WHERE type IN ('task_claimed', 'task_completed') ORDER BY seq")?;
+    let mut rows = query.query([])?;
+    let mut claimed: BTreeMap<TaskId, Timestamp> = BTreeMap::new();
+    let (mut times, mut ends) = (Vec::new(), Vec::new());
+    while let Some(row) = rows.next()? {
+        let record = decode(row.get_ref(0)?.as_blob()?)?;
+        let (Node::Task(id), at) = (record.node, record.timestamp) else { continue };
+        match record.event {
+            Event::TaskClaimed(_) if claimed.insert(id, at).is_some() => return Err(format!("{id} twice").into()),
+            Event::TaskCompleted(_) => {
+                let began = claimed.get(&id).ok_or_else(|| format!("nobody has claimed {id}"))?;
+                times.push(Duration::from_millis((at.millis() - began.millis()).max(0).unsigned_abs()));
+                ends.push(at.millis());
+            }
+            _ => {}
+        }
+    }
+    Ok((times, ends))
+}
