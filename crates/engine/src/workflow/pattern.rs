@@ -9,7 +9,7 @@ use std::fmt::Write;
 use serde_json::{Map, Value};
 
 use super::dialect::{self, Asked};
-use crate::expression::{ExpressionError, ExpressionFault, Formula, Names, OUTPUT};
+use crate::expression::{Allowance, ExpressionError, ExpressionFault, Formula, Names};
 
 /// A value of which only the form is known.
 #[derive(Debug, Clone)]
@@ -74,10 +74,11 @@ impl Pattern {
 
     /// The value that it is in a context. All of its expressions together may come to no more than one alone.
     pub fn fill(&self, context: &Value) -> Result<Value, ExpressionFault> {
-        self.fill_within(context, &mut { OUTPUT })
+        self.fill_within(context, &mut Allowance::default())
     }
 
-    fn fill_within(&self, context: &Value, left: &mut usize) -> Result<Value, ExpressionFault> {
+    /// The same, of one of several that share what may be spent.
+    pub fn fill_within(&self, context: &Value, left: &mut Allowance) -> Result<Value, ExpressionFault> {
         Ok(match self {
             Self::Plain(value) => value.clone(),
             Self::Whole(formula) => formula.value_within(context, left)?,
@@ -138,7 +139,7 @@ impl Pattern {
 fn formula(text: &str, asked: Asked) -> Result<Formula, ExpressionError> {
     let ours = dialect::translate(text, asked)?;
     let same = ours == text;
-    Formula::parse(&ours, &Names::workflow()).map_err(|error| match same {
+    Formula::parse_as(&ours, text.trim(), &Names::workflow()).map_err(|error| match same {
         true => error,
         // Places in what was made of it are of no use.
         false => ExpressionError { at: None, ..error },
@@ -182,7 +183,7 @@ fn at_path(path: &str) -> Result<Formula, ExpressionError> {
         return Err(problem.suggest(format!("write `{}`", path.replacen("stepResults", "steps", 1))));
     }
     // Its places are not those of what was written.
-    Formula::parse(&text, &Names::workflow()).map_err(|error| ExpressionError { at: None, ..error })
+    Formula::parse_as(&text, path, &Names::workflow()).map_err(|error| ExpressionError { at: None, ..error })
 }
 
 /// The expressions of a text, and what is between them.
@@ -258,6 +259,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::expression::OUTPUT;
 
     fn filled(pattern: &Value) -> Value {
         let context = json!({
