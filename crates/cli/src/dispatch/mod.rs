@@ -101,9 +101,20 @@ pub fn with<T>(
     control: &Control,
     work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
+    with_watched(opened, outline, trusted, (control, &mut |_| {}), work)
+}
+
+/// The same, for somebody who wants to hear of every event as it comes.
+pub fn with_watched<T>(
+    opened: &mut Opened,
+    outline: &Arc<Outline>,
+    trusted: Trusted,
+    (control, watch): (&Control, &mut dyn FnMut(&Record)),
+    work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let roster = enlist(&opened.project)?;
     let rules = plan::rules(outline, &owner(&roster), trusted)?;
-    with_rules(opened, outline, rules, (&roster, control), work)
+    with_all(opened, outline, rules, (&roster, control, watch), work)
 }
 
 /// The same for what runs no hooks, and may run git.
@@ -129,8 +140,24 @@ pub fn with_rules<T>(
     (roster, control): (&Roster, &Control),
     work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
+    with_all(opened, outline, rules, (roster, control, &mut |_| {}), work)
+}
+
+fn with_all<T>(
+    opened: &mut Opened,
+    outline: &Arc<Outline>,
+    rules: Rules,
+    (roster, control, watch): (&Roster, &Control, &mut dyn FnMut(&Record)),
+    work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let records = opened.project.make_records(RECORDS)?;
     let settings = settings(&opened.project, outline, rules, records, None);
+    let mut tell = |told: Told<'_>| {
+        if let Told::Event(record) = &told {
+            watch(record);
+        }
+        tell(told);
+    };
     let outside = Outside { now: &environment::now, random: &random_bytes, tell: &mut tell, shows_output: false };
     let mut dispatch =
         Dispatch::new(&mut opened.store, settings, roster, control.clone(), outside).map_err(remedy::run)?;

@@ -1,5 +1,6 @@
 //! `windlass workflow run`
 
+use std::cell::Cell;
 use std::fs;
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -43,22 +44,31 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     workflow::find(&opened.project, &args.id)?;
     let given = args.context.map(|file| given(&file)).transpose()?.unwrap_or_default();
     let command = Command::TriggerWorkflow { id: args.id, context: given, task: args.task };
-    let triggered = trigger(&mut opened, &command)?;
-    let story = story(&opened, triggered)?;
-    for record in &story {
-        tell(record, out)?;
-    }
-    match story.iter().find_map(|record| match &record.envelope.event {
-        Event::WorkflowCompleted(_) => Some(Ok(())),
-        Event::WorkflowFailed(failed) => Some(Err(failed.error.clone())),
-        Event::HookError(failed) => Some(Err(failed.error.clone())),
-        _ => None,
-    }) {
+    let (mut end, mut shown) = (None, Ok(()));
+    trigger(&mut opened, &command, &mut |record| {
+        end = end.take().or_else(|| ending(record));
+        // Whoever waits sees each step as it ends. Nobody reads any more: what is done counts all the same.
+        if shown.is_ok() {
+            shown = tell(record, out).and_then(|()| out.flush());
+        }
+    })?;
+    shown?;
+    match end {
         Some(Ok(())) => Ok(()),
         Some(Err(error)) => {
             Err(Failure::new(Code::Refused, "the workflow has failed").caused_by(text::line(&error)).into())
         }
         None => Err(Failure::new(Code::Refused, "the workflow has not ended").into()),
+    }
+}
+
+/// How the workflow has ended, where an event says so.
+fn ending(record: &Record) -> Option<Result<(), String>> {
+    match &record.envelope.event {
+        Event::WorkflowCompleted(_) => Some(Ok(())),
+        Event::WorkflowFailed(failed) => Some(Err(failed.error.clone())),
+        Event::HookError(failed) => Some(Err(failed.error.clone())),
+        _ => None,
     }
 }
 
@@ -80,8 +90,8 @@ fn given(file: &std::path::Path) -> Result<Map<String, Value>, Failure> {
     })
 }
 
-/// Has the workflow be owed to us, and runs it.
-fn trigger(opened: &mut Opened, command: &Command) -> Result<Seq, Failure> {
+/// Has the workflow be owed to us, and runs it. `watch` hears of what the log says about the run.
+fn trigger(opened: &mut Opened, command: &Command, watch: &mut dyn FnMut(&Record)) -> Result<(), Failure> {
     let inside = Inside::look(opened)?;
     let outline = Arc::new(Outline::of(inside.written(opened)?)?);
     let trusted =
@@ -90,35 +100,30 @@ fn trigger(opened: &mut Opened, command: &Command) -> Result<Seq, Failure> {
     let Inside { run, via, .. } = inside;
     let origin = Origin { by: environment::user(), at: environment::now(), authority: Authority::Person, run, via };
     let (control, received) = dispatch::listen()?;
-    let done = dispatch::with(opened, &outline, trusted, &control, |dispatch| {
+    let triggered = Cell::new(None);
+    let mut watch_ours = |record: &Record| {
+        if triggered.get().is_some() && triggered.get() == about(record) {
+            watch(record);
+        }
+    };
+    let done = dispatch::with_watched(opened, &outline, trusted, (&control, &mut watch_ours), |dispatch| {
         let records = dispatch.give_for(&origin, command).map_err(remedy::run)?;
         let asked = |record: &&Record| matches!(record.envelope.event, Event::WorkflowTriggered(_));
-        let triggered = records.iter().find(asked).map_or(Seq(0), |record| record.seq);
-        dispatch.settle().map_err(remedy::run)?;
-        Ok(triggered)
+        triggered.set(records.iter().find(asked).map(|record| record.seq));
+        dispatch.settle().map_err(remedy::run)
     });
     done.map_err(|failure| failure.by(received.first()))
 }
 
-/// What the log says about the run.
-fn story(opened: &Opened, triggered: Seq) -> Result<Vec<Record>, Failure> {
-    let mut story = Vec::new();
-    let mut seq = triggered;
-    while let Some(record) = opened.store.event(seq).map_err(remedy::store)? {
-        let of = match &record.envelope.event {
-            Event::WorkflowStarted(it) => Some(it.debt.seq),
-            Event::WorkflowStepFinished(it) => Some(it.debt.seq),
-            Event::WorkflowCompleted(it) => Some(it.debt.seq),
-            Event::WorkflowFailed(it) => Some(it.debt.seq),
-            Event::HookError(it) => it.debt.map(|debt| debt.seq),
-            _ => None,
-        };
-        if of == Some(triggered) {
-            story.push(record);
-        }
-        seq = seq.next();
+/// The event that asked for the workflow which this is about.
+fn about(record: &Record) -> Option<Seq> {
+    match &record.envelope.event {
+        Event::WorkflowStepFinished(it) => Some(it.debt.seq),
+        Event::WorkflowCompleted(it) => Some(it.debt.seq),
+        Event::WorkflowFailed(it) => Some(it.debt.seq),
+        Event::HookError(it) => it.debt.map(|debt| debt.seq),
+        _ => None,
     }
-    Ok(story)
 }
 
 fn tell(record: &Record, out: &mut Output) -> Done {
