@@ -30,9 +30,17 @@ fn at_a_gate_a_malfunction_counts_as_the_hook_says() {
     let malfunctions = [
         (program("command: ./no-such-program"), "", "no-such-program"),
         (program("command: sleep, args: [1000], timeout: 100ms"), "", "timed out after 100 ms"),
-        (program("command: sleep, args: [1000]"), ", timeout: 100ms", "timed out after 100 ms, with all of the workflow"),
+        (
+            program("command: sleep, args: [1000]"),
+            ", timeout: 100ms",
+            "timed out after 100 ms, with all of the workflow",
+        ),
         (program("command: sh, args: [-c, 'kill -9 $$']"), "", "ended by signal 9"),
-        ("  - {id: a, type: condition, config: {predicate: context.nobody.knows > 1}}\n".to_owned(), "", "undefined value"),
+        (
+            "  - {id: a, type: condition, config: {predicate: context.nobody.knows > 1}}\n".to_owned(),
+            "",
+            "undefined value",
+        ),
         ("  - {id: a, type: create_task, config: {goal: '${task.labels | join}'}}\n".to_owned(), "", "goal"),
     ];
     let ended = |world: &World| world.run(&["run", "Mend the pump", "--agent", AGENT, "--max-iterations", "2"]);
@@ -43,7 +51,11 @@ fn at_a_gate_a_malfunction_counts_as_the_hook_says() {
             let ran = ended(&with(&hook(&format!("workflow: w{timeout}")), steps));
             assert_eq!(ran.code, command.code, "{on_failure} of {steps}: {ran}{command}");
             assert!(format!("{ran}").contains(why), "{why}: {ran}");
-            assert_eq!(ran.stdout.contains("stop[0] failed"), command.stdout.contains("stop[0] failed"), "{ran}{command}");
+            assert_eq!(
+                ran.stdout.contains("stop[0] failed"),
+                command.stdout.contains("stop[0] failed"),
+                "{ran}{command}"
+            );
         }
     }
     let no = with(
@@ -147,7 +159,8 @@ fn steps_are_told_as_they_end_and_signals_are_heard() {
   - {id: sorry, type: create_task, config: {goal: sorry}}
 ",
         );
-        let mut child = world.command(&["workflow", "run", "w"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child =
+            world.command(&["workflow", "run", "w"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "  quick  ok\n");

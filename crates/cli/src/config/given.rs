@@ -25,8 +25,8 @@ pub fn given(entry: &Entry, kind: &Kind, source: &str) -> Result<Vec<(String, Pa
     check_given(context.keys()).map_err(|why| placed(Problem::new(format!("`context` {why}"))))?;
     let pattern = |(name, value): (&String, &serde_json::Value)| {
         let pattern = Pattern::parse_with(value, &Names::hook());
-        let pattern = pattern
-            .map_err(|wrong| expressions::problem(source, context.at.clone(), &wrong.text, wrong.error))?;
+        let pattern =
+            pattern.map_err(|wrong| expressions::problem(source, context.at.clone(), &wrong.text, wrong.error))?;
         Ok((name.clone(), pattern))
     };
     context.iter().map(pattern).collect()

@@ -93,6 +93,9 @@ pub fn recorded(project: &Project, text: &str) -> Written {
     if text.is_empty() { Written::missing(file) } else { Written::of(&file, text) }
 }
 
+/// Whoever hears of every event as it comes.
+type Watch<'a> = &'a mut dyn FnMut(&Record);
+
 /// Does something with whoever runs hooks.
 pub fn with<T>(
     opened: &mut Opened,
@@ -109,7 +112,7 @@ pub fn with_watched<T>(
     opened: &mut Opened,
     outline: &Arc<Outline>,
     trusted: Trusted,
-    (control, watch): (&Control, &mut dyn FnMut(&Record)),
+    (control, watch): (&Control, Watch<'_>),
     work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let roster = enlist(&opened.project)?;
@@ -147,7 +150,7 @@ fn with_all<T>(
     opened: &mut Opened,
     outline: &Arc<Outline>,
     rules: Rules,
-    (roster, control, watch): (&Roster, &Control, &mut dyn FnMut(&Record)),
+    (roster, control, watch): (&Roster, &Control, Watch<'_>),
     work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let records = opened.project.make_records(RECORDS)?;

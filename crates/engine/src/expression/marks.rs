@@ -159,12 +159,13 @@ impl Marks<'_> {
         };
     }
 
-    /// What is less or more than something else.
+    /// What is less or more than something else. With a number that takes no time, whatever it is.
     fn compared(&mut self, operand: &Expr<'_>, times: u64, with_number: bool) {
-        self.operand(operand, times);
-        if with_number && is_value(operand) {
-            self.put(range(operand.span()).end, "|_ordered");
+        if !with_number || !is_value(operand) {
+            return self.operand(operand, times);
         }
+        self.operand(operand, 0);
+        self.put(range(operand.span()).end, "|_ordered");
     }
 
     fn filter(&mut self, it: &Spanned<Filter<'_>>) {

@@ -40,8 +40,8 @@ use self::check::Check;
 use self::context::Used;
 pub use self::error::{ExpressionError, ExpressionFault};
 use self::language::ENVIRONMENT;
-use self::work::WORK;
 pub use self::names::Names;
+use self::work::WORK;
 
 /// The name of the only template of its environment.
 const TEMPLATE: &str = "template";

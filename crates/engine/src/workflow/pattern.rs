@@ -54,14 +54,15 @@ impl Pattern {
             Value::Object(fields) => match from_context(fields) {
                 Some(path) => {
                     let path = path.as_str().unwrap_or_default();
-                    at_path(path, names).map(Self::Whole).map_err(|error| PatternError { text: path.to_owned(), error })?
+                    at_path(path, names)
+                        .map(Self::Whole)
+                        .map_err(|error| PatternError { text: path.to_owned(), error })?
                 }
                 None => Self::Fields(
-                    fields.iter().map(|(name, value)| Ok((name.clone(), parse(value)?))).collect::<Result<
-                        _,
-                        PatternError,
-                    >>(
-                    )?,
+                    fields
+                        .iter()
+                        .map(|(name, value)| Ok((name.clone(), parse(value)?)))
+                        .collect::<Result<_, PatternError>>()?,
                 ),
             },
             plain => Self::Plain(plain.clone()),

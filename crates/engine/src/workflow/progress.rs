@@ -152,7 +152,11 @@ impl Known {
         };
         let mut around = all.clone();
         around.extend(given.clone());
-        let own = [("workflow", json!({"id": workflow.id, "name": workflow.name})), ("steps", json!({})), ("data", json!({}))];
+        let own = [
+            ("workflow", json!({"id": workflow.id, "name": workflow.name})),
+            ("steps", json!({})),
+            ("data", json!({})),
+        ];
         for (name, value) in own {
             all.insert(name.to_owned(), value.clone());
             around.insert(name.to_owned(), value);

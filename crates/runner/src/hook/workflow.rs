@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 use windlass_engine::workflow::{Did, Known, Progress, Step, StepEnd, StepResult, What, Workflow};
 use windlass_engine::{
-    ActionRequest, Allowance, Cause, Command, Event, ExpressionFault, HookReport, Limits, Record, Refusal,
-    View, in_words,
+    ActionRequest, Allowance, Cause, Command, Event, ExpressionFault, HookReport, Limits, Record, Refusal, View,
+    in_words,
 };
 use windlass_hooks::Flow as Asked;
 use windlass_store::ExecuteError;

@@ -1,6 +1,7 @@
 //! What evaluations may cost: each of these once took seconds, or gigabytes.
 
 use proptest::prelude::*;
+use proptest::sample::select;
 use serde_json::{Value, json};
 
 use super::super::language::ENVIRONMENT;
@@ -71,7 +72,9 @@ fn filters_and_tests_are_counted_inside() {
 fn looking_a_place_up_is_counted() {
     let rendered = |text: &str| Template::parse(text, &Names::hook()).expect(text).render(&large());
     let each = |inner: &str| format!("{{% for i in range(5000) %}}{inner}{{% endfor %}}");
-    for inner in ["{{ output[40000 + i] }}", "{% if output[i:] is string %}{% endif %}", "{% if output == output %}{% endif %}"] {
+    for inner in
+        ["{{ output[40000 + i] }}", "{% if output[i:] is string %}{% endif %}", "{% if output == output %}{% endif %}"]
+    {
         assert_eq!(rendered(&each(inner)).expect_err(inner).reason, TOO_MUCH, "{inner}");
     }
     assert!(rendered(&each("{{ event.data.words[i] }}")).expect("cheap").contains("word 4999"));
@@ -131,20 +134,64 @@ fn value_of(text: &str, context: &Value) -> Result<String, String> {
     })
 }
 
+/// Forms that stand close to each other, without brackets around them.
+fn close() -> impl Strategy<Value = String> {
+    let atoms =
+        ["1", "-2", "'é'", "goal", "task", "task.labels", "event.data.files", "event.data.no", "tool_input['command']"];
+    let leaf = select(atoms.to_vec()).prop_map(str::to_owned);
+    leaf.prop_recursive(4, 24, 3, |inner| {
+        let two = [
+            "A+B",
+            "A - B",
+            "A==B",
+            "A in B",
+            "A not in B",
+            "A and B",
+            "A or B",
+            "A is eq B",
+            "A is not in B",
+            "A|d(B)",
+        ];
+        let one =
+            ["A[0]", "A[-1:]", "A.path", "A[0].lines", "(A)[:1]", "(A).path[0]", "A|first", "A|length", "A is defined"];
+        let more =
+            ["not A", "-A", "A * 3", "(A)", "[A, 1][0]", "{'k': A}.k", "range(3)[A]", "A|map('upper')", "A is odd"];
+        let three =
+            ["A if B else C", "A == B != C", "A+B+C", "[A, B, C]", "A|replace(B, C)", "A[B:C]", "A is eq B and C"];
+        let forms = [&two[..], &one[..], &more[..], &three[..]].concat();
+        (select(forms), inner.clone(), inner.clone(), inner)
+            .prop_map(|(form, a, b, c)| form.replace('A', &a).replace('B', &b).replace('C', &c))
+    })
+}
+
+fn check_same(text: &str) -> Result<(), TestCaseError> {
+    let Ok(marked) = Condition::parse(text, &Names::hook()) else { return Ok(()) };
+    let context = super::context();
+    match (marked.0.value(&context), value_of(text, &context)) {
+        (Ok(marked), Ok(plain)) => prop_assert_eq!(marked.to_string(), plain),
+        (Err(fault), Ok(_)) => {
+            let is_meant = fault.reason == TOO_MUCH || fault.reason.contains("with a number");
+            prop_assert!(fault.is_undefined() || is_meant, "{}", fault);
+        }
+        (Ok(_), Err(error)) => prop_assert!(error.contains("undefined"), "{}", error),
+        (Err(_), Err(_)) => {}
+    }
+    Ok(())
+}
+
 proptest! {
     /// Marks change no value.
     #[test]
     fn marked_or_not_it_is_the_same(text in expression()) {
-        let Ok(marked) = Condition::parse(&text, &Names::hook()) else { return Ok(()) };
-        let context = super::context();
-        let marked = marked.0.value(&context);
-        match (marked, value_of(&text, &context)) {
-            (Ok(marked), Ok(plain)) => prop_assert_eq!(marked.to_string(), plain),
-            (Err(fault), Ok(_)) => prop_assert!(
-                fault.is_undefined() || fault.reason == TOO_MUCH || fault.reason.contains("with a number"), "{fault}"
-            ),
-            (Ok(_), Err(error)) => prop_assert!(error.contains("undefined"), "{error}"),
-            (Err(_), Err(_)) => {}
+        check_same(&text)?;
+    }
+
+    #[test]
+    fn however_close_the_marks_stand(text in close()) {
+        check_same(&text)?;
+        let template = format!("{{% for x in {text} %}}{{{{ x }}}}{{% if {text} %}}!{{% endif %}}{{% endfor %}}");
+        if let Ok(template) = Template::parse(&template, &Names::hook()) {
+            let _ = template.render(&super::context());
         }
     }
 }

@@ -63,15 +63,13 @@ impl Dispatch<'_> {
 /// What a step is that runs no program.
 fn instant(doing: &Doing<'_>, step: &Step, left: &mut Allowance) -> Option<Branch> {
     match &step.what {
-        What::CreateTask(pattern) | What::UpdateTask(pattern) => {
-            Some(match pattern.fill_within(doing.context, left) {
-                Ok(payload) => {
-                    let request = ActionRequest { kind: step.kind().to_owned(), payload };
-                    Branch::Act { step: step.id.clone(), request }
-                }
-                Err(fault) => Branch::Ended(StepResult::failed(&step.id, fault.to_string(), Duration::ZERO)),
-            })
-        }
+        What::CreateTask(pattern) | What::UpdateTask(pattern) => Some(match pattern.fill_within(doing.context, left) {
+            Ok(payload) => {
+                let request = ActionRequest { kind: step.kind().to_owned(), payload };
+                Branch::Act { step: step.id.clone(), request }
+            }
+            Err(fault) => Branch::Ended(StepResult::failed(&step.id, fault.to_string(), Duration::ZERO)),
+        }),
         What::Run(_) => None,
         What::Choose { .. } | What::Parallel { .. } | What::Nothing => {
             Some(Branch::Ended(StepResult::succeeded(&step.id, None, Duration::ZERO)))
