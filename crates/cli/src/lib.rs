@@ -9,6 +9,7 @@ mod commands;
 mod config;
 mod context;
 mod dispatch;
+mod durable;
 mod environment;
 mod failure;
 mod gatekeepers;

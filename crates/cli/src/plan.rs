@@ -18,8 +18,6 @@ use crate::failure::{Code, Failure};
 use crate::gatekeepers;
 use crate::outline::Outline;
 use crate::output::Messages;
-use crate::project::Project;
-use crate::workflow;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const GATE_TIMEOUT: Duration = Duration::from_mins(10);
@@ -319,21 +317,6 @@ pub fn allowance(config: &Config, agent: &Agent) -> Allowance {
     let limits = &config.settings.limits;
     let silence = limits.silence.map(config::Span::duration).or(agent.streams().then_some(SILENCE));
     Allowance { time: limits.turn_time.map(config::Span::duration), silence }
-}
-
-/// A gate that cannot be kept must not stand open, nor keep everything out.
-pub fn check_gates(project: &Project, config: &Config) -> Result<(), Failure> {
-    let gates = config.hooks.iter().filter(|hook| hook.enabled() && hook.points().any(is_gate));
-    for hook in gates {
-        if let Kind::Workflow(id) = &hook.kind
-            && let Err(why) = workflow::find(project, id)
-        {
-            let failure = Failure::new(Code::Config, format!("the gate `{}` cannot be kept", hook.name));
-            let hint = why.hint.unwrap_or_else(|| "switch the hook off with `enabled: false`".to_owned());
-            return Err(failure.caused_by(why.message).hint(hint));
-        }
-    }
-    Ok(())
 }
 
 /// Why a hook never runs at a point, in words, if it does not.

@@ -6,20 +6,19 @@
 //! Invariants:
 //! - Nothing inside a project can grant trust.
 //! - A record that is damaged or stands for other content grants nothing.
-//! - A record is replaced as a whole, and is on the disk when `grant` returns.
+//! - A record is replaced as a whole, and is on the disk when `grant` returns; so is its end when `revoke` does.
 //!
 //! Not here: what needs trust (the commands that run hooks); asking (`commands::trust`).
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use windlass_engine::Digest;
 
 use crate::config::Config;
+use crate::durable::{self, Readers};
 use crate::environment;
 use crate::failure::{Code, Failure};
 use crate::project::Project;
@@ -104,9 +103,14 @@ pub fn serves_agents(project: &Project, config: &Config) -> Result<bool, Failure
     })
 }
 
-/// Trusts the configuration as it was read, and the workflows as they are.
-pub fn grant(project: &Project, config: &Config) -> Result<(), Failure> {
-    decisions()?.grant(project, config)
+/// Trusts the configuration as it was read, and everything beside it as a person has seen it.
+pub fn grant(project: &Project, config: &Config, seen: Digest) -> Result<(), Failure> {
+    if config.digest()? != seen {
+        return Err(Failure::new(Code::Trust, "the project stays untrusted")
+            .caused_by("something has been changed while it was looked at")
+            .hint("look at it again"));
+    }
+    decisions()?.grant(project, seen)
 }
 
 /// Forgets the decision. Says whether there was one.
@@ -158,39 +162,20 @@ impl Decisions {
         serde_json::from_slice(&bytes).ok().filter(|record: &Record| record.version == 1)
     }
 
-    fn grant(&self, project: &Project, config: &Config) -> Result<(), Failure> {
-        let record = Record {
-            version: 1,
-            project: project.root.to_string_lossy().into_owned(),
-            digest: config.digest()?.to_string(),
-        };
+    fn grant(&self, project: &Project, seen: Digest) -> Result<(), Failure> {
+        let root = project.root.to_string_lossy().into_owned();
+        let record = Record { version: 1, project: root, digest: seen.to_string() };
         let text = serde_json::to_string(&record).expect("a record is plain text");
         let file = self.record_file(project);
-        self.replace(&file, text.as_bytes()).map_err(|error| {
+        let made = durable::make_directories(&self.directory, 0o700);
+        made.and_then(|()| durable::replace(&file, text.as_bytes(), Readers::Owner)).map_err(|error| {
             Failure::new(Code::System, format!("cannot record the decision in `{}`", file.display())).caused_by(error)
         })
     }
 
-    /// Writes beside the file and renames, so that a reader sees the old decision or the new one.
-    fn replace(&self, file: &Path, bytes: &[u8]) -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
-        let beside = file.with_extension(format!("{}.new", std::process::id()));
-        let written =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside).and_then(|mut to| {
-                to.write_all(bytes)?;
-                to.sync_all()?;
-                fs::rename(&beside, file)
-            });
-        if written.is_err() {
-            // Best effort: the error that matters is the one above.
-            let _ = fs::remove_file(&beside);
-        }
-        written.and_then(|()| File::open(&self.directory)?.sync_all())
-    }
-
     fn revoke(&self, project: &Project) -> Result<bool, Failure> {
         let file = self.record_file(project);
-        match fs::remove_file(&file) {
+        match durable::remove(&file) {
             Ok(()) => Ok(true),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
             Err(error) => {
@@ -202,6 +187,7 @@ impl Decisions {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
@@ -233,7 +219,8 @@ mod tests {
         }
 
         fn grant(&self) {
-            self.decisions.grant(&self.project, &Config::load(&self.project).unwrap()).unwrap();
+            let seen = Config::load(&self.project).unwrap().digest().unwrap();
+            self.decisions.grant(&self.project, seen).unwrap();
         }
     }
 
@@ -262,7 +249,7 @@ mod tests {
         let setting = Setting::new();
         let seen = Config::load(&setting.project).unwrap();
         setting.write("config.yaml", "hooks: {stop: [{command: something else}]}\n");
-        setting.decisions.grant(&setting.project, &seen).unwrap();
+        setting.decisions.grant(&setting.project, seen.digest().unwrap()).unwrap();
         assert_eq!(setting.state(), Trust::Changed);
     }
 
@@ -308,7 +295,7 @@ mod tests {
         let file = setting.project.root.join("file");
         fs::write(&file, "").unwrap();
         let config = Config::load(&setting.project).unwrap();
-        let failure = Decisions::under(&file).grant(&setting.project, &config).unwrap_err();
+        let failure = Decisions::under(&file).grant(&setting.project, config.digest().unwrap()).unwrap_err();
         assert!(failure.message.starts_with("cannot record the decision in"), "{failure}");
         assert_eq!(Decisions::under(&file).state(&setting.project, &config).unwrap(), Trust::Never);
     }

@@ -130,6 +130,11 @@ fn every_recipe_does_what_it_shows() {
     let gallery = documents().into_iter().find(|document| document.ends_with(GALLERY)).expect("there is a gallery");
     let recipes = recipes(&fs::read_to_string(&gallery).unwrap());
     assert_eq!(recipes.len(), 10);
+    for recipe in &recipes {
+        let heading = recipe.trim_start().lines().next().unwrap_or_default();
+        let shows = |example: &Example| example.command.contains("windlass ") && !example.output.is_empty();
+        assert!(examples(recipe).iter().any(shows), "`{heading}` shows nothing that can be looked at");
+    }
     let wrong: Vec<_> = recipes.iter().flat_map(|recipe| run(&gallery, recipe)).collect();
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }

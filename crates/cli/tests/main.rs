@@ -74,3 +74,4 @@ mod test_why_bridge;
 mod test_workers;
 mod test_workflow_ends;
 mod test_workflows;
+mod test_workflows_seen;

@@ -144,12 +144,17 @@ const HOOKS: &[(&str, &str, &str)] = &[
     (
         "stop",
         "http: example.org",
-        "3:7: `example.org` is not an address of the web | an address starts with `https://` or `http://`",
+        "3:13: `example.org` is not an address of the web | an address starts with `https://` or `http://`",
     ),
     (
         "stop",
         "http: 'ftp://example.org'",
-        "3:7: `ftp://example.org` is not an address of the web | an address starts with `https://` or `http://`",
+        "3:13: `ftp://example.org` is not an address of the web | an address starts with `https://` or `http://`",
+    ),
+    (
+        "stop",
+        "{name: tell, http: {url: 'example.org'}}",
+        "3:32: `example.org` is not an address of the web | an address starts with `https://` or `http://`",
     ),
     (
         "stop",

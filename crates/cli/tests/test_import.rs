@@ -239,6 +239,101 @@ fn hooks_of_a_registry() {
     assert!(again.contains("3 hooks are in the configuration already"), "{again}");
 }
 
+/// Such a file says when hooks run that the configuration has; it brings none along.
+#[test]
+fn hooks_of_the_configuration_are_set_up_by_name() {
+    let world = World::new();
+    world.write(
+        ".windlass/config.yaml",
+        "# ours
+hooks:
+  task_completed:
+    - name: announce   # loudly
+      command: echo announced >>said
+    - {name: count, command: 'echo counted >>said', priority: 7}
+    - {use: auto-create-review-task, enabled: false}
+  task_created:
+    - {name: greet, command: 'echo hello >>said'}
+    - {name: same, command: 'true', events: [task_started], priority: 3}
+",
+    );
+    world.write(
+        "automation-hooks.json",
+        r#"{"version": "1.0", "hooks": [
+  {"name": "announce", "enabled": true, "priority": 200, "eventTypes": ["task_failed", "task_completed"]},
+  {"name": "count", "enabled": true, "priority": 100, "eventTypes": ["task_completed"]},
+  {"name": "greet", "enabled": true, "priority": 100, "eventTypes": ["task_started"]},
+  {"name": "same", "enabled": true, "priority": 3, "eventTypes": ["task_started", "task_created"]},
+  {"name": "auto-create-review-task", "enabled": true, "priority": 10, "eventTypes": ["task_completed"]},
+  {"name": "anounce", "enabled": true, "priority": 1, "eventTypes": ["task_completed"]}
+]}"#,
+    );
+    assert_snapshot!(world.run(&["config", "import", "automation-hooks.json", "--yes"]), @r#"
+    automation-hooks.json: automation hooks
+    to be changed in $WORK/.windlass/config.yaml:
+      auto-create-review-task (line 7): `enabled: true`, `priority: 10`
+      announce (line 4): `priority: 200`, `events: [task_failed]`
+      count (line 6): `priority: 100`
+      greet (line 9): to `task_started`
+
+    left out:
+      line 7: `anounce`: neither the configuration nor Windlass has a hook with this name (there is `announce`), and what it does is not in the file; write it as a `command` with this `name` at its events
+
+    changed in $WORK/.windlass/config.yaml: 4 hooks
+    Nothing of the configuration runs until you have trusted it as it is now: `windlass trust`.
+    "#);
+    assert_snapshot!(config(&world), @r#"
+    # ours
+    hooks:
+      task_completed:
+        - name: announce   # loudly
+          events: [task_failed]
+          priority: 200
+          command: echo announced >>said
+        - {name: count, command: 'echo counted >>said', priority: 100}
+        - {use: auto-create-review-task, enabled: true, priority: 10}
+      task_created:
+        - {name: same, command: 'true', events: [task_started], priority: 3}
+      task_started:
+        - {name: greet, command: 'echo hello >>said'}
+    "#);
+    let again = world.run(&["config", "import", "automation-hooks.json"]);
+    assert!(again.stdout.contains("nothing was added"), "{again}");
+    world.ok(&["trust", "--yes"]);
+    world.ok(&["task", "add", "Research", "--label", "agent"]);
+    world.ok(&["task", "start", "T1"]);
+    world.ok(&["task", "complete", "T1"]);
+    world.ok(&["task", "add", "Write"]);
+    world.ok(&["task", "fail", "T3", "--reason", "no ink"]);
+    assert_eq!(world.read("said"), "hello\ncounted\nannounced\nannounced\n");
+    assert!(world.ok(&["task", "list", "--all"]).contains("Review: Research"));
+}
+
+#[test]
+fn what_would_change_is_told_and_what_cannot_be_is_left() {
+    let world = World::new();
+    let text = "hooks:\n  stop: &both\n    - {name: one, command: ./a.sh}\n";
+    world.write(".windlass/config.yaml", text);
+    let hooks = |fields: &str| format!(r#"{{"hooks": [{{"name": "one", {fields}}}]}}"#);
+    world.write("automation-hooks.json", hooks(r#""priority": 5, "eventTypes": ["stop", "sotp"]"#));
+    let printed = world.run(&["config", "import", "automation-hooks.json", "--dry-run"]);
+    assert_snapshot!(printed.stderr, @r#"
+    note: automation-hooks.json: automation hooks
+    note: line 1: `one`: there is no event `sotp` here; its `eventTypes` are not taken over
+    note: line 1: would be changed: one (line 3): `priority: 5`
+    "#);
+    assert_eq!((printed.code, printed.stdout.as_str(), config(&world).as_str()), (0, "", text));
+    let seen = world.json(&["config", "import", "automation-hooks.json", "--dry-run"]);
+    assert_eq!(seen["changed"], serde_json::json!([{"name": "one", "line": 1, "at": 3, "priority": 5}]), "{seen}");
+    // The same hook in two places is not changed in one of them.
+    let shared = "hooks:\n  stop:\n    - &one {command: ./a.sh, priority: 1}\n    - *one\n";
+    world.write(".windlass/config.yaml", shared);
+    world.write("automation-hooks.json", hooks(r#""priority": 5"#).replace("one", "stop[0]"));
+    let ran = world.run(&["config", "import", "automation-hooks.json", "--yes"]);
+    assert!(ran.code == 64 && ran.stderr.contains("`stop[0]`: something else would change with it"), "{ran}");
+    assert_eq!(config(&world), shared);
+}
+
 #[test]
 fn printed_and_for_programs() {
     let world = World::empty();

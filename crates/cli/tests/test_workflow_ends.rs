@@ -185,7 +185,7 @@ fn numbers_that_programs_print_are_numbers() {
     let ran = |predicate: &str, text: &str| {
         let world = with("{}\n", &step(predicate));
         let ran = world.feed(&["workflow", "run", "w", "--context", "-"], json!({"text": text}).to_string().as_bytes());
-        goals(&world).pop().unwrap_or(ran.stderr)
+        goals(&world).pop().unwrap_or(ran.stdout)
     };
     assert_eq!(ran("data.n > 9", "10"), "yes 10");
     assert_eq!(ran("data.n < 87.6", "87.5"), "yes 87.5");

@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::support::World;
 use crate::support::hooked::hooked;
-use crate::support::{WINDLASS, World};
 
 const KILLED: i32 = 128 + 9;
 
@@ -72,9 +72,10 @@ fn a_failed_step_follows_its_own_way_or_ends_it() {
         "= failed: `c`: exit 7: why",
     ];
     assert_eq!(run(&world), expected);
+    // Why it failed is told once.
     let ran = world.run(&["workflow", "run", "w"]);
-    assert_eq!(ran.code, 1, "{ran}");
-    assert!(ran.stderr.contains("the workflow has failed"), "{ran}");
+    assert_eq!((ran.code, ran.stderr.as_str()), (1, "error: the workflow has failed at `c`\n"), "{ran}");
+    assert_eq!(ran.stdout.matches("exit 7: why").count(), 1, "{ran}");
 }
 
 #[test]
@@ -337,10 +338,38 @@ fn a_report_of_one_stale_task_is_a_report_too() {
         assert_eq!(ran.code, 0, "{ran}");
         world.lines(&["task", "list", "--label", "stale-report"]).len()
     };
-    std::os::unix::fs::symlink(WINDLASS, world.programs().join("windlass")).unwrap();
     assert_eq!(report(&world), 0);
     world.ok(&["task", "add", "Mend the pump"]);
     world.ok(&["task", "block", "T1", "--reason", "which one?"]);
     assert_eq!(report(&world), 1);
     assert!(world.json(&["task", "show", "T2"])["body"].as_str().unwrap().contains("which one?"));
+    // As long as it is open, it is the only one.
+    assert_eq!(report(&world), 1);
+    world.ok(&["task", "block", "T2", "--reason", "later"]);
+    assert_eq!(report(&world), 1);
+    world.ok(&["task", "unblock", "T2"]);
+    world.ok(&["task", "complete", "T2"]);
+    assert_eq!(report(&world), 1);
+    assert_eq!(world.json(&["task", "show", "T3"])["labels"], json!(["stale-report"]));
+}
+
+/// Only what is done is told to be done.
+#[test]
+fn what_is_critical_is_told_when_it_is_completed() {
+    let world = hooked("{}");
+    let tell = |task: &str| {
+        let words = ["workflow", "run", "notify-critical-completion", "--task", task, "--context", "-"];
+        let ran = world.feed(&words, br#"{"command": "./tell.sh"}"#);
+        assert_eq!(ran.code, 0, "{ran}");
+        world.read("told")
+    };
+    let script = world.write("tell.sh", "#!/bin/sh\necho \"$@\" >>told\n");
+    fs::set_permissions(script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    world.ok(&["task", "add", "Put out the fire", "--priority", "0"]);
+    world.ok(&["task", "add", "Sweep"]);
+    assert_eq!(tell("T1"), "");
+    world.ok(&["task", "complete", "T1"]);
+    world.ok(&["task", "complete", "T2"]);
+    assert_eq!(tell("T2"), "");
+    assert_eq!(tell("T1"), "T1 is completed Put out the fire\n");
 }

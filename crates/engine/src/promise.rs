@@ -93,6 +93,10 @@ pub fn detect(message: &str, prompt: &str) -> Option<Promise> {
 pub fn detect_all(message: &str, prompt: &str) -> Vec<Promise> {
     let message = &message[message.ceil_char_boundary(message.len().saturating_sub(MESSAGE))..];
     let message = joined(&plain(message)).to_lowercase();
+    if !message.contains(OPEN) {
+        // As most messages are, and every turn waits for this.
+        return Vec::new();
+    }
     let lines = speech::own_lines(&message);
     let echoes = Echoes::of(prompt, &lines);
     let said = |at: usize| lines[at].is_said.then(|| claim(lines[at].text, above(&lines, at))).flatten();

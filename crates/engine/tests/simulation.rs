@@ -47,6 +47,27 @@ fn every_task_has_one_owner_and_is_done_once_in_the_end() {
     println!("simulated workers: {} histories, 0 of them wrong", seeds.end - seeds.start);
 }
 
+/// That it would be seen.
+#[test]
+fn what_is_planted_is_noticed() {
+    let planted = [
+        (Planted::AnyEpoch, "was completed by somebody else"),
+        (Planted::Abandoned, "are left"),
+        (Planted::LostEvent, ""),
+        (Planted::TwoOwners, "has two owners"),
+        (Planted::DoneTwice, "was done twice"),
+    ];
+    for (planted, expected) in planted {
+        // Not in every history has somebody lost what he reports about.
+        let said = (0..10).find_map(|seed| {
+            let noticed = std::panic::catch_unwind(|| drop(World::play_with(seed, Some(planted))));
+            noticed.err().map(|said| (seed, said.downcast::<String>().map_or_else(|_| String::new(), |said| *said)))
+        });
+        let (seed, said) = said.unwrap_or_else(|| panic!("{planted:?} was not noticed"));
+        assert!(said.contains(expected) && said.contains(&format!("seed {seed}: ")), "{planted:?}: {said}");
+    }
+}
+
 /// Chance that can be had again (splitmix64).
 struct Chance(u64);
 
@@ -79,8 +100,24 @@ struct Worker {
     last_heard: i64,
 }
 
+/// What is planted to see that it is noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Planted {
+    /// Whoever has lost a lease reports with that of whoever has it now.
+    AnyEpoch,
+    /// Nobody goes on where somebody has died.
+    Abandoned,
+    /// An event is applied that is not in the log.
+    LostEvent,
+    /// A claim is carried out twice, by another owner.
+    TwoOwners,
+    /// The end of a task is carried out twice.
+    DoneTwice,
+}
+
 struct World {
     seed: u64,
+    planted: Option<Planted>,
     chance: Chance,
     memory: Memory,
     log: Vec<Record>,
@@ -96,8 +133,13 @@ struct World {
 
 impl World {
     fn play(seed: u64) -> Self {
+        Self::play_with(seed, None)
+    }
+
+    fn play_with(seed: u64, planted: Option<Planted>) -> Self {
         let mut world = Self {
             seed,
+            planted,
             chance: Chance(seed),
             memory: Memory::default(),
             log: Vec::new(),
@@ -230,7 +272,7 @@ impl World {
         let alive = |name: &OwnerName| self.workers.iter().find(|worker| worker.owner == *name);
         let rows = Rows::of(&self.memory);
         let dead = rows.sessions.iter().find(|session| !session.is_over() && alive(&session.owner).is_none());
-        if let Some(session) = dead {
+        if let Some(session) = dead.filter(|_| self.planted != Some(Planted::Abandoned)) {
             let (name, dead) = (session.name.clone(), session.owner.clone());
             let resume = Command::ResumeSession {
                 name: name.clone(),
@@ -267,7 +309,11 @@ impl World {
         }
         let complete = Command::CompleteTask { id, result: None, artifacts: vec![] };
         let holder = self.holders.get(&id).cloned();
-        match self.give(who, Authority::Holder(epoch), &complete) {
+        let said = match (self.planted, &holder) {
+            (Some(Planted::AnyEpoch), Some((_, current))) => *current,
+            _ => epoch,
+        };
+        match self.give(who, Authority::Holder(said), &complete) {
             Ok(_) => {
                 let own = (self.workers[who].owner.clone(), epoch);
                 assert_eq!(holder, Some(own), "seed {}: {id} was completed by somebody else", self.seed);
@@ -335,9 +381,25 @@ impl World {
         for record in &records {
             self.memory.apply(record).expect("it fits");
             self.watch(record);
+            self.plant(record);
+            if self.planted != Some(Planted::LostEvent) || record.seq.0 % 50 != 49 {
+                self.log.push(record.clone());
+            }
         }
-        self.log.extend(records.iter().cloned());
         Ok(records)
+    }
+
+    fn plant(&mut self, record: &Record) {
+        let mut again = record.clone();
+        match (self.planted, &mut again.envelope.event) {
+            (Some(Planted::TwoOwners), Event::TaskClaimed(claimed)) => {
+                claimed.owner = "somebody-else".parse().expect("a name");
+                claimed.epoch.0 += 1;
+            }
+            (Some(Planted::DoneTwice), Event::TaskCompleted(_)) => {}
+            _ => return,
+        }
+        self.watch(&again);
     }
 
     /// One owner at a time, each with a greater epoch than the one before; and done once.

@@ -12,8 +12,16 @@ use windlass_engine::{Command, Debt, DebtId, Digest, Effect, Event, HookClass, R
 pub enum FlowStep {
     Start,
     Begin,
-    End { success: bool, last: bool },
+    End {
+        success: bool,
+        last: bool,
+    },
     Abandon,
+    /// Whichever of them comes next.
+    Next {
+        success: bool,
+        last: bool,
+    },
 }
 
 pub fn triggering(task: impl Strategy<Value = Option<TaskId>>) -> impl Strategy<Value = Command> {
@@ -22,7 +30,10 @@ pub fn triggering(task: impl Strategy<Value = Option<TaskId>>) -> impl Strategy<
 
 pub fn flow_steps() -> impl Strategy<Value = FlowStep> {
     let end = (any::<bool>(), any::<bool>()).prop_map(|(success, last)| FlowStep::End { success, last });
-    prop_oneof![3 => Just(FlowStep::Start), 2 => Just(FlowStep::Begin), 5 => end, 1 => Just(FlowStep::Abandon)]
+    let next = (any::<bool>(), any::<bool>()).prop_map(|(success, last)| FlowStep::Next { success, last });
+    let other =
+        prop_oneof![3 => Just(FlowStep::Start), 2 => Just(FlowStep::Begin), 5 => end, 1 => Just(FlowStep::Abandon)];
+    prop_oneof![2 => next, 1 => other]
 }
 
 /// Whether a debt runs a workflow.
@@ -38,6 +49,17 @@ pub fn flow_command(debt: &Debt, step: &FlowStep) -> Command {
         FlowStep::Start => {
             let (workflow, digest) = ("w".to_owned(), Digest::of(b"w"));
             Command::StartWorkflow { debt: id, owner, workflow, digest, step: next }
+        }
+        FlowStep::Next { success, last } => {
+            let next = match &debt.progress {
+                None if debt.attempts == 0 => return Command::BeginEffect { debt: id, owner },
+                None => FlowStep::Start,
+                Some(progress) if progress.is_under_way(debt.attempts) => {
+                    FlowStep::End { success: *success, last: *last }
+                }
+                Some(_) => FlowStep::Begin,
+            };
+            flow_command(debt, &next)
         }
         FlowStep::Begin => Command::BeginStep { debt: id, owner, step: next },
         FlowStep::Abandon => Command::AbandonWorkflow { debt: id, owner, error: "no more".to_owned() },

@@ -32,8 +32,11 @@ pub fn histories(steps: usize) -> impl Strategy<Value = Vec<Step>> {
 /// Histories in which hardly anything happens but sessions.
 pub fn histories_of_sessions(steps: usize) -> impl Strategy<Value = Vec<Step>> {
     let task = || Step::from(Ask::Plain(Command::CreateTask(a_task())));
-    let session = start_session().prop_map(Step::from);
-    let ask = prop_oneof![12 => about_sessions(), 2 => debts(), 1 => about_a_task()];
+    // Half of them get far: no budget ends them.
+    let session = prop_oneof![1 => start_session(), 1 => start_session_with(lasting(), Just(Grounds::InPlace))];
+    let session = session.prop_map(Step::from);
+    let go_on = (self::session(), answer()).prop_map(|(name, answer)| Ask::GoOn(name, answer));
+    let ask = prop_oneof![12 => about_sessions(), 12 => go_on, 2 => debts(), 1 => about_a_task()];
     let asked = (option::weighted(0.2, turn()), option::weighted(0.1, 0..3_usize), ask);
     let step = asked.prop_map(|(inside, via, ask)| Step { inside, via, ..Step::from(ask) });
     (session, vec(step, steps / 2..steps))
@@ -44,17 +47,7 @@ pub fn histories_of_sessions(steps: usize) -> impl Strategy<Value = Vec<Step>> {
 pub fn histories_of_gates(steps: usize) -> impl Strategy<Value = Vec<Step>> {
     let new = || Step::from(Ask::Plain(Command::CreateTask(a_task())));
     // Little but the gates stands in the way.
-    let completion = || {
-        terms().prop_map(|terms| Terms {
-            completion: Completion::Gate,
-            max_iterations: terms.max_iterations + 2,
-            wall_time: None,
-            cost: None,
-            tokens: None,
-            thrashing: 0,
-            ..terms
-        })
-    };
+    let completion = || lasting().prop_map(|terms| Terms { completion: Completion::Gate, ..terms });
     let grounds = || prop_oneof![1 => Just(Grounds::InPlace), 4 => Just(Grounds::Worktrees)];
     let first = start_session_with(completion(), grounds()).prop_map(Step::from);
     let go_on = (session(), obliging()).prop_map(|(name, answer)| Ask::GoOn(name, answer));
@@ -139,7 +132,7 @@ pub fn step() -> impl Strategy<Value = Step> {
     let create = new_task().prop_map(|new| Ask::Plain(Command::CreateTask(new)));
     let trigger = triggering(option::weighted(0.7, task())).prop_map(Ask::Plain);
     let flow = (0..3_usize, flow_steps()).prop_map(|(nth, step)| Ask::Debt { nth, step: DebtStep::Flow(step) });
-    let ask = prop_oneof![2 => create, 1 => trigger, 2 => flow, 10 => about_a_task(), 4 => about_edges(), 9 => about_sessions(), 3 => debts(), 4 => about_drive(), 3 => about_calls()];
+    let ask = prop_oneof![2 => create, 2 => trigger, 5 => flow, 10 => about_a_task(), 4 => about_edges(), 9 => about_sessions(), 3 => debts(), 4 => about_drive(), 3 => about_calls()];
     let from = (option::weighted(0.2, turn()), option::weighted(0.1, 0..3_usize));
     (prop_oneof![3 => 0..20_i64, 1 => 20..200_i64], right(), from, ask)
         .prop_map(|(after, right, (inside, via), ask)| Step { after, right, inside, via, ask })
@@ -275,6 +268,18 @@ fn terms() -> impl Strategy<Value = Terms> {
             }
         },
     )
+}
+
+/// Terms that end nothing soon.
+fn lasting() -> impl Strategy<Value = Terms> {
+    terms().prop_map(|terms| Terms {
+        max_iterations: terms.max_iterations + 2,
+        wall_time: None,
+        cost: None,
+        tokens: None,
+        thrashing: 0,
+        ..terms
+    })
 }
 
 fn start_session() -> impl Strategy<Value = Ask> {

@@ -19,7 +19,7 @@ use crate::failure::{Code, Failure};
 use crate::output::{Done, Messages, Output, Stop, Tone};
 use crate::project::Project;
 use crate::trust;
-use crate::{dispatch, remedy, text};
+use crate::{dispatch, remedy, text, workflow};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -70,6 +70,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         Messages::new().note("looking over every event and every row");
     }
     let mut checks = vec![check_config(&project), check_store(context, &project, args.rebuild)?];
+    checks.extend(check_workflows(&project));
     checks.extend(agents::check(&project));
     checks.extend(check_callers(&project));
     checks.extend(check_left(context));
@@ -177,6 +178,24 @@ fn check_config(project: &Project) -> Check {
             hint: Some("`windlass config check` shows the place".to_owned()),
         },
     }
+}
+
+/// The project's workflows, where it has any, and those that its hooks name.
+fn check_workflows(project: &Project) -> Option<Check> {
+    let (what, hint) = ("workflows", Some("`windlass config check` shows the place".to_owned()));
+    let known = match workflow::known(Some(project)) {
+        Ok(known) => known,
+        Err(failure) => return Some(Check { what, problems: vec![failure.message], note: String::new(), hint }),
+    };
+    let own = known.found.iter().filter(|defined| defined.file.is_some()).count();
+    let mut problems: Vec<String> = known.wrong.into_iter().map(|wrong| wrong.failure.message).collect();
+    let named = Config::load(project).ok().and_then(|config| workflow::check_hooks(project, &config).err());
+    problems.extend(named.map(|failure| failure.message).filter(|message| !problems.contains(message)));
+    if own == 0 && problems.is_empty() {
+        return None;
+    }
+    let hint = hint.filter(|_| !problems.is_empty());
+    Some(Check { what, problems, note: format!("{own} of the project can be used"), hint })
 }
 
 fn check_store(context: &Context, project: &Project, rebuild: bool) -> Result<Check, Failure> {

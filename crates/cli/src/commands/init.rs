@@ -7,8 +7,8 @@
 
 mod look;
 
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write as _};
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use serde_json::json;
@@ -16,6 +16,7 @@ use serde_json::json;
 pub use self::look::{Found, Git};
 use crate::config::Config;
 use crate::context::{self, Context};
+use crate::durable::{self, Readers};
 use crate::environment;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
@@ -56,7 +57,10 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
         context::create_store(&report.project)?;
     }
     let untrusted = match report.created {
-        true => trust::grant(&report.project, &Config::load(&report.project)?).err(),
+        true => {
+            let config = Config::load(&report.project)?;
+            config.digest().and_then(|seen| trust::grant(&report.project, &config, seen)).err()
+        }
         false => None,
     };
     match (out.is_json(), report.created) {
@@ -91,7 +95,7 @@ pub fn prepare(root: &Path) -> Result<Report, Failure> {
     let cannot = |error: io::Error| {
         Failure::new(Code::System, format!("cannot make a project in `{}`", root.display())).caused_by(error)
     };
-    fs::create_dir_all(root).map_err(cannot)?;
+    durable::make_directories(root, 0o777).map_err(cannot)?;
     let look = |project: &Project| look::look(&project.root, &environment::program_directories());
     if let Some(project) = existing(root)? {
         let found = look(&project);
@@ -106,22 +110,12 @@ pub fn prepare(root: &Path) -> Result<Report, Failure> {
 
 /// Writes the configuration of a project that was made without one; `false` where there is one.
 pub fn complete(project: &Project, configuration: &str) -> io::Result<bool> {
-    let (file, directory) = (project.config_file(), project.directory());
-    let beside = file.with_extension(format!("{}.new", std::process::id()));
-    keep(&beside, configuration)?;
     // Whole, or not at all; and nobody's is replaced.
-    let linked = fs::hard_link(&beside, &file);
-    // Best effort: the error that matters is the one above.
-    let _ = fs::remove_file(&beside);
-    match linked {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-        linked => {
-            linked?;
-            keep(&directory.join(".gitignore"), IGNORED)?;
-            File::open(&directory)?.sync_all()?;
-            Ok(true)
-        }
+    let added = durable::add(&project.config_file(), configuration.as_bytes())?;
+    if added {
+        durable::replace(&project.directory().join(".gitignore"), IGNORED.as_bytes(), Readers::AsBefore)?;
     }
+    Ok(added)
 }
 
 /// Makes a project without a configuration, where there is none yet.
@@ -147,13 +141,13 @@ fn write(project: &Project, configuration: Option<&str>) -> io::Result<bool> {
     let beside = project.root.join(format!("{DIRECTORY}.{}.new", std::process::id()));
     fs::create_dir(&beside)?;
     let moved = configuration
-        .map_or(Ok(()), |configuration| keep(&beside.join("config.yaml"), configuration))
+        .map_or(Ok(()), |configuration| durable::write_into(&beside.join("config.yaml"), configuration.as_bytes()))
         .and_then(|()| {
             // Without a configuration there is nothing for git at all.
             let ignored = if configuration.is_some() { IGNORED.to_owned() } else { format!("{IGNORED}.gitignore\n") };
-            keep(&beside.join(".gitignore"), &ignored)
+            durable::write_into(&beside.join(".gitignore"), ignored.as_bytes())
         })
-        .and_then(|()| File::open(&beside)?.sync_all())
+        .and_then(|()| durable::sync_directory(&beside))
         .map(|()| fs::rename(&beside, project.directory()));
     if !matches!(moved, Ok(Ok(()))) {
         // Best effort: the error that matters is the one above.
@@ -161,15 +155,8 @@ fn write(project: &Project, configuration: Option<&str>) -> io::Result<bool> {
     }
     match moved? {
         Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => Ok(false),
-        moved => moved.and_then(|()| File::open(&project.root)?.sync_all()).map(|()| true),
+        moved => moved.and_then(|()| durable::sync_directory(&project.root)).map(|()| true),
     }
-}
-
-/// Writes a file that is there, and whole, when the power comes back.
-fn keep(file: &Path, text: &str) -> io::Result<()> {
-    let mut to = File::create(file)?;
-    to.write_all(text.as_bytes())?;
-    to.sync_all()
 }
 
 /// The commented configuration, with what was found in it.

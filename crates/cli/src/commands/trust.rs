@@ -1,17 +1,21 @@
 //! `windlass trust`: shows what a project's configuration would run, and records that a person allows it.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use serde_json::{Value, json};
 use windlass_tools::validation::{AgentCommands, Standing};
 
-use crate::commands::confirm;
+use crate::commands::{self, confirm};
 use crate::config::{Config, Effect};
 use crate::context::Context;
 use crate::environment;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
 use crate::project::Project;
-use crate::text;
 use crate::trust::{self, Trust};
+use crate::workflow::{self, Defined};
+use crate::{show, text};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -39,7 +43,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let config = Config::load(&project)?;
     let state = trust::state(&project, &config)?;
     if args.show {
-        return show(&project, &config, state, out);
+        return show_all(&project, &config, state, out);
     }
     if state == Trust::Trusted {
         return finish(&project, state, "is trusted already", out);
@@ -49,10 +53,13 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
             .hint("say it in a terminal of your own, outside the run")
             .into());
     }
+    // What can never run as it is written is not for a person to judge.
+    workflow::check_hooks(&project, &config)?;
+    let seen = config.digest()?;
     if !args.yes {
         ask(&project, &config, state, out)?;
     }
-    trust::grant(&project, &config)?;
+    trust::grant(&project, &config, seen)?;
     finish(&project, Trust::Trusted, "is trusted", out)
 }
 
@@ -61,13 +68,13 @@ fn revoke(project: &Project, out: &mut Output) -> Done {
     finish(project, Trust::Never, sentence, out)
 }
 
-fn show(project: &Project, config: &Config, state: Trust, out: &mut Output) -> Done {
+fn show_all(project: &Project, config: &Config, state: Trust, out: &mut Output) -> Done {
     if out.is_json() {
         return out.object(&json!({
             "project": project.root.to_string_lossy(),
             "trust": state.name(),
             "runs": config.effects().iter().map(as_json).collect::<Vec<_>>(),
-            "workflows": config.workflows()?.iter().map(|workflow| &workflow.path).collect::<Vec<_>>(),
+            "workflows": Run::all(project, config)?.iter().map(Run::as_json).collect::<Vec<_>>(),
             "agent_commands": match agent_commands(config) {
                 AgentCommands::Allow => "allow",
                 AgentCommands::Named => "named",
@@ -96,7 +103,7 @@ fn describe(project: &Project, config: &Config, state: Trust, out: &mut Output) 
     };
     out.line(format_args!("{}  {}", text::line(&root), out.paint(tone, sentence)))?;
     let effects = config.effects();
-    let workflows = config.workflows()?;
+    let workflows = Run::all(project, config)?;
     match effects.is_empty() && workflows.is_empty() {
         true => out.line("Its configuration runs nothing.")?,
         false => out.line("Its configuration would run:")?,
@@ -108,9 +115,7 @@ fn describe(project: &Project, config: &Config, state: Trust, out: &mut Output) 
         // All of it: what is cut off cannot be judged.
         out.line(format_args!("      {}", text::line(&effect.what)))?;
     }
-    for workflow in &workflows {
-        out.line(format_args!("  {} {}", out.paint(Tone::Name, "workflows"), text::line(&workflow.path)))?;
-    }
+    workflows.iter().try_for_each(|workflow| workflow.show(out))?;
     // Where it is said it is among what would run; but it is so without a word about it, too.
     let is_told = effects.iter().any(|effect| effect.place == "agent_commands");
     if agent_commands(config) == AgentCommands::Allow && !is_told {
@@ -119,6 +124,63 @@ fn describe(project: &Project, config: &Config, state: Trust, out: &mut Output) 
         )?;
     }
     Ok(())
+}
+
+/// A file under `workflows/`, or a workflow that comes along and that a hook runs.
+struct Run {
+    path: String,
+    what: Result<Defined, Option<Failure>>,
+}
+
+impl Run {
+    fn all(project: &Project, config: &Config) -> Result<Vec<Self>, Failure> {
+        let workflow::Known { found, mut wrong } = workflow::known(Some(project))?;
+        let directory = workflow::directory(project);
+        let real = |file: &Path| file.canonicalize().unwrap_or(file.to_owned());
+        let mut runs = Vec::new();
+        for file in config.workflows()? {
+            let place = directory.join(&file.path);
+            let defined = found.iter().find(|defined| defined.file.as_ref() == Some(&real(&place)));
+            let failure = wrong.iter().position(|wrong| real(&wrong.file) == real(&place));
+            let what = match (defined, failure) {
+                (Some(defined), _) => Ok(defined.clone()),
+                (None, at) => Err(at.map(|at| wrong.swap_remove(at).failure)),
+            };
+            runs.push(Self { path: file.path, what });
+        }
+        let named = config.named_workflows().into_iter().filter(|(hook, _)| hook.enabled());
+        let named: BTreeSet<&str> = named.map(|(_, id)| id.as_str()).collect();
+        let ours = found.into_iter().filter(|defined| defined.file.is_none());
+        let ours = ours.filter(|defined| named.contains(defined.workflow.id.as_str()));
+        runs.extend(ours.map(|defined| Self { path: defined.workflow.id.clone(), what: Ok(defined) }));
+        Ok(runs)
+    }
+
+    fn show(&self, out: &mut Output) -> Done {
+        let path = text::line(&self.path);
+        let label = out.paint(Tone::Name, "workflows");
+        match &self.what {
+            Ok(defined) => {
+                let whose = if defined.file.is_some() { "" } else { "  (comes along)" };
+                out.line(format_args!("  {label} {path}{}", out.paint(Tone::Faint, whose)))?;
+                commands::workflow::steps(defined, 6, out)
+            }
+            Err(None) => out.line(format_args!("  {label} {path}  (no workflow: nothing of it runs)")),
+            Err(Some(failure)) => {
+                let wrong = out.paint(Tone::Bad, "wrong, and nothing of it runs");
+                out.line(format_args!("  {label} {path}  {wrong}: {}", text::line(&failure.message)))
+            }
+        }
+    }
+
+    fn as_json(&self) -> Value {
+        match &self.what {
+            Ok(defined) => {
+                json!({"path": self.path, "id": defined.workflow.id, "steps": show::workflow::steps(defined)})
+            }
+            Err(failure) => json!({"path": self.path, "error": failure.as_ref().map(|failure| &failure.message)}),
+        }
+    }
 }
 
 /// Goes on only if a person says yes.

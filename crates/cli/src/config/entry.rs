@@ -37,9 +37,10 @@ pub struct Entry {
     /// A template that is sent to the agent.
     pub prompt: Option<Located<String>>,
     /// A request to send: its address, or a map.
-    pub http: Option<Brief<Request>>,
+    #[schemars(with = "Option<Brief<Request>>")]
+    pub http: Option<Located<Brief<Request>>>,
     /// The id of a workflow under `.windlass/workflows/`.
-    pub workflow: Option<String>,
+    pub workflow: Option<Located<String>>,
     /// What the workflow is given, by name; texts may hold `${…}` with what the hook knows.
     pub context: Option<Located<BTreeMap<String, Value>>>,
     /// Review briefs, each judged by an agent; all must approve.
@@ -108,7 +109,7 @@ pub struct Retry {
 #[serde(deny_unknown_fields)]
 pub struct Request {
     /// Where to: `https://…` or `http://…`.
-    pub url: String,
+    pub url: Located<String>,
     /// Default: POST.
     #[serde(default)]
     pub method: Option<Located<String>>,

@@ -328,7 +328,8 @@ pub struct Notice {
     pub command: Option<Located<String>>,
     /// A request to send: its address, or a map.
     #[serde(default)]
-    pub http: Option<Brief<Request>>,
+    #[schemars(with = "Option<Brief<Request>>")]
+    pub http: Option<Located<Brief<Request>>>,
     /// A notice on the desktop, or in the terminal; nothing where there is neither.
     #[serde(default)]
     #[schemars(extend("enum" = [true, null]))]

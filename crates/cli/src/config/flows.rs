@@ -127,12 +127,25 @@ fn look(settings: &Settings, hooks: &[Hook]) -> Findings {
     findings
 }
 
+/// The workflows that hooks name, where they do.
+pub fn named_workflows<'a>(settings: &'a Settings, hooks: &'a [Hook]) -> Vec<(&'a Hook, &'a Located<String>)> {
+    let named = |(hook, entry): (&'a Hook, &'a Located<Brief<Entry>>)| match &entry.value {
+        Brief::Full(entry) => Some((hook, entry.workflow.as_ref()?)),
+        Brief::Word(_) => None,
+    };
+    hooks.iter().zip(all_entries(settings)).filter_map(named).collect()
+}
+
 /// Hooks with their places: they were made of the entries in this order, and notices come after them all.
 fn placed<'a>(settings: &'a Settings, hooks: &'a [Hook]) -> Vec<Placed<'a>> {
+    hooks.iter().zip(all_entries(settings)).map(|(hook, entry)| Placed { hook, at: &entry.at }).collect()
+}
+
+/// Every entry, in the order in which hooks are made of them.
+fn all_entries(settings: &Settings) -> impl Iterator<Item = &Located<Brief<Entry>>> {
     let types = settings.task_types.values().map(|task_type| &task_type.hooks);
     let agents = settings.agents.values().map(|agent| &agent.hooks);
-    let entries = std::iter::once(&settings.hooks).chain(types).chain(agents).flat_map(entries);
-    hooks.iter().zip(entries).map(|(hook, entry)| Placed { hook, at: &entry.at }).collect()
+    std::iter::once(&settings.hooks).chain(types).chain(agents).flat_map(entries)
 }
 
 fn entries(points: &Points) -> impl Iterator<Item = &Located<Brief<Entry>>> {

@@ -340,7 +340,7 @@ fn kind(entry: &mut Entry, expressions: Expressions<'_>) -> Result<Kind, Problem
         entry.rules.take().map(|rules| expressions.rules(&not_none("rules", rules)?).map(Kind::Rules)),
         entry.prompt.take().map(|prompt| prompt_of(&prompt, expressions.0, &Names::hook()).map(Kind::Prompt)),
         entry.http.take().map(|http| request(http).map(Kind::Http)),
-        entry.workflow.take().map(|id| Ok(Kind::Workflow(not_empty("workflow", id)?))),
+        entry.workflow.take().map(|id| Ok(Kind::Workflow(not_empty("workflow", id.value)?))),
         entry.gatekeeper.take().map(|names| reviews(names).map(Kind::Gatekeeper)),
     ];
     let named: Vec<_> = KINDS.iter().zip(&kinds).filter(|(_, kind)| kind.is_some()).map(|(kind, _)| *kind).collect();

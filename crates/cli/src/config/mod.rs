@@ -61,8 +61,7 @@ pub use self::flows::Warning;
 pub use self::hooks::{Hook, Kind, Scope};
 pub use self::index::Index;
 pub use self::point::Point;
-use self::reader::Located;
-pub use self::reader::read;
+pub use self::reader::{Located, read};
 pub use self::schema::schema;
 pub use self::source::MARK;
 pub use self::span::Span;
@@ -223,6 +222,11 @@ impl Config {
         effects.extend(forge.api.iter().map(|api| other("forge", "api", format!("your token goes to {}", api.value))));
         effects.extend(test_command.iter().map(|command| other("test_command", "run_tests", command.value.clone())));
         effects
+    }
+
+    /// Hooks that run workflows, each with the id that it names.
+    pub fn named_workflows(&self) -> Vec<(&Hook, &Located<String>)> {
+        flows::named_workflows(&self.settings, &self.hooks)
     }
 
     /// How many hooks there are at which point.

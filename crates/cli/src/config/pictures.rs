@@ -318,10 +318,10 @@ fn a_hook_that_is_not_one_thing() {
     hint: write `use: auto-create-review-task`
 
     error: `example.org/hook` is not an address of the web
-     --> config.yaml:3:7
+     --> config.yaml:3:13
       |
     3 |     - http: example.org/hook
-      |       ^^^^^^^^^^^^^^^^^^^^^^
+      |             ^^^^^^^^^^^^^^^^
     hint: an address starts with `https://` or `http://`
     ");
 }

@@ -10,14 +10,16 @@ use super::reader::Located;
 const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE"];
 
 /// A request that can be sent.
-pub fn request(http: Brief<Request>) -> Result<Request, Problem> {
-    let request = match http {
-        Brief::Word(url) => Request { url, method: None, headers: Headers::default() },
+pub fn request(http: Located<Brief<Request>>) -> Result<Request, Problem> {
+    let Located { value, at } = http;
+    let request = match value {
+        Brief::Word(url) => Request { url: Located { value: url, at }, method: None, headers: Headers::default() },
         Brief::Full(request) => request,
     };
     if !request.url.starts_with("https://") && !request.url.starts_with("http://") {
         return Err(Problem::new(format!("{} is not an address of the web", quoted(&request.url)))
-            .suggest("an address starts with `https://` or `http://`".to_owned()));
+            .suggest("an address starts with `https://` or `http://`".to_owned())
+            .at(request.url.at.clone()));
     }
     request.method.as_ref().map_or(Ok(()), method)?;
     request.headers.0.iter().try_for_each(|(name, value)| header(name, value))?;
@@ -54,10 +56,10 @@ impl Request {
     pub fn address(&self) -> Address {
         let method = self.method.as_ref().and_then(|method| Method::named(method));
         let headers = self.headers.0.iter().map(|(name, value)| (name.value.clone(), value.value.clone()));
-        Address { url: self.url.clone(), method: method.unwrap_or_default(), headers: headers.collect() }
+        Address { url: self.url.value.clone(), method: method.unwrap_or_default(), headers: headers.collect() }
     }
 
     pub fn describe(&self) -> String {
-        format!("{} {}", self.method.as_ref().map_or("POST", |method| method.as_str()), self.url)
+        format!("{} {}", self.method.as_ref().map_or("POST", |method| method.as_str()), self.url.value)
     }
 }

@@ -93,9 +93,6 @@ pub fn recorded(project: &Project, text: &str) -> Written {
     if text.is_empty() { Written::missing(file) } else { Written::of(&file, text) }
 }
 
-/// Whoever hears of every event as it comes.
-type Watch<'a> = &'a mut dyn FnMut(&Record);
-
 /// Does something with whoever runs hooks.
 pub fn with<T>(
     opened: &mut Opened,
@@ -104,20 +101,20 @@ pub fn with<T>(
     control: &Control,
     work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    with_watched(opened, outline, trusted, (control, &mut |_| {}), work)
+    with_telling(opened, outline, trusted, (control, &mut tell), work)
 }
 
-/// The same, for somebody who wants to hear of every event as it comes.
-pub fn with_watched<T>(
+/// The same, for somebody who tells what happens in other words.
+pub fn with_telling<T>(
     opened: &mut Opened,
     outline: &Arc<Outline>,
     trusted: Trusted,
-    (control, watch): (&Control, Watch<'_>),
+    (control, tell): (&Control, Tell<'_>),
     work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let roster = enlist(&opened.project)?;
     let rules = plan::rules(outline, &owner(&roster), trusted)?;
-    with_all(opened, outline, rules, (&roster, control, watch), work)
+    run_hooks(opened, outline, rules, (&roster, control, tell), work)
 }
 
 /// The same for what runs no hooks, and may run git.
@@ -143,25 +140,22 @@ pub fn with_rules<T>(
     (roster, control): (&Roster, &Control),
     work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    with_all(opened, outline, rules, (roster, control, &mut |_| {}), work)
+    run_hooks(opened, outline, rules, (roster, control, &mut tell), work)
 }
 
-fn with_all<T>(
+/// Whoever is told what happens.
+pub type Tell<'a> = &'a mut dyn FnMut(Told<'_>);
+
+fn run_hooks<T>(
     opened: &mut Opened,
     outline: &Arc<Outline>,
     rules: Rules,
-    (roster, control, watch): (&Roster, &Control, Watch<'_>),
+    (roster, control, tell): (&Roster, &Control, Tell<'_>),
     work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let records = opened.project.make_records(RECORDS)?;
     let settings = settings(&opened.project, outline, rules, records, None);
-    let mut tell = |told: Told<'_>| {
-        if let Told::Event(record) = &told {
-            watch(record);
-        }
-        tell(told);
-    };
-    let outside = Outside { now: &environment::now, random: &random_bytes, tell: &mut tell, shows_output: false };
+    let outside = Outside { now: &environment::now, random: &random_bytes, tell, shows_output: false };
     let mut dispatch =
         Dispatch::new(&mut opened.store, settings, roster, control.clone(), outside).map_err(remedy::run)?;
     work(&mut dispatch)
@@ -283,7 +277,7 @@ pub fn random_bytes() -> io::Result<u128> {
 }
 
 /// People hear of hooks that went wrong, and of nothing else.
-fn tell(told: Told<'_>) {
+pub fn tell(told: Told<'_>) {
     let record = match told {
         Told::Event(record) => record,
         Told::Note(words) => return Messages::new().note(words),

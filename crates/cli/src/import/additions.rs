@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Import, Remark, Setting, Wanted, What};
+use super::tuning::{self, Change};
+use super::{Import, Remark, Setting, Tuned, Wanted, What};
 use crate::config::{self, Builtin, Config, Hook, Kind, Node, Scope, Value};
 use crate::plan;
 
@@ -12,8 +13,14 @@ pub struct Additions {
     /// With names that nobody else has.
     pub hooks: Vec<Wanted>,
     pub settings: Vec<Setting>,
+    /// What is said anew of hooks that are there.
+    pub changes: Vec<Change>,
     /// What is there already.
     pub present: Vec<Wanted>,
+    /// Hooks that are there, and of which nothing else is said.
+    pub settled: Vec<Tuned>,
+    /// What is for a hook that is not there.
+    pub left_out: Vec<Remark>,
     /// What is there and says something else, and stays as it is.
     pub notes: Vec<Remark>,
 }
@@ -25,6 +32,9 @@ impl Additions {
         for wanted in &import.hooks {
             additions.hook(wanted, config, &mut names);
         }
+        for tuned in &import.tuned {
+            additions.tune(tuned, config);
+        }
         let tree = config::tree(config.text()).ok();
         for setting in &import.settings {
             additions.setting(*setting, config, tree.as_ref());
@@ -33,7 +43,26 @@ impl Additions {
     }
 
     pub fn is_empty(&self) -> bool {
+        self.is_no_more() && self.changes.is_empty()
+    }
+
+    /// Whether there is nothing that was not there: what is changed is no addition.
+    pub fn is_no_more(&self) -> bool {
         self.hooks.is_empty() && self.settings.is_empty()
+    }
+
+    /// A hook that the configuration has, or should have.
+    fn tune(&mut self, tuned: &Tuned, config: &Config) {
+        let Some(index) = config.hooks.iter().position(|hook| hook.name == tuned.name) else {
+            self.left_out.push(tuning::missing(tuned, config));
+            return;
+        };
+        let (change, note) = tuning::compare(tuned, config, index);
+        if change.is_none() && note.is_none() {
+            self.settled.push(tuned.clone());
+        }
+        self.changes.extend(Some(change).filter(|change| !change.is_none()));
+        self.notes.extend(note);
     }
 
     fn hook(&mut self, wanted: &Wanted, config: &Config, names: &mut Names) {
@@ -42,13 +71,11 @@ impl Additions {
             return;
         }
         if let What::Use(builtin) = wanted.what {
-            let configured = |hook: &&Hook| matches!(hook.kind, Kind::Builtin(other) if other == builtin);
-            if let Some(hook) = config.hooks.iter().find(configured) {
-                let text = format!(
-                    "`{builtin}` is set up in another way in the configuration, on line {}; that stays",
-                    hook.line
-                );
-                self.notes.push(Remark::on(wanted.line, text));
+            let configured = |hook: &Hook| matches!(hook.kind, Kind::Builtin(other) if other == builtin);
+            if let Some(index) = config.hooks.iter().position(configured) {
+                let Wanted { line, enabled, priority, .. } = wanted.clone();
+                let tuned = Tuned { line, name: config.hooks[index].name.clone(), enabled, priority, points: None };
+                self.tune(&tuned, config);
                 return;
             }
         }
@@ -132,7 +159,7 @@ pub fn is_same(hook: &Hook, wanted: &Wanted) -> bool {
         (Kind::Http(request), What::Http { url, headers }) => {
             let written: Vec<_> =
                 request.headers.0.iter().map(|(name, value)| (name.value.clone(), value.value.clone())).collect();
-            request.url == *url && request.method.is_none() && written == *headers
+            *request.url == *url && request.method.is_none() && written == *headers
         }
         (Kind::Builtin(one), What::Use(other)) => {
             let enabled = wanted.enabled.unwrap_or(true) == hook.enabled();

@@ -1,14 +1,14 @@
 //! `automation-hooks.json`: hooks of a registry by name, each with whether and when it runs.
 //!
 //! Such a file configures hooks that the program has; it brings none along. So it is for the built-in ones of ours that
-//! have those names.
+//! have those names, and for those of the configuration.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::Registry;
 
 use super::field::{entry, flag, integer, key, list, map, stranger, string, text, texts};
-use super::{Dialect, Import, Remark, Wanted, What};
+use super::{Dialect, Import, Remark, Tuned, Wanted, What};
 use crate::config::{Builtin, Node, Point, Problem, Value, quoted};
 
 const HOOK: &[&str] = &["name", "enabled", "priority", "eventTypes", "metadata", "description"];
@@ -17,6 +17,7 @@ pub fn import(tree: &Node, source: &str) -> Result<Import, Problem> {
     let mut import = Import {
         from: Dialect::Automation,
         hooks: Vec::new(),
+        tuned: Vec::new(),
         settings: Vec::new(),
         left_out: Vec::new(),
         notes: Vec::new(),
@@ -34,26 +35,27 @@ pub fn import(tree: &Node, source: &str) -> Result<Import, Problem> {
             .suggest("expected `{\"version\": \"1.0\", \"hooks\": [{\"name\": \"…\"}]}`".to_owned()));
     };
     let registry = Registry::with_builtins();
+    let mut names = BTreeSet::new();
     for hook in list(hooks, "`hooks`")? {
         let line = source[..hook.at.start].matches('\n').count() + 1;
         let entries = map(hook, "a hook")?;
         let Some(name) = text(hook, "name")? else {
             return Err(Problem::new("this hook has no `name`").at(hook.at.start..hook.at.start + 1));
         };
-        let known = Builtin::parse(name).filter(|builtin| builtin.is_registered());
-        let (Some(builtin), Some(registered)) = (known, registry.get(name)) else {
-            let why = "no built-in hook has this name, and what it does is not in the file; write it as a `command` at its events";
-            import.left_out.push(Remark::on(line, format!("{}: {why}", quoted(name))));
-            continue;
-        };
         if let Some((_, name)) = stranger(entries, HOOK) {
             import.notes.push(Remark::on(line, format!("{} has no meaning here", quoted(name))));
         }
-        if import.hooks.iter().any(|other| other.what == What::Use(builtin)) {
+        if !names.insert(name) {
             return Err(Problem::new(format!("the hook {} is given twice", quoted(name)))
                 .suggest("keep one of them".to_owned())
                 .at(hook.at.start..hook.at.start + 1));
         }
+        let known = Builtin::parse(name).filter(|builtin| builtin.is_registered());
+        let (Some(builtin), Some(registered)) = (known, registry.get(name)) else {
+            let tuned = tuned(hook, name, line, &mut import.notes)?;
+            import.tuned.push(tuned);
+            continue;
+        };
         let own: Vec<&str> = registered.events.iter().map(|event| event.name()).collect();
         let mut wished = texts(hook, "eventTypes")?.unwrap_or_else(|| own.clone());
         wished.sort_unstable_by_key(|event| own.iter().position(|other| other == event));
@@ -81,6 +83,25 @@ pub fn import(tree: &Node, source: &str) -> Result<Import, Problem> {
         });
     }
     Ok(import)
+}
+
+/// When a hook is to run that is not one of ours. What it is for and who wrote it is said where it stands.
+fn tuned(hook: &Node, name: &str, line: usize, notes: &mut Vec<Remark>) -> Result<Tuned, Problem> {
+    let named = texts(hook, "eventTypes")?;
+    let unknown = named.iter().flatten().copied().find(|event| Point::parse(event).is_none());
+    if let Some(event) = unknown {
+        let text =
+            format!("{}: there is no event {} here; its `eventTypes` are not taken over", quoted(name), quoted(event));
+        notes.push(Remark::on(line, text));
+    }
+    let points = named.filter(|_| unknown.is_none());
+    Ok(Tuned {
+        line,
+        name: name.to_owned(),
+        enabled: flag(hook, "enabled")?,
+        priority: integer(hook, "priority")?,
+        points: points.map(|events| events.into_iter().filter_map(Point::parse).collect()),
+    })
 }
 
 /// What is said about a hook: what it is for, and the rest.

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use super::additions::is_same;
 use super::field::key;
-use super::yaml::{by_point, hook_lines, limit_line, point_lines, setting_lines};
-use super::{Additions, Setting, Wanted, yaml};
+use super::yaml::{by_point, hook_lines, limit_line, setting_lines};
+use super::{Additions, Setting, Wanted, tuning, yaml};
 use crate::config::{self, Config, Hook, Node, Point, Value};
 
 /// Why nothing can be added to a text by itself.
@@ -37,13 +37,30 @@ impl fmt::Display for Obstacle {
     }
 }
 
+impl Obstacle {
+    /// Says of which hook.
+    pub fn of(self, hook: &str) -> Self {
+        let hook = config::quoted(hook);
+        match self {
+            Self::Layout(why) => Self::Layout(format!("{hook}: {why}")),
+            Self::Shared => Self::Layout(format!("{hook}: {}", Self::Shared)),
+            Self::Wrong(why) => Self::Wrong(format!("{hook}: {why}")),
+        }
+    }
+}
+
 /// What is to be added, alone.
 pub fn fragment(additions: &Additions) -> String {
     yaml::fragment(additions)
 }
 
-/// The text of a configuration with everything that is to be added, which is known to say just that.
+/// The text of a configuration with everything that is to be added or changed, which is known to say just that.
 pub fn edit(config: &Config, additions: &Additions) -> Result<String, Obstacle> {
+    let tuned = tuning::applied(config, &additions.changes)?;
+    let config = tuned.as_ref().unwrap_or(config);
+    if additions.is_no_more() {
+        return Ok(config.text().to_string());
+    }
     let text = with_retries(config.text(), additions);
     let edited = match config.exists() {
         false => format!("version: 1\n\n{}", fragment(additions)),
@@ -80,7 +97,7 @@ fn with_retries(text: &str, additions: &Additions) -> String {
     changed
 }
 
-fn obstacle<T>(why: impl Into<String>) -> Result<T, Obstacle> {
+pub fn obstacle<T>(why: impl Into<String>) -> Result<T, Obstacle> {
     Err(Obstacle::Layout(why.into()))
 }
 
@@ -94,16 +111,25 @@ fn changed(text: &str, additions: &Additions) -> Result<String, Obstacle> {
     if text[tree.at.start.min(text.len())..].starts_with('{') {
         return obstacle("it is written in braces");
     }
-    let mut editing = Editing { text, edits: Vec::new(), end: String::new(), indent: 0 };
-    editing.indent = top.first().map_or(0, |(first, _)| editing.column(first.at.start));
-    editing.hooks(top, additions)?;
+    let mut editing = Editing::of(text, top);
+    let points = by_point(additions);
+    let lines = |hooks: &[&Wanted], indent| hooks.iter().map(|hook| hook_lines(hook, indent)).collect();
+    let points: Vec<(Point, Lines<'_>)> = points
+        .iter()
+        .map(|(point, hooks)| (*point, Box::new(move |indent| lines(hooks, indent)) as Lines<'_>))
+        .collect();
+    editing.put(top, &points)?;
     for setting in &additions.settings {
         editing.setting(top, *setting)?;
     }
     Ok(editing.done())
 }
 
-struct Editing<'a> {
+/// The lines of hooks, so far to the right.
+pub type Lines<'a> = Box<dyn Fn(usize) -> String + 'a>;
+
+/// A text that is being changed.
+pub struct Editing<'a> {
     text: &'a str,
     /// What stands in the place of what, in any order.
     edits: Vec<(Range<usize>, String)>,
@@ -121,14 +147,27 @@ enum Rest {
     Something,
 }
 
-impl Editing<'_> {
-    fn hooks(&mut self, top: &[(Node, Node)], additions: &Additions) -> Result<(), Obstacle> {
-        let points = by_point(additions);
+impl<'a> Editing<'a> {
+    /// A text with these keys at its top.
+    pub fn of(text: &'a str, top: &[(Node, Node)]) -> Self {
+        let mut editing = Self { text, edits: Vec::new(), end: String::new(), indent: 0 };
+        editing.indent = top.first().map_or(0, |(first, _)| editing.column(first.at.start));
+        editing
+    }
+
+    pub fn replace(&mut self, place: Range<usize>, new: &str) {
+        self.edits.push((place, new.to_owned()));
+    }
+
+    /// Puts hooks at the end of what there is of their points.
+    pub fn put(&mut self, top: &[(Node, Node)], points: &[(Point, Lines<'_>)]) -> Result<(), Obstacle> {
         if points.is_empty() {
             return Ok(());
         }
+        let whole =
+            |point: Point, lines: &Lines<'_>, indent: usize| format!("{:indent$}{point}:\n{}", "", lines(indent + 2));
         let Some((name, hooks)) = find(top, |name| name == "hooks") else {
-            let lines: String = points.iter().map(|(point, hooks)| point_lines(*point, hooks, 2)).collect();
+            let lines: String = points.iter().map(|(point, lines)| whole(*point, lines, 2)).collect();
             self.append(&format!("hooks:\n{lines}"));
             return Ok(());
         };
@@ -141,9 +180,8 @@ impl Editing<'_> {
         let indent = entries.first().map_or(own + 2, |(first, _)| self.column(first.at.start));
         let is_there = |point: Point| find(entries, |name| Point::parse(name) == Some(point));
         // What belongs to the last point comes before what comes after it.
-        for (point, hooks) in &points {
+        for (point, lines) in points {
             if let Some((name, list)) = is_there(*point) {
-                let lines = |indent| hooks.iter().map(|hook| hook_lines(hook, indent)).collect();
                 self.extend_list(*point, name, list, lines)?;
             }
         }
@@ -151,8 +189,8 @@ impl Editing<'_> {
             Some((last, _)) => self.block_end(self.line(last.at.start), indent, true),
             None => self.line_end(self.line(name.at.start)),
         };
-        for (point, hooks) in points.iter().filter(|(point, _)| is_there(*point).is_none()) {
-            self.insert(place, &point_lines(*point, hooks, indent));
+        for (point, lines) in points.iter().filter(|(point, _)| is_there(*point).is_none()) {
+            self.insert(place, &whole(*point, lines, indent));
         }
         Ok(())
     }
@@ -228,13 +266,13 @@ impl Editing<'_> {
         }
     }
 
-    fn done(mut self) -> String {
+    pub fn done(mut self) -> String {
         if !self.end.is_empty() {
             let end = std::mem::take(&mut self.end);
             self.insert(self.text.len(), &end);
         }
         // Those of one place stay in the order in which they came.
-        self.edits.sort_by_key(|(place, _)| place.start);
+        self.edits.sort_by_key(|(place, _)| (place.start, place.end));
         let newline = if self.text.contains("\r\n") { "\r\n" } else { "\n" };
         let mut edited = String::with_capacity(self.text.len() + 1024);
         let mut from = 0;
@@ -251,11 +289,11 @@ impl Editing<'_> {
     }
 
     /// The number of the line that a place is on, from 0.
-    fn line(&self, offset: usize) -> usize {
+    pub fn line(&self, offset: usize) -> usize {
         self.text[..offset].matches('\n').count()
     }
 
-    fn line_start(&self, line: usize) -> usize {
+    pub fn line_start(&self, line: usize) -> usize {
         if line == 0 {
             return 0;
         }
@@ -291,7 +329,7 @@ impl Editing<'_> {
 
     /// Where the block ends that begins on a line, with everything that is indented further. Comments that are not, and
     /// empty lines at its end, belong to what follows.
-    fn block_end(&self, line: usize, indent: usize, with_dashes: bool) -> usize {
+    pub fn block_end(&self, line: usize, indent: usize, with_dashes: bool) -> usize {
         let mut offset = self.line_end(line);
         let mut end = offset;
         for row in self.text[offset..].split_inclusive('\n') {
@@ -313,7 +351,7 @@ impl Editing<'_> {
     }
 }
 
-fn find(entries: &[(Node, Node)], is: impl Fn(&str) -> bool) -> Option<(&Node, &Node)> {
+pub fn find(entries: &[(Node, Node)], is: impl Fn(&str) -> bool) -> Option<(&Node, &Node)> {
     entries.iter().find(|(name, _)| key(name).is_some_and(&is)).map(|(name, value)| (name, value))
 }
 

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use super::moving::moved;
 use super::{Additions, translate};
-use crate::config::Config;
+use crate::config::{Config, Point};
 use crate::import::edit;
 
 const TWO: &str = r#"{"hooks": {
@@ -179,4 +180,45 @@ fn names_are_nobody_elses() {
     let import = translate(Path::new(".claude/settings.json"), TWO, None).unwrap();
     let names: Vec<String> = Additions::of(&import, &before).hooks.into_iter().map(|hook| hook.name).collect();
     assert_eq!(names, ["claude-a-2", "claude-b-3"]);
+}
+
+#[track_caller]
+fn moves(text: &str, name: &str, to: &str, expected: &str) {
+    let moved = moved(&config(text), name, Point::parse(to).unwrap());
+    let moved = moved.unwrap_or_else(|obstacle| panic!("{obstacle}\n{text}"));
+    assert_eq!(&**moved.text(), expected, "\n{}", &**moved.text());
+}
+
+#[test]
+fn a_hook_is_moved_with_its_lines() {
+    let one = "hooks:\n  stop:\n    # first\n    - name: a   # mine\n      command: |\n        x\n\n        # y\n      timeout: 3\n    # next\n    - name: b\n      command: z\n";
+    moves(
+        one,
+        "a",
+        "on_error",
+        "hooks:\n  stop:\n    # first\n    # next\n    - name: b\n      command: z\n  on_error:\n    - name: a   # mine\n      command: |\n        x\n\n        # y\n      timeout: 3\n",
+    );
+    // To a list that is there, with dashes that are not indented; and the list that it leaves is none.
+    moves(
+        "hooks:\n  on_error:\n  - name: c\n    command: w\n  stop:\n      - {name: a, command: x}\nagent: claude\n",
+        "a",
+        "on_error",
+        "hooks:\n  on_error:\n  - name: c\n    command: w\n  - {name: a, command: x}\n  stop: []\nagent: claude\n",
+    );
+    moves(
+        "hooks:\r\n  stop:\r\n    - name: a\r\n      command: x\r\n",
+        "a",
+        "on_error",
+        "hooks:\r\n  stop: []\r\n  on_error:\r\n    - name: a\r\n      command: x\r\n",
+    );
+    for text in [
+        "hooks: {stop: [{name: a, command: x}]}\n",
+        "hooks:\n  stop: [{name: a, command: x}]\n",
+        // Another one would be called otherwise.
+        "hooks:\n  stop:\n    - {name: a, command: x}\n    - command: y\n",
+        "agents:\n  claude:\n    hooks:\n      stop:\n        - {name: a, command: x}\n",
+        "hooks:\n  stop:\n    - name: a\n      command: &it x\n    - name: b\n      command: *it\n",
+    ] {
+        assert!(moved(&config(text), "a", Point::parse("on_error").unwrap()).is_err(), "{text}");
+    }
 }

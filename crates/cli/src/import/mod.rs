@@ -7,7 +7,8 @@
 //! Invariants:
 //! - Text in, text out: nothing is read, written or started here.
 //! - What is carried over does the same; what would do something else is left out, and named with the reason.
-//! - Nothing of the file that is added to is changed, and what is there already is not added again.
+//! - Nothing of the file that is added to is changed, and what is there already is not added again. Only
+//!   `automation-hooks.json` says of hooks that are there when they run.
 //!
 //! Not here: showing it, asking, writing (`commands/config/import`).
 
@@ -21,9 +22,11 @@ mod edit_tests;
 mod field;
 pub mod json;
 mod matcher;
+mod moving;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod tuning;
 mod yaml;
 
 use std::collections::BTreeMap;
@@ -33,6 +36,7 @@ use std::time::Duration;
 pub use additions::Additions;
 pub use dialect::Dialect;
 pub use edit::{Obstacle, edit, fragment};
+pub use tuning::Change;
 
 use crate::config::{Builtin, Point, Problem};
 
@@ -42,6 +46,8 @@ pub struct Import {
     pub from: Dialect,
     /// In the order of the file.
     pub hooks: Vec<Wanted>,
+    /// What is said of hooks that it knows by name alone.
+    pub tuned: Vec<Tuned>,
     pub settings: Vec<Setting>,
     /// What is not carried over, and why.
     pub left_out: Vec<Remark>,
@@ -66,6 +72,17 @@ pub struct Wanted {
     pub priority: Option<i64>,
     pub description: Option<String>,
     pub metadata: BTreeMap<String, String>,
+}
+
+/// Whether and when a hook is to run that the configuration may have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tuned {
+    /// Where it comes from.
+    pub line: usize,
+    pub name: String,
+    pub enabled: Option<bool>,
+    pub priority: Option<i64>,
+    pub points: Option<Vec<Point>>,
 }
 
 /// What a hook runs.

@@ -36,7 +36,14 @@ pub fn import(from: Dialect, tree: &Node, source: &str) -> Result<Import, Proble
         all_off: false,
         has_defaults: false,
         seen: BTreeSet::new(),
-        import: Import { from, hooks: Vec::new(), settings: Vec::new(), left_out: Vec::new(), notes: Vec::new() },
+        import: Import {
+            from,
+            hooks: Vec::new(),
+            tuned: Vec::new(),
+            settings: Vec::new(),
+            left_out: Vec::new(),
+            notes: Vec::new(),
+        },
     };
     map(tree, "the file")?;
     reading.switches(tree)?;

@@ -16,7 +16,11 @@ fn shown(from: Dialect, text: &str) -> String {
     let config = Config::of(Path::new("config.yaml"), "").map_err(|_| ()).unwrap();
     let additions = Additions::of(&import, &config);
     let line = |line: Option<usize>| line.map(|line| format!("{line}: ")).unwrap_or_default();
-    let left_out = import.left_out.iter().map(|remark| format!("- {}{}\n", line(remark.line), remark.text));
+    let left_out = import
+        .left_out
+        .iter()
+        .chain(&additions.left_out)
+        .map(|remark| format!("- {}{}\n", line(remark.line), remark.text));
     let notes =
         import.notes.iter().chain(&additions.notes).map(|remark| format!("* {}{}\n", line(remark.line), remark.text));
     fragment(&additions) + &left_out.chain(notes).collect::<String>()
@@ -326,7 +330,7 @@ fn automation() {
           metadata:
             "author": "ann"
             "version": "2"
-    - 7: `announce`: no built-in hook has this name, and what it does is not in the file; write it as a `command` at its events
+    - 7: `announce`: neither the configuration nor Windlass has a hook with this name, and what it does is not in the file; write it as a `command` with this `name` at its events
     * 5: `track-agent-task-lifecycle` runs at task_created, task_started, task_completed, whatever `eventTypes` says
     "#);
     for wrong in [
@@ -336,6 +340,9 @@ fn automation() {
         r#"{"hooks": [{}]}"#,
         r#"{"hooks": [{"name": "auto-create-review-task", "priority": "10"}]}"#,
         r#"{"hooks": [{"name": "auto-create-review-task"}, {"name": "auto-create-review-task"}]}"#,
+        r#"{"hooks": [{"name": "own"}, {"name": "own"}]}"#,
+        r#"{"hooks": [{"name": "own", "enabled": "no"}]}"#,
+        r#"{"hooks": [{"name": "own", "eventTypes": "task_completed"}]}"#,
     ] {
         assert!(translate(Path::new("x"), wrong, Some(Dialect::Automation)).is_err(), "{wrong}");
     }

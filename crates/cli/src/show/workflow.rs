@@ -1,8 +1,11 @@
 //! Workflows in words.
 
-use windlass_engine::{Event, payload};
+use serde_json::{Map, Value, json};
+use windlass_engine::workflow::{Step, What};
+use windlass_engine::{Event, payload, snake_case};
 
 use crate::text;
+use crate::workflow::Defined;
 
 /// What an event of a workflow says.
 pub fn summary(event: &Event) -> Option<String> {
@@ -30,4 +33,115 @@ fn step(finished: &payload::WorkflowStepFinished) -> String {
 /// So many steps.
 pub fn count(steps: u32) -> String {
     if steps == 1 { "one step".to_owned() } else { format!("{steps} steps") }
+}
+
+/// A step for people: what it is and where it leads, and all that it would do, as it is written.
+pub struct Row {
+    /// How many steps it stands in.
+    pub depth: usize,
+    pub id: String,
+    pub what: String,
+    pub does: Vec<String>,
+}
+
+/// Every step of a workflow, those within others after them. Not cleaned.
+pub fn rows(defined: &Defined) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (step, written) in defined.workflow.steps.iter().zip(listed(&defined.written)) {
+        add(step, written, 0, &mut rows);
+    }
+    rows
+}
+
+fn add(step: &Step, written: &Value, depth: usize, rows: &mut Vec<Row>) {
+    let config = field(written, "config");
+    let what = format!("{}{}", step.kind(), leads(step));
+    rows.push(Row { depth, id: step.id.clone(), what, does: does(step, config) });
+    for (step, written) in step.within().iter().zip(listed(config)) {
+        add(step, written, depth + 1, rows);
+    }
+}
+
+/// The same for programs.
+pub fn steps(defined: &Defined) -> Vec<Value> {
+    let steps = defined.workflow.steps.iter().zip(listed(&defined.written));
+    steps.map(|(step, written)| as_json(step, written)).collect()
+}
+
+fn as_json(step: &Step, written: &Value) -> Value {
+    let config = field(written, "config");
+    let mut shown = json!({
+        "id": step.id, "type": step.kind(), "config": config,
+        "onSuccess": step.on_success, "onFailure": step.on_failure,
+    });
+    match &step.what {
+        What::Choose { on_true, on_false, .. } => {
+            shown["onTrue"] = json!(on_true);
+            shown["onFalse"] = json!(on_false);
+        }
+        What::Parallel { steps, .. } => {
+            let within = steps.iter().zip(listed(config));
+            shown["steps"] = within.map(|(step, written)| as_json(step, written)).collect();
+        }
+        _ => {}
+    }
+    shown
+}
+
+/// The steps that are written in something.
+fn listed(written: &Value) -> &[Value] {
+    field(written, "steps").as_array().map_or(&[], Vec::as_slice)
+}
+
+fn field<'v>(written: &'v Value, name: &str) -> &'v Value {
+    let found = written.as_object().and_then(|fields| fields.iter().find(|(key, _)| snake_case(key) == name));
+    found.map_or(&Value::Null, |(_, value)| value)
+}
+
+/// What a step would do: the words of its program, then everything else that is said of it.
+fn does(step: &Step, config: &Value) -> Vec<String> {
+    let empty = Map::new();
+    let fields = config.as_object().unwrap_or(&empty);
+    let is_told = |key: &str| matches!(snake_case(key).as_str(), "command" | "args" | "steps" | "on_true" | "on_false");
+    let rest = fields.iter().filter(|(key, _)| !is_told(key)).map(|(key, value)| format!("{key}: {}", plain(value)));
+    let program = matches!(step.what, What::Run(_)).then(|| {
+        let args = match field(config, "args") {
+            Value::Null => &[][..],
+            Value::Array(args) => args,
+            other => std::slice::from_ref(other),
+        };
+        let words: Vec<String> = std::iter::once(field(config, "command")).chain(args).map(word).collect();
+        words.join(" ")
+    });
+    program.into_iter().chain(rest).collect()
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) if !text.is_empty() => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A word of a command: in quotes where it could be taken for several.
+fn word(value: &Value) -> String {
+    match value {
+        Value::String(text) if !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "\"'".contains(c)) => {
+            text.clone()
+        }
+        other => other.to_string(),
+    }
+}
+
+/// Where a step leads.
+fn leads(step: &Step) -> String {
+    let mut ways = Vec::new();
+    let mut way = |word: &str, next: Option<&String>| ways.extend(next.map(|next| format!("{word} {next}")));
+    if let What::Choose { on_true, on_false, .. } = &step.what {
+        way("if so", on_true.as_ref());
+        way("if not", on_false.as_ref());
+    }
+    way("then", step.on_success.as_ref());
+    way("if it fails", step.on_failure.as_ref());
+    if ways.is_empty() { String::new() } else { format!("  → {}", ways.join(", ")) }
 }

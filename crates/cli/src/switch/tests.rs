@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::edit;
-use crate::config::Config;
+use super::{Said, edit, set};
+use crate::config::{Config, Point};
 
 fn config(text: &str) -> Config {
     Config::of(Path::new("config.yaml"), text)
@@ -318,4 +318,39 @@ fn a_configuration_that_would_be_wrong() {
         "before_submit[0]:create_pr",
         "the configuration would be wrong then: `merge_pr` has nothing to merge",
     );
+}
+
+/// The text in which this is said of a hook, after which it says that.
+#[track_caller]
+fn says(text: &str, index: usize, said: &Said, expected: &str) {
+    let edited = set(&config(text), index, said).unwrap_or_else(|obstacle| panic!("{obstacle:?}\n{text}"));
+    assert_eq!(edited, expected, "{text}");
+}
+
+#[test]
+fn when_it_runs() {
+    let priority = Said::Priority(-5);
+    let events = |names: &[&str]| Said::Events(names.iter().filter_map(|name| Point::parse(name)).collect());
+    let two = events(&["task_started", "task_failed"]);
+    let in_block =
+        |fields: &str| format!("hooks:\n  stop:\n    - command: x # mine\n{fields}    # next\n    - run_tests\n");
+    says(&in_block(""), 0, &priority, &in_block("      priority: -5\n"));
+    says(&in_block("      priority: 7 # why\n"), 0, &priority, &in_block("      priority: -5 # why\n"));
+    says(
+        &in_block(""),
+        1,
+        &priority,
+        "hooks:\n  stop:\n    - command: x # mine\n    # next\n    - use: run_tests\n      priority: -5\n",
+    );
+    says(&in_block(""), 0, &two, &in_block("      events: [task_started, task_failed]\n"));
+    let written = in_block("      events: [ on_error, pre_iteration ] # both\n      timeout: 3\n");
+    says(&written, 0, &two, &in_block("      events: [task_started, task_failed] # both\n      timeout: 3\n"));
+    let written = in_block("      events:\n        - on_error\n        - pre_iteration\n      timeout: 3\n");
+    says(&written, 0, &events(&[]), &in_block("      events: []\n      timeout: 3\n"));
+    let braces = r#"{"hooks": {"stop": [{"command": "x", "events": ["on_error"]}]}}"#;
+    says(braces, 0, &two, r#"{"hooks": {"stop": [{"command": "x", "events": ["task_started", "task_failed"]}]}}"#);
+    says(braces, 0, &priority, r#"{"hooks": {"stop": [{"command": "x", "events": ["on_error"], "priority": -5}]}}"#);
+    // A comment among them is not lost.
+    let commented = config(&in_block("      events:\n        - on_error # why\n        - pre_iteration\n"));
+    assert!(set(&commented, 0, &two).is_err());
 }

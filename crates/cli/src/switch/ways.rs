@@ -1,11 +1,11 @@
-//! Ways to write into a text that a hook is on or off, the best looking first.
+//! Ways to write into a text what is to be said of a hook, the best looking first.
 //!
 //! They are found by the places of values and by indentation, which is right for YAML as people write it. Where it is not,
 //! the text says something else than was meant: whoever asks has to look.
 
 use std::ops::Range;
 
-use super::is_flag;
+use super::{Said, is};
 use crate::config::{Node, Value};
 
 /// What stands in the place of what.
@@ -15,15 +15,15 @@ pub type Edit = (Range<usize>, String);
 const TRIES: usize = 16;
 
 /// Ways to say it of an entry, each as changes in the order of the text.
-pub fn ways(text: &str, entry: &Node, on: bool) -> Vec<Vec<Edit>> {
+pub fn ways(text: &str, entry: &Node, said: &Said) -> Vec<Vec<Edit>> {
     let ways = match &entry.value {
-        Value::Text(_) => word(&Around::of(text, entry), entry, on),
+        Value::Text(_) => word(&Around::of(text, entry), entry, said),
         Value::Map(fields) => {
             let around = Around::of(text, entry);
-            let mut ways: Vec<_> = fields.iter().filter_map(|(name, flag)| replaced(text, name, flag, on)).collect();
+            let mut ways: Vec<_> = fields.iter().filter_map(|(name, flag)| replaced(text, name, flag, said)).collect();
             ways.extend(match text.get(entry.at.start..).is_some_and(|rest| rest.starts_with('{')) {
-                true => braces(text, entry, fields, on),
-                false => block(&around, fields, on),
+                true => braces(text, entry, fields, said),
+                false => block(&around, fields, said),
             });
             ways
         }
@@ -33,18 +33,28 @@ pub fn ways(text: &str, entry: &Node, on: bool) -> Vec<Vec<Edit>> {
     ways.into_iter().filter(|edits| edits.iter().all(fits)).collect()
 }
 
-/// The flag that is there, with its other value.
-fn replaced(text: &str, name: &Node, flag: &Node, on: bool) -> Option<Vec<Edit>> {
-    if !is_flag(name) {
+/// The field that is there, with its other value.
+fn replaced(text: &str, name: &Node, value: &Node, said: &Said) -> Option<Vec<Edit>> {
+    if !is(name, said.field()) {
         return None;
     }
-    let written = text.get(flag.at.clone())?;
-    if !written.trim().is_empty() {
-        return Some(vec![(flag.at.clone(), on.to_string())]);
+    let new = said.written(quote(text, name.at.start));
+    let colon = || Some(name.at.end + text.get(name.at.end..)?.find(':')? + 1);
+    if let Value::List(items) = &value.value {
+        let in_brackets = text.get(value.at.start..).is_some_and(|rest| rest.starts_with('['));
+        let (place, new) = match (in_brackets, items.last()) {
+            (true, _) => (value.at.start..end(text, value)?, new),
+            (false, last) => (colon()?..last?.at.end, format!(" {new}")),
+        };
+        // A comment between its entries would be lost.
+        return text.get(place.clone()).is_some_and(|old| !old.contains('#')).then(|| vec![(place, new)]);
+    }
+    if !text.get(value.at.clone())?.trim().is_empty() {
+        return Some(vec![(value.at.clone(), new)]);
     }
     // Nothing is written after the colon.
-    let colon = name.at.end + text.get(name.at.end..)?.find(':')? + 1;
-    Some(vec![(colon..colon, format!(" {on}"))])
+    let colon = colon()?;
+    Some(vec![(colon..colon, format!(" {new}"))])
 }
 
 /// The lines around the start of an entry.
@@ -81,9 +91,9 @@ impl<'a> Around<'a> {
         after.map_or(self.text.len(), |newline| offset + newline + 1)
     }
 
-    /// The flag as a line of its own.
-    fn line(&self, place: usize, column: usize, on: bool) -> Edit {
-        let (newline, line) = (self.newline, format!("{:column$}enabled: {on}", ""));
+    /// The field as a line of its own.
+    fn line(&self, place: usize, column: usize, said: &Said) -> Edit {
+        let (newline, line) = (self.newline, format!("{:column$}{said}", ""));
         // And then it gets none.
         let unended = place == self.text.len() && !self.text.ends_with('\n');
         let line = if unended { format!("{newline}{line}") } else { format!("{line}{newline}") };
@@ -132,25 +142,25 @@ impl<'a> Around<'a> {
 }
 
 /// Below the first field, else at the end, else above everything.
-fn block(around: &Around<'_>, fields: &[(Node, Node)], on: bool) -> Vec<Vec<Edit>> {
+fn block(around: &Around<'_>, fields: &[(Node, Node)], said: &Said) -> Vec<Vec<Edit>> {
     // What is merged in comes from earlier in the text.
     let later = fields.iter().map(|(name, _)| name.at.start).filter(|start| *start >= around.line_end(around.start));
     let next = later.min().map(|start| around.line_start(start));
     let below = next.into_iter().flat_map(|line| around.between_comments(line));
-    let lines = below.chain(around.ends()).map(|place| vec![around.line(place, around.column, on)]);
-    let above = format!("enabled: {on}{}{:column$}", around.newline, "", column = around.column);
+    let lines = below.chain(around.ends()).map(|place| vec![around.line(place, around.column, said)]);
+    let above = format!("{said}{}{:column$}", around.newline, "", column = around.column);
     lines.chain([vec![(around.start..around.start, above)]]).collect()
 }
 
 /// After the last field, else before the first.
-fn braces(text: &str, entry: &Node, fields: &[(Node, Node)], on: bool) -> Vec<Vec<Edit>> {
+fn braces(text: &str, entry: &Node, fields: &[(Node, Node)], said: &Said) -> Vec<Vec<Edit>> {
     let own = || fields.iter().filter(|(name, _)| name.at.start > entry.at.start);
     let Some(first) = own().map(|(name, _)| name.at.start).min() else { return Vec::new() };
     let quote = quote(text, first);
-    let flag = format!("{quote}enabled{quote}: {on}");
+    let field = field(said, quote);
     let last = own().max_by_key(|(name, _)| name.at.start).and_then(|(_, value)| end(text, value));
-    let after = last.map(|end| vec![(end..end, format!(", {flag}"))]);
-    after.into_iter().chain([vec![(first..first, format!("{flag}, "))]]).collect()
+    let after = last.map(|end| vec![(end..end, format!(", {field}"))]);
+    after.into_iter().chain([vec![(first..first, format!("{field}, "))]]).collect()
 }
 
 /// Where a value ends that stands in braces: of a list or a map only its start is known.
@@ -165,7 +175,7 @@ fn end(text: &str, value: &Node) -> Option<usize> {
 }
 
 /// A built-in that is only named gets fields.
-fn word(around: &Around<'_>, entry: &Node, on: bool) -> Vec<Vec<Edit>> {
+fn word(around: &Around<'_>, entry: &Node, said: &Said) -> Vec<Vec<Edit>> {
     let line = around.line_start(around.start);
     let before = &around.text[line..around.start];
     let dash = before.find(|letter| letter != ' ').filter(|dash| before[*dash..].starts_with("- "));
@@ -173,13 +183,17 @@ fn word(around: &Around<'_>, entry: &Node, on: bool) -> Vec<Vec<Edit>> {
         let blanks = before[dash + 1..].find(|letter| letter != ' ').unwrap_or(before.len() - dash - 1);
         let column = dash + 1 + blanks;
         let (start, end) = (line + column, around.line_end(around.start));
-        vec![(start..start, "use: ".to_owned()), around.line(end, column, on)]
+        vec![(start..start, "use: ".to_owned()), around.line(end, column, said)]
     });
     let Range { start, end } = entry.at;
     let quote = quote(around.text, start);
     let open = (start..start, format!("{{{quote}use{quote}: "));
-    let close = (end..end, format!(", {quote}enabled{quote}: {on}}}"));
+    let close = (end..end, format!(", {}}}", field(said, quote)));
     fields.into_iter().chain([vec![open, close]]).collect()
+}
+
+fn field(said: &Said, quote: &str) -> String {
+    format!("{quote}{}{quote}: {}", said.field(), said.written(quote))
 }
 
 /// Where somebody writes JSON, it stays that.

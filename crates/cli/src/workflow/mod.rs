@@ -1,24 +1,29 @@
 //! The workflows of a project: files under `.windlass/workflows/`, and those that come along.
 //!
 //! Invariants:
-//! - What is wrong with a file is said with its place, and nothing of that file runs.
-//! - A file of the project takes the place of a workflow of ours with the same id.
+//! - What is wrong with a file is said with its place, and nothing of that file runs. The others do.
+//! - A file of the project takes the place of a workflow of ours with the same id, be it one that cannot be used.
 //!
 //! Not here: how one is run (`runner`), what may be said in one (`engine::workflow`).
 
+mod fields;
 mod read;
+mod tasks;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::Value as Json;
 use windlass_engine::workflow::Workflow;
 use windlass_engine::{Digest, nearest};
 use windlass_runner::Workflows;
 
-use crate::config::{ConfigError, Problem, source};
+use crate::config::{Config, ConfigError, Node, Problem, source};
 use crate::failure::{Code, Failure};
 use crate::import::json;
 use crate::project::Project;
@@ -38,55 +43,175 @@ pub struct Defined {
     /// None for one that comes along.
     pub file: Option<PathBuf>,
     pub text: String,
+    /// What is written there, for people to look at.
+    pub written: Json,
 }
 
-/// Every workflow of a project, in order of their ids.
-pub fn all(project: &Project) -> Result<Vec<Defined>, ConfigError> {
-    let mut found: Vec<Defined> = Vec::new();
-    let directory = directory(project);
-    for file in config::workflow_files(&directory)? {
-        let file = directory.join(file);
-        if !is_workflow(&file) {
-            continue;
+/// A file that is no workflow, and why.
+#[derive(Debug)]
+pub struct Wrong {
+    pub file: PathBuf,
+    /// The id that it would have, as far as that can be read.
+    pub id: String,
+    pub failure: Failure,
+}
+
+/// What there is of workflows, in order of their ids.
+#[derive(Debug)]
+pub struct Known {
+    pub found: Vec<Defined>,
+    /// Files that cannot be used. The others can.
+    pub wrong: Vec<Wrong>,
+}
+
+/// The workflows of a project and those that come along; without a project, these alone.
+pub fn known(project: Option<&Project>) -> Result<Known, Failure> {
+    let mut known = Known { found: Vec::new(), wrong: Vec::new() };
+    if let Some(directory) = project.map(directory) {
+        for file in config::workflow_files(&directory)? {
+            let file = directory.join(file);
+            if is_workflow(&file) {
+                known.read(&file);
+            }
         }
-        let defined = read_file(&file)?;
-        if let Some(other) = found.iter().find(|other| other.workflow.id == defined.workflow.id) {
-            let other = other.file.as_deref().unwrap_or(Path::new("")).display();
-            let id = config::quoted(&defined.workflow.id);
-            return Err(ConfigError::of_file(&file, format!("the id {id} is that of {other} too")));
-        }
-        found.push(defined);
+        known.part_twins();
     }
     for (id, text) in SHIPPED {
-        if !found.iter().any(|defined| defined.workflow.id == id) {
-            found.push(shipped(id, text)?);
+        if !known.ids().any(|taken| taken == id) {
+            known.found.push(shipped(id, text)?);
         }
     }
-    found.sort_by(|one, other| one.workflow.id.cmp(&other.workflow.id));
-    Ok(found)
+    known.found.sort_by(|one, other| one.workflow.id.cmp(&other.workflow.id));
+    Ok(known)
+}
+
+impl Known {
+    fn read(&mut self, file: &Path) {
+        match read_file(file) {
+            Ok(defined) => self.found.push(defined),
+            Err(error) => {
+                let text = source::read(file).and_then(|bytes| source::decode(file, bytes)).unwrap_or_default();
+                let id = probable_id(&text, file);
+                self.wrong.push(Wrong { file: file.to_owned(), id, failure: error.into() });
+            }
+        }
+    }
+
+    /// Of two with one id neither is run: nobody could say which one is meant.
+    fn part_twins(&mut self) {
+        let mut ids: BTreeMap<String, usize> = BTreeMap::new();
+        for defined in &self.found {
+            *ids.entry(defined.workflow.id.clone()).or_default() += 1;
+        }
+        let is_twin = |defined: &Defined| ids.get(&defined.workflow.id).is_some_and(|count| *count > 1);
+        let (twins, found) = std::mem::take(&mut self.found).into_iter().partition(is_twin);
+        self.found = found;
+        let twins: Vec<Defined> = twins;
+        for twin in &twins {
+            let id = &twin.workflow.id;
+            let others = twins.iter().filter(|other| other.workflow.id == *id && other.file != twin.file);
+            let others: Vec<String> = others.map(Defined::place).collect();
+            let problem = Problem::new(format!("the id {} is that of {} too", config::quoted(id), others.join(", ")))
+                .suggest("give each its own".to_owned());
+            let problem = if let Some((_, at)) = twin.id_place() { problem.at(at) } else { problem };
+            let file = twin.file.clone().unwrap_or_default();
+            let failure = ConfigError::in_text(&file, &twin.text, problem).into();
+            self.wrong.push(Wrong { file, id: id.clone(), failure });
+        }
+    }
+
+    /// Every id, of files that cannot be used too.
+    fn ids(&self) -> impl Iterator<Item = &str> {
+        let found = self.found.iter().map(|defined| defined.workflow.id.as_str());
+        found.chain(self.wrong.iter().map(|wrong| wrong.id.as_str()))
+    }
+
+    pub fn get(&self, id: &str) -> Option<&Defined> {
+        self.found.iter().find(|defined| defined.workflow.id == id)
+    }
+
+    /// The workflow with this id, or why there is none.
+    pub fn take(self, id: &str) -> Result<Defined, Failure> {
+        let Self { found, wrong } = self;
+        let ids: Vec<String> = found.iter().map(|defined| defined.workflow.id.clone()).collect();
+        if let Some(defined) = found.into_iter().find(|defined| defined.workflow.id == id) {
+            return Ok(defined);
+        }
+        let files: Vec<String> = wrong.iter().map(|wrong| wrong.failure.message.clone()).collect();
+        if let Some(wrong) = wrong.into_iter().find(|wrong| wrong.id == id) {
+            return Err(wrong.failure);
+        }
+        let mut failure = Failure::new(Code::NotFound, format!("there is no workflow `{}`", text::fit(id, 60)));
+        failure.causes.extend(files.into_iter().map(|message| format!("a file that cannot be used: {message}")));
+        Err(failure.hint(instead(id, &ids)))
+    }
+}
+
+impl Defined {
+    /// Where its id is written, if it is not that of the file.
+    fn id_place(&self) -> Option<(String, Range<usize>)> {
+        let tree = tree(&self.text, self.file.as_deref().is_some_and(is_json)).ok()?;
+        read::id(&tree).map(|(id, at)| (id.to_owned(), at))
+    }
+
+    /// Its file, and the line that its id is on.
+    fn place(&self) -> String {
+        let line = self.id_place().map_or(1, |(_, at)| self.text[..at.start].matches('\n').count() + 1);
+        format!("{}:{line}", self.file.as_deref().unwrap_or(Path::new("")).display())
+    }
+}
+
+fn instead(id: &str, known: &[String]) -> String {
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    match nearest(id, &known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there are: {}", known.join(", ")),
+    }
 }
 
 /// One of them, by its id.
-pub fn find(project: &Project, id: &str) -> Result<Defined, Failure> {
-    let known = all(project)?;
-    let ids: Vec<&str> = known.iter().map(|defined| defined.workflow.id.as_str()).collect();
-    let missing = || {
-        let failure = Failure::new(Code::NotFound, format!("there is no workflow `{}`", text::fit(id, 60)));
-        match nearest(id, &ids) {
-            Some(near) => failure.hint(format!("did you mean `{near}`?")),
-            None => failure.hint(format!("there are: {}", ids.join(", "))),
+pub fn find(project: Option<&Project>, id: &str) -> Result<Defined, Failure> {
+    known(project)?.take(id)
+}
+
+/// Refuses hooks that run a workflow which is not there, or cannot be used. One that is to come later is for a hook that is
+/// switched off until then.
+pub fn check_hooks(project: &Project, config: &Config) -> Result<(), Failure> {
+    let named: Vec<_> = config.named_workflows().into_iter().filter(|(hook, _)| hook.enabled()).collect();
+    if named.is_empty() {
+        return Ok(());
+    }
+    let mut known = known(Some(project))?;
+    for (hook, id) in named {
+        if known.get(id).is_some() {
+            continue;
         }
-    };
-    let place = ids.iter().position(|known| *known == id).ok_or_else(missing)?;
-    Ok(known[place].clone())
+        if let Some(wrong) = known.wrong.iter().position(|wrong| wrong.id == **id) {
+            let place = format!("{}:{}", config.file().display(), hook.line);
+            let failure = known.wrong.swap_remove(wrong).failure;
+            return Err(failure.caused_by(format!("the hook `{}` runs it: {place}", text::line(&hook.name))));
+        }
+        let ids: Vec<&str> = known.ids().collect();
+        let near = nearest(id, &ids).map(|near| format!("did you mean `{near}`?"));
+        let usual = "`windlass workflow list` names them; `enabled: false` keeps the hook off until there is one";
+        let message = format!(
+            "the hook {} runs the workflow {}, and there is none",
+            config::quoted(&hook.name),
+            config::quoted(id)
+        );
+        let problem = Problem::new(message).suggest(near.unwrap_or(usual.to_owned())).at(id.at.clone());
+        return Err(ConfigError::in_text(config.file(), config.text(), problem).into());
+    }
+    Ok(())
 }
 
 /// Those that a runner finds when they are owed.
 pub fn runnable(project: &Project) -> Workflows {
     let project = project.clone();
-    Workflows::found_by(move |id| {
-        let known = all(&project).map_err(|error| Failure::from(error).message)?;
-        Ok(known.into_iter().find(|defined| defined.workflow.id == id).map(|defined| defined.workflow))
+    Workflows::found_by(move |id| match find(Some(&project), id) {
+        Ok(defined) => Ok(Some(defined.workflow)),
+        Err(failure) if failure.code == Code::NotFound => Ok(None),
+        Err(failure) => Err(failure.message),
     })
 }
 
@@ -98,22 +223,54 @@ fn is_workflow(file: &Path) -> bool {
     file.extension().is_some_and(|kind| ["json", "yaml", "yml"].iter().any(|known| kind.eq_ignore_ascii_case(known)))
 }
 
+fn is_json(file: &Path) -> bool {
+    file.extension().is_some_and(|kind| kind.eq_ignore_ascii_case("json"))
+}
+
+fn stem(file: &Path) -> &str {
+    file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default()
+}
+
 /// A workflow in a file.
 pub fn read_file(file: &Path) -> Result<Defined, ConfigError> {
     let text = source::decode(file, source::read(file)?)?;
-    let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    let is_json = file.extension().is_some_and(|kind| kind.eq_ignore_ascii_case("json"));
-    let workflow = parse(&text, stem, is_json).map_err(|problem| ConfigError::in_text(file, &text, problem))?;
-    Ok(Defined { workflow: Arc::new(workflow), file: Some(fs::canonicalize(file).unwrap_or(file.to_owned())), text })
+    let read = tree(&text, is_json(file)).and_then(|tree| {
+        let workflow = read::workflow(&tree, &text, stem(file), Digest::of(text.as_bytes()))?;
+        Ok((workflow, fields::json(&tree)))
+    });
+    let (workflow, written) = read.map_err(|problem| ConfigError::in_text(file, &text, problem))?;
+    let file = fs::canonicalize(file).unwrap_or(file.to_owned());
+    Ok(Defined { workflow: Arc::new(workflow), file: Some(file), text, written })
 }
 
 fn shipped(id: &str, text: &str) -> Result<Defined, ConfigError> {
-    let workflow = parse(text, id, false).map_err(|problem| ConfigError::in_text(Path::new(id), text, problem))?;
-    Ok(Defined { workflow: Arc::new(workflow), file: None, text: text.to_owned() })
+    let wrong = |problem| ConfigError::in_text(Path::new(id), text, problem);
+    let workflow = parse(text, id, false).map_err(wrong)?;
+    let written = fields::json(&tree(text, false).map_err(wrong)?);
+    Ok(Defined { workflow: Arc::new(workflow), file: None, text: text.to_owned(), written })
 }
 
 /// A workflow in a text, whose file is called so.
 pub fn parse(text: &str, stem: &str, is_json: bool) -> Result<Workflow, Problem> {
-    let tree = if is_json { json::parse(text)? } else { config::tree(text)? };
-    read::workflow(&tree, text, stem, Digest::of(text.as_bytes()))
+    read::workflow(&tree(text, is_json)?, text, stem, Digest::of(text.as_bytes()))
+}
+
+fn tree(text: &str, is_json: bool) -> Result<Node, Problem> {
+    if is_json { json::parse(text) } else { config::tree(text) }
+}
+
+/// The id of a file that cannot be used: what is said for it must not be said of another.
+fn probable_id(text: &str, file: &Path) -> String {
+    if let Ok(tree) = tree(text, is_json(file)) {
+        return read::id(&tree).map_or(stem(file).to_owned(), |(id, _)| id.to_owned());
+    }
+    let written = text.lines().find_map(|line| {
+        // In YAML that of a step stands further to the right.
+        let line = if is_json(file) { line.trim().trim_start_matches('{') } else { line };
+        let (name, id) = line.split_once(':')?;
+        let is_id = name.trim_end().trim_start_matches('"').trim_end_matches('"') == "id";
+        let id = id.split(',').next()?.trim().trim_matches(['"', '\'']);
+        (is_id && !id.is_empty()).then(|| id.to_owned())
+    });
+    written.unwrap_or(stem(file).to_owned())
 }

@@ -2,45 +2,26 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Number, Value as Json};
 use windlass_engine::workflow::{FlowError, Pattern, Program, Step, What, Workflow, predicate};
-use windlass_engine::{Digest, ExpressionError, snake_case};
+use windlass_engine::{Digest, snake_case};
 
-use crate::config::{Node, Problem, Span, Value, expression_problem, quoted, read};
+use super::fields::{Fields, pattern, wrong};
+use super::tasks::{create, update};
+use crate::config::{Node, Problem, Span, Value, quoted, read};
+use crate::environment;
 
 /// How long a program may run that does not say.
 const TIMEOUT: Duration = Duration::from_mins(5);
 const STEPS: usize = 200;
+/// What this program is called in a `command`.
+const OWN: &str = "windlass";
 
 const WORKFLOW: &[&str] = &["id", "name", "description", "version", "steps", "metadata"];
 const STEP: &[&str] = &["id", "name", "description", "type", "config", "onSuccess", "onFailure", "metadata"];
 const TYPES: &[&str] = &["create_task", "update_task", "execute_command", "condition", "parallel", "noop"];
-const CREATE: &[&str] =
-    &["goal", "body", "deliverables", "labels", "priority", "type", "parentTaskId", "depends", "dependsOn"];
-const UPDATE: &[&str] =
-    &["taskId", "action", "payload", "reason", "labels", "result", "artifacts", "requiredKnowledge"];
-const CHANGES: &[&str] = &[
-    "start",
-    "complete",
-    "block",
-    "unblock",
-    "ready",
-    "transition_to_ready",
-    "fail",
-    "set_labels",
-    "add_labels",
-    "remove_labels",
-];
 const COMMAND: &[&str] = &["command", "args", "captureOutput", "storeAs", "timeout", "idempotent"];
 const CONDITION: &[&str] = &["predicate", "onTrue", "onFalse"];
 const PARALLEL: &[&str] = &["steps", "waitForAll"];
-
-/// The fields of a map, by their names.
-struct Fields<'n> {
-    at: std::ops::Range<usize>,
-    source: &'n str,
-    found: Vec<(&'n str, &'n Node, &'n Node)>,
-}
 
 pub fn workflow(node: &Node, source: &str, stem: &str, digest: Digest) -> Result<Workflow, Problem> {
     let fields = Fields::of(node, source, "a workflow", WORKFLOW)?;
@@ -52,6 +33,14 @@ pub fn workflow(node: &Node, source: &str, stem: &str, digest: Digest) -> Result
     let workflow = Workflow { id, name: texts("name")?, description: texts("description")?, steps, digest };
     workflow.check().map_err(|error| placed(error, listed, source))?;
     Ok(workflow)
+}
+
+/// The id that is written in a file, and where.
+pub fn id(node: &Node) -> Option<(&str, std::ops::Range<usize>)> {
+    match Fields::loose(node, "").get("id") {
+        Some(Node { value: Value::Text(id), at }) => Some((id, at.clone())),
+        _ => None,
+    }
 }
 
 /// What is wrong with how steps lead to each other, at the step.
@@ -125,49 +114,21 @@ fn step(node: &Node, source: &str, within: bool) -> Result<Step, Problem> {
     Ok(Step { id, what, on_success, on_failure })
 }
 
-fn create(node: &Node, source: &str) -> Result<What, Problem> {
-    let fields = Fields::of(node, source, "a `create_task`", CREATE)?;
-    fields.needed("goal", "a `goal`: what is to be done")?;
-    let pattern = fields.pattern()?;
-    fields.is_text("goal")?;
-    ["deliverables", "labels", "depends", "dependsOn"].into_iter().try_for_each(|name| fields.is_list(name))?;
-    if let Some(Value::Integer(priority)) = fields.get("priority").map(|node| &node.value)
-        && !(0..=4).contains(priority)
-    {
-        return Err(Problem::new("`priority` is a number from 0 (most urgent) to 4").at(fields.place("priority")));
-    }
-    Ok(What::CreateTask(pattern))
-}
-
-fn update(node: &Node, source: &str) -> Result<What, Problem> {
-    let fields = Fields::of(node, source, "an `update_task`", UPDATE)?;
-    fields.needed("taskId", "a `taskId`: `T7`, `${task.id}` or `{fromContext: steps.make.data.taskId}`")?;
-    let action = fields.needed("action", &format!("an `action`: one of {}", CHANGES.join(", ")))?;
-    let pattern = fields.pattern()?;
-    if let Value::Text(word) = &action.value
-        && !word.contains("${")
-        && !CHANGES.contains(&snake_case(word).as_str())
-    {
-        return Err(Problem::unknown("action", word, CHANGES).at(action.at.clone()));
-    }
-    Ok(What::UpdateTask(pattern))
-}
-
 fn program(node: &Node, source: &str) -> Result<Program, Problem> {
     let fields = Fields::of(node, source, "an `execute_command`", COMMAND)?;
     let written = fields.needed("command", "a `command`: the name of a program")?;
     fields.is_text("command")?;
     let args = fields.get("args");
     if let Value::Text(text) = &written.value
-        && !text.contains("${")
-        && text.trim().contains(char::is_whitespace)
+        && let Some(instead) = for_a_shell(text)
     {
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let instead = format!("write `command: {}` and `args: [{}]`", words[0], words[1..].join(", "));
         let problem = Problem::new("no shell looks at a `command`: it is the name of one program");
         return Err(problem.suggest(instead).at(written.at.clone()));
     }
-    fields.is_list("args")?;
+    fields.is_list("args", |item| match &item.value {
+        Value::Map(_) | Value::Null => Err(Problem::new("an argument is text").at(item.at.clone())),
+        _ => Ok(()),
+    })?;
     let args = match args.map(|node| &node.value) {
         Some(Value::List(items)) => items.iter().map(|item| pattern(item, source)).collect::<Result<_, _>>()?,
         Some(_) => args.map(|node| pattern(node, source)).transpose()?.into_iter().collect(),
@@ -183,14 +144,35 @@ fn program(node: &Node, source: &str) -> Result<Program, Problem> {
         return Err(problem.suggest("leave one of the two out".to_owned()).at(fields.place("storeAs")));
     }
     let timeout = fields.get("timeout").map(|node| read::<Span>(node, source)).transpose()?;
+    let own = matches!(&written.value, Value::Text(name) if name == OWN).then(own_program).flatten();
     Ok(Program {
-        command: pattern(written, source)?,
+        command: own.map_or_else(|| pattern(written, source), |path| Ok(Pattern::Plain(path.into())))?,
         args,
         capture,
         store_as,
         timeout: timeout.map_or(TIMEOUT, Span::duration),
         idempotent: fields.truth("idempotent")?.unwrap_or(false),
     })
+}
+
+/// Where this program is: it need not be where others are looked for, and another version may be there.
+fn own_program() -> Option<String> {
+    let file = environment::own_program().ok().filter(|file| file.exists())?;
+    file.into_os_string().into_string().ok()
+}
+
+/// How a command is written that is more than the name of a program.
+fn for_a_shell(text: &str) -> Option<String> {
+    let text = text.trim();
+    let is_script = text.contains(['|', '&', ';', '<', '>', '`', '*']) || text.contains("$(");
+    if text.contains("${") || !is_script && !text.contains(char::is_whitespace) {
+        return None;
+    }
+    if is_script {
+        return Some(format!("write `command: sh` and `args: [-c, '{}']`", text.replace('\'', "''")));
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    Some(format!("write `command: {}` and `args: [{}]`", words[0], words[1..].join(", ")))
 }
 
 fn condition(node: &Node, source: &str) -> Result<What, Problem> {
@@ -212,147 +194,10 @@ fn parallel(node: &Node, source: &str) -> Result<What, Problem> {
     })
 }
 
-/// A value with expressions in it.
-fn pattern(node: &Node, source: &str) -> Result<Pattern, Problem> {
-    Pattern::parse(&json(node)).map_err(|error| {
-        let place = find_text(node, &error.text).unwrap_or(node);
-        wrong(place, source, &error.text, error.error)
-    })
-}
-
-fn wrong(node: &Node, source: &str, text: &str, error: ExpressionError) -> Problem {
-    expression_problem(source, node.at.clone(), text, error)
-}
-
-/// The node that holds a text.
-fn find_text<'n>(node: &'n Node, text: &str) -> Option<&'n Node> {
-    match &node.value {
-        Value::Text(own) if own == text => Some(node),
-        Value::List(items) => items.iter().find_map(|item| find_text(item, text)),
-        Value::Map(entries) => entries.iter().find_map(|(_, value)| find_text(value, text)),
-        _ => None,
-    }
-}
-
-fn json(node: &Node) -> Json {
-    match &node.value {
-        Value::Null => Json::Null,
-        Value::Bool(truth) => Json::Bool(*truth),
-        Value::Integer(number) => Json::from(*number),
-        Value::Unsigned(number) => Json::from(*number),
-        Value::Float(number) => Number::from_f64(*number).map_or(Json::Null, Json::Number),
-        Value::Text(text) => Json::String(text.clone()),
-        Value::List(items) => Json::Array(items.iter().map(json).collect()),
-        Value::Map(entries) => {
-            let named = |(key, value): &(Node, Node)| match &key.value {
-                Value::Text(name) => Some((name.clone(), json(value))),
-                _ => None,
-            };
-            Json::Object(entries.iter().filter_map(named).collect::<Map<_, _>>())
-        }
-    }
-}
-
 fn check_id(what: &str, id: &str) -> Result<(), Problem> {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     if (1..=64).contains(&id.len()) && id.chars().all(fits) {
         return Ok(());
     }
     Err(Problem::new(format!("{what} has letters, digits, `-`, `_` and `.`, at most 64: not {}", quoted(id))))
-}
-
-impl<'n> Fields<'n> {
-    /// The fields of a map that has no others.
-    fn of(node: &'n Node, source: &'n str, what: &str, known: &[&'static str]) -> Result<Self, Problem> {
-        if !matches!(node.value, Value::Map(_)) {
-            return Err(Problem::new(format!("{what} is a map of keys and values")).at(node.at.clone()));
-        }
-        let fields = Self::loose(node, source);
-        for (place, (name, key, _)) in fields.found.iter().enumerate() {
-            let is_same = |other: &str| snake_case(other) == snake_case(name);
-            if !known.iter().any(|known| is_same(known)) {
-                return Err(Problem::unknown("key", name, known).at(key.at.clone()));
-            }
-            if fields.found[..place].iter().any(|(other, _, _)| is_same(other)) {
-                return Err(
-                    Problem::new(format!("the key `{name}` is given twice, in two spellings")).at(key.at.clone())
-                );
-            }
-        }
-        Ok(fields)
-    }
-
-    /// Whatever fields there are.
-    fn loose(node: &'n Node, source: &'n str) -> Self {
-        let entries: &[(Node, Node)] = if let Value::Map(entries) = &node.value { entries } else { &[] };
-        let named = |(key, value): &'n (Node, Node)| match &key.value {
-            Value::Text(name) => Some((name.as_str(), key, value)),
-            _ => None,
-        };
-        Self { at: node.at.clone(), source, found: entries.iter().filter_map(named).collect() }
-    }
-
-    fn get(&self, name: &str) -> Option<&'n Node> {
-        let found = self.found.iter().find(|(key, _, _)| snake_case(key) == snake_case(name));
-        found.map(|(_, _, value)| *value).filter(|node| !matches!(node.value, Value::Null))
-    }
-
-    fn place(&self, name: &str) -> std::ops::Range<usize> {
-        self.get(name).map_or(self.at.clone(), |node| node.at.clone())
-    }
-
-    fn needed(&self, name: &str, what: &str) -> Result<&'n Node, Problem> {
-        self.get(name).ok_or_else(|| Problem::new(format!("this needs {what}")).at(self.at.clone()))
-    }
-
-    fn text(&self, name: &str) -> Result<Option<&'n str>, Problem> {
-        match self.get(name) {
-            None => Ok(None),
-            Some(Node { value: Value::Text(text), .. }) => Ok(Some(text)),
-            Some(node) => Err(Problem::new(format!("`{name}` is text")).at(node.at.clone())),
-        }
-    }
-
-    fn needed_text(&self, name: &str, what: &str) -> Result<&'n str, Problem> {
-        self.needed(name, what)?;
-        Ok(self.text(name)?.unwrap_or_default())
-    }
-
-    fn truth(&self, name: &str) -> Result<Option<bool>, Problem> {
-        match self.get(name) {
-            None => Ok(None),
-            Some(Node { value: Value::Bool(truth), .. }) => Ok(Some(*truth)),
-            Some(node) => Err(Problem::new(format!("`{name}` is `true` or `false`")).at(node.at.clone())),
-        }
-    }
-
-    /// A text, or what becomes one.
-    fn is_text(&self, name: &str) -> Result<(), Problem> {
-        match self.get(name).map(|node| (&node.value, node)) {
-            Some((Value::Text(text), node)) if text.trim().is_empty() => {
-                Err(Problem::new(format!("`{name}` is empty")).at(node.at.clone()))
-            }
-            None | Some((Value::Text(_) | Value::Map(_), _)) => Ok(()),
-            Some((_, node)) => Err(Problem::new(format!("`{name}` is text")).at(node.at.clone())),
-        }
-    }
-
-    /// A list, or what becomes one.
-    fn is_list(&self, name: &str) -> Result<(), Problem> {
-        match self.get(name).map(|node| (&node.value, node)) {
-            None | Some((Value::List(_) | Value::Map(_), _)) => Ok(()),
-            Some((Value::Text(text), _)) if text.starts_with("${") && text.ends_with('}') => Ok(()),
-            Some((_, node)) => {
-                let shown = self.source.get(node.at.clone()).unwrap_or("…");
-                let problem = Problem::new(format!("`{name}` is a list"));
-                Err(problem.suggest(format!("write `[{}]`", shown.trim())).at(node.at.clone()))
-            }
-        }
-    }
-
-    /// All of them as one pattern.
-    fn pattern(&self) -> Result<Pattern, Problem> {
-        let parsed = |(name, _, value): &(&str, &Node, &Node)| Ok(((*name).to_owned(), pattern(value, self.source)?));
-        Ok(Pattern::Fields(self.found.iter().map(parsed).collect::<Result<_, Problem>>()?))
-    }
 }

@@ -116,6 +116,14 @@ fn what_a_step_is_given() {
         "no shell looks at",
         "write `command: npm` and `args: [test]`",
     );
+    check(
+        &one("execute_command", "{command: \"echo 'hi' | wc\"}"),
+        "no shell looks at",
+        "write `command: sh` and `args: [-c, 'echo ''hi'' | wc']`",
+    );
+    check(&one("execute_command", "{command: cd x && make}"), "no shell looks at", "`args: [-c, 'cd x && make']`");
+    check(&one("execute_command", "{command: ls>x}"), "no shell looks at", "`args: [-c, 'ls>x']`");
+    check(&one("execute_command", "{command: ls, args: [{a: b}]}"), "an argument is text", "");
     check(&one("execute_command", "{command: ls, args: -l}"), "`args` is a list", "write `[-l]`");
     check(&one("execute_command", "{command: ls, timeout: 0}"), "longer than 0", "");
     check(&one("execute_command", "{command: ls, captureOutput: yes}"), "`true` or `false`", "");
@@ -130,6 +138,76 @@ fn what_a_step_is_given() {
         "",
     );
     check(&one("parallel", "{steps: [{id: x, type: noop, onSuccess: a}]}"), "has no place within", "");
+}
+
+/// What is written out is looked at when the file is read, not when the step is taken.
+#[test]
+fn tasks_that_could_never_be_made() {
+    let make = |fields: &str| one("create_task", &format!("{{goal: x, {fields}}}"));
+    check(&make("labels: [1]"), "an entry of `labels` is text [1]", "write `'1'`");
+    check(&make("labels: [true]"), "an entry of `labels` is text [true]", "write `'true'`");
+    check(&make("labels: ['']"), "an entry of `labels` is empty", "");
+    check(&make("labels: [[a]]"), "an entry of `labels` is text", "");
+    check(&make("labels: '${task.id} ${task.goal}'"), "`labels` is a list", "");
+    check(&make("deliverables: [{a: b}]"), "an entry of `deliverables` is text", "");
+    check(&make("priority: high"), "from 0 (most urgent) to 4 [high]", "write `priority: 1`");
+    check(&make("priority: '2'"), "from 0 (most urgent) to 4", "write `priority: 2`");
+    check(&make("priority: 'P${task.priority}'"), "from 0 (most urgent) to 4", "");
+    check(&make("priority: 1.5"), "from 0 (most urgent) to 4 [1.5]", "");
+    check(&make("depends: [7]"), "`depends` is the id of a task, not `7` [7]", "write `T7`");
+    check(&make("dependsOn: [review]"), "not `review` [review]", "`${task.id}`");
+    check(&make("parentTaskId: bogus"), "`parentTaskId` is the id of a task, not `bogus` [bogus]", "`T7`");
+    check(&make("parentTaskId: 3"), "not `3` [3]", "write `T3`");
+    check(
+        &make("parentTaskId: {fromContext: 7}"),
+        "`fromContext` is a path: names with dots between them [7]",
+        "steps.make",
+    );
+    check(&make("parentTaskId: {fromContext: task.id, x: y}"), "`fromContext` stands alone [fromContext]", "");
+    check(&make("parentTaskId: {task: id}"), "the id of a task", "");
+    check(&make("type: [a]"), "`type` is text", "");
+    check(&make("body: 7"), "`body` is text [7]", "write `'7'`");
+    check(&make("7: x"), "a key is text [7]", "");
+    check(&one("create_task", "{goal: {a: b}}"), "`goal` is text", "");
+    check(
+        &one("create_task", "{goal: 'Review {{ task.goal }}'}"),
+        "not filled in here [{{ task.goal }}]",
+        "write `${task.goal}`",
+    );
+    check(&one("create_task", "{goal: 'Review {{task_id}}'}"), "not filled in here [{{task_id}}]", "");
+    check(&make("body: 'of {{task.id}}'"), "not filled in here [{{task.id}}]", "");
+    let fine = make(
+        "labels: [a, '${task.labels}', 'n${task.id}'], priority: '${task.priority}', depends: ['${task.id}', T1], body: 'a {{ name }}', parentTaskId: {fromContext: task.id}",
+    );
+    parse(&fine, "w", false).expect("all of this can be made");
+    let braces = one("create_task", "{goal: \"Write ${'{{'} name }} for ${task.goal}\"}");
+    parse(&braces, "w", false).expect("these are meant as they stand");
+}
+
+#[test]
+fn changes_that_could_never_be_made() {
+    let change = |fields: &str| one("update_task", &format!("{{taskId: T1, {fields}}}"));
+    check(&one("update_task", "{taskId: 1, action: start}"), "`taskId` is the id of a task, not `1` [1]", "write `T1`");
+    check(&one("update_task", "{taskId: task.id, action: start}"), "not `task.id`", "`${task.id}`");
+    check(&change("action: [start]"), "`action` is text", "");
+    check(&change("action: block"), "the action `block` needs `reason` [block]", "write `payload: {reason: why}`");
+    check(&change("action: add_labels, payload: {}"), "needs `labels`", "write `payload: {labels: [one]}`");
+    check(&change("action: start, payload: {raeson: x}"), "unknown key `raeson` [raeson]", "did you mean `reason`?");
+    check(&change("action: start, payload: [x]"), "is a map of keys and values", "");
+    check(&change("action: fail, payload: {reason: 7}"), "`reason` is text [7]", "write `'7'`");
+    check(&change("action: add_labels, payload: {labels: a}"), "`labels` is a list [a]", "write `[a]`");
+    check(&change("action: add_labels, payload: {labels: [1]}"), "an entry of `labels` is text [1]", "");
+    check(&change("action: fail, payload: {reason: 'see {{ event.type }}'}"), "not filled in here", "`${event.type}`");
+    for fine in [
+        "action: '${context.action}'",
+        "action: block, payload: '${context.payload}'",
+        "action: block, reason: x",
+        "action: start, payload: {context: {any: [1]}}",
+        "action: complete, payload: {result: done, artifacts: [a]}",
+        "action: add_labels, payload: {labels: '${task.labels}'}",
+    ] {
+        parse(&change(fine), "w", false).expect(fine);
+    }
 }
 
 #[test]

@@ -43,7 +43,7 @@ impl Plays {
 }
 
 /// Leaves the last line out that holds this.
-fn without(text: &str, part: &str) -> String {
+pub fn without(text: &str, part: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let place = lines.iter().rposition(|line| line.contains(part)).unwrap();
     let kept = lines.iter().enumerate().filter(|(number, _)| *number != place);
@@ -51,7 +51,7 @@ fn without(text: &str, part: &str) -> String {
 }
 
 /// Replaces in the last line that holds this.
-fn replaced(text: &str, part: &str, by: &str) -> String {
+pub fn replaced(text: &str, part: &str, by: &str) -> String {
     let place = text.rfind(part).unwrap();
     format!("{}{by}{}", &text[..place], &text[place + part.len()..])
 }
@@ -138,5 +138,5 @@ fn a_process_that_is_left() {
     }
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
-    assert!(processes::await_none(look).is_empty());
+    assert!(processes::await_none(processes::PATIENCE, look).is_empty());
 }

@@ -167,8 +167,8 @@ fn killed_in_a_system_call() {
         return;
     }
     let sweep = Sweep::new(Same::new(Story::Completed));
-    for (call, times) in CALLS {
-        sweep.kill(&format!("in {call}"), times.iter().copied(), |nth| vec![Crash::Call(call, nth)]);
+    for call in CALLS {
+        sweep.kill_in("in", call, Crash::Call);
     }
     sweep.end();
 }

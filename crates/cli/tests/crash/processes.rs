@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 /// A moment for a machine that is busy; the work itself takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub struct Process {
@@ -39,9 +39,9 @@ pub fn alive(recorder: &Path, program: &Path) -> Vec<Process> {
     found
 }
 
-/// Waits until there is nothing of it, and returns what is left all the same.
-pub fn await_none(look: impl Fn() -> Vec<Process>) -> Vec<Process> {
-    let give_up = Instant::now() + PATIENCE;
+/// Waits until there is nothing of it, for so long, and returns what is left all the same.
+pub fn await_none(patience: Duration, look: impl Fn() -> Vec<Process>) -> Vec<Process> {
+    let give_up = Instant::now() + patience;
     let ends = |process: &Process| await_end(process.pid, give_up.saturating_duration_since(Instant::now()));
     loop {
         let left = look();

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
-use super::processes::{Process, await_none};
+use super::processes::{PATIENCE, Process, await_none};
 use super::sweep::{is_whole, say};
 use crate::support::World;
 use crate::support::hooked::hooked;
@@ -105,20 +106,31 @@ impl Shelf {
         assert!(ran.status.code().is_some_and(|code| code != 101), "{words:?}: {:?} {said}", ran.status);
     }
 
-    /// What is left that should not be.
-    #[track_caller]
-    fn assert_nothing_is_left(&self, before: &BTreeSet<PathBuf>, what: &str) {
-        let left: Vec<String> = await_none(|| self.alive()).into_iter().map(|process| process.command).collect();
-        assert_eq!(left, [""; 0], "{what}");
+    /// What is left that should not be: processes, files, and what `doctor` has to say.
+    fn left(&self, patience: Duration, before: &BTreeSet<PathBuf>) -> Vec<String> {
+        let alive = await_none(patience, || self.alive());
+        let mut left: Vec<String> = alive.into_iter().map(|process| format!("process {}", process.command)).collect();
         let is_known = |path: &&Path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             name.starts_with("windlass.db") || ["runs", "descriptors", "ran", "owners"].contains(&&*name)
         };
-        let new: Vec<PathBuf> =
-            self.files().difference(before).filter(|path| !is_known(&path.as_path())).cloned().collect();
-        assert!(new.is_empty(), "{what}: {new:?}");
+        let files = self.files();
+        let new = files.difference(before).filter(|path| !is_known(&path.as_path()));
+        left.extend(new.map(|path| format!("file {}", path.display())));
         let doctor = self.world.run(&["doctor"]);
-        assert_eq!(doctor.code, 0, "{what}: {doctor}");
+        left.extend((doctor.code != 0).then(|| doctor.to_string()));
+        left
+    }
+
+    #[track_caller]
+    fn assert_nothing_is_left(&self, before: &BTreeSet<PathBuf>, what: &str) {
+        assert_eq!(self.left(PATIENCE, before), [""; 0], "{what}");
+    }
+
+    /// How many descriptors whoever ran the hooks had, round after round.
+    fn descriptors(&self) -> Vec<usize> {
+        let counted = self.world.read(".windlass/shelf/descriptors");
+        counted.split_whitespace().map(|count| count.parse().unwrap()).collect()
     }
 }
 
@@ -134,8 +146,7 @@ fn nothing_is_left_of_hooks_that_misbehave() {
     let before = shelf.files();
     shelf.run(&["run", "Mend the pump", "--agent", "command:echo on it"]);
     shelf.assert_nothing_is_left(&before, "hooks");
-    let counted = shelf.world.read(".windlass/shelf/descriptors");
-    let counted: Vec<&str> = counted.split_whitespace().collect();
+    let counted = shelf.descriptors();
     assert_eq!(counted.len(), rounds);
     assert_eq!(counted.first(), counted.last(), "descriptors: {counted:?}");
     assert_eq!(shelf.ran(), (0..SHELF.len()).collect());
@@ -161,4 +172,41 @@ fn nothing_is_left_of_agents_that_misbehave() {
     if is_whole() {
         say(&format!("agents that misbehave: {} programs, 0 of them wrong\n", rounds * SHELF.len()));
     }
+}
+
+/// That it would be seen: a process, a file, damage, and a descriptor that were left.
+#[test]
+fn what_is_left_is_noticed() {
+    let shelf = Shelf::new(1, "");
+    let before = shelf.files();
+    assert_eq!(shelf.left(PATIENCE, &before), [""; 0]);
+
+    let look = || shelf.left(Duration::ZERO, &before).join("\n");
+    let mut sleeper = shelf.world.program("sleep").arg(&shelf.mark).current_dir("/").spawn().unwrap();
+    // Until it runs its program it is a copy of this one.
+    while !look().starts_with("process sleep 987654.") {
+        assert!(sleeper.try_wait().unwrap().is_none(), "it is there until it is killed");
+    }
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    let mut stranger = shelf.world.program("cat").stdin(Stdio::piped()).spawn().unwrap();
+    while !look().starts_with("process cat") {
+        assert!(stranger.try_wait().unwrap().is_none(), "it is there until it is killed");
+    }
+    drop(stranger.stdin.take());
+    stranger.wait().unwrap();
+
+    shelf.world.write("forgotten", "");
+    assert!(look().starts_with("file ") && look().ends_with("/forgotten"), "{}", look());
+    fs::remove_file(shelf.world.path("forgotten")).unwrap();
+    assert_eq!(look(), "");
+    fs::write(shelf.world.path(".windlass/windlass.db"), "no store").unwrap();
+    assert!(look().contains("windlass.db"), "{}", look());
+
+    // A shell in the place of the program, another in that of the supervisor.
+    let count = "sh -c 'sh .windlass/shelf/count.sh; :'";
+    let script = format!("{count}; {count}; exec 9</dev/null; {count}; :");
+    assert!(shelf.world.program("sh").args(["-c", &script]).status().unwrap().success());
+    let counted = shelf.descriptors();
+    assert_eq!(counted, [counted[0], counted[0], counted[0] + 1]);
 }

@@ -167,7 +167,11 @@ impl Stage {
     }
 
     pub fn expect_none(&self, seen: &mut Seen) {
-        let left = await_none(|| self.alive());
+        self.expect_none_within(processes::PATIENCE, seen);
+    }
+
+    pub fn expect_none_within(&self, patience: Duration, seen: &mut Seen) {
+        let left = await_none(patience, || self.alive());
         let fault = |process: Process| Fault::new(Kind::Survivor, format!("{} {}", process.pid, process.command));
         seen.faults.extend(left.into_iter().map(fault));
     }

@@ -1,6 +1,7 @@
 //! Ending a tree of processes that may grow while we look at it.
 //!
 //! ```text
+//!   in order: ask all to end (TERM) ─► wait, 1 s at most ─► and then, as without it:
 //!   look ─► take hold of the new ones ─► stop them ─┐   until a look finds no new one,
 //!     ▲─────────────────────────────────────────────┘   so that nobody is left who could fork
 //!   kill all ─► wait until they are dead ─► reap ours ─► look again

@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - What is written is shown first, and only where a person said yes, or `--yes` did.
-//! - The file that is imported is only read, and nothing of the configuration is overwritten.
+//! - The file that is imported is only read, and of the configuration nothing is overwritten but when a hook runs that it names.
 //! - It is never trusted here: what runs now was never shown to whoever trusts.
 
 use std::path::{Path, PathBuf};
@@ -14,9 +14,10 @@ use crate::commands::confirm;
 use crate::config::{self, Config, ConfigError};
 use crate::context::Context;
 use crate::failure::{Code, Failure};
-use crate::import::{self, Additions, Dialect, Import, Obstacle, Remark, Setting, Wanted, What};
+use crate::import::{self, Additions, Change, Dialect, Import, Obstacle, Remark, Setting, Tuned, Wanted, What};
 use crate::output::{Done, Messages, Output, Stop, Tone};
 use crate::project::Project;
+use crate::switch::Said;
 use crate::text;
 
 #[derive(Debug, clap::Args)]
@@ -104,6 +105,12 @@ impl Found<'_> {
         }
     }
 
+    fn left_out(&self) -> Vec<&Remark> {
+        let mut left_out: Vec<_> = self.import.left_out.iter().chain(&self.additions.left_out).collect();
+        left_out.sort_by_key(|remark| remark.line);
+        left_out
+    }
+
     fn remarks(&self) -> impl Iterator<Item = &Remark> {
         self.import.notes.iter().chain(&self.additions.notes)
     }
@@ -115,14 +122,19 @@ impl Found<'_> {
         }
         let mut messages = Messages::new();
         messages.note(&self.head());
-        for remark in &self.import.left_out {
+        for remark in self.left_out() {
             messages.warning(&format!("left out: {}", placed(remark)));
         }
         for remark in self.remarks() {
             messages.note(&placed(remark));
         }
+        for change in &self.additions.changes {
+            messages.note(&format!("line {}: would be changed: {}", change.line, changed(change)));
+        }
         if self.additions.is_empty() {
             messages.note(&self.nothing());
+        }
+        if self.additions.is_no_more() {
             return Ok(());
         }
         self.lines(&import::fragment(self.additions), out)
@@ -134,17 +146,27 @@ impl Found<'_> {
 
     fn show(&self, out: &mut Output) -> Done {
         out.line(text::line(&self.head()))?;
-        if !self.additions.is_empty() {
-            let file = self.config.file().to_string_lossy().into_owned();
+        let file = self.config.file().to_string_lossy().into_owned();
+        if !self.additions.is_no_more() {
             out.line(format_args!("to be added to {}:", text::line(&file)))?;
             out.line("")?;
             self.lines(&import::fragment(self.additions), out)?;
         }
-        if !self.import.left_out.is_empty() {
+        if !self.additions.changes.is_empty() {
+            if !self.additions.is_no_more() {
+                out.line("")?;
+            }
+            out.line(format_args!("to be changed in {}:", text::line(&file)))?;
+        }
+        for change in &self.additions.changes {
+            out.line(format_args!("  {}", text::line(&changed(change))))?;
+        }
+        let left_out = self.left_out();
+        if !left_out.is_empty() {
             out.line("")?;
             out.line(out.paint(Tone::Warning, "left out:"))?;
         }
-        for remark in &self.import.left_out {
+        for remark in left_out {
             out.line(format_args!("  {}", text::line(&placed(remark))))?;
         }
         let notes: Vec<String> = self.remarks().map(placed).collect();
@@ -167,7 +189,8 @@ impl Found<'_> {
             let refused = unwritten("nobody can be asked here");
             return Err(refused.hint("`--yes` adds it without asking, `--dry-run` only prints it").into());
         }
-        match confirm::ask("Add it?", out)? {
+        let question = if self.additions.changes.is_empty() { "Add it?" } else { "Write it?" };
+        match confirm::ask(question, out)? {
             true => Ok(()),
             false => Err(unwritten("the answer was no").into()),
         }
@@ -186,8 +209,14 @@ impl Found<'_> {
         }
     }
 
+    /// How many hooks of the file are in the configuration as it says.
+    fn present(&self) -> usize {
+        self.additions.present.len() + self.additions.settled.len()
+    }
+
     fn nothing(&self) -> String {
-        match (self.additions.present.len(), self.import.hooks.is_empty() && self.import.left_out.is_empty()) {
+        let is_none = self.import.hooks.is_empty() && self.import.tuned.is_empty() && self.import.left_out.is_empty();
+        match (self.present(), is_none) {
             (0, true) => "there are no hooks in it, and nothing was added".to_owned(),
             (0, false) => "nothing was added".to_owned(),
             (1, _) => "the hook is in the configuration already; nothing was added".to_owned(),
@@ -204,14 +233,24 @@ impl Found<'_> {
             return out.line(self.nothing());
         }
         out.line("")?;
-        let count = match (self.additions.hooks.len(), self.additions.present.len()) {
+        let count = match (self.additions.hooks.len(), self.present()) {
             (0, _) => "settings alone; the hooks were there already".to_owned(),
             (1, 0) => "1 hook".to_owned(),
             (count, 0) => format!("{count} hooks"),
             (count, present) => format!("{count} of {} hooks; the others were there already", count + present),
         };
         let file = self.config.file().to_string_lossy().into_owned();
-        out.line(format_args!("{} to {}: {count}", out.paint(Tone::Good, "added"), text::line(&file)))?;
+        if !self.additions.is_no_more() {
+            out.line(format_args!("{} to {}: {count}", out.paint(Tone::Good, "added"), text::line(&file)))?;
+        }
+        let hooks = match self.additions.changes.len() {
+            0 => None,
+            1 => Some("1 hook".to_owned()),
+            count => Some(format!("{count} hooks")),
+        };
+        if let Some(hooks) = hooks {
+            out.line(format_args!("{} in {}: {hooks}", out.paint(Tone::Good, "changed"), text::line(&file)))?;
+        }
         let file = self.file.to_string_lossy();
         if let Some(agent) = self.import.from.agent() {
             out.line(text::line(&format!(
@@ -234,13 +273,42 @@ impl Found<'_> {
             "config": self.config.file().to_string_lossy(),
             "written": written,
             "added": self.additions.hooks.iter().map(hook).collect::<Vec<_>>(),
-            "present": self.additions.present.iter().map(hook).collect::<Vec<_>>(),
+            "changed": self.additions.changes.iter().map(change).collect::<Vec<_>>(),
+            "present": self.additions.present.iter().map(hook).chain(self.additions.settled.iter().map(settled)).collect::<Vec<_>>(),
             "settings": settings,
-            "leftOut": remarks(&self.import.left_out.iter().collect::<Vec<_>>()),
+            "leftOut": remarks(&self.left_out()),
             "notes": remarks(&self.remarks().collect::<Vec<_>>()),
             "yaml": import::fragment(self.additions),
         })
     }
+}
+
+/// What becomes of a hook that is there.
+fn changed(change: &Change) -> String {
+    let to = change.to.iter().map(|point| format!("to `{point}`"));
+    let said: Vec<String> = change.said.iter().map(|said| format!("`{said}`")).chain(to).collect();
+    format!("{} (line {}): {}", change.name, change.at, said.join(", "))
+}
+
+fn change(change: &Change) -> Value {
+    let mut shown = json!({"name": change.name, "line": change.line, "at": change.at});
+    if let Some(point) = change.to {
+        shown["point"] = json!(point.name());
+    }
+    for said in &change.said {
+        match said {
+            Said::Enabled(on) => shown["enabled"] = json!(on),
+            Said::Priority(priority) => shown["priority"] = json!(priority),
+            Said::Events(points) => {
+                shown["events"] = points.iter().map(|point| point.name()).collect();
+            }
+        }
+    }
+    shown
+}
+
+fn settled(tuned: &Tuned) -> Value {
+    json!({"name": tuned.name, "line": tuned.line})
 }
 
 fn unwritten(cause: &str) -> Failure {

@@ -58,7 +58,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
             let config = Config::load(&project)?;
             let mut stuck = stuck::look(&project, &config)?;
             stuck.extend(forge::look(&project, &config)?);
-            stuck.extend(workflows::look(&project, &config)?);
+            workflows::check(&project, &config)?;
             report(&config, &stuck, out)
         }
         Command::Import(args) => import::run(context, args, out),

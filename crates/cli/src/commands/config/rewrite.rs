@@ -5,11 +5,11 @@
 //! - What somebody has changed meanwhile is not written over.
 
 use std::fs;
-use std::io::{self, Write as _};
-use std::path::Path;
+use std::io;
 
 use crate::commands::init;
 use crate::config::{self, Config, Written};
+use crate::durable::{self, Readers};
 use crate::failure::{Code, Failure};
 use crate::project::Project;
 
@@ -35,21 +35,5 @@ pub fn write(project: &Project, config: &Config, text: &str) -> Result<(), Failu
         return Err(changed());
     }
     let mark = if fs::read(&real).map_err(cannot)?.starts_with(config::MARK.as_bytes()) { config::MARK } else { "" };
-    let beside = real.with_extension(format!("{}.new", std::process::id()));
-    let written = replace(&real, &beside, &format!("{mark}{text}"));
-    if written.is_err() {
-        // Best effort: the error that matters is the one above.
-        let _ = fs::remove_file(&beside);
-    }
-    written.map_err(cannot)
-}
-
-/// Writes beside a file, then takes its place: it is the old one or the new one, whatever happens.
-fn replace(file: &Path, beside: &Path, text: &str) -> io::Result<()> {
-    let mut new = fs::OpenOptions::new().write(true).create_new(true).open(beside)?;
-    new.write_all(text.as_bytes())?;
-    new.set_permissions(fs::metadata(file)?.permissions())?;
-    new.sync_all()?;
-    fs::rename(beside, file)?;
-    fs::File::open(file.parent().unwrap_or(file))?.sync_all()
+    durable::replace(&real, format!("{mark}{text}").as_bytes(), Readers::AsBefore).map_err(cannot)
 }

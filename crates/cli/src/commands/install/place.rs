@@ -4,14 +4,14 @@
 //! - A file is replaced as a whole, and keeps its mode; a link to it stays a link.
 //! - Nothing in a project leads us to a file outside of it.
 
-use std::fs::{self, DirBuilder, File as Handle, OpenOptions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 use windlass_bridge::settings::{File, Scope};
 
+use crate::durable::{self, Readers};
 use crate::environment;
 use crate::failure::{Code, Failure};
 use crate::project::Project;
@@ -104,8 +104,8 @@ impl Place {
     /// Puts a text in its place, or takes the file away.
     pub fn write(&self, text: Option<&str>) -> Result<(), Failure> {
         let written = match text {
-            None => fs::remove_file(&self.real),
-            Some(text) => replace(&self.real, text.as_bytes(), 0o666),
+            None => durable::remove(&self.real),
+            Some(text) => durable::replace(&self.real, text.as_bytes(), Readers::AsBefore),
         };
         written.map_err(|error| {
             Failure::new(Code::System, format!("cannot write `{}`", self.path.display())).caused_by(error)
@@ -134,31 +134,4 @@ fn resolve(path: &Path) -> io::Result<PathBuf> {
         return Err(io::Error::other(format!("`{}` is not a directory", parent.display())));
     }
     Ok(parent.join(name))
-}
-
-/// Writes beside the file and renames, so that a reader sees the old text or the new one. A new file gets a mode.
-pub fn replace(file: &Path, bytes: &[u8], new_mode: u32) -> io::Result<()> {
-    let directory = file.parent().unwrap_or(Path::new("/"));
-    DirBuilder::new().recursive(true).create(directory)?;
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let beside = directory.join(format!(".{name}.{}.new", std::process::id()));
-    let old = fs::metadata(file).ok();
-    let mode = old.as_ref().map_or(new_mode, |old| old.permissions().mode() & 0o7777);
-    // Nobody reads it before it has its mode.
-    let first = if old.is_some() { 0o600 } else { mode };
-    let written = OpenOptions::new().write(true).create_new(true).mode(first).open(&beside).and_then(|mut to| {
-        to.write_all(bytes)?;
-        if let Some(old) = &old {
-            // Only root can give a file away; for everybody else it is their own already.
-            let _ = std::os::unix::fs::fchown(&to, Some(old.uid()), Some(old.gid()));
-            to.set_permissions(fs::Permissions::from_mode(mode))?;
-        }
-        to.sync_all()?;
-        fs::rename(&beside, file)
-    });
-    if written.is_err() {
-        // Best effort: the error that matters is the one above.
-        let _ = fs::remove_file(&beside);
-    }
-    written.and_then(|()| Handle::open(directory)?.sync_all())
 }

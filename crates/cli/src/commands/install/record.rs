@@ -7,13 +7,13 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use windlass_engine::Digest;
 
-use super::place;
+use crate::durable::{self, Readers};
 use crate::environment;
 use crate::failure::{Code, Failure};
 use crate::small_file;
@@ -72,19 +72,16 @@ pub fn keep(file: &Path, record: &Record) -> Result<(), Failure> {
     })?;
     let text = serde_json::to_string(record).expect("a record is plain text");
     let to = record_file(&directory, file);
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&directory)
+    durable::make_directories(&directory, 0o700)
         .and_then(|()| fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)))
-        .and_then(|()| place::replace(&to, text.as_bytes(), 0o600))
+        .and_then(|()| durable::replace(&to, text.as_bytes(), Readers::Owner))
         .map_err(|error| Failure::new(Code::System, format!("cannot write `{}`", to.display())).caused_by(error))
 }
 
 pub fn forget(file: &Path) -> Result<(), Failure> {
     let Some(directory) = directory() else { return Ok(()) };
     let record = record_file(&directory, file);
-    match fs::remove_file(&record) {
+    match durable::remove(&record) {
         Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Err(Failure::new(Code::System, format!("cannot remove `{}`", record.display())).caused_by(error))
         }

@@ -58,7 +58,7 @@ use crate::outline::Outline;
 use crate::output::{Messages, Output, Stop};
 use crate::project::{self, Project};
 use crate::trust::{self, Trust};
-use crate::{agents, dispatch, environment, gatekeepers, plan, remedy};
+use crate::{agents, dispatch, environment, gatekeepers, plan, remedy, workflow};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -139,7 +139,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         let outline = Arc::new(Outline::from(configuration(&opened, &inside, &choice)?));
         let config = outline.frame();
         check_trust(&opened.project, config, choice.resumed(), context.trust || inside.config.is_some())?;
-        plan::check_gates(&opened.project, config)?;
+        workflow::check_hooks(&opened.project, config)?;
         let listed = agent::listed(&opened.store, wish, config)?;
         let agent = agent::chosen(named, &choice, (config, listed.as_deref()), context.trust)?;
         agent::check(&agent, &opened.project.root)?;

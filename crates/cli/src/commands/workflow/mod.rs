@@ -7,7 +7,11 @@ mod show;
 use clap::Subcommand;
 
 use crate::context::Context;
-use crate::output::{Done, Output};
+use crate::failure::{Code, Failure};
+use crate::output::{Done, Output, Tone};
+use crate::project::Project;
+use crate::text;
+use crate::workflow::Defined;
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
@@ -30,4 +34,27 @@ pub fn run(context: &Context, command: Command, out: &mut Output) -> Done {
         Command::Show(args) => show::run(context, &args, out),
         Command::Run(args) => run::run(context, args, out),
     }
+}
+
+/// The project, where there is one: those that come along can be looked at anywhere.
+fn project(context: &Context) -> Result<Option<Project>, Failure> {
+    match context.project() {
+        Ok(project) => Ok(Some(project)),
+        Err(failure) if failure.code == Code::NoProject => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Every step, and all that it would do.
+pub fn steps(defined: &Defined, indent: usize, out: &mut Output) -> Done {
+    for row in crate::show::workflow::rows(defined) {
+        let indent = indent + 2 * row.depth;
+        let id = out.paint(Tone::Name, text::line(&row.id));
+        out.line(format_args!("{:indent$}{id}  {}", "", text::line(&row.what)))?;
+        for line in &row.does {
+            // All of it: what is cut off cannot be judged.
+            out.line(format_args!("{:indent$}    {}", "", text::line(line)))?;
+        }
+    }
+    Ok(())
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use windlass_engine::{Authority, Command, Event, Origin, Record, Seq, TaskId, Trusted};
+use windlass_runner::Told;
 
 use crate::context::{Context, Opened};
 use crate::dispatch::{self, Inside};
@@ -41,23 +42,21 @@ pub struct Args {
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let mut opened = context.open()?;
     // Before anything is in the log.
-    workflow::find(&opened.project, &args.id)?;
+    workflow::find(Some(&opened.project), &args.id)?;
     let given = args.context.map(|file| given(&file)).transpose()?.unwrap_or_default();
     let command = Command::TriggerWorkflow { id: args.id, context: given, task: args.task };
-    let (mut end, mut shown) = (None, Ok(()));
+    let (mut story, mut shown) = (Vec::new(), Ok(()));
     trigger(&mut opened, &command, &mut |record| {
-        end = end.take().or_else(|| ending(record));
         // Whoever waits sees each step as it ends. Nobody reads any more: what is done counts all the same.
         if shown.is_ok() {
             shown = tell(record, out).and_then(|()| out.flush());
         }
+        story.push(record.clone());
     })?;
     shown?;
-    match end {
+    match story.iter().find_map(ending) {
         Some(Ok(())) => Ok(()),
-        Some(Err(error)) => {
-            Err(Failure::new(Code::Refused, "the workflow has failed").caused_by(text::line(&error)).into())
-        }
+        Some(Err(error)) => Err(failure(&story, &error).into()),
         None => Err(Failure::new(Code::Refused, "the workflow has not ended").into()),
     }
 }
@@ -69,6 +68,20 @@ fn ending(record: &Record) -> Option<Result<(), String>> {
         Event::WorkflowFailed(failed) => Some(Err(failed.error.clone())),
         Event::HookError(failed) => Some(Err(failed.error.clone())),
         _ => None,
+    }
+}
+
+/// What failed. Where a step did, it has been told why already.
+fn failure(story: &[Record], error: &str) -> Failure {
+    let last = story.iter().rev().find_map(|record| match &record.envelope.event {
+        Event::WorkflowStepFinished(step) => Some(&step.result),
+        _ => None,
+    });
+    match last {
+        Some(step) if step.error.as_ref().is_some_and(|why| error.contains(why.as_str())) => {
+            Failure::new(Code::Refused, format!("the workflow has failed at `{}`", text::line(&step.step_id)))
+        }
+        _ => Failure::new(Code::Refused, "the workflow has failed").caused_by(text::line(error)),
     }
 }
 
@@ -100,16 +113,21 @@ fn trigger(opened: &mut Opened, command: &Command, watch: &mut dyn FnMut(&Record
     let Inside { run, via, .. } = inside;
     let origin = Origin { by: environment::user(), at: environment::now(), authority: Authority::Person, run, via };
     let (control, received) = dispatch::listen()?;
-    let triggered = Cell::new(None);
-    let mut watch_ours = |record: &Record| {
-        if triggered.get().is_some() && triggered.get() == about(record) {
+    let own = Cell::new(None);
+    let mut tell = |told: Told<'_>| match told {
+        // What became of this one is told in other words.
+        Told::Event(Record { envelope, .. }) if matches!(&envelope.event, Event::HookFinished(it) if Some(it.debt.seq) == own.get()) =>
+            {}
+        Told::Event(record) if own.get().is_some() && own.get() == about(record) => {
             watch(record);
+            dispatch::tell(told);
         }
+        told => dispatch::tell(told),
     };
-    let done = dispatch::with_watched(opened, &outline, trusted, (&control, &mut watch_ours), |dispatch| {
+    let done = dispatch::with_telling(opened, &outline, trusted, (&control, &mut tell), |dispatch| {
         let records = dispatch.give_for(&origin, command).map_err(remedy::run)?;
         let asked = |record: &&Record| matches!(record.envelope.event, Event::WorkflowTriggered(_));
-        triggered.set(records.iter().find(asked).map(|record| record.seq));
+        own.set(records.iter().find(asked).map(|record| record.seq));
         dispatch.settle().map_err(remedy::run)
     });
     done.map_err(|failure| failure.by(received.first()))

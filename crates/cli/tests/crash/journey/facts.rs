@@ -8,10 +8,11 @@ use super::super::recorder;
 use super::super::stage::{Seen, Stage};
 
 /// What is the same wherever a journey was disturbed; and the log and the recorder, which are not.
+#[derive(Clone)]
 pub struct Facts {
-    told: String,
-    log: String,
-    recorder: String,
+    pub told: String,
+    pub log: String,
+    pub recorder: String,
 }
 
 impl Facts {
@@ -33,10 +34,6 @@ impl Facts {
         told.extend(git("status --porcelain").lines().map(str::to_owned));
         told.extend(workflow(&log::read(&log)));
         Self { told: told.join("\n"), log, recorder: stage.recorded() }
-    }
-
-    pub fn told(&self) -> &str {
-        &self.told
     }
 
     /// What is wrong. After a kill it comes to the same; where calls have failed, the workflow may have, too.

@@ -9,6 +9,7 @@
 //! Wherever it is disturbed, a run that is not comes to the same: every task is completed and merged once, the workflow has
 //! gone its way once, what may not run twice has not, and nothing is left.
 
+mod controls;
 mod facts;
 
 use std::fs;
@@ -16,7 +17,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use super::checks::Fault;
 use super::stage::{Crash, End, Program, Seen, Stage, can_trace};
-use super::sweep::{Play, Sweep};
+use super::sweep::{Call, Play, Sweep};
 use super::{AFTER, BEFORE};
 use facts::Facts;
 
@@ -58,20 +59,20 @@ git push -q -u origin main && git checkout -q -b desk";
 
 const RUN: &[&str] = &["--json", "run"];
 
-/// The calls that reach a disk, how they fail, and which of them in the sample.
-const FAILING: &[(&str, &str, &[u32])] = &[
-    ("pwrite64", "ENOSPC", &[15]),
-    ("pwrite64", "EIO", &[]),
-    ("fdatasync", "EIO", &[2]),
-    ("fdatasync", "ENOSPC", &[]),
-    ("write", "ENOSPC", &[6]),
-    ("write", "EIO", &[8]),
-    ("ftruncate", "EIO", &[]),
-    ("openat", "EIO", &[]),
-    ("openat", "ENOSPC", &[30]),
-    ("unlink", "EIO", &[]),
-    ("rename", "EIO", &[]),
-    ("mkdir", "ENOSPC", &[1]),
+/// The calls that reach a disk, and how they fail.
+const FAILING: &[(&str, Call)] = &[
+    ("ENOSPC", &[("pwrite64", &[15])]),
+    ("EIO", &[("pwrite64", &[])]),
+    ("EIO", &[("fdatasync", &[2])]),
+    ("ENOSPC", &[("fdatasync", &[])]),
+    ("ENOSPC", &[("write", &[6])]),
+    ("EIO", &[("write", &[8])]),
+    ("EIO", &[("ftruncate", &[])]),
+    ("EIO", &[("openat", &[])]),
+    ("ENOSPC", &[("openat", &[12])]),
+    ("EIO", &[("unlink", &[]), ("unlinkat", &[])]),
+    ("EIO", &[("fsync", &[])]),
+    ("ENOSPC", &[("mkdir", &[1]), ("mkdirat", &[])]),
 ];
 
 /// So many runs come to the end, whatever was disturbed before.
@@ -171,7 +172,7 @@ fn sweep(kind: &str, times: impl IntoIterator<Item = u32>, crashes: impl Fn(u32)
 fn undisturbed() {
     let (seen, facts) = play(&Program::new(), &[]);
     assert_eq!(facts.faults(&seen, &facts, true), []);
-    insta::assert_snapshot!(facts.told(), @r#"
+    insta::assert_snapshot!(facts.told, @r#"
     "T1" "completed" "First" ["root"]
     "T2" "completed" "Second" []
     "T3" "completed" "Third, after T1" ["made"]
@@ -222,9 +223,8 @@ fn calls_fail() {
         return;
     }
     let sweep = Sweep::new(Journey::new());
-    for (call, error, times) in FAILING {
-        let kind = format!("on the whole way by {error} in {call}");
-        sweep.kill(&kind, times.iter().copied(), |nth| vec![Crash::Error(call, error, nth)]);
+    for (error, call) in FAILING {
+        sweep.kill_in(&format!("on the whole way by {error} in"), call, |name, nth| Crash::Error(name, error, nth));
     }
     sweep.end();
 }

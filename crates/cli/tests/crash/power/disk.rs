@@ -24,8 +24,16 @@ pub enum Left {
 
 #[derive(Debug, Clone)]
 enum Node {
-    File { kept: Vec<u8>, pending: Vec<Piece> },
-    Directory { kept: BTreeMap<OsString, usize>, pending: Vec<Entry> },
+    /// `length` is what programs see.
+    File {
+        kept: Vec<u8>,
+        pending: Vec<Piece>,
+        length: usize,
+    },
+    Directory {
+        kept: BTreeMap<OsString, usize>,
+        pending: Vec<Entry>,
+    },
 }
 
 #[derive(Debug, Clone)]
@@ -59,9 +67,13 @@ impl Disk {
         match op {
             Op::Make(path) => self.add(path, Node::Directory { kept: BTreeMap::new(), pending: Vec::new() }),
             Op::Create(path) if !self.names.contains_key(path) => {
-                self.add(path, Node::File { kept: Vec::new(), pending: Vec::new() });
+                self.add(path, Node::File { kept: Vec::new(), pending: Vec::new(), length: 0 });
             }
             Op::Write(path, at, bytes) => self.piece(path, Piece::Bytes(*at, bytes.clone())),
+            Op::Append(path, bytes) => {
+                let end = self.length(path);
+                self.piece(path, Piece::Bytes(end, bytes.clone()));
+            }
             Op::Truncate(path, length) => self.piece(path, Piece::Length(*length)),
             Op::Sync(path) => self.sync(path),
             Op::Rename(from, to) => self.rename(from, to),
@@ -88,8 +100,19 @@ impl Disk {
 
     fn piece(&mut self, path: &Path, piece: Piece) {
         let Some(number) = self.names.get(path) else { return };
-        if let Node::File { pending, .. } = &mut self.nodes[*number] {
+        if let Node::File { pending, length, .. } = &mut self.nodes[*number] {
+            *length = match &piece {
+                Piece::Bytes(at, bytes) => (*length).max(at + bytes.len()),
+                Piece::Length(new) => *new,
+            };
             pending.push(piece);
+        }
+    }
+
+    fn length(&self, path: &Path) -> usize {
+        match self.names.get(path).map(|number| &self.nodes[*number]) {
+            Some(Node::File { length, .. }) => *length,
+            _ => 0,
         }
     }
 
@@ -115,7 +138,7 @@ impl Disk {
     fn sync(&mut self, path: &Path) {
         let Some(number) = self.names.get(path) else { return };
         match &mut self.nodes[*number] {
-            Node::File { kept, pending } => pending.drain(..).for_each(|piece| put(kept, &piece, |_| true)),
+            Node::File { kept, pending, .. } => pending.drain(..).for_each(|piece| put(kept, &piece, |_| true)),
             Node::Directory { kept, pending } => pending.drain(..).for_each(|entry| enter(kept, entry)),
         }
     }
@@ -127,7 +150,7 @@ impl Disk {
 
     fn restore(&self, number: usize, left: Left, chance: &mut Chance, to: &Path) {
         match &self.nodes[number] {
-            Node::File { kept, pending } => {
+            Node::File { kept, pending, .. } => {
                 let mut bytes = kept.clone();
                 for piece in pending.iter().filter(|_| left != Left::Nothing) {
                     if chance.flip() {
@@ -207,4 +230,30 @@ impl Chance {
     pub fn below(&mut self, many: usize) -> usize {
         usize::try_from(self.next() % many as u64).unwrap()
     }
+}
+
+#[test]
+fn what_is_emptied_and_appended_to_is_kept_when_it_is_synced() {
+    let (root, file) = (Path::new("/w"), PathBuf::from("/w/a"));
+    let mut disk = Disk::new(root);
+    let kept = |disk: &Disk| {
+        let place = tempfile::tempdir().unwrap();
+        disk.lose_power(Left::Nothing, &mut Chance(1), place.path());
+        fs::read_to_string(place.path().join("a")).ok()
+    };
+    let sync = |disk: &mut Disk| {
+        disk.take(&Op::Sync(file.clone()));
+        kept(disk)
+    };
+    let append = |text: &str| Op::Append(file.clone(), text.as_bytes().to_vec());
+    disk.take(&Op::Create(file.clone()));
+    disk.take(&append("one "));
+    disk.take(&append("two"));
+    assert_eq!(sync(&mut disk), None, "its name is not");
+    disk.take(&Op::Sync(root.to_owned()));
+    assert_eq!(kept(&disk).as_deref(), Some("one two"));
+    disk.take(&Op::Truncate(file.clone(), 0));
+    disk.take(&append("three"));
+    assert_eq!(kept(&disk).as_deref(), Some("one two"));
+    assert_eq!(sync(&mut disk).as_deref(), Some("three"));
 }

@@ -5,14 +5,16 @@
 //! commands ─ strace ─► ops ─ some of them ─► Disk ─ power is lost ─► files ─► `windlass events` is what was acknowledged
 //! ```
 //!
-//! The ordinary tests lose it at some moments; `scripts/torture` after every op, in every way.
+//! `going_on` has a whole run go on from such disks. The ordinary tests lose it at some moments; `scripts/torture` after every op, in every way.
 
 mod disk;
+mod going_on;
 mod trace;
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::stage::{can_trace, strace};
 use super::sweep::{is_whole, say};
@@ -61,13 +63,16 @@ impl Recording {
     }
 
     fn run(&mut self, world: &World, fail: Option<&str>, words: &[&str]) -> String {
+        let variable = fail.map(|fail| ("WINDLASS_FAILPOINT", OsStr::new(fail)));
+        self.run_with(world, variable.as_slice(), words)
+    }
+
+    fn run_with(&mut self, world: &World, variables: &[(&str, &OsStr)], words: &[&str]) -> String {
         let (trace, printed) = (world.programs().join("trace"), world.programs().join("printed"));
         let mut command = world.program(strace().expect("it was looked for"));
         command.args(["-qq", "-f", "-y", "-xx", "-s", "10000000", "-e", "signal=none", "-e"]);
         command.arg(format!("trace={}", trace::CALLS)).arg("-o").arg(&trace).arg(WINDLASS).args(words);
-        if let Some(fail) = fail {
-            command.env("WINDLASS_FAILPOINT", fail);
-        }
+        command.envs(variables.iter().copied());
         let printed = printed.parent().unwrap().canonicalize().unwrap().join("printed");
         let ended = command.stdout(File::create(&printed).unwrap()).status().unwrap();
         assert!(ended.success(), "{words:?}");
@@ -187,6 +192,54 @@ fn nothing_is_lost_with_a_directory_that_others_have_made() {
     let recording = Recording::after(vec![Op::Make(directory)], &world, commands, None);
     assert!(!recording.log.is_empty());
     assert_eq!(recording.wrong(&recording.told().collect::<Vec<_>>()), [""; 0]);
+}
+
+/// What a person has decided and what was written for others: on the disk when the command that says so returns.
+#[test]
+fn files_that_are_no_store_are_not_lost_either() {
+    if !can_trace() {
+        return;
+    }
+    let world = World::empty();
+    let state = world.path("person/state");
+    let mut recording =
+        Recording { ops: Vec::new(), root: world.directory.clone(), log: Vec::new(), acknowledged: BTreeMap::new() };
+    let settings = world.programs().join("settings.json");
+    fs::write(&settings, r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}"#).unwrap();
+    let commands: &[&[&str]] = &[
+        &["init"],
+        &["install", "claude", "--yes"],
+        &["config", "import", settings.to_str().unwrap(), "--yes"],
+        &["trust", "--yes"],
+        &["hooks", "disable", "claude-true"],
+        &["uninstall", "claude", "--yes"],
+        &["trust", "--revoke"],
+    ];
+    for words in commands {
+        recording.run_with(&world, &[("WINDLASS_STATE_DIR", state.as_os_str())], words);
+        let mut disk = Disk::new(&recording.root);
+        recording.ops.iter().for_each(|op| disk.take(op));
+        let after = World::empty();
+        disk.lose_power(Left::Nothing, &mut Chance(0), &after.directory);
+        assert_eq!(plain_files(&after.directory), plain_files(&world.directory), "after {words:?}");
+    }
+    assert!(plain_files(&world.directory).contains_key(Path::new(".windlass/config.yaml")));
+}
+
+/// Every file below a directory with its text, but for the store's, and for what is only remembered to be faster.
+fn plain_files(directory: &Path) -> BTreeMap<PathBuf, String> {
+    let (mut found, mut places) = (BTreeMap::new(), vec![directory.to_owned()]);
+    while let Some(place) = places.pop() {
+        for entry in fs::read_dir(&place).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                places.extend((entry.file_name() != "plans").then_some(path));
+            } else if !entry.file_name().to_string_lossy().starts_with("windlass.db") {
+                found.insert(path.strip_prefix(directory).unwrap().to_owned(), fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    found
 }
 
 /// That it would be seen.

@@ -9,6 +9,8 @@ pub enum Op {
     Make(PathBuf),
     Create(PathBuf),
     Write(PathBuf, usize, Vec<u8>),
+    /// At the end of a file, wherever that is then.
+    Append(PathBuf, Vec<u8>),
     Truncate(PathBuf, usize),
     Sync(PathBuf),
     Rename(PathBuf, PathBuf),
@@ -19,16 +21,17 @@ pub enum Op {
     Say(Vec<u8>),
 }
 
-/// The calls that are looked at. A program that asks for something else would not be understood: `-e trace` has these and
-/// the ones that the reader does not know.
-pub const CALLS: &str = "openat,creat,write,pwrite64,writev,pwritev,pwritev2,ftruncate,truncate,fallocate,fdatasync,fsync,\
-                         sync_file_range,unlink,unlinkat,rmdir,rename,renameat,renameat2,mkdir,mkdirat,link,linkat";
+/// The calls that are looked at. Those that change files in a way that nobody has told are among them: a program that asks for
+/// that on a file of the store would not be understood, and fails the test.
+pub const CALLS: &str = "open,openat,openat2,creat,lseek,write,pwrite64,writev,pwritev,pwritev2,ftruncate,truncate,fallocate,\
+                         fdatasync,fsync,sync_file_range,copy_file_range,sendfile,splice,mmap,ioctl,unlink,unlinkat,rmdir,\
+                         rename,renameat,renameat2,mkdir,mkdirat,link,linkat,symlink,symlinkat,mknod,mknodat";
 
 /// What lies below a directory, out of what strace wrote with `-f -y -xx`, and what was said to a file.
 pub fn read(text: &str, below: &Path, said_to: &Path) -> Vec<Op> {
     let mut begun: BTreeMap<&str, &str> = BTreeMap::new();
     let mut ops = Vec::new();
-    let mut written: BTreeMap<PathBuf, usize> = BTreeMap::new();
+    let mut open = Open::default();
     for line in text.lines() {
         let Some((process, rest)) = line.split_once(' ') else { continue };
         let rest = rest.trim_start();
@@ -42,10 +45,20 @@ pub fn read(text: &str, below: &Path, said_to: &Path) -> Vec<Op> {
             None => rest.to_owned(),
         };
         let Some(call) = Call::parse(&whole) else { continue };
-        let op = call.op(below, said_to, &mut written);
-        ops.extend(op.filter(|op| op.is_about(below)));
+        ops.extend(call.ops(below, said_to, &mut open).into_iter().filter(|op| op.is_about(below)));
     }
     ops
+}
+
+/// What is known of open files, by descriptor and path.
+#[derive(Debug, Default)]
+struct Open(BTreeMap<(String, PathBuf), Place>);
+
+/// Where the next write without a place of its own goes.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    At(usize),
+    End,
 }
 
 impl Op {
@@ -54,6 +67,7 @@ impl Op {
             Self::Make(path)
             | Self::Create(path)
             | Self::Write(path, ..)
+            | Self::Append(path, _)
             | Self::Truncate(path, _)
             | Self::Sync(path)
             | Self::Rename(path, _)
@@ -92,10 +106,15 @@ impl<'a> Call<'a> {
     }
 
     fn path(&self, place: usize) -> Option<PathBuf> {
-        use std::os::unix::ffi::OsStringExt as _;
         let argument = self.arguments.get(place)?;
-        let named = argument.text.clone().map(|text| PathBuf::from(std::ffi::OsString::from_vec(text)));
-        named.or_else(|| argument.path.clone())
+        argument.name().or_else(|| argument.path.clone())
+    }
+
+    /// A path that is told whole. What lies below a directory that nobody has told of cannot be followed.
+    fn whole_path(&self, place: usize) -> Option<PathBuf> {
+        let path = self.path(place)?;
+        assert!(path.is_absolute(), "{} of {}: below what?", self.name, path.display());
+        Some(path)
     }
 
     fn number(&self, place: usize) -> usize {
@@ -106,35 +125,74 @@ impl<'a> Call<'a> {
         self.arguments.get(place).is_some_and(|argument| argument.plain.split('|').any(|word| word == flag))
     }
 
-    /// What it comes to. Writes without a place go on where the last one ended.
-    fn op(&self, below: &Path, said_to: &Path, written: &mut BTreeMap<PathBuf, usize>) -> Option<Op> {
+    fn descriptor(&self) -> Option<(String, PathBuf)> {
+        let argument = self.arguments.first()?;
+        Some((argument.plain.clone(), argument.path.clone()?))
+    }
+
+    /// What it comes to.
+    fn ops(&self, below: &Path, said_to: &Path, open: &mut Open) -> Vec<Op> {
+        match self.name {
+            "openat" => self.opened(open),
+            "write" => self.written(said_to, open).into_iter().collect(),
+            "lseek" => {
+                let at = self.answer.plain.parse().unwrap_or_default();
+                let known = self.descriptor().and_then(|descriptor| open.0.get_mut(&descriptor));
+                if let Some(place @ Place::At(_)) = known {
+                    *place = Place::At(at);
+                }
+                Vec::new()
+            }
+            _ => self.op(below, said_to).into_iter().collect(),
+        }
+    }
+
+    fn opened(&self, open: &mut Open) -> Vec<Op> {
+        let Some(path) = self.answer.path.clone() else { return Vec::new() };
+        let place = if self.says(2, "O_APPEND") { Place::End } else { Place::At(0) };
+        open.0.insert((self.answer.plain.clone(), path.clone()), place);
+        let created = self.says(2, "O_CREAT").then(|| Op::Create(path.clone()));
+        let emptied = self.says(2, "O_TRUNC").then_some(Op::Truncate(path, 0));
+        created.into_iter().chain(emptied).collect()
+    }
+
+    fn written(&self, said_to: &Path, open: &mut Open) -> Option<Op> {
+        let (descriptor, bytes) = (self.descriptor()?, self.arguments.get(1)?.text.clone()?);
+        if descriptor.1 == said_to {
+            return Some(Op::Say(bytes));
+        }
+        let path = descriptor.1.clone();
+        match open.0.entry(descriptor).or_insert(Place::At(0)) {
+            Place::End => Some(Op::Append(path, bytes)),
+            Place::At(at) => {
+                *at += bytes.len();
+                Some(Op::Write(path, *at - bytes.len(), bytes))
+            }
+        }
+    }
+
+    fn op(&self, below: &Path, said_to: &Path) -> Option<Op> {
         let bytes = || self.arguments.get(1).and_then(|argument| argument.text.clone());
         match self.name {
-            "openat" if self.says(2, "O_CREAT") => {
-                let path = self.answer.path.clone()?;
-                written.remove(&path);
-                Some(Op::Create(path))
-            }
-            "write" if self.path(0)? == said_to => Some(Op::Say(bytes()?)),
-            "write" => {
-                let (path, bytes) = (self.path(0)?, bytes()?);
-                let end = written.entry(path.clone()).or_default();
-                *end += bytes.len();
-                Some(Op::Write(path, *end - bytes.len(), bytes))
-            }
             "pwrite64" => Some(Op::Write(self.path(0)?, self.number(3), bytes()?)),
             "ftruncate" => Some(Op::Truncate(self.path(0)?, self.number(1))),
             "fdatasync" | "fsync" => Some(Op::Sync(self.path(0)?)),
-            "mkdir" => Some(Op::Make(self.path(0)?)),
-            "rename" => Some(Op::Rename(self.path(0)?, self.path(1)?)),
+            "mkdir" => Some(Op::Make(self.whole_path(0)?)),
+            "rename" => Some(Op::Rename(self.whole_path(0)?, self.whole_path(1)?)),
             "linkat" => Some(Op::Link(self.path(0)?.join(self.path(1)?), self.path(2)?.join(self.path(3)?))),
-            "unlink" | "rmdir" => Some(Op::Remove(self.path(0)?)),
+            "unlink" | "rmdir" => Some(Op::Remove(self.whole_path(0)?)),
             "unlinkat" => Some(Op::Remove(self.path(0)?.join(self.path(1)?))),
             "mkdirat" => Some(Op::Make(self.path(0)?.join(self.path(1)?))),
-            "openat" => None,
+            // What is read, or is nobody's but this process's, changes nothing; and what processes share in memory is gone anyway.
+            "mmap" if !(self.says(2, "PROT_WRITE") && self.says(3, "MAP_SHARED")) => None,
+            "mmap" if self.path(4).is_none_or(|path| path.as_os_str().as_encoded_bytes().ends_with(b"-shm")) => None,
+            "ioctl" if !self.says(1, "FICLONE") && !self.says(1, "FICLONERANGE") => None,
             other => {
-                let place = self.path(0).unwrap_or_default();
-                assert!(!place.starts_with(below), "nobody has told what `{other}` does to a disk");
+                let about = |path: &Path| path.starts_with(below) || path == said_to;
+                let told = |argument: &Argument| {
+                    argument.path.as_deref().is_some_and(about) || argument.name().as_deref().is_some_and(about)
+                };
+                assert!(!self.arguments.iter().any(told), "nobody has told what `{other}` does to a disk");
                 None
             }
         }
@@ -142,6 +200,12 @@ impl<'a> Call<'a> {
 }
 
 impl Argument {
+    /// A text that is a path.
+    fn name(&self) -> Option<PathBuf> {
+        use std::os::unix::ffi::OsStringExt as _;
+        self.text.clone().map(|text| PathBuf::from(std::ffi::OsString::from_vec(text)))
+    }
+
     fn parse(text: &str) -> Self {
         if let Some(quoted) = text.strip_prefix('"') {
             assert!(!quoted.ends_with("..."), "a text was cut off");
@@ -177,9 +241,12 @@ fn unhex(text: &str) -> Vec<u8> {
     found
 }
 
+fn hex(text: &str) -> String {
+    text.bytes().map(|byte| format!("\\x{byte:02x}")).collect()
+}
+
 #[test]
 fn calls_are_read_also_in_halves() {
-    let hex = |text: &str| text.bytes().map(|byte| format!("\\x{byte:02x}")).collect::<String>();
     let (file, out) = (hex("/w/a, b"), hex("/o"));
     let text = format!(
         "7  openat(AT_FDCWD<{w}>, \"{file}\", O_RDWR|O_CREAT|O_CLOEXEC, 0644) = 3<{file}>\n\
@@ -209,4 +276,66 @@ fn calls_are_read_also_in_halves() {
             Op::Sync(path()),
         ]
     );
+}
+
+#[test]
+fn where_a_write_goes_follows_from_how_the_file_was_opened() {
+    let (file, ab) = (hex("/w/a"), hex("ab"));
+    let text = format!(
+        "7 openat(AT_FDCWD<{w}>, \"{file}\", O_WRONLY|O_CREAT|O_APPEND|O_CLOEXEC, 0644) = 3<{file}>\n\
+         7 write(3<{file}>, \"{ab}\", 2) = 2\n\
+         7 lseek(3<{file}>, 0, SEEK_SET) = 0\n\
+         7 write(3<{file}>, \"{ab}\", 2) = 2\n\
+         7 openat(AT_FDCWD<{w}>, \"{file}\", O_WRONLY|O_TRUNC) = 4<{file}>\n\
+         7 write(4<{file}>, \"{ab}\", 2) = 2\n\
+         7 lseek(4<{file}>, 9, SEEK_SET) = 9\n\
+         7 write(4<{file}>, \"{ab}\", 2) = 2\n\
+         7 openat(AT_FDCWD<{w}>, \"{file}\", O_WRONLY) = 4<{file}>\n\
+         7 write(4<{file}>, \"{ab}\", 2) = 2\n",
+        w = hex("/w"),
+    );
+    let path = || PathBuf::from("/w/a");
+    let ab = || b"ab".to_vec();
+    assert_eq!(
+        read(&text, Path::new("/w"), Path::new("/o")),
+        [
+            Op::Create(path()),
+            Op::Append(path(), ab()),
+            Op::Append(path(), ab()),
+            Op::Truncate(path(), 0),
+            Op::Write(path(), 0, ab()),
+            Op::Write(path(), 9, ab()),
+            Op::Write(path(), 0, ab()),
+        ]
+    );
+}
+
+#[test]
+fn what_nobody_has_told_is_not_passed_over() {
+    let (file, other, out) = (hex("/w/a"), hex("/e"), hex("/o"));
+    let is_refused = |call: &str| {
+        let text = format!("7 {call}\n");
+        std::panic::catch_unwind(|| read(&text, Path::new("/w"), Path::new("/o"))).is_err()
+    };
+    for call in [
+        format!("copy_file_range(3<{other}>, NULL, 4<{file}>, NULL, 9, 0) = 9"),
+        format!("sendfile(4<{file}>, 3<{other}>, NULL, 9) = 9"),
+        format!("splice(3<{other}>, NULL, 4<{file}>, NULL, 9, 0) = 9"),
+        format!("ioctl(4<{file}>, FICLONE, 3) = 0"),
+        format!("mmap(NULL, 4096, PROT_READ|PROT_WRITE, MAP_SHARED, 4<{file}>, 0) = 0x7f"),
+        format!("writev(1<{out}>, [{{iov_base=\"x\", iov_len=1}}], 1) = 1"),
+        format!("renameat2(AT_FDCWD<{other}>, \"{file}\", AT_FDCWD<{other}>, \"{other}\", 0) = 0"),
+        format!("truncate(\"{file}\", 3) = 0"),
+        "mkdir(\"\\x61\", 0777) = 0".to_owned(),
+    ] {
+        assert!(is_refused(&call), "{call}");
+    }
+    for call in [
+        format!("copy_file_range(3<{other}>, NULL, 4<{other}>, NULL, 9, 0) = 9"),
+        format!("mmap(NULL, 4096, PROT_READ, MAP_SHARED, 4<{file}>, 0) = 0x7f"),
+        format!("mmap(NULL, 4096, PROT_READ|PROT_WRITE, MAP_SHARED, 4<{file}\\x2d\\x73\\x68\\x6d>, 0) = 0x7f"),
+        format!("truncate(\"{file}\", 3) = -1 EACCES (Permission denied)"),
+    ] {
+        assert!(!is_refused(&call), "{call}");
+    }
 }

@@ -163,6 +163,21 @@ fn a_command_from_inside_a_hook_names_it_and_is_taken_from_its_share() {
     assert_eq!(project.log.len(), before);
 }
 
+/// Of what the command's own events have left, and not of what there was before them.
+#[test]
+fn what_a_command_makes_owed_gets_half_of_what_the_command_has_left() {
+    let mut project =
+        Script::after(rules(&[(EventType::TaskStarted, 1), (EventType::TaskReady, 1)]), "add one\nstart T1");
+    let outer = hooks(&project).pop().unwrap();
+    project.run(&format!("begin {}", outer.id));
+    let before = hooks(&project).iter().find(|debt| debt.id == outer.id).unwrap().share;
+    // Two events, and one hook of theirs.
+    assert_eq!(project.run(&format!("via={} add more", outer.id)).len(), 2);
+    let [.., after, inner] = &hooks(&project)[..] else { panic!("{:?}", hooks(&project)) };
+    assert_eq!(inner.share, (before - 3) / 2);
+    assert_eq!((after.id, after.share), (outer.id, before - 3 - inner.share));
+}
+
 #[test]
 fn a_command_needs_what_it_takes() {
     // One event for each of the hooks: a new task would take two.

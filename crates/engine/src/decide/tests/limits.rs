@@ -267,10 +267,10 @@ fn free_text_is_neither_blank_nor_does_it_carry_what_no_environment_can() {
     assert_eq!(refused(NewTask { goal: " \n".to_owned(), ..new_task() }), "the goal is empty");
     assert_eq!(refused(NewTask { goal: "a\0b".to_owned(), ..new_task() }), "the goal contains a NUL byte");
     assert_eq!(refused(NewTask { body: Some("\0".to_owned()), ..new_task() }), "the body contains a NUL byte");
-    assert_eq!(
-        refused(NewTask { labels: vec!["a\nb".to_owned()], ..new_task() }),
-        "a label contains a control character",
-    );
+    for label in ["a\nb", "a\u{1b}[2Jb", "\u{9b}1m"] {
+        let labelled = NewTask { labels: vec!["fine".to_owned(), label.to_owned()], ..new_task() };
+        assert_eq!(refused(labelled), "a label contains a control character", "{label:?}");
+    }
 }
 
 #[test]

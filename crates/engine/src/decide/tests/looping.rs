@@ -4,10 +4,12 @@
 //! are gates; `lint` asks for a person when it fails), `note` after each iteration, `mourn` when one has failed, `bye` at
 //! the end.
 
-use super::script::{Script, check, check_with, default_rules};
+use super::script::{Script, check, check_with, default_rules, run_id};
+use crate::command::{Command, Failing};
 use crate::debt::{HookClass, OnFailure, OwedHook};
 use crate::decide::{Effects, Rules};
 use crate::event::EventType;
+use crate::fault::Fault;
 use crate::session::{Step, Wanted};
 
 pub(super) fn hooks(hooks: &[&str]) -> Rules {
@@ -350,4 +352,15 @@ fn depth_does_not_grow_with_the_iterations() {
     assert!(matches!(project.session("a").step(), Step::Wait(Wanted::Turn(_))), "what is left is to deliver");
     assert_eq!(project.run("turn-done a.100").len(), 3);
     assert_eq!(project.session("a").wanted(), Wanted::Nothing);
+}
+
+/// The same conversation would be as full the next time.
+#[test]
+fn a_conversation_that_is_full_is_not_gone_on_with() {
+    for (fault, goes_on) in [(Fault::OutOfTokens, None), (Fault::Failed, Some("talk"))] {
+        let mut project = Script::after(default_rules(), "session a goal=mend failures=5\ntalks a.1 talk");
+        let failing = Failing { fault, ..Failing::of("too much".to_owned()) };
+        project.ask(&Command::FailTurn { run: run_id("a.1"), failing }).unwrap();
+        assert_eq!(project.session("a").conversation.as_deref(), goes_on, "{fault:?}");
+    }
 }

@@ -97,6 +97,42 @@ fn what_a_person_merges_meanwhile_is_accepted() {
     );
 }
 
+/// A hook that finds the work in the base tells nothing new.
+#[test]
+fn what_a_person_has_merged_is_not_merged_again_by_a_hook() {
+    let merging =
+        format!("{DONE}\nwork a\nhook pr opens=http://x/1\nbegin merge\n--\nmerged T1 def\nfinish merge merges=def");
+    check_with(
+        hooks(&["pr", "merge"]),
+        &merging,
+        "T1 change_merged def
+         T1 hook_finished merge Success
+         T1 task_completed
+         T1 session_ended Completed",
+    );
+}
+
+/// Each failure counts, and not only that there was one.
+#[test]
+fn every_mending_every_rejection_and_every_newer_base_counts() {
+    let failures = |gates: &[&str], terms: &str, again: &str, times: usize| {
+        let mut project = Script::after(hooks(gates), &format!("add one\nsession a task=T1 grounds=worktrees {terms}"));
+        let mut told = project.run("workspace a\nturn-done a.1 says=complete\nwork a");
+        for number in 2..2 + times {
+            told.extend(project.run(&again.replace('N', &number.to_string())));
+        }
+        let failed = told.into_iter().filter_map(|line| Some(line.strip_prefix("T1 pipeline_failed ")?.to_owned()));
+        failed.map(|line| line.split_once(": ").unwrap().1.to_owned()).collect::<Vec<_>>()
+    };
+    let mending = "hook tests out=block tells=red\nturn-done a.N says=complete\nwork a";
+    assert_eq!(failures(&["tests"], "remediations=2", mending, 3), ["Remediate 1/2", "Remediate 2/2", "GiveUp 3/2"]);
+    let rejecting = "hook review out=block tells=no\nworkspace a\nturn-done a.N says=complete\nwork a";
+    assert_eq!(failures(&["review"], "rejections=3", rejecting, 3), ["Reject 1/3", "Reject 2/3", "Escalate 3/3"]);
+    let moved = "hook merge out=continue message=moved\nwork a";
+    let again = failures(&["merge"], "", moved, 11);
+    assert_eq!((again.len(), &*again[9], &*again[10]), (11, "Again 10/10", "GiveUp 10/10"));
+}
+
 /// An agent that is left alone for a while needs its worktree no later for that.
 #[test]
 fn a_worktree_is_wanted_while_the_agent_is_left_alone() {

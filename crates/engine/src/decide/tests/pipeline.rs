@@ -470,6 +470,7 @@ fn a_change_is_merged_once() {
         hooks(&["pr"]),
         &format!("{BEGUN}\nturn-done a.1 says=complete\nwork a\nhook pr opens=http://x/1"),
     );
+    assert_eq!(project.run("run=a.1 merged T1 def"), ["! only a person can merge"], "an agent does not");
     assert_eq!(
         project.run("merged T1 def\nmerged T1 def"),
         ["T1 change_merged def", "! T1 has no change that could be merged"]

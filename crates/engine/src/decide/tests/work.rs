@@ -261,6 +261,10 @@ fn what_an_agent_says_by_a_command_counts_for_that_turn() {
     let project = Script::after(default_rules(), other);
     assert_eq!((project.task("T1").state, project.task("T2").state), (State::Completed, State::Active));
     assert_eq!(project.session("a").iteration, 2, "another task is no claim about its own");
+    let of_another = "session b goal=paint by=w2\nsession a goal=mend\nrun=a.1 complete T1\nturn-done a.1";
+    let project = Script::after(default_rules(), of_another);
+    assert!(project.task("T1").claim.is_some(), "whoever holds it judges");
+    assert_eq!(project.session("a").iteration, 2, "nor is what is claimed about somebody else's");
 }
 
 /// The command that completed it has the hooks run, and the session hears of them.

@@ -49,7 +49,7 @@ use crate::failure::Failure;
 use crate::outline::Outline;
 use crate::output::{Messages, Output, Stop};
 use crate::project::Project;
-use crate::{dispatch, plan, remedy};
+use crate::{dispatch, plan, remedy, workflow};
 
 /// So many batches of lines may wait for a reader before the work does.
 const UNREAD: usize = 256;
@@ -128,7 +128,7 @@ fn prepare<'a>(context: &'a Context, args: &Args, opened: &Opened, out: &Output)
     let outline = Arc::new(Outline::from(Config::parse(inside.written(opened)?)?));
     let config = outline.frame();
     check_trust(&opened.project, config, None, context.trust || inside.config.is_some())?;
-    plan::check_gates(&opened.project, config)?;
+    workflow::check_hooks(&opened.project, config)?;
     let serves_agents = serves_agents(context, &inside, &opened.project, config)?;
     let (grounds, protected) = (grounds(&opened.project, config)?, Job::protected(&opened.project, config)?);
     let look = Look { json: out.is_json(), palette: out.palette(), columns: out.columns() };

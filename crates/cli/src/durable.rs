@@ -1,0 +1,192 @@
+//! Files that are there as a whole, also when the power comes back.
+//!
+//! Invariants:
+//! - A file that is replaced is the old one or the new one, whatever happens, and nothing else is left beside it.
+//! - What these functions have done is on the disk when they return: bytes, names, and the directories around them.
+//!
+//! Not here: the store, which sees to its own files.
+
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Who may read a file that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readers {
+    /// Nobody but its owner.
+    Owner,
+    /// Whoever may read the one that was there; everybody, if there was none.
+    AsBefore,
+}
+
+impl Readers {
+    fn mode(self) -> u32 {
+        match self {
+            Self::Owner => 0o600,
+            Self::AsBefore => 0o666,
+        }
+    }
+}
+
+/// Writes beside the file and renames, so that a reader sees the old text or the new one. Directories that are missing are made.
+pub fn replace(file: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
+    let directory = parent(file);
+    make_directories(directory, 0o777)?;
+    let old = fs::metadata(file).ok().filter(|_| readers == Readers::AsBefore);
+    beside(file, |new| {
+        write(new, bytes, readers.mode(), old.as_ref())?;
+        fs::rename(new, file)
+    })?;
+    sync_directory(directory)
+}
+
+/// Puts a file where there is none; `false` where there is one, which stays as it is.
+pub fn add(file: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let linked = beside(file, |new| {
+        write(new, bytes, Readers::AsBefore.mode(), None)?;
+        let linked = fs::hard_link(new, file);
+        // Best effort: it is only a second name.
+        let _ = fs::remove_file(new);
+        linked
+    });
+    match linked {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        linked => linked.and_then(|()| sync_directory(parent(file))).map(|()| true),
+    }
+}
+
+/// Writes a file into a directory that nobody knows of yet. Its name is kept with that directory.
+pub fn write_into(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    write(file, bytes, Readers::AsBefore.mode(), None)
+}
+
+/// Takes a file away.
+pub fn remove(file: &Path) -> io::Result<()> {
+    fs::remove_file(file)?;
+    sync_directory(parent(file))
+}
+
+/// Makes a directory and those above it, as far as they are missing.
+pub fn make_directories(directory: &Path, mode: u32) -> io::Result<()> {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    if let Some(above) = directory.parent() {
+        make_directories(above, mode)?;
+    }
+    match DirBuilder::new().mode(mode).create(directory) {
+        // Somebody else was faster, and may not have come to the rest.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && directory.is_dir() => {}
+        made => made?,
+    }
+    sync_directory(parent(directory))
+}
+
+/// Keeps the names in a directory.
+pub fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Does something with a file beside this one, which is gone if that fails.
+fn beside(file: &Path, put: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let new: PathBuf = parent(file).join(format!(".{name}.{}.new", std::process::id()));
+    // Left by somebody of the same number, who has died.
+    let _ = fs::remove_file(&new);
+    put(&new).inspect_err(|_| {
+        // Best effort: the error that matters is this one.
+        let _ = fs::remove_file(&new);
+    })
+}
+
+/// A new file with all of its bytes, which is like an old one.
+fn write(file: &Path, bytes: &[u8], mode: u32, old: Option<&Metadata>) -> io::Result<()> {
+    // Nobody reads it before it has its mode.
+    let first = if old.is_some() { 0o600 } else { mode };
+    let mut to = OpenOptions::new().write(true).create_new(true).mode(first).open(file)?;
+    to.write_all(bytes)?;
+    if let Some(old) = old {
+        // Only root can give a file away; for everybody else it is their own already.
+        let _ = std::os::unix::fs::fchown(&to, Some(old.uid()), Some(old.gid()));
+        to.set_permissions(Permissions::from_mode(old.permissions().mode() & 0o7777))?;
+    }
+    to.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    fn names(directory: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn a_file_is_replaced_and_nothing_is_left_beside_it() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("new/deep/file");
+        replace(&file, b"one", Readers::AsBefore).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
+        replace(&file, b"two", Readers::AsBefore).unwrap();
+        assert_eq!((fs::read(&file).unwrap().as_slice(), mode(&file)), (&b"two"[..], 0o640));
+        replace(&file, b"three", Readers::Owner).unwrap();
+        assert_eq!((fs::read(&file).unwrap().as_slice(), mode(&file)), (&b"three"[..], 0o600));
+        assert_eq!(names(parent(&file)), ["file"]);
+    }
+
+    #[test]
+    fn what_cannot_be_replaced_stays_and_nothing_is_left_beside_it() {
+        let place = tempfile::tempdir().unwrap();
+        let taken = place.path().join("taken");
+        fs::create_dir(&taken).unwrap();
+        assert!(replace(&taken, b"text", Readers::AsBefore).is_err());
+        assert!(replace(&taken.join("..").join("taken"), b"text", Readers::Owner).is_err());
+        assert_eq!(names(place.path()), ["taken"]);
+    }
+
+    #[test]
+    fn only_what_is_missing_is_added() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("file");
+        assert!(add(&file, b"one").unwrap());
+        assert!(!add(&file, b"two").unwrap());
+        assert_eq!((fs::read(&file).unwrap().as_slice(), names(place.path())), (&b"one"[..], vec!["file".to_owned()]));
+    }
+
+    /// Of somebody who has died, or a link that was put there for us to write through.
+    #[test]
+    fn what_is_in_the_way_is_not_written_to() {
+        let place = tempfile::tempdir().unwrap();
+        let (file, other) = (place.path().join("file"), place.path().join("other"));
+        fs::write(&other, "theirs").unwrap();
+        let new = place.path().join(format!(".file.{}.new", std::process::id()));
+        std::os::unix::fs::symlink(&other, &new).unwrap();
+        replace(&file, b"ours", Readers::AsBefore).unwrap();
+        assert_eq!(fs::read_to_string(&other).unwrap(), "theirs");
+        assert_eq!(names(place.path()), ["file", "other"]);
+    }
+
+    #[test]
+    fn directories_that_are_there_are_left_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let inner = place.path().join("a/b");
+        make_directories(&inner, 0o700).unwrap();
+        assert_eq!((mode(&place.path().join("a")), mode(&inner)), (0o700, 0o700));
+        make_directories(&inner, 0o777).unwrap();
+        assert_eq!(mode(&inner), 0o700);
+        fs::write(inner.join("file"), "").unwrap();
+        assert!(make_directories(&inner.join("file/below"), 0o777).is_err());
+    }
+}

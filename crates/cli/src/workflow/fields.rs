@@ -1,0 +1,222 @@
+//! The fields of a map, each looked at where it stands.
+
+use serde_json::{Map, Number, Value as Json};
+use windlass_engine::workflow::Pattern;
+use windlass_engine::{ExpressionError, snake_case};
+
+use crate::config::{Node, Problem, Value, expression_problem};
+
+/// The fields of a map, by their names.
+pub struct Fields<'n> {
+    at: std::ops::Range<usize>,
+    source: &'n str,
+    found: Vec<(&'n str, &'n Node, &'n Node)>,
+}
+
+/// How much of a value is known when it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// All of it.
+    Written,
+    /// That it is a text.
+    Text,
+    /// Nothing: it is one expression, or a path.
+    Filled,
+}
+
+pub fn form(node: &Node, source: &str) -> Result<Form, Problem> {
+    Ok(match pattern(node, source)? {
+        Pattern::Whole(_) => Form::Filled,
+        Pattern::Text(_) => Form::Text,
+        Pattern::Plain(_) | Pattern::List(_) | Pattern::Fields(_) => Form::Written,
+    })
+}
+
+/// A value with expressions in it.
+pub fn pattern(node: &Node, source: &str) -> Result<Pattern, Problem> {
+    paths(node)?;
+    Pattern::parse(&json(node)).map_err(|error| {
+        let place = find_text(node, &error.text).unwrap_or(node);
+        wrong(place, source, &error.text, error.error)
+    })
+}
+
+/// Whatever is given as `fromContext` is a path, alone.
+fn paths(node: &Node) -> Result<(), Problem> {
+    match &node.value {
+        Value::List(items) => items.iter().try_for_each(paths),
+        Value::Map(entries) => {
+            let is_it = |(key, _): &&(Node, Node)| matches!(&key.value, Value::Text(name) if snake_case(name) == "from_context");
+            let Some((key, path)) = entries.iter().find(is_it) else {
+                return entries.iter().try_for_each(|(_, value)| paths(value));
+            };
+            let problem = match (&path.value, entries.len()) {
+                (Value::Text(_), 1) => return Ok(()),
+                (Value::Text(_), _) => Problem::new("`fromContext` stands alone").at(key.at.clone()),
+                _ => Problem::new("`fromContext` is a path: names with dots between them").at(path.at.clone()),
+            };
+            Err(problem.suggest("write `{fromContext: steps.make.data.taskId}`".to_owned()))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub fn wrong(node: &Node, source: &str, text: &str, error: ExpressionError) -> Problem {
+    expression_problem(source, node.at.clone(), text, error)
+}
+
+/// The node that holds a text.
+fn find_text<'n>(node: &'n Node, text: &str) -> Option<&'n Node> {
+    match &node.value {
+        Value::Text(own) if own == text => Some(node),
+        Value::List(items) => items.iter().find_map(|item| find_text(item, text)),
+        Value::Map(entries) => entries.iter().find_map(|(_, value)| find_text(value, text)),
+        _ => None,
+    }
+}
+
+pub fn json(node: &Node) -> Json {
+    match &node.value {
+        Value::Null => Json::Null,
+        Value::Bool(truth) => Json::Bool(*truth),
+        Value::Integer(number) => Json::from(*number),
+        Value::Unsigned(number) => Json::from(*number),
+        Value::Float(number) => Number::from_f64(*number).map_or(Json::Null, Json::Number),
+        Value::Text(text) => Json::String(text.clone()),
+        Value::List(items) => Json::Array(items.iter().map(json).collect()),
+        Value::Map(entries) => {
+            let named = |(key, value): &(Node, Node)| match &key.value {
+                Value::Text(name) => Some((name.clone(), json(value))),
+                _ => None,
+            };
+            Json::Object(entries.iter().filter_map(named).collect::<Map<_, _>>())
+        }
+    }
+}
+
+impl<'n> Fields<'n> {
+    /// The fields of a map that has no others.
+    pub fn of(node: &'n Node, source: &'n str, what: &str, known: &[&'static str]) -> Result<Self, Problem> {
+        if !matches!(node.value, Value::Map(_)) {
+            return Err(Problem::new(format!("{what} is a map of keys and values")).at(node.at.clone()));
+        }
+        if let Value::Map(entries) = &node.value
+            && let Some((key, _)) = entries.iter().find(|(key, _)| !matches!(key.value, Value::Text(_)))
+        {
+            return Err(Problem::new("a key is text").at(key.at.clone()));
+        }
+        let fields = Self::loose(node, source);
+        for (place, (name, key, _)) in fields.found.iter().enumerate() {
+            let is_same = |other: &str| snake_case(other) == snake_case(name);
+            if !known.iter().any(|known| is_same(known)) {
+                return Err(Problem::unknown("key", name, known).at(key.at.clone()));
+            }
+            if fields.found[..place].iter().any(|(other, _, _)| is_same(other)) {
+                return Err(
+                    Problem::new(format!("the key `{name}` is given twice, in two spellings")).at(key.at.clone())
+                );
+            }
+        }
+        Ok(fields)
+    }
+
+    /// Whatever fields there are.
+    pub fn loose(node: &'n Node, source: &'n str) -> Self {
+        let entries: &[(Node, Node)] = if let Value::Map(entries) = &node.value { entries } else { &[] };
+        let named = |(key, value): &'n (Node, Node)| match &key.value {
+            Value::Text(name) => Some((name.as_str(), key, value)),
+            _ => None,
+        };
+        Self { at: node.at.clone(), source, found: entries.iter().filter_map(named).collect() }
+    }
+
+    pub fn get(&self, name: &str) -> Option<&'n Node> {
+        let found = self.found.iter().find(|(key, _, _)| snake_case(key) == snake_case(name));
+        found.map(|(_, _, value)| *value).filter(|node| !matches!(node.value, Value::Null))
+    }
+
+    pub fn place(&self, name: &str) -> std::ops::Range<usize> {
+        self.get(name).map_or(self.at.clone(), |node| node.at.clone())
+    }
+
+    pub fn needed(&self, name: &str, what: &str) -> Result<&'n Node, Problem> {
+        self.get(name).ok_or_else(|| Problem::new(format!("this needs {what}")).at(self.at.clone()))
+    }
+
+    pub fn text(&self, name: &str) -> Result<Option<&'n str>, Problem> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Node { value: Value::Text(text), .. }) => Ok(Some(text)),
+            Some(node) => Err(Problem::new(format!("`{name}` is text")).at(node.at.clone())),
+        }
+    }
+
+    pub fn needed_text(&self, name: &str, what: &str) -> Result<&'n str, Problem> {
+        self.needed(name, what)?;
+        Ok(self.text(name)?.unwrap_or_default())
+    }
+
+    pub fn truth(&self, name: &str) -> Result<Option<bool>, Problem> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Node { value: Value::Bool(truth), .. }) => Ok(Some(*truth)),
+            Some(node) => Err(Problem::new(format!("`{name}` is `true` or `false`")).at(node.at.clone())),
+        }
+    }
+
+    /// A text, or what becomes one.
+    pub fn is_text(&self, name: &str) -> Result<(), Problem> {
+        let Some(node) = self.get(name) else { return Ok(()) };
+        match (form(node, self.source)?, &node.value) {
+            (Form::Written, Value::Text(text)) if text.trim().is_empty() => {
+                Err(Problem::new(format!("`{name}` is empty")).at(node.at.clone()))
+            }
+            (Form::Filled | Form::Text, _) | (_, Value::Text(_)) => Ok(()),
+            _ => Err(Problem::new(format!("`{name}` is text")).suggest(self.in_quotes(node)).at(node.at.clone())),
+        }
+    }
+
+    /// A list of things that each are as they should be, or what becomes one.
+    pub fn is_list(&self, name: &str, entry: impl Fn(&Node) -> Result<(), Problem>) -> Result<(), Problem> {
+        let Some(node) = self.get(name) else { return Ok(()) };
+        match (&node.value, form(node, self.source)?) {
+            (Value::List(items), _) => {
+                let written = |item: &&Node| form(item, self.source).is_ok_and(|form| form == Form::Written);
+                items.iter().filter(written).try_for_each(entry)
+            }
+            (_, Form::Filled) => Ok(()),
+            _ => {
+                let shown = self.source.get(node.at.clone()).unwrap_or("…");
+                let problem = Problem::new(format!("`{name}` is a list"));
+                Err(problem.suggest(format!("write `[{}]`", shown.trim())).at(node.at.clone()))
+            }
+        }
+    }
+
+    /// A list of texts.
+    pub fn are_texts(&self, name: &str) -> Result<(), Problem> {
+        self.is_list(name, |item| match &item.value {
+            Value::Text(text) if text.trim().is_empty() => {
+                Err(Problem::new(format!("an entry of `{name}` is empty")).at(item.at.clone()))
+            }
+            Value::Text(_) => Ok(()),
+            _ => {
+                let problem = Problem::new(format!("an entry of `{name}` is text"));
+                Err(problem.suggest(self.in_quotes(item)).at(item.at.clone()))
+            }
+        })
+    }
+
+    /// How a number or a truth value is written as text.
+    fn in_quotes(&self, node: &Node) -> Option<String> {
+        let is_word = !matches!(node.value, Value::Text(_) | Value::List(_) | Value::Map(_) | Value::Null);
+        let written = self.source.get(node.at.clone()).filter(|_| is_word)?;
+        Some(format!("write `'{}'`", written.trim()))
+    }
+
+    /// All of them as one pattern.
+    pub fn pattern(&self) -> Result<Pattern, Problem> {
+        let parsed = |(name, _, value): &(&str, &Node, &Node)| Ok(((*name).to_owned(), pattern(value, self.source)?));
+        Ok(Pattern::Fields(self.found.iter().map(parsed).collect::<Result<_, Problem>>()?))
+    }
+}

@@ -1,0 +1,163 @@
+//! Steps that make and change tasks. What is written out is looked at when the file is read, not when the step is taken.
+
+use windlass_engine::workflow::What;
+use windlass_engine::{TaskId, TypeName, snake_case};
+
+use super::fields::{Fields, Form, form};
+use crate::config::{Node, Problem, Value, quoted};
+
+const CREATE: &[&str] =
+    &["goal", "body", "deliverables", "labels", "priority", "type", "parentTaskId", "depends", "dependsOn"];
+const UPDATE: &[&str] =
+    &["taskId", "action", "payload", "reason", "labels", "result", "artifacts", "requiredKnowledge", "needs"];
+const CHANGES: &[&str] = &[
+    "start",
+    "complete",
+    "block",
+    "unblock",
+    "ready",
+    "transition_to_ready",
+    "fail",
+    "set_labels",
+    "add_labels",
+    "remove_labels",
+];
+const PAYLOAD: &[&str] = &["reason", "labels", "result", "artifacts", "requiredKnowledge", "needs", "context"];
+/// What stands in double braces where it is a habit from prompts and hooks.
+const HABITS: &[&str] = &["task", "event", "session", "steps", "data", "context"];
+
+pub fn create(node: &Node, source: &str) -> Result<What, Problem> {
+    let fields = Fields::of(node, source, "a `create_task`", CREATE)?;
+    let goal = fields.needed("goal", "a `goal`: what is to be done")?;
+    let pattern = fields.pattern()?;
+    ["goal", "body", "type"].into_iter().try_for_each(|name| fields.is_text(name))?;
+    ["deliverables", "labels"].into_iter().try_for_each(|name| fields.are_texts(name))?;
+    for name in ["depends", "dependsOn"] {
+        fields.is_list(name, |item| is_task(name, item))?;
+    }
+    is_task_or_filled(&fields, "parentTaskId", source)?;
+    if let Some(node) = fields.get("priority") {
+        is_priority(node, source)?;
+    }
+    if let Some(Node { value: Value::Text(kind), at }) = fields.get("type")
+        && !kind.contains("${")
+    {
+        kind.parse::<TypeName>().map_err(|error| Problem::new(format!("`type`: {error}")).at(at.clone()))?;
+    }
+    no_braces(goal, source, true)?;
+    ["body", "deliverables", "labels"]
+        .into_iter()
+        .filter_map(|name| fields.get(name))
+        .try_for_each(|node| no_braces(node, source, false))?;
+    Ok(What::CreateTask(pattern))
+}
+
+pub fn update(node: &Node, source: &str) -> Result<What, Problem> {
+    let fields = Fields::of(node, source, "an `update_task`", UPDATE)?;
+    fields.needed("taskId", "a `taskId`: `T7`, `${task.id}` or `{fromContext: steps.make.data.taskId}`")?;
+    let action = fields.needed("action", &format!("an `action`: one of {}", CHANGES.join(", ")))?;
+    let pattern = fields.pattern()?;
+    is_task_or_filled(&fields, "taskId", source)?;
+    fields.is_text("action")?;
+    let payload = fields.get("payload");
+    let inner = match payload {
+        Some(node) if form(node, source)? == Form::Written => {
+            Some(Fields::of(node, source, "the `payload` of an `update_task`", PAYLOAD)?)
+        }
+        _ => None,
+    };
+    for given in [Some(&fields), inner.as_ref()].into_iter().flatten() {
+        ["reason", "result"].into_iter().try_for_each(|name| given.is_text(name))?;
+        ["labels", "artifacts", "requiredKnowledge", "needs"].into_iter().try_for_each(|name| given.are_texts(name))?;
+        let texts = ["reason", "result", "labels"].into_iter().filter_map(|name| given.get(name));
+        texts.into_iter().try_for_each(|node| no_braces(node, source, false))?;
+    }
+    let Value::Text(word) = &action.value else { return Ok(What::UpdateTask(pattern)) };
+    if word.contains("${") {
+        return Ok(What::UpdateTask(pattern));
+    }
+    if !CHANGES.contains(&snake_case(word).as_str()) {
+        return Err(Problem::unknown("action", word, CHANGES).at(action.at.clone()));
+    }
+    let needed = match snake_case(word).as_str() {
+        "block" | "fail" => Some("reason"),
+        "set_labels" | "add_labels" | "remove_labels" => Some("labels"),
+        _ => None,
+    };
+    let is_given =
+        |name: &str| fields.get(name).is_some() || inner.as_ref().is_some_and(|inner| inner.get(name).is_some());
+    // What an expression comes to may have it.
+    let is_open = payload.is_some() && inner.is_none();
+    if let Some(name) = needed.filter(|name| !is_open && !is_given(name)) {
+        let value = if name == "reason" { "why" } else { "[one]" };
+        let problem = Problem::new(format!("the action `{word}` needs `{name}`"));
+        return Err(problem.suggest(format!("write `payload: {{{name}: {value}}}`")).at(action.at.clone()));
+    }
+    Ok(What::UpdateTask(pattern))
+}
+
+fn is_task_or_filled(fields: &Fields<'_>, name: &str, source: &str) -> Result<(), Problem> {
+    match fields.get(name) {
+        Some(node) if form(node, source)? == Form::Written => is_task(name, node),
+        _ => Ok(()),
+    }
+}
+
+/// The id of a task, as it is written.
+fn is_task(name: &str, node: &Node) -> Result<(), Problem> {
+    let instead = match &node.value {
+        Value::Text(text) if text.parse::<TaskId>().is_ok() => return Ok(()),
+        Value::Text(text) if text.chars().all(|digit| digit.is_ascii_digit()) && !text.is_empty() => {
+            format!("write `T{text}`")
+        }
+        Value::Integer(number) if *number > 0 => format!("write `T{number}`"),
+        _ => "write `T7`, `${task.id}` or `{fromContext: steps.make.data.taskId}`".to_owned(),
+    };
+    let shown = match &node.value {
+        Value::Text(text) => format!(", not {}", quoted(text)),
+        Value::Integer(number) => format!(", not `{number}`"),
+        _ => String::new(),
+    };
+    Err(Problem::new(format!("`{name}` is the id of a task{shown}")).suggest(instead).at(node.at.clone()))
+}
+
+fn is_priority(node: &Node, source: &str) -> Result<(), Problem> {
+    let instead = match (&node.value, form(node, source)?) {
+        (_, Form::Filled) | (Value::Integer(0..=4), _) => return Ok(()),
+        (Value::Text(word), Form::Written) => match word.trim().to_lowercase().as_str() {
+            "critical" | "urgent" | "highest" | "p0" | "0" => Some(0),
+            "high" | "p1" | "1" => Some(1),
+            "medium" | "normal" | "p2" | "2" => Some(2),
+            "low" | "p3" | "3" => Some(3),
+            "lowest" | "p4" | "4" => Some(4),
+            _ => None,
+        },
+        _ => None,
+    };
+    let suggestion = instead.map(|number| format!("write `priority: {number}`"));
+    let problem = Problem::new("`priority` is a number from 0 (most urgent) to 4");
+    Err(problem.suggest(suggestion).at(node.at.clone()))
+}
+
+/// Double braces are filled in elsewhere, and not here. In a goal they are never meant as they stand.
+fn no_braces(node: &Node, source: &str, never: bool) -> Result<(), Problem> {
+    let text = match &node.value {
+        Value::List(items) => return items.iter().try_for_each(|item| no_braces(item, source, never)),
+        Value::Text(text) => text,
+        _ => return Ok(()),
+    };
+    let inside = text.split("{{").skip(1).filter_map(|rest| Some(rest.split_once("}}")?.0));
+    let is_habit = |inside: &&str| {
+        let root = inside.trim().split(|letter: char| !letter.is_alphanumeric()).next();
+        never || root.is_some_and(|root| HABITS.contains(&root))
+    };
+    // Within an expression they are a text or a map.
+    let mut plain = inside.filter(|inside| !inside.contains("${") && !inside.starts_with(['\'', '"']));
+    let Some(inside) = plain.find(is_habit) else { return Ok(()) };
+    let written = format!("{{{{{inside}}}}}");
+    let found = source.get(node.at.clone()).and_then(|text| text.find(&written));
+    let at = found.map_or(node.at.clone(), |offset| node.at.start + offset..node.at.start + offset + written.len());
+    Err(Problem::new("`{{ … }}` is not filled in here")
+        .suggest(format!("write `${{{}}}`; plain braces are `${{'{{{{'}}`", inside.trim()))
+        .at(at))
+}

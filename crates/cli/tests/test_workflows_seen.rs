@@ -1,0 +1,253 @@
+//! What people see of workflows before anything runs: all that their steps would do, and what is wrong with their files.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::support::World;
+
+const ALL: &str = "name: All of it
+steps:
+  - {id: look, type: execute_command, config: {command: sh, args: [-c, 'rm -rf \"$0\"', '${task.goal}', 7], storeAs: seen, timeout: 1m}, onSuccess: any, onFailure: stop}
+  - {id: any, type: condition, config: {predicate: \"data.seen != ''\", onTrue: both, onFalse: stop}}
+  - id: both
+    type: parallel
+    config:
+      waitForAll: false
+      steps:
+        - {id: one, type: execute_command, config: {command: '${context.program}', args: '${context.words}'}}
+        - {id: two, type: create_task, config: {goal: 'Look\\nat it', labels: [a, '${task.labels}'], parentTaskId: {fromContext: task.id}}}
+  - {id: stop, type: update_task, config: {taskId: T1, action: block, payload: {reason: enough}}}
+";
+
+fn world() -> World {
+    let world = World::new();
+    world.write(".windlass/workflows/all.yaml", ALL);
+    world
+}
+
+#[test]
+fn every_step_is_shown_with_all_that_it_does() {
+    let world = world();
+    assert_snapshot!(world.run(&["workflow", "show", "all"]), @r#"
+    all  All of it
+      $WORK/.windlass/workflows/all.yaml
+
+    look  execute_command  → then any, if it fails stop
+        sh -c "rm -rf \"$0\"" ${task.goal} 7
+        storeAs: seen
+        timeout: 1m
+    any  condition  → if so both, if not stop
+        predicate: data.seen != ''
+    both  parallel
+        waitForAll: false
+      one  execute_command
+          ${context.program} ${context.words}
+      two  create_task
+          goal: Look\nat it
+          labels: ["a","${task.labels}"]
+          parentTaskId: {"fromContext":"task.id"}
+    stop  update_task
+        action: block
+        payload: {"reason":"enough"}
+        taskId: T1
+    "#);
+    let shown = world.json(&["workflow", "show", "all"]);
+    let steps = shown["steps"].as_array().unwrap();
+    assert_eq!(steps[0]["config"]["args"], json!(["-c", "rm -rf \"$0\"", "${task.goal}", 7]));
+    assert_eq!((&steps[1]["onTrue"], &steps[1]["onFalse"]), (&json!("both"), &json!("stop")));
+    assert_eq!(steps[1]["config"]["predicate"], "data.seen != ''");
+    assert_eq!(steps[2]["steps"][1]["config"]["parentTaskId"], json!({"fromContext": "task.id"}));
+    assert_eq!(steps[2]["config"]["waitForAll"], false);
+    assert_eq!(steps[3]["config"]["payload"]["reason"], "enough");
+}
+
+#[test]
+fn trust_shows_what_steps_run() {
+    let world = world();
+    world.write(".windlass/config.yaml", "hooks: {task_completed: [{workflow: notify-critical-completion}]}\n");
+    world.write(".windlass/workflows/bad.yaml", "steps: [{id: a, type: nope}]\n");
+    world.write(".windlass/workflows/notes.md", "Ours.\n");
+    assert_snapshot!(world.run(&["trust", "--show"]), @r#"
+    $WORK  changed since it was trusted
+    Its configuration would run:
+      task_completed[0] (line 1)
+          workflow: notify-critical-completion
+      workflows all.yaml
+          look  execute_command  → then any, if it fails stop
+              sh -c "rm -rf \"$0\"" ${task.goal} 7
+              storeAs: seen
+              timeout: 1m
+          any  condition  → if so both, if not stop
+              predicate: data.seen != ''
+          both  parallel
+              waitForAll: false
+            one  execute_command
+                ${context.program} ${context.words}
+            two  create_task
+                goal: Look\nat it
+                labels: ["a","${task.labels}"]
+                parentTaskId: {"fromContext":"task.id"}
+          stop  update_task
+              action: block
+              payload: {"reason":"enough"}
+              taskId: T1
+      workflows bad.yaml  wrong, and nothing of it runs: $WORK/.windlass/workflows/bad.yaml:1:23: unknown type of step `nope`
+      workflows notes.md  (no workflow: nothing of it runs)
+      workflows notify-critical-completion  (comes along)
+          critical  condition  → if so tell
+              predicate: task.id != '' and task.priority == 0 and task.state == 'completed'
+          tell  execute_command  → if it fails note
+              "${context.command || 'notify-send'}" "${task.id} is completed" ${task.goal}
+          note  create_task
+              goal: Tell the others that ${task.id} is completed: ${task.goal}
+              labels: ["notify"]
+              parentTaskId: ${task.id}
+              priority: 1
+    Agents may have any command run that they supply (`agent_commands: allow`, as nothing else is said).
+    "#);
+    let shown = world.json(&["trust", "--show"]);
+    let of = |path: &str| {
+        let all = shown["workflows"].as_array().unwrap();
+        all.iter().find(|workflow| workflow["path"] == path).cloned().unwrap_or_default()
+    };
+    assert_eq!(of("all.yaml")["steps"][0]["config"]["command"], "sh");
+    assert_eq!(of("notify-critical-completion")["steps"][1]["id"], "tell");
+    assert!(of("bad.yaml")["error"].as_str().unwrap().contains("unknown type of step `nope`"), "{shown}");
+    assert_eq!(of("notes.md")["error"], Value::Null);
+}
+
+#[test]
+fn what_is_written_there_does_nothing_to_a_terminal() {
+    let world = World::new();
+    let step = r#"{"id": "a", "type": "execute_command", "config": {"command": "echo", "args": ["\u001b[2Jx\u202e\nhidden"], "storeAs": "x"}}"#;
+    let name = r#""name": "\u001b[31mred""#;
+    world.write(".windlass/workflows/w.json", format!(r#"{{{name}, "steps": [{step}]}}"#));
+    world.write(".windlass/workflows/bad.yaml", "id: \"b\\u001b[2J\"\nsteps: []\n");
+    for words in [&["workflow", "show", "w"][..], &["workflow", "list"], &["trust", "--show"], &["doctor"]] {
+        for words in [words, &[words, &["--json"]].concat()] {
+            let ran = world.run(words);
+            let said = format!("{}{}", ran.stdout, ran.stderr);
+            assert!(!said.contains(['\u{1b}', '\u{202e}']), "{ran}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_wrong_does_not_keep_the_others_from_working() {
+    let world = World::new();
+    world.write(".windlass/workflows/good.yaml", "steps: [{id: a, type: create_task, config: {goal: made}}]\n");
+    world.write(".windlass/workflows/bad.yaml", "id: broken\nsteps:\n  - {id: a, type: creat_task}\n");
+    world.write(".windlass/workflows/create-review-task.yaml", "steps: [\n");
+    world.ok(&["trust", "--yes"]);
+    assert_eq!(world.run(&["workflow", "run", "good"]).code, 0);
+    assert_snapshot!(world.run(&["workflow", "list"]), @r#"
+    good                        one step
+    notify-critical-completion  3 steps  Tell when something critical is done  (comes along)
+    stale-task-report           5 steps  Report stale tasks  (comes along)
+    broken                      wrong: $WORK/.windlass/workflows/bad.yaml:3:19: unknown type of step `creat_task`
+    create-review-task          wrong: $WORK/.windlass/workflows/create-review-task.yaml:1:8: this `[` is not closed
+    "#);
+    let listed = world.lines(&["workflow", "list"]);
+    assert!(listed.iter().any(|workflow| workflow["id"] == "broken" && workflow["error"]["code"] == "config"));
+    assert_snapshot!(world.fails(&["workflow", "show", "broken"]), @r#"
+    error: unknown type of step `creat_task`
+     --> $WORK/.windlass/workflows/bad.yaml:3:19
+      |
+    3 |   - {id: a, type: creat_task}
+      |                   ^^^^^^^^^^
+    hint: did you mean `create_task`?
+    [64 config]
+    "#);
+    assert_snapshot!(world.fails(&["workflow", "run", "nope"]), @r#"
+    error: there is no workflow `nope`
+    caused by: a file that cannot be used: $WORK/.windlass/workflows/bad.yaml:3:19: unknown type of step `creat_task`
+    caused by: a file that cannot be used: $WORK/.windlass/workflows/create-review-task.yaml:1:8: this `[` is not closed
+    hint: there are: good, notify-critical-completion, stale-task-report
+    [1 not_found]
+    "#);
+    // Ours does not run where the project has one of that name, be it a wrong one.
+    assert_eq!(world.run(&["workflow", "run", "create-review-task"]).code, 64);
+    assert_snapshot!(world.fails(&["config", "check"]), @r#"
+    error: unknown type of step `creat_task`
+     --> $WORK/.windlass/workflows/bad.yaml:3:19
+      |
+    3 |   - {id: a, type: creat_task}
+      |                   ^^^^^^^^^^
+    caused by: also wrong: $WORK/.windlass/workflows/create-review-task.yaml:1:8: this `[` is not closed
+    hint: did you mean `create_task`?
+    [64 config]
+    "#);
+    let ran = world.run(&["doctor"]);
+    assert!(ran.code == 1 && ran.stdout.contains("wrong  workflows      1 of the project can be used\n"), "{ran}");
+    assert!(ran.stdout.contains("bad.yaml:3:19: unknown type of step `creat_task`"), "{ran}");
+}
+
+#[test]
+fn of_two_with_one_id_neither_runs() {
+    let world = World::new();
+    world.write(".windlass/workflows/one.yaml", "# first\nid: twin\nsteps: [{id: a, type: noop}]\n");
+    world.write(".windlass/workflows/twin.yaml", "steps: [{id: a, type: noop}]\n");
+    world.ok(&["trust", "--yes"]);
+    assert_snapshot!(world.fails(&["workflow", "run", "twin"]), @r#"
+    error: the id `twin` is that of $WORK/.windlass/workflows/twin.yaml:1 too
+     --> $WORK/.windlass/workflows/one.yaml:2:5
+      |
+    2 | id: twin
+      |     ^^^^
+    hint: give each its own
+    [64 config]
+    "#);
+    assert_eq!(world.lines(&["workflow", "list"]).iter().filter(|workflow| workflow["id"] == "twin").count(), 2);
+}
+
+#[test]
+fn hooks_run_workflows_that_are_there() {
+    let world = World::new();
+    world.write(
+        ".windlass/config.yaml",
+        "hooks:\n  task_completed:\n    - name: review\n      workflow: create-reviw-task\n",
+    );
+    let said = world.fails(&["config", "check"]);
+    assert_snapshot!(said, @r#"
+    error: the hook `review` runs the workflow `create-reviw-task`, and there is none
+     --> $WORK/.windlass/config.yaml:4:17
+      |
+    4 |       workflow: create-reviw-task
+      |                 ^^^^^^^^^^^^^^^^^
+    hint: did you mean `create-review-task`?
+    [64 config]
+    "#);
+    assert_eq!(world.fails(&["trust", "--yes"]), said);
+    assert_eq!(world.fails(&["run", "Mend the pump", "--agent", "command:true", "--trust"]), said);
+    assert!(world.run(&["doctor"]).stdout.contains("config.yaml:4:17: the hook `review` runs the workflow"));
+
+    // One that is to come later is for a hook that is off until then.
+    world.write(".windlass/config.yaml", "hooks: {task_completed: [{workflow: later, enabled: false}]}\n");
+    world.ok(&["config", "check"]);
+    world.ok(&["trust", "--yes"]);
+
+    // One that cannot be used is not there either.
+    world.write(".windlass/config.yaml", "hooks: {task_completed: [{workflow: later}]}\n");
+    world.write(".windlass/workflows/later.yaml", "steps: [{id: a, type: noop, onSuccess: b}]\n");
+    assert_snapshot!(world.fails(&["trust", "--yes"]), @r#"
+    error: `onSuccess` names the step `b`, and there is none
+     --> $WORK/.windlass/workflows/later.yaml:1:40
+      |
+    1 | steps: [{id: a, type: noop, onSuccess: b}]
+      |                                        ^
+    caused by: the hook `task_completed[0]` runs it: $WORK/.windlass/config.yaml:1
+    hint: did you mean `a`?
+    [64 config]
+    "#);
+}
+
+#[test]
+fn those_that_come_along_can_be_seen_anywhere() {
+    let world = World::empty();
+    assert_eq!(world.lines(&["workflow", "list"]).len(), 3);
+    assert!(
+        world.ok(&["workflow", "show", "stale-task-report"]).starts_with("stale-task-report  Report stale tasks\n")
+    );
+    let ran = world.run(&["workflow", "run", "stale-task-report"]);
+    assert!(ran.code == 64 && ran.stderr.contains("there is no project here"), "{ran}");
+}
