@@ -47,7 +47,11 @@ pub fn runnable(hook: &Hook) -> Option<hooks::Hook> {
         Kind::Builtin(builtin) => hooks::Kind::Step(step(*builtin)?),
         Kind::Gatekeeper(briefs) => hooks::Kind::Step(hooks::Step::Review(briefs.clone())),
         Kind::Prompt(template) => hooks::Kind::Prompt(template.clone()),
-        Kind::Workflow(id) => hooks::Kind::Workflow(id.clone()),
+        Kind::Workflow(id) => hooks::Kind::Workflow(hooks::Flow {
+            id: id.clone(),
+            context: hook.context.clone(),
+            idempotent: hook.entry.idempotent.unwrap_or(false),
+        }),
     };
     let entry = &hook.entry;
     // At the stop gate a retry is another turn, which takes its time by itself.
@@ -101,9 +105,10 @@ fn usual() -> hooks::Hook {
 
 /// The hook that runs a workflow which somebody has asked for.
 fn asked_for(name: &str) -> hooks::Hook {
+    let id = name.trim_start_matches(WORKFLOW).to_owned();
     hooks::Hook {
         name: name.to_owned(),
-        kind: hooks::Kind::Workflow(name.trim_start_matches(WORKFLOW).to_owned()),
+        kind: hooks::Kind::Workflow(hooks::Flow { id, context: Vec::new(), idempotent: false }),
         timeout: WORKFLOW_TIMEOUT,
         pipes: None,
         max_output: MAX_OUTPUT,

@@ -134,7 +134,7 @@ fn a_program_that_hangs_or_floods_is_ended_or_cut() {
   - {id: b, type: execute_command, config: {command: sh, args: [-c, 'head -c 100000000 /dev/zero | tr \"\\\\0\" x'], storeAs: much}}
 ",
     );
-    assert_eq!(run(&world), ["a failed: timed out", "b ok", "= ok"]);
+    assert_eq!(run(&world), ["a failed: timed out after 200 ms", "b ok", "= ok"]);
     let log = fs::metadata(world.path(".windlass/windlass.db")).unwrap().len();
     assert!(log < 8 * 1024 * 1024, "{log} bytes of log");
 }

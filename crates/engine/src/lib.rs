@@ -77,7 +77,7 @@ pub use drive::{
 };
 pub use encoding::{DecodeError, FORMAT, Upcast, decode, decode_with, encode, encode_into};
 pub use event::{Cause, Envelope, Event, EventType, Metadata, Node, Record, payload};
-pub use expression::{Condition, ExpressionError, ExpressionFault, Formula, Names, Template};
+pub use expression::{Allowance, Condition, ExpressionError, ExpressionFault, Formula, Names, Template};
 pub use fault::Fault;
 pub use graph::{awaited, waiters};
 pub use id::{

@@ -64,6 +64,9 @@ pub enum Refusal {
     UnknownDebt(DebtId),
     #[error("{debt} {why}")]
     IllegalEffect { debt: DebtId, why: &'static str },
+    /// Others are left that may.
+    #[error("none of what {debt} could do at once succeeds")]
+    NoneSucceeds { debt: DebtId },
     #[error("nobody has trusted this project's hooks yet, and this would run {}", list(hooks, "and"))]
     Untrusted { hooks: Vec<String> },
     #[error("a cascade of hooks may make {limit}; the rest is refused")]

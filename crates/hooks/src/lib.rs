@@ -33,6 +33,7 @@ mod text;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use windlass_engine::workflow::Pattern;
 use windlass_engine::{Rule, Template};
 
 pub use answer::{Parts, answer, fitting, gist, silent_no};
@@ -79,8 +80,17 @@ pub enum Kind {
     Desktop,
     /// One of ours, on the way from done to accepted.
     Step(Step),
-    /// The id of a workflow.
-    Workflow(String),
+    Workflow(Flow),
+}
+
+/// A workflow, as a hook has it run.
+#[derive(Debug, Clone)]
+pub struct Flow {
+    pub id: String,
+    /// What it is given, by name.
+    pub context: Vec<(String, Pattern)>,
+    /// Whether every program of it may run again after a crash.
+    pub idempotent: bool,
 }
 
 /// What work goes through on its way from done to accepted.

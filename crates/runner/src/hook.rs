@@ -212,7 +212,7 @@ impl Dispatch<'_> {
             Kind::Prompt(template) => Ok(prompt(template, &running.values).into()),
             Kind::Desktop => self.show_on_desktop(running).map(Attempt::from),
             Kind::Step(step) => self.step(running, step),
-            Kind::Workflow(id) => self.workflow(running, id),
+            Kind::Workflow(asked) => self.workflow(running, asked),
         }
     }
 

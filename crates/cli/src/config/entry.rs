@@ -41,6 +41,8 @@ pub struct Entry {
     pub http: Option<Located<Brief<Request>>>,
     /// The id of a workflow under `.windlass/workflows/`.
     pub workflow: Option<Located<String>>,
+    /// What the workflow is given, by name; texts may hold `${…}` with what the hook knows.
+    pub context: Option<Located<BTreeMap<String, Value>>>,
     /// Review briefs, each judged by an agent; all must approve.
     pub gatekeeper: Option<Vec<String>>,
 

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::iter;
 use std::ops::Range;
 
+use windlass_engine::workflow::Pattern;
 use windlass_engine::{Condition, EventType, Matcher, Names, REGISTERED, Registry, Rule, Template};
 use windlass_hooks::Script;
 
@@ -20,6 +21,7 @@ use super::entry::{Brief, Entry, KINDS, Points, Request};
 use super::error::{Problem, quoted};
 use super::expressions::Expressions;
 use super::file::Settings;
+use super::given::given;
 use super::measures;
 use super::point::Point;
 use super::reader::Located;
@@ -66,6 +68,8 @@ pub struct Hook {
     pub matcher: Matcher,
     /// What the agent is told; without one, the usual form.
     pub feedback: Option<Template>,
+    /// What a workflow is given, by name.
+    pub context: Vec<(String, Pattern)>,
     /// Where it is written.
     pub line: usize,
     /// The rest of what was written; what runs has been taken out of it.
@@ -199,8 +203,9 @@ impl Collected<'_> {
         let feedback =
             entry.feedback.as_ref().map(|text| expressions.template("feedback", text, &feedback)).transpose()?;
         let matcher = entry.matcher.as_ref().map(|text| expressions.matcher(text)).transpose()?.unwrap_or_default();
+        let context = placed(given(&entry, &kind, self.source), &written.at)?;
         let scope = scope.clone();
-        self.hooks.push(Hook { scope, point, events, name, kind, when, matcher, feedback, line, entry });
+        self.hooks.push(Hook { scope, point, events, name, kind, when, matcher, feedback, context, line, entry });
         Ok(())
     }
 

@@ -22,6 +22,7 @@ mod file;
 mod flows;
 #[cfg(test)]
 mod flows_tests;
+mod given;
 mod hooks;
 mod index;
 mod measures;

@@ -56,6 +56,7 @@ fn hook(name: String, written: &Located<Notice>, source: &str) -> Result<Hook, P
         when: Some(occasions(written.on.as_deref())),
         matcher: windlass_engine::Matcher::default(),
         feedback: None,
+        context: Vec::new(),
         line: source[..written.at.start].matches('\n').count() + 1,
         entry: Entry { timeout: Some(span(TIMEOUT)), retry, enabled: written.enabled, ..Entry::default() },
     })

@@ -11,7 +11,7 @@ use crate::id::{DebtId, Digest, OwnerName, TaskId};
 use crate::limits::{Limits, check_bytes, check_text, check_value};
 use crate::refusal::Refusal;
 use crate::view::View;
-use crate::workflow::{Did, Progress, StepEnd, StepResult};
+use crate::workflow::{Branch, Did, Progress, Several, StepEnd, StepResult, Wanted, check_given};
 
 impl Deciding<'_, '_> {
     /// Has a workflow be owed to whoever gives this command.
@@ -23,6 +23,7 @@ impl Deciding<'_, '_> {
     ) -> Result<(), Refusal> {
         check_text("the workflow", id, Limits::LABEL)?;
         check_value("the context", &context.clone().into())?;
+        check_given(context.keys()).map_err(|why| Refusal::invalid("the context", why))?;
         if self.rules.effects.is_none() {
             return Err(Refusal::invalid("the workflow", format!("`{id}` cannot run: nobody runs anything here")));
         }
@@ -135,28 +136,49 @@ impl Deciding<'_, '_> {
                 Ok((result.clone(), Vec::new()))
             }
             Did::Act(request) => Ok((self.act_for(debt, &end.step, request)?, Vec::new())),
-            Did::Several { ended, acts, all } => {
-                check_value("what steps came to", &json!(ended))?;
-                let mut within = ended.clone();
-                for (step, request) in acts {
-                    within.push(self.act_for(debt, step, request)?);
+            Did::Several(several) => self.do_several(debt, end, several),
+        }
+    }
+
+    fn do_several(
+        &mut self,
+        debt: &Debt,
+        end: &StepEnd,
+        several: &Several,
+    ) -> Result<(StepResult, Vec<StepResult>), Refusal> {
+        let Several { branches, wanted } = several;
+        let is_good = |branch: &Branch| matches!(branch, Branch::Ended(result) if result.success);
+        let mut is_enough = *wanted != Wanted::All && branches.iter().any(is_good);
+        let mut within = Vec::new();
+        for branch in branches {
+            match branch {
+                Branch::Ended(result) => within.push(result.clone()),
+                Branch::Act { .. } if is_enough => {}
+                Branch::Act { step, request } => {
+                    let result = self.act_for(debt, step, request)?;
+                    is_enough |= *wanted != Wanted::All && result.success;
+                    within.push(result);
                 }
-                let good = within.iter().filter(|result| result.success).count();
-                let failed = within.iter().filter(|result| !result.success);
-                let failed: Vec<String> = failed
-                    .map(|StepResult { step_id, error, .. }| match error {
-                        Some(why) => format!("`{step_id}`: {why}"),
-                        None => format!("`{step_id}`"),
-                    })
-                    .collect();
-                let success = if *all { failed.is_empty() } else { good > 0 || within.is_empty() };
-                let result = match success {
-                    true => StepResult::succeeded(&end.step, None, end.took),
-                    false => StepResult::failed(&end.step, failed.join("; "), end.took),
-                };
-                Ok((result, within))
             }
         }
+        check_value("what steps came to", &json!(within))?;
+        let failed: Vec<String> = within
+            .iter()
+            .filter(|result| !result.success)
+            .map(|StepResult { step_id, error, .. }| match error {
+                Some(why) => format!("`{step_id}`: {why}"),
+                None => format!("`{step_id}`"),
+            })
+            .collect();
+        let success = if *wanted == Wanted::All { failed.is_empty() } else { is_enough || branches.is_empty() };
+        if !success && *wanted == Wanted::OneOfMore {
+            return Err(Refusal::NoneSucceeds { debt: debt.id });
+        }
+        let result = match success {
+            true => StepResult::succeeded(&end.step, None, end.took),
+            false => StepResult::failed(&end.step, failed.join("; "), end.took),
+        };
+        Ok((result, within))
     }
 
     /// Carries out what a step asks for. One that is refused has failed, and leaves nothing behind.

@@ -9,8 +9,8 @@ use super::error::{ExpressionError, range};
 pub const TEXT: usize = 64 * 1024;
 /// Bytes that a template may become, and that a filter may return.
 pub const OUTPUT: usize = 256 * 1024;
-/// Steps of one evaluation.
-pub const STEPS: u64 = 50_000;
+/// Steps of one evaluation, marks included.
+pub const STEPS: u64 = 100_000;
 /// Operators, dots and opening brackets of one expression.
 pub const OPERATORS: usize = 256;
 /// Statements of one template.

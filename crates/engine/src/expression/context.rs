@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use minijinja::Value;
 use minijinja::value::ValueKind;
+use minijinja::{Error, Value};
 use serde_json::Value as Json;
+
+use super::work::charge_copy;
 
 /// Which names are used, and how much of each.
 #[derive(Debug, Default)]
@@ -35,14 +37,16 @@ impl Used {
         }
     }
 
-    /// What is used of a context. What is not there stays undefined.
-    pub fn of(&self, context: &Json) -> Value {
+    /// What is used of a context, paid for. What is not there stays undefined.
+    pub fn of(&self, context: &Json) -> Result<Value, Error> {
         let Json::Object(object) = context else { return value(context) };
         if self.whole {
             return value(context);
         }
-        let part = |(name, used): (&Arc<str>, &Self)| Some((name.clone(), used.of(object.get(&**name)?)));
-        Value::from_object(self.fields.iter().filter_map(part).collect::<BTreeMap<_, _>>())
+        let part = |(name, used): (&Arc<str>, &Self)| {
+            object.get(&**name).map(|field| used.of(field).map(|field| (name.clone(), field)))
+        };
+        Ok(Value::from_object(self.fields.iter().filter_map(part).collect::<Result<BTreeMap<_, _>, _>>()?))
     }
 }
 
@@ -80,8 +84,9 @@ fn number(value: &Value) -> Json {
     whole.map(Json::from).or_else(|| float().map(Json::Number)).unwrap_or(Json::Null)
 }
 
-fn value(json: &Json) -> Value {
-    match json {
+fn value(json: &Json) -> Result<Value, Error> {
+    charge_copy(json.as_str().map_or(0, str::len))?;
+    Ok(match json {
         Json::Null => Value::from(()),
         Json::Bool(bool) => Value::from(*bool),
         Json::Number(number) => match (number.as_i64(), number.as_u64()) {
@@ -90,12 +95,13 @@ fn value(json: &Json) -> Value {
             (None, None) => number.as_f64().map_or(Value::UNDEFINED, Value::from),
         },
         Json::String(text) => Value::from(text.as_str()),
-        Json::Array(list) => list.iter().map(value).collect(),
-        Json::Object(object) => Value::from_object(
-            object
-                .iter()
-                .map(|(name, field)| (Arc::from(name.as_str()), value(field)))
-                .collect::<BTreeMap<Arc<str>, _>>(),
-        ),
-    }
+        Json::Array(list) => Value::from(list.iter().map(value).collect::<Result<Vec<_>, _>>()?),
+        Json::Object(object) => {
+            let field = |(name, field): (&String, &Json)| {
+                charge_copy(name.len())?;
+                value(field).map(|field| (Arc::from(name.as_str()), field))
+            };
+            Value::from_object(object.iter().map(field).collect::<Result<BTreeMap<Arc<str>, _>, Error>>()?)
+        }
+    })
 }

@@ -1,6 +1,6 @@
 //! What the language has: filters, tests, one function. A chosen part of minijinja's, so that no expression, whoever
 //! wrote it, makes much out of little: filters whose result can be longer than what they were given are bounded here,
-//! and those that nobody needs are absent.
+//! and those that nobody needs are absent. What each goes over is said beside it, and counted (`work`).
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -10,94 +10,101 @@ use minijinja::value::Kwargs;
 use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, Value, filters, tests};
 
 use super::bounds::{OUTPUT, RANGE, STEPS};
+use super::work::{self, Cost, Depth, paid};
 
 /// Loops within each other.
 const NESTING: usize = 32;
 
+const FREE: Cost = Cost::Free;
+const SHALLOW: Cost = Cost::Once(Depth::Shallow);
+const DEEP: Cost = Cost::Once(Depth::Deep);
+const EACH: Cost = Cost::Each;
+const SORTED: Cost = Cost::Sorted;
+
 /// Names what it adds as well, so that the list cannot disagree with the language.
 macro_rules! known {
-    ($names:ident, $add:ident, $method:ident: $($name:literal => $function:expr),* $(,)?) => {
+    ($names:ident, $add:ident, $method:ident: $($name:literal $cost:ident => $function:expr),* $(,)?) => {
         pub const $names: &[&str] = &[$($name),*];
 
         fn $add(environment: &mut Environment<'_>) {
-            $(environment.$method($name, $function);)*
+            $(environment.$method($name, paid($cost, Value::from_function($function)));)*
         }
     };
 }
 
 known! { FILTERS, add_filters, add_filter:
-    "abs" => filters::abs,
-    "bool" => filters::bool,
-    "capitalize" => filters::capitalize,
-    "count" => filters::length,
-    "d" => filters::default,
-    "default" => filters::default,
-    "dictsort" => filters::dictsort,
-    "first" => filters::first,
-    "float" => filters::float,
-    "indent" => indent,
-    "int" => filters::int,
-    "items" => filters::items,
-    "join" => join,
-    "last" => filters::last,
-    "length" => filters::length,
-    "lines" => filters::lines,
-    "list" => filters::list,
-    "lower" => filters::lower,
-    "map" => filters::map,
-    "max" => filters::max,
-    "min" => filters::min,
-    "otherwise" => otherwise,
-    "reject" => filters::reject,
-    "rejectattr" => filters::rejectattr,
-    "replace" => replace,
-    "reverse" => filters::reverse,
-    "round" => filters::round,
-    "select" => filters::select,
-    "selectattr" => filters::selectattr,
-    "sort" => filters::sort,
-    "split" => filters::split,
-    "string" => string,
-    "title" => filters::title,
-    "tojson" => tojson,
-    "trim" => filters::trim,
-    "unique" => filters::unique,
-    "upper" => filters::upper,
+    "abs" FREE => filters::abs,
+    "bool" FREE => filters::bool,
+    "capitalize" DEEP => filters::capitalize,
+    "count" SHALLOW => filters::length,
+    "d" FREE => filters::default,
+    "default" FREE => filters::default,
+    "dictsort" SORTED => filters::dictsort,
+    "first" SHALLOW => filters::first,
+    "float" DEEP => filters::float,
+    "indent" DEEP => indent,
+    "int" DEEP => filters::int,
+    "items" SHALLOW => filters::items,
+    "join" DEEP => join,
+    "last" SHALLOW => filters::last,
+    "length" SHALLOW => filters::length,
+    "lines" DEEP => filters::lines,
+    "list" SHALLOW => filters::list,
+    "lower" DEEP => filters::lower,
+    "map" EACH => filters::map,
+    "max" DEEP => filters::max,
+    "min" DEEP => filters::min,
+    "otherwise" FREE => otherwise,
+    "reject" EACH => filters::reject,
+    "rejectattr" EACH => filters::rejectattr,
+    "replace" DEEP => replace,
+    "reverse" SHALLOW => filters::reverse,
+    "round" FREE => filters::round,
+    "select" EACH => filters::select,
+    "selectattr" EACH => filters::selectattr,
+    "sort" SORTED => filters::sort,
+    "split" DEEP => filters::split,
+    "string" DEEP => string,
+    "title" DEEP => filters::title,
+    "tojson" DEEP => tojson,
+    "trim" DEEP => filters::trim,
+    "unique" SORTED => filters::unique,
+    "upper" DEEP => filters::upper,
 }
 
 known! { TESTS, add_tests, add_test:
-    "boolean" => tests::is_boolean,
-    "defined" => tests::is_defined,
-    "divisibleby" => is_divisible_by,
-    "endingwith" => tests::is_endingwith,
-    "eq" => tests::is_eq,
-    "equalto" => tests::is_eq,
-    "even" => tests::is_even,
-    "false" => tests::is_false,
-    "float" => tests::is_float,
-    "ge" => tests::is_ge,
-    "gt" => tests::is_gt,
-    "in" => tests::is_in,
-    "integer" => tests::is_integer,
-    "iterable" => tests::is_iterable,
-    "le" => tests::is_le,
-    "lower" => tests::is_lower,
-    "lt" => tests::is_lt,
-    "mapping" => tests::is_mapping,
-    "ne" => tests::is_ne,
-    "none" => tests::is_none,
-    "number" => tests::is_number,
-    "odd" => tests::is_odd,
-    "sequence" => tests::is_sequence,
-    "startingwith" => tests::is_startingwith,
-    "string" => tests::is_string,
-    "true" => tests::is_true,
-    "undefined" => tests::is_undefined,
-    "upper" => tests::is_upper,
+    "boolean" FREE => tests::is_boolean,
+    "defined" FREE => tests::is_defined,
+    "divisibleby" FREE => is_divisible_by,
+    "endingwith" DEEP => tests::is_endingwith,
+    "eq" DEEP => tests::is_eq,
+    "equalto" DEEP => tests::is_eq,
+    "even" FREE => tests::is_even,
+    "false" FREE => tests::is_false,
+    "float" FREE => tests::is_float,
+    "ge" DEEP => tests::is_ge,
+    "gt" DEEP => tests::is_gt,
+    "in" DEEP => tests::is_in,
+    "integer" FREE => tests::is_integer,
+    "iterable" FREE => tests::is_iterable,
+    "le" DEEP => tests::is_le,
+    "lower" DEEP => tests::is_lower,
+    "lt" DEEP => tests::is_lt,
+    "mapping" FREE => tests::is_mapping,
+    "ne" DEEP => tests::is_ne,
+    "none" FREE => tests::is_none,
+    "number" FREE => tests::is_number,
+    "odd" FREE => tests::is_odd,
+    "sequence" FREE => tests::is_sequence,
+    "startingwith" DEEP => tests::is_startingwith,
+    "string" FREE => tests::is_string,
+    "true" FREE => tests::is_true,
+    "undefined" FREE => tests::is_undefined,
+    "upper" DEEP => tests::is_upper,
 }
 
 known! { FUNCTIONS, add_functions, add_function:
-    "range" => range,
+    "range" FREE => range,
 }
 
 /// Filters that `map` may apply by name: none of them makes its text longer.
@@ -114,6 +121,11 @@ pub static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     add_filters(&mut environment);
     add_tests(&mut environment);
     add_functions(&mut environment);
+    // Nobody can write these: they are no part of the lists.
+    environment.add_filter("_weighed", work::weighed);
+    environment.add_filter("_counted", work::counted);
+    environment.add_filter("_ordered", work::ordered);
+    environment.add_filter("_field", work::field);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_fuel(Some(STEPS));
     environment.set_recursion_limit(NESTING);
@@ -199,7 +211,11 @@ fn is_divisible_by(number: i64, by: i64) -> bool {
 fn range(first: i64, second: Option<i64>) -> Result<Value, Error> {
     let (start, end) = second.map_or((0, first), |end| (first, end));
     match end.checked_sub(start).map(usize::try_from) {
-        Some(Ok(length)) if length <= RANGE => Ok((start..end).collect()),
+        Some(Ok(length)) if length <= RANGE => {
+            let list: Value = (start..end).collect();
+            work::made_up(&list)?;
+            Ok(list)
+        }
         Some(Err(_)) => Ok(Value::from_iter::<[i64; 0]>([])),
         _ => Err(invalid(format!("a range has at most {RANGE} elements"))),
     }

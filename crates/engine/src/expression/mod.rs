@@ -1,7 +1,7 @@
 //! The one expression language: conditions of hooks, rules, templates of prompts and feedback, values in workflows.
 //!
 //! ```text
-//! text ─ bounds ─► tokens ─ minijinja ─► syntax tree ─ check ─► compiled, with the names that it uses
+//! text ─ bounds ─► tokens ─ minijinja ─► syntax tree ─ check, marks ─► compiled, with the names that it uses
 //!                                                                  │
 //!                         context (JSON) ─ only those names ──────►│──► true or false, or a text
 //! ```
@@ -9,7 +9,8 @@
 //! Invariants:
 //! - A name, filter, test or function that is not known is an error when the text is read, with its place.
 //! - Nothing is read twice: what was parsed is shared by its clones.
-//! - Whatever the text and the context, reading and evaluating end soon and within a few megabytes.
+//! - Whatever the text and the context, reading and evaluating end within a tenth of a second and some ten megabytes: what
+//!   is done with values is counted, inside filters and operators, too (`work`, `marks`).
 //! - Nothing is escaped, included, loaded or called back.
 //!
 //! Not here: what a context holds for which point (`hooks`); where a text stands in a file (`cli`).
@@ -19,9 +20,11 @@ mod check;
 mod context;
 mod error;
 mod language;
+mod marks;
 mod names;
 #[cfg(test)]
 mod tests;
+mod work;
 
 use std::fmt;
 use std::io;
@@ -38,6 +41,7 @@ use self::context::Used;
 pub use self::error::{ExpressionError, ExpressionFault};
 use self::language::ENVIRONMENT;
 pub use self::names::Names;
+use self::work::WORK;
 
 /// The name of the only template of its environment.
 const TEMPLATE: &str = "template";
@@ -49,6 +53,20 @@ pub struct Condition(Arc<Compiled>);
 /// Something that has a value of any kind: `task.labels`.
 #[derive(Clone)]
 pub struct Formula(Arc<Compiled>);
+
+/// What evaluations that belong together may spend: no more than one alone.
+#[derive(Debug)]
+pub struct Allowance {
+    /// Of values that they come to.
+    bytes: usize,
+    work: u64,
+}
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Self { bytes: OUTPUT, work: WORK }
+    }
+}
 
 struct Compiled {
     text: String,
@@ -75,7 +93,7 @@ impl Condition {
             let problem = ExpressionError::new("a condition is written without braces");
             return Err(problem.suggest("write it as in `iteration > 2`"));
         }
-        Compiled::parse(text, names).map(Self)
+        Compiled::parse(text, text, names).map(Self)
     }
 
     /// Whether it uses a name.
@@ -96,20 +114,26 @@ impl Condition {
 
 impl Formula {
     pub fn parse(text: &str, names: &Names) -> Result<Self, ExpressionError> {
+        Self::parse_as(text, text, names)
+    }
+
+    /// An expression that was written in other words, which are those that are shown.
+    pub(crate) fn parse_as(text: &str, written: &str, names: &Names) -> Result<Self, ExpressionError> {
         if text.trim().is_empty() {
             return Err(ExpressionError::new("an expression must not be empty"));
         }
-        Compiled::parse(text, names).map(Self)
+        Compiled::parse(text, written, names).map(Self)
     }
 
     /// What it comes to.
     pub fn value(&self, context: &Value) -> Result<Value, ExpressionFault> {
-        self.value_within(context, &mut { OUTPUT })
+        self.value_within(context, &mut Allowance::default())
     }
 
-    /// The same, of a value that has only so many bytes left for it.
-    pub(crate) fn value_within(&self, context: &Value, left: &mut usize) -> Result<Value, ExpressionFault> {
-        let json = context::json(&self.0.value(context)?, left);
+    /// The same, where others share what may be spent.
+    pub fn value_within(&self, context: &Value, left: &mut Allowance) -> Result<Value, ExpressionFault> {
+        let value = self.0.value_within(context, &mut left.work)?;
+        let json = context::json(&value, &mut left.bytes);
         json.ok_or_else(|| ExpressionFault::new(&self.0.text, format!("its value has more than {OUTPUT} bytes")))
     }
 
@@ -125,20 +149,25 @@ impl Formula {
 }
 
 impl Compiled {
-    fn parse(text: &str, names: &Names) -> Result<Arc<Self>, ExpressionError> {
+    fn parse(text: &str, written: &str, names: &Names) -> Result<Arc<Self>, ExpressionError> {
         bounds::check(text, Form::Expression)?;
         let tree = parse_expr(text).map_err(|error| ExpressionError::syntax(&error, text))?;
         let mut check = Check::new(names);
         check.expression(&tree)?;
         let used = check.used;
-        let expression = ENVIRONMENT.compile_expression_owned(text.to_owned());
-        let expression = expression.map_err(|error| ExpressionError::syntax(&error, text))?;
-        Ok(Arc::new(Self { text: text.to_owned(), used, expression }))
+        let marked = marks::expression(text, &tree);
+        let expression = ENVIRONMENT.compile_expression_owned(marked).map_err(|error| unreadable(&error))?;
+        Ok(Arc::new(Self { text: written.to_owned(), used, expression }))
     }
 
     fn value(&self, context: &Value) -> Result<minijinja::Value, ExpressionFault> {
+        self.value_within(context, &mut { WORK })
+    }
+
+    fn value_within(&self, context: &Value, left: &mut u64) -> Result<minijinja::Value, ExpressionFault> {
         let Self { text, used, expression } = self;
-        let value = expression.eval(used.of(context)).map_err(|error| ExpressionFault::of(text, &error))?;
+        let value = work::within(left, || expression.eval(used.of(context)?));
+        let value = value.map_err(|error| ExpressionFault::of(text, &error))?;
         if value.is_undefined() { Err(ExpressionFault::undefined(text)) } else { Ok(value) }
     }
 }
@@ -151,8 +180,8 @@ impl Template {
         check.statement(&tree)?;
         let used = check.used;
         let mut environment = ENVIRONMENT.clone();
-        let added = environment.add_template_owned(TEMPLATE, text.to_owned());
-        added.map_err(|error| ExpressionError::syntax(&error, text))?;
+        let added = environment.add_template_owned(TEMPLATE, marks::template(text, &tree));
+        added.map_err(|error| unreadable(&error))?;
         Ok(Self(Arc::new(CompiledTemplate { text: text.to_owned(), used, environment })))
     }
 
@@ -166,8 +195,9 @@ impl Template {
         let CompiledTemplate { text, used, environment } = &*self.0;
         let template = environment.get_template(TEMPLATE).map_err(|error| ExpressionFault::of(text, &error))?;
         let mut page = Page::default();
-        match template.render_captured_to(used.of(context), &mut page) {
-            Ok(_) => {}
+        let render = || template.render_captured_to(used.of(context)?, &mut page).map(drop);
+        match work::within(&mut { WORK }, render) {
+            Ok(()) => {}
             Err(_) if page.is_full => {
                 return Err(ExpressionFault::new(text, format!("its result is longer than {OUTPUT} bytes")));
             }
@@ -180,6 +210,12 @@ impl Template {
     pub fn text(&self) -> &str {
         &self.0.text
     }
+}
+
+/// What could be read before it was marked is too deep with marks in it.
+fn unreadable(error: &minijinja::Error) -> ExpressionError {
+    debug_assert!(error.to_string().contains("recursion"), "marks do not change what is said: {error}");
+    ExpressionError::new("too intricate: too many brackets within each other")
 }
 
 fn statement_error(error: &minijinja::Error, text: &str) -> ExpressionError {

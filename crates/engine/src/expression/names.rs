@@ -176,9 +176,11 @@ impl Names {
     pub(super) fn known_part(&self, path: &[&str]) -> Result<(), usize> {
         if let [first, second, ..] = path
             && self.roots().any(|(name, shape)| name == first && matches!(shape, Again))
-            && self.roots().any(|(name, _)| name == second)
+            && let Some((_, shape)) = self.roots().find(|(name, _)| name == second)
         {
-            return self.known_part(&path[1..]).map_err(|known| known + 1);
+            // Something with fields may have been given in place of what has none.
+            let is_given = matches!(shape, Plain);
+            return if is_given { Ok(()) } else { self.known_part(&path[1..]).map_err(|known| known + 1) };
         }
         let mut fields: Vec<&Name> = self.roots().collect();
         for (depth, part) in path.iter().enumerate() {

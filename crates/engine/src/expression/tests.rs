@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 use super::bounds::{OPERATORS, OUTPUT, STATEMENTS, TEXT};
 use super::*;
 
+mod work;
+
 fn context() -> Value {
     json!({
         "point": "stop",

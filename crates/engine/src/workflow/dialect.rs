@@ -4,7 +4,7 @@
 //! way to write it (`habits`).
 //!
 //! `a || b` is `b` where `a` is missing, null or an empty text: 0 and false are values. Where a truth is asked for, it is
-//! the `or` of JavaScript.
+//! the `or` of JavaScript. `!a` holds where `a` is missing.
 
 use super::habits;
 use crate::expression::ExpressionError;
@@ -261,7 +261,12 @@ fn plain(tokens: &[Token<'_>], asked: Asked) -> String {
                 let end = operand(tokens, at + 1);
                 let inner = &tokens[at + 1..end];
                 let asked = if is_bracket(inner) { Asked::Truth } else { Asked::Value };
-                text.push_str(&format!("(not {})", plain(inner, asked).trim()));
+                let value = plain(inner, asked);
+                text.push_str(&match (value.trim(), is_bracket(inner)) {
+                    ("", _) => "(not )".to_owned(),
+                    (value, true) => format!("(not {value} | otherwise(false))"),
+                    (value, false) => format!("(not ({value}) | otherwise(false))"),
+                });
                 at = end - 1;
             }
             _ => text.push_str(token.ours),
@@ -343,7 +348,7 @@ mod tests {
         check("a === null", "a == none");
         check("a === 0", "a == 0");
         check("a !== 0", "a != 0");
-        check("!a && b", "(not a) and b");
+        check("!a && b", "(not (a) | otherwise(false)) and b");
         check("a&&b", "a and b");
     }
 
@@ -360,7 +365,7 @@ mod tests {
     fn where_a_truth_is_asked_for_an_alternative_is_an_or() {
         check("a === 1 || b", "(a == 1) | default(b, true)");
         check("(a || b) && c", "((a) | default(b, true)) and c");
-        check("!(a || b)", "(not ((a) | default(b, true)))");
+        check("!(a || b)", "(not ((a) | default(b, true)) | otherwise(false))");
         assert_eq!(translate("a || b", Asked::Truth).unwrap(), "(a) | default(b, true)");
         assert_eq!(translate("(a || 0) < 2", Asked::Truth).unwrap(), "((a) | otherwise(0)) < 2");
     }
@@ -374,11 +379,11 @@ mod tests {
 
     #[test]
     fn a_negation_binds_as_tightly_as_there() {
-        check("!a == true", "(not a) == true");
-        check("!a.b['c'].d == e", "(not a.b['c'].d) == e");
-        check("!!a", "(not (not a))");
-        check("!a | default(false)", "(not a | default(false))");
-        check("!'x' in a", "(not 'x' in a)");
+        check("!a == true", "(not (a) | otherwise(false)) == true");
+        check("!a.b['c'].d == e", "(not (a.b['c'].d) | otherwise(false)) == e");
+        check("!!a", "(not ((not (a) | otherwise(false))) | otherwise(false))");
+        check("!a | default(false)", "(not (a | default(false)) | otherwise(false))");
+        check("!'x' in a", "(not ('x' in a) | otherwise(false))");
         check("!", "(not )");
     }
 

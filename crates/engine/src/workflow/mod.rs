@@ -25,7 +25,7 @@ use crate::id::Digest;
 
 pub use check::FlowError;
 pub use pattern::{Pattern, PatternError, predicate};
-pub use progress::{Did, Progress, StepDone, StepEnd, StepResult, context};
+pub use progress::{Branch, Did, Known, Progress, Several, StepEnd, StepResult, Wanted, check_given};
 
 /// A workflow, as it was written.
 #[derive(Debug, Clone)]
@@ -61,7 +61,7 @@ pub enum What {
     /// Several at once.
     Parallel {
         steps: Vec<Step>,
-        /// Whether it succeeds with all of them, or with the first.
+        /// Whether it succeeds with all of them, or as soon as one has.
         wait_for_all: bool,
     },
     Nothing,

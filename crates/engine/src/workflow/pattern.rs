@@ -9,7 +9,7 @@ use std::fmt::Write;
 use serde_json::{Map, Value};
 
 use super::dialect::{self, Asked};
-use crate::expression::{ExpressionError, ExpressionFault, Formula, Names, OUTPUT};
+use crate::expression::{Allowance, ExpressionError, ExpressionFault, Formula, Names};
 
 /// A value of which only the form is known.
 #[derive(Debug, Clone)]
@@ -38,29 +38,39 @@ pub struct PatternError {
 }
 
 impl Pattern {
+    /// A value of a step.
     pub fn parse(value: &Value) -> Result<Self, PatternError> {
+        Self::parse_with(value, &Names::workflow())
+    }
+
+    /// A value whose expressions know these names.
+    pub fn parse_with(value: &Value, names: &Names) -> Result<Self, PatternError> {
+        let parse = |value: &Value| Self::parse_with(value, names);
         Ok(match value {
-            Value::String(text) => Self::text(text).map_err(|error| PatternError { text: text.clone(), error })?,
-            Value::Array(items) => Self::List(items.iter().map(Self::parse).collect::<Result<_, _>>()?),
+            Value::String(text) => {
+                Self::text(text, names).map_err(|error| PatternError { text: text.clone(), error })?
+            }
+            Value::Array(items) => Self::List(items.iter().map(parse).collect::<Result<_, _>>()?),
             Value::Object(fields) => match from_context(fields) {
                 Some(path) => {
                     let path = path.as_str().unwrap_or_default();
-                    at_path(path).map(Self::Whole).map_err(|error| PatternError { text: path.to_owned(), error })?
+                    at_path(path, names)
+                        .map(Self::Whole)
+                        .map_err(|error| PatternError { text: path.to_owned(), error })?
                 }
                 None => Self::Fields(
-                    fields.iter().map(|(name, value)| Ok((name.clone(), Self::parse(value)?))).collect::<Result<
-                        _,
-                        PatternError,
-                    >>(
-                    )?,
+                    fields
+                        .iter()
+                        .map(|(name, value)| Ok((name.clone(), parse(value)?)))
+                        .collect::<Result<_, PatternError>>()?,
                 ),
             },
             plain => Self::Plain(plain.clone()),
         })
     }
 
-    fn text(text: &str) -> Result<Self, ExpressionError> {
-        let mut pieces = pieces(text, Asked::Value)?;
+    fn text(text: &str, names: &Names) -> Result<Self, ExpressionError> {
+        let mut pieces = pieces(text, Asked::Value, names)?;
         Ok(match pieces.as_slice() {
             [] => Self::Plain(Value::String(String::new())),
             [Piece::Plain(plain)] => Self::Plain(Value::String(plain.clone())),
@@ -74,10 +84,11 @@ impl Pattern {
 
     /// The value that it is in a context. All of its expressions together may come to no more than one alone.
     pub fn fill(&self, context: &Value) -> Result<Value, ExpressionFault> {
-        self.fill_within(context, &mut { OUTPUT })
+        self.fill_within(context, &mut Allowance::default())
     }
 
-    fn fill_within(&self, context: &Value, left: &mut usize) -> Result<Value, ExpressionFault> {
+    /// The same, of one of several that share what may be spent.
+    pub fn fill_within(&self, context: &Value, left: &mut Allowance) -> Result<Value, ExpressionFault> {
         Ok(match self {
             Self::Plain(value) => value.clone(),
             Self::Whole(formula) => formula.value_within(context, left)?,
@@ -135,10 +146,10 @@ impl Pattern {
 }
 
 /// An expression of a workflow, in whichever habit it is written.
-fn formula(text: &str, asked: Asked) -> Result<Formula, ExpressionError> {
+fn formula(text: &str, asked: Asked, names: &Names) -> Result<Formula, ExpressionError> {
     let ours = dialect::translate(text, asked)?;
     let same = ours == text;
-    Formula::parse(&ours, &Names::workflow()).map_err(|error| match same {
+    Formula::parse_as(&ours, text.trim(), names).map_err(|error| match same {
         true => error,
         // Places in what was made of it are of no use.
         false => ExpressionError { at: None, ..error },
@@ -147,9 +158,10 @@ fn formula(text: &str, asked: Asked) -> Result<Formula, ExpressionError> {
 
 /// An expression, alone or as `${…}`.
 pub fn predicate(text: &str) -> Result<Formula, ExpressionError> {
-    match pieces(text, Asked::Truth)?.as_slice() {
+    let names = Names::workflow();
+    match pieces(text, Asked::Truth, &names)?.as_slice() {
         [Piece::Filled(formula)] => Ok(formula.clone()),
-        [Piece::Plain(plain)] if plain == text => formula(text, Asked::Truth),
+        [Piece::Plain(plain)] if plain == text => formula(text, Asked::Truth, &names),
         _ => Err(ExpressionError {
             message: "a predicate is one expression".to_owned(),
             at: None,
@@ -164,7 +176,7 @@ fn from_context(fields: &Map<String, Value>) -> Option<&Value> {
 }
 
 /// The value at a path of the context: names with dots between them, each of which may be followed by places in a list.
-fn at_path(path: &str) -> Result<Formula, ExpressionError> {
+fn at_path(path: &str, names: &Names) -> Result<Formula, ExpressionError> {
     let mut text = "context".to_owned();
     for part in path.split('.') {
         let (name, places) = part.split_at(part.find('[').unwrap_or(part.len()));
@@ -182,11 +194,11 @@ fn at_path(path: &str) -> Result<Formula, ExpressionError> {
         return Err(problem.suggest(format!("write `{}`", path.replacen("stepResults", "steps", 1))));
     }
     // Its places are not those of what was written.
-    Formula::parse(&text, &Names::workflow()).map_err(|error| ExpressionError { at: None, ..error })
+    Formula::parse_as(&text, path, names).map_err(|error| ExpressionError { at: None, ..error })
 }
 
 /// The expressions of a text, and what is between them.
-fn pieces(text: &str, asked: Asked) -> Result<Vec<Piece>, ExpressionError> {
+fn pieces(text: &str, asked: Asked, names: &Names) -> Result<Vec<Piece>, ExpressionError> {
     let (mut pieces, mut plain) = (Vec::new(), String::new());
     let mut at = 0;
     while let Some(found) = text[at..].find("${") {
@@ -203,7 +215,7 @@ fn pieces(text: &str, asked: Asked) -> Result<Vec<Piece>, ExpressionError> {
         }
         let inside = start + 2;
         let end = inside + end_of(&text[inside..]).ok_or_else(|| unclosed(start, text.len()))?;
-        let formula = formula(&text[inside..end], asked).map_err(|error| ExpressionError {
+        let formula = formula(&text[inside..end], asked, names).map_err(|error| ExpressionError {
             at: Some(error.at.map_or(inside..end, |at| inside + at.start..inside + at.end)),
             ..error
         })?;
@@ -258,6 +270,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::expression::OUTPUT;
 
     fn filled(pattern: &Value) -> Value {
         let context = json!({
@@ -287,6 +300,17 @@ mod tests {
     }
 
     #[test]
+    fn a_fault_is_told_in_the_words_of_the_author() {
+        let fault = |pattern: Value| {
+            let pattern = Pattern::parse(&pattern).expect("a pattern");
+            pattern.fill(&json!({"context": {}, "task": {}})).expect_err("a fault").to_string()
+        };
+        let told = fault(json!("Hi ${ context.a === 1 || !context.b.c > 2 }"));
+        assert!(told.starts_with("cannot evaluate `context.a === 1 || !context.b.c > 2`: "), "{told}");
+        assert_eq!(fault(json!({"fromContext": "a-b"})), "cannot evaluate `a-b`: its value is undefined");
+    }
+
+    #[test]
     fn ids_may_come_from_the_context() {
         assert_eq!(filled(&json!({"fromContext": "deep.list[1]"})), json!(2));
         assert_eq!(filled(&json!({"fromContext": "who"})), json!(null));
@@ -305,6 +329,9 @@ mod tests {
         assert_eq!(filled(&json!("${'x' if context.no || task.goal else 'y'}")), json!("x"));
         assert_eq!(filled(&json!("${ {'reason': context.r || 'none'} }")), json!({"reason": "none"}));
         assert_eq!(filled(&json!("${!task.labels == false}")), json!(true));
+        assert_eq!(filled(&json!("${!context.missing} ${!context.no.such} ${!context.no}")), json!("true true true"));
+        assert_eq!(filled(&json!("${context.no.such.thing || 'x'} ${!!context.missing}")), json!("x false"));
+        assert_eq!(filled(&json!("${context.no.such is defined} ${context.no.such | default(1)}")), json!("false 1"));
         let holds = |text: &str| {
             predicate(text).expect(text).value(&json!({"task": {"priority": 0}, "context": {"no": false}}))
         };

@@ -87,12 +87,31 @@ pub enum Did {
     Ended(StepResult),
     /// It is done with the step's end, in one commit.
     Act(ActionRequest),
-    Several {
-        ended: Vec<StepResult>,
-        acts: Vec<(String, ActionRequest)>,
-        /// Whether all of them have to succeed, or one.
-        all: bool,
-    },
+    Several(Several),
+}
+
+/// What was done for steps side by side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Several {
+    /// In the order of the file. What was left out is not among them.
+    pub branches: Vec<Branch>,
+    pub wanted: Wanted,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Branch {
+    Ended(StepResult),
+    Act { step: String, request: ActionRequest },
+}
+
+/// Which of several steps have to succeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    All,
+    /// The first one is enough: what could be done after it is left out.
+    One,
+    /// The same, and there are others to turn to: where none of these succeeds, nothing has happened.
+    OneOfMore,
 }
 
 /// The end of a step, and what follows it.
@@ -107,35 +126,88 @@ pub struct StepEnd {
     pub on_failure: Option<String>,
 }
 
-/// What the expressions of a step know: what a hook would, and what came of the steps before it.
-///
-/// `context` has all of it once more, with what the workflow was given and what its steps have stored.
-pub fn context(workflow: &Workflow, values: Value, given: &Map<String, Value>, done: &[StepDone<'_>]) -> Value {
-    let mut all = match values {
-        Value::Object(fields) => fields,
-        _ => Map::new(),
-    };
-    let (mut steps, mut data) = (Map::new(), Map::new());
-    for StepDone { result, within, stored } in done {
-        for result in within.iter().copied().chain([*result]) {
-            steps.insert(result.step_id.clone(), json!(result));
-        }
-        data.extend((*stored).clone());
+/// Names below `context` that are the workflow's own, whatever it is given.
+const OWN: [&str; 3] = ["workflow", "steps", "data"];
+
+/// Refuses what a workflow cannot be given: it would never be found.
+pub fn check_given<'a>(names: impl IntoIterator<Item = &'a String>) -> Result<(), String> {
+    match names.into_iter().find(|name| OWN.contains(&name.as_str())) {
+        Some(name) => Err(format!("names `{name}`, and `context.{name}` is the workflow's own; call it otherwise")),
+        None => Ok(()),
     }
-    all.insert("workflow".to_owned(), json!({"id": workflow.id, "name": workflow.name}));
-    all.insert("steps".to_owned(), Value::Object(steps));
-    all.insert("data".to_owned(), Value::Object(data.clone()));
-    let mut around = given.clone();
-    around.extend(data);
-    around.extend(all.clone());
-    all.insert("context".to_owned(), Value::Object(around));
-    Value::Object(all)
 }
 
-/// A step that has ended, with those within it.
-#[derive(Debug, Clone, Copy)]
-pub struct StepDone<'a> {
-    pub result: &'a StepResult,
-    pub within: &'a [&'a StepResult],
-    pub stored: &'a Map<String, Value>,
+/// What the expressions of a step know: what a hook would, and what came of the steps before it.
+///
+/// `context` has all of it once more. There, what the workflow was given comes before what a hook would know, and what its
+/// steps have stored before both.
+#[derive(Debug, Clone)]
+pub struct Known(Value);
+
+impl Known {
+    pub fn begin(workflow: &Workflow, values: Value, given: &Map<String, Value>) -> Self {
+        let mut all = match values {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
+        };
+        let mut around = all.clone();
+        around.extend(given.clone());
+        let own = [
+            ("workflow", json!({"id": workflow.id, "name": workflow.name})),
+            ("steps", json!({})),
+            ("data", json!({})),
+        ];
+        for (name, value) in own {
+            all.insert(name.to_owned(), value.clone());
+            around.insert(name.to_owned(), value);
+        }
+        all.insert("context".to_owned(), Value::Object(around));
+        Self(Value::Object(all))
+    }
+
+    /// What has become known with the end of a step.
+    pub fn add(&mut self, result: &StepResult, within: &[StepResult], stored: &Map<String, Value>) {
+        for result in within.iter().chain([result]) {
+            let told = json!(result);
+            self.0["context"]["steps"][&result.step_id] = told.clone();
+            self.0["steps"][&result.step_id] = told;
+        }
+        for (name, value) in stored {
+            self.0["data"][name] = value.clone();
+            self.0["context"]["data"][name] = value.clone();
+            if !OWN.contains(&name.as_str()) {
+                self.0["context"][name] = value.clone();
+            }
+        }
+    }
+
+    pub fn values(&self) -> &Value {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::Digest;
+
+    #[test]
+    fn what_is_given_comes_before_what_a_hook_knows_and_stored_data_before_both() {
+        let workflow =
+            Workflow { id: "w".to_owned(), name: None, description: None, steps: Vec::new(), digest: Digest::of(b"w") };
+        let given = json!({"goal": "given", "error": {"code": 3}, "branch_name": "b", "version": 1});
+        let values = json!({"goal": "of the hook", "error": "of the hook", "task": {"id": "T1"}});
+        let mut known = Known::begin(&workflow, values, given.as_object().unwrap());
+        let stored = json!({"version": 2, "steps": 3}).as_object().unwrap().clone();
+        known.add(&StepResult::succeeded("a", None, Duration::ZERO), &[], &stored);
+        let values = known.values();
+        assert_eq!((&values["goal"], &values["context"]["goal"]), (&json!("of the hook"), &json!("given")));
+        assert_eq!(values["context"]["error"]["code"], json!(3));
+        assert_eq!(values["context"]["task"]["id"], json!("T1"));
+        assert_eq!((&values["context"]["version"], &values["data"]["version"]), (&json!(2), &json!(2)));
+        assert_eq!(values["context"]["steps"]["a"]["success"], json!(true));
+        assert_eq!(values["context"]["data"]["steps"], json!(3));
+        assert!(check_given(given.as_object().unwrap().keys()).is_ok());
+        assert!(check_given([&"data".to_owned()]).unwrap_err().contains("`context.data` is the workflow's own"));
+    }
 }

@@ -4,22 +4,26 @@
 //! started ─► step: what it does to the graph and its end are one commit; programs are announced first ─► … ─► ended
 //! ```
 //!
-//! Invariant: nothing is remembered here. What was done is read from the log, so a workflow that was interrupted goes on.
+//! Invariant: nothing is known here that is not in the log. What was done is read from it, so a workflow that was interrupted
+//! goes on.
 
+mod branches;
 mod program;
+mod verdict;
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
-use windlass_engine::workflow::{Did, Progress, Step, StepDone, StepEnd, StepResult, What, Workflow, context as known};
+use windlass_engine::workflow::{Did, Known, Progress, Step, StepEnd, StepResult, What, Workflow};
 use windlass_engine::{
-    ActionRequest, Cause, Command, Event, ExpressionFault, HookOutcome, HookReport, Limits, Record, Refusal, View,
-    payload,
+    ActionRequest, Allowance, Cause, Command, Event, ExpressionFault, HookReport, Limits, Record, Refusal, View,
+    in_words,
 };
-use windlass_process::run;
+use windlass_hooks::Flow as Asked;
 use windlass_store::ExecuteError;
 
-use self::program::{came_to, side_by_side, stored};
+use self::program::{Prepared, came_to, stored};
+use self::verdict::{Ending, failed};
 use super::{Attempt, Running, Scene};
 use crate::{Dispatch, RunError};
 
@@ -27,15 +31,24 @@ use crate::{Dispatch, RunError};
 struct Flow<'a> {
     running: &'a Running<'a>,
     workflow: &'a Workflow,
+    /// Whether every program of it may run again after a crash.
+    idempotent: bool,
     /// When all of it has to have ended.
     until: Instant,
+}
+
+/// What its steps know, as far as the log was read.
+struct Memory {
+    known: Known,
+    /// How many finished steps are in it.
+    read: usize,
 }
 
 /// What a step is done with.
 struct Doing<'a> {
     flow: &'a Flow<'a>,
     step: &'a Step,
-    context: Value,
+    context: &'a Value,
 }
 
 /// What came of a step, and where it leads.
@@ -62,7 +75,14 @@ impl Done {
 }
 
 impl Dispatch<'_> {
-    pub(super) fn workflow(&mut self, running: &Running<'_>, id: &str) -> Result<Attempt, RunError> {
+    pub(super) fn workflow(&mut self, running: &Running<'_>, asked: &Asked) -> Result<Attempt, RunError> {
+        let began = Instant::now();
+        let Attempt { report, again, said } = self.workflow_to_its_end(running, asked)?;
+        Ok(Attempt { report: HookReport { took: Some(began.elapsed()), ..report }, again, said })
+    }
+
+    fn workflow_to_its_end(&mut self, running: &Running<'_>, asked: &Asked) -> Result<Attempt, RunError> {
+        let id = &asked.id;
         let workflow = match self.settings.workflows.get(id) {
             Ok(Some(workflow)) => workflow,
             Ok(None) => {
@@ -71,38 +91,56 @@ impl Dispatch<'_> {
             }
             Err(why) => return self.cannot_go_on(running, why),
         };
+        let given = match given(running, asked) {
+            Ok(given) => given,
+            Err(fault) => return self.cannot_go_on(running, format!("`context`: {fault}")),
+        };
         let (owner, debt) = (self.owner.clone(), running.debt);
         match self.progress(running)? {
             None => {
                 let Some(first) = workflow.steps.first() else { return Ok(failed(format!("`{id}` has no steps"))) };
                 let (step, digest) = (first.id.clone(), workflow.digest);
                 let workflow = workflow.id.clone();
-                self.give(&Command::StartWorkflow { debt, owner: owner.clone(), workflow, digest, step })?;
+                self.give(&Command::StartWorkflow { debt, owner, workflow, digest, step })?;
             }
             Some(progress) if progress.next.is_some() && progress.digest != workflow.digest => {
                 let error = format!("`{id}` has been changed since it was begun; begin it again");
-                self.give(&Command::AbandonWorkflow { debt, owner: owner.clone(), error })?;
+                self.give(&Command::AbandonWorkflow { debt, owner, error })?;
             }
             Some(_) => {}
         }
-        let flow = Flow { running, workflow: &workflow, until: Instant::now() + running.timeout() };
+        let known = Known::begin(&workflow, self.begun_for(running)?, &given);
+        let until = Instant::now() + running.timeout();
+        let flow = Flow { running, workflow: &workflow, idempotent: asked.idempotent, until };
+        self.go_through(&flow, Memory { known, read: 0 })
+    }
+
+    /// Takes one step after another.
+    fn go_through(&mut self, flow: &Flow<'_>, mut memory: Memory) -> Result<Attempt, RunError> {
+        let (running, debt, owner) = (flow.running, flow.running.debt, self.owner.clone());
+        let mut ending = Ending::OfItself;
         loop {
             let Some(progress) = self.progress(running)? else { return Ok(failed("it has not begun".to_owned())) };
-            let Some(step) = &progress.next else { return self.ended(running, &progress) };
             let is_cancelled = self.control_for(running.resolve).is_cancelled();
-            let error = match workflow.step(step) {
+            let Some(step) = &progress.next else {
+                // A program that was called off with it has failed for no other reason.
+                let ending = if is_cancelled && progress.failed.is_some() { Ending::Cancelled } else { ending };
+                return self.ended(running, &progress, ending);
+            };
+            let error = match flow.workflow.step(step) {
                 None => format!("there is no step `{step}` any more"),
                 Some(_) if is_cancelled => "somebody asked for the end".to_owned(),
-                Some(_) if Instant::now() > flow.until => "its time was over".to_owned(),
+                Some(_) if Instant::now() > flow.until => {
+                    ending = Ending::TimedOut;
+                    format!("it had not ended after {}, which is its `timeout`", in_words(running.hook.timeout))
+                }
                 Some(step) => {
-                    self.take_step(&flow, step, &progress)?;
+                    self.remember(&mut memory, &progress)?;
+                    self.take_step(&Doing { flow, step, context: memory.known.values() }, &progress)?;
                     continue;
                 }
             };
             self.give(&Command::AbandonWorkflow { debt, owner: owner.clone(), error })?;
-            if is_cancelled {
-                return Ok(HookReport::from(HookOutcome::Cancelled).into());
-            }
         }
     }
 
@@ -116,92 +154,67 @@ impl Dispatch<'_> {
         Ok(failed(why))
     }
 
-    /// What a workflow that has ended means where it stands: at a gate it is a verdict about the work.
-    fn ended(&self, running: &Running<'_>, progress: &Progress) -> Result<Attempt, RunError> {
-        let steps = progress.done.len();
-        let said = if steps == 1 { "one step".to_owned() } else { format!("{steps} steps") };
-        Ok(match &progress.failed {
-            Some(why) if running.role().is_gate() => {
-                let feedback = Some(self.explained(why, progress)?);
-                let report = HookReport { message: Some(why.clone()), feedback, ..HookOutcome::Block.into() };
-                Attempt { again: Some(Duration::ZERO), ..report.into() }
-            }
-            Some(why) => failed(why.clone()),
-            None => HookReport { message: Some(said), ..HookOutcome::Success.into() }.into(),
-        })
-    }
-
-    /// Why a workflow has failed, with everything that the programs printed that did.
-    fn explained(&self, why: &str, progress: &Progress) -> Result<String, RunError> {
-        let mut told = vec![why.to_owned()];
-        if let Some(last) = progress.done.last()
-            && let Event::WorkflowStepFinished(step) = self.event(*last)?.envelope.event
-        {
-            for result in [&step.result].into_iter().chain(&step.within).filter(|result| !result.success) {
-                let printed = |stream| result.data.as_ref().and_then(|data| data[stream].as_str()).map(str::trim_end);
-                let printed = ["stderr", "stdout"].into_iter().filter_map(printed).filter(|text| !text.is_empty());
-                told.extend(printed.map(|text| format!("`{}` printed:\n{text}", result.step_id)));
-            }
-        }
-        Ok(told.join("\n\n"))
-    }
-
     fn progress(&self, running: &Running<'_>) -> Result<Option<Progress>, RunError> {
         Ok(self.store.snapshot()?.debt(running.debt)?.and_then(|debt| debt.progress))
     }
 
-    fn take_step(&mut self, flow: &Flow<'_>, step: &Step, progress: &Progress) -> Result<(), RunError> {
+    /// Reads what steps came to that have ended since.
+    fn remember(&self, memory: &mut Memory, progress: &Progress) -> Result<(), RunError> {
+        for seq in &progress.done[memory.read.min(progress.done.len())..] {
+            if let Event::WorkflowStepFinished(step) = self.event(*seq)?.envelope.event {
+                memory.known.add(&step.result, &step.within, &step.stored);
+            }
+        }
+        memory.read = progress.done.len();
+        Ok(())
+    }
+
+    fn take_step(&mut self, doing: &Doing<'_>, progress: &Progress) -> Result<(), RunError> {
+        let Doing { flow, step, .. } = doing;
         let (debt, owner, began) = (flow.running.debt, self.owner.clone(), Instant::now());
         // A gate judges: it may look again.
-        let may_run_again = step.is_idempotent() || flow.running.role().is_gate();
+        let may_run_again = flow.idempotent || step.is_idempotent() || flow.running.role().is_gate();
         let done = if progress.under_way.is_some() && !may_run_again {
             let why = "it was interrupted, and nobody knows how far it came (`idempotent: true` lets it run again)";
             Done::ended(step, StepResult::failed(&step.id, why, Duration::ZERO))
         } else {
-            if step.runs_a_program() {
-                self.give(&Command::BeginStep { debt, owner: owner.clone(), step: step.id.clone() })?;
+            if let Some(at_once) = self.at_once(doing)
+                && self.end_step(doing, at_once, began)?
+            {
+                return Ok(());
             }
-            let context = self.known(flow, progress)?;
-            self.do_step(&Doing { flow, step, context })?
+            if step.runs_a_program() {
+                self.give(&Command::BeginStep { debt, owner, step: step.id.clone() })?;
+            }
+            self.do_step(doing)?
         };
+        self.end_step(doing, done, began).map(drop)
+    }
+
+    /// Records what a step came to. Answers whether it has ended with that.
+    fn end_step(&mut self, doing: &Doing<'_>, done: Done, began: Instant) -> Result<bool, RunError> {
+        let Doing { flow, step, .. } = doing;
+        let (debt, owner) = (flow.running.debt, self.owner.clone());
+        // What was called off leads nowhere: nobody has said what follows that.
+        let is_cancelled = self.control_for(flow.running.resolve).is_cancelled();
         let end = StepEnd {
             step: step.id.clone(),
             did: done.did,
             took: began.elapsed(),
             stored: done.stored,
             on_success: done.on_success,
-            on_failure: step.on_failure.clone(),
+            on_failure: step.on_failure.clone().filter(|_| !is_cancelled),
         };
         match self.give(&Command::EndStep { debt, owner: owner.clone(), end: Box::new(end.clone()) }) {
+            Err(RunError::Execute(ExecuteError::Refused(Refusal::NoneSucceeds { .. }))) => Ok(false),
             // What cannot be kept is the step's fault, not that of whoever runs it.
             Err(RunError::Execute(ExecuteError::Refused(Refusal::Invalid { what, why }))) => {
                 let did = Did::Ended(StepResult::failed(&step.id, format!("{what} {why}"), end.took));
                 let end = StepEnd { did, stored: Map::new(), ..end };
-                self.give(&Command::EndStep { debt, owner, end: Box::new(end) }).map(drop)
+                self.give(&Command::EndStep { debt, owner, end: Box::new(end) }).map(|_| true)
             }
-            ended => ended.map(drop),
+            ended => ended.map(|_| true),
         }
-    }
-
-    /// What a step knows: what the workflow was begun for, and what the steps before it came to.
-    fn known(&self, flow: &Flow<'_>, progress: &Progress) -> Result<Value, RunError> {
-        let mut finished: Vec<payload::WorkflowStepFinished> = Vec::new();
-        for seq in &progress.done {
-            if let Event::WorkflowStepFinished(step) = self.event(*seq)?.envelope.event {
-                finished.push(step);
-            }
-        }
-        let within: Vec<Vec<&StepResult>> = finished.iter().map(|step| step.within.iter().collect()).collect();
-        let done: Vec<StepDone<'_>> = finished
-            .iter()
-            .zip(&within)
-            .map(|(step, within)| StepDone { result: &step.result, within, stored: &step.stored })
-            .collect();
-        let given = match &flow.running.scene.event.envelope.event {
-            Event::WorkflowTriggered(triggered) => triggered.context.clone(),
-            _ => Map::new(),
-        };
-        Ok(known(flow.workflow, self.begun_for(flow.running)?, &given, &done))
     }
 
     /// The values of what led to the workflow: not of the event that asks for it, but of the one before that.
@@ -243,10 +256,10 @@ impl Dispatch<'_> {
                 }
             },
             What::Run(program) => {
-                let result = match self.prepared(doing, step, program) {
-                    Ok((spec, _papers)) => {
+                let result = match self.prepared(doing, step, program, &mut Allowance::default()) {
+                    Ok(Prepared { spec, papers: _papers, limit }) => {
                         let ran = self.start(&spec, flow.running.resolve)?;
-                        came_to(step, program, ran, |ran| self.settings.mask.run(ran))
+                        came_to(step, program, ran, &limit, |ran| self.settings.mask.run(ran))
                     }
                     Err(result) => result,
                 };
@@ -256,44 +269,19 @@ impl Dispatch<'_> {
             What::Parallel { steps, wait_for_all } => self.do_several(doing, steps, *wait_for_all),
         })
     }
+}
 
-    /// Runs programs side by side; the rest of it is done with the end of the step.
-    fn do_several(&self, doing: &Doing<'_>, steps: &[Step], all: bool) -> Done {
-        let (mut ended, mut acts, mut programs, mut papers) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for step in steps {
-            match &step.what {
-                What::CreateTask(pattern) | What::UpdateTask(pattern) => match pattern.fill(&doing.context) {
-                    Ok(payload) => {
-                        acts.push((step.id.clone(), ActionRequest { kind: step.kind().to_owned(), payload }));
-                    }
-                    Err(fault) => ended.push(StepResult::failed(&step.id, fault.to_string(), Duration::ZERO)),
-                },
-                What::Run(program) => match self.prepared(doing, step, program) {
-                    Ok((spec, paper)) => {
-                        programs.push((step, program, spec));
-                        papers.push(paper);
-                    }
-                    Err(result) => ended.push(result),
-                },
-                What::Choose { .. } | What::Parallel { .. } | What::Nothing => {
-                    ended.push(StepResult::succeeded(&step.id, None, Duration::ZERO));
-                }
-            }
-        }
-        let control = self.control_for(doing.flow.running.resolve).apart();
-        let ran =
-            side_by_side(&programs, &control, all, |spec, control| run(spec, self.roster, control, &mut |_, _| {}));
-        drop(papers);
-        let mut left = Map::new();
-        for ((step, program, _), ran) in programs.iter().zip(ran) {
-            let result = came_to(step, program, ran, |ran| self.settings.mask.run(ran));
-            left.extend(stored(program, &result));
-            ended.push(result);
-        }
-        let place = |result: &StepResult| steps.iter().position(|step| step.id == result.step_id);
-        ended.sort_by_key(place);
-        Done { did: Did::Several { ended, acts, all }, stored: left, on_success: doing.step.on_success.clone() }
+/// What a workflow is given: by whoever asks for it, and by the hook that begins it.
+fn given(running: &Running<'_>, asked: &Asked) -> Result<Map<String, Value>, ExpressionFault> {
+    let mut given = match &running.scene.event.envelope.event {
+        Event::WorkflowTriggered(triggered) => triggered.context.clone(),
+        _ => Map::new(),
+    };
+    let mut left = Allowance::default();
+    for (name, pattern) in &asked.context {
+        given.insert(name.clone(), pattern.fill_within(&running.values, &mut left)?);
     }
+    Ok(given)
 }
 
 /// Whether a value counts as yes: neither nothing, nor empty, nor zero.
@@ -306,8 +294,4 @@ fn holds(value: &Value) -> bool {
         Value::Array(items) => !items.is_empty(),
         Value::Object(fields) => !fields.is_empty(),
     }
-}
-
-fn failed(why: String) -> Attempt {
-    HookReport { message: Some(why), ..HookOutcome::Failure.into() }.into()
 }

@@ -81,6 +81,9 @@ fn described((point, row): (Point, &Row<'_>), points: String) -> Map<String, Val
         fields.insert("description".to_owned(), entry.description.clone().into());
         fields.insert("idempotent".to_owned(), entry.idempotent.unwrap_or(false).into());
         fields.insert("maxOutput".to_owned(), crate::plan::max_output(hook).into());
+        if let Some(context) = &entry.context {
+            fields.insert("context".to_owned(), context.value.clone().into_iter().collect());
+        }
         if !entry.metadata.is_empty() {
             fields.insert("metadata".to_owned(), entry.metadata.clone().into_iter().collect());
         }

@@ -236,8 +236,8 @@ impl Trier<'_> {
                 let message = Some("only a session that submits its work runs it".to_owned());
                 Ok(HookReport { message, ..HookOutcome::Skip.into() })
             }
-            Kind::Workflow(id) => {
-                let message = Some(format!("`windlass workflow run {id}` runs it"));
+            Kind::Workflow(flow) => {
+                let message = Some(format!("`windlass workflow run {}` runs it", flow.id));
                 Ok(HookReport { message, ..HookOutcome::Skip.into() })
             }
             // Files that have changed are those that the payload names.

@@ -45,20 +45,29 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     workflow::find(Some(&opened.project), &args.id)?;
     let given = args.context.map(|file| given(&file)).transpose()?.unwrap_or_default();
     let command = Command::TriggerWorkflow { id: args.id, context: given, task: args.task };
-    let triggered = trigger(&mut opened, &command)?;
-    let story = story(&opened, triggered)?;
-    for record in &story {
-        tell(record, out)?;
+    let (mut story, mut shown) = (Vec::new(), Ok(()));
+    trigger(&mut opened, &command, &mut |record| {
+        // Whoever waits sees each step as it ends. Nobody reads any more: what is done counts all the same.
+        if shown.is_ok() {
+            shown = tell(record, out).and_then(|()| out.flush());
+        }
+        story.push(record.clone());
+    })?;
+    shown?;
+    match story.iter().find_map(ending) {
+        Some(Ok(())) => Ok(()),
+        Some(Err(error)) => Err(failure(&story, &error).into()),
+        None => Err(Failure::new(Code::Refused, "the workflow has not ended").into()),
     }
-    match story.iter().find_map(|record| match &record.envelope.event {
+}
+
+/// How the workflow has ended, where an event says so.
+fn ending(record: &Record) -> Option<Result<(), String>> {
+    match &record.envelope.event {
         Event::WorkflowCompleted(_) => Some(Ok(())),
         Event::WorkflowFailed(failed) => Some(Err(failed.error.clone())),
         Event::HookError(failed) => Some(Err(failed.error.clone())),
         _ => None,
-    }) {
-        Some(Ok(())) => Ok(()),
-        Some(Err(error)) => Err(failure(&story, &error).into()),
-        None => Err(Failure::new(Code::Refused, "the workflow has not ended").into()),
     }
 }
 
@@ -94,8 +103,8 @@ fn given(file: &std::path::Path) -> Result<Map<String, Value>, Failure> {
     })
 }
 
-/// Has the workflow be owed to us, and runs it.
-fn trigger(opened: &mut Opened, command: &Command) -> Result<Seq, Failure> {
+/// Has the workflow be owed to us, and runs it. `watch` hears of what the log says about the run.
+fn trigger(opened: &mut Opened, command: &Command, watch: &mut dyn FnMut(&Record)) -> Result<(), Failure> {
     let inside = Inside::look(opened)?;
     let outline = Arc::new(Outline::of(inside.written(opened)?)?);
     let trusted =
@@ -105,42 +114,34 @@ fn trigger(opened: &mut Opened, command: &Command) -> Result<Seq, Failure> {
     let origin = Origin { by: environment::user(), at: environment::now(), authority: Authority::Person, run, via };
     let (control, received) = dispatch::listen()?;
     let own = Cell::new(None);
-    // What became of this one is told in the end.
     let mut tell = |told: Told<'_>| match told {
+        // What became of this one is told in other words.
         Told::Event(Record { envelope, .. }) if matches!(&envelope.event, Event::HookFinished(it) if Some(it.debt.seq) == own.get()) =>
             {}
+        Told::Event(record) if own.get().is_some() && own.get() == about(record) => {
+            watch(record);
+            dispatch::tell(told);
+        }
         told => dispatch::tell(told),
     };
     let done = dispatch::with_telling(opened, &outline, trusted, (&control, &mut tell), |dispatch| {
         let records = dispatch.give_for(&origin, command).map_err(remedy::run)?;
         let asked = |record: &&Record| matches!(record.envelope.event, Event::WorkflowTriggered(_));
-        let triggered = records.iter().find(asked).map_or(Seq(0), |record| record.seq);
-        own.set(Some(triggered));
-        dispatch.settle().map_err(remedy::run)?;
-        Ok(triggered)
+        own.set(records.iter().find(asked).map(|record| record.seq));
+        dispatch.settle().map_err(remedy::run)
     });
     done.map_err(|failure| failure.by(received.first()))
 }
 
-/// What the log says about the run.
-fn story(opened: &Opened, triggered: Seq) -> Result<Vec<Record>, Failure> {
-    let mut story = Vec::new();
-    let mut seq = triggered;
-    while let Some(record) = opened.store.event(seq).map_err(remedy::store)? {
-        let of = match &record.envelope.event {
-            Event::WorkflowStarted(it) => Some(it.debt.seq),
-            Event::WorkflowStepFinished(it) => Some(it.debt.seq),
-            Event::WorkflowCompleted(it) => Some(it.debt.seq),
-            Event::WorkflowFailed(it) => Some(it.debt.seq),
-            Event::HookError(it) => it.debt.map(|debt| debt.seq),
-            _ => None,
-        };
-        if of == Some(triggered) {
-            story.push(record);
-        }
-        seq = seq.next();
+/// The event that asked for the workflow which this is about.
+fn about(record: &Record) -> Option<Seq> {
+    match &record.envelope.event {
+        Event::WorkflowStepFinished(it) => Some(it.debt.seq),
+        Event::WorkflowCompleted(it) => Some(it.debt.seq),
+        Event::WorkflowFailed(it) => Some(it.debt.seq),
+        Event::HookError(it) => it.debt.map(|debt| debt.seq),
+        _ => None,
     }
-    Ok(story)
 }
 
 fn tell(record: &Record, out: &mut Output) -> Done {

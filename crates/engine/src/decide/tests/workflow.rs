@@ -13,7 +13,7 @@ use crate::event::EventType;
 use crate::id::{Digest, OwnerName};
 use crate::limits::Limits;
 use crate::refusal::Refusal;
-use crate::workflow::{Did, StepEnd, StepResult};
+use crate::workflow::{Branch, Did, Several, StepEnd, StepResult, Wanted};
 
 fn owner() -> OwnerName {
     "w1".parse().unwrap()
@@ -202,20 +202,62 @@ fn one_that_is_tried_again_begins_anew() {
     assert_eq!(debt(&project).progress, None);
 }
 
+fn several(branches: Vec<Branch>, wanted: Wanted) -> Did {
+    Did::Several(Several { branches, wanted })
+}
+
+fn acts(step: &str, payload: Value) -> Branch {
+    Branch::Act { step: step.to_owned(), request: ActionRequest { kind: "create_task".to_owned(), payload } }
+}
+
+fn within(project: &Script) -> Vec<String> {
+    let finished = project.data(EventType::WorkflowStepFinished);
+    finished["within"]
+        .as_array()
+        .map(|results| results.iter().map(|result| format!("{} {}", result["stepId"], result["success"])).collect())
+        .unwrap_or_default()
+}
+
 #[test]
 fn several_at_once_succeed_with_all_of_them_or_with_one() {
-    let results =
-        || vec![StepResult::succeeded("x", None, Duration::ZERO), StepResult::failed("y", "no", Duration::ZERO)];
-    for (all, expected) in [(true, Some("c")), (false, Some("b"))] {
+    let good = || Branch::Ended(StepResult::succeeded("x", None, Duration::ZERO));
+    let wrong = || Branch::Ended(StepResult::failed("y", "no", Duration::ZERO));
+    let check = |branches: Vec<Branch>, wanted: Wanted, next_step: &str, results: &[&str], tasks: usize| {
         let mut project = begun();
-        let acts =
-            vec![("z".to_owned(), ActionRequest { kind: "create_task".to_owned(), payload: json!({"goal": "more"}) })];
-        end(&mut project, Did::Several { ended: results(), acts, all }).unwrap();
-        assert_eq!(next(&project).as_deref(), expected);
-        let finished = project.data(EventType::WorkflowStepFinished);
-        let names: Vec<&Value> =
-            finished["within"].as_array().unwrap().iter().map(|result| &result["stepId"]).collect();
-        assert_eq!(names, ["x", "y", "z"]);
+        let made = end(&mut project, several(branches, wanted)).unwrap();
+        assert_eq!(next(&project).as_deref(), Some(next_step));
+        assert_eq!(within(&project), results, "in the order of the file");
+        assert_eq!(made.iter().filter(|kind| *kind == "task_created").count(), tasks);
+    };
+    let more = || acts("z", json!({"goal": "more"}));
+    check(vec![wrong(), more(), good()], Wanted::All, "c", &["\"y\" false", "\"z\" true", "\"x\" true"], 1);
+    check(vec![more(), good()], Wanted::All, "b", &["\"z\" true", "\"x\" true"], 1);
+    // One is enough: what could be done after it is left out.
+    check(vec![wrong(), more(), good()], Wanted::One, "b", &["\"y\" false", "\"x\" true"], 0);
+    let refused = || acts("w", json!({"goal": ""}));
+    let again = || acts("again", json!({"goal": "again"}));
+    let one = &["\"w\" false", "\"z\" true", "\"y\" false"];
+    check(vec![refused(), more(), again(), wrong()], Wanted::One, "b", one, 1);
+    check(vec![refused(), more(), again()], Wanted::OneOfMore, "b", &one[..2], 1);
+    check(vec![refused(), wrong()], Wanted::One, "c", &["\"w\" false", "\"y\" false"], 0);
+}
+
+#[test]
+fn where_others_are_left_to_turn_to_nothing_has_happened() {
+    let mut project = begun();
+    let before = debt(&project);
+    let refused = end(&mut project, several(vec![acts("w", json!({"goal": ""}))], Wanted::OneOfMore));
+    assert!(matches!(refused, Err(Refusal::NoneSucceeds { debt }) if debt == before.id));
+    assert_eq!(debt(&project), before);
+}
+
+#[test]
+fn what_would_never_be_found_is_not_taken() {
+    for name in ["steps", "data", "workflow"] {
+        let mut project = Script::after(rules(), "add mend the pump");
+        let context = json!({name: 1}).as_object().unwrap().clone();
+        let refused = project.ask(&Command::TriggerWorkflow { id: "w".to_owned(), context, task: None }).unwrap_err();
+        assert!(refused.to_string().contains(&format!("`context.{name}` is the workflow's own")), "{refused}");
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use windlass_engine::workflow::{Pattern, Program, Step, StepResult};
+use windlass_engine::{Allowance, in_words};
 use windlass_hooks::{Papers, clean, cut, gist};
 use windlass_process::{Captured, Control, Exit, Finished, Invocation, NotStarted, Spec};
 
@@ -16,51 +17,73 @@ use crate::workspace::with_causes;
 /// What is kept of what a program printed.
 const KEPT: usize = 48 * 1024;
 
+/// A program that is ready to be run.
+pub(super) struct Prepared {
+    pub spec: Spec,
+    /// What it is told, which is there as long as this is kept.
+    pub papers: Papers,
+    /// How long it may run, and who says so.
+    pub limit: String,
+}
+
 impl Dispatch<'_> {
-    /// A program that is ready to be run, with what it is told, which is there as long as it is kept; or why it cannot be.
-    pub(super) fn prepared(&self, doing: &Doing<'_>, step: &Step, program: &Program) -> Result<Prepared, StepResult> {
-        let Flow { running, workflow, until } = doing.flow;
+    /// Makes a program ready, or says why it cannot be run.
+    pub(super) fn prepared(
+        &self,
+        doing: &Doing<'_>,
+        step: &Step,
+        program: &Program,
+        left: &mut Allowance,
+    ) -> Result<Prepared, StepResult> {
+        let Flow { running, workflow, until, .. } = doing.flow;
         let failed = |why: String| StepResult::failed(&step.id, why, Duration::ZERO);
-        let word = |value: Value| match value {
-            Value::String(text) => Ok(text),
-            Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
-            other => Err(failed(format!("`{other}` is no word of a command"))),
-        };
-        let fill = |pattern: &Pattern| pattern.fill(&doing.context).map_err(|fault| failed(fault.to_string()));
-        let mut words = vec![word(fill(&program.command)?)?];
-        for pattern in &program.args {
-            match fill(pattern)? {
-                // A list is several arguments.
-                Value::Array(items) => {
-                    for item in items {
-                        words.push(word(item)?);
-                    }
-                }
-                value => words.push(word(value)?),
-            }
-        }
-        if words.iter().any(|word| word.contains('\0')) {
-            return Err(failed("a word of the command contains a NUL byte".to_owned()));
-        }
+        let words = words(program, doing.context, left).map_err(failed)?;
         let number = workflow.all_steps().position(|other| other.id == step.id).unwrap_or_default();
         let place = self.settings.records.join(format!("{}-{number}", running.debt));
         let call = self.call(running);
         let papers = Papers::at(&place, &call);
         let time = program.timeout.min(until.saturating_duration_since(Instant::now())).max(LEAST);
+        let limit = match time < program.timeout {
+            true => format!("{}, with all of the workflow", in_words(running.hook.timeout)),
+            false => in_words(program.timeout),
+        };
         let invocation = Invocation::Argv(words.into_iter().map(Into::into).collect());
         let spec = call.running(invocation, time, &papers);
         // It is read from the file by those who want it: standard input is for what a terminal or a pipe would give.
         papers.write(&spec.stdin).map_err(|error| failed(format!("cannot write what it is told: {error}")))?;
-        Ok((Spec { stdin: Vec::new(), ..spec }, papers))
+        Ok(Prepared { spec: Spec { stdin: Vec::new(), ..spec }, papers, limit })
     }
 }
 
-pub(super) type Prepared = (Spec, Papers);
+/// The program and its arguments, all of which together are worth one evaluation.
+fn words(program: &Program, context: &Value, left: &mut Allowance) -> Result<Vec<String>, String> {
+    let word = |value: Value| match value {
+        Value::String(text) if text.contains('\0') => Err("a word of the command contains a NUL byte".to_owned()),
+        Value::String(text) => Ok(text),
+        Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
+        other => Err(format!("`{other}` is no word of a command")),
+    };
+    let mut fill = |pattern: &Pattern| pattern.fill_within(context, left).map_err(|fault| fault.to_string());
+    let mut words = vec![word(fill(&program.command)?)?];
+    for pattern in &program.args {
+        match fill(pattern)? {
+            // A list is several arguments.
+            Value::Array(items) => {
+                for item in items {
+                    words.push(word(item)?);
+                }
+            }
+            value => words.push(word(value)?),
+        }
+    }
+    Ok(words)
+}
+
 pub(super) type Ran = Result<Finished, NotStarted>;
 
 /// Runs programs at the same time. Where one is enough, the others are called off when it has succeeded.
 pub(super) fn side_by_side(
-    programs: &[(&Step, &Program, Spec)],
+    programs: &[&Spec],
     control: &Control,
     all: bool,
     run: impl Fn(&Spec, &Control) -> Ran + Sync,
@@ -69,7 +92,7 @@ pub(super) fn side_by_side(
     thread::scope(|scope| {
         let started: Vec<_> = programs
             .iter()
-            .map(|(_, _, spec)| {
+            .map(|spec| {
                 scope.spawn(move || {
                     let ran = run(spec, control);
                     if !all && matches!(&ran, Ok(finished) if finished.exit == Exit::Code(0)) {
@@ -84,7 +107,13 @@ pub(super) fn side_by_side(
 }
 
 /// What a program came to.
-pub(super) fn came_to(step: &Step, program: &Program, ran: Ran, mask: impl Fn(Finished) -> Finished) -> StepResult {
+pub(super) fn came_to(
+    step: &Step,
+    program: &Program,
+    ran: Ran,
+    limit: &str,
+    mask: impl Fn(Finished) -> Finished,
+) -> StepResult {
     let ran = match ran {
         Ok(ran) => mask(ran),
         Err(error) => return StepResult::failed(&step.id, clean(&with_causes(&error)), Duration::ZERO),
@@ -108,19 +137,24 @@ pub(super) fn came_to(step: &Step, program: &Program, ran: Ran, mask: impl Fn(Fi
         Exit::Code(0) => StepResult::succeeded(&step.id, None, took),
         Exit::Code(code) => StepResult::failed(&step.id, why(format!("exit {code}")), took),
         Exit::Signal(number) => StepResult::failed(&step.id, why(format!("ended by signal {number}")), took),
-        Exit::TimedOut | Exit::Silent => StepResult::failed(&step.id, why("timed out".to_owned()), took),
+        Exit::TimedOut | Exit::Silent => StepResult::failed(&step.id, why(format!("timed out after {limit}")), took),
         Exit::Cancelled => StepResult::failed(&step.id, "called off", took),
         Exit::Lost => StepResult::failed(&step.id, "it was lost", took),
     };
     result.with(Some(data))
 }
 
-/// What later steps find under the name that the step gives: JSON as what it is, anything else as text.
+/// What later steps find under the name that the step gives: an object, a list or a number as what it is, anything else as
+/// text. A number is one that reads the same when it is written again, so `007` and `1.10` are texts.
 pub(super) fn stored(program: &Program, result: &StepResult) -> Map<String, Value> {
     let printed = result.data.as_ref().and_then(|data| data["stdout"].as_str());
     let (Some(name), Some(printed), true) = (&program.store_as, printed, result.success) else { return Map::new() };
     let text = printed.trim();
-    let is_data = text.starts_with(['{', '[']);
-    let value = is_data.then(|| serde_json::from_str(text).ok()).flatten().unwrap_or_else(|| json!(text));
+    let value = serde_json::from_str(text).ok().filter(|value: &Value| match value {
+        Value::Object(_) | Value::Array(_) => true,
+        Value::Number(number) => number.to_string() == text,
+        _ => false,
+    });
+    let value = value.unwrap_or_else(|| json!(text));
     [(name.clone(), value)].into_iter().collect()
 }

@@ -1,0 +1,211 @@
+//! Workflows that go wrong, that take long, and that are given something.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::support::World;
+use crate::support::hooked::hooked;
+
+/// A project with these hooks, and with a workflow `w` of these steps.
+fn with(hooks: &str, steps: &str) -> World {
+    let world = hooked(hooks);
+    world.write(".windlass/workflows/w.yaml", format!("id: w\nsteps:\n{steps}"));
+    world.ok(&["trust", "--yes"]);
+    world
+}
+
+fn goals(world: &World) -> Vec<String> {
+    world.lines(&["task", "list"]).iter().map(|task| task["goal"].as_str().unwrap().to_owned()).collect()
+}
+
+const AGENT: &str = "command:echo '<promise>COMPLETE</promise>'";
+
+/// It counts as `on_failure` says, as a command that goes wrong does.
+#[test]
+fn at_a_gate_a_malfunction_counts_as_the_hook_says() {
+    let program = |words: &str| format!("  - {{id: a, type: execute_command, config: {{{words}}}}}\n");
+    let malfunctions = [
+        (program("command: ./no-such-program"), "", "no-such-program"),
+        (program("command: sleep, args: [1000], timeout: 100ms"), "", "timed out after 100 ms"),
+        (
+            program("command: sleep, args: [1000]"),
+            ", timeout: 100ms",
+            "timed out after 100 ms, with all of the workflow",
+        ),
+        (program("command: sh, args: [-c, 'kill -9 $$']"), "", "ended by signal 9"),
+        (
+            "  - {id: a, type: condition, config: {predicate: context.nobody.knows > 1}}\n".to_owned(),
+            "",
+            "undefined value",
+        ),
+        ("  - {id: a, type: create_task, config: {goal: '${task.labels | join}'}}\n".to_owned(), "", "goal"),
+    ];
+    let ended = |world: &World| world.run(&["run", "Mend the pump", "--agent", AGENT, "--max-iterations", "2"]);
+    for on_failure in ["ignore", "block", "escalate"] {
+        let hook = |runs: &str| format!("hooks: {{stop: [{{{runs}, on_failure: {on_failure}}}]}}\n");
+        let command = ended(&with(&hook("command: exit 1"), "  - {id: a, type: noop}\n"));
+        for (steps, timeout, why) in &malfunctions {
+            let ran = ended(&with(&hook(&format!("workflow: w{timeout}")), steps));
+            assert_eq!(ran.code, command.code, "{on_failure} of {steps}: {ran}{command}");
+            assert!(format!("{ran}").contains(why), "{why}: {ran}");
+            assert_eq!(
+                ran.stdout.contains("stop[0] failed"),
+                command.stdout.contains("stop[0] failed"),
+                "{ran}{command}"
+            );
+        }
+    }
+    let no = with(
+        "hooks: {stop: [{workflow: w, on_failure: escalate}]}\n",
+        &program("command: sh, args: [-c, test -e ok || exit 3]"),
+    );
+    let agent = "command:grep -q 'exit 3' && touch ok; echo '<promise>COMPLETE</promise>'";
+    let ran = no.run(&["run", "Mend the pump", "--agent", agent]);
+    assert!(ran.code == 0 && ran.stdout.contains("stop[0] blocks"), "an exit is a verdict: {ran}");
+    assert!(!ran.stdout.contains("hooks 0 ms"), "{ran}");
+}
+
+#[test]
+fn what_is_given_comes_first_and_what_could_not_be_found_is_refused() {
+    let world = with(
+        "{}\n",
+        "  - {id: a, type: create_task, config: {goal: '${context.goal} ${context.error.code} ${context.branch_name}'}}\n",
+    );
+    let given = br#"{"goal": "Mend it", "error": {"code": 3}, "branch_name": "pump"}"#;
+    let ran = world.feed(&["workflow", "run", "w", "--context", "-"], given);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(goals(&world), ["Mend it 3 pump"]);
+    let ran = world.feed(&["workflow", "run", "w", "--context", "-"], br#"{"data": 1}"#);
+    assert!(ran.code != 0 && ran.stderr.contains("names `data`, and `context.data` is the workflow's own"), "{ran}");
+}
+
+#[test]
+fn a_hook_gives_its_workflow_a_context() {
+    let hooks = "hooks:
+  task_created:
+    - workflow: w
+      when: \"'w' not in task.labels\"
+      context: {who: ann, about: '${task.goal}', labels: ['${task.labels}', w]}
+";
+    let step = "  - {id: a, type: create_task, config: {goal: '${context.who}: ${context.about}', labels: '${context.labels}'}}\n";
+    let world = with(hooks, step);
+    world.ok(&["task", "add", "Mend the pump", "--label", "agent"]);
+    assert_eq!(goals(&world), ["Mend the pump", "ann: Mend the pump"]);
+    assert_eq!(world.json(&["task", "show", "T2"])["labels"], json!(["agent", "w"]));
+
+    for (hook, expected) in [
+        ("{workflow: w, context: {steps: 1}}", "`context.steps` is the workflow's own"),
+        ("{workflow: w, context: {who: '${taks.goal}'}}", "unknown name `taks`"),
+        ("{command: ./x, context: {who: 1}}", "this hook runs none"),
+        ("{workflow: w, pipe_output: true}", "no output that could be piped"),
+    ] {
+        world.write(".windlass/config.yaml", format!("version: 1\nhooks: {{task_created: [{hook}]}}\n"));
+        let ran = world.run(&["config", "check"]);
+        assert!(ran.code != 0 && ran.stderr.contains(expected), "{hook}: {ran}");
+    }
+}
+
+/// `idempotent` of the hook is for every program of it.
+#[test]
+fn a_hook_may_say_that_its_workflow_may_run_again() {
+    for (fields, ran) in [(", idempotent: true", "x\nx\n"), ("", "x\n")] {
+        let hooks = format!("hooks: {{task_created: [{{workflow: w{fields}}}]}}\n");
+        let world = with(&hooks, "  - {id: a, type: execute_command, config: {command: sh, args: [kill.sh]}}\n");
+        world.write("kill.sh", "echo x >>ran; test $(wc -l <ran) -ge 2 || kill -9 $PPID");
+        assert_eq!(world.run(&["task", "add", "Mend the pump"]).code, 128 + 9);
+        world.run(&["doctor", "--settle"]);
+        assert_eq!(std::fs::read_to_string(world.path("ran")).unwrap(), ran);
+    }
+}
+
+#[test]
+fn where_one_is_enough_the_rest_is_left_out() {
+    let world = with(
+        "{}\n",
+        "  - id: any
+    type: parallel
+    config:
+      waitForAll: false
+      steps:
+        - {id: program, type: execute_command, config: {command: touch, args: [started]}}
+        - {id: refused, type: create_task, config: {goal: '${context.nothing | default(\"\")}'}}
+        - {id: make, type: create_task, config: {goal: '${context.made | default(\"\")}'}}
+        - {id: more, type: create_task, config: {goal: '${context.made | default(\"\")}'}}
+",
+    );
+    let steps = |given: &[u8]| -> Vec<String> {
+        let ran = world.feed(&["workflow", "run", "w", "--json", "--context", "-"], given);
+        let lines = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.filter_map(|step| Some(format!("{} {}", step["stepId"].as_str()?, step["success"]))).collect()
+    };
+    assert_eq!(steps(br#"{"made": "made"}"#), ["refused false", "make true", "any true"]);
+    assert_eq!(goals(&world), ["made"]);
+    assert!(!world.path("started").exists(), "what is done at once comes before programs");
+    assert_eq!(steps(b"{}"), ["program true", "any true"]);
+    assert!(world.path("started").exists(), "where nothing of that succeeds, programs are next");
+}
+
+/// Each step is told as it ends, and a signal ends all of it as it ends every command.
+#[test]
+fn steps_are_told_as_they_end_and_signals_are_heard() {
+    for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {
+        let world = with(
+            "{}\n",
+            "  - {id: quick, type: noop, onSuccess: slow}
+  - {id: slow, type: execute_command, config: {command: sleep, args: [1000]}, onFailure: sorry}
+  - {id: sorry, type: create_task, config: {goal: sorry}}
+",
+        );
+        let mut child =
+            world.command(&["workflow", "run", "w"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "  quick  ok\n");
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!(ended.status.code(), Some(code), "{}", String::from_utf8_lossy(&ended.stderr));
+        assert_eq!(goals(&world), Vec::<String>::new(), "nobody has said what follows that");
+    }
+}
+
+#[test]
+fn numbers_that_programs_print_are_numbers() {
+    let step = |predicate: &str| {
+        format!(
+            "  - {{id: count, type: execute_command, config: {{command: sh, args: [-c, 'echo \"$1\"', sh, '${{context.text}}'], storeAs: n}}, onSuccess: check}}
+  - {{id: check, type: condition, config: {{predicate: {predicate}, onTrue: yes, onFalse: no}}}}
+  - {{id: yes, type: create_task, config: {{goal: 'yes ${{data.n}}'}}}}
+  - {{id: no, type: create_task, config: {{goal: 'no ${{data.n}}'}}}}
+"
+        )
+    };
+    let ran = |predicate: &str, text: &str| {
+        let world = with("{}\n", &step(predicate));
+        let ran = world.feed(&["workflow", "run", "w", "--context", "-"], json!({"text": text}).to_string().as_bytes());
+        goals(&world).pop().unwrap_or(ran.stdout)
+    };
+    assert_eq!(ran("data.n > 9", "10"), "yes 10");
+    assert_eq!(ran("data.n < 87.6", "87.5"), "yes 87.5");
+    assert_eq!(ran("data.n == '1.10'", "1.10"), "yes 1.10");
+    assert_eq!(ran("data.n == '007'", "007"), "yes 007");
+    let told = ran("data.n > 9", "ten");
+    assert!(told.contains("cannot evaluate `data.n > 9`: a text is compared with a number; write `… | int`"), "{told}");
+}
+
+/// A thousand steps take no longer each than ten do.
+#[test]
+fn many_steps_know_what_came_before() {
+    let world = with(
+        "{}\n",
+        "  - {id: a, type: condition, config: {predicate: 'steps.b is defined and steps.b.durationMs < 0', onTrue: end, onFalse: b}}
+  - {id: b, type: noop, onSuccess: a}
+  - {id: end, type: noop}
+",
+    );
+    let ran = world.run(&["workflow", "run", "w"]);
+    assert!(ran.code == 1 && ran.stderr.contains("1000 steps are the limit"), "{ran}");
+    assert_eq!(ran.stdout.lines().count(), 1000);
+}

@@ -1,0 +1,307 @@
+//! Marks in an expression that has been looked over: filters that count what its operators go over (`work`). The operators
+//! are minijinja's own and count nothing.
+//!
+//! ```text
+//! a + b == c[i]      a|_weighed(2) + b|_weighed(2) == (c|_counted)[i]|_weighed
+//! a.b.c is defined   a|_field("b")|_field("c") is defined
+//! ```
+//!
+//! A filter binds more tightly than any operator, so an operand is marked right behind it, whatever is around it. What an
+//! operator makes is no longer than its operands together, so those need to be marked alone: with how many operators, one
+//! within the other, go over them or over what was made of them.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use minijinja::machinery::ast::{BinOp, BinOpKind, CallArg, CompareOpKind, Const, Expr, Filter, Spanned, Stmt, Test};
+
+use super::error::range;
+
+/// Texts of the expression itself that are so short cost nothing.
+const SHORT: u64 = 64;
+
+/// The marked text of an expression.
+pub fn expression(text: &str, tree: &Expr<'_>) -> String {
+    let mut marks = Marks { text, edits: Vec::new() };
+    marks.operand(tree, 0);
+    marks.written()
+}
+
+/// The marked text of a template.
+pub fn template(text: &str, tree: &Stmt<'_>) -> String {
+    let mut marks = Marks { text, edits: Vec::new() };
+    marks.statement(tree);
+    marks.written()
+}
+
+struct Marks<'t> {
+    text: &'t str,
+    /// What is put in place of what.
+    edits: Vec<(Range<usize>, String)>,
+}
+
+impl Marks<'_> {
+    fn written(mut self) -> String {
+        self.edits.sort_by_key(|(at, _)| at.start);
+        let (mut text, mut from) = (String::with_capacity(self.text.len() * 2), 0);
+        for (at, mark) in &self.edits {
+            text.push_str(&self.text[from..at.start]);
+            text.push_str(mark);
+            from = at.end;
+        }
+        text.push_str(&self.text[from..]);
+        text
+    }
+
+    fn put(&mut self, at: usize, mark: impl Into<String>) {
+        self.edits.push((at..at, mark.into()));
+    }
+
+    fn statement(&mut self, statement: &Stmt<'_>) {
+        match statement {
+            Stmt::Template(template) => template.children.iter().for_each(|child| self.statement(child)),
+            Stmt::EmitExpr(emitted) => self.operand(&emitted.expr, 0),
+            Stmt::IfCond(choice) => {
+                self.operand(&choice.expr, 0);
+                choice.true_body.iter().chain(&choice.false_body).for_each(|child| self.statement(child));
+            }
+            Stmt::ForLoop(each) => {
+                self.iterated(&each.iter);
+                each.filter_expr.iter().for_each(|condition| self.operand(condition, 0));
+                each.body.iter().chain(&each.else_body).for_each(|child| self.statement(child));
+            }
+            _ => {}
+        }
+    }
+
+    /// What a loop runs over. Its turns are counted as steps.
+    fn iterated(&mut self, list: &Expr<'_>) {
+        match is_value(list) {
+            true => {
+                self.operand(list, 0);
+                self.put(range(list.span()).end, "|_counted");
+            }
+            false => self.operand(list, 1),
+        }
+    }
+
+    /// Marks what so many operators go over.
+    fn operand(&mut self, expression: &Expr<'_>, times: u64) {
+        match expression {
+            Expr::Const(it) => self.constant(it, times),
+            Expr::Var(it) => self.weighed(range(it.span()).end, times),
+            Expr::GetAttr(_) | Expr::GetItem(_) | Expr::Slice(_) => {
+                self.path(expression, 0);
+                self.weighed(range(expression.span()).end, times);
+            }
+            Expr::Call(it) => {
+                self.arguments(&it.args, 1);
+                self.weighed(range(it.span()).end, times);
+            }
+            Expr::Filter(it) => {
+                self.filter(it);
+                self.weighed(range(it.span()).end, times);
+            }
+            Expr::Test(it) => self.test(it),
+            Expr::List(it) => it.items.iter().for_each(|item| self.operand(item, times)),
+            Expr::Tuple(it) => it.items.iter().for_each(|item| self.operand(item, times)),
+            Expr::Map(it) => it.keys.iter().chain(&it.values).for_each(|item| self.operand(item, times)),
+            Expr::UnaryOp(it) => self.operand(&it.expr, 0),
+            Expr::BinOp(it) => self.operation(it, times),
+            Expr::Compare(it) => {
+                let operands = || std::iter::once(&it.expr).chain(it.ops.iter().map(|other| &other.expr));
+                let is_order = it.ops.iter().all(|other| is_order(other.op));
+                let with_number = is_order && operands().any(is_number);
+                operands().for_each(|operand| self.compared(operand, 2, with_number));
+            }
+            Expr::IfExpr(it) => {
+                self.operand(&it.test_expr, 0);
+                self.operand(&it.true_expr, times);
+                it.false_expr.iter().for_each(|other| self.operand(other, times));
+            }
+        }
+    }
+
+    fn weighed(&mut self, at: usize, times: u64) {
+        match times {
+            0 => {}
+            1 => self.put(at, "|_weighed"),
+            _ => self.put(at, format!("|_weighed({times})")),
+        }
+    }
+
+    fn constant(&mut self, it: &Spanned<Const>, times: u64) {
+        let length = it.value.as_str().map_or(0, |text| text.len() as u64);
+        if length.saturating_mul(times) > SHORT {
+            self.weighed(range(it.span()).end, times);
+        }
+    }
+
+    fn operation(&mut self, it: &Spanned<BinOp<'_>>, times: u64) {
+        let (left, right) = (&it.left, &it.right);
+        match it.op {
+            BinOpKind::ScAnd | BinOpKind::ScOr => [left, right].map(|operand| self.operand(operand, times)),
+            BinOpKind::Add | BinOpKind::Concat => [left, right].map(|operand| self.operand(operand, times + 1)),
+            BinOpKind::Mul => {
+                // One of them is a number that is written out; what is repeated is the other.
+                let most = [left, right].into_iter().filter_map(number).max().unwrap_or(1).max(1);
+                [left, right].map(|operand| self.operand(operand, (times + 1).saturating_mul(most)))
+            }
+            // Only numbers can be calculated with otherwise.
+            BinOpKind::Sub | BinOpKind::Div | BinOpKind::FloorDiv | BinOpKind::Rem | BinOpKind::Pow => {
+                [left, right].map(|operand| self.operand(operand, 0))
+            }
+            BinOpKind::Eq | BinOpKind::Ne | BinOpKind::In => [left, right].map(|operand| self.operand(operand, 1)),
+            BinOpKind::Lt | BinOpKind::Lte | BinOpKind::Gt | BinOpKind::Gte => {
+                let with_number = is_number(left) || is_number(right);
+                [left, right].map(|operand| self.compared(operand, 1, with_number))
+            }
+        };
+    }
+
+    /// What is less or more than something else. With a number that takes no time, whatever it is.
+    fn compared(&mut self, operand: &Expr<'_>, times: u64, with_number: bool) {
+        if !with_number || !is_value(operand) {
+            return self.operand(operand, times);
+        }
+        self.operand(operand, 0);
+        self.put(range(operand.span()).end, "|_ordered");
+    }
+
+    fn filter(&mut self, it: &Spanned<Filter<'_>>) {
+        if let Some(value) = &it.expr {
+            let asks = matches!(it.name, "default" | "d" | "otherwise");
+            if !asks || !self.asked(value) {
+                self.operand(value, 0);
+            }
+        }
+        self.arguments(&it.args, 0);
+    }
+
+    fn test(&mut self, it: &Spanned<Test<'_>>) {
+        let asks = matches!(it.name, "defined" | "undefined");
+        if !asks || !self.asked(&it.expr) {
+            self.operand(&it.expr, 0);
+        }
+        let name = range(it.span()).start + it.name.len();
+        let in_brackets = self.text.get(name..).is_none_or(|rest| rest.trim_start().starts_with('('));
+        if !in_brackets
+            && let [CallArg::Pos(value)] = it.args.as_slice()
+            && let Some(start) = start(value)
+        {
+            // A bracket of ours right behind the name would be that of the arguments.
+            self.put(start, "(");
+            self.arguments(&it.args, 0);
+            return self.put(range(value.span()).end, ")");
+        }
+        self.arguments(&it.args, 0);
+    }
+
+    fn arguments(&mut self, arguments: &[CallArg<'_>], times: u64) {
+        for argument in arguments {
+            match argument {
+                CallArg::Pos(value) | CallArg::Kwarg(_, value) => self.operand(value, times),
+                CallArg::PosSplat(_) | CallArg::KwargSplat(_) => {}
+            }
+        }
+    }
+
+    /// Names with dots between them of which it is asked whether they are there: on the way there, too, nothing may be.
+    fn asked(&mut self, value: &Expr<'_>) -> bool {
+        let (mut names, mut inner) = (Vec::new(), value);
+        let root = loop {
+            inner = match inner {
+                Expr::Var(root) => break range(root.span()).end,
+                Expr::GetAttr(it) => {
+                    names.push(it.name);
+                    &it.expr
+                }
+                Expr::GetItem(it) => match &it.subscript_expr {
+                    Expr::Const(name) if name.value.as_str().is_some() => {
+                        names.push(name.value.as_str().unwrap_or_default());
+                        &it.expr
+                    }
+                    _ => return false,
+                },
+                _ => return false,
+            };
+        };
+        let mut mark = String::new();
+        for name in names.iter().rev() {
+            let _ = write!(mark, "|_field({})", serde_json::Value::from(*name));
+        }
+        // Where it ends in brackets, those are of the value too: `(a).b`.
+        let end = range(value.span()).end;
+        let is_plain = self.text.get(root..end).is_some_and(|path| !path.contains(')'));
+        if is_plain && !names.is_empty() {
+            self.edits.push((root..end, mark));
+        }
+        is_plain
+    }
+
+    /// A value in which something is looked up by its place: that goes over a text, or over a list that has to be worked out.
+    /// `outside` says how often that happens further out, with nothing marked in between.
+    fn path(&mut self, expression: &Expr<'_>, outside: u64) {
+        let (base, is_place) = match expression {
+            Expr::GetAttr(it) => (&it.expr, false),
+            Expr::GetItem(it) => {
+                self.operand(&it.subscript_expr, 0);
+                let is_name = matches!(&it.subscript_expr, Expr::Const(name) if name.value.as_str().is_some());
+                (&it.expr, !is_name)
+            }
+            Expr::Slice(it) => {
+                [&it.start, &it.stop].into_iter().flatten().for_each(|part| self.operand(part, 0));
+                (&it.expr, true)
+            }
+            Expr::Call(it) => return self.arguments(&it.args, 1),
+            Expr::Var(_) | Expr::Const(_) => return,
+            other => return self.operand(other, outside),
+        };
+        match start(base) {
+            Some(start) if is_place => {
+                self.put(start, "(");
+                self.path(base, 0);
+                self.put(range(base.span()).end, "|_counted)");
+            }
+            Some(_) => self.path(base, 0),
+            None => self.path(base, outside + u64::from(is_place)),
+        }
+    }
+}
+
+/// Where a name with what is looked up in it begins.
+fn start(expression: &Expr<'_>) -> Option<usize> {
+    match expression {
+        Expr::Var(it) => Some(range(it.span()).start),
+        Expr::Const(it) => Some(range(it.span()).start),
+        Expr::GetAttr(it) => start(&it.expr),
+        Expr::GetItem(it) => start(&it.expr),
+        Expr::Slice(it) => start(&it.expr),
+        Expr::Call(it) => start(&it.expr),
+        _ => None,
+    }
+}
+
+/// Whether a filter may stand right behind it, and is for all of it.
+fn is_value(expression: &Expr<'_>) -> bool {
+    matches!(
+        expression,
+        Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) | Expr::Slice(_) | Expr::Filter(_) | Expr::Call(_)
+    )
+}
+
+fn is_order(operator: CompareOpKind) -> bool {
+    matches!(operator, CompareOpKind::Lt | CompareOpKind::Lte | CompareOpKind::Gt | CompareOpKind::Gte)
+}
+
+fn is_number(expression: &Expr<'_>) -> bool {
+    matches!(expression, Expr::Const(it) if it.value.is_number())
+}
+
+/// A number that is written out.
+fn number(expression: &Expr<'_>) -> Option<u64> {
+    match expression {
+        Expr::Const(it) => it.value.as_i64().and_then(|number| u64::try_from(number).ok()),
+        _ => None,
+    }
+}

@@ -1,0 +1,78 @@
+//! Steps side by side.
+//!
+//! Where all are waited for, programs run at the same time, and what is done to the graph is done with the end of the step.
+//! Where one is enough, what can be done at once is tried first, in the order of the file; programs are started only where
+//! nothing of that succeeds, and the first one that does calls the others off.
+
+use std::time::Duration;
+
+use serde_json::Map;
+use windlass_engine::workflow::{Branch, Did, Program, Several, Step, StepResult, Wanted, What};
+use windlass_engine::{ActionRequest, Allowance};
+use windlass_process::run;
+
+use super::program::{Prepared, came_to, side_by_side, stored};
+use super::{Doing, Done};
+use crate::Dispatch;
+
+impl Dispatch<'_> {
+    /// What a step can come to without any program, where the first thing that succeeds is enough.
+    pub(super) fn at_once(&self, doing: &Doing<'_>) -> Option<Done> {
+        let What::Parallel { steps, wait_for_all: false } = &doing.step.what else { return None };
+        let mut left = Allowance::default();
+        let branches: Vec<Branch> = steps.iter().filter_map(|step| instant(doing, step, &mut left)).collect();
+        if branches.is_empty() && !steps.is_empty() {
+            return None;
+        }
+        let wanted = if branches.len() < steps.len() { Wanted::OneOfMore } else { Wanted::One };
+        let did = Did::Several(Several { branches, wanted });
+        Some(Done { did, stored: Map::new(), on_success: doing.step.on_success.clone() })
+    }
+
+    /// Runs programs side by side; the rest of it is done with the end of the step.
+    pub(super) fn do_several(&self, doing: &Doing<'_>, steps: &[Step], all: bool) -> Done {
+        let mut left = Allowance::default();
+        let mut branches: Vec<(usize, Branch)> = Vec::new();
+        let mut programs: Vec<(usize, &Step, &Program, Prepared)> = Vec::new();
+        for (place, step) in steps.iter().enumerate() {
+            match &step.what {
+                What::Run(program) => match self.prepared(doing, step, program, &mut left) {
+                    Ok(prepared) => programs.push((place, step, program, prepared)),
+                    Err(result) => branches.push((place, Branch::Ended(result))),
+                },
+                _ => branches.extend(instant(doing, step, &mut left).map(|branch| (place, branch))),
+            }
+        }
+        let control = self.control_for(doing.flow.running.resolve).apart();
+        let specs: Vec<_> = programs.iter().map(|(.., prepared)| &prepared.spec).collect();
+        let ran = side_by_side(&specs, &control, all, |spec, control| run(spec, self.roster, control, &mut |_, _| {}));
+        let mut left_behind = Map::new();
+        for ((place, step, program, prepared), ran) in programs.iter().zip(ran) {
+            let result = came_to(step, program, ran, &prepared.limit, |ran| self.settings.mask.run(ran));
+            left_behind.extend(stored(program, &result));
+            branches.push((*place, Branch::Ended(result)));
+        }
+        branches.sort_by_key(|(place, _)| *place);
+        let branches = branches.into_iter().map(|(_, branch)| branch).collect();
+        let wanted = if all { Wanted::All } else { Wanted::One };
+        let did = Did::Several(Several { branches, wanted });
+        Done { did, stored: left_behind, on_success: doing.step.on_success.clone() }
+    }
+}
+
+/// What a step is that runs no program.
+fn instant(doing: &Doing<'_>, step: &Step, left: &mut Allowance) -> Option<Branch> {
+    match &step.what {
+        What::CreateTask(pattern) | What::UpdateTask(pattern) => Some(match pattern.fill_within(doing.context, left) {
+            Ok(payload) => {
+                let request = ActionRequest { kind: step.kind().to_owned(), payload };
+                Branch::Act { step: step.id.clone(), request }
+            }
+            Err(fault) => Branch::Ended(StepResult::failed(&step.id, fault.to_string(), Duration::ZERO)),
+        }),
+        What::Run(_) => None,
+        What::Choose { .. } | What::Parallel { .. } | What::Nothing => {
+            Some(Branch::Ended(StepResult::succeeded(&step.id, None, Duration::ZERO)))
+        }
+    }
+}
