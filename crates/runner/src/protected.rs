@@ -271,4 +271,21 @@ mod tests {
         assert_eq!(difference("1 a\n2 b\n", "1 a\n1 a\n2 b\n3 b\n").as_deref(), Some("b"));
         assert_eq!(difference("1 a\n", "1 a\n1 a\n").as_deref(), Some("files whose names are alike"));
     }
+
+    /// A link that leads elsewhere is a change, also where the same is written there.
+    #[test]
+    fn a_link_is_where_it_leads() {
+        let place = tempfile::tempdir().unwrap();
+        for name in ["one", "two"] {
+            fs::write(place.path().join(name), "the same").unwrap();
+        }
+        let link = place.path().join("check.sh");
+        let protected = Protected::new(&["check.sh".to_owned()]).unwrap();
+        let looks = ["one", "two"].map(|target| {
+            let _ = fs::remove_file(&link);
+            std::os::unix::fs::symlink(target, &link).unwrap();
+            protected.look(place.path()).unwrap()
+        });
+        assert_eq!(difference(&looks[0], &looks[1]).as_deref(), Some("check.sh"));
+    }
 }

@@ -295,3 +295,14 @@ fn interrupted(turn: &Turn, record: Option<String>, usage: Usage) -> Command {
 fn back_off(failures: u32) -> Duration {
     FIRST_WAIT.saturating_mul(2_u32.saturating_pow(failures - 1)).min(LONGEST_WAIT)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_fails_again_is_left_alone_for_longer() {
+        let waits: Vec<u128> = [1, 2, 3, 7, 8, 100, u32::MAX].map(|failures| back_off(failures).as_millis()).into();
+        assert_eq!(waits, [250, 500, 1000, 16_000, 30_000, 30_000, 30_000]);
+    }
+}

@@ -125,3 +125,11 @@ fn what_may_not_be_written_is_said() {
     assert_eq!(fs::read_to_string(place.whole.path().join("secret")).expect("it is there"), "secret");
     assert_eq!(fs::read_dir(place.whole.path()).expect("a directory").count(), 2);
 }
+
+/// What is too long is not read to its end to be refused.
+#[test]
+fn no_more_is_read_than_could_be_given() {
+    let mut lines = BufReader::new(io::repeat(b'x').take(3 * CONTENT));
+    assert_eq!(some_lines(&mut lines, None).unwrap(), None);
+    assert!(lines.get_ref().limit() > CONTENT);
+}

@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_word_or_a_rule_for_each_kind() {
         use Permission::{Allow, Deny};
-        use ToolKind::{Edit, Execute, Fetch, Other, Read, Search};
+        use ToolKind::{Edit, Execute, Fetch, Other, Read, Search, Think};
         let check = |text: &str, expected: &[(ToolKind, Permission)]| {
             let permissions = read(text).expect(text);
             for (kind, permission) in expected {
@@ -171,7 +171,10 @@ mod tests {
         };
         check("allow", &[(Execute, Allow), (Other, Allow)]);
         check("deny", &[(Read, Deny), (Other, Deny)]);
-        check("read-only", &[(Read, Allow), (Search, Allow), (Edit, Deny), (Fetch, Deny), (Other, Deny)]);
+        let looking = [Read, Search, Think];
+        for (_, kind) in ToolKind::ALL {
+            check("read-only", &[(kind, if looking.contains(&kind) { Allow } else { Deny })]);
+        }
         check("{default: allow, execute: deny, fetch: deny}", &[(Execute, Deny), (Fetch, Deny), (Edit, Allow)]);
         check("{default: deny, read: allow}", &[(Read, Allow), (Other, Deny)]);
         check("{}", &[(Execute, Allow)]);
