@@ -101,6 +101,7 @@ fn a_hook_gives_its_workflow_a_context() {
         ("{workflow: w, context: {who: '${taks.goal}'}}", "unknown name `taks`"),
         ("{command: ./x, context: {who: 1}}", "this hook runs none"),
         ("{workflow: w, pipe_output: true}", "no output that could be piped"),
+        ("{workflow: w, feedback: 'Do it again'}", "says by itself what the agent is told"),
     ] {
         world.write(".windlass/config.yaml", format!("version: 1\nhooks: {{task_created: [{hook}]}}\n"));
         let ran = world.run(&["config", "check"]);

@@ -16,6 +16,11 @@ pub fn given(entry: &Entry, kind: &Kind, source: &str) -> Result<Vec<(String, Pa
         return Err(Problem::new("a workflow has no output that could be piped")
             .suggest("leave `pipe_output` out; at a gate the agent is told what a failed step printed".to_owned()));
     }
+    if let Some(feedback) = entry.feedback.as_ref().filter(|_| is_workflow) {
+        let problem = Problem::new("a workflow says by itself what the agent is told");
+        let words = "leave `feedback` out; at a gate the agent is told why, with what the failed step printed";
+        return Err(problem.suggest(words.to_owned()).at(feedback.at.clone()));
+    }
     let Some(context) = &entry.context else { return Ok(Vec::new()) };
     let placed = |problem: Problem| problem.at(context.at.clone());
     if !is_workflow {
