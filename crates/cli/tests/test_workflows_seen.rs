@@ -64,14 +64,17 @@ fn every_step_is_shown_with_all_that_it_does() {
 #[test]
 fn trust_shows_what_steps_run() {
     let world = world();
-    world.write(".windlass/config.yaml", "hooks: {task_completed: [{workflow: notify-critical-completion}]}\n");
+    world.write(
+        ".windlass/config.yaml",
+        "hooks: {task_completed: [{workflow: notify-critical-completion, context: {command: ./tell.sh}}]}\n",
+    );
     world.write(".windlass/workflows/bad.yaml", "steps: [{id: a, type: nope}]\n");
     world.write(".windlass/workflows/notes.md", "Ours.\n");
     assert_snapshot!(world.run(&["trust", "--show"]), @r#"
     $WORK  changed since it was trusted
     Its configuration would run:
       task_completed[0] (line 1)
-          workflow: notify-critical-completion
+          workflow: notify-critical-completion, given {"command":"./tell.sh"}
       workflows all.yaml
           look  execute_command  → then any, if it fails stop
               sh -c "rm -rf \"$0\"" ${task.goal} 7

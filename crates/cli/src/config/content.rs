@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - Two configurations with the same digest have the same bytes and the same workflows, under the same names.
-//! - What cannot be read whole is an error, never left out.
+//! - What cannot be read whole is an error, never left out; but for hidden files, which nobody reads.
 
 use std::fs;
 use std::path::Path;
@@ -48,6 +48,10 @@ fn walk(directory: &Path, prefix: &str, depth: usize, found: &mut Vec<Workflow>)
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
             return Err(ConfigError::of_file(&path, "has a name that is not UTF-8 text"));
         };
+        if name.starts_with('.') {
+            // What editors leave there for a while.
+            continue;
+        }
         let name = format!("{prefix}{name}");
         if path.is_dir() {
             walk(&path, &format!("{name}/"), depth - 1, found)?;
@@ -102,6 +106,15 @@ mod tests {
         let with_prompt = |prompt: Option<&str>| digest(empty(), prompt.map(|text| Digest::of(text.as_bytes())), &[]);
         assert_ne!(with_prompt(None), with_prompt(Some("a")));
         assert_ne!(with_prompt(Some("a")), with_prompt(Some("b")));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_editors_leave_there_is_no_workflow() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join(".a.yaml.swp"), "x").unwrap();
+        std::os::unix::fs::symlink("ann@host.1", directory.path().join(".#a.yaml")).unwrap();
+        assert_eq!(workflows(directory.path()).unwrap(), []);
     }
 
     #[cfg(unix)]

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::iter;
 use std::ops::Range;
 
+use serde_json::json;
 use windlass_engine::workflow::Pattern;
 use windlass_engine::{Condition, EventType, Matcher, Names, REGISTERED, Registry, Rule, Template};
 use windlass_hooks::Script;
@@ -110,7 +111,11 @@ impl Hook {
             Kind::Rules(_) => None,
             Kind::Prompt(prompt) => Some(format!("prompt: {}", prompt.text())),
             Kind::Http(request) => Some(request.describe()),
-            Kind::Workflow(id) => Some(format!("workflow: {id}")),
+            // What it is given may well be the program that it runs.
+            Kind::Workflow(id) => Some(match &self.entry.context {
+                Some(context) => format!("workflow: {id}, given {}", json!(context.value)),
+                None => format!("workflow: {id}"),
+            }),
             Kind::Gatekeeper(briefs) => Some(format!("gatekeeper: {} (an agent judges the change)", briefs.join(", "))),
             Kind::Desktop => Some("a notice on the desktop".to_owned()),
         }

@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 use windlass_engine::workflow::{Pattern, Program, Step, StepResult};
 use windlass_engine::{Allowance, in_words};
@@ -128,7 +129,7 @@ pub(super) fn came_to(
     };
     // A part of a list is no list.
     let total = ran.stdout.total;
-    let is_cut = total > KEPT as u64 && ran.stdout.text().trim_start().starts_with(['{', '[']);
+    let is_cut = total > KEPT as u64 && begins_as_json(&ran.stdout.text());
     let result = match ran.exit {
         Exit::Code(0) if program.store_as.is_some() && is_cut => {
             let why = format!("it printed {total} bytes of JSON, and {KEPT} are the most that can be stored");
@@ -142,6 +143,13 @@ pub(super) fn came_to(
         Exit::Lost => StepResult::failed(&step.id, "it was lost", took),
     };
     result.with(Some(data))
+}
+
+/// Whether a long text is an object or a list as far as its beginning tells: `[warning] …` is none.
+fn begins_as_json(text: &str) -> bool {
+    let text = text.trim_start();
+    let head = &text[..text.floor_char_boundary(4096)];
+    head.starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(head).is_err_and(|error| error.is_eof())
 }
 
 /// What later steps find under the name that the step gives: an object, a list or a number as what it is, anything else as
