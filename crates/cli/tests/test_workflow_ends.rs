@@ -21,6 +21,20 @@ fn goals(world: &World) -> Vec<String> {
     world.lines(&["task", "list"]).iter().map(|task| task["goal"].as_str().unwrap().to_owned()).collect()
 }
 
+/// Each step keeps something for the hooks of those that follow it.
+#[test]
+fn a_hook_at_what_steps_make_does_not_use_up_their_share() {
+    let step = |number: u32| {
+        let next = if number < 40 { format!(", onSuccess: s{}", number + 1) } else { String::new() };
+        format!("  - {{id: s{number}, type: create_task, config: {{goal: 'Mend pump {number}'}}{next}}}\n")
+    };
+    let steps: String = (1..=40).map(step).collect();
+    let world = with("version: 1\nhooks:\n  task_created:\n    - command: echo {{task_id}} >> seen.txt\n", &steps);
+    world.ok(&["workflow", "run", "w"]);
+    assert_eq!(goals(&world).len(), 40);
+    assert_eq!(world.read("seen.txt").lines().count(), 40);
+}
+
 const AGENT: &str = "command:echo '<promise>COMPLETE</promise>'";
 
 /// It counts as `on_failure` says, as a command that goes wrong does.

@@ -463,6 +463,8 @@ pub enum Command {
         workflow: String,
         digest: Digest,
         step: String,
+        /// How many steps the definition has.
+        steps: u32,
     },
     /// Says that a step is about to run programs.
     BeginStep {

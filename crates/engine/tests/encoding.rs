@@ -582,7 +582,7 @@ fn workflow_events() -> Vec<Event> {
     vec![
         payload::WorkflowTriggered { workflow_id: word(), context: Map::from_iter([("days".to_owned(), value())]) }
             .into(),
-        payload::WorkflowStarted { debt, workflow_id: word(), digest: config, step: word() }.into(),
+        payload::WorkflowStarted { debt, workflow_id: word(), digest: config, step: word(), steps: 3 }.into(),
         payload::WorkflowStepStarted { debt, step: word(), attempt: 2 }.into(),
         payload::WorkflowStepFinished {
             debt,

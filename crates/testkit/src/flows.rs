@@ -48,7 +48,7 @@ pub fn flow_command(debt: &Debt, step: &FlowStep) -> Command {
     match step {
         FlowStep::Start => {
             let (workflow, digest) = ("w".to_owned(), Digest::of(b"w"));
-            Command::StartWorkflow { debt: id, owner, workflow, digest, step: next }
+            Command::StartWorkflow { debt: id, owner, workflow, digest, step: next, steps: 2 }
         }
         FlowStep::Next { success, last } => {
             let next = match &debt.progress {

@@ -16,6 +16,7 @@ impl Fold<'_> {
         let progress = Progress {
             workflow: started.workflow_id.clone(),
             digest: started.digest,
+            steps: started.steps,
             next: Some(started.step.clone()),
             under_way: None,
             attempt: 0,

@@ -30,14 +30,15 @@ pub(super) struct Line {
     added: u32,
     /// How many calls of `windlass` lie within each other.
     nesting: u8,
-    /// Whether its hook goes on after this commit, and keeps half of what is left for what it does then.
-    goes_on: bool,
+    /// How often its hook goes on after this commit, as far as is known. For all of that it keeps half of what is left, and
+    /// each time the same part of the other half is given away.
+    later: u32,
 }
 
 impl Line {
     /// What a person begins.
     pub(super) fn begun() -> Self {
-        Self { most: Limits::EVENTS, added: 0, nesting: 0, goes_on: false }
+        Self { most: Limits::EVENTS, added: 0, nesting: 0, later: 0 }
     }
 
     /// What a session does by itself.
@@ -47,12 +48,17 @@ impl Line {
 
     /// What listens to the beginning of a hook.
     pub(super) fn beginning(debt: &Debt) -> Self {
-        Self { most: debt.share, added: 0, nesting: debt.nesting, goes_on: true }
+        Self::step(debt, 1)
+    }
+
+    /// What a step of a workflow leads to that has so many of them ahead.
+    pub(super) fn step(debt: &Debt, ahead: u32) -> Self {
+        Self { most: debt.share, added: 0, nesting: debt.nesting, later: ahead.max(1) }
     }
 
     /// What a hook asks for at its end.
     pub(super) fn ending(debt: &Debt) -> Self {
-        Self { most: debt.share, added: 0, nesting: debt.nesting, goes_on: false }
+        Self { most: debt.share, added: 0, nesting: debt.nesting, later: 0 }
     }
 
     /// A command that is given from inside a hook.
@@ -60,7 +66,7 @@ impl Line {
         if debt.nesting >= Limits::NESTED {
             return Err(Refusal::CascadeLimit { limit: format!("{} calls within each other", Limits::NESTED) });
         }
-        Ok(Self { most: debt.share, added: 0, nesting: debt.nesting + 1, goes_on: true })
+        Ok(Self { most: debt.share, added: 0, nesting: debt.nesting + 1, later: 1 })
     }
 
     pub(super) fn add(&mut self, events: usize) {
@@ -83,7 +89,7 @@ impl Line {
 
     /// What each of so many hooks may lead to.
     fn share(&self, hooks: u32) -> u32 {
-        let left = if self.goes_on { self.left() / 2 } else { self.left() };
+        let left = if self.later == 0 { self.left() } else { self.left() / self.later.saturating_mul(2) };
         left / hooks.max(1)
     }
 }

@@ -248,8 +248,8 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::RetryEffect { debt, owner, after } => self.retry_effect(*debt, owner, after),
             C::FinishEffect { debt, owner, report } => self.finish_effect(*debt, owner, report),
             C::TriggerWorkflow { id, context, task } => self.trigger_workflow(id, context, *task),
-            C::StartWorkflow { debt, owner, workflow, digest, step } => {
-                self.start_workflow(*debt, owner, (workflow, *digest), step)
+            C::StartWorkflow { debt, owner, workflow, digest, step, steps } => {
+                self.start_workflow(*debt, owner, (workflow, *digest), (step, *steps))
             }
             C::BeginStep { debt, owner, step } => self.begin_step(*debt, owner, step),
             C::EndStep { debt, owner, end } => self.end_step(*debt, owner, end),

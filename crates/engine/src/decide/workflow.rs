@@ -40,7 +40,7 @@ impl Deciding<'_, '_> {
         id: DebtId,
         owner: &OwnerName,
         (workflow, digest): (&str, Digest),
-        step: &str,
+        (step, steps): (&str, u32),
     ) -> Result<(), Refusal> {
         let debt = self.begun(id, owner)?;
         if !matches!(debt.effect, Effect::Hook(_)) {
@@ -50,8 +50,8 @@ impl Deciding<'_, '_> {
             return Err(illegal(id, "is a workflow that has begun already"));
         }
         let (workflow_id, step) = (workflow.to_owned(), step.to_owned());
-        self.go_on_with(&debt);
-        self.emit_of(&debt, payload::WorkflowStarted { debt: id, workflow_id, digest, step })
+        self.go_on_with(&debt, steps);
+        self.emit_of(&debt, payload::WorkflowStarted { debt: id, workflow_id, digest, step, steps })
     }
 
     /// Says that a step is about to do something that no log can take back.
@@ -60,7 +60,7 @@ impl Deciding<'_, '_> {
         if progress.is_under_way(debt.attempts) {
             return Err(illegal(id, "is at a step that has begun already"));
         }
-        self.go_on_with(&debt);
+        self.go_on_with(&debt, progress.ahead());
         let attempt = debt.attempts;
         self.emit_of(&debt, payload::WorkflowStepStarted { debt: id, step: step.to_owned(), attempt })
     }
@@ -68,7 +68,7 @@ impl Deciding<'_, '_> {
     pub(super) fn end_step(&mut self, id: DebtId, owner: &OwnerName, end: &StepEnd) -> Result<(), Refusal> {
         check_value("what is stored", &end.stored.clone().into())?;
         let (debt, progress) = self.at_step(id, owner, &end.step)?;
-        self.go_on_with(&debt);
+        self.go_on_with(&debt, progress.ahead());
         let (result, within) = self.do_step(&debt, end)?;
         let way = if result.success { &end.on_success } else { &end.on_failure };
         let steps = u32::try_from(progress.done.len() + 1).unwrap_or(u32::MAX);
@@ -83,7 +83,7 @@ impl Deciding<'_, '_> {
         };
         let is_last = next.is_none();
         let stored = if result.success { end.stored.clone() } else { Map::new() };
-        self.go_on_with(&debt);
+        self.go_on_with(&debt, progress.ahead());
         self.emit_of(&debt, payload::WorkflowStepFinished { debt: id, result, within, stored, next })?;
         match failed {
             Some(error) => self.end_badly(&debt, &progress, steps, error),
@@ -101,7 +101,7 @@ impl Deciding<'_, '_> {
         let debt = self.begun(id, owner)?;
         let progress = debt.progress.clone().filter(|progress| progress.next.is_some());
         let progress = progress.ok_or_else(|| illegal(id, "is no workflow that goes on"))?;
-        self.go_on_with(&debt);
+        self.go_on_with(&debt, progress.ahead());
         let steps = u32::try_from(progress.done.len()).unwrap_or(u32::MAX);
         self.end_badly(&debt, &progress, steps, error.to_owned())
     }
@@ -122,9 +122,10 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// What a running workflow leads to is its own: it lies as deep as it, and is taken from its share.
-    fn go_on_with(&mut self, debt: &Debt) {
-        self.begin_line(Line::beginning(debt));
+    /// What a running workflow leads to is its own: it lies as deep as it, and is taken from its share, of which the steps
+    /// to come keep theirs.
+    fn go_on_with(&mut self, debt: &Debt, ahead: u32) {
+        self.begin_line(Line::step(debt, ahead));
         self.because_of(debt);
         self.place = debt.session.clone().map(|session| (session, debt.iteration));
     }

@@ -16,6 +16,9 @@ pub struct Progress {
     pub workflow: String,
     /// Of the definition that it was begun with.
     pub digest: Digest,
+    /// How many steps that has.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub steps: u32,
     /// The step that comes next; none when it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
@@ -36,11 +39,16 @@ pub struct Progress {
     pub failed: Option<String>,
 }
 
-fn is_zero(attempt: &u32) -> bool {
-    *attempt == 0
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Progress {
+    /// How many steps it may still take, if it takes none of them twice.
+    pub fn ahead(&self) -> u32 {
+        self.steps.saturating_sub(u32::try_from(self.done.len()).unwrap_or(u32::MAX))
+    }
+
     /// Whether a step has begun in this attempt at the run, and not ended.
     pub fn is_under_way(&self, attempt: u32) -> bool {
         self.under_way.is_some() && self.attempt == attempt

@@ -100,8 +100,9 @@ impl Dispatch<'_> {
             None => {
                 let Some(first) = workflow.steps.first() else { return Ok(failed(format!("`{id}` has no steps"))) };
                 let (step, digest) = (first.id.clone(), workflow.digest);
+                let steps = u32::try_from(workflow.steps.len()).unwrap_or(u32::MAX);
                 let workflow = workflow.id.clone();
-                self.give(&Command::StartWorkflow { debt, owner, workflow, digest, step })?;
+                self.give(&Command::StartWorkflow { debt, owner, workflow, digest, step, steps })?;
             }
             Some(progress) if progress.next.is_some() && progress.digest != workflow.digest => {
                 let error = format!("`{id}` has been changed since it was begun; begin it again");

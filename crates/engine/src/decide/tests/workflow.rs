@@ -30,7 +30,9 @@ fn begun() -> Script {
     project.run(&format!("begin {}", debt(&project).id));
     let (workflow, step) = ("w".to_owned(), "a".to_owned());
     let debt = debt(&project).id;
-    project.ask(&Command::StartWorkflow { debt, owner: owner(), workflow, digest: Digest::of(b"w"), step }).unwrap();
+    project
+        .ask(&Command::StartWorkflow { debt, owner: owner(), workflow, digest: Digest::of(b"w"), step, steps: 2 })
+        .unwrap();
     project
 }
 

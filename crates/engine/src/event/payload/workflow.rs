@@ -21,6 +21,9 @@ payloads! {
         digest: Digest,
         /// The first step.
         step: String,
+        /// How many its definition has.
+        #[serde(default, skip_serializing_if = "is_none")]
+        steps: u32,
     }
     /// A step that runs programs.
     WorkflowStepStarted {
@@ -55,6 +58,10 @@ payloads! {
         steps: u32,
         error: String,
     }
+}
+
+fn is_none(steps: &u32) -> bool {
+    *steps == 0
 }
 
 fn first() -> u32 {
