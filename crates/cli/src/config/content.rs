@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - Two configurations with the same digest have the same bytes and the same workflows, under the same names.
-//! - What cannot be read whole is an error, never left out; but for hidden files, which nobody reads.
+//! - What cannot be read whole counts as that, and is never left out; but for hidden files, which nobody reads.
 
 use std::fs;
 use std::path::Path;
@@ -58,7 +58,9 @@ fn walk(directory: &Path, prefix: &str, depth: usize, found: &mut Vec<Workflow>)
         } else if found.len() == FILES {
             return Err(ConfigError::of_file(directory, format!("has too many files: at most {FILES} are taken")));
         } else {
-            found.push(Workflow { digest: Digest::of(&source::read(&path)?), path: name });
+            // No file has this one: what can be read later has changed.
+            let digest = source::read(&path).map_or(Digest::ZERO, |bytes| Digest::of(&bytes));
+            found.push(Workflow { digest, path: name });
         }
     }
     Ok(())
@@ -115,6 +117,19 @@ mod tests {
         fs::write(directory.path().join(".a.yaml.swp"), "x").unwrap();
         std::os::unix::fs::symlink("ann@host.1", directory.path().join(".#a.yaml")).unwrap();
         assert_eq!(workflows(directory.path()).unwrap(), []);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_cannot_be_read_counts_until_it_can() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.yaml");
+        std::os::unix::fs::symlink("nowhere", &file).unwrap();
+        let unread = workflows(directory.path()).unwrap();
+        assert_eq!(unread.len(), 1);
+        fs::remove_file(&file).unwrap();
+        fs::write(&file, "").unwrap();
+        assert_ne!(unread, workflows(directory.path()).unwrap());
     }
 
     #[cfg(unix)]
