@@ -154,9 +154,10 @@ impl Report {
 const OBSTACLES: &[(&str, &str)] = &[
     (
         "between two agent calls",
-        "an agent runs under a supervisor, so that nothing it starts outlives the run, not even after a `kill -9`. To start it \
-         and to hear of its end takes two wake-ups of another process that a shell does without, and what the loop does in \
-         between runs from a cold cache. The floor of this goal has neither. A child that is forked ahead would save a part.",
+        "about half of the gap is the loop's own work, none of it large: reading session and task, deciding, writing the \
+         event and its rows, making the prompt. A shell does none of it. Another tenth is the supervisor, under which an agent \
+         runs so that nothing it starts outlives the run, not even after a `kill -9`. What does not hang on the agent's answer \
+         could be done while it works.",
     ),
     (
         "rebuilding every row",
