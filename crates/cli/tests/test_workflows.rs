@@ -206,6 +206,26 @@ fn a_program_that_may_not_run_again_has_failed() {
     assert_eq!(fs::read_to_string(world.path("ran")).unwrap(), "x\n");
 }
 
+/// What follows may ask for each of them.
+#[test]
+fn steps_side_by_side_that_were_interrupted_have_failed_each() {
+    let world = with(
+        "  - id: both
+    type: parallel
+    onFailure: sorry
+    config:
+      steps:
+        - {id: kill, type: execute_command, config: {command: sh, args: [kill.sh]}}
+        - {id: make, type: create_task, config: {goal: made}}
+  - {id: sorry, type: create_task, config: {goal: '${steps.make.success} ${steps.kill.success} ${steps.kill.error}'}}
+",
+    );
+    world.write("kill.sh", KILLER);
+    assert_eq!(world.run(&["workflow", "run", "w", "--task", "T1"]).code, KILLED);
+    world.ok(&["doctor", "--settle"]);
+    assert!(goals(&world)[1].starts_with("false false it was interrupted"), "{:?}", goals(&world));
+}
+
 #[test]
 fn one_that_was_changed_meanwhile_is_not_gone_on_with() {
     let world = killed(", idempotent: true");

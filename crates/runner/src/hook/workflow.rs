@@ -14,7 +14,9 @@ mod verdict;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
-use windlass_engine::workflow::{Did, Known, Progress, Step, StepEnd, StepResult, What, Workflow};
+use windlass_engine::workflow::{
+    Branch, Did, Known, Progress, Several, Step, StepEnd, StepResult, Wanted, What, Workflow,
+};
 use windlass_engine::{
     ActionRequest, Allowance, Cause, Command, Event, ExpressionFault, HookReport, Limits, Record, Refusal, View,
     in_words,
@@ -61,6 +63,20 @@ struct Done {
 impl Done {
     fn ended(step: &Step, result: StepResult) -> Self {
         Self { did: Did::Ended(result), stored: Map::new(), on_success: step.on_success.clone() }
+    }
+
+    /// A step that ran programs when its run was ended, and with it those that stand side by side in it.
+    fn interrupted(step: &Step) -> Self {
+        let why = "it was interrupted, and nobody knows how far it came (`idempotent: true` lets it run again)";
+        let failed = |step: &Step| StepResult::failed(&step.id, why, Duration::ZERO);
+        let branches: Vec<Branch> = step.within().iter().map(|step| Branch::Ended(failed(step))).collect();
+        match branches.is_empty() {
+            true => Self::ended(step, failed(step)),
+            false => {
+                let did = Did::Several(Several { branches, wanted: Wanted::All });
+                Self { did, stored: Map::new(), on_success: step.on_success.clone() }
+            }
+        }
     }
 
     fn acting(step: &Step, kind: &str, payload: Result<Value, ExpressionFault>) -> Self {
@@ -176,8 +192,7 @@ impl Dispatch<'_> {
         // A gate judges: it may look again.
         let may_run_again = flow.idempotent || step.is_idempotent() || flow.running.role().is_gate();
         let done = if progress.under_way.is_some() && !may_run_again {
-            let why = "it was interrupted, and nobody knows how far it came (`idempotent: true` lets it run again)";
-            Done::ended(step, StepResult::failed(&step.id, why, Duration::ZERO))
+            Done::interrupted(step)
         } else {
             if let Some(at_once) = self.at_once(doing)
                 && self.end_step(doing, at_once, began)?
