@@ -182,6 +182,7 @@ impl Situation<'_> {
             "triggeredBy": metadata.triggered_by,
             "triggered_by": metadata.triggered_by,
             "depth": metadata.depth,
+            "metadata": {"triggeredBy": metadata.triggered_by, "depth": metadata.depth},
         })
     }
 }

@@ -88,7 +88,11 @@ const EVENT: &[Name] = &[
     ("triggered_by", Plain),
     ("triggeredBy", Plain),
     ("depth", Plain),
+    ("metadata", Fields(METADATA)),
 ];
+
+/// The same once more, where the log has it.
+const METADATA: &[Name] = &[("triggeredBy", Plain), ("depth", Plain)];
 
 /// What rules know beyond hooks: the state of the agent's work.
 const RULES: &[Name] = &[

@@ -128,7 +128,7 @@ fn an_unknown_name_is_found_when_it_is_read() {
     check_refused("task['lables']", "unknown name `task.lables` at `task['lables']`; did you mean `task.labels`?");
     check_refused(
         "event.data.x and event.kind",
-        "unknown name `event.kind` at `event.kind`; known here: `event.type`, `event.node_id`, `event.nodeId`, `event.timestamp`, `event.session`, `event.iteration`, `event.data`, `event.triggered_by`, `event.triggeredBy`, `event.depth`",
+        "unknown name `event.kind` at `event.kind`; known here: `event.type`, `event.node_id`, `event.nodeId`, `event.timestamp`, `event.session`, `event.iteration`, `event.data`, `event.triggered_by`, `event.triggeredBy`, `event.depth`, `event.metadata`",
     );
     check_refused(
         "task.labels.first",
