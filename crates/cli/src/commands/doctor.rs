@@ -8,7 +8,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use serde_json::json;
-use windlass_engine::{Effect, State, Task, TaskId};
+use windlass_engine::{Effect, Session, State, Task, TaskId};
 use windlass_runner::{Swept, left_in};
 use windlass_store::Report;
 
@@ -75,6 +75,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     checks.extend(check_callers(&project));
     checks.extend(check_left(context));
     checks.extend(check_cancelled(context));
+    checks.extend(check_interrupted(context));
     checks.extend(check_worktrees(context));
     checks.extend(git::check(context));
     let sound = checks.iter().all(|check| check.problems.is_empty());
@@ -122,15 +123,20 @@ fn settle(context: &Context, out: &mut Output) -> Result<u8, Stop> {
             if sessions == 1 { "1 cancelled session was" } else { &format!("{sessions} cancelled sessions were") };
         out.line(format_args!("{were} ended"))?;
     }
+    let interrupted = dispatch::interrupted(&opened)?;
     match (out.is_json(), settled) {
         (true, _) => {
             let gone: Vec<TaskId> = swept.iter().filter(|(_, swept)| swept.is_ok()).map(|(id, _)| *id).collect();
             out.object(&json!({"settled": settled, "sessions": sessions, "worktrees": gone}))?;
         }
-        (false, 0) if sessions > 0 || !swept.is_empty() => {}
+        (false, 0) if sessions > 0 || !swept.is_empty() || !interrupted.is_empty() => {}
         (false, 0) => out.line("nothing was left behind")?,
         (false, 1) => out.line("1 hook was settled")?,
         (false, _) => out.line(format_args!("{settled} hooks were settled"))?,
+    }
+    let told: &[Session] = if out.is_json() { &[] } else { &interrupted };
+    for Session { name, .. } in told {
+        out.line(format_args!("{name} was interrupted: `windlass run --session {name}` goes on with it"))?;
     }
     Ok(0)
 }
@@ -268,6 +274,15 @@ fn check_cancelled(context: &Context) -> Option<Check> {
         note: String::new(),
         hint: Some("`windlass doctor --settle` does what is left".to_owned()),
     })
+}
+
+/// Sessions whose command has died: nothing is wrong with them, and somebody has to know.
+fn check_interrupted(context: &Context) -> Option<Check> {
+    let left = dispatch::interrupted(&context.open().ok()?).ok()?;
+    let names: Vec<&str> = left.iter().map(|session| session.name.as_str()).collect();
+    let hint = format!("`windlass run --session {}` goes on where it stopped", names.first()?);
+    let note = format!("interrupted: {}", names.join(", "));
+    Some(Check { what: "sessions", problems: vec![], note, hint: Some(hint) })
 }
 
 /// So many events, in words.

@@ -1,7 +1,7 @@
 //! What commands that died have left undone.
 
 use std::sync::Arc;
-use windlass_engine::{ConfigDigest, Debt, DebtId, Effect, OwnerName, Session, SessionName, Trusted, View};
+use windlass_engine::{ConfigDigest, Debt, DebtId, Effect, OwnerName, Session, SessionName, Trusted, View, Wanted};
 use windlass_process::{Control, is_alive, sweep};
 
 use super::{recorded, with};
@@ -76,6 +76,19 @@ pub fn cancelled_by_nobody(opened: &Opened) -> Result<Vec<Session>, Failure> {
     let owners = opened.project.owners();
     sessions.retain(|session| {
         session.stopping.is_some() && session.ended().is_none() && !is_alive(&owners, session.owner.as_str())
+    });
+    Ok(sessions)
+}
+
+/// Sessions whose command has died, and that can be gone on with.
+pub fn interrupted(opened: &Opened) -> Result<Vec<Session>, Failure> {
+    let mut sessions = opened.store.snapshot().map_err(remedy::store)?.sessions().map_err(remedy::store)?;
+    let owners = opened.project.owners();
+    sessions.retain(|session| {
+        session.stopping.is_none()
+            && session.ended().is_none()
+            && session.wanted() != Wanted::Answer
+            && !is_alive(&owners, session.owner.as_str())
     });
     Ok(sessions)
 }
