@@ -203,9 +203,9 @@ fn built_ins_that_stand_nowhere() {
     before_submit (gate)
        100  before_submit[0]:create_pr  create_pr (git: push the branch, and open a change on the forge)  (line 10)
     task_created
-         5  auto-label-by-keyword         (line 5)
+         5  auto-label-by-keyword       suggests labels by words of the goal  (line 5)
                                         never runs: it is switched off
-        50  track-agent-task-lifecycle    (line 7)
+        50  track-agent-task-lifecycle  records how long an agent's task took  (line 7)
                                         never runs: it is switched off
     task_completed
         10  auto-create-review-task        makes a review task when an agent's task is completed  (built in)

@@ -78,6 +78,7 @@ impl<'c> Row<'c> {
             Self::Written(hook) => hook.effect().unwrap_or_else(|| match &hook.kind {
                 Kind::Rules(rules) if rules.len() == 1 => "1 rule".to_owned(),
                 Kind::Rules(rules) => format!("{} rules", rules.len()),
+                Kind::Builtin(builtin) if hook.entry.description.is_none() => described(*builtin),
                 _ => hook.entry.description.clone().unwrap_or_default(),
             }),
             Self::BuiltIn { description, .. } => description.clone(),
@@ -138,6 +139,11 @@ impl<'c> Row<'c> {
         }
         row
     }
+}
+
+/// What a hook of the registry is for.
+fn described(builtin: Builtin) -> String {
+    Registry::with_builtins().get(builtin.name()).map(|hook| hook.description.clone()).unwrap_or_default()
 }
 
 /// The priority that a hook of the registry has by itself.

@@ -1,6 +1,6 @@
 //! `windlass hooks show`
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::planned::{Row, Who, planned};
 use windlass_engine::nearest;
@@ -82,7 +82,7 @@ fn described((point, row): (Point, &Row<'_>), points: String) -> Map<String, Val
         fields.insert("idempotent".to_owned(), entry.idempotent.unwrap_or(false).into());
         fields.insert("maxOutput".to_owned(), crate::plan::max_output(hook).into());
         if let Some(context) = &entry.context {
-            fields.insert("context".to_owned(), context.value.clone().into_iter().collect());
+            fields.insert("context".to_owned(), json!(context.value));
         }
         if !entry.metadata.is_empty() {
             fields.insert("metadata".to_owned(), entry.metadata.clone().into_iter().collect());
