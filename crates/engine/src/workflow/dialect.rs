@@ -1,10 +1,12 @@
 //! Expressions as people write them who come from JavaScript, in our language where they mean the same there.
 //!
-//! Read are `||`, `&&`, `!`, `===`, `!==`, `null` and `undefined`. What has another meaning here, or none, is refused with the
-//! way to write it (`habits`).
+//! Read are `||`, `&&`, `!`, `===`, `!==`, `null` and `undefined`, and some methods (`habits`). What has another meaning here,
+//! or none, is refused with the way to write it.
 //!
 //! `a || b` is `b` where `a` is missing, null or an empty text: 0 and false are values. Where a truth is asked for, it is
 //! the `or` of JavaScript. `!a` holds where `a` is missing.
+
+use std::borrow::Cow;
 
 use super::habits;
 use crate::expression::ExpressionError;
@@ -76,6 +78,12 @@ pub fn translate(text: &str, asked: Asked) -> Result<String, ExpressionError> {
     if text.len() > LONGEST {
         return Ok(text.to_owned());
     }
+    let mut text = Cow::Borrowed(text);
+    for _ in 0..NESTED {
+        let Some(next) = habits::read(&text, &read(&text)?) else { break };
+        text = Cow::Owned(next);
+    }
+    let text = &*text;
     let tokens = read(text)?;
     habits::check(text, &tokens)?;
     let is_ours = tokens.iter().all(|token| token.text == token.ours && !matches!(token.kind, Kind::Or | Kind::Not));

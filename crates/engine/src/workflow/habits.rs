@@ -1,4 +1,4 @@
-//! Habits of JavaScript that cannot be read: each is refused with the way to write it here.
+//! Habits of JavaScript: what means the same here is read, and what does not is refused with the way to write it.
 
 use super::dialect::{Kind, Token, closing};
 use crate::expression::{ExpressionError, Names};
@@ -12,10 +12,9 @@ const SIGNS: &[(&str, &str, &str)] = &[
     ("`", "texts stand in `'` or `\"`", "write the parts one after the other: `Hello ${task.goal}`"),
 ];
 
-/// Methods, and what to write: `VALUE` is what they are called on, `GIVEN` what they are given.
+/// Methods that are read, as they are here: `VALUE` is what they are called on, `GIVEN` what they are given.
 const METHODS: &[(&str, &str)] = &[
     ("includes", "GIVEN in VALUE"),
-    ("indexOf", "GIVEN in VALUE"),
     ("has", "GIVEN in VALUE"),
     ("get", "VALUE[GIVEN]"),
     ("startsWith", "VALUE is startingwith(GIVEN)"),
@@ -24,6 +23,8 @@ const METHODS: &[(&str, &str)] = &[
     ("toUpperCase", "VALUE | upper"),
     ("toString", "VALUE | string"),
 ];
+/// Those that are not, and what to write.
+const UNREAD: &[(&str, &str)] = &[("indexOf", "GIVEN in VALUE")];
 
 const PATTERNS: &str = "write `… is startingwith('…')`, `… is endingwith('…')` or `'…' in …`";
 
@@ -54,7 +55,6 @@ pub fn check(text: &str, tokens: &[Token<'_>]) -> Result<(), ExpressionError> {
                 let instead = "write `… is string`, `… is number` or `… is defined`";
                 Some(("`typeof` is not part of the language".to_owned(), instead.to_owned()))
             }
-            (Kind::Word | Kind::Field, "stepResults") => results(text, tokens, place),
             (Kind::Field, _) => dashed(text, tokens, place).or_else(|| method(text, tokens, place)),
             (Kind::Or, _) if is_lonely(tokens, place) => Some((
                 "`||` has a value on either side".to_owned(),
@@ -75,29 +75,6 @@ fn is_lonely(tokens: &[Token<'_>], or: usize) -> bool {
         token.is_none_or(|token| token.kind == bracket || token.kind == Kind::Or || token.ends_operands())
     };
     is_none(tokens[..or].iter().rfind(said), Kind::Open) || is_none(tokens[or + 1..].iter().find(said), Kind::Close)
-}
-
-/// `context.stepResults.get('x').error` is `steps['x'].error`.
-fn results(text: &str, tokens: &[Token<'_>], place: usize) -> Option<(String, String)> {
-    let before = path(tokens, place);
-    if !matches!(before.as_slice(), ["stepResults"] | ["context", "stepResults"]) {
-        return None;
-    }
-    let is = |at: usize, sign: &str| tokens.get(at).is_some_and(|token| token.is(sign));
-    let named = |at: usize, kind: Kind| tokens.get(at).filter(|token| token.kind == kind).map(|token| token.text);
-    let next = place + 1;
-    let (name, end) = match () {
-        () if is(next, ".") && named(next + 1, Kind::Field) == Some("get") && is(next + 2, "(") => {
-            (named(next + 3, Kind::Text).map(str::to_owned), next + 5)
-        }
-        () if is(next, "[") => (named(next + 1, Kind::Text).map(str::to_owned), next + 3),
-        () => (named(next + 1, Kind::Field).map(|name| format!("'{name}'")), next + 2),
-    };
-    let instead = match name {
-        Some(name) => format!("write `steps[{name}]{}`", below(text, tokens, end)),
-        None => "write `steps['ID']`".to_owned(),
-    };
-    Some(("what came of steps is in `steps`".to_owned(), instead))
 }
 
 /// `steps.a-b.success` is `steps['a-b'].success`.
@@ -125,25 +102,72 @@ fn dashed(text: &str, tokens: &[Token<'_>], place: usize) -> Option<(String, Str
     Some((format!("`{name}` is one name less another here"), instead))
 }
 
+/// The same expression with one habit less, as long as there is one that can be read.
+pub fn read(text: &str, tokens: &[Token<'_>]) -> Option<String> {
+    let with = |start: usize, end: usize, ours: &str| format!("{}{ours}{}", &text[..start], &text[end..]);
+    tokens.iter().enumerate().find_map(|(place, token)| match (token.kind, token.text) {
+        // What came of steps is in `steps`.
+        (Kind::Word | Kind::Field, "stepResults") => match path(tokens, place).as_slice() {
+            ["stepResults"] => Some(with(token.at, token.end(), "steps")),
+            ["context", "stepResults"] => Some(with(tokens[place - 2].at, token.end(), "steps")),
+            _ => None,
+        },
+        (Kind::Field, name) => {
+            let (_, ours) = METHODS.iter().find(|(known, _)| *known == name)?;
+            let call = Call::of(text, tokens, place)?;
+            let is_whole = !call.value.is_empty() && call.given.is_empty() != ours.contains("GIVEN");
+            let end = call.end.filter(|_| is_whole && !call.several)?;
+            Some(with(call.start, end, &format!("({})", call.written(ours, &format!("({})", call.given)))))
+        }
+        _ => None,
+    })
+}
+
+/// Refuses a method that cannot be read.
 fn method(text: &str, tokens: &[Token<'_>], place: usize) -> Option<(String, String)> {
     let name = tokens[place].text;
-    let open = place + 1;
-    tokens.get(open).filter(|token| token.is("("))?;
+    let call = Call::of(text, tokens, place)?;
     let message = format!("values have no methods: `{name}`");
     if matches!(name, "test" | "match") {
         return Some((message, PATTERNS.to_owned()));
     }
-    let (_, instead) = METHODS.iter().find(|(known, _)| *known == name)?;
-    let value = text.get(tokens[beginning(tokens, place)].at..tokens[place - 1].at).unwrap_or("…");
-    // `context` has again what has a name of its own.
-    let own = value.strip_prefix("context.").filter(|own| {
-        let root = own.split(['.', '[']).next().unwrap_or_default();
-        Names::workflow().all().any(|name| name == root)
-    });
-    let close = tokens.get(closing(tokens, open)).map_or(text.len(), |token| token.at);
-    let given = text[tokens[open].end()..close].trim();
-    let instead = instead.replace("GIVEN", given).replace("VALUE", own.unwrap_or(value).trim());
-    Some((message, format!("write `{instead}`")))
+    let (_, instead) = METHODS.iter().chain(UNREAD).find(|(known, _)| *known == name)?;
+    Some((message, format!("write `{}`", call.written(instead, call.given))))
+}
+
+/// A method that is called.
+struct Call<'t> {
+    start: usize,
+    /// None if it is not closed.
+    end: Option<usize>,
+    value: &'t str,
+    given: &'t str,
+    /// Whether more than one thing is given.
+    several: bool,
+}
+
+impl<'t> Call<'t> {
+    fn of(text: &'t str, tokens: &[Token<'_>], place: usize) -> Option<Self> {
+        let open = place + 1;
+        tokens.get(open).filter(|token| token.is("("))?;
+        let start = tokens[beginning(tokens, place)].at;
+        let value = text.get(start..tokens[place - 1].at).unwrap_or_default().trim();
+        let close = closing(tokens, open);
+        let end = tokens.get(close);
+        let given = text[tokens[open].end()..end.map_or(text.len(), |token| token.at)].trim();
+        let several = tokens[open..close.min(tokens.len())].iter().any(|token| token.is(","));
+        Some(Self { start, end: end.map(Token::end), value, given, several })
+    }
+
+    /// In our language. `context` has again what has a name of its own.
+    fn written(&self, ours: &str, given: &str) -> String {
+        let own = self.value.strip_prefix("context.").filter(|own| {
+            let root = own.split(['.', '[']).next().unwrap_or_default();
+            Names::workflow().all().any(|name| name == root)
+        });
+        let value = own.unwrap_or(self.value);
+        ours.replace("GIVEN", given).replace("VALUE", if value.is_empty() { "…" } else { value })
+    }
 }
 
 /// The fields that are written right after a place.
@@ -230,27 +254,42 @@ mod tests {
         assert!(translate("'never closed", Asked::Value).is_err());
     }
 
+    #[track_caller]
+    fn reads(text: &str, ours: &str) {
+        assert_eq!(translate(text, Asked::Value).unwrap(), ours, "{text}");
+    }
+
     #[test]
-    fn methods() {
-        check("context.task.labels.includes('agent')", "`'agent' in task.labels`");
-        check("!context.mine['x'].includes( 'a' ) && b", "`'a' in context.mine['x']`");
-        check("task.goal.startsWith('a')", "`task.goal is startingwith('a')`");
-        check("a and task.goal.trim().endsWith('a')", "`task.goal.trim() is endingwith('a')`");
-        check("task.goal.toLowerCase() == 'a'", "`task.goal | lower`");
+    fn methods_that_mean_the_same_are_read() {
+        reads("context.task.labels.includes('agent')", "(('agent') in task.labels)");
+        reads("!context.mine['x'].includes( 'a' ) && b", "(not (('a') in context.mine['x']) | otherwise(false)) and b");
+        reads("task.goal.startsWith('a')", "(task.goal is startingwith(('a')))");
+        reads("task.goal.toLowerCase() == 'a'", "(task.goal | lower) == 'a'");
+        reads("a and task.goal.toUpperCase().endsWith('A')", "a and ((task.goal | upper) is endingwith(('A')))");
+        reads("a.includes(b || c.toString())", "(((b) | otherwise((c | string))) in a)");
+        reads("data.includes == 1", "data.includes == 1");
+    }
+
+    #[test]
+    fn methods_that_do_not_are_refused() {
+        check("context.task.labels.indexOf('agent') >= 0", "`'agent' in task.labels`");
+        check("a.includes('b', 2)", "`'b', 2 in a`");
         check("/^a?/i.test(task.goal)", "startingwith");
         check("a.test(b)", "startingwith");
         check("typeof a === 'string'", "is string");
         check("a.includes(", "`");
         check(".includes('a')", "`");
+        check("a.includes()", "`");
+        check("a .includes('a')", "`");
     }
 
     #[test]
     fn results_of_steps() {
-        check("context.stepResults.get('x').error", "`steps['x'].error`");
-        check("context.stepResults['x']", "`steps['x']`");
-        check("context.stepResults.x.data.taskId", "`steps['x'].data.taskId`");
-        check("stepResults.get(", "`steps['ID']`");
-        assert!(translate("data.stepResults", Asked::Value).is_ok());
+        reads("context.stepResults.get('x').error", "(steps[('x')]).error");
+        reads("context.stepResults['x']", "steps['x']");
+        reads("stepResults.x.data.taskId", "steps.x.data.taskId");
+        reads("data.stepResults", "data.stepResults");
+        check("stepResults.get(", "`steps[]`");
     }
 
     #[test]

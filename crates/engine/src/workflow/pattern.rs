@@ -28,6 +28,16 @@ pub enum Piece {
     Filled(Formula),
 }
 
+impl Piece {
+    /// Without what marks an expression.
+    fn written(&self) -> &str {
+        match self {
+            Self::Plain(text) => text,
+            Self::Filled(formula) => formula.text(),
+        }
+    }
+}
+
 /// A pattern that cannot be used, and the text in which that is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{error}")]
@@ -162,11 +172,14 @@ pub fn predicate(text: &str) -> Result<Formula, ExpressionError> {
     match pieces(text, Asked::Truth, &names)?.as_slice() {
         [Piece::Filled(formula)] => Ok(formula.clone()),
         [Piece::Plain(plain)] if plain == text => formula(text, Asked::Truth, &names),
-        _ => Err(ExpressionError {
-            message: "a predicate is one expression".to_owned(),
-            at: None,
-            suggestion: Some("write it as in `task.priority < 2`".to_owned()),
-        }),
+        pieces => {
+            let bare: String = pieces.iter().map(Piece::written).collect();
+            let suggestion = match formula(&bare, Asked::Truth, &names) {
+                Ok(formula) => format!("write it without `${{…}}`: `{}`", formula.text()),
+                Err(_) => "write it as in `task.priority < 2`".to_owned(),
+            };
+            Err(ExpressionError::new("a predicate is one expression").suggest(suggestion))
+        }
     }
 }
 
