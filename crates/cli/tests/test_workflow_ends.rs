@@ -92,8 +92,59 @@ fn what_is_given_comes_first_and_what_could_not_be_found_is_refused() {
     let ran = world.feed(&["workflow", "run", "w", "--context", "-"], given);
     assert_eq!(ran.code, 0, "{ran}");
     assert_eq!(goals(&world), ["Mend it 3 pump"]);
-    let ran = world.feed(&["workflow", "run", "w", "--context", "-"], br#"{"data": 1}"#);
-    assert!(ran.code != 0 && ran.stderr.contains("names `data`, and `context.data` is the workflow's own"), "{ran}");
+    for (given, expected) in [
+        (&br#"{"data": 1}"#[..], "names `data`, where its steps store what they find"),
+        (br#"{"steps": {}}"#, "names `steps`, and `context.steps` is the workflow's own"),
+    ] {
+        let ran = world.feed(&["workflow", "run", "w", "--context", "-"], given);
+        assert!(ran.code != 0 && ran.stderr.contains(expected), "{ran}");
+    }
+}
+
+#[test]
+fn an_event_can_be_given_as_it_is() {
+    let world = with(
+        "{}\n",
+        "  - {id: a, type: execute_command, config: {command: /bin/echo, args: [it], storeAs: what}, onSuccess: b}
+  - {id: b, type: create_task, config: {goal: '${context.data.goal} ${context.data.what} for ${context.metadata.triggeredBy}'}}\n",
+    );
+    let event = br#"{"type": "task_created", "nodeId": "T9", "data": {"goal": "Mend", "what": "nothing"}, "metadata": {"triggeredBy": "ada"}}"#;
+    let ran = world.feed(&["workflow", "run", "w", "--context", "-", "--json"], event);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(goals(&world), ["Mend it for ada"], "what a step stores comes before what was given");
+    let end: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
+    assert!(end["success"] == true && end["durationMs"].is_u64(), "{ran}");
+}
+
+/// As companions of the format write it.
+#[test]
+fn a_file_from_elsewhere_is_read_as_it_is() {
+    let world = with("{}\n", "  - {id: a, type: noop}\n");
+    let review = json!({"steps": [
+        {"id": "look", "type": "condition", "config": {
+            "predicate": "context.task.labels.includes('robot') && !context.task.labels.includes('review')",
+            "onTrue": "make", "onFalse": "end"}},
+        {"id": "make", "type": "create_task", "onSuccess": "tell", "config": {
+            "goal": "Look at: ${context.task.goal}", "labels": ["review", "${context.task.labels}"],
+            "priority": "${context.task.priority || 2}", "parentTaskId": "${context.event.nodeId}"}},
+        {"id": "tell", "type": "create_task", "onSuccess": "end", "config": {
+            "goal": "made ${context.stepResults.get('make').data.taskId} by ${context.event.metadata.triggeredBy}"}},
+        {"id": "end", "type": "noop"},
+    ]});
+    world.write(".windlass/workflows/review.json", review.to_string());
+    world.write(".windlass/config.yaml", "hooks: {task_completed: [{workflow: review}]}\n");
+    world.ok(&["trust", "--yes"]);
+    world.ok(&["task", "add", "Paint the door", "--label", "robot", "--priority", "0"]);
+    world.ok(&["task", "complete", "T1", "--force"]);
+    let made = world.json(&["task", "show", "T2"]);
+    assert_eq!(
+        (&made["goal"], &made["priority"], &made["labels"]),
+        (&json!("Look at: Paint the door"), &json!(0), &json!(["review", "robot"]))
+    );
+    let told = world.json(&["task", "show", "T3"]);
+    assert!(told["goal"].as_str().is_some_and(|goal| goal.starts_with("made T2 by ")), "{told}");
+    world.ok(&["task", "complete", "T2", "--force"]);
+    assert_eq!(goals(&world).len(), 1, "a review is not reviewed");
 }
 
 #[test]
@@ -106,13 +157,17 @@ fn a_hook_gives_its_workflow_a_context() {
 ";
     let step = "  - {id: a, type: create_task, config: {goal: '${context.who}: ${context.about}', labels: '${context.labels}'}}\n";
     let world = with(hooks, step);
+    let tried = world.ok(&["hooks", "test", "--run", "task_created"]);
+    assert!(tried.contains(r#"it would be given {"about":""#), "{tried}");
     world.ok(&["task", "add", "Mend the pump", "--label", "agent"]);
     assert_eq!(goals(&world), ["Mend the pump", "ann: Mend the pump"]);
     assert_eq!(world.json(&["task", "show", "T2"])["labels"], json!(["agent", "w"]));
 
     for (hook, expected) in [
         ("{workflow: w, context: {steps: 1}}", "`context.steps` is the workflow's own"),
-        ("{workflow: w, context: {who: '${taks.goal}'}}", "unknown name `taks`"),
+        ("{workflow: w, context: {a: 1, who: '${taks.goal}'}}", "config.yaml:2:62\n"),
+        ("{workflow: w, context: {data: 1}}", "names `data`, where its steps store"),
+        ("{workflow: w, retry: {max: 2}}", "a workflow is not begun again"),
         ("{command: ./x, context: {who: 1}}", "this hook runs none"),
         ("{workflow: w, pipe_output: true}", "no output that could be piped"),
         ("{workflow: w, feedback: 'Do it again'}", "says by itself what the agent is told"),

@@ -42,7 +42,7 @@ pub struct Entry {
     /// The id of a workflow under `.windlass/workflows/`.
     pub workflow: Option<Located<String>>,
     /// What the workflow is given, by name; texts may hold `${…}` with what the hook knows.
-    pub context: Option<Located<BTreeMap<String, Value>>>,
+    pub context: Option<Located<BTreeMap<String, Located<Value>>>>,
     /// Review briefs, each judged by an agent; all must approve.
     pub gatekeeper: Option<Vec<String>>,
 

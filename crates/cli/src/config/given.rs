@@ -1,5 +1,6 @@
 //! What a hook gives the workflow that it begins.
 
+use serde_json::Value;
 use windlass_engine::Names;
 use windlass_engine::workflow::{Pattern, check_given};
 
@@ -7,11 +8,21 @@ use super::entry::Entry;
 use super::error::Problem;
 use super::expressions;
 use super::hooks::Kind;
+use super::point::Point;
+use super::reader::Located;
 
 /// The values under `context`, by name. What a hook that runs something else cannot have is refused, and so is what a
 /// workflow has no use for.
-pub fn given(entry: &Entry, kind: &Kind, source: &str) -> Result<Vec<(String, Pattern)>, Problem> {
+pub fn given(entry: &Entry, kind: &Kind, points: &[Point], source: &str) -> Result<Vec<(String, Pattern)>, Problem> {
     let is_workflow = matches!(kind, Kind::Workflow(_));
+    // There, to try again is another turn of the agent.
+    if is_workflow && entry.retry.is_some() && !points.iter().any(|point| point.name() == "stop") {
+        return Err(Problem::new("a workflow is not begun again: what its first steps did would be done twice")
+            .suggest(
+                "leave `retry` out; in the workflow, have `onFailure` of a step lead to where it is tried again"
+                    .to_owned(),
+            ));
+    }
     if is_workflow && entry.pipe_output == Some(true) {
         return Err(Problem::new("a workflow has no output that could be piped")
             .suggest("leave `pipe_output` out; at a gate the agent is told what a failed step printed".to_owned()));
@@ -22,16 +33,19 @@ pub fn given(entry: &Entry, kind: &Kind, source: &str) -> Result<Vec<(String, Pa
         return Err(problem.suggest(words.to_owned()).at(feedback.at.clone()));
     }
     let Some(context) = &entry.context else { return Ok(Vec::new()) };
-    let placed = |problem: Problem| problem.at(context.at.clone());
     if !is_workflow {
         let problem = Problem::new("`context` is what a workflow is given, and this hook runs none");
-        return Err(placed(problem.suggest("a command gets everything on its standard input".to_owned())));
+        let words = "a command gets everything on its standard input";
+        return Err(problem.suggest(words.to_owned()).at(context.at.clone()));
     }
-    check_given(context.keys()).map_err(|why| placed(Problem::new(format!("`context` {why}"))))?;
-    let pattern = |(name, value): (&String, &serde_json::Value)| {
+    let pattern = |(name, value): (&String, &Located<Value>)| {
         let pattern = Pattern::parse_with(value, &Names::hook());
         let pattern =
-            pattern.map_err(|wrong| expressions::problem(source, context.at.clone(), &wrong.text, wrong.error))?;
+            pattern.map_err(|wrong| expressions::problem(source, value.at.clone(), &wrong.text, wrong.error))?;
+        // What is filled in is looked at when it is.
+        let known = if matches!(pattern, Pattern::Whole(_)) { &Value::Null } else { &value.value };
+        let checked = check_given(name, known);
+        checked.map_err(|why| Problem::new(format!("`context` {why}")).at(value.at.clone()))?;
         Ok((name.clone(), pattern))
     };
     context.iter().map(pattern).collect()

@@ -208,7 +208,8 @@ impl Collected<'_> {
         let feedback =
             entry.feedback.as_ref().map(|text| expressions.template("feedback", text, &feedback)).transpose()?;
         let matcher = entry.matcher.as_ref().map(|text| expressions.matcher(text)).transpose()?.unwrap_or_default();
-        let context = placed(given(&entry, &kind, self.source), &written.at)?;
+        let points: Vec<Point> = iter::once(point).chain(events.iter().copied()).collect();
+        let context = placed(given(&entry, &kind, &points, self.source), &written.at)?;
         let scope = scope.clone();
         self.hooks.push(Hook { scope, point, events, name, kind, when, matcher, feedback, context, line, entry });
         Ok(())

@@ -1,5 +1,7 @@
 //! The fields of a map, each looked at where it stands.
 
+use std::ops::Range;
+
 use serde_json::{Map, Number, Value as Json};
 use windlass_engine::workflow::Pattern;
 use windlass_engine::{ExpressionError, snake_case};
@@ -8,7 +10,7 @@ use crate::config::{Node, Problem, Value, expression_problem};
 
 /// The fields of a map, by their names.
 pub struct Fields<'n> {
-    at: std::ops::Range<usize>,
+    at: Range<usize>,
     source: &'n str,
     found: Vec<(&'n str, &'n Node, &'n Node)>,
 }
@@ -36,7 +38,7 @@ pub fn form(node: &Node, source: &str) -> Result<Form, Problem> {
 pub fn pattern(node: &Node, source: &str) -> Result<Pattern, Problem> {
     paths(node)?;
     Pattern::parse(&json(node)).map_err(|error| {
-        let place = find_text(node, &error.text).unwrap_or(node);
+        let place = find_text(node, |text| text == error.text).unwrap_or(node);
         wrong(place, source, &error.text, error.error)
     })
 }
@@ -65,14 +67,20 @@ pub fn wrong(node: &Node, source: &str, text: &str, error: ExpressionError) -> P
     expression_problem(source, node.at.clone(), text, error)
 }
 
-/// The node that holds a text.
-fn find_text<'n>(node: &'n Node, text: &str) -> Option<&'n Node> {
+/// The node of a text.
+pub fn find_text(node: &Node, is_it: impl Fn(&str) -> bool + Copy) -> Option<&Node> {
     match &node.value {
-        Value::Text(own) if own == text => Some(node),
-        Value::List(items) => items.iter().find_map(|item| find_text(item, text)),
-        Value::Map(entries) => entries.iter().find_map(|(_, value)| find_text(value, text)),
+        Value::Text(own) if is_it(own) => Some(node),
+        Value::List(items) => items.iter().find_map(|item| find_text(item, is_it)),
+        Value::Map(entries) => entries.iter().find_map(|(_, value)| find_text(value, is_it)),
         _ => None,
     }
+}
+
+/// Where a part of a text stands; all of the text, if the part is written otherwise there.
+pub fn part(source: &str, node: &Node, part: &str) -> Range<usize> {
+    let found = source.get(node.at.clone()).and_then(|text| text.find(part));
+    found.map_or(node.at.clone(), |start| node.at.start + start..node.at.start + start + part.len())
 }
 
 pub fn json(node: &Node) -> Json {
@@ -135,7 +143,7 @@ impl<'n> Fields<'n> {
         found.map(|(_, _, value)| *value).filter(|node| !matches!(node.value, Value::Null))
     }
 
-    pub fn place(&self, name: &str) -> std::ops::Range<usize> {
+    pub fn place(&self, name: &str) -> Range<usize> {
         self.get(name).map_or(self.at.clone(), |node| node.at.clone())
     }
 

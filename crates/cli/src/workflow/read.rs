@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use windlass_engine::workflow::{FlowError, Pattern, Program, Step, What, Workflow, predicate};
+use windlass_engine::workflow::{FlowError, Pattern, Place, Program, Step, What, Workflow, predicate};
 use windlass_engine::{Digest, snake_case};
 
-use super::fields::{Fields, pattern, wrong};
+use super::fields::{Fields, find_text, part, pattern, wrong};
 use super::tasks::{create, update};
 use crate::config::{Node, Problem, Span, Value, quoted, read};
 use crate::environment;
@@ -47,9 +47,18 @@ pub fn id(node: &Node) -> Option<(&str, std::ops::Range<usize>)> {
 fn placed(error: FlowError, listed: &Node, source: &str) -> Problem {
     let at = find_step(listed, &error.step, source).map(|step| {
         let fields = Fields::loose(step, source);
-        let within = fields.get("config").map(|config| Fields::loose(config, source));
-        let field = fields.get(error.field).or_else(|| within.and_then(|within| within.get(error.field)));
-        field.or_else(|| fields.get("id")).map_or(step.at.clone(), |node| node.at.clone())
+        let config = fields.get("config");
+        match &error.place {
+            Place::Field(name) => {
+                let within = config.and_then(|config| Fields::loose(config, source).get(name));
+                let field = fields.get(name).or(within).or_else(|| fields.get("id"));
+                field.unwrap_or(step).at.clone()
+            }
+            Place::Expression(text) => {
+                let written = config.and_then(|config| find_text(config, |own| own.contains(text)));
+                written.map_or(step.at.clone(), |node| part(source, node, text))
+            }
+        }
     });
     let problem = Problem::new(error.message).suggest(error.suggestion);
     if let Some(at) = at { problem.at(at) } else { problem }

@@ -219,20 +219,27 @@ fn expressions() {
     );
     check(&one("create_task", "{goal: '${context.task.gaol}'}"), "context.task.gaol", "goal");
     check(&one("create_task", "{goal: 'x ${task.goal'}"), "has no `}`", "$${");
-    check(&one("create_task", "{goal: '${steps.b.data}'}"), "names `steps.b`", "");
-    check(&one("create_task", "{goal: '${data.x}'}"), "no `storeAs` is called so", "");
-    check(&one("create_task", "{goal: '${context.steps.nope.data}'}"), "names `steps.nope`", "");
-    check(&one("create_task", "{goal: {fromContext: steps.nope.data.taskId}}"), "names `steps.nope`", "");
-    check(&one("create_task", "{goal: '${context.data.typo}'}"), "names `data.typo`", "");
+    check(
+        &one("create_task", "{goal: '${steps.later.data}'}"),
+        "no step is called so [steps.later.data]",
+        "known here: `a`",
+    );
+    check(&one("create_task", "{goal: '${data.x}'}"), "no `storeAs` is called so [data.x]", "no step has a `storeAs`");
+    check(&one("create_task", "{goal: '${context.steps.nope.data}'}"), "names `context.steps.nope`", "known here: `a`");
+    let path = "{goal: {fromContext: steps.nope.data.taskId}}";
+    check(&one("create_task", path), "no step is called so [steps.nope.data.taskId]", "known here: `a`");
+    let stored = "{command: date, args: ['${context.data.who} ${context.data.todai}'], storeAs: today}";
+    check(&one("execute_command", stored), "[context.data.todai]", "did you mean `context.data.today`?");
     check(&one("create_task", "{goal: x, labels: ['${task.labels.map(l => l)}']}"), "functions", "filter");
     check(&one("create_task", "{goal: '${task.id ? 1 : 2}'}"), "`? :`", "A if CONDITION else B");
     check(&one("create_task", "{goal: '${task.labels.length}'}"), "`.length`", "| length");
     check(&one("create_task", "{goal: '${task?.id}'}"), "`?.`", "default");
     check(&one("create_task", "{goal: '${}'}"), "must not be empty", "");
-    check(&one("condition", "{predicate: task.labels.includes('x')}"), "no methods", "`'x' in task.labels`");
-    check(&one("condition", "{predicate: \"context.stepResults['a']\"}"), "in `steps` [stepResults]", "`steps['a']`");
+    check(&one("condition", "{predicate: task.labels.indexOf('x')}"), "no methods", "`'x' in task.labels`");
+    check(&one("condition", "{predicate: \"context.stepResults.get('later')\"}"), "names `steps.later`", "`a`");
+    check(&one("condition", "{predicate: '${iteration} > 2'}"), "is one expression", "`iteration > 2`");
     check(&one("create_task", "{goal: '${steps.a-b.success}'}"), "[a]", "`steps['a-b'].success`");
-    check(&one("create_task", "{goal: {fromContext: steps.a-b.data.taskId}}"), "names `steps.a-b`", "");
+    check(&one("create_task", "{goal: {fromContext: steps.a-b.data.taskId}}"), "names `context.steps.a-b`", "");
     check(&one("execute_command", "{command: ls, args: ['${nope}']}"), "unknown name `nope`", "");
     check(&one("create_task", "{goal: {fromContext: 'a b'}}"), "", "");
 }

@@ -23,7 +23,9 @@ impl Deciding<'_, '_> {
     ) -> Result<(), Refusal> {
         check_text("the workflow", id, Limits::LABEL)?;
         check_value("the context", &context.clone().into())?;
-        check_given(context.keys()).map_err(|why| Refusal::invalid("the context", why))?;
+        for (name, value) in context {
+            check_given(name, value).map_err(|why| Refusal::invalid("the context", why))?;
+        }
         if self.rules.effects.is_none() {
             return Err(Refusal::invalid("the workflow", format!("`{id}` cannot run: nobody runs anything here")));
         }

@@ -9,16 +9,28 @@ use crate::naming::nearest;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct FlowError {
-    /// The step, and which of its fields.
+    /// The step, and where in it.
     pub step: String,
-    pub field: &'static str,
+    pub place: Place,
     pub message: String,
     pub suggestion: Option<String>,
 }
 
+/// Where in a step something is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    Field(&'static str),
+    /// In an expression, as it is written.
+    Expression(String),
+}
+
 impl FlowError {
     fn of(step: &str, field: &'static str, message: String) -> Self {
-        Self { step: step.to_owned(), field, message, suggestion: None }
+        Self::at(step, Place::Field(field), message)
+    }
+
+    fn at(step: &str, place: Place, message: String) -> Self {
+        Self { step: step.to_owned(), place, message, suggestion: None }
     }
 
     fn suggest(self, suggestion: impl Into<Option<String>>) -> Self {
@@ -68,14 +80,27 @@ impl Workflow {
         let stored: BTreeSet<&str> = self.all_steps().filter_map(stored).collect();
         for step in self.steps.iter() {
             for formula in step.formulas() {
-                for (root, known, what) in [("steps", &steps, "step"), ("data", &stored, "`storeAs`")] {
-                    // `context` has both once more.
-                    let mut named = formula.below(&[root]).into_iter().chain(formula.below(&["context", root]));
-                    let Some(unknown) = named.find(|name| !known.contains(name)) else { continue };
+                for (path, known, what) in [
+                    (&["steps"][..], &steps, "step"),
+                    (&["context", "steps"], &steps, "step"),
+                    (&["data"], &stored, "`storeAs`"),
+                    (&["context", "data"], &stored, "`storeAs`"),
+                ] {
                     let listed: Vec<&str> = known.iter().copied().collect();
+                    let near = |name: &str| nearest(name, &listed);
+                    // Data can be given, too: there, only what looks like a slip of the pen is one.
+                    let is_open = path == ["context", "data"];
+                    let is_wrong = |name: &&str| !known.contains(name) && (!is_open || near(name).is_some());
+                    let Some(unknown) = formula.below(path).into_iter().find(is_wrong) else { continue };
+                    let root = path.join(".");
                     let message = format!("`{}` names `{root}.{unknown}`, and no {what} is called so", formula.text());
-                    let near = nearest(unknown, &listed).map(|near| format!("did you mean `{root}.{near}`?"));
-                    return Err(FlowError::of(&step.id, "config", message).suggest(near));
+                    let suggestion = match near(unknown) {
+                        Some(near) => format!("did you mean `{root}.{near}`?"),
+                        None if listed.is_empty() => format!("no step has a {what}"),
+                        None => format!("known here: `{}`", listed.join("`, `")),
+                    };
+                    let place = Place::Expression(formula.text().to_owned());
+                    return Err(FlowError::at(&step.id, place, message).suggest(suggestion));
                 }
             }
         }

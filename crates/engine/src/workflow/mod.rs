@@ -23,7 +23,7 @@ use core::time::Duration;
 use crate::expression::Formula;
 use crate::id::Digest;
 
-pub use check::FlowError;
+pub use check::{FlowError, Place};
 pub use pattern::{Pattern, PatternError, predicate};
 pub use progress::{Branch, Did, Known, Progress, Several, StepEnd, StepResult, Wanted, check_given};
 

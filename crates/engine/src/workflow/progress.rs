@@ -135,20 +135,28 @@ pub struct StepEnd {
 }
 
 /// Names below `context` that are the workflow's own, whatever it is given.
-const OWN: [&str; 3] = ["workflow", "steps", "data"];
+const OWN: [&str; 3] = ["workflow", "steps", DATA];
+/// What it is given under this name lies below what its steps store.
+const DATA: &str = "data";
 
 /// Refuses what a workflow cannot be given: it would never be found.
-pub fn check_given<'a>(names: impl IntoIterator<Item = &'a String>) -> Result<(), String> {
-    match names.into_iter().find(|name| OWN.contains(&name.as_str())) {
-        Some(name) => Err(format!("names `{name}`, and `context.{name}` is the workflow's own; call it otherwise")),
-        None => Ok(()),
+pub fn check_given(name: &str, value: &Value) -> Result<(), String> {
+    match (name, value) {
+        (DATA, Value::Object(_) | Value::Null) => Ok(()),
+        (DATA, _) => {
+            Err("names `data`, where its steps store what they find: give it names with values, `{…}`".to_owned())
+        }
+        _ if OWN.contains(&name) => {
+            Err(format!("names `{name}`, and `context.{name}` is the workflow's own; call it otherwise"))
+        }
+        _ => Ok(()),
     }
 }
 
 /// What the expressions of a step know: what a hook would, and what came of the steps before it.
 ///
 /// `context` has all of it once more. There, what the workflow was given comes before what a hook would know, and what its
-/// steps have stored before both.
+/// steps have stored before both; `context.data` is what was given under that name, and above it what was stored.
 #[derive(Debug, Clone)]
 pub struct Known(Value);
 
@@ -160,14 +168,12 @@ impl Known {
         };
         let mut around = all.clone();
         around.extend(given.clone());
-        let own = [
-            ("workflow", json!({"id": workflow.id, "name": workflow.name})),
-            ("steps", json!({})),
-            ("data", json!({})),
-        ];
+        let own =
+            [("workflow", json!({"id": workflow.id, "name": workflow.name})), ("steps", json!({})), (DATA, json!({}))];
         for (name, value) in own {
-            all.insert(name.to_owned(), value.clone());
-            around.insert(name.to_owned(), value);
+            let floor = given.get(name).filter(|given| name == DATA && given.is_object());
+            around.insert(name.to_owned(), floor.unwrap_or(&value).clone());
+            all.insert(name.to_owned(), value);
         }
         all.insert("context".to_owned(), Value::Object(around));
         Self(Value::Object(all))
@@ -181,8 +187,8 @@ impl Known {
             self.0["steps"][&result.step_id] = told;
         }
         for (name, value) in stored {
-            self.0["data"][name] = value.clone();
-            self.0["context"]["data"][name] = value.clone();
+            self.0[DATA][name] = value.clone();
+            self.0["context"][DATA][name] = value.clone();
             if !OWN.contains(&name.as_str()) {
                 self.0["context"][name] = value.clone();
             }
@@ -203,7 +209,7 @@ mod tests {
     fn what_is_given_comes_before_what_a_hook_knows_and_stored_data_before_both() {
         let workflow =
             Workflow { id: "w".to_owned(), name: None, description: None, steps: Vec::new(), digest: Digest::of(b"w") };
-        let given = json!({"goal": "given", "error": {"code": 3}, "branch_name": "b", "version": 1});
+        let given = json!({"goal": "given", "error": {"code": 3}, "branch_name": "b", "version": 1, "data": {"who": "ann", "version": 0}});
         let values = json!({"goal": "of the hook", "error": "of the hook", "task": {"id": "T1"}});
         let mut known = Known::begin(&workflow, values, given.as_object().unwrap());
         let stored = json!({"version": 2, "steps": 3}).as_object().unwrap().clone();
@@ -214,8 +220,15 @@ mod tests {
         assert_eq!(values["context"]["task"]["id"], json!("T1"));
         assert_eq!((&values["context"]["version"], &values["data"]["version"]), (&json!(2), &json!(2)));
         assert_eq!(values["context"]["steps"]["a"]["success"], json!(true));
-        assert_eq!(values["context"]["data"]["steps"], json!(3));
-        assert!(check_given(given.as_object().unwrap().keys()).is_ok());
-        assert!(check_given([&"data".to_owned()]).unwrap_err().contains("`context.data` is the workflow's own"));
+        assert_eq!(values["context"]["data"], json!({"who": "ann", "version": 2, "steps": 3}));
+        assert_eq!(values["data"], json!({"version": 2, "steps": 3}), "only what was stored");
+    }
+
+    #[test]
+    fn what_would_never_be_found_cannot_be_given() {
+        let of = |name: &str, value: Value| check_given(name, &value).err().unwrap_or_default();
+        assert_eq!(of("goal", json!(1)) + &of("data", json!({"a": 1})) + &of("data", Value::Null), "");
+        assert!(of("steps", json!({})).contains("`context.steps` is the workflow's own"));
+        assert!(of("data", json!([1])).contains("give it names with values"));
     }
 }

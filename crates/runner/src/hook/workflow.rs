@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use windlass_engine::workflow::{
-    Branch, Did, Known, Progress, Several, Step, StepEnd, StepResult, Wanted, What, Workflow,
+    Branch, Did, Known, Progress, Several, Step, StepEnd, StepResult, Wanted, What, Workflow, check_given,
 };
 use windlass_engine::{
     ActionRequest, Allowance, Cause, Command, Event, ExpressionFault, HookReport, Limits, Record, Refusal, View,
@@ -109,7 +109,7 @@ impl Dispatch<'_> {
         };
         let given = match given(running, asked) {
             Ok(given) => given,
-            Err(fault) => return self.cannot_go_on(running, format!("`context`: {fault}")),
+            Err(why) => return self.cannot_go_on(running, why),
         };
         let (owner, debt) = (self.owner.clone(), running.debt);
         match self.progress(running)? {
@@ -288,14 +288,17 @@ impl Dispatch<'_> {
 }
 
 /// What a workflow is given: by whoever asks for it, and by the hook that begins it.
-fn given(running: &Running<'_>, asked: &Asked) -> Result<Map<String, Value>, ExpressionFault> {
+fn given(running: &Running<'_>, asked: &Asked) -> Result<Map<String, Value>, String> {
     let mut given = match &running.scene.event.envelope.event {
         Event::WorkflowTriggered(triggered) => triggered.context.clone(),
         _ => Map::new(),
     };
     let mut left = Allowance::default();
     for (name, pattern) in &asked.context {
-        given.insert(name.clone(), pattern.fill_within(&running.values, &mut left)?);
+        let value =
+            pattern.fill_within(&running.values, &mut left).map_err(|fault| format!("`context.{name}`: {fault}"))?;
+        check_given(name, &value).map_err(|why| format!("`context` {why}"))?;
+        given.insert(name.clone(), value);
     }
     Ok(given)
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use windlass_engine::{Authority, Command, Event, Origin, Record, Seq, TaskId, Trusted};
@@ -45,11 +46,11 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     workflow::find(Some(&opened.project), &args.id)?;
     let given = args.context.map(|file| given(&file)).transpose()?.unwrap_or_default();
     let command = Command::TriggerWorkflow { id: args.id, context: given, task: args.task };
-    let (mut story, mut shown) = (Vec::new(), Ok(()));
+    let (mut story, mut shown, began) = (Vec::new(), Ok(()), Instant::now());
     trigger(&mut opened, &command, &mut |record| {
         // Whoever waits sees each step as it ends. Nobody reads any more: what is done counts all the same.
         if shown.is_ok() {
-            shown = tell(record, out).and_then(|()| out.flush());
+            shown = tell(record, began.elapsed(), out).and_then(|()| out.flush());
         }
         story.push(record.clone());
     })?;
@@ -144,14 +145,17 @@ fn about(record: &Record) -> Option<Seq> {
     }
 }
 
-fn tell(record: &Record, out: &mut Output) -> Done {
+fn tell(record: &Record, took: Duration, out: &mut Output) -> Done {
     let Event::WorkflowStepFinished(step) = &record.envelope.event else {
+        let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         return match (&record.envelope.event, out.is_json()) {
-            (Event::WorkflowCompleted(it), true) => {
-                out.object(&json!({"workflowId": it.workflow_id, "success": true, "steps": it.steps}))
-            }
-            (Event::WorkflowFailed(it), true) => out
-                .object(&json!({"workflowId": it.workflow_id, "success": false, "steps": it.steps, "error": it.error})),
+            (Event::WorkflowCompleted(it), true) => out.object(&json!({
+                "workflowId": it.workflow_id, "success": true, "steps": it.steps, "durationMs": took,
+            })),
+            (Event::WorkflowFailed(it), true) => out.object(&json!({
+                "workflowId": it.workflow_id, "success": false, "steps": it.steps, "error": it.error,
+                "durationMs": took,
+            })),
             (Event::WorkflowCompleted(it), false) => {
                 let steps = show::workflow::count(it.steps);
                 out.line(format_args!("{} is completed: {steps}", it.workflow_id))
