@@ -96,7 +96,9 @@ struct Argument {
 impl<'a> Call<'a> {
     fn parse(line: &'a str) -> Option<Self> {
         let (name, rest) = line.split_once('(')?;
-        let (arguments, answer) = rest.rsplit_once(") = ")?;
+        // The second half of a call stands in columns.
+        let (arguments, answer) = rest.rsplit_once(" = ")?;
+        let arguments = arguments.trim_end().strip_suffix(')')?;
         let answer = Argument::parse(answer);
         if answer.plain.starts_with(['-', '?']) {
             return None;
@@ -253,7 +255,7 @@ fn calls_are_read_also_in_halves() {
          7  openat(AT_FDCWD<{w}>, \"{file}\", O_RDWR|O_CREAT|O_EXCL, 0644) = -1 EEXIST (File exists)\n\
          7  pwrite64(3<{file}>, \"{ab}\", 2, 32 <unfinished ...>\n\
          8  write(1<{out}>, \"{ab}\", 2) = 2\n\
-         7  <... pwrite64 resumed>) = 2\n\
+         7  <... pwrite64 resumed>)           = 2\n\
          7  write(4<{file}>, \"{ab}\", 2) = 2\n\
          7  write(4<{file}>, \"{ab}\", 2) = 2\n\
          7  fdatasync(3<{file}>) = 0\n\
