@@ -38,19 +38,20 @@ impl Git<'_> {
         let Some(entry) = self.repository.entry(&path) else {
             return if is_there { Err(Error::Occupied { path }) } else { self.put_away(&worktree.branch, branch) };
         };
-        let is_whole = entry.is_whole();
+        let (is_whole, is_going) = (entry.is_whole(), entry.is_going());
         match &entry.locked {
             Some(reason) if reason != INITIALIZING => {
                 return Err(Error::WorktreeLocked { path, reason: reason.clone() });
             }
             None if is_whole => {
-                let files = self.uncommitted(&path, "all")?;
+                let mut files = self.uncommitted(&path, "all")?;
+                files.retain(|file| !is_going || fs::symlink_metadata(path.join(file)).is_ok());
                 if !files.is_empty() {
                     return Ok(Closed::Dirty { files });
                 }
                 self.refuse_lost(&entry, &worktree.branch)?;
             }
-            _ if is_there && !is_whole => return Err(Error::Occupied { path }),
+            _ if is_there && !is_whole && !is_going => return Err(Error::Occupied { path }),
             _ => {}
         }
         make_writable(&path)?;

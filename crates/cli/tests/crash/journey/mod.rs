@@ -70,7 +70,7 @@ const FAILING: &[(&str, Call)] = &[
     ("EIO", &[("ftruncate", &[])]),
     ("EIO", &[("openat", &[])]),
     ("ENOSPC", &[("openat", &[12])]),
-    ("EIO", &[("unlink", &[]), ("unlinkat", &[])]),
+    ("EIO", &[("unlink", &[]), ("unlinkat", &[3])]),
     ("EIO", &[("fsync", &[])]),
     ("ENOSPC", &[("mkdir", &[1]), ("mkdirat", &[])]),
 ];
@@ -214,6 +214,17 @@ fn killed_before_git() {
 #[test]
 fn killed_after_git() {
     sweep("after a call of git", (9..).step_by(67), |nth| vec![Crash::AfterGit(nth)]);
+}
+
+/// In the middle of removing worktrees.
+#[test]
+fn killed_in_a_removal() {
+    if !can_trace() {
+        return;
+    }
+    let sweep = Sweep::new(Journey::new());
+    sweep.kill_in("on the whole way in", &[("unlinkat", &[4])], Crash::Call);
+    sweep.end();
 }
 
 /// A disk that fails, or is full.
