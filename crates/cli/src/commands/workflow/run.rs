@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use windlass_engine::{Authority, Command, Event, Origin, Record, Seq, TaskId, Trusted};
-use windlass_runner::Told;
+use windlass_runner::{RunError, Told};
 
 use crate::context::{Context, Opened};
 use crate::dispatch::{self, Inside};
@@ -129,9 +129,18 @@ fn trigger(opened: &mut Opened, command: &Command, watch: &mut dyn FnMut(&Record
         let records = dispatch.give_for(&origin, command).map_err(remedy::run)?;
         let asked = |record: &&Record| matches!(record.envelope.event, Event::WorkflowTriggered(_));
         own.set(records.iter().find(asked).map(|record| record.seq));
-        dispatch.settle().map_err(remedy::run)
+        dispatch.settle().map_err(called_off)
     });
     done.map_err(|failure| failure.by(received.first()))
+}
+
+fn called_off(error: RunError) -> Failure {
+    match error {
+        RunError::Killed => Failure::new(Code::Interrupted(remedy::SIGINT), "the workflow was called off")
+            .caused_by("what its steps have done is recorded; the one that was under way has failed")
+            .hint("`windlass doctor` says whether hooks are left to run"),
+        error => remedy::run(error),
+    }
 }
 
 /// The event that asked for the workflow which this is about.
