@@ -75,6 +75,21 @@ const FAILING: &[(&str, Call)] = &[
     ("ENOSPC", &[("mkdir", &[1]), ("mkdirat", &[])]),
 ];
 
+/// Calls that change files, and the times at which the ordinary tests are killed in them.
+const KILLING: &[Call] = &[
+    &[("unlinkat", &[4])],
+    &[("openat", &[])],
+    &[("write", &[])],
+    &[("mkdir", &[]), ("mkdirat", &[])],
+    &[("rename", &[]), ("renameat", &[])],
+    &[("unlink", &[])],
+    &[("linkat", &[])],
+    &[("ftruncate", &[])],
+    &[("flock", &[])],
+    &[("fdatasync", &[])],
+    &[("fsync", &[])],
+];
+
 /// So many runs come to the end, whatever was disturbed before.
 const RUNS: usize = 3;
 
@@ -216,14 +231,16 @@ fn killed_after_git() {
     sweep("after a call of git", (9..).step_by(67), |nth| vec![Crash::AfterGit(nth)]);
 }
 
-/// In the middle of removing worktrees.
+/// Where files are made, changed and removed. The fourth `unlinkat` is in the middle of removing a worktree.
 #[test]
-fn killed_in_a_removal() {
+fn killed_in_a_system_call() {
     if !can_trace() {
         return;
     }
     let sweep = Sweep::new(Journey::new());
-    sweep.kill_in("on the whole way in", &[("unlinkat", &[4])], Crash::Call);
+    for call in KILLING {
+        sweep.kill_in("on the whole way in", call, Crash::Call);
+    }
     sweep.end();
 }
 
