@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use windlass_engine::{Session, State, Task, TaskId, View, ViewError, Workspace};
-use windlass_vcs::git::{Branch, BranchAfter, Closed, Commit, Error, Git, Shared, Worktree};
+use windlass_vcs::git::{Branch, BranchAfter, Closed, Commit, Error, Git, Shared, Worktree, half_removed};
 
 use crate::workspace::{commit_message, explained};
 use crate::{Dispatch, RunError, Runner, Told};
@@ -99,6 +99,7 @@ impl Dispatch<'_> {
         if !worktrees.is_dir() || !matches!(self.repository(), Ok(Some(_))) {
             return Ok(Vec::new());
         }
+        let mut swept = self.finish_removals(&worktrees);
         let mut left = left_in(&worktrees, &self.store.snapshot()?)?;
         let known: BTreeSet<TaskId> = left.iter().map(|task| task.id).collect();
         let branches = self.with_git(|git| git.branches()).unwrap_or_default();
@@ -107,7 +108,7 @@ impl Dispatch<'_> {
             left.extend(task.filter(|task| is_over(task) == Some(BranchAfter::Gone)));
         }
         left.retain(|task| task.workspace.as_ref().is_none_or(|place| !in_use.contains(&place.name)));
-        let mut swept = self.sweep_former(&branches, in_use)?;
+        swept.extend(self.sweep_former(&branches, in_use)?);
         for task in left {
             swept.push((task.id, self.clear_away(&task).map_err(|error| explained(&error))));
         }
@@ -116,6 +117,17 @@ impl Dispatch<'_> {
 }
 
 impl Dispatch<'_> {
+    /// Goes on with removals that somebody was killed in. What is done by that needs no word.
+    fn finish_removals(&self, worktrees: &Path) -> Vec<Swept> {
+        let found = fs::read_dir(worktrees).into_iter().flatten().flatten();
+        let names = found.filter_map(|entry| Some(half_removed(entry.file_name().to_str()?)?.to_owned()));
+        let finish = |name: String| {
+            let stays = self.with_git(|git| git.finish_removal(&worktrees.join(&name))).err()?;
+            Some((task_of(&name)?, Err(explained(&stays))))
+        };
+        names.filter_map(finish).collect()
+    }
+
     /// The worktrees of earlier attempts, which nobody will work in again.
     fn sweep_former(&mut self, branches: &[(Branch, Commit)], in_use: &[String]) -> Result<Vec<Swept>, RunError> {
         let mut swept = Vec::new();

@@ -1,11 +1,10 @@
 //! Putting worktrees and branches of ours away, when told to.
 
 use std::fs;
-use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::open::{INITIALIZING, discard};
+use super::discard::discard;
+use super::open::INITIALIZING;
 use super::repository::{Entry, Head};
 use super::{Branch, Commit, Error, Git, Worktree, canonical};
 
@@ -38,23 +37,21 @@ impl Git<'_> {
         let Some(entry) = self.repository.entry(&path) else {
             return if is_there { Err(Error::Occupied { path }) } else { self.put_away(&worktree.branch, branch) };
         };
-        let (is_whole, is_going) = (entry.is_whole(), entry.is_going());
+        let is_whole = entry.is_whole();
         match &entry.locked {
             Some(reason) if reason != INITIALIZING => {
                 return Err(Error::WorktreeLocked { path, reason: reason.clone() });
             }
             None if is_whole => {
-                let mut files = self.uncommitted(&path, "all")?;
-                files.retain(|file| !is_going || fs::symlink_metadata(path.join(file)).is_ok());
+                let files = self.uncommitted(&path, "all")?;
                 if !files.is_empty() {
                     return Ok(Closed::Dirty { files });
                 }
                 self.refuse_lost(&entry, &worktree.branch)?;
             }
-            _ if is_there && !is_whole && !is_going => return Err(Error::Occupied { path }),
+            _ if is_there && !is_whole => return Err(Error::Occupied { path }),
             _ => {}
         }
-        make_writable(&path)?;
         discard(&entry)?;
         self.put_away(&worktree.branch, branch)
     }
@@ -111,24 +108,4 @@ impl Git<'_> {
         }
         Ok(Closed::Gone)
     }
-}
-
-/// Gives back the right to remove what is in read-only directories. Links are not followed.
-pub(super) fn make_writable(path: &Path) -> Result<(), Error> {
-    let found = match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        found => found.map_err(Error::io("look at", path))?,
-    };
-    if !found.is_dir() {
-        return Ok(());
-    }
-    let mut permissions = found.permissions();
-    if permissions.mode() & 0o700 != 0o700 {
-        permissions.set_mode(permissions.mode() | 0o700);
-        fs::set_permissions(path, permissions).map_err(Error::io("make writable", path))?;
-    }
-    for entry in fs::read_dir(path).map_err(Error::io("look into", path))?.flatten() {
-        make_writable(&entry.path())?;
-    }
-    Ok(())
 }

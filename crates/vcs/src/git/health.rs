@@ -43,7 +43,7 @@ impl Git<'_> {
             let trouble = match &entry.locked {
                 Some(reason) if reason != INITIALIZING => Some(Obstacle::Locked(reason.clone())),
                 _ if std::fs::symlink_metadata(&entry.path).is_err() => Some(Obstacle::Vanished),
-                _ if !entry.is_whole() && !entry.is_going() => Some(Obstacle::Occupied),
+                _ if !entry.is_whole() => Some(Obstacle::Occupied),
                 _ => None,
             };
             Linked { path: entry.path, branch, trouble }

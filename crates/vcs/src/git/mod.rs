@@ -19,6 +19,7 @@ mod base;
 mod close;
 mod commit;
 mod diff;
+mod discard;
 mod error;
 mod health;
 #[cfg(any(test, fuzzing))]
@@ -48,6 +49,7 @@ pub use ask::{Git, Run};
 pub use base::{Base, Seen};
 pub use close::{BranchAfter, Closed};
 pub use diff::{Diff, FileChange, Work};
+pub use discard::half_removed;
 pub use error::{Error, Holder, Operation, quoted};
 pub use health::{Linked, Obstacle};
 pub use log::Logged;

@@ -5,16 +5,16 @@
 //! ```
 //!
 //! Invariants:
-//! - What the repository keeps about a worktree is removed after its directory, so nothing of ours is there that it does not
-//!   know of.
-//! - A worktree that was not made to its end, or whose removal has begun, is made again: nobody has worked in it. Any other is
-//!   kept as it is.
+//! - What the repository keeps about a worktree is removed after its directory (`discard`), so nothing of ours is at its place
+//!   that it does not know of.
+//! - A worktree that was not made to its end is made again: nobody has worked in it. Any other is kept as it is.
 
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::discard::{discard, remove_all};
 use super::repository::{Entry, named};
 use super::{Branch, Commit, Error, Git, Worktree};
 
@@ -229,7 +229,7 @@ fn make_whole(mut entry: Entry, making: &Making) -> Result<Option<Entry>, Error>
     let is_whole = entry.is_whole();
     let is_half_made = match entry.locked.take() {
         Some(reason) if reason != INITIALIZING => return Err(Error::WorktreeLocked { path: entry.path, reason }),
-        _ if making.is_under_way() || entry.is_going() => true,
+        _ if making.is_under_way() => true,
         Some(_) if entry.admin.join("index").exists() => {
             super::remove(&entry.admin.join("locked"))?;
             false
@@ -251,21 +251,6 @@ fn make_whole(mut entry: Entry, making: &Making) -> Result<Option<Entry>, Error>
 
 fn unknown(commit: &Commit) -> Error {
     Error::UnknownCommit { commit: commit.to_string() }
-}
-
-/// Removes a worktree: first its directory, then what the repository keeps about it. Whoever finds half of it goes on.
-pub(super) fn discard(entry: &Entry) -> Result<(), Error> {
-    // On a disk that is full there is no room for a note, and the more to remove.
-    let _ = fs::write(entry.going(), "");
-    remove_all(&entry.path)?;
-    remove_all(&entry.admin)
-}
-
-fn remove_all(directory: &Path) -> Result<(), Error> {
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed.map_err(Error::io("remove", directory)),
-    }
 }
 
 /// Has a directory and what is kept about it name each other again.

@@ -123,16 +123,6 @@ impl Entry {
         back.is_some() && back == fs::canonicalize(&self.admin).ok()
     }
 
-    /// Whether its removal has begun: what it lacks since then is no work of anybody's.
-    pub fn is_going(&self) -> bool {
-        fs::symlink_metadata(self.going()).is_ok()
-    }
-
-    /// The note that its removal has begun. It goes with what it lies in.
-    pub fn going(&self) -> PathBuf {
-        self.admin.join("windlass-going")
-    }
-
     pub fn holds(&self, branch: &Branch) -> bool {
         holds(&self.admin, branch)
     }

@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::close::make_writable;
-use super::open::{INITIALIZING, Making, discard, is_free, settled};
-use super::repository::{Entry, Head};
+use super::discard::discard;
+use super::open::{INITIALIZING, Making, is_free, settled};
+use super::repository::Head;
 use super::{Commit, Error, Git};
 
 /// How checkouts for readers are called, and nothing else beside them.
@@ -51,14 +51,9 @@ impl Git<'_> {
             Some(reason) if reason != INITIALIZING => {
                 Err(Error::WorktreeLocked { path: entry.path, reason: reason.clone() })
             }
-            _ => remove_read_only(&entry),
+            _ => discard(&entry),
         }
     }
-}
-
-fn remove_read_only(entry: &Entry) -> Result<(), Error> {
-    make_writable(&entry.path)?;
-    discard(entry)
 }
 
 /// Takes the right to write from everybody. Links are left alone: what they lead to is not ours.

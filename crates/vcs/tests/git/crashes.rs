@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use windlass_process::{Exit, Finished, Invocation, Spec};
-use windlass_vcs::git::{BranchAfter, Error, Existing, Git, Rebased, Repository, Wanted};
+use windlass_vcs::git::{BranchAfter, Closed, Error, Existing, Git, Rebased, Repository, Wanted};
 
 use crate::scene::{Scene, branch, read, write};
 
@@ -303,4 +303,43 @@ fn a_lock_that_somebody_may_hold_stays() {
     assert!(matches!(&error, Err(Error::Locked { path, holder: Some(_), .. }) if *path == lock), "{error:?}");
     assert!(lock.exists());
     assert!(scene.try_open("t1", &[]).unwrap().reused && !lock.exists());
+}
+
+/// The states in which a kill in the middle of a removal leaves a repository.
+#[test]
+fn a_removal_is_gone_on_with() {
+    for (keeps_admin, is_made_again) in [(true, false), (false, false), (true, true), (false, true)] {
+        let scene = Scene::new();
+        let worktree = scene.open("t1");
+        let going = worktree.path.with_file_name(".going-t1");
+        fs::rename(&worktree.path, &going).unwrap();
+        fs::remove_file(going.join(".git")).unwrap();
+        if !keeps_admin {
+            fs::remove_dir_all(scene.root.join(".git/worktrees/t1")).unwrap();
+        }
+        if is_made_again {
+            scene.open("t1");
+            write(&worktree.path, "new", "work");
+        }
+        scene.with(|git| git.finish_removal(&worktree.path)).unwrap();
+        assert!(!going.exists(), "{keeps_admin} {is_made_again}");
+        assert_eq!(scene.root.join(".git/worktrees/t1").exists(), is_made_again, "{keeps_admin}");
+        if is_made_again {
+            assert_eq!(scene.git(&worktree.path, &["status", "--porcelain"]), "?? new");
+        }
+    }
+}
+
+/// Nobody has to have been killed: a directory that cannot be removed is as good.
+#[test]
+fn what_is_left_of_a_removal_is_no_worktree() {
+    let scene = Scene::new();
+    let worktree = scene.open("t1");
+    let going = worktree.path.with_file_name(".going-t1");
+    // A file cannot be removed as a directory is.
+    fs::write(&going, "in the way").unwrap();
+    assert!(scene.with(|git| git.close(&worktree, &BranchAfter::Kept)).is_err());
+    assert_eq!(scene.git(&worktree.path, &["status", "--porcelain"]), "", "it is whole");
+    fs::remove_file(&going).unwrap();
+    assert_eq!(scene.with(|git| git.close(&worktree, &BranchAfter::Kept)).unwrap(), Closed::Gone);
 }

@@ -12,7 +12,7 @@ use windlass_process::{Control, Roster, Spec, run};
 use windlass_runner::{Delivery, task_of};
 use windlass_store::Snapshot;
 use windlass_vcs::forge::{Site, Token};
-use windlass_vcs::git::{Base, Branch, Error, Git, Linked, Obstacle, RemoteName, Repository, quoted};
+use windlass_vcs::git::{Base, Branch, Error, Git, Linked, Obstacle, RemoteName, Repository, half_removed, quoted};
 
 use super::Check;
 use crate::config::Config;
@@ -222,7 +222,9 @@ fn of(task: Option<TaskId>) -> String {
 fn directories(place: &Path) -> BTreeSet<String> {
     let found = std::fs::read_dir(place).into_iter().flatten().flatten();
     let directories = found.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    directories.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    let names = directories.filter_map(|entry| entry.file_name().into_string().ok());
+    // What is left of a removal goes with the next run.
+    names.filter(|name| half_removed(name).is_none()).collect()
 }
 
 fn wrong(what: &'static str, note: String, problems: Vec<String>, hint: Option<&str>) -> Check {

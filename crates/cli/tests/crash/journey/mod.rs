@@ -83,7 +83,6 @@ const KILLING: &[Call] = &[
     &[("mkdir", &[]), ("mkdirat", &[])],
     &[("rename", &[]), ("renameat", &[])],
     &[("unlink", &[])],
-    &[("linkat", &[])],
     &[("ftruncate", &[])],
     &[("flock", &[])],
     &[("fdatasync", &[])],

@@ -1,0 +1,83 @@
+//! Removing a worktree. Whoever is killed in the middle leaves nothing that looks like somebody's work.
+//!
+//! ```text
+//! t7-fix ─ renamed ─► .going-t7-fix ─► what the repository keeps about it goes ─► .going-t7-fix goes
+//! ```
+//!
+//! Invariant: at its place a worktree is whole, or it is not there. What has the other name goes with whoever finds it.
+
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use super::repository::Entry;
+use super::{Error, Git, canonical};
+
+const GOING: &str = ".going-";
+
+/// Removes a worktree, with what the repository keeps about it.
+pub(super) fn discard(entry: &Entry) -> Result<(), Error> {
+    let Some(going) = going(&entry.path) else { return Err(Error::Occupied { path: entry.path.clone() }) };
+    remove_all(&going)?;
+    match fs::rename(&entry.path, &going) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        renamed => renamed.map_err(Error::io("remove", &entry.path))?,
+    }
+    remove_all(&entry.admin)?;
+    remove_all(&going)
+}
+
+/// The name that a worktree has while it is removed.
+fn going(path: &Path) -> Option<PathBuf> {
+    let mut name = OsString::from(GOING);
+    name.push(path.file_name()?);
+    Some(path.with_file_name(name))
+}
+
+/// The worktree that this was, if somebody was killed while removing it.
+pub fn half_removed(name: &str) -> Option<&str> {
+    name.strip_prefix(GOING)
+}
+
+impl Git<'_> {
+    /// Goes on with the removal of a worktree, where somebody was killed in it.
+    pub fn finish_removal(&self, path: &Path) -> Result<(), Error> {
+        let path = &canonical(path);
+        let _held = self.repository.hold(path)?;
+        // Another one may have been made there since.
+        let is_gone = fs::symlink_metadata(path).is_err();
+        if let Some(entry) = self.repository.entry(path).filter(|entry| is_gone && entry.locked.is_none()) {
+            return discard(&entry);
+        }
+        going(path).map_or(Ok(()), |going| remove_all(&going))
+    }
+}
+
+pub(super) fn remove_all(directory: &Path) -> Result<(), Error> {
+    make_writable(directory)?;
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(Error::io("remove", directory)),
+    }
+}
+
+/// Gives back the right to remove what is in read-only directories. Links are not followed.
+fn make_writable(path: &Path) -> Result<(), Error> {
+    let found = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found.map_err(Error::io("look at", path))?,
+    };
+    if !found.is_dir() {
+        return Ok(());
+    }
+    let mut permissions = found.permissions();
+    if permissions.mode() & 0o700 != 0o700 {
+        permissions.set_mode(permissions.mode() | 0o700);
+        fs::set_permissions(path, permissions).map_err(Error::io("make writable", path))?;
+    }
+    for entry in fs::read_dir(path).map_err(Error::io("look into", path))?.flatten() {
+        make_writable(&entry.path())?;
+    }
+    Ok(())
+}
