@@ -1,14 +1,13 @@
 //! Expressions as people write them who come from JavaScript, in our language where they mean the same there.
 //!
-//! Read are `||`, `&&`, `!`, `===`, `!==`, `null` and `undefined`, and some methods (`habits`). What has another meaning here,
-//! or none, is refused with the way to write it.
+//! Read are `||`, `&&`, `!`, `===`, `!==`, `null` and `undefined`, and some methods (`methods`). What has another meaning here,
+//! or none, is refused with the way to write it (`habits`).
 //!
 //! `a || b` is `b` where `a` is missing, null or an empty text: 0 and false are values. Where a truth is asked for, it is
 //! the `or` of JavaScript. `!a` holds where `a` is missing.
 
-use std::borrow::Cow;
-
 use super::habits;
+use super::methods::{self, Call};
 use crate::expression::ExpressionError;
 
 /// Brackets and signs that are looked into. What has more is refused by the language anyway.
@@ -60,6 +59,15 @@ impl Token<'_> {
         [",", ":", "=", "if", "else", "or"].iter().any(|sign| self.is(sign))
     }
 
+    /// Whether it is the end of something that has fields.
+    pub fn ends_a_value(&self) -> bool {
+        match self.kind {
+            Kind::Word => !KEYWORDS.contains(&self.text),
+            Kind::Text | Kind::Number | Kind::Field | Kind::Close => true,
+            Kind::Space | Kind::Sign | Kind::Open | Kind::And | Kind::Or | Kind::Not => false,
+        }
+    }
+
     fn compares(&self) -> bool {
         matches!(self.kind, Kind::And | Kind::Not)
             || ["==", "===", "!=", "!==", "<", ">", "<=", ">=", "not", "in", "is"].iter().any(|sign| self.is(sign))
@@ -78,17 +86,14 @@ pub fn translate(text: &str, asked: Asked) -> Result<String, ExpressionError> {
     if text.len() > LONGEST {
         return Ok(text.to_owned());
     }
-    let mut text = Cow::Borrowed(text);
-    for _ in 0..NESTED {
-        let Some(next) = habits::read(&text, &read(&text)?) else { break };
-        text = Cow::Owned(next);
-    }
-    let text = &*text;
     let tokens = read(text)?;
-    habits::check(text, &tokens)?;
-    let is_ours = tokens.iter().all(|token| token.text == token.ours && !matches!(token.kind, Kind::Or | Kind::Not));
     let nested = tokens.iter().filter(|token| matches!(token.kind, Kind::Or | Kind::Not | Kind::Open)).count();
-    Ok(if is_ours || nested > NESTED { text.to_owned() } else { written(&tokens, asked) })
+    let is_readable = nested <= NESTED;
+    habits::check(text, &tokens, is_readable)?;
+    let is_ours = |(place, token): (usize, &Token<'_>)| {
+        token.text == token.ours && !matches!(token.kind, Kind::Or | Kind::Not) && Call::at(&tokens, place).is_none()
+    };
+    Ok(if !is_readable || tokens.iter().enumerate().all(is_ours) { text.to_owned() } else { written(&tokens, asked) })
 }
 
 /// Signs of more than one letter, and ours for them.
@@ -109,7 +114,11 @@ const SIGNS: &[(&str, &str, Kind)] = &[
     ("]", "]", Kind::Close),
     ("}", "}", Kind::Close),
 ];
-const WORDS: &[(&str, &str)] = &[("null", "none"), ("undefined", "none")];
+const WORDS: &[(&str, &str)] = &[("null", "none"), ("undefined", "none"), (RESULTS, "steps")];
+/// Words of ours that are no values.
+const KEYWORDS: &[&str] = &["in", "is", "not", "or", "if", "else"];
+/// What came of steps, elsewhere.
+const RESULTS: &str = "stepResults";
 
 fn read(text: &str) -> Result<Vec<Token<'_>>, ExpressionError> {
     let mut tokens = Vec::new();
@@ -143,6 +152,7 @@ fn next<'t>(text: &'t str, at: usize, before: &[Token<'t>]) -> Result<Token<'t>,
     let last = said.next();
     if !word.is_empty() {
         return Ok(match WORDS.iter().find(|(theirs, _)| *theirs == word) {
+            Some((RESULTS, ours)) if is_below_context(before) => Token { kind: Kind::Field, at, text: word, ours },
             _ if last.is_some_and(|last| last.is(".")) => plain(Kind::Field, word),
             _ if word == "and" => plain(Kind::And, word),
             // `is undefined` is ours.
@@ -157,6 +167,11 @@ fn next<'t>(text: &'t str, at: usize, before: &[Token<'t>]) -> Result<Token<'t>,
         Some((theirs, ours, kind)) => Token { kind: *kind, at, text: upto(Some(theirs.len())), ours },
         None => plain(Kind::Sign, upto(Some(first.len_utf8()))),
     })
+}
+
+/// Whether what comes next is a name in `context`.
+fn is_below_context(before: &[Token<'_>]) -> bool {
+    matches!(before, [.., context, dot] if dot.is(".") && context.kind == Kind::Word && context.is("context"))
 }
 
 /// How long a text in quotes is, with them.
@@ -224,7 +239,8 @@ fn split<'a, 't>(
 fn alternatives(tokens: &[Token<'_>], asked: Asked) -> String {
     let parts = split(tokens, |token| token.kind == Kind::Or);
     let compares = |part: &[Token<'_>]| split(part, Token::compares).len() > 1;
-    let asked = if parts.len() > 1 && parts.iter().any(|(part, _)| compares(part)) { Asked::Truth } else { asked };
+    let is_truth = |(part, _): &(&[Token<'_>], _)| compares(part) || methods::asks(part);
+    let asked = if parts.len() > 1 && parts.iter().any(is_truth) { Asked::Truth } else { asked };
     let mut parts = parts.into_iter().rev().map(|(part, _)| together(part, asked));
     let last = parts.next().unwrap_or_default();
     parts.fold(last, |later, part| match (part.trim(), later.trim(), asked) {
@@ -251,13 +267,25 @@ fn is_bracket(tokens: &[Token<'_>]) -> bool {
     tokens.first().is_some_and(|token| token.is("(")) && Some(closing(tokens, 0)) == end
 }
 
-/// Tokens as text where only brackets and `!` are left to be looked into.
+/// Tokens as text where only brackets, `!` and methods are left to be looked into.
 fn plain(tokens: &[Token<'_>], asked: Asked) -> String {
     let mut text = String::new();
+    // Where the value begins that a method may be called on.
+    let mut value = 0;
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
         match token.kind {
+            Kind::Field if let Some(Call { method, open, close }) = Call::at(tokens, at) => {
+                let given = format!("({})", written(&tokens[open + 1..close], Asked::Value));
+                let on = text.split_off(value);
+                let on = on.trim_end().strip_suffix('.').unwrap_or(&on).trim_end();
+                text.push_str(&format!("({})", method.ours(on, &given)));
+                at = close;
+            }
             Kind::Open => {
+                if !is_looked_into(tokens, at) {
+                    value = text.len();
+                }
                 let end = closing(tokens, at);
                 let asked = if token.is("(") { asked } else { Asked::Value };
                 text.push_str(token.ours);
@@ -277,11 +305,21 @@ fn plain(tokens: &[Token<'_>], asked: Asked) -> String {
                 });
                 at = end - 1;
             }
+            Kind::Word | Kind::Text | Kind::Number => {
+                value = text.len();
+                text.push_str(token.ours);
+            }
             _ => text.push_str(token.ours),
         }
         at += 1;
     }
     text
+}
+
+/// Whether a bracket is about the value before it.
+fn is_looked_into(tokens: &[Token<'_>], open: usize) -> bool {
+    let before = tokens[..open].iter().rfind(|token| token.kind != Kind::Space);
+    !tokens[open].is("{") && before.is_some_and(Token::ends_a_value)
 }
 
 /// Where the operand of a `!` ends: a value with what is looked up in it, filters and tests.

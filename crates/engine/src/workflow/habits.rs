@@ -1,6 +1,7 @@
-//! Habits of JavaScript: what means the same here is read, and what does not is refused with the way to write it.
+//! Habits of JavaScript that cannot be read: each is refused with the way to write it here.
 
 use super::dialect::{Kind, Token, closing};
+use super::methods::{Call, Method};
 use crate::expression::{ExpressionError, Names};
 
 /// Signs, and what to write.
@@ -12,28 +13,18 @@ const SIGNS: &[(&str, &str, &str)] = &[
     ("`", "texts stand in `'` or `\"`", "write the parts one after the other: `Hello ${task.goal}`"),
 ];
 
-/// Methods that are read, as they are here: `VALUE` is what they are called on, `GIVEN` what they are given.
-const METHODS: &[(&str, &str)] = &[
-    ("includes", "GIVEN in VALUE"),
-    ("has", "GIVEN in VALUE"),
-    ("get", "VALUE[GIVEN]"),
-    ("startsWith", "VALUE is startingwith(GIVEN)"),
-    ("endsWith", "VALUE is endingwith(GIVEN)"),
-    ("toLowerCase", "VALUE | lower"),
-    ("toUpperCase", "VALUE | upper"),
-    ("toString", "VALUE | string"),
-];
-/// Those that are not, and what to write.
-const UNREAD: &[(&str, &str)] = &[("indexOf", "GIVEN in VALUE")];
-
 const PATTERNS: &str = "write `… is startingwith('…')`, `… is endingwith('…')` or `'…' in …`";
+
+/// How far a pattern is looked for.
+const NEAR: usize = 1000;
 
 /// Refuses a sign. `last` is the token before it.
 pub fn sign(text: &str, at: usize, last: Option<&Token<'_>>) -> Result<(), ExpressionError> {
     let rest = &text[at..];
     let is_value =
         |token: &Token<'_>| !matches!(token.kind, Kind::Sign | Kind::Open | Kind::And | Kind::Or | Kind::Not);
-    if rest.starts_with('/') && !last.is_some_and(is_value) && rest.contains(".test(") {
+    if rest.starts_with('/') && !last.is_some_and(is_value) && rest[..rest.floor_char_boundary(NEAR)].contains(".test(")
+    {
         return Err(ExpressionError::new("patterns are not part of the language").at(at..text.len()).suggest(PATTERNS));
     }
     for (sign, message, instead) in SIGNS {
@@ -44,8 +35,8 @@ pub fn sign(text: &str, at: usize, last: Option<&Token<'_>>) -> Result<(), Expre
     Ok(())
 }
 
-/// Refuses words and methods.
-pub fn check(text: &str, tokens: &[Token<'_>]) -> Result<(), ExpressionError> {
+/// Refuses words and methods; those that can be read only where nothing is.
+pub fn check(text: &str, tokens: &[Token<'_>], is_readable: bool) -> Result<(), ExpressionError> {
     for (place, token) in tokens.iter().enumerate() {
         let found = match (token.kind, token.text) {
             (Kind::Field, "length") => {
@@ -55,7 +46,10 @@ pub fn check(text: &str, tokens: &[Token<'_>]) -> Result<(), ExpressionError> {
                 let instead = "write `… is string`, `… is number` or `… is defined`";
                 Some(("`typeof` is not part of the language".to_owned(), instead.to_owned()))
             }
-            (Kind::Field, _) => dashed(text, tokens, place).or_else(|| method(text, tokens, place)),
+            (Kind::Field, _) => dashed(text, tokens, place).or_else(|| {
+                let is_read = is_readable && Call::at(tokens, place).is_some();
+                if is_read { None } else { method(text, tokens, place) }
+            }),
             (Kind::Or, _) if is_lonely(tokens, place) => Some((
                 "`||` has a value on either side".to_owned(),
                 "write it as in `context.who || 'nobody'`".to_owned(),
@@ -102,72 +96,30 @@ fn dashed(text: &str, tokens: &[Token<'_>], place: usize) -> Option<(String, Str
     Some((format!("`{name}` is one name less another here"), instead))
 }
 
-/// The same expression with one habit less, as long as there is one that can be read.
-pub fn read(text: &str, tokens: &[Token<'_>]) -> Option<String> {
-    let with = |start: usize, end: usize, ours: &str| format!("{}{ours}{}", &text[..start], &text[end..]);
-    tokens.iter().enumerate().find_map(|(place, token)| match (token.kind, token.text) {
-        // What came of steps is in `steps`.
-        (Kind::Word | Kind::Field, "stepResults") => match path(tokens, place).as_slice() {
-            ["stepResults"] => Some(with(token.at, token.end(), "steps")),
-            ["context", "stepResults"] => Some(with(tokens[place - 2].at, token.end(), "steps")),
-            _ => None,
-        },
-        (Kind::Field, name) => {
-            let (_, ours) = METHODS.iter().find(|(known, _)| *known == name)?;
-            let call = Call::of(text, tokens, place)?;
-            let is_whole = !call.value.is_empty() && call.given.is_empty() != ours.contains("GIVEN");
-            let end = call.end.filter(|_| is_whole && !call.several)?;
-            Some(with(call.start, end, &format!("({})", call.written(ours, &format!("({})", call.given)))))
-        }
-        _ => None,
-    })
-}
-
-/// Refuses a method that cannot be read.
 fn method(text: &str, tokens: &[Token<'_>], place: usize) -> Option<(String, String)> {
     let name = tokens[place].text;
-    let call = Call::of(text, tokens, place)?;
+    let open = place + 1;
+    tokens.get(open).filter(|token| token.is("("))?;
     let message = format!("values have no methods: `{name}`");
     if matches!(name, "test" | "match") {
         return Some((message, PATTERNS.to_owned()));
     }
-    let (_, instead) = METHODS.iter().chain(UNREAD).find(|(known, _)| *known == name)?;
-    Some((message, format!("write `{}`", call.written(instead, call.given))))
-}
-
-/// A method that is called.
-struct Call<'t> {
-    start: usize,
-    /// None if it is not closed.
-    end: Option<usize>,
-    value: &'t str,
-    given: &'t str,
-    /// Whether more than one thing is given.
-    several: bool,
-}
-
-impl<'t> Call<'t> {
-    fn of(text: &'t str, tokens: &[Token<'_>], place: usize) -> Option<Self> {
-        let open = place + 1;
-        tokens.get(open).filter(|token| token.is("("))?;
-        let start = tokens[beginning(tokens, place)].at;
-        let value = text.get(start..tokens[place - 1].at).unwrap_or_default().trim();
-        let close = closing(tokens, open);
-        let end = tokens.get(close);
-        let given = text[tokens[open].end()..end.map_or(text.len(), |token| token.at)].trim();
-        let several = tokens[open..close.min(tokens.len())].iter().any(|token| token.is(","));
-        Some(Self { start, end: end.map(Token::end), value, given, several })
-    }
-
-    /// In our language. `context` has again what has a name of its own.
-    fn written(&self, ours: &str, given: &str) -> String {
-        let own = self.value.strip_prefix("context.").filter(|own| {
-            let root = own.split(['.', '[']).next().unwrap_or_default();
-            Names::workflow().all().any(|name| name == root)
-        });
-        let value = own.unwrap_or(self.value);
-        ours.replace("GIVEN", given).replace("VALUE", if value.is_empty() { "…" } else { value })
-    }
+    let value = text.get(tokens[beginning(tokens, place)].at..tokens[place - 1].at).unwrap_or_default().trim();
+    // `context` has again what has a name of its own.
+    let own = value.strip_prefix("context.").filter(|own| {
+        let root = own.split(['.', '[']).next().unwrap_or_default();
+        Names::workflow().all().any(|name| name == root)
+    });
+    let value = Some(own.unwrap_or(value)).filter(|value| !value.is_empty()).unwrap_or("…");
+    let close = tokens.get(closing(tokens, open)).map_or(text.len(), |token| token.at);
+    let given = text[tokens[open].end()..close].trim();
+    let instead = match (Method::named(name), name) {
+        (Some(method), _) => method.ours(value, given),
+        (None, "indexOf") => Method::Includes.ours(value, given),
+        (None, "toString") => format!("{value} | string"),
+        (None, _) => return None,
+    };
+    Some((message, format!("write `{instead}`")))
 }
 
 /// The fields that are written right after a place.
@@ -176,6 +128,7 @@ fn below<'t>(text: &'t str, tokens: &[Token<'_>], start: usize) -> &'t str {
     while let (Some(dot), Some(field)) = (tokens.get(end), tokens.get(end + 1))
         && dot.is(".")
         && field.kind == Kind::Field
+        && !tokens.get(end + 2).is_some_and(|token| token.is("("))
     {
         end += 2;
     }
@@ -261,12 +214,21 @@ mod tests {
 
     #[test]
     fn methods_that_mean_the_same_are_read() {
-        reads("context.task.labels.includes('agent')", "(('agent') in task.labels)");
-        reads("!context.mine['x'].includes( 'a' ) && b", "(not (('a') in context.mine['x']) | otherwise(false)) and b");
+        reads("context.task.labels.includes('agent')", "(('agent') in context.task.labels)");
+        reads("a.b\n  .includes( 'VALUE' )", "(('VALUE') in a.b)");
+        reads("a.get('x')[0].get(1).c", "((a[('x')])[0][(1)]).c");
+        reads("'x' in a.get('b') and [a.get('c')]", "'x' in (a[('b')]) and [(a[('c')])]");
+        reads("a.includes([1, 2])", "(([1, 2]) in a)");
+        reads("a.includes('x') || b.has('y')", "((('x') in a)) | default((('y') in b), true)");
+        reads("f(a.startsWith('x') || b)", "f(((a is startingwith(('x')))) | default(b, true))");
+        reads(
+            "!context.mine['x'].includes( 'a' ) && b",
+            "(not ((('a') in context.mine['x'])) | otherwise(false)) and b",
+        );
         reads("task.goal.startsWith('a')", "(task.goal is startingwith(('a')))");
         reads("task.goal.toLowerCase() == 'a'", "(task.goal | lower) == 'a'");
         reads("a and task.goal.toUpperCase().endsWith('A')", "a and ((task.goal | upper) is endingwith(('A')))");
-        reads("a.includes(b || c.toString())", "(((b) | otherwise((c | string))) in a)");
+        reads("a.includes(b || c.toUpperCase())", "(((b) | otherwise((c | upper))) in a)");
         reads("data.includes == 1", "data.includes == 1");
     }
 
@@ -274,19 +236,21 @@ mod tests {
     fn methods_that_do_not_are_refused() {
         check("context.task.labels.indexOf('agent') >= 0", "`'agent' in task.labels`");
         check("a.includes('b', 2)", "`'b', 2 in a`");
+        check("a.includes('b']", "`'b' in a`");
+        check("context.flag.toString() === 'true'", "`context.flag | string`");
+        check(&format!("{}a.includes('b')", "!".repeat(300)), "`'b' in a`");
         check("/^a?/i.test(task.goal)", "startingwith");
         check("a.test(b)", "startingwith");
         check("typeof a === 'string'", "is string");
         check("a.includes(", "`");
         check(".includes('a')", "`");
         check("a.includes()", "`");
-        check("a .includes('a')", "`");
     }
 
     #[test]
     fn results_of_steps() {
-        reads("context.stepResults.get('x').error", "(steps[('x')]).error");
-        reads("context.stepResults['x']", "steps['x']");
+        reads("context.stepResults.get('x').error", "(context.steps[('x')]).error");
+        reads("context.stepResults['x']", "context.steps['x']");
         reads("stepResults.x.data.taskId", "steps.x.data.taskId");
         reads("data.stepResults", "data.stepResults");
         check("stepResults.get(", "`steps[]`");
@@ -295,6 +259,7 @@ mod tests {
     #[test]
     fn names_with_dashes() {
         check("steps.a-b.success", "`steps['a-b'].success`");
+        check("steps.a-b.data.stdout.includes('x')", "`steps['a-b'].data.stdout`");
         check("context.steps.a-b-2.data.taskId == 1", "`context.steps['a-b-2'].data.taskId`");
         check("data.my-name", "`data['my-name']`");
         assert!(translate("data.count-1 + context.n-iteration", Asked::Value).is_ok());

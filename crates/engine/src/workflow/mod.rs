@@ -15,6 +15,7 @@
 mod check;
 mod dialect;
 mod habits;
+mod methods;
 mod pattern;
 mod progress;
 

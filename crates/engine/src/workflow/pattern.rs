@@ -4,6 +4,7 @@
 //! - A list that comes of an expression in a list is put in piece by piece.
 //! - `{fromContext: "a.b"}` is the value at that path of the context. `$${` is a plain `${`.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use serde_json::{Map, Value};
@@ -29,11 +30,12 @@ pub enum Piece {
 }
 
 impl Piece {
-    /// Without what marks an expression.
-    fn written(&self) -> &str {
+    /// Without what marks an expression, where that would not be within quotes.
+    fn bare(&self) -> Option<String> {
         match self {
-            Self::Plain(text) => text,
-            Self::Filled(formula) => formula.text(),
+            Self::Plain(text) => (!text.contains(['\'', '"'])).then(|| text.clone()),
+            Self::Filled(formula) if formula.text().contains(' ') => Some(format!("({})", formula.text())),
+            Self::Filled(formula) => Some(formula.text().to_owned()),
         }
     }
 }
@@ -173,10 +175,11 @@ pub fn predicate(text: &str) -> Result<Formula, ExpressionError> {
         [Piece::Filled(formula)] => Ok(formula.clone()),
         [Piece::Plain(plain)] if plain == text => formula(text, Asked::Truth, &names),
         pieces => {
-            let bare: String = pieces.iter().map(Piece::written).collect();
-            let suggestion = match formula(&bare, Asked::Truth, &names) {
-                Ok(formula) => format!("write it without `${{…}}`: `{}`", formula.text()),
-                Err(_) => "write it as in `task.priority < 2`".to_owned(),
+            let bare: Option<String> = pieces.iter().map(Piece::bare).collect();
+            let bare = bare.and_then(|bare| formula(&bare, Asked::Truth, &names).ok());
+            let suggestion = match bare {
+                Some(formula) => format!("write it without `${{…}}`: `{}`", formula.text()),
+                None => "write it as in `task.priority < 2`".to_owned(),
             };
             Err(ExpressionError::new("a predicate is one expression").suggest(suggestion))
         }
@@ -191,7 +194,8 @@ fn from_context(fields: &Map<String, Value>) -> Option<&Value> {
 /// The value at a path of the context: names with dots between them, each of which may be followed by places in a list.
 fn at_path(path: &str, names: &Names) -> Result<Formula, ExpressionError> {
     let mut text = "context".to_owned();
-    for part in path.split('.') {
+    let ours = path.strip_prefix("stepResults.").map_or(Cow::Borrowed(path), |rest| format!("steps.{rest}").into());
+    for part in ours.split('.') {
         let (name, places) = part.split_at(part.find('[').unwrap_or(part.len()));
         let is_name = |name: &str| name.chars().all(|letter| letter.is_alphanumeric() || "-_".contains(letter));
         let is_place = |place: &str| place.strip_suffix(']').is_some_and(|place| place.parse::<u32>().is_ok());
@@ -201,10 +205,6 @@ fn at_path(path: &str, names: &Names) -> Result<Formula, ExpressionError> {
         }
         let is_word = !name.contains('-') && !name.starts_with(|first: char| first.is_numeric());
         let _ = if is_word { write!(text, ".{name}{places}") } else { write!(text, "['{name}']{places}") };
-    }
-    if path.split('.').next() == Some("stepResults") {
-        let problem = ExpressionError::new("what came of steps is in `steps`");
-        return Err(problem.suggest(format!("write `{}`", path.replacen("stepResults", "steps", 1))));
     }
     // Its places are not those of what was written.
     Formula::parse_as(&text, path, names).map_err(|error| ExpressionError { at: None, ..error })
@@ -280,6 +280,7 @@ fn in_text(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -328,7 +329,7 @@ mod tests {
         assert_eq!(filled(&json!({"fromContext": "deep.list[1]"})), json!(2));
         assert_eq!(filled(&json!({"fromContext": "who"})), json!(null));
         assert_eq!(filled(&json!({"fromContext": "a-b.1st.length"})), json!(3));
-        for wrong in ["", "a..b", "a b", "a['b']", "a[b]", "who || 2", "stepResults.x"] {
+        for wrong in ["", "a..b", "a b", "a['b']", "a[b]", "who || 2"] {
             assert!(Pattern::parse(&json!({"fromContext": wrong})).is_err(), "{wrong}");
         }
         assert_eq!(filled(&json!({"fromContext": "x", "other": 1})), json!({"fromContext": "x", "other": 1}));
@@ -363,5 +364,35 @@ mod tests {
         assert!(refused("${}").message.contains("empty"));
         let wrong = Pattern::parse(&json!({"fromContext": "list[1]]"})).expect_err("no path");
         assert_eq!((wrong.error.at, wrong.text.as_str()), (None, "list[1]]"));
+    }
+
+    /// Questions as they are asked elsewhere, and in our words.
+    const QUESTIONS: [(&str, &str); 6] = [
+        ("context.labels.includes(context.word)", "context.word in context.labels"),
+        ("!context.labels.has(context.word)", "context.word not in context.labels"),
+        ("context.text\n.startsWith('a')", "context.text is startingwith('a')"),
+        ("context.text.toUpperCase().endsWith('B')", "(context.text | upper) is endingwith('B')"),
+        ("context.texts.get(context.word).includes('a')", "'a' in context.texts[context.word]"),
+        ("(context.text || context.word) === 'a'", "(context.text or context.word) == 'a'"),
+    ];
+
+    proptest! {
+        #[test]
+        fn what_is_asked_with_a_method_means_what_it_means_in_our_words(
+            labels in proptest::collection::vec("[ab]", 0..3),
+            text in "[ab]{1,3}",
+            word in "[ab]",
+            (one, other, join) in (0..6_usize, 0..6_usize, 0..2_usize),
+        ) {
+            let texts = json!({"a": text, "b": "b"});
+            let context = json!({"context": {"labels": labels, "text": text, "word": word, "texts": texts}});
+            let (theirs, ours) = [("||", "or"), ("&&", "and")][join];
+            let (one, other) = (QUESTIONS[one], QUESTIONS[other]);
+            let (theirs, ours) = (format!("{} {theirs} {}", one.0, other.0), format!("{} {ours} {}", one.1, other.1));
+            let value = |text: &str| Pattern::parse(&json!(format!("${{{text}}}"))).unwrap().fill(&context).unwrap();
+            prop_assert_eq!(value(&theirs), value(&ours), "{}", theirs);
+            let truth = |text: &str| predicate(text).unwrap().value_within(&context, &mut Allowance::default()).unwrap();
+            prop_assert_eq!(truth(&theirs), truth(&ours), "{}", theirs);
+        }
     }
 }
