@@ -3,7 +3,8 @@
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::support::World;
+use crate::support::hooked::hooked;
+use crate::support::{WINDLASS, World};
 
 const ALL: &str = "name: All of it
 steps:
@@ -253,4 +254,60 @@ fn those_that_come_along_can_be_seen_anywhere() {
     );
     let ran = world.run(&["workflow", "run", "stale-task-report"]);
     assert!(ran.code == 64 && ran.stderr.contains("there is no project here"), "{ran}");
+}
+
+const PASSES: &str = "steps: [{id: a, type: execute_command, config: {command: touch, args: [written-by-the-agent]}}]";
+
+/// A session works with what a person has trusted, whatever the agent writes.
+#[test]
+fn an_agent_that_changes_a_workflow_does_not_pass_its_gate() {
+    let refuses = "steps: [{id: a, type: execute_command, config: {command: sh, args: [-c, exit 1]}}]";
+    for (hook, file, id) in [("mine", "mine.yaml", "mine"), ("stale-task-report", "other.yaml", "stale-task-report")] {
+        let world = hooked(&format!("hooks: {{stop: [{{workflow: {hook}, retry: {{max: 1}}}}]}}\n"));
+        world.write(".windlass/workflows/mine.yaml", refuses);
+        world.write("evil.yaml", format!("id: {id}\n{PASSES}\n"));
+        world.write(
+            "agent.sh",
+            format!("cp evil.yaml .windlass/workflows/{file}\necho '<promise>COMPLETE</promise>'\n"),
+        );
+        world.ok(&["trust", "--yes"]);
+        let ran = world.run(&["run", "Mend the pump", "--agent", "command:sh agent.sh"]);
+        assert_eq!(ran.code == 0, hook != "mine", "{ran}");
+        assert!(!world.path("written-by-the-agent").exists(), "{hook}: {ran}");
+        let ran = world.run(&["run", "Mend the door", "--agent", "command:sh agent.sh"]);
+        assert!(ran.code == 64 && !world.path("written-by-the-agent").exists(), "a person has to look: {ran}");
+    }
+}
+
+#[test]
+fn inside_a_run_files_that_were_written_since_are_not_run() {
+    let world = hooked("hooks: {stop: [{command: 'true'}]}\n");
+    world.ok(&["trust", "--yes"]);
+    world.write("evil.yaml", PASSES);
+    let windlass = WINDLASS;
+    world.write(
+        "agent.sh",
+        format!(
+            "mkdir -p .windlass/workflows; cp evil.yaml .windlass/workflows/evil.yaml
+{windlass} workflow run evil >out 2>&1; echo $? >>out
+{windlass} workflow run stale-task-report >ours 2>&1; echo $? >>ours
+echo '<promise>COMPLETE</promise>'
+"
+        ),
+    );
+    let ran = world.run(&["run", "Mend the pump", "--agent", "command:sh agent.sh"]);
+    assert!(!world.path("written-by-the-agent").exists(), "{ran}");
+    assert!(world.read("out").ends_with("64\n"), "{}", world.read("out"));
+    assert!(world.read("ours").ends_with("0\n"), "what comes along is trusted: {}", world.read("ours"));
+}
+
+#[test]
+fn init_trusts_only_what_it_has_written() {
+    let world = World::empty();
+    std::fs::create_dir_all(world.path(".windlass/workflows")).unwrap();
+    world.write(".windlass/workflows/evil.yaml", PASSES);
+    let ran = world.run(&["init"]);
+    assert!(ran.code == 0 && ran.stdout.contains("not trusted yet: there are workflows already"), "{ran}");
+    let ran = world.run(&["workflow", "run", "evil"]);
+    assert!(ran.code == 64 && !world.path("written-by-the-agent").exists(), "{ran}");
 }

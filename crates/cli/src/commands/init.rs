@@ -14,15 +14,14 @@ use std::path::Path;
 use serde_json::json;
 
 pub use self::look::{Found, Git};
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::context::{self, Context};
 use crate::durable::{self, Readers};
-use crate::environment;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
 use crate::project::{self, DIRECTORY, IGNORED, Project};
-use crate::text;
 use crate::trust::{self, Standing};
+use crate::{environment, text, workflow};
 
 const TEMPLATE: &str = include_str!("init/template.yaml");
 
@@ -57,10 +56,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
         context::create_store(&report.project)?;
     }
     let untrusted = match report.created {
-        true => {
-            let config = Config::load(&report.project)?;
-            config.digest().and_then(|seen| trust::grant(&report.project, &config, seen)).err()
-        }
+        true => trust_own(&report.project).err(),
         false => None,
     };
     match (out.is_json(), report.created) {
@@ -75,6 +71,18 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
         }
         (false, false) => already_there(&report, new_store, out),
     }
+}
+
+/// Trusts what was just written here. What others have written beside it is for a person to look at.
+fn trust_own(project: &Project) -> Result<(), Failure> {
+    if !config::workflow_files(&workflow::directory(project))?.is_empty() {
+        return Err(Failure::new(
+            Code::Trust,
+            "there are workflows already: `windlass trust` shows what they would run",
+        ));
+    }
+    let config = Config::load(project)?;
+    trust::grant(project, &config, config.digest()?)
 }
 
 fn already_there(report: &Report, new_store: bool, out: &mut Output) -> Done {

@@ -12,6 +12,7 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
@@ -205,14 +206,35 @@ pub fn check_hooks(project: &Project, config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Those that a runner finds when they are owed.
+/// What there was of workflows at one moment. Whatever becomes of the files, that is what runs: an agent that writes there
+/// changes nothing of what a person has trusted.
+#[derive(Clone)]
+pub struct Held(Arc<Result<Known, String>>);
+
+impl Held {
+    pub fn now(project: &Project) -> Self {
+        Self(Arc::new(known(Some(project)).map_err(|failure| failure.message)))
+    }
+
+    /// Those that a runner finds when they are owed.
+    pub fn runnable(&self) -> Workflows {
+        let held = self.clone();
+        Workflows::found_by(move |id| held.get(id))
+    }
+
+    fn get(&self, id: &str) -> Result<Option<Arc<Workflow>>, String> {
+        let known = self.0.as_ref().as_ref().map_err(Clone::clone)?;
+        match known.wrong.iter().find(|wrong| wrong.id == id) {
+            Some(wrong) => Err(wrong.failure.message.clone()),
+            None => Ok(known.get(id).map(|defined| defined.workflow.clone())),
+        }
+    }
+}
+
+/// The same for a single command, as soon as one is owed.
 pub fn runnable(project: &Project) -> Workflows {
-    let project = project.clone();
-    Workflows::found_by(move |id| match find(Some(&project), id) {
-        Ok(defined) => Ok(Some(defined.workflow)),
-        Err(failure) if failure.code == Code::NotFound => Ok(None),
-        Err(failure) => Err(failure.message),
-    })
+    let (project, held) = (project.clone(), OnceCell::new());
+    Workflows::found_by(move |id| held.get_or_init(|| Held::now(&project)).get(id))
 }
 
 pub fn directory(project: &Project) -> PathBuf {

@@ -45,6 +45,7 @@ use self::live::{Live, View};
 use self::progress::{Progress, Watching};
 use self::standstill::Standstill;
 use self::summary::Over;
+pub use self::summary::quoted;
 use self::tally::Tally;
 use self::wish::Wish;
 use super::init;
@@ -58,6 +59,7 @@ use crate::outline::Outline;
 use crate::output::{Messages, Output, Stop};
 use crate::project::{self, Project};
 use crate::trust::{self, Trust};
+use crate::workflow::Held;
 use crate::{agents, dispatch, environment, gatekeepers, plan, remedy, workflow};
 
 #[derive(Debug, clap::Args)]
@@ -140,6 +142,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         let config = outline.frame();
         check_trust(&opened.project, config, choice.resumed(), context.trust || inside.config.is_some())?;
         workflow::check_hooks(&opened.project, config)?;
+        let workflows = Held::now(&opened.project);
         let listed = agent::listed(&opened.store, wish, config)?;
         let agent = agent::chosen(named, &choice, (config, listed.as_deref()), context.trust)?;
         agent::check(&agent, &opened.project.root)?;
@@ -164,7 +167,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
             stage = Some(Stage::set(out)?);
         }
         let stage = stage.as_mut().expect("it was just set");
-        let session = Run { context, args: &args, wish, choice, inside, outline, agent, gatekeepers, types, held_back };
+        let (args, outline) = (&args, (outline, workflows));
+        let session = Run { context, args, wish, choice, inside, outline, agent, gatekeepers, types, held_back };
         if let Some(code) = session.finish(&mut opened, stage, out)? {
             return Ok(code);
         }
@@ -197,7 +201,8 @@ struct Run<'a> {
     wish: Wish<'a>,
     choice: Choice,
     inside: Inside,
-    outline: Arc<Outline>,
+    /// And the workflows that its hooks run.
+    outline: (Arc<Outline>, Held),
     agent: Agent,
     gatekeepers: Gatekeepers,
     types: Types,
@@ -209,6 +214,7 @@ impl Run<'_> {
     /// The answer is the exit code, or nothing where somebody else has begun the session at this very moment.
     fn finish(self, opened: &mut Opened, stage: &mut Stage, out: &mut Output) -> Result<Option<u8>, Stop> {
         let Self { context, args, wish, choice, inside, outline, agent, gatekeepers, types, held_back } = self;
+        let (outline, workflows) = outline;
         let (config, control, still) = (outline.frame(), &stage.control, &stage.still);
         let view = stage.live.as_ref().map(Live::view);
         stage.listening.follow(&opened.project, control, choice.name(), view)?;
@@ -224,7 +230,7 @@ impl Run<'_> {
         let delivers = !job.grounds(wish)?.is_in_place();
         plan::warn_of_silence(config);
         let trusted = serves_agents(context, &inside, &opened.project, config)?;
-        let settings = settings(&opened.project, &outline, &owner, choice.name())?;
+        let settings = settings(&opened.project, (&outline, &workflows), &owner, choice.name())?;
         let delivery = Delivery { gatekeepers, ..settings.delivery.clone() };
         let rules = Rules { types: types.clone(), ..settings.rules };
         let settings =
@@ -490,7 +496,7 @@ fn grounds(project: &Project, config: &Config) -> Result<Grounds, Failure> {
 
 fn settings(
     project: &Project,
-    outline: &Arc<Outline>,
+    (outline, workflows): (&Arc<Outline>, &Held),
     owner: &OwnerName,
     session: &SessionName,
 ) -> Result<Settings, Failure> {
@@ -498,7 +504,7 @@ fn settings(
     let launcher = Launcher::own(SUPERVISE).map_err(|error| system("cannot find this very program", error))?;
     let rules = plan::session_rules(outline, owner)?;
     let settings = dispatch::settings(project, outline, rules, records, Some(launcher));
-    Ok(Settings { prompt: outline.frame().prompt()?, ..settings })
+    Ok(Settings { prompt: outline.frame().prompt()?, workflows: workflows.runnable(), ..settings })
 }
 
 /// What a script that called us gets to know.

@@ -17,6 +17,7 @@ use crate::failure::{Code, Failure};
 use crate::outline::Outline;
 use crate::output::{Done, Output, Tone};
 use crate::trust::{self, Trust};
+use crate::workflow::Defined;
 use crate::{environment, remedy, show, text, workflow};
 
 /// No context that a person gives is larger.
@@ -43,11 +44,11 @@ pub struct Args {
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let mut opened = context.open()?;
     // Before anything is in the log.
-    workflow::find(Some(&opened.project), &args.id)?;
+    let defined = workflow::find(Some(&opened.project), &args.id)?;
     let given = args.context.map(|file| given(&file)).transpose()?.unwrap_or_default();
     let command = Command::TriggerWorkflow { id: args.id, context: given, task: args.task };
     let (mut story, mut shown, began) = (Vec::new(), Ok(()), Instant::now());
-    trigger(&mut opened, &command, &mut |record| {
+    trigger(&mut opened, (&command, &defined), &mut |record| {
         // Whoever waits sees each step as it ends. Nobody reads any more: what is done counts all the same.
         if shown.is_ok() {
             shown = tell(record, began.elapsed(), out).and_then(|()| out.flush());
@@ -105,11 +106,16 @@ fn given(file: &std::path::Path) -> Result<Map<String, Value>, Failure> {
 }
 
 /// Has the workflow be owed to us, and runs it. `watch` hears of what the log says about the run.
-fn trigger(opened: &mut Opened, command: &Command, watch: &mut dyn FnMut(&Record)) -> Result<(), Failure> {
+fn trigger(
+    opened: &mut Opened,
+    (command, defined): (&Command, &Defined),
+    watch: &mut dyn FnMut(&Record),
+) -> Result<(), Failure> {
     let inside = Inside::look(opened)?;
     let outline = Arc::new(Outline::of(inside.written(opened)?)?);
-    let trusted =
-        opened.trust || inside.config.is_some() || trust::state(&opened.project, outline.frame())? == Trust::Trusted;
+    // What a run was trusted with may run inside of it; a file may have been written since.
+    let is_ours = inside.config.is_some() && defined.file.is_none();
+    let trusted = opened.trust || is_ours || trust::state(&opened.project, outline.frame())? == Trust::Trusted;
     let trusted = if trusted { Trusted::Yes } else { Trusted::No };
     let Inside { run, via, .. } = inside;
     let origin = Origin { by: environment::user(), at: environment::now(), authority: Authority::Person, run, via };

@@ -49,6 +49,7 @@ use crate::failure::Failure;
 use crate::outline::Outline;
 use crate::output::{Messages, Output, Stop};
 use crate::project::Project;
+use crate::workflow::Held;
 use crate::{dispatch, plan, remedy, workflow};
 
 /// So many batches of lines may wait for a reader before the work does.
@@ -59,6 +60,7 @@ pub struct Place<'a> {
     context: &'a Context,
     inside: Inside,
     outline: Arc<Outline>,
+    workflows: Held,
     grounds: Grounds,
     /// What the protected files hold.
     protected: Option<String>,
@@ -129,11 +131,12 @@ fn prepare<'a>(context: &'a Context, args: &Args, opened: &Opened, out: &Output)
     let config = outline.frame();
     check_trust(&opened.project, config, None, context.trust || inside.config.is_some())?;
     workflow::check_hooks(&opened.project, config)?;
+    let workflows = Held::now(&opened.project);
     let serves_agents = serves_agents(context, &inside, &opened.project, config)?;
     let (grounds, protected) = (grounds(&opened.project, config)?, Job::protected(&opened.project, config)?);
     let look = Look { json: out.is_json(), palette: out.palette(), columns: out.columns() };
     let max_iterations = args.max_iterations;
-    Ok(Place { context, inside, outline, grounds, protected, max_iterations, serves_agents, look })
+    Ok(Place { context, inside, outline, workflows, grounds, protected, max_iterations, serves_agents, look })
 }
 
 /// A typing mistake in the name of the agent that most tasks get leaves no session behind.

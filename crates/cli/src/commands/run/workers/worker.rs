@@ -211,7 +211,12 @@ impl Worker<'_> {
         let Ready { job, agent, outline, begin, tally } = ready;
         let (name, config) = (job.name().clone(), outline.frame());
         let control = self.control.apart();
-        let settings = super::super::settings(&self.opened.project, &outline, &dispatch::owner(self.roster), &name)?;
+        let settings = super::super::settings(
+            &self.opened.project,
+            (&outline, &self.place.workflows),
+            &dispatch::owner(self.roster),
+            &name,
+        )?;
         let delivery = Delivery {
             gatekeepers: gatekeepers::resolve(config, &agent, &self.opened.project.root)?.0,
             ..settings.delivery.clone()
