@@ -55,7 +55,7 @@ pub fn runnable(hook: &Hook) -> Option<hooks::Hook> {
     };
     let entry = &hook.entry;
     // At the stop gate a retry is another turn, which takes its time by itself.
-    let usual = if hook.points().any(|point| point.name() == "stop") { Duration::ZERO } else { BACKOFF };
+    let usual = if hook.points().any(Point::is_stop) { Duration::ZERO } else { BACKOFF };
     let retry = entry.retry.as_ref().map(|retry| hooks::Retry {
         max: retry.max.as_ref().map_or(1, |max| max.value),
         backoff: retry.backoff.as_ref().map_or(usual, |backoff| backoff.value.duration()),

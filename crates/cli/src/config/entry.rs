@@ -73,7 +73,7 @@ pub struct Entry {
     /// Whether it may run again after a crash. Default: false.
     pub idempotent: Option<bool>,
     /// How often and how fast it is tried again; at `stop`, how often it may send the agent back.
-    pub retry: Option<Retry>,
+    pub retry: Option<Located<Retry>>,
     /// A template for what the agent is told.
     pub feedback: Option<Located<String>>,
     /// Bytes of output that are kept for the agent. Default: 16384.

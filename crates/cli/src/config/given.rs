@@ -15,13 +15,11 @@ use super::reader::Located;
 /// workflow has no use for.
 pub fn given(entry: &Entry, kind: &Kind, points: &[Point], source: &str) -> Result<Vec<(String, Pattern)>, Problem> {
     let is_workflow = matches!(kind, Kind::Workflow(_));
-    // There, to try again is another turn of the agent.
-    if is_workflow && entry.retry.is_some() && !points.iter().any(|point| point.name() == "stop") {
-        return Err(Problem::new("a workflow is not begun again: what its first steps did would be done twice")
-            .suggest(
-                "leave `retry` out; in the workflow, have `onFailure` of a step lead to where it is tried again"
-                    .to_owned(),
-            ));
+    // At `stop` to try again is another turn of the agent.
+    if let Some(retry) = entry.retry.as_ref().filter(|_| is_workflow && points.iter().any(|point| !point.is_stop())) {
+        let problem = Problem::new("a workflow is not begun again: what its first steps did would be done twice");
+        let words = "leave `retry` out; in the workflow, have `onFailure` of a step lead to where it is tried again";
+        return Err(problem.suggest(words.to_owned()).at(retry.at.clone()));
     }
     if is_workflow && entry.pipe_output == Some(true) {
         return Err(Problem::new("a workflow has no output that could be piped")

@@ -42,10 +42,9 @@ fn hook(name: String, written: &Located<Notice>, source: &str) -> Result<Hook, P
     let kind = kind(written, source)?;
     let at = || written.at.clone();
     let span = |time| Located { value: Span::of(time), at: at() };
-    let retry = matches!(kind, Kind::Http(_)).then(|| Retry {
-        max: Some(Located { value: TRIES, at: at() }),
-        backoff: Some(span(BACKOFF)),
-        jitter: None,
+    let retry = matches!(kind, Kind::Http(_)).then(|| {
+        let max = Some(Located { value: TRIES, at: at() });
+        Located { value: Retry { max, backoff: Some(span(BACKOFF)), jitter: None }, at: at() }
     });
     Ok(Hook {
         scope: Scope::Project,

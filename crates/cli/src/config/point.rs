@@ -90,6 +90,11 @@ impl Point {
         self.events().next()
     }
 
+    /// Whether hooks there let the agent stop, or send it back.
+    pub fn is_stop(self) -> bool {
+        self.0 == "stop"
+    }
+
     /// Whether hooks run there. Those of the event that makes hooks possible cannot.
     pub fn is_reached(self) -> bool {
         self.events().any(|event| event != EventType::ConfigRecorded)

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::tuning::{self, Change};
 use super::{Import, Remark, Setting, Tuned, Wanted, What};
-use crate::config::{self, Builtin, Config, Hook, Kind, Node, Scope, Value};
+use crate::config::{self, Builtin, Config, Hook, Kind, Node, Point, Scope, Value};
 use crate::plan;
 
 /// What is to be added to a configuration.
@@ -120,7 +120,7 @@ impl Additions {
     /// A setting that lets go more easily, for hooks of this import alone. Whether the configuration says the same is given,
     /// where it says anything.
     fn loosen(&mut self, setting: Setting, given: Option<bool>, config: &Config) {
-        let at_stop = |wanted: &Wanted| wanted.point.name() == "stop";
+        let at_stop = |wanted: &Wanted| wanted.point.is_stop();
         if given == Some(true) || !self.hooks.iter().any(at_stop) {
             return;
         }
@@ -133,7 +133,7 @@ impl Additions {
                 "on_retry_limit: complete",
             ),
         };
-        let others = config.hooks.iter().any(|hook| hook.points().any(|point| point.name() == "stop"));
+        let others = config.hooks.iter().any(|hook| hook.points().any(Point::is_stop));
         let text = match given.is_none() && !others {
             true => {
                 self.settings.push(setting);
