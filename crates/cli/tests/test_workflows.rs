@@ -247,15 +247,16 @@ fn a_gate_that_was_interrupted_runs_again() {
     let killer = KILLER.replace("$PPID", "$(sed -n 's/^PPid:[[:space:]]*//p' /proc/$PPID/status)");
     world.write("kill.sh", killer);
     world.ok(&["trust", "--yes"]);
-    let words = ["run", "Mend the pump", "--agent", "command:echo '<promise>COMPLETE</promise>'"];
-    assert_eq!(world.run(&words).code, KILLED);
+    world.write("agent.sh", "echo '<promise>COMPLETE</promise>'");
+    let agent = "command:sh agent.sh";
+    assert_eq!(world.run(&["run", "Mend the pump", "--agent", agent]).code, KILLED);
     let name = world.lines(&["session", "list", "--all"])[0]["session"].as_str().unwrap().to_owned();
-    let how = format!("`windlass run --session {name}` goes on");
+    let how = format!("`windlass run --session {name} --agent '{agent}'` goes on");
     let doctor = world.ok(&["doctor"]);
     assert!(doctor.contains(&format!("interrupted: {name}")) && doctor.contains(&how), "{doctor}");
     let settled = world.ok(&["doctor", "--settle"]);
     assert!(settled.contains(&how) && !settled.contains("nothing was left behind"), "{settled}");
-    let ran = world.run(&words);
+    let ran = world.run(&["run", "--session", &name, "--agent", agent]);
     assert!(ran.code == 0 && ran.stdout.contains("complete after one iteration"), "{ran}");
     assert_eq!(fs::read_to_string(world.path("ran")).unwrap(), "x\nx\n");
 }

@@ -13,6 +13,7 @@ use windlass_runner::{Swept, left_in};
 use windlass_store::Report;
 
 use crate::commands::install;
+use crate::commands::run::quoted;
 use crate::config::Config;
 use crate::context::Context;
 use crate::failure::{Code, Failure};
@@ -127,7 +128,9 @@ fn settle(context: &Context, out: &mut Output) -> Result<u8, Stop> {
     match (out.is_json(), settled) {
         (true, _) => {
             let gone: Vec<TaskId> = swept.iter().filter(|(_, swept)| swept.is_ok()).map(|(id, _)| *id).collect();
-            out.object(&json!({"settled": settled, "sessions": sessions, "worktrees": gone}))?;
+            let interrupted: Vec<_> = interrupted.iter().map(|session| &session.name).collect();
+            let done = json!({"settled": settled, "sessions": sessions, "worktrees": gone, "interrupted": interrupted});
+            out.object(&done)?;
         }
         (false, 0) if sessions > 0 || !swept.is_empty() || !interrupted.is_empty() => {}
         (false, 0) => out.line("nothing was left behind")?,
@@ -135,8 +138,9 @@ fn settle(context: &Context, out: &mut Output) -> Result<u8, Stop> {
         (false, _) => out.line(format_args!("{settled} hooks were settled"))?,
     }
     let told: &[Session] = if out.is_json() { &[] } else { &interrupted };
-    for Session { name, .. } in told {
-        out.line(format_args!("{name} was interrupted: `windlass run --session {name}` goes on with it"))?;
+    for session in told {
+        let how = to_go_on(&opened.project, session);
+        out.line(format_args!("{} was interrupted: `{}` goes on with it", session.name, text::line(&how)))?;
     }
     Ok(0)
 }
@@ -278,11 +282,26 @@ fn check_cancelled(context: &Context) -> Option<Check> {
 
 /// Sessions whose command has died: nothing is wrong with them, and somebody has to know.
 fn check_interrupted(context: &Context) -> Option<Check> {
-    let left = dispatch::interrupted(&context.open().ok()?).ok()?;
+    let opened = context.open().ok()?;
+    let left = dispatch::interrupted(&opened).ok()?;
     let names: Vec<&str> = left.iter().map(|session| session.name.as_str()).collect();
-    let hint = format!("`windlass run --session {}` goes on where it stopped", names.first()?);
+    let hint = format!("`{}` goes on where it stopped", to_go_on(&opened.project, left.first()?));
     let note = format!("interrupted: {}", names.join(", "));
     Some(Check { what: "sessions", problems: vec![], note, hint: Some(hint) })
+}
+
+/// What somebody types to go on with a session: its agent has to be named where the configuration names another one.
+fn to_go_on(project: &Project, session: &Session) -> String {
+    let config = Config::load(project).ok();
+    let usual = config.as_ref().and_then(|config| config.settings.agent.as_ref());
+    match usual.is_some_and(|usual| **usual == session.agent) {
+        true => format!("windlass run --session {}", session.name),
+        false => format!(
+            "windlass run --session {} --agent {}",
+            session.name,
+            quoted(&session.agent).unwrap_or_else(|| "AGENT".to_owned())
+        ),
+    }
 }
 
 /// So many events, in words.

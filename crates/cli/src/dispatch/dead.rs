@@ -88,6 +88,8 @@ pub fn interrupted(opened: &Opened) -> Result<Vec<Session>, Failure> {
         session.stopping.is_none()
             && session.ended().is_none()
             && session.wanted() != Wanted::Answer
+            // What was taken from it is somebody else's.
+            && (session.task.is_none() || session.epoch().is_some())
             && !is_alive(&owners, session.owner.as_str())
     });
     Ok(sessions)
