@@ -171,9 +171,11 @@ impl Known {
         let own =
             [("workflow", json!({"id": workflow.id, "name": workflow.name})), ("steps", json!({})), (DATA, json!({}))];
         for (name, value) in own {
-            let floor = given.get(name).filter(|given| name == DATA && given.is_object());
-            around.insert(name.to_owned(), floor.unwrap_or(&value).clone());
+            around.insert(name.to_owned(), value.clone());
             all.insert(name.to_owned(), value);
+        }
+        if let Some(floor @ Value::Object(_)) = given.get(DATA) {
+            around.insert(DATA.to_owned(), floor.clone());
         }
         all.insert("context".to_owned(), Value::Object(around));
         Self(Value::Object(all))
