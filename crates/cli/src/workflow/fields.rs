@@ -77,10 +77,36 @@ pub fn find_text(node: &Node, is_it: impl Fn(&str) -> bool + Copy) -> Option<&No
     }
 }
 
-/// Where a part of a text stands; all of the text, if the part is written otherwise there.
-pub fn part(source: &str, node: &Node, part: &str) -> Range<usize> {
-    let found = source.get(node.at.clone()).and_then(|text| text.find(part));
-    found.map_or(node.at.clone(), |start| node.at.start + start..node.at.start + start + part.len())
+/// Where an expression stands: as a whole `${…}`, or alone as a predicate or a path.
+pub fn find_expression(source: &str, node: &Node, expression: &str) -> Option<Range<usize>> {
+    within(source, node, expression, false)
+}
+
+fn within(source: &str, node: &Node, expression: &str, is_bare: bool) -> Option<Range<usize>> {
+    match &node.value {
+        Value::Text(text) => {
+            let is_alone = is_bare && text.trim() == expression;
+            let find = |text: &str| if is_alone { text.find(expression) } else { piece(text, expression) };
+            find(text)?;
+            // It may be written otherwise there, with quotes that are escaped.
+            let start = source.get(node.at.clone()).and_then(find).map(|offset| node.at.start + offset);
+            Some(start.map_or(node.at.clone(), |start| start..start + expression.len()))
+        }
+        Value::List(items) => items.iter().find_map(|item| within(source, item, expression, false)),
+        Value::Map(entries) => entries.iter().find_map(|(key, value)| {
+            let is_bare =
+                matches!(&key.value, Value::Text(name) if ["predicate", "from_context"].contains(&&*snake_case(name)));
+            within(source, value, expression, is_bare)
+        }),
+        _ => None,
+    }
+}
+
+/// Where `${…}` with this expression is in a text.
+fn piece(text: &str, expression: &str) -> Option<usize> {
+    let opens = |before: &str| before.trim_end().ends_with("${") && !before.trim_end().ends_with("$${");
+    let is_it = |at: &usize| opens(&text[..*at]) && text[at + expression.len()..].trim_start().starts_with('}');
+    text.match_indices(expression).map(|(at, _)| at).find(is_it)
 }
 
 pub fn json(node: &Node) -> Json {

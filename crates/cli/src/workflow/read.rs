@@ -5,7 +5,7 @@ use std::time::Duration;
 use windlass_engine::workflow::{FlowError, Pattern, Place, Program, Step, What, Workflow, predicate};
 use windlass_engine::{Digest, snake_case};
 
-use super::fields::{Fields, find_text, part, pattern, wrong};
+use super::fields::{Fields, find_expression, pattern, wrong};
 use super::tasks::{create, update};
 use crate::config::{Node, Problem, Span, Value, quoted, read};
 use crate::environment;
@@ -55,8 +55,8 @@ fn placed(error: FlowError, listed: &Node, source: &str) -> Problem {
                 field.unwrap_or(step).at.clone()
             }
             Place::Expression(text) => {
-                let written = config.and_then(|config| find_text(config, |own| own.contains(text)));
-                written.map_or(step.at.clone(), |node| part(source, node, text))
+                let written = config.and_then(|config| find_expression(source, config, text));
+                written.unwrap_or(step.at.clone())
             }
         }
     });

@@ -221,25 +221,148 @@ fn expressions() {
     check(&one("create_task", "{goal: 'x ${task.goal'}"), "has no `}`", "$${");
     check(
         &one("create_task", "{goal: '${steps.later.data}'}"),
-        "no step is called so [steps.later.data]",
-        "known here: `a`",
+        "`steps.later`: no step is called so [steps.later.data]",
+        "known here: `steps.a`",
     );
     check(&one("create_task", "{goal: '${data.x}'}"), "no `storeAs` is called so [data.x]", "no step has a `storeAs`");
-    check(&one("create_task", "{goal: '${context.steps.nope.data}'}"), "names `context.steps.nope`", "known here: `a`");
+    check(&one("create_task", "{goal: '${context.steps.nope.data}'}"), "`context.steps.nope`: no", "`context.steps.a`");
     let path = "{goal: {fromContext: steps.nope.data.taskId}}";
-    check(&one("create_task", path), "no step is called so [steps.nope.data.taskId]", "known here: `a`");
-    let stored = "{command: date, args: ['${context.data.who} ${context.data.todai}'], storeAs: today}";
-    check(&one("execute_command", stored), "[context.data.todai]", "did you mean `context.data.today`?");
+    check(&one("create_task", path), "`steps.nope`: no step is called so [steps.nope.data.taskId]", "`steps.a`");
     check(&one("create_task", "{goal: x, labels: ['${task.labels.map(l => l)}']}"), "functions", "filter");
     check(&one("create_task", "{goal: '${task.id ? 1 : 2}'}"), "`? :`", "A if CONDITION else B");
     check(&one("create_task", "{goal: '${task.labels.length}'}"), "`.length`", "| length");
     check(&one("create_task", "{goal: '${task?.id}'}"), "`?.`", "default");
     check(&one("create_task", "{goal: '${}'}"), "must not be empty", "");
     check(&one("condition", "{predicate: task.labels.indexOf('x')}"), "no methods", "`'x' in task.labels`");
-    check(&one("condition", "{predicate: \"context.stepResults.get('later')\"}"), "names `steps.later`", "`a`");
+    check(&one("condition", "{predicate: \"context.stepResults.get('later')\"}"), "steps.later`: no step", "steps.a`");
     check(&one("condition", "{predicate: '${iteration} > 2'}"), "is one expression", "`iteration > 2`");
     check(&one("create_task", "{goal: '${steps.a-b.success}'}"), "[a]", "`steps['a-b'].success`");
-    check(&one("create_task", "{goal: {fromContext: steps.a-b.data.taskId}}"), "names `context.steps.a-b`", "");
+    check(
+        &one("create_task", "{goal: {fromContext: steps.a-b.data.taskId}}"),
+        "`steps['a-b']`: no step is called so [steps.a-b",
+        "",
+    );
     check(&one("execute_command", "{command: ls, args: ['${nope}']}"), "unknown name `nope`", "");
     check(&one("create_task", "{goal: {fromContext: 'a b'}}"), "", "");
+}
+
+/// Two steps, of which the second has this configuration.
+fn after(first: &str, second: &str) -> String {
+    of(&format!("  - {{id: a, {first}, onSuccess: b}}\n  - {{id: b, {second}}}\n"))
+}
+
+/// What a step leaves is known by its type.
+#[test]
+fn fields_of_what_steps_came_to() {
+    let made = |goal: &str| {
+        after("type: create_task, config: {goal: x}", &format!("type: create_task, config: {{goal: {goal}}}"))
+    };
+    let ran = |goal: &str| {
+        after(
+            "type: execute_command, config: {command: ls}",
+            &format!("type: create_task, config: {{goal: \"{goal}\"}}"),
+        )
+    };
+    check(
+        &ran("${steps.a.succes}"),
+        "`steps.a.succes`: what came of a step has no such field [steps.a.succes]",
+        "did you mean `steps.a.success`?",
+    );
+    check(
+        &ran("${steps.a.data.stdot}"),
+        "`steps.a.data.stdot`: no `execute_command` leaves such a thing [",
+        "did you mean `steps.a.data.stdout`?",
+    );
+    check(&ran("${steps.a.data.taskId}"), "such a thing", "known here: `steps.a.data.exitCode`, `steps.a.data.stdout`");
+    check(&ran("x ${context.stepResults.get('a').data.stdot}"), "data.stdot`", "data.stdout`?");
+    check(&ran("${steps['a'].data['stdot'] || 'none'}"), "`steps.a.data.stdot`", "stdout");
+    check(&made("'${steps.a.data.taskid}'"), "`steps.a.data.taskid`", "did you mean `steps.a.data.taskId`?");
+    check(&made("'${steps.a.taskId}'"), "`steps.a.taskId`", "did you mean `steps.a.data.taskId`?");
+    check(&made("'${steps.a.nonsense}'"), "no such field", "known here: `steps.a.success`, `steps.a.data`");
+    check(
+        &made("{fromContext: steps.a.data.taskid}"),
+        "`steps.a.data.taskid`: no `create_task` leaves such a thing [steps.a.data.taskid]",
+        "`steps.a.data.taskId`?",
+    );
+    let silent = "type: execute_command, config: {command: ls, captureOutput: false}";
+    let tell = "type: create_task, config: {goal: '${steps.a.data.stdout}'}";
+    check(&after(silent, tell), "leaves such a thing", "leave `captureOutput: false` out of `a`");
+    check(&after("type: noop", tell), "`steps.a.data`: no `noop` leaves data", "known here: `steps.a.success`");
+    let both = "type: parallel, config: {steps: [{id: c, type: noop}]}";
+    check(&after(both, tell), "no `parallel` leaves data", "as `steps.c.data`");
+    for fine in [
+        "${steps.a.data.stdout}",
+        "${steps.a.data}",
+        "${steps.a}",
+        "${steps.a.error | default('')}",
+        "${steps.a.durationMs} ${steps.a.stepId}",
+    ] {
+        parse(&ran(fine), "w", false).expect(fine);
+    }
+}
+
+#[test]
+fn what_is_stored_and_what_is_given() {
+    let stored = |goal: &str| {
+        after(
+            "type: execute_command, config: {command: ls, storeAs: found}",
+            &format!("type: create_task, config: {{goal: '{goal}'}}"),
+        )
+    };
+    check(&stored("${data.fond}"), "`data.fond`: no `storeAs` is called so [data.fond]", "did you mean `data.found`?");
+    check(&stored("${data.xyz}"), "", "known here: `data.found`");
+    // It may have been given.
+    for fine in ["${context.data.fond}", "${context.fond}", "${data.found.any.thing}"] {
+        parse(&stored(fine), "w", false).expect(fine);
+    }
+}
+
+#[test]
+fn what_runs_at_the_same_time_is_not_known() {
+    let both = |label: &str, way: &str| {
+        of(&format!(
+            "  - id: both
+    type: parallel
+    onSuccess: more
+    config:
+      steps:
+        - {{id: x, type: execute_command, config: {{command: ls, storeAs: found}}}}
+        - {{id: y, type: create_task, config: {{goal: z, labels: ['${{{label}}}']}}}}
+  - {{id: more, type: condition, config: {{predicate: data.found == '', onTrue: {way}}}}}
+  - {{id: end, type: noop}}
+"
+        ))
+    };
+    check(
+        &both("steps.x.data.stdout", "end"),
+        "`steps.x`: the step `x` runs at the same time [steps.x.data.stdout]",
+        "follows the `parallel`",
+    );
+    check(&both("context.steps.y.success", "end"), "`context.steps.y`: this very step", "");
+    check(&both("data.found", "end"), "`data.found`: the step `x` runs at the same time", "follows the `parallel`");
+    // In another round it is known from this one.
+    let again = both("steps.x.data.stdout || data.found", "both, onFalse: end");
+    parse(&again, "w", false).expect("it is gone through again");
+}
+
+#[test]
+fn an_expression_is_marked_where_it_stands() {
+    let stored = |fields: &str| {
+        after(
+            "type: execute_command, config: {command: ls, storeAs: xyz}",
+            &format!("type: create_task, config: {fields}"),
+        )
+    };
+    let marked = |text: &str| {
+        let at = parse(text, "w", false).expect_err(text).at.expect("a place");
+        text[..at.end].rsplit('\n').next().unwrap_or_default().to_owned()
+    };
+    let line = marked(&stored("{goal: 'data.x is nice ${data.xyz}', labels: ['$${data.x}', 'of ${ data.x }']}"));
+    assert!(line.ends_with("'of ${ data.x"), "{line}");
+    let line = marked(&stored("{goal: 'data.x', labels: ['${data.x}']}"));
+    assert!(line.ends_with("['${data.x"), "{line}");
+    let line = marked(&stored("{goal: \"steps.q.data is ${steps.q.data}\"}"));
+    assert!(line.ends_with("is ${steps.q.data"), "{line}");
+    let line = marked(&stored("{goal: 'steps.q.data', parentTaskId: {fromContext: steps.q.data}}"));
+    assert!(line.ends_with("fromContext: steps.q.data"), "{line}");
 }

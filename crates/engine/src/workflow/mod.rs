@@ -16,6 +16,7 @@ mod check;
 mod dialect;
 mod habits;
 mod methods;
+mod names;
 mod pattern;
 mod progress;
 
@@ -127,7 +128,7 @@ impl Step {
         }
     }
 
-    /// The expressions of it.
+    /// The expressions of it, without those of steps within it.
     fn formulas(&self) -> Vec<&Formula> {
         match &self.what {
             What::CreateTask(pattern) | What::UpdateTask(pattern) => pattern.formulas(),
@@ -135,8 +136,7 @@ impl Step {
                 std::iter::once(&program.command).chain(&program.args).flat_map(Pattern::formulas).collect()
             }
             What::Choose { predicate, .. } => vec![predicate],
-            What::Parallel { steps, .. } => steps.iter().flat_map(Self::formulas).collect(),
-            What::Nothing => Vec::new(),
+            What::Parallel { .. } | What::Nothing => Vec::new(),
         }
     }
 
