@@ -206,24 +206,79 @@ fn a_program_that_may_not_run_again_has_failed() {
     assert_eq!(fs::read_to_string(world.path("ran")).unwrap(), "x\n");
 }
 
-/// What follows may ask for each of them.
+/// Runs `w` until something kills it, and goes on with it.
+fn killed_and_settled(world: &World) -> Vec<String> {
+    world.write("kill.sh", KILLER);
+    assert_eq!(world.run(&["workflow", "run", "w", "--task", "T1"]).code, KILLED);
+    world.ok(&["doctor", "--settle"]);
+    goals(world)
+}
+
+/// What changes only the graph was never done, and what is idempotent may be done again. What follows may ask for each.
 #[test]
-fn steps_side_by_side_that_were_interrupted_have_failed_each() {
+fn of_steps_side_by_side_only_programs_have_failed_that_may_not_run_again() {
+    let world = with(
+        "  - id: all
+    type: parallel
+    onFailure: sorry
+    config:
+      steps:
+        - {id: once, type: execute_command, config: {command: sh, args: [-c, 'echo x >>once; echo go >go'], storeAs: lost}}
+        - {id: again, type: execute_command, config: {command: sh, args: [-c, 'test -e ran || cat go; . ./kill.sh; echo good'], idempotent: true, storeAs: who}}
+        - {id: make, type: create_task, config: {goal: made}}
+  - id: sorry
+    type: create_task
+    config: {goal: '${steps.make.success} ${steps.again.success} ${data.who} ${data.lost || 1} ${steps.once.success} ${steps.once.error}'}
+",
+    );
+    world.make_pipe("go");
+    let goals = killed_and_settled(&world);
+    assert_eq!(goals[1], "made");
+    assert!(goals[2].starts_with("true true good 1 false it was interrupted"), "{goals:?}");
+    assert_eq!((world.read("once"), world.read("ran")), ("x\n".to_owned(), "x\nx\n".to_owned()));
+}
+
+/// Where one is enough, one that may run again may be the one.
+#[test]
+fn where_one_is_enough_what_may_run_again_does() {
+    let any = |fields: &str| {
+        with(&format!(
+            "  - id: any
+    type: parallel
+    onSuccess: fine
+    onFailure: sorry
+    config:
+      waitForAll: false
+      steps:
+        - {{id: refused, type: update_task, config: {{taskId: T9, action: start}}}}
+        - {{id: kill, type: execute_command, config: {{command: sh, args: [kill.sh]{fields}}}}}
+        - {{id: hang, type: execute_command, config: {{command: sh, args: [-c, 'echo x >>hung; exec sleep 1000']}}}}
+  - {{id: fine, type: create_task, config: {{goal: 'fine: ${{steps.kill.success}} ${{steps.hang.error}}'}}}}
+  - {{id: sorry, type: create_task, config: {{goal: 'sorry: ${{steps.refused.success}} ${{steps.kill.error}}'}}}}
+"
+        ))
+    };
+    let goals = killed_and_settled(&any(", idempotent: true"));
+    assert!(goals[1].starts_with("fine: true it was interrupted"), "{goals:?}");
+    let goals = killed_and_settled(&any(""));
+    assert!(goals[1].starts_with("sorry: false it was interrupted"), "{goals:?}");
+}
+
+#[test]
+fn what_was_stored_is_kept_although_a_step_beside_it_failed() {
     let world = with(
         "  - id: both
     type: parallel
     onFailure: sorry
     config:
       steps:
-        - {id: kill, type: execute_command, config: {command: sh, args: [kill.sh]}}
-        - {id: make, type: create_task, config: {goal: made}}
-  - {id: sorry, type: create_task, config: {goal: '${steps.make.success} ${steps.kill.success} ${steps.kill.error}'}}
+        - {id: bad, type: execute_command, config: {command: sh, args: [-c, exit 1], storeAs: nothing}}
+        - {id: good, type: execute_command, config: {command: sh, args: [-c, echo good], storeAs: who}}
+  - {id: sorry, type: create_task, config: {goal: \"${data.who} ${data.nothing || 'none'}\"}}
 ",
     );
-    world.write("kill.sh", KILLER);
-    assert_eq!(world.run(&["workflow", "run", "w", "--task", "T1"]).code, KILLED);
-    world.ok(&["doctor", "--settle"]);
-    assert!(goals(&world)[1].starts_with("false false it was interrupted"), "{:?}", goals(&world));
+    assert_eq!(run(&world), ["bad failed: exit 1", "good ok", "both failed: `bad`: exit 1", "sorry ok", "= ok"]);
+    assert_eq!(goals(&world)[1], "good none");
 }
 
 #[test]
@@ -240,11 +295,26 @@ fn one_that_was_changed_meanwhile_is_not_gone_on_with() {
 /// A gate judges, so it looks again.
 #[test]
 fn a_gate_that_was_interrupted_runs_again() {
-    let world = hooked("hooks: {stop: [{workflow: w}]}\n");
-    let step = "{id: a, type: execute_command, config: {command: sh, args: [kill.sh]}}";
-    world.write(".windlass/workflows/w.yaml", format!("id: w\nsteps: [{step}]\n"));
     // In a session a supervisor is between them.
     let killer = KILLER.replace("$PPID", "$(sed -n 's/^PPid:[[:space:]]*//p' /proc/$PPID/status)");
+    looks_again("{id: a, type: execute_command, config: {command: sh, args: [kill.sh]}}", &killer);
+}
+
+#[test]
+fn a_gate_of_several_programs_that_was_interrupted_runs_them_again() {
+    looks_again(
+        "{id: all, type: parallel, config: {steps: [
+            {id: a, type: execute_command, config: {command: sh, args: [kill.sh]}},
+            {id: b, type: execute_command, config: {command: sh, args: [-c, exit 0]}},
+        ]}}",
+        KILLER,
+    );
+}
+
+#[track_caller]
+fn looks_again(step: &str, killer: &str) {
+    let world = hooked("hooks: {stop: [{workflow: w}]}\n");
+    world.write(".windlass/workflows/w.yaml", format!("id: w\nsteps: [{step}]\n"));
     world.write("kill.sh", killer);
     world.ok(&["trust", "--yes"]);
     let words = ["run", "Mend the pump", "--agent", "command:echo '<promise>COMPLETE</promise>'"];

@@ -84,7 +84,9 @@ impl Deciding<'_, '_> {
             _ => None,
         };
         let is_last = next.is_none();
-        let stored = if result.success { end.stored.clone() } else { Map::new() };
+        // Of steps side by side those that succeed have stored something, whatever became of the others.
+        let is_kept = result.success || matches!(end.did, Did::Several(_));
+        let stored = if is_kept { end.stored.clone() } else { Map::new() };
         self.go_on_with(&debt, progress.ahead());
         self.emit_of(&debt, payload::WorkflowStepFinished { debt: id, result, within, stored, next })?;
         match failed {

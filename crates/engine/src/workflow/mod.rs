@@ -115,19 +115,6 @@ impl Step {
         }
     }
 
-    /// Whether something happens outside of the log.
-    pub fn runs_a_program(&self) -> bool {
-        matches!(self.what, What::Run(_)) || self.within().iter().any(Self::runs_a_program)
-    }
-
-    /// Whether it may begin again after a crash.
-    pub fn is_idempotent(&self) -> bool {
-        match &self.what {
-            What::Run(program) => program.idempotent,
-            _ => self.within().iter().all(Self::is_idempotent),
-        }
-    }
-
     /// The expressions of it, without those of steps within it.
     fn formulas(&self) -> Vec<&Formula> {
         match &self.what {
