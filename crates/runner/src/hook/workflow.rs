@@ -14,9 +14,7 @@ mod verdict;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
-use windlass_engine::workflow::{
-    Did, Known, Program, Progress, Step, StepEnd, StepResult, What, Workflow, check_given,
-};
+use windlass_engine::workflow::{Did, Known, Program, Progress, Step, StepEnd, StepResult, What, Workflow};
 use windlass_engine::{
     ActionRequest, Allowance, Cause, Command, Event, ExpressionFault, HookReport, Limits, Record, Refusal, View,
     in_words,
@@ -299,13 +297,7 @@ fn given(running: &Running<'_>, asked: &Asked) -> Result<Map<String, Value>, Str
         Event::WorkflowTriggered(triggered) => triggered.context.clone(),
         _ => Map::new(),
     };
-    let mut left = Allowance::default();
-    for (name, pattern) in &asked.context {
-        let value =
-            pattern.fill_within(&running.values, &mut left).map_err(|fault| format!("`context.{name}`: {fault}"))?;
-        check_given(name, &value).map_err(|why| format!("`context` {why}"))?;
-        given.insert(name.clone(), value);
-    }
+    given.extend(asked.given(&running.values)?);
     Ok(given)
 }
 

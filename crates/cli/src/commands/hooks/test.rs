@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 use windlass_bridge::Agent;
-use windlass_engine::{ExpressionFault, HookOutcome, HookReport};
+use windlass_engine::{HookOutcome, HookReport};
 use windlass_hooks::{self as hooks, Call, Kind, Mask, Papers, Role, answer, http, ruling};
 use windlass_process::{Control, run as start};
 use windlass_runner::{Called, is_context, is_heard};
@@ -237,16 +237,13 @@ impl Trier<'_> {
                 Ok(HookReport { message, ..HookOutcome::Skip.into() })
             }
             Kind::Workflow(flow) => {
-                let filled = flow.context.iter().map(|(name, value)| Ok((name.clone(), value.fill(call.values)?)));
-                let message = match filled.collect::<Result<Map<_, _>, ExpressionFault>>() {
+                let message = match flow.given(call.values) {
                     Ok(given) if given.is_empty() => format!("`windlass workflow run {}` runs it", flow.id),
                     Ok(given) => {
                         let (id, given) = (&flow.id, Value::Object(given));
                         format!("it would be given {given}; `windlass workflow run {id} --context -` runs it")
                     }
-                    Err(fault) => {
-                        return Ok(HookReport { message: Some(fault.to_string()), ..HookOutcome::Failure.into() });
-                    }
+                    Err(why) => return Ok(HookReport { message: Some(why), ..HookOutcome::Failure.into() }),
                 };
                 Ok(HookReport { message: Some(message), ..HookOutcome::Skip.into() })
             }
