@@ -471,3 +471,64 @@ fn what_is_critical_is_told_when_it_is_completed() {
     assert_eq!(tell("T2"), "");
     assert_eq!(tell("T1"), "T1 is completed Put out the fire\n");
 }
+
+/// Where the project lies is known wherever something can be asked.
+#[test]
+fn conditions_and_steps_know_where_the_project_lies() {
+    let world = hooked(
+        "hooks:
+  task_started:
+    - {name: never, command: touch hurt, when: \"project_dir == ''\"}
+    - {workflow: w, when: \"project_dir is startingwith('/')\", context: {where: '${project_dir}'}}
+",
+    );
+    let goal = "'${project_dir} ${context.where} ${context.project_dir}'";
+    world.write(
+        ".windlass/workflows/w.yaml",
+        format!("steps: [{{id: a, type: create_task, config: {{goal: {goal}}}}}]\n"),
+    );
+    world.ok(&["trust", "--yes"]);
+    world.ok(&["task", "add", "One"]);
+    world.ok(&["task", "start", "T1"]);
+    let root = fs::canonicalize(world.path("")).unwrap().display().to_string();
+    assert_eq!(goals(&world)[1], format!("{root} {root} {root}"));
+    assert!(!world.path("hurt").exists());
+    let tried = world.ok(&["hooks", "test", "task_started", "--run"]);
+    assert!(
+        tried.contains("does not hold") && tried.contains(&format!("it would be given {{\"where\":\"{root}\"}}")),
+        "{tried}"
+    );
+}
+
+/// A trial looks at what is given as a run does.
+#[test]
+fn a_trial_says_what_could_not_be_given() {
+    let world = hooked("hooks: {task_started: [{workflow: w, context: {data: '${goal}'}}]}\n");
+    world.write(".windlass/workflows/w.yaml", "steps: [{id: a, type: noop}]\n");
+    world.ok(&["trust", "--yes"]);
+    let tried = world.ok(&["hooks", "test", "task_started", "--run"]);
+    assert!(tried.contains("failure: `context` names `data`"), "{tried}");
+}
+
+#[test]
+fn a_refused_action_names_fields_as_they_are_written() {
+    let world = with(
+        "  - {id: a, type: execute_command, config: {command: sh, args: [-c, echo 7], storeAs: n}, onSuccess: b}
+  - {id: b, type: create_task, config: {goal: '${data.n}'}, onFailure: c}
+  - {id: c, type: create_task, config: {goal: x, labels: ['${data.n}']}, onFailure: d}
+  - {id: d, type: create_task, config: {goal: x, parentTaskId: '${task.body}'}, onFailure: e}
+  - {id: e, type: create_task, config: {goal: x, depends: ['${data.n | string}']}, onFailure: f}
+  - {id: f, type: create_task, config: {goal: '${data.n | string}'}}
+",
+    );
+    let expected = [
+        "a ok",
+        "b failed: the action has a number as `goal`, not a text; `${… | string}` makes a text of it",
+        "c failed: the action has a number as `labels`, not a list of texts; `${… | string}` makes a text of it",
+        "d failed: the action cannot use `parentTaskId`: `` is not a task id such as T12",
+        "e failed: the action cannot use `depends`: `7` is not a task id such as T12",
+        "f ok",
+        "= ok",
+    ];
+    assert_eq!(run(&world), expected);
+}

@@ -152,6 +152,11 @@ impl Config {
         self.written.file()
     }
 
+    /// The project that its file is for.
+    pub fn project(&self) -> &Path {
+        self.file().ancestors().nth(2).unwrap_or(Path::new(""))
+    }
+
     /// Whether there is a file at all.
     pub fn exists(&self) -> bool {
         self.written.digest().is_some()

@@ -242,7 +242,8 @@ impl Dispatch<'_> {
         let Some(event) = self.cause_of(&scene.event)? else { return Ok(running.values.clone()) };
         let Scene { session, task, output, promise, call, .. } = scene;
         let (session, task, output) = (session.clone(), task.clone(), output.clone());
-        Ok(Scene { event, session, task, output, promise: *promise, call: call.clone() }.values(running.owed))
+        let scene = Scene { event, session, task, output, promise: *promise, call: call.clone() };
+        Ok(scene.values(running.owed, &self.settings.project))
     }
 
     fn cause_of(&self, event: &Record) -> Result<Option<Record>, RunError> {

@@ -83,7 +83,10 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
             .hint(remedy::HOW_TO_TRUST)
             .into());
     }
-    let Given { values, called } = given(args.payload.as_deref(), args.point, args.agent)?;
+    let Given { mut values, called } = given(args.payload.as_deref(), args.point, args.agent)?;
+    if values["project_dir"] == "" {
+        values["project_dir"] = json!(project.root.to_string_lossy());
+    }
     let kind = args.kind.clone().or_else(|| values["task"]["type"].as_str().map(str::to_owned));
     let who = Who { kind: kind.filter(|kind| !kind.is_empty()), agent: values["agent"].as_str().map(str::to_owned) };
     let registry = plan::pure_rules(&config)?.registry;
