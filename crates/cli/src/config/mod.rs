@@ -60,6 +60,7 @@ pub use self::file::{Agent, Completion, Driver, ForgeKind, McpServer, MergeMetho
 pub use self::flows::Warning;
 pub use self::hooks::{Hook, Kind, Scope};
 pub use self::index::Index;
+pub use self::measures::check_timeout;
 pub use self::point::Point;
 pub use self::reader::{Located, read};
 pub use self::schema::schema;
