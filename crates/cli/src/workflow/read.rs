@@ -176,17 +176,26 @@ fn program(node: &Node, source: &str) -> Result<Program, Problem> {
         let problem = Problem::new("`storeAs` has nothing to store: `captureOutput` is false");
         return Err(problem.suggest("leave one of the two out".to_owned()).at(fields.place("storeAs")));
     }
-    let timeout = fields.get("timeout").map(|node| read::<Located<Span>>(node, source)).transpose()?;
-    timeout.as_ref().map_or(Ok(()), |timeout| check_timeout(timeout, source))?;
+    let timeout = fields.get("timeout").map(|node| timeout(node, source)).transpose()?;
     let own = matches!(&written.value, Value::Text(name) if name == OWN).then(own_program).flatten();
     Ok(Program {
         command: own.map_or_else(|| pattern(written, source), |path| Ok(Pattern::Plain(path.into())))?,
         args,
         capture,
         store_as,
-        timeout: timeout.map_or(TIMEOUT, |timeout| timeout.duration()),
+        timeout: timeout.unwrap_or(TIMEOUT),
         idempotent: fields.truth("idempotent")?.unwrap_or(false),
     })
+}
+
+/// How long a program may run, by the same measure as elsewhere.
+fn timeout(node: &Node, source: &str) -> Result<Duration, Problem> {
+    let read = read::<Located<Span>>(node, source).map_err(|problem| {
+        let usual = || "write it as in `timeout: 30s` or `timeout: 5m`".to_owned();
+        Problem { suggestion: Some(problem.suggestion.unwrap_or_else(usual)), ..problem }
+    })?;
+    check_timeout(&read, source)?;
+    Ok(read.duration())
 }
 
 /// Where this program is: it need not be where others are looked for, and another version may be there.

@@ -180,6 +180,8 @@ fn what_a_step_is_given() {
         "30000 seconds look like milliseconds [30000]",
         "write `30000ms`",
     );
+    check(&one("execute_command", "{command: ls, timeout: 0}"), "longer than 0", "write it as in `timeout: 30s`");
+    check(&one("execute_command", "{command: ls, timeout: soon}"), "", "30s");
     check(&one("execute_command", "{command: ls, timeout: 200h}"), "must not be longer than 7 days", "168h");
     check(
         &one("execute_command", "{command: ls, captureOutput: yes}"),
@@ -304,7 +306,7 @@ fn expressions() {
     check(&one("create_task", "{goal: '${steps.a-b.success}'}"), "[a]", "`steps['a-b'].success`");
     check(
         &one("create_task", "{goal: {fromContext: steps.a-b.data.taskId}}"),
-        "`steps['a-b']`: no step is called so [steps.a-b",
+        "`steps.a-b`: no step is called so [steps.a-b",
         "",
     );
     check(&one("execute_command", "{command: ls, args: ['${nope}']}"), "unknown name `nope`", "");
@@ -405,6 +407,7 @@ fn what_runs_at_the_same_time_is_not_known() {
     );
     check(&both("context.steps.y.success", "end"), "`context.steps.y`: this very step", "");
     check(&both("data.found", "end"), "`data.found`: the step `x` runs at the same time", "follows the `parallel`");
+    check(&both("steps.both.success", "end"), "`steps.both`: the step `both` runs at the same time", "");
     // In another round it is known from this one.
     let again = both("steps.x.data.stdout || data.found", "both, onFalse: end");
     parse(&again, "w", false).expect("it is gone through again");

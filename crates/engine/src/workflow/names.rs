@@ -25,10 +25,11 @@ pub(super) fn check(workflow: &Workflow) -> Result<(), FlowError> {
     let known = Known::of(workflow);
     for step in &workflow.steps {
         let within = step.within();
-        let beside = if workflow.leads_back_to(step) { &[] } else { within };
+        let is_known = within.is_empty() || workflow.leads_back_to(step);
+        let beside: Vec<&Step> = if is_known { Vec::new() } else { within.iter().chain([step]).collect() };
         let own = if within.is_empty() { std::slice::from_ref(step) } else { within };
         for (own, formula) in own.iter().flat_map(|own| own.formulas().into_iter().map(move |formula| (own, formula))) {
-            let asking = Asking { step: own, beside, formula };
+            let asking = Asking { step: own, beside: &beside, formula };
             known.check(&asking).map_err(|wrong| wrong.of(&asking))?;
         }
     }
@@ -38,17 +39,20 @@ pub(super) fn check(workflow: &Workflow) -> Result<(), FlowError> {
 /// An expression, and who asks.
 struct Asking<'w> {
     step: &'w Step,
-    /// What is done at the same time, itself among it.
-    beside: &'w [Step],
+    /// What is done at the same time, itself among it, and the step that all of it is a part of.
+    beside: &'w [&'w Step],
     formula: &'w Formula,
 }
 
 impl Asking<'_> {
     /// A name as it would be written in it.
     fn name(&self, path: &[&str]) -> String {
-        // In `{fromContext: steps.a}` it goes without saying.
-        let is_said = self.formula.text().contains("context");
-        let path = if path.first() == Some(&"context") && !is_said { &path[1..] } else { path };
+        // In `{fromContext: steps.a}` it goes without saying, and nothing is in quotes.
+        if let ["context", below @ ..] = path
+            && !self.formula.text().contains("context")
+        {
+            return below.join(".");
+        }
         let mut name = String::new();
         for part in path {
             let is_word = part.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
