@@ -191,6 +191,7 @@ pub fn rules(outline: &Arc<Outline>, owner: &OwnerName, trust: Trusted) -> Resul
     let effects = Effects {
         config: config.text().clone(),
         owner: owner.clone(),
+        project: config.project().to_string_lossy().into_owned(),
         trust,
         hooks: outline.events().into_iter().map(later).collect(),
         overrides: config.overrides().map(|(kind, point)| (name(kind), point.name().to_owned())).collect(),

@@ -72,6 +72,7 @@ mod test_view;
 mod test_why;
 mod test_why_bridge;
 mod test_workers;
+mod test_workflow_crashes;
 mod test_workflow_ends;
 mod test_workflows;
 mod test_workflows_seen;

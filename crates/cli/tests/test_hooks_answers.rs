@@ -129,7 +129,7 @@ const EVENT: &[(&str, &str, &str)] = &[
     (
         r#"{"actions": [{"type": "create_task", "payload": {"goal": "x", "priority": 9}}]}"#,
         "success",
-        "cannot carry out `create_task`: priority 9 is no priority: 0 (most urgent) to 4",
+        "cannot carry out `create_task`: the action cannot use `priority`: 9 is no priority: 0 (most urgent) to 4",
     ),
     (
         r#"{"actions": [{"type": "create_task", "payload": {"goal": "x", "priority": "high"}}]}"#,
@@ -149,7 +149,7 @@ const EVENT: &[(&str, &str, &str)] = &[
     (
         r#"{"actions": [{"type": "create_task", "payload": {"goal": "x", "type": "hot fix"}}]}"#,
         "success",
-        "cannot carry out `create_task`: type `hot fix` is not a task type's name (letters, digits, _ and -, at most 64)",
+        "cannot carry out `create_task`: the action cannot use `type`: `hot fix` is not a task type's name (letters, digits, _ and -, at most 64)",
     ),
     (
         r#"{"actions": [{"type": "create_task", "payload": {"goal": "x", "parentTaskId": "T99"}}]}"#,
@@ -169,12 +169,12 @@ const EVENT: &[(&str, &str, &str)] = &[
     (
         r#"{"actions": [{"type": "update_task", "payload": {"taskId": "x", "action": "start"}}]}"#,
         "success",
-        "cannot carry out `update_task`: task_id `x` is not a task id such as T12",
+        "cannot carry out `update_task`: the action cannot use `taskId`: `x` is not a task id such as T12",
     ),
     (
         r#"{"actions": [{"type": "update_task", "payload": {"action": "start"}}]}"#,
         "success",
-        "cannot carry out `update_task`: the action needs `task_id`",
+        "cannot carry out `update_task`: the action needs `taskId`",
     ),
     (
         r#"{"actions": [{"type": "update_task", "payload": {"taskId": "T1", "action": "paint"}}]}"#,
@@ -230,7 +230,7 @@ const EVENT: &[(&str, &str, &str)] = &[
     (
         r#"{"actions": [{"type": "log", "payload": {"type": "nonsense"}}]}"#,
         "success",
-        "cannot carry out `log`: type no event type is called `nonsense`",
+        "cannot carry out `log`: the action cannot use `type`: no event type is called `nonsense`",
     ),
     (
         r#"{"actions": [{"type": "log", "payload": {"type": "agent_metrics", "data": 7}}]}"#,

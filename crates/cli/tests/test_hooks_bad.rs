@@ -42,7 +42,7 @@ const FIELDS: &[(&str, &str)] = &[
         "timeout: 8d",
         "3:34: `timeout`: expected a number of seconds, or a length of time such as `500ms`, `30s`, `2m`, `4h`, found the text `8d`",
     ),
-    ("timeout: 200h", "3:34: `timeout`: must not be longer than 7 days"),
+    ("timeout: 200h", "3:34: `timeout`: must not be longer than 7 days | write `168h` or less"),
     ("timeout: .nan", "3:34: `.nan` is not a usable number"),
     ("timeout: .inf", "3:34: `.inf` is not a usable number"),
     (
@@ -323,7 +323,10 @@ const FILES: &[(&str, &str)] = &[
         "notify: [{command: ./c.sh, on: [sunrise]}]\n",
         "1:33: unknown value `sunrise` | known here: `escalated`, `completed`, `ended`, `failed`, `cancelled`",
     ),
-    ("hooks: {}\n---\nhooks: {}\n", "2:1: a second document starts here; the configuration is one | remove the `---`"),
+    (
+        "hooks: {}\n---\nhooks: {}\n",
+        "2:1: a second document starts here; one is all that a file has | remove the `---`",
+    ),
     ("\"\\u0000\": 1\n", r#"1:1: unknown key `\u{0}` | `windlass config schema` lists every key"#),
 ];
 

@@ -1,4 +1,4 @@
-//! Workflows as people write and run them: from files, by hooks, by actions, and after a crash.
+//! Workflows as people write and run them: from files, by hooks and by actions.
 
 use std::fs;
 
@@ -7,10 +7,8 @@ use serde_json::{Value, json};
 use crate::support::World;
 use crate::support::hooked::hooked;
 
-const KILLED: i32 = 128 + 9;
-
 /// A project with a task and a workflow `w` of these steps.
-fn with(steps: &str) -> World {
+pub fn with(steps: &str) -> World {
     let world = hooked("{}");
     world.write(".windlass/workflows/w.yaml", format!("id: w\nsteps:\n{steps}"));
     world.ok(&["trust", "--yes"]);
@@ -169,96 +167,25 @@ fn hooks_and_actions_begin_them_and_they_know_what_for() {
     assert_eq!(goal("T3"), "T1 task_blocked ann");
 }
 
-/// Kills its parent the first time.
-const KILLER: &str = "echo x >>ran; test $(wc -l <ran) -ge 2 || kill -9 $PPID";
-
-fn killed(fields: &str) -> World {
-    let world = with(&format!(
-        "  - {{id: before, type: create_task, config: {{goal: before}}, onSuccess: kill}}
-  - {{id: kill, type: execute_command, config: {{command: sh, args: [kill.sh]{fields}}}, onSuccess: after, onFailure: sorry}}
-  - {{id: after, type: create_task, config: {{goal: after}}}}
-  - {{id: sorry, type: create_task, config: {{goal: '${{steps.kill.error}}'}}}}
-"
-    ));
-    world.write("kill.sh", KILLER);
-    assert_eq!(world.run(&["workflow", "run", "w", "--task", "T1"]).code, KILLED);
-    world
-}
-
-fn goals(world: &World) -> Vec<String> {
+pub fn goals(world: &World) -> Vec<String> {
     world.lines(&["task", "list"]).iter().map(|task| task["goal"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
-fn after_a_crash_it_goes_on_from_its_last_finished_step() {
-    let world = killed(", idempotent: true");
-    assert_eq!(goals(&world), ["Mend the pump", "before"]);
-    world.ok(&["doctor", "--settle"]);
-    assert_eq!(goals(&world), ["Mend the pump", "before", "after"]);
-    assert_eq!(fs::read_to_string(world.path("ran")).unwrap(), "x\nx\n");
-}
-
-#[test]
-fn a_program_that_may_not_run_again_has_failed() {
-    let world = killed("");
-    world.ok(&["doctor", "--settle"]);
-    assert!(goals(&world)[2].starts_with("it was interrupted"), "{:?}", goals(&world));
-    assert_eq!(fs::read_to_string(world.path("ran")).unwrap(), "x\n");
-}
-
-/// What follows may ask for each of them.
-#[test]
-fn steps_side_by_side_that_were_interrupted_have_failed_each() {
+fn what_was_stored_is_kept_although_a_step_beside_it_failed() {
     let world = with(
         "  - id: both
     type: parallel
     onFailure: sorry
     config:
       steps:
-        - {id: kill, type: execute_command, config: {command: sh, args: [kill.sh]}}
-        - {id: make, type: create_task, config: {goal: made}}
-  - {id: sorry, type: create_task, config: {goal: '${steps.make.success} ${steps.kill.success} ${steps.kill.error}'}}
+        - {id: bad, type: execute_command, config: {command: sh, args: [-c, exit 1], storeAs: nothing}}
+        - {id: good, type: execute_command, config: {command: sh, args: [-c, echo good], storeAs: who}}
+  - {id: sorry, type: create_task, config: {goal: \"${data.who} ${data.nothing || 'none'}\"}}
 ",
     );
-    world.write("kill.sh", KILLER);
-    assert_eq!(world.run(&["workflow", "run", "w", "--task", "T1"]).code, KILLED);
-    world.ok(&["doctor", "--settle"]);
-    assert!(goals(&world)[1].starts_with("false false it was interrupted"), "{:?}", goals(&world));
-}
-
-#[test]
-fn one_that_was_changed_meanwhile_is_not_gone_on_with() {
-    let world = killed(", idempotent: true");
-    let file = world.path(".windlass/workflows/w.yaml");
-    fs::write(&file, fs::read_to_string(&file).unwrap().replace("goal: after", "goal: hijacked")).unwrap();
-    world.ok(&["trust", "--yes"]);
-    let ran = world.run(&["doctor", "--settle"]);
-    assert!(ran.stderr.contains("has been changed since it was begun"), "{ran}");
-    assert_eq!(goals(&world), ["Mend the pump", "before"]);
-}
-
-/// A gate judges, so it looks again.
-#[test]
-fn a_gate_that_was_interrupted_runs_again() {
-    let world = hooked("hooks: {stop: [{workflow: w}]}\n");
-    let step = "{id: a, type: execute_command, config: {command: sh, args: [kill.sh]}}";
-    world.write(".windlass/workflows/w.yaml", format!("id: w\nsteps: [{step}]\n"));
-    // In a session a supervisor is between them.
-    let killer = KILLER.replace("$PPID", "$(sed -n 's/^PPid:[[:space:]]*//p' /proc/$PPID/status)");
-    world.write("kill.sh", killer);
-    world.ok(&["trust", "--yes"]);
-    world.write("agent.sh", "echo '<promise>COMPLETE</promise>'");
-    let agent = "command:sh agent.sh";
-    assert_eq!(world.run(&["run", "Mend the pump", "--agent", agent]).code, KILLED);
-    let name = world.lines(&["session", "list", "--all"])[0]["session"].as_str().unwrap().to_owned();
-    let how = format!("`windlass run --session {name} --agent '{agent}'` goes on");
-    let doctor = world.ok(&["doctor"]);
-    assert!(doctor.contains(&format!("interrupted: {name}")) && doctor.contains(&how), "{doctor}");
-    let settled = world.ok(&["doctor", "--settle"]);
-    assert!(settled.contains(&how) && !settled.contains("nothing was left behind"), "{settled}");
-    let ran = world.run(&["run", "--session", &name, "--agent", agent]);
-    assert!(ran.code == 0 && ran.stdout.contains("complete after one iteration"), "{ran}");
-    assert_eq!(fs::read_to_string(world.path("ran")).unwrap(), "x\nx\n");
+    assert_eq!(run(&world), ["bad failed: exit 1", "good ok", "both failed: `bad`: exit 1", "sorry ok", "= ok"]);
+    assert_eq!(goals(&world)[1], "good none");
 }
 
 #[test]
@@ -401,4 +328,65 @@ fn what_is_critical_is_told_when_it_is_completed() {
     world.ok(&["task", "complete", "T2"]);
     assert_eq!(tell("T2"), "");
     assert_eq!(tell("T1"), "T1 is completed Put out the fire\n");
+}
+
+/// Where the project lies is known wherever something can be asked.
+#[test]
+fn conditions_and_steps_know_where_the_project_lies() {
+    let world = hooked(
+        "hooks:
+  task_started:
+    - {name: never, command: touch hurt, when: \"project_dir == ''\"}
+    - {workflow: w, when: \"project_dir is startingwith('/')\", context: {where: '${project_dir}'}}
+",
+    );
+    let goal = "'${project_dir} ${context.where} ${context.project_dir}'";
+    world.write(
+        ".windlass/workflows/w.yaml",
+        format!("steps: [{{id: a, type: create_task, config: {{goal: {goal}}}}}]\n"),
+    );
+    world.ok(&["trust", "--yes"]);
+    world.ok(&["task", "add", "One"]);
+    world.ok(&["task", "start", "T1"]);
+    let root = fs::canonicalize(world.path("")).unwrap().display().to_string();
+    assert_eq!(goals(&world)[1], format!("{root} {root} {root}"));
+    assert!(!world.path("hurt").exists());
+    let tried = world.ok(&["hooks", "test", "task_started", "--run"]);
+    assert!(
+        tried.contains("does not hold") && tried.contains(&format!("it would be given {{\"where\":\"{root}\"}}")),
+        "{tried}"
+    );
+}
+
+/// A trial looks at what is given as a run does.
+#[test]
+fn a_trial_says_what_could_not_be_given() {
+    let world = hooked("hooks: {task_started: [{workflow: w, context: {data: '${goal}'}}]}\n");
+    world.write(".windlass/workflows/w.yaml", "steps: [{id: a, type: noop}]\n");
+    world.ok(&["trust", "--yes"]);
+    let tried = world.ok(&["hooks", "test", "task_started", "--run"]);
+    assert!(tried.contains("failure: `context` names `data`"), "{tried}");
+}
+
+#[test]
+fn a_refused_action_names_fields_as_they_are_written() {
+    let world = with(
+        "  - {id: a, type: execute_command, config: {command: sh, args: [-c, echo 7], storeAs: n}, onSuccess: b}
+  - {id: b, type: create_task, config: {goal: '${data.n}'}, onFailure: c}
+  - {id: c, type: create_task, config: {goal: x, labels: ['${data.n}']}, onFailure: d}
+  - {id: d, type: create_task, config: {goal: x, parentTaskId: '${task.body}'}, onFailure: e}
+  - {id: e, type: create_task, config: {goal: x, depends: ['${data.n | string}']}, onFailure: f}
+  - {id: f, type: create_task, config: {goal: '${data.n | string}'}}
+",
+    );
+    let expected = [
+        "a ok",
+        "b failed: the action has a number as `goal`, not a text; `${… | string}` makes a text of it",
+        "c failed: the action has a number as `labels`, not a list of texts; `${… | string}` makes a text of it",
+        "d failed: the action cannot use `parentTaskId`: `` is not a task id such as T12",
+        "e failed: the action cannot use `depends`: `7` is not a task id such as T12",
+        "f ok",
+        "= ok",
+    ];
+    assert_eq!(run(&world), expected);
 }

@@ -28,6 +28,8 @@ pub struct Situation<'a> {
     pub promise: Option<Promise>,
     /// What an agent's own hook system says.
     pub call: Option<&'a Call>,
+    /// Where the project lies.
+    pub project: &'a str,
 }
 
 impl Situation<'_> {
@@ -46,7 +48,7 @@ impl Situation<'_> {
     fn bare(point: &str, event: Event, call: Option<&Call>) -> Value {
         let envelope = Envelope::bare(event);
         let (session, task, output, promise) = (None, None, None, None);
-        Situation { point, hook: "", envelope: &envelope, session, task, output, promise, call }.values()
+        Situation { point, hook: "", envelope: &envelope, session, task, output, promise, call, project: "" }.values()
     }
 
     pub fn values(&self) -> Value {
@@ -83,7 +85,7 @@ impl Situation<'_> {
             "tool_name": self.call.and_then(|call| call.tool.as_deref()).unwrap_or_default(),
             "tool_input": self.call.map_or_else(|| json!({}), |call| call.tool_input.clone()),
             "tool_response": self.call.map_or_else(|| json!({}), |call| call.tool_response.clone()),
-            "project_dir": "",
+            "project_dir": self.project,
         })
     }
 

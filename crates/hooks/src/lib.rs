@@ -33,8 +33,9 @@ mod text;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use windlass_engine::workflow::Pattern;
-use windlass_engine::{Rule, Template};
+use serde_json::{Map, Value};
+use windlass_engine::workflow::{Pattern, check_given};
+use windlass_engine::{Allowance, Rule, Template};
 
 pub use answer::{Parts, answer, fitting, gist, silent_no};
 pub use call::Call;
@@ -93,6 +94,20 @@ pub struct Flow {
     pub idempotent: bool,
 }
 
+impl Flow {
+    /// What it is given where the hook knows this, or why it cannot be. All of it together is worth one evaluation.
+    pub fn given(&self, values: &Value) -> Result<Map<String, Value>, String> {
+        let mut left = Allowance::default();
+        let fill = |(name, pattern): &(String, Pattern)| {
+            let value = pattern.fill_within(values, &mut left);
+            let value = value.map_err(|fault| format!("`context.{name}`: {fault}"))?;
+            check_given(name, &value).map_err(|why| format!("`context` {why}"))?;
+            Ok((name.clone(), value))
+        };
+        self.context.iter().map(fill).collect()
+    }
+}
+
 /// What work goes through on its way from done to accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
@@ -144,5 +159,34 @@ impl Role {
     /// Whether what happens next depends on the verdict.
     pub fn is_gate(self) -> bool {
         self != Self::Observer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_workflow_is_given_is_filled_in_and_looked_at() {
+        let given = |context: Value, values: Value| {
+            let parse = |(name, value): (&String, &Value)| (name.clone(), Pattern::parse(value).expect("a pattern"));
+            let context = context.as_object().expect("names").iter().map(parse).collect();
+            Flow { id: "w".to_owned(), context, idempotent: false }.given(&values).map(Value::Object)
+        };
+        assert_eq!(
+            given(json!({"who": "${goal}!", "data": {"n": 1}}), json!({"goal": "x"})),
+            Ok(json!({"who": "x!", "data": {"n": 1}}))
+        );
+        assert!(
+            given(json!({"data": "${goal}"}), json!({"goal": "x"})).unwrap_err().starts_with("`context` names `data`")
+        );
+        assert!(
+            given(json!({"who": "${context.x}"}), json!({})).unwrap_err().starts_with("`context.who`: cannot evaluate")
+        );
+        // Many values come to no more than one.
+        let (much, many) = ("x".repeat(1 << 19), json!({"a": "${goal}", "b": "${goal}", "c": "${goal}"}));
+        assert!(given(many, json!({"goal": much})).unwrap_err().contains("more than"));
     }
 }

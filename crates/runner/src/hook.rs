@@ -7,7 +7,7 @@ mod rules;
 mod web;
 mod workflow;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -47,7 +47,7 @@ impl Scene {
         event
     }
 
-    fn values(&self, owed: &OwedHook) -> Value {
+    fn values(&self, owed: &OwedHook, project: &Path) -> Value {
         let situation = Situation {
             point: &owed.point,
             hook: &owed.hook,
@@ -57,6 +57,7 @@ impl Scene {
             output: self.output.as_deref(),
             promise: self.promise,
             call: self.call.as_deref().map(|called| &called.call),
+            project: &project.to_string_lossy(),
         };
         situation.values()
     }
@@ -163,7 +164,7 @@ impl Dispatch<'_> {
         if owed.class == HookClass::Bridge {
             hook.pipes.get_or_insert(is_context(&owed.point));
         }
-        let (values, event) = (scene.values(owed), scene.told());
+        let (values, event) = (scene.values(owed, &self.settings.project), scene.told());
         let began = Instant::now();
         let directory = self.directory_of(scene.session.as_ref());
         let running =

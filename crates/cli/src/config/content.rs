@@ -12,7 +12,7 @@ use windlass_engine::Digest;
 use super::error::ConfigError;
 use super::source;
 
-/// Directories within each other under `workflows/`; symbolic links in a circle end here.
+/// Directories within each other under `workflows/`.
 const DEPTH: usize = 8;
 const FILES: usize = 1_000;
 
@@ -41,22 +41,29 @@ pub fn names(directory: &Path) -> Result<Vec<String>, ConfigError> {
 fn walk(directory: &Path, prefix: &str, depth: usize, found: &mut Vec<Workflow>) -> Result<(), ConfigError> {
     let failed = |error| ConfigError::of_file(directory, "cannot be read").caused_by(error);
     if depth == 0 {
-        return Err(ConfigError::of_file(directory, format!("is nested too deeply: at most {DEPTH} levels are taken")));
+        let message = format!("is nested too deeply: at most {DEPTH} levels are taken");
+        return Err(ConfigError::of_file(directory, message).suggest("move it further up"));
     }
     for entry in fs::read_dir(directory).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-            return Err(ConfigError::of_file(&path, "has a name that is not UTF-8 text"));
+            return Err(ConfigError::of_file(&path, "has a name that is not UTF-8 text").suggest("rename it"));
         };
         if name.starts_with('.') {
             // What editors leave there for a while.
             continue;
         }
         let name = format!("{prefix}{name}");
+        if path.is_symlink() && leads_back(&path, directory) {
+            return Err(
+                ConfigError::of_file(&path, "leads back to a directory that it is in").suggest("remove the link")
+            );
+        }
         if path.is_dir() {
             walk(&path, &format!("{name}/"), depth - 1, found)?;
         } else if found.len() == FILES {
-            return Err(ConfigError::of_file(directory, format!("has too many files: at most {FILES} are taken")));
+            let message = format!("has too many files: at most {FILES} are taken");
+            return Err(ConfigError::of_file(directory, message).suggest("move what is no workflow elsewhere"));
         } else {
             // No file has this one: what can be read later has changed.
             let digest = source::read(&path).map_or(Digest::ZERO, |bytes| Digest::of(&bytes));
@@ -64,6 +71,11 @@ fn walk(directory: &Path, prefix: &str, depth: usize, found: &mut Vec<Workflow>)
         }
     }
     Ok(())
+}
+
+fn leads_back(link: &Path, directory: &Path) -> bool {
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    real(link).zip(real(directory)).is_some_and(|(link, directory)| directory.starts_with(link))
 }
 
 /// One digest for all of it. Each part has a name of its own, and no name contains the byte that separates them.
@@ -84,6 +96,7 @@ pub fn digest(configuration: Option<Digest>, prompt: Option<Digest>, workflows: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::Failure;
 
     fn digest_of(files: &[(&str, &str)]) -> Digest {
         let directory = tempfile::tempdir().unwrap();
@@ -137,6 +150,8 @@ mod tests {
     fn a_circle_of_links_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(directory.path(), directory.path().join("again")).unwrap();
-        assert!(workflows(directory.path()).is_err());
+        let refused = workflows(directory.path()).map_err(Failure::from).unwrap_err();
+        assert!(refused.message.contains("again: leads back to a directory that it is in"), "{}", refused.message);
+        assert_eq!(refused.hint.as_deref(), Some("remove the link"));
     }
 }

@@ -39,7 +39,9 @@ pub fn check_timeout(timeout: &Located<Span>, source: &str) -> Result<(), Proble
             .at(timeout.at.clone()));
     }
     match timeout.duration() > TIMEOUT {
-        true => Err(Problem::new("`timeout`: must not be longer than 7 days").at(timeout.at.clone())),
+        true => Err(Problem::new("`timeout`: must not be longer than 7 days")
+            .suggest("write `168h` or less".to_owned())
+            .at(timeout.at.clone())),
         false => Ok(()),
     }
 }

@@ -60,6 +60,7 @@ pub use self::file::{Agent, Completion, Driver, ForgeKind, McpServer, MergeMetho
 pub use self::flows::Warning;
 pub use self::hooks::{Hook, Kind, Scope};
 pub use self::index::Index;
+pub use self::measures::check_timeout;
 pub use self::point::Point;
 pub use self::reader::{Located, read};
 pub use self::schema::schema;
@@ -150,6 +151,11 @@ impl Config {
 
     pub fn file(&self) -> &Path {
         self.written.file()
+    }
+
+    /// The project that its file is for.
+    pub fn project(&self) -> &Path {
+        self.file().ancestors().nth(2).unwrap_or(Path::new(""))
     }
 
     /// Whether there is a file at all.

@@ -226,6 +226,7 @@ fn a_time_that_cannot_be_meant() {
       |
     4 |       timeout: 200h
       |                ^^^^
+    hint: write `168h` or less
 
     error: `backoff`: must not be longer than an hour
      --> config.yaml:4:24

@@ -23,7 +23,7 @@ pub fn translate(error: &Error, text: &str) -> Problem {
         },
         Error::DuplicateMappingKey { key, .. } => duplicate(key.as_deref(), at.clone(), text),
         Error::MultipleDocuments { .. } | Error::Budget { breach: BudgetBreach::Documents { .. }, .. } => {
-            Problem::new("a second document starts here; the configuration is one").suggest(said("remove the `---`"))
+            Problem::new("a second document starts here; one is all that a file has").suggest(said("remove the `---`"))
         }
         Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => too_deep(),
         Error::Budget { breach: BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. }, .. } => {
@@ -236,7 +236,7 @@ mod tests {
           |        ^
         hint: put it in quotes
 
-        error: a second document starts here; the configuration is one
+        error: a second document starts here; one is all that a file has
          --> config.yaml:2:1
           |
         2 | ---

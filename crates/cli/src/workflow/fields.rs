@@ -77,10 +77,36 @@ pub fn find_text(node: &Node, is_it: impl Fn(&str) -> bool + Copy) -> Option<&No
     }
 }
 
-/// Where a part of a text stands; all of the text, if the part is written otherwise there.
-pub fn part(source: &str, node: &Node, part: &str) -> Range<usize> {
-    let found = source.get(node.at.clone()).and_then(|text| text.find(part));
-    found.map_or(node.at.clone(), |start| node.at.start + start..node.at.start + start + part.len())
+/// Where an expression stands: as a whole `${…}`, or alone as a predicate or a path.
+pub fn find_expression(source: &str, node: &Node, expression: &str) -> Option<Range<usize>> {
+    within(source, node, expression, false)
+}
+
+fn within(source: &str, node: &Node, expression: &str, is_bare: bool) -> Option<Range<usize>> {
+    match &node.value {
+        Value::Text(text) => {
+            let is_alone = is_bare && text.trim() == expression;
+            let find = |text: &str| if is_alone { text.find(expression) } else { piece(text, expression) };
+            find(text)?;
+            // It may be written otherwise there, with quotes that are escaped.
+            let start = source.get(node.at.clone()).and_then(find).map(|offset| node.at.start + offset);
+            Some(start.map_or(node.at.clone(), |start| start..start + expression.len()))
+        }
+        Value::List(items) => items.iter().find_map(|item| within(source, item, expression, false)),
+        Value::Map(entries) => entries.iter().find_map(|(key, value)| {
+            let is_bare =
+                matches!(&key.value, Value::Text(name) if ["predicate", "from_context"].contains(&&*snake_case(name)));
+            within(source, value, expression, is_bare)
+        }),
+        _ => None,
+    }
+}
+
+/// Where `${…}` with this expression is in a text.
+fn piece(text: &str, expression: &str) -> Option<usize> {
+    let opens = |before: &str| before.trim_end().ends_with("${") && !before.trim_end().ends_with("$${");
+    let is_it = |at: &usize| opens(&text[..*at]) && text[at + expression.len()..].trim_start().starts_with('}');
+    text.match_indices(expression).map(|(at, _)| at).find(is_it)
 }
 
 pub fn json(node: &Node) -> Json {
@@ -105,24 +131,33 @@ pub fn json(node: &Node) -> Json {
 impl<'n> Fields<'n> {
     /// The fields of a map that has no others.
     pub fn of(node: &'n Node, source: &'n str, what: &str, known: &[&'static str]) -> Result<Self, Problem> {
-        if !matches!(node.value, Value::Map(_)) {
-            return Err(Problem::new(format!("{what} is a map of keys and values")).at(node.at.clone()));
-        }
-        if let Value::Map(entries) = &node.value
-            && let Some((key, _)) = entries.iter().find(|(key, _)| !matches!(key.value, Value::Text(_)))
-        {
-            return Err(Problem::new("a key is text").at(key.at.clone()));
+        let listed = || match known {
+            [] => format!("{what} has no configuration: leave it out"),
+            known => format!("known here: `{}`", known.join("`, `")),
+        };
+        let Value::Map(entries) = &node.value else {
+            let instead = match known.first() {
+                Some(first) => format!("write `{first}: …`, each of its fields on a line of its own"),
+                None => listed(),
+            };
+            return Err(Problem::new(format!("{what} is a map of keys and values"))
+                .suggest(instead)
+                .at(node.at.clone()));
+        };
+        if let Some((key, _)) = entries.iter().find(|(key, _)| !matches!(key.value, Value::Text(_))) {
+            return Err(Problem::new("a key is text").suggest(listed()).at(key.at.clone()));
         }
         let fields = Self::loose(node, source);
         for (place, (name, key, _)) in fields.found.iter().enumerate() {
             let is_same = |other: &str| snake_case(other) == snake_case(name);
             if !known.iter().any(|known| is_same(known)) {
-                return Err(Problem::unknown("key", name, known).at(key.at.clone()));
+                let problem = Problem::unknown("key", name, known);
+                let instead = problem.suggestion.clone().unwrap_or_else(listed);
+                return Err(problem.suggest(instead).at(key.at.clone()));
             }
             if fields.found[..place].iter().any(|(other, _, _)| is_same(other)) {
-                return Err(
-                    Problem::new(format!("the key `{name}` is given twice, in two spellings")).at(key.at.clone())
-                );
+                let problem = Problem::new(format!("the key `{name}` is given twice, in two spellings"));
+                return Err(problem.suggest("leave one of the two out".to_owned()).at(key.at.clone()));
             }
         }
         Ok(fields)
@@ -147,19 +182,21 @@ impl<'n> Fields<'n> {
         self.get(name).map_or(self.at.clone(), |node| node.at.clone())
     }
 
-    pub fn needed(&self, name: &str, what: &str) -> Result<&'n Node, Problem> {
-        self.get(name).ok_or_else(|| Problem::new(format!("this needs {what}")).at(self.at.clone()))
+    /// A field that has to be there: what it is, and how it is written.
+    pub fn needed(&self, name: &str, (what, example): (&str, &str)) -> Result<&'n Node, Problem> {
+        let missing = || Problem::new(format!("this needs {what}")).suggest(format!("write `{name}: {example}`"));
+        self.get(name).ok_or_else(|| missing().at(self.at.clone()))
     }
 
     pub fn text(&self, name: &str) -> Result<Option<&'n str>, Problem> {
         match self.get(name) {
             None => Ok(None),
             Some(Node { value: Value::Text(text), .. }) => Ok(Some(text)),
-            Some(node) => Err(Problem::new(format!("`{name}` is text")).at(node.at.clone())),
+            Some(node) => Err(self.no_text(name, node)),
         }
     }
 
-    pub fn needed_text(&self, name: &str, what: &str) -> Result<&'n str, Problem> {
+    pub fn needed_text(&self, name: &str, what: (&str, &str)) -> Result<&'n str, Problem> {
         self.needed(name, what)?;
         Ok(self.text(name)?.unwrap_or_default())
     }
@@ -168,8 +205,31 @@ impl<'n> Fields<'n> {
         match self.get(name) {
             None => Ok(None),
             Some(Node { value: Value::Bool(truth), .. }) => Ok(Some(*truth)),
-            Some(node) => Err(Problem::new(format!("`{name}` is `true` or `false`")).at(node.at.clone())),
+            Some(node) => {
+                let written = self.source.get(node.at.clone()).unwrap_or_default().trim();
+                let instead = match written.trim_matches(['"', '\'']).to_lowercase().as_str() {
+                    "yes" | "on" | "1" | "true" | "y" => format!("write `{name}: true`"),
+                    "no" | "off" | "0" | "false" | "n" => format!("write `{name}: false`"),
+                    _ => format!("write `{name}: true` or `{name}: false`"),
+                };
+                Err(Problem::new(format!("`{name}` is `true` or `false`")).suggest(instead).at(node.at.clone()))
+            }
         }
+    }
+
+    /// Something that is no text, with the way to write it as one.
+    fn no_text(&self, name: &str, node: &Node) -> Problem {
+        let instead = match &node.value {
+            // A list of one is that one.
+            Value::List(items) if let [Node { value: Value::Text(text), .. }] = items.as_slice() => {
+                format!("write `{name}: {text}`")
+            }
+            Value::List(_) | Value::Map(_) | Value::Null | Value::Text(_) => {
+                format!("write one text, as in `{name}: '…'`")
+            }
+            _ => self.in_quotes(node).unwrap_or_default(),
+        };
+        Problem::new(format!("`{name}` is text")).suggest(instead).at(node.at.clone())
     }
 
     /// A text, or what becomes one.
@@ -177,10 +237,11 @@ impl<'n> Fields<'n> {
         let Some(node) = self.get(name) else { return Ok(()) };
         match (form(node, self.source)?, &node.value) {
             (Form::Written, Value::Text(text)) if text.trim().is_empty() => {
-                Err(Problem::new(format!("`{name}` is empty")).at(node.at.clone()))
+                let instead = format!("write something, as in `{name}: '…'`, or leave it out if it need not be there");
+                Err(Problem::new(format!("`{name}` is empty")).suggest(instead).at(node.at.clone()))
             }
             (Form::Filled | Form::Text, _) | (_, Value::Text(_)) => Ok(()),
-            _ => Err(Problem::new(format!("`{name}` is text")).suggest(self.in_quotes(node)).at(node.at.clone())),
+            _ => Err(self.no_text(name, node)),
         }
     }
 
@@ -205,12 +266,14 @@ impl<'n> Fields<'n> {
     pub fn are_texts(&self, name: &str) -> Result<(), Problem> {
         self.is_list(name, |item| match &item.value {
             Value::Text(text) if text.trim().is_empty() => {
-                Err(Problem::new(format!("an entry of `{name}` is empty")).at(item.at.clone()))
+                let problem = Problem::new(format!("an entry of `{name}` is empty"));
+                Err(problem.suggest("leave it out".to_owned()).at(item.at.clone()))
             }
             Value::Text(_) => Ok(()),
             _ => {
                 let problem = Problem::new(format!("an entry of `{name}` is text"));
-                Err(problem.suggest(self.in_quotes(item)).at(item.at.clone()))
+                let instead = self.in_quotes(item).unwrap_or(format!("write each as a text: `{name}: [one, two]`"));
+                Err(problem.suggest(instead).at(item.at.clone()))
             }
         })
     }

@@ -5,14 +5,17 @@ use std::time::Duration;
 use windlass_engine::workflow::{FlowError, Pattern, Place, Program, Step, What, Workflow, predicate};
 use windlass_engine::{Digest, snake_case};
 
-use super::fields::{Fields, find_text, part, pattern, wrong};
+use super::fields::{Fields, find_expression, pattern, wrong};
 use super::tasks::{create, update};
-use crate::config::{Node, Problem, Span, Value, quoted, read};
+use crate::config::{Located, Node, Problem, Span, Value, check_timeout, quoted, read};
 use crate::environment;
 
 /// How long a program may run that does not say.
 const TIMEOUT: Duration = Duration::from_mins(5);
 const STEPS: usize = 200;
+const LONGEST_ID: usize = 64;
+/// What `steps` may begin with.
+const FIRST: &str = "[{id: first, type: noop}]";
 /// What this program is called in a `command`.
 const OWN: &str = "windlass";
 
@@ -24,10 +27,18 @@ const CONDITION: &[&str] = &["predicate", "onTrue", "onFalse"];
 const PARALLEL: &[&str] = &["steps", "waitForAll"];
 
 pub fn workflow(node: &Node, source: &str, stem: &str, digest: Digest) -> Result<Workflow, Problem> {
+    if let Value::List(_) = &node.value {
+        let problem = Problem::new("a workflow is a map of keys and values, and this is a list");
+        return Err(problem.suggest("write `steps:` above it, and the list below that".to_owned()).at(node.at.clone()));
+    }
     let fields = Fields::of(node, source, "a workflow", WORKFLOW)?;
     let id = fields.text("id")?.unwrap_or(stem).to_owned();
-    check_id("the id of a workflow", &id).map_err(|problem| problem.at(fields.place("id")))?;
-    let listed = fields.needed("steps", "its `steps`: a list")?;
+    match fields.get("id") {
+        Some(node) => check_id("the id of a workflow", &id).map_err(|problem| problem.at(node.at.clone()))?,
+        None => check_id("without an `id` the name of the file is that of the workflow, and an id", &id)
+            .map_err(|problem| problem.suggest(format!("write `id: {}`", fitting(&id))).at(fields.place("id")))?,
+    }
+    let listed = fields.needed("steps", ("its `steps`: a list", FIRST))?;
     let steps = steps(listed, source, false)?;
     let texts = |name| fields.text(name).map(|text| text.map(str::to_owned));
     let workflow = Workflow { id, name: texts("name")?, description: texts("description")?, steps, digest };
@@ -55,8 +66,8 @@ fn placed(error: FlowError, listed: &Node, source: &str) -> Problem {
                 field.unwrap_or(step).at.clone()
             }
             Place::Expression(text) => {
-                let written = config.and_then(|config| find_text(config, |own| own.contains(text)));
-                written.map_or(step.at.clone(), |node| part(source, node, text))
+                let written = config.and_then(|config| find_expression(source, config, text));
+                written.unwrap_or(step.at.clone())
             }
         }
     });
@@ -83,16 +94,21 @@ fn steps(listed: &Node, source: &str, within: bool) -> Result<Vec<Step>, Problem
             .at(listed.at.clone()));
     };
     if items.is_empty() || items.len() > STEPS {
-        return Err(Problem::new(format!("`steps` has from 1 to {STEPS} entries")).at(listed.at.clone()));
+        let instead = match items.is_empty() {
+            true => format!("write `steps: {FIRST}`"),
+            false => "let what is more be a workflow of its own".to_owned(),
+        };
+        let problem = Problem::new(format!("`steps` has from 1 to {STEPS} entries"));
+        return Err(problem.suggest(instead).at(listed.at.clone()));
     }
     items.iter().map(|item| step(item, source, within)).collect()
 }
 
 fn step(node: &Node, source: &str, within: bool) -> Result<Step, Problem> {
     let fields = Fields::of(node, source, "a step", STEP)?;
-    let id = fields.needed_text("id", "an `id`, so that others can lead to it")?.to_owned();
+    let id = fields.needed_text("id", ("an `id`, so that others can lead to it", "check"))?.to_owned();
     check_id("the id of a step", &id).map_err(|problem| problem.at(fields.place("id")))?;
-    let kind = fields.needed_text("type", &format!("a `type`: one of {}", TYPES.join(", ")))?;
+    let kind = fields.needed_text("type", (&format!("a `type`: one of {}", TYPES.join(", ")), "execute_command"))?;
     let empty = Node { at: node.at.clone(), value: Value::Map(Vec::new()) };
     let config = fields.get("config").unwrap_or(&empty);
     let what = match snake_case(kind).as_str() {
@@ -125,7 +141,10 @@ fn step(node: &Node, source: &str, within: bool) -> Result<Step, Problem> {
 
 fn program(node: &Node, source: &str) -> Result<Program, Problem> {
     let fields = Fields::of(node, source, "an `execute_command`", COMMAND)?;
-    let written = fields.needed("command", "a `command`: the name of a program")?;
+    let written = fields.needed("command", ("a `command`: the name of a program", "make"))?;
+    if let Value::List(words) = &written.value {
+        return Err(list_of_words(words, source).at(written.at.clone()));
+    }
     fields.is_text("command")?;
     let args = fields.get("args");
     if let Value::Text(text) = &written.value
@@ -135,7 +154,12 @@ fn program(node: &Node, source: &str) -> Result<Program, Problem> {
         return Err(problem.suggest(instead).at(written.at.clone()));
     }
     fields.is_list("args", |item| match &item.value {
-        Value::Map(_) | Value::Null => Err(Problem::new("an argument is text").at(item.at.clone())),
+        Value::Null => Err(Problem::new("an argument is text")
+            .suggest("write `''` for an empty one".to_owned())
+            .at(item.at.clone())),
+        Value::Map(_) => Err(Problem::new("an argument is text")
+            .suggest("write JSON in quotes, or `'${… | tojson}'` for a value".to_owned())
+            .at(item.at.clone())),
         _ => Ok(()),
     })?;
     let args = match args.map(|node| &node.value) {
@@ -152,22 +176,45 @@ fn program(node: &Node, source: &str) -> Result<Program, Problem> {
         let problem = Problem::new("`storeAs` has nothing to store: `captureOutput` is false");
         return Err(problem.suggest("leave one of the two out".to_owned()).at(fields.place("storeAs")));
     }
-    let timeout = fields.get("timeout").map(|node| read::<Span>(node, source)).transpose()?;
+    let timeout = fields.get("timeout").map(|node| timeout(node, source)).transpose()?;
     let own = matches!(&written.value, Value::Text(name) if name == OWN).then(own_program).flatten();
     Ok(Program {
         command: own.map_or_else(|| pattern(written, source), |path| Ok(Pattern::Plain(path.into())))?,
         args,
         capture,
         store_as,
-        timeout: timeout.map_or(TIMEOUT, Span::duration),
+        timeout: timeout.unwrap_or(TIMEOUT),
         idempotent: fields.truth("idempotent")?.unwrap_or(false),
     })
+}
+
+/// How long a program may run, by the same measure as elsewhere.
+fn timeout(node: &Node, source: &str) -> Result<Duration, Problem> {
+    let read = read::<Located<Span>>(node, source).map_err(|problem| {
+        let usual = || "write it as in `timeout: 30s` or `timeout: 5m`".to_owned();
+        Problem { suggestion: Some(problem.suggestion.unwrap_or_else(usual)), ..problem }
+    })?;
+    check_timeout(&read, source)?;
+    Ok(read.duration())
 }
 
 /// Where this program is: it need not be where others are looked for, and another version may be there.
 fn own_program() -> Option<String> {
     let file = environment::own_program().ok().filter(|file| file.exists())?;
     file.into_os_string().into_string().ok()
+}
+
+/// How a command is written that is given as a list of words.
+fn list_of_words(words: &[Node], source: &str) -> Problem {
+    let written = |word: &Node| source.get(word.at.clone()).unwrap_or("…").trim().to_owned();
+    let problem = Problem::new("`command` is the name of one program");
+    match words {
+        [first, rest @ ..] => {
+            let rest: Vec<String> = rest.iter().map(written).collect();
+            problem.suggest(format!("write `command: {}` and `args: [{}]`", written(first), rest.join(", ")))
+        }
+        [] => problem.suggest("write `command: make`".to_owned()),
+    }
 }
 
 /// How a command is written that is more than the name of a program.
@@ -186,7 +233,7 @@ fn for_a_shell(text: &str) -> Option<String> {
 
 fn condition(node: &Node, source: &str) -> Result<What, Problem> {
     let fields = Fields::of(node, source, "a `condition`", CONDITION)?;
-    let what = "a `predicate`, such as `task.priority < 2`";
+    let what = ("a `predicate`", "task.priority < 2");
     let text = fields.needed_text("predicate", what)?;
     let at = fields.needed("predicate", what)?;
     let predicate = predicate(text).map_err(|error| wrong(at, source, text, error))?;
@@ -196,7 +243,7 @@ fn condition(node: &Node, source: &str) -> Result<What, Problem> {
 
 fn parallel(node: &Node, source: &str) -> Result<What, Problem> {
     let fields = Fields::of(node, source, "a `parallel`", PARALLEL)?;
-    let listed = fields.needed("steps", "`steps`: a list")?;
+    let listed = fields.needed("steps", ("`steps`: a list", FIRST))?;
     Ok(What::Parallel {
         steps: steps(listed, source, true)?,
         wait_for_all: fields.truth("waitForAll")?.unwrap_or(true),
@@ -205,8 +252,17 @@ fn parallel(node: &Node, source: &str) -> Result<What, Problem> {
 
 fn check_id(what: &str, id: &str) -> Result<(), Problem> {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-    if (1..=64).contains(&id.len()) && id.chars().all(fits) {
+    if (1..=LONGEST_ID).contains(&id.len()) && id.chars().all(fits) {
         return Ok(());
     }
-    Err(Problem::new(format!("{what} has letters, digits, `-`, `_` and `.`, at most 64: not {}", quoted(id))))
+    let problem = Problem::new(format!("{what} has letters, digits, `-`, `_` and `.`, at most 64: not {}", quoted(id)));
+    Err(problem.suggest(format!("write `{}`", fitting(id))))
+}
+
+/// The nearest thing that can be an id.
+fn fitting(id: &str) -> String {
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    let words = id.split(|letter| !fits(letter)).filter(|word| !word.is_empty());
+    let id: String = words.collect::<Vec<_>>().join("-").chars().take(LONGEST_ID).collect();
+    if id.is_empty() { "check".to_owned() } else { id }
 }

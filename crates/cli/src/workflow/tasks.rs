@@ -28,7 +28,7 @@ const HABITS: &[&str] = &["task", "event", "session", "steps", "data", "context"
 
 pub fn create(node: &Node, source: &str) -> Result<What, Problem> {
     let fields = Fields::of(node, source, "a `create_task`", CREATE)?;
-    let goal = fields.needed("goal", "a `goal`: what is to be done")?;
+    let goal = fields.needed("goal", ("a `goal`: what is to be done", "'Review ${task.goal}'"))?;
     let pattern = fields.pattern()?;
     ["goal", "body", "type"].into_iter().try_for_each(|name| fields.is_text(name))?;
     ["deliverables", "labels"].into_iter().try_for_each(|name| fields.are_texts(name))?;
@@ -42,7 +42,8 @@ pub fn create(node: &Node, source: &str) -> Result<What, Problem> {
     if let Some(Node { value: Value::Text(kind), at }) = fields.get("type")
         && !kind.contains("${")
     {
-        kind.parse::<TypeName>().map_err(|error| Problem::new(format!("`type`: {error}")).at(at.clone()))?;
+        let wrong = |error| Problem::new(format!("`type`: {error}")).suggest("write it as in `type: bug`".to_owned());
+        kind.parse::<TypeName>().map_err(|error| wrong(error).at(at.clone()))?;
     }
     no_braces(goal, source, true)?;
     ["body", "deliverables", "labels"]
@@ -54,8 +55,11 @@ pub fn create(node: &Node, source: &str) -> Result<What, Problem> {
 
 pub fn update(node: &Node, source: &str) -> Result<What, Problem> {
     let fields = Fields::of(node, source, "an `update_task`", UPDATE)?;
-    fields.needed("taskId", "a `taskId`: `T7`, `${task.id}` or `{fromContext: steps.make.data.taskId}`")?;
-    let action = fields.needed("action", &format!("an `action`: one of {}", CHANGES.join(", ")))?;
+    fields.needed(
+        "taskId",
+        ("a `taskId`: `T7`, `${task.id}` or `{fromContext: steps.make.data.taskId}`", "'${task.id}'"),
+    )?;
+    let action = fields.needed("action", (&format!("an `action`: one of {}", CHANGES.join(", ")), "complete"))?;
     let pattern = fields.pattern()?;
     is_task_or_filled(&fields, "taskId", source)?;
     fields.is_text("action")?;
@@ -134,7 +138,10 @@ fn is_priority(node: &Node, source: &str) -> Result<(), Problem> {
         },
         _ => None,
     };
-    let suggestion = instead.map(|number| format!("write `priority: {number}`"));
+    let suggestion = match instead {
+        Some(number) => format!("write `priority: {number}`"),
+        None => "write `priority: 1`, or `priority: '${task.priority}'`".to_owned(),
+    };
     let problem = Problem::new("`priority` is a number from 0 (most urgent) to 4");
     Err(problem.suggest(suggestion).at(node.at.clone()))
 }

@@ -20,6 +20,13 @@ fn refused(text: &str) -> (String, String) {
 
 #[track_caller]
 fn check(text: &str, message: &str, suggestion: &str) {
+    told(text, message, suggestion);
+    let (said, instead) = refused(text);
+    assert!(!instead.is_empty(), "it is not said what to write instead of\n{text}\n{said}");
+}
+
+#[track_caller]
+fn told(text: &str, message: &str, suggestion: &str) {
     let (said, instead) = refused(text);
     assert!(said.contains(message), "{text}\n{said}");
     assert!(instead.contains(suggestion), "{text}\n{instead}");
@@ -48,26 +55,54 @@ fn files_may_be_json_with_the_names_of_the_seed() {
 
 #[test]
 fn the_file_itself() {
-    check("", "a workflow is a map", "");
-    check("id: w\n", "this needs its `steps`", "");
+    check("", "a workflow is a map", "write `id: …`");
+    check("- {id: a, type: noop}\n", "and this is a list", "write `steps:` above it");
+    check(
+        "id: w\nsteps: [{id: a, type: noop}]\n---\nid: x\n",
+        "a second document starts here; one is all",
+        "remove the `---`",
+    );
+    check("id: w\n", "this needs its `steps`", "write `steps: [{id: first, type: noop}]`");
     check("id: w\nsteps: {}\n", "`steps` is a list", "- id");
-    check("id: w\nsteps: []\n", "from 1 to 200", "");
-    check("id: 'a b'\nsteps: [{id: a, type: noop}]\n", "letters, digits", "");
-    check("id: 7\nsteps: [{id: a, type: noop}]\n", "`id` is text [7]", "");
+    check("id: w\nsteps: []\n", "from 1 to 200", "write `steps: [{");
+    check("id: 'a b'\nsteps: [{id: a, type: noop}]\n", "the id of a workflow has letters, digits", "write `a-b`");
+    check("id: 7\nsteps: [{id: a, type: noop}]\n", "`id` is text [7]", "write `'7'`");
     check("idd: w\nsteps: []\n", "unknown key `idd` [idd]", "did you mean `id`?");
     check("id: w\nsteps: [{id: a, type: noop}]\nsteps: []\n", "", "");
 }
 
+/// The name of the file is the id of one that has none.
+#[test]
+fn the_name_of_the_file() {
+    let problem = parse("steps: [{id: a, type: noop}]\n", "my flow (2)", false).expect_err("no id");
+    assert!(
+        problem.message.starts_with("without an `id` the name of the file is that of the workflow"),
+        "{}",
+        problem.message
+    );
+    assert_eq!(problem.suggestion.as_deref(), Some("write `id: my-flow-2`"));
+}
+
 #[test]
 fn steps() {
-    check(&of("  - type: noop\n"), "this needs an `id`", "");
-    check(&of("  - id: a\n"), "this needs a `type`", "");
+    check(&of("  - type: noop\n"), "this needs an `id`", "write `id: check`");
+    check(&of("  - id: a\n"), "this needs a `type`", "write `type: execute_command`");
     check(&of("  - {id: a, type: create_tsak}\n"), "unknown type of step `create_tsak` [create_tsak]", "create_task");
     check(&of("  - {id: a, type: noop, onsucces: b}\n"), "unknown key `onsucces`", "onSuccess");
-    check(&of("  - {id: a, type: noop, onSuccess: b, on_success: c}\n"), "given twice, in two spellings", "");
-    check(&of("  - {id: a/b, type: noop}\n"), "letters, digits", "");
-    check(&of("  - {id: a, type: noop, config: {x: 1}}\n"), "unknown key `x`", "");
-    check(&of("  - noop\n"), "a step is a map", "");
+    check(
+        &of("  - {id: a, type: noop, onSuccess: b, on_success: c}\n"),
+        "given twice, in two spellings",
+        "leave one of the two out",
+    );
+    check(&of("  - {id: a/b, type: noop}\n"), "letters, digits", "write `a-b`");
+    check(&of("  - {id: 1, type: noop}\n"), "`id` is text [1]", "write `'1'`");
+    check(&of("  - {id: a, type: noop, onSuccess: [b]}\n"), "`onSuccess` is text [[", "write `onSuccess: b`");
+    check(
+        &of("  - {id: a, type: noop, config: {x: 1}}\n"),
+        "unknown key `x`",
+        "a `noop` has no configuration: leave it out",
+    );
+    check(&of("  - noop\n"), "a step is a map", "write `id: …`");
 }
 
 #[test]
@@ -88,9 +123,19 @@ fn how_steps_lead_to_each_other() {
         "condition",
     );
     check(&of("  - {id: a, type: noop, onSuccess: a}\n"), "no way leads to the end", "");
-    check(&of("  - {id: a, type: noop, onSuccess: a}\n  - {id: a, type: noop}\n"), "two steps are called `a`", "");
+    check(
+        &of("  - {id: a, type: noop, onSuccess: a}\n  - {id: a, type: noop}\n"),
+        "two steps are called `a`",
+        "as in `id: a-2`",
+    );
     let gate = "  - {id: a, type: condition, config: {predicate: 'true', onTrue: a, onFalse: nowhere}}\n  - {id: b, type: noop}\n";
     check(&of(gate), "`onFalse` names the step `nowhere`", "known here: `a`, `b`");
+    let both = "  - {id: both, type: parallel, config: {steps: [{id: x, type: noop}]}, onSuccess: a}\n  - {id: a, type: noop, onFailure: x}\n";
+    check(
+        &of(both),
+        "`onFailure` names the step `x`, which is one of those of the parallel `both` [x]",
+        "let `x` be a step of its own",
+    );
     // A way out by failing alone is none: what only ends by an accident does not end.
     check(
         &of("  - {id: a, type: noop, onSuccess: a, onFailure: b}\n  - {id: b, type: noop, onSuccess: a}\n"),
@@ -101,16 +146,21 @@ fn how_steps_lead_to_each_other() {
 
 #[test]
 fn what_a_step_is_given() {
-    check(&one("create_task", "{}"), "this needs a `goal`", "");
-    check(&one("create_task", "{goal: ''}"), "`goal` is empty", "");
-    check(&one("create_task", "{goal: [a]}"), "`goal` is text", "");
+    check(&one("create_task", "{}"), "this needs a `goal`", "write `goal: 'Review ${task.goal}'`");
+    check(&one("create_task", "{goal: ''}"), "`goal` is empty", "write something");
+    check(&one("create_task", "{goal: [a]}"), "`goal` is text", "write ");
     check(&one("create_task", "{goal: x, labels: bug}"), "`labels` is a list [bug]", "write `[bug]`");
     check(&one("create_task", "{goal: x, priority: 9}"), "from 0 (most urgent) to 4 [9]", "");
     check(&one("create_task", "{goal: x, prio: 1}"), "unknown key `prio`", "");
     check(&one("update_task", "{action: start}"), "this needs a `taskId`", "");
     check(&one("update_task", "{taskId: T1}"), "this needs an `action`", "");
     check(&one("update_task", "{taskId: T1, action: finish}"), "unknown action `finish` [finish]", "");
-    check(&one("execute_command", "{}"), "this needs a `command`", "");
+    check(&one("execute_command", "{}"), "this needs a `command`", "write `command: make`");
+    check(
+        &one("execute_command", "{command: [echo, hi]}"),
+        "`command` is the name of one program [[",
+        "write `command: echo` and `args: [hi]`",
+    );
     check(
         &one("execute_command", "{command: npm test}"),
         "no shell looks at",
@@ -123,15 +173,32 @@ fn what_a_step_is_given() {
     );
     check(&one("execute_command", "{command: cd x && make}"), "no shell looks at", "`args: [-c, 'cd x && make']`");
     check(&one("execute_command", "{command: ls>x}"), "no shell looks at", "`args: [-c, 'ls>x']`");
-    check(&one("execute_command", "{command: ls, args: [{a: b}]}"), "an argument is text", "");
+    check(&one("execute_command", "{command: ls, args: [{a: b}]}"), "an argument is text", "tojson");
     check(&one("execute_command", "{command: ls, args: -l}"), "`args` is a list", "write `[-l]`");
-    check(&one("execute_command", "{command: ls, timeout: 0}"), "longer than 0", "");
-    check(&one("execute_command", "{command: ls, captureOutput: yes}"), "`true` or `false`", "");
+    check(
+        &one("execute_command", "{command: ls, timeout: 30000}"),
+        "30000 seconds look like milliseconds [30000]",
+        "write `30000ms`",
+    );
+    check(&one("execute_command", "{command: ls, timeout: 0}"), "longer than 0", "write it as in `timeout: 30s`");
+    check(&one("execute_command", "{command: ls, timeout: soon}"), "", "30s");
+    check(&one("execute_command", "{command: ls, timeout: 200h}"), "must not be longer than 7 days", "168h");
+    check(
+        &one("execute_command", "{command: ls, captureOutput: yes}"),
+        "`true` or `false`",
+        "write `captureOutput: true`",
+    );
+    check(
+        &one("execute_command", "{command: ls, captureOutput: 1}"),
+        "`true` or `false` [1]",
+        "write `captureOutput: true`",
+    );
     check(&one("execute_command", "{command: ls, captureOutput: false, storeAs: x}"), "nothing to store", "");
     check(&one("execute_command", "{command: ls, storeAs: 'a b'}"), "letters, digits", "");
-    check(&one("condition", "{}"), "this needs a `predicate`", "");
+    check(&one("condition", "{}"), "this needs a `predicate`", "write `predicate: task.priority < 2`");
+    check(&one("condition", "{predicate: true}"), "`predicate` is text [true]", "write `'true'`");
     check(&one("condition", "{predicate: 'a ${task.id} b'}"), "one expression", "task.priority");
-    check(&one("parallel", "{}"), "this needs `steps`", "");
+    check(&one("parallel", "{}"), "this needs `steps`", "write `steps: [{");
     check(
         &one("parallel", "{steps: [{id: x, type: condition, config: {predicate: 'true'}}]}"),
         "cannot be one of the steps",
@@ -168,7 +235,7 @@ fn tasks_that_could_never_be_made() {
     check(&make("type: [a]"), "`type` is text", "");
     check(&make("body: 7"), "`body` is text [7]", "write `'7'`");
     check(&make("7: x"), "a key is text [7]", "");
-    check(&one("create_task", "{goal: {a: b}}"), "`goal` is text", "");
+    check(&one("create_task", "{goal: {a: b}}"), "`goal` is text", "write ");
     check(
         &one("create_task", "{goal: 'Review {{ task.goal }}'}"),
         "not filled in here [{{ task.goal }}]",
@@ -221,25 +288,149 @@ fn expressions() {
     check(&one("create_task", "{goal: 'x ${task.goal'}"), "has no `}`", "$${");
     check(
         &one("create_task", "{goal: '${steps.later.data}'}"),
-        "no step is called so [steps.later.data]",
-        "known here: `a`",
+        "`steps.later`: no step is called so [steps.later.data]",
+        "known here: `steps.a`",
     );
     check(&one("create_task", "{goal: '${data.x}'}"), "no `storeAs` is called so [data.x]", "no step has a `storeAs`");
-    check(&one("create_task", "{goal: '${context.steps.nope.data}'}"), "names `context.steps.nope`", "known here: `a`");
+    check(&one("create_task", "{goal: '${context.steps.nope.data}'}"), "`context.steps.nope`: no", "`context.steps.a`");
     let path = "{goal: {fromContext: steps.nope.data.taskId}}";
-    check(&one("create_task", path), "no step is called so [steps.nope.data.taskId]", "known here: `a`");
-    let stored = "{command: date, args: ['${context.data.who} ${context.data.todai}'], storeAs: today}";
-    check(&one("execute_command", stored), "[context.data.todai]", "did you mean `context.data.today`?");
+    check(&one("create_task", path), "`steps.nope`: no step is called so [steps.nope.data.taskId]", "`steps.a`");
     check(&one("create_task", "{goal: x, labels: ['${task.labels.map(l => l)}']}"), "functions", "filter");
     check(&one("create_task", "{goal: '${task.id ? 1 : 2}'}"), "`? :`", "A if CONDITION else B");
     check(&one("create_task", "{goal: '${task.labels.length}'}"), "`.length`", "| length");
     check(&one("create_task", "{goal: '${task?.id}'}"), "`?.`", "default");
-    check(&one("create_task", "{goal: '${}'}"), "must not be empty", "");
+    told(&one("create_task", "{goal: '${}'}"), "must not be empty", "");
     check(&one("condition", "{predicate: task.labels.indexOf('x')}"), "no methods", "`'x' in task.labels`");
-    check(&one("condition", "{predicate: \"context.stepResults.get('later')\"}"), "names `steps.later`", "`a`");
+    check(&one("condition", "{predicate: \"context.stepResults.get('later')\"}"), "steps.later`: no step", "steps.a`");
     check(&one("condition", "{predicate: '${iteration} > 2'}"), "is one expression", "`iteration > 2`");
     check(&one("create_task", "{goal: '${steps.a-b.success}'}"), "[a]", "`steps['a-b'].success`");
-    check(&one("create_task", "{goal: {fromContext: steps.a-b.data.taskId}}"), "names `context.steps.a-b`", "");
+    check(
+        &one("create_task", "{goal: {fromContext: steps.a-b.data.taskId}}"),
+        "`steps.a-b`: no step is called so [steps.a-b",
+        "",
+    );
     check(&one("execute_command", "{command: ls, args: ['${nope}']}"), "unknown name `nope`", "");
     check(&one("create_task", "{goal: {fromContext: 'a b'}}"), "", "");
+}
+
+/// Two steps, of which the second has this configuration.
+fn after(first: &str, second: &str) -> String {
+    of(&format!("  - {{id: a, {first}, onSuccess: b}}\n  - {{id: b, {second}}}\n"))
+}
+
+/// What a step leaves is known by its type.
+#[test]
+fn fields_of_what_steps_came_to() {
+    let made = |goal: &str| {
+        after("type: create_task, config: {goal: x}", &format!("type: create_task, config: {{goal: {goal}}}"))
+    };
+    let ran = |goal: &str| {
+        after(
+            "type: execute_command, config: {command: ls}",
+            &format!("type: create_task, config: {{goal: \"{goal}\"}}"),
+        )
+    };
+    check(
+        &ran("${steps.a.succes}"),
+        "`steps.a.succes`: what came of a step has no such field [steps.a.succes]",
+        "did you mean `steps.a.success`?",
+    );
+    check(
+        &ran("${steps.a.data.stdot}"),
+        "`steps.a.data.stdot`: no `execute_command` leaves such a thing [",
+        "did you mean `steps.a.data.stdout`?",
+    );
+    check(&ran("${steps.a.data.taskId}"), "such a thing", "known here: `steps.a.data.exitCode`, `steps.a.data.stdout`");
+    check(&ran("x ${context.stepResults.get('a').data.stdot}"), "data.stdot`", "data.stdout`?");
+    check(&ran("${steps['a'].data['stdot'] || 'none'}"), "`steps.a.data.stdot`", "stdout");
+    check(&made("'${steps.a.data.taskid}'"), "`steps.a.data.taskid`", "did you mean `steps.a.data.taskId`?");
+    check(&made("'${steps.a.taskId}'"), "`steps.a.taskId`", "did you mean `steps.a.data.taskId`?");
+    check(&made("'${steps.a.nonsense}'"), "no such field", "known here: `steps.a.success`, `steps.a.data`");
+    check(
+        &made("{fromContext: steps.a.data.taskid}"),
+        "`steps.a.data.taskid`: no `create_task` leaves such a thing [steps.a.data.taskid]",
+        "`steps.a.data.taskId`?",
+    );
+    let silent = "type: execute_command, config: {command: ls, captureOutput: false}";
+    let tell = "type: create_task, config: {goal: '${steps.a.data.stdout}'}";
+    check(&after(silent, tell), "leaves such a thing", "leave `captureOutput: false` out of `a`");
+    check(&after("type: noop", tell), "`steps.a.data`: no `noop` leaves data", "known here: `steps.a.success`");
+    let both = "type: parallel, config: {steps: [{id: c, type: noop}]}";
+    check(&after(both, tell), "no `parallel` leaves data", "as `steps.c.data`");
+    for fine in [
+        "${steps.a.data.stdout}",
+        "${steps.a.data}",
+        "${steps.a}",
+        "${steps.a.error | default('')}",
+        "${steps.a.durationMs} ${steps.a.stepId}",
+    ] {
+        parse(&ran(fine), "w", false).expect(fine);
+    }
+}
+
+#[test]
+fn what_is_stored_and_what_is_given() {
+    let stored = |goal: &str| {
+        after(
+            "type: execute_command, config: {command: ls, storeAs: found}",
+            &format!("type: create_task, config: {{goal: '{goal}'}}"),
+        )
+    };
+    check(&stored("${data.fond}"), "`data.fond`: no `storeAs` is called so [data.fond]", "did you mean `data.found`?");
+    check(&stored("${data.xyz}"), "", "known here: `data.found`");
+    // It may have been given.
+    for fine in ["${context.data.fond}", "${context.fond}", "${data.found.any.thing}"] {
+        parse(&stored(fine), "w", false).expect(fine);
+    }
+}
+
+#[test]
+fn what_runs_at_the_same_time_is_not_known() {
+    let both = |label: &str, way: &str| {
+        of(&format!(
+            "  - id: both
+    type: parallel
+    onSuccess: more
+    config:
+      steps:
+        - {{id: x, type: execute_command, config: {{command: ls, storeAs: found}}}}
+        - {{id: y, type: create_task, config: {{goal: z, labels: ['${{{label}}}']}}}}
+  - {{id: more, type: condition, config: {{predicate: data.found == '', onTrue: {way}}}}}
+  - {{id: end, type: noop}}
+"
+        ))
+    };
+    check(
+        &both("steps.x.data.stdout", "end"),
+        "`steps.x`: the step `x` runs at the same time [steps.x.data.stdout]",
+        "follows the `parallel`",
+    );
+    check(&both("context.steps.y.success", "end"), "`context.steps.y`: this very step", "");
+    check(&both("data.found", "end"), "`data.found`: the step `x` runs at the same time", "follows the `parallel`");
+    check(&both("steps.both.success", "end"), "`steps.both`: the step `both` runs at the same time", "");
+    // In another round it is known from this one.
+    let again = both("steps.x.data.stdout || data.found", "both, onFalse: end");
+    parse(&again, "w", false).expect("it is gone through again");
+}
+
+#[test]
+fn an_expression_is_marked_where_it_stands() {
+    let stored = |fields: &str| {
+        after(
+            "type: execute_command, config: {command: ls, storeAs: xyz}",
+            &format!("type: create_task, config: {fields}"),
+        )
+    };
+    let marked = |text: &str| {
+        let at = parse(text, "w", false).expect_err(text).at.expect("a place");
+        text[..at.end].rsplit('\n').next().unwrap_or_default().to_owned()
+    };
+    let line = marked(&stored("{goal: 'data.x is nice ${data.xyz}', labels: ['$${data.x}', 'of ${ data.x }']}"));
+    assert!(line.ends_with("'of ${ data.x"), "{line}");
+    let line = marked(&stored("{goal: 'data.x', labels: ['${data.x}']}"));
+    assert!(line.ends_with("['${data.x"), "{line}");
+    let line = marked(&stored("{goal: \"steps.q.data is ${steps.q.data}\"}"));
+    assert!(line.ends_with("is ${steps.q.data"), "{line}");
+    let line = marked(&stored("{goal: 'steps.q.data', parentTaskId: {fromContext: steps.q.data}}"));
+    assert!(line.ends_with("fromContext: steps.q.data"), "{line}");
 }

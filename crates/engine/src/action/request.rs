@@ -3,13 +3,14 @@
 //! Names are read in camelCase and in snake_case, with `-` as well; what is not known is passed over, what is of the wrong
 //! type is refused. Nobody has looked yet whether the action can be carried out: that is for `decide`.
 
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{Action, TaskAction, is_stateless};
 use crate::command::NewTask;
 use crate::event::{Event, EventType, Node};
-use crate::id::TaskId;
 use crate::naming::snake_case;
 use crate::refusal::Refusal;
 use crate::task::Priority;
@@ -30,7 +31,12 @@ const CHANGES: &str = "start, complete, block, unblock, ready, fail, set_labels,
 impl ActionRequest {
     /// What is asked for.
     pub(crate) fn parse(&self) -> Result<Action, Refusal> {
-        let fields = Fields::of("payload", &self.payload)?;
+        self.parse_as(Author::Hook)
+    }
+
+    /// The same, of whoever has written it.
+    pub(crate) fn parse_as(&self, author: Author) -> Result<Action, Refusal> {
+        let fields = Fields::of(author, "payload", &self.payload)?;
         match snake_case(&self.kind).as_str() {
             "create_task" => fields.new_task().map(Action::CreateTask),
             "update_task" => fields.task_change(),
@@ -41,36 +47,46 @@ impl ActionRequest {
     }
 }
 
+/// Who has written an action, and so what may be told about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Author {
+    Hook,
+    /// A step of a workflow, whose values come of expressions.
+    Step,
+}
+
 /// The payload of an action, by names in snake case.
-struct Fields<'a>(&'a Map<String, Value>);
+struct Fields<'a> {
+    found: &'a Map<String, Value>,
+    author: Author,
+}
 
 impl<'a> Fields<'a> {
-    fn of(name: &str, value: &'a Value) -> Result<Self, Refusal> {
+    fn of(author: Author, name: &str, value: &'a Value) -> Result<Self, Refusal> {
         match value {
-            Value::Object(fields) => Ok(Self(fields)),
+            Value::Object(found) => Ok(Self { found, author }),
             other => Err(wrong(name, "an object", other)),
         }
     }
 
     fn new_task(&self) -> Result<NewTask, Refusal> {
-        let depends_on = self.texts(&["depends_on", "depends", "dependencies"])?.unwrap_or_default();
         Ok(NewTask {
             goal: self.needed_text("goal")?,
             body: self.text(&["body", "description"])?,
             deliverables: self.texts(&["deliverables", "desired_deliverables"])?.unwrap_or_default(),
             labels: self.texts(&["labels"])?.unwrap_or_default(),
             priority: self.priority()?,
-            kind: self.text(&["type", "kind"])?.map(|kind| parsed("type", &kind)).transpose()?,
-            depends_on: depends_on.iter().map(|id| parsed("depends_on", id)).collect::<Result<_, _>>()?,
-            parent: self.text(&["parent_task_id", "parent_id", "parent"])?.map(|id| task_id(&id)).transpose()?,
+            kind: self.parsed(&["type", "kind"])?,
+            depends_on: self.all_parsed(&["depends_on", "depends", "dependencies"])?,
+            parent: self.parsed(&["parent_task_id", "parent_id", "parent"])?,
         })
     }
 
     fn task_change(&self) -> Result<Action, Refusal> {
-        let task = task_id(&self.needed_text("task_id")?)?;
+        let task = self.parsed(&["task_id"])?.ok_or_else(|| missing("taskId"))?;
         let wanted = self.needed_text("action")?;
         let nothing = Value::Object(Map::new());
-        let inner = Fields::of("payload", self.value("payload").unwrap_or(&nothing))?;
+        let inner = Fields::of(self.author, "payload", self.value("payload").unwrap_or(&nothing))?;
         // What an action needs may stand beside its name, or in a payload of its own.
         let text = |names: &[&str]| Ok::<_, Refusal>(inner.text(names)?.or(self.text(names)?));
         let texts = |names: &[&str]| Ok::<_, Refusal>(inner.texts(names)?.or(self.texts(names)?));
@@ -103,18 +119,18 @@ impl<'a> Fields<'a> {
             Some(Value::Object(fields)) => fields.clone(),
             Some(other) => return Err(wrong("context", "an object", other)),
         };
-        let task = self.text(&["task_id"])?.map(|id| task_id(&id)).transpose()?;
+        let task = self.parsed(&["task_id"])?;
         Ok(Action::ExecuteWorkflow { id: self.needed_text("workflow_id")?, context, task })
     }
 
     fn event(&self) -> Result<Action, Refusal> {
-        let kind: EventType = parsed("type", &self.needed_text("type")?)?;
+        let kind: EventType = self.parsed(&["type"])?.ok_or_else(|| missing("type"))?;
         if !is_stateless(kind) {
             return Err(Refusal::invalid("a log action", format!("cannot make a `{kind}`: that bears state")));
         }
-        let node = self.text(&["node_id"])?.map_or(Ok(Node::System), |node| parsed("node_id", &node))?;
+        let node = self.parsed(&["node_id"])?.unwrap_or(Node::System);
         let nothing = Value::Object(Map::new());
-        let given = Fields::of("data", self.value("data").unwrap_or(&nothing))?;
+        let given = Fields::of(self.author, "data", self.value("data").unwrap_or(&nothing))?;
         let data = given.laid_over(usual_data(kind, node));
         let event = Event::read(kind, &data).map_err(|error| Refusal::invalid("`data`", format!("{error}")))?;
         Ok(Action::Log { node, event })
@@ -138,18 +154,34 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A field in whichever spelling; one that is null is not there.
+    /// A field in whichever spelling, with its name as it is written; one that is null is not there.
+    fn written(&self, name: &str) -> Option<(&'a str, &'a Value)> {
+        let found = self.found.iter().find(|(key, _)| snake_case(key) == name);
+        found.map(|(key, value)| (key.as_str(), value)).filter(|(_, value)| !value.is_null())
+    }
+
     fn value(&self, name: &str) -> Option<&'a Value> {
-        let found = self.0.iter().find(|(key, _)| snake_case(key) == name);
-        found.map(|(_, value)| value).filter(|value| !value.is_null())
+        self.written(name).map(|(_, value)| value)
     }
 
     fn text(&self, names: &[&str]) -> Result<Option<String>, Refusal> {
-        match names.iter().find_map(|name| Some((name, self.value(name)?))) {
+        match names.iter().find_map(|name| self.written(name)) {
             None => Ok(None),
             Some((_, Value::String(text))) => Ok(Some(text.clone())),
-            Some((name, other)) => Err(wrong(name, "a text", other)),
+            Some((name, other)) => Err(self.no_text(name, "a text", other)),
         }
+    }
+
+    /// A text of a certain form.
+    fn parsed<T: FromStr<Err: ToString>>(&self, names: &[&str]) -> Result<Option<T>, Refusal> {
+        let Some(text) = self.text(names)? else { return Ok(None) };
+        let name = names.iter().find_map(|name| self.written(name)).map_or("", |(name, _)| name);
+        parsed(name, &text).map(Some)
+    }
+
+    fn all_parsed<T: FromStr<Err: ToString>>(&self, names: &[&str]) -> Result<Vec<T>, Refusal> {
+        let name = names.iter().find_map(|name| self.written(name)).map_or("", |(name, _)| name);
+        self.texts(names)?.unwrap_or_default().iter().map(|text| parsed(name, text)).collect()
     }
 
     fn needed_text(&self, name: &'static str) -> Result<String, Refusal> {
@@ -157,12 +189,21 @@ impl<'a> Fields<'a> {
     }
 
     fn texts(&self, names: &[&str]) -> Result<Option<Vec<String>>, Refusal> {
-        let Some((name, value)) = names.iter().find_map(|name| Some((name, self.value(name)?))) else {
-            return Ok(None);
-        };
+        let Some((name, value)) = names.iter().find_map(|name| self.written(name)) else { return Ok(None) };
         let Value::Array(items) = value else { return Err(wrong(name, "a list of texts", value)) };
-        let text = |item: &Value| item.as_str().map(str::to_owned).ok_or_else(|| wrong(name, "a list of texts", item));
+        let wanted = "a list of texts";
+        let text = |item: &Value| item.as_str().map(str::to_owned).ok_or_else(|| self.no_text(name, wanted, item));
         items.iter().map(text).collect::<Result<_, _>>().map(Some)
+    }
+
+    /// Something that is no text, with the way to make one of it.
+    fn no_text(&self, name: &str, wanted: &str, found: &Value) -> Refusal {
+        match (self.author, found) {
+            (Author::Step, Value::Number(_) | Value::Bool(_)) => {
+                wrong(name, &format!("{wanted}; `${{… | string}}` makes a text of it"), found)
+            }
+            _ => wrong(name, wanted, found),
+        }
     }
 }
 
@@ -179,12 +220,9 @@ fn usual_data(kind: EventType, node: Node) -> Value {
     }
 }
 
-fn task_id(text: &str) -> Result<TaskId, Refusal> {
-    parsed("task_id", text)
-}
-
-fn parsed<T: std::str::FromStr<Err: ToString>>(what: &'static str, text: &str) -> Result<T, Refusal> {
-    text.parse().map_err(|error: T::Err| Refusal::invalid(what, error.to_string()))
+fn parsed<T: FromStr<Err: ToString>>(name: &str, text: &str) -> Result<T, Refusal> {
+    let wrong = |error: T::Err| Refusal::invalid("the action", format!("cannot use `{name}`: {}", error.to_string()));
+    text.parse().map_err(wrong)
 }
 
 fn missing(name: &str) -> Refusal {

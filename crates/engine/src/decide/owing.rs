@@ -35,6 +35,8 @@ pub struct Effects {
     pub config: ConfigText,
     /// Whoever appends the event, and so owes its hooks.
     pub owner: OwnerName,
+    /// Where the project lies, for conditions that ask.
+    pub project: String,
     pub trust: Trusted,
     pub hooks: BTreeMap<EventType, PlannedHooks>,
     /// Where a type of tasks has its own list, perhaps an empty one, instead of the project's.
@@ -94,15 +96,18 @@ impl Planned {
     }
 }
 
-/// Whether a call that comes from no session may make any of these hooks owed. What depends on the conversation may hold.
+/// Whether a call that comes from no session may make any of these hooks owed. What depends on the conversation may hold, and
+/// what depends on where the project lies.
 pub fn would_owe<'p>(call: &Call, planned: impl IntoIterator<Item = &'p Planned>) -> bool {
     let event: Event = call.event().into();
     let envelope = Envelope::bare(event);
-    let around = Around { envelope: &envelope, session: None, task: None, promise: None, call: Some(call) };
+    let (session, task, promise) = (None, None, None);
+    let around = Around { envelope: &envelope, session, task, promise, call: Some(call), project: "" };
     let agent = Some(call.caller.agent.as_str());
     let is_meant = |planned: &&Planned| planned.whose.includes(None, agent, false) && planned.is_for(call);
     let may_hold = |planned: &Planned| {
-        let unknown = planned.when.as_ref().is_some_and(|when| when.uses("retries") || when.uses("event"));
+        let asks = |when: &Condition| ["retries", "event", "project_dir"].iter().any(|name| when.uses(name));
+        let unknown = planned.when.as_ref().is_some_and(asks);
         unknown || !around.holding(std::iter::once(planned)).0.is_empty()
     };
     planned.into_iter().filter(is_meant).any(may_hold)
@@ -119,7 +124,8 @@ impl Effects {
     pub fn of(config: &str, owner: OwnerName, hooks: impl IntoIterator<Item = (EventType, Vec<OwedHook>)>) -> Self {
         let planned = |hooks: Vec<OwedHook>| hooks.into_iter().map(Planned::from).collect::<Vec<_>>().into();
         let hooks = hooks.into_iter().map(|(event, hooks)| (event, planned(hooks))).collect();
-        Self { config: config.into(), owner, trust: Trusted::Yes, hooks, overrides: BTreeSet::new() }
+        let (project, trust, overrides) = (String::new(), Trusted::Yes, BTreeSet::new());
+        Self { config: config.into(), owner, project, trust, hooks, overrides }
     }
 
     /// Whether a hook is for such a task and such an agent.
@@ -139,6 +145,7 @@ struct Around<'a> {
     task: Option<Task>,
     promise: Option<Promise>,
     call: Option<&'a Call>,
+    project: &'a str,
 }
 
 impl Around<'_> {
@@ -174,6 +181,7 @@ impl Around<'_> {
             output: self.output(),
             promise: self.promise,
             call: self.call,
+            project: self.project,
         };
         when.holds(&situation.values())
     }
@@ -225,7 +233,8 @@ impl Deciding<'_, '_> {
         };
         let meant = planned.into_iter().flat_map(|planned| planned.iter()).filter(is_meant);
         let task = self.meant_task(task.clone(), session)?;
-        let around = Around { envelope, session, task, promise: self.claims, call };
+        let project = &effects.project;
+        let around = Around { envelope, session, task, promise: self.claims, call, project };
         let (mut hooks, mut complaints) = around.holding(meant);
         if event == EventType::HookError {
             // One about a condition of a hook for errors would lead to the next.

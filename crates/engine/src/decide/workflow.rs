@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::Deciding;
 use super::lineage::Line;
-use crate::action::{Action, ActionRequest};
+use crate::action::{Action, ActionRequest, Author};
 use crate::debt::{Debt, Effect};
 use crate::event::{Event, Node, payload};
 use crate::id::{DebtId, Digest, OwnerName, TaskId};
@@ -84,7 +84,9 @@ impl Deciding<'_, '_> {
             _ => None,
         };
         let is_last = next.is_none();
-        let stored = if result.success { end.stored.clone() } else { Map::new() };
+        // Of steps side by side those that succeed have stored something, whatever became of the others.
+        let is_kept = result.success || matches!(end.did, Did::Several(_));
+        let stored = if is_kept { end.stored.clone() } else { Map::new() };
         self.go_on_with(&debt, progress.ahead());
         self.emit_of(&debt, payload::WorkflowStepFinished { debt: id, result, within, stored, next })?;
         match failed {
@@ -188,7 +190,7 @@ impl Deciding<'_, '_> {
     fn act_for(&mut self, debt: &Debt, step: &str, request: &ActionRequest) -> Result<StepResult, Refusal> {
         let before = self.entries.len();
         self.ended = Some(debt.id);
-        let done = request.parse().and_then(|action| {
+        let done = request.parse_as(Author::Step).and_then(|action| {
             self.respects_leases(&action)?;
             self.within_bounds(&action).map(|()| action)
         });

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Step, What, Workflow};
+use super::{Step, Workflow, names};
 use crate::naming::nearest;
 
 /// What is wrong with a workflow, and with which of its steps.
@@ -26,11 +26,7 @@ pub enum Place {
 
 impl FlowError {
     fn of(step: &str, field: &'static str, message: String) -> Self {
-        Self::at(step, Place::Field(field), message)
-    }
-
-    fn at(step: &str, place: Place, message: String) -> Self {
-        Self { step: step.to_owned(), place, message, suggestion: None }
+        Self { step: step.to_owned(), place: Place::Field(field), message, suggestion: None }
     }
 
     fn suggest(self, suggestion: impl Into<Option<String>>) -> Self {
@@ -43,7 +39,7 @@ impl Workflow {
     pub fn check(&self) -> Result<(), FlowError> {
         self.unique()?;
         self.known_steps()?;
-        self.known_names()?;
+        names::check(self)?;
         self.reached()?;
         self.ends()
     }
@@ -52,7 +48,9 @@ impl Workflow {
         let mut seen = BTreeSet::new();
         for step in self.all_steps() {
             if !seen.insert(step.id.as_str()) {
-                return Err(FlowError::of(&step.id, "id", format!("two steps are called `{}`", step.id)));
+                let suggestion = format!("give each its own, as in `id: {}-2`", step.id);
+                let message = format!("two steps are called `{}`", step.id);
+                return Err(FlowError::of(&step.id, "id", message).suggest(suggestion));
             }
         }
         Ok(())
@@ -62,66 +60,58 @@ impl Workflow {
         for step in self.all_steps() {
             for (field, next) in step.ways() {
                 let Some(next) = next.filter(|next| self.step(next).is_none()) else { continue };
-                let known: Vec<&str> = self.steps.iter().map(|step| step.id.as_str()).collect();
-                let suggestion = match nearest(next, &known) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("known here: `{}`", known.join("`, `")),
-                };
-                let message = format!("`{field}` names the step `{next}`, and there is none");
-                return Err(FlowError::of(&step.id, field, message).suggest(suggestion));
+                return Err(self.nowhere(step, field, next));
             }
         }
         Ok(())
     }
 
-    /// Results of steps and stored data have names too.
-    fn known_names(&self) -> Result<(), FlowError> {
-        let steps: BTreeSet<&str> = self.all_steps().map(|step| step.id.as_str()).collect();
-        let stored: BTreeSet<&str> = self.all_steps().filter_map(stored).collect();
-        for step in self.steps.iter() {
-            for formula in step.formulas() {
-                for (path, known, what) in [
-                    (&["steps"][..], &steps, "step"),
-                    (&["context", "steps"], &steps, "step"),
-                    (&["data"], &stored, "`storeAs`"),
-                    (&["context", "data"], &stored, "`storeAs`"),
-                ] {
-                    let listed: Vec<&str> = known.iter().copied().collect();
-                    let near = |name: &str| nearest(name, &listed);
-                    // Data can be given, too: there, only what looks like a slip of the pen is one.
-                    let is_open = path == ["context", "data"];
-                    let is_wrong = |name: &&str| !known.contains(name) && (!is_open || near(name).is_some());
-                    let Some(unknown) = formula.below(path).into_iter().find(is_wrong) else { continue };
-                    let root = path.join(".");
-                    let message = format!("`{}` names `{root}.{unknown}`, and no {what} is called so", formula.text());
-                    let suggestion = match near(unknown) {
-                        Some(near) => format!("did you mean `{root}.{near}`?"),
-                        None if listed.is_empty() => format!("no step has a {what}"),
-                        None => format!("known here: `{}`", listed.join("`, `")),
-                    };
-                    let place = Place::Expression(formula.text().to_owned());
-                    return Err(FlowError::at(&step.id, place, message).suggest(suggestion));
-                }
-            }
+    /// A step that none can lead to.
+    fn nowhere(&self, step: &Step, field: &'static str, next: &str) -> FlowError {
+        let is_in = |other: &&Step| other.within().iter().any(|inner| inner.id == next);
+        if let Some(Step { id, .. }) = self.steps.iter().find(is_in) {
+            let message = format!("`{field}` names the step `{next}`, which is one of those of the parallel `{id}`");
+            let suggestion = format!("write `{field}: {id}`, or let `{next}` be a step of its own");
+            return FlowError::of(&step.id, field, message).suggest(suggestion);
         }
-        Ok(())
+        let known: Vec<&str> = self.steps.iter().map(|step| step.id.as_str()).collect();
+        let suggestion = match nearest(next, &known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("known here: `{}`", known.join("`, `")),
+        };
+        let message = format!("`{field}` names the step `{next}`, and there is none");
+        FlowError::of(&step.id, field, message).suggest(suggestion)
     }
 
     /// Every step is the first one or comes after another.
     fn reached(&self) -> Result<(), FlowError> {
-        let mut reached = BTreeSet::new();
-        let mut next: Vec<&Step> = self.steps.iter().take(1).collect();
-        while let Some(step) = next.pop() {
-            if reached.insert(step.id.as_str()) {
-                next.extend(step.ways().into_iter().filter_map(|(_, way)| self.step(way?)));
-            }
-        }
+        let reached = self.reached_from(self.steps.iter().take(1).collect());
         let Some(lost) = self.steps.iter().position(|step| !reached.contains(step.id.as_str())) else { return Ok(()) };
         let (before, lost) = (&self.steps[lost - 1], &self.steps[lost]);
         let message = format!("no step leads to `{}`", lost.id);
         let suggestion =
             format!("what follows a step is said by it: write `onSuccess: {}` in `{}`", lost.id, before.id);
         Err(FlowError::of(&lost.id, "id", message).suggest(suggestion))
+    }
+
+    /// The names of these steps and of all that ways lead to from them.
+    fn reached_from<'w>(&'w self, mut next: Vec<&'w Step>) -> BTreeSet<&'w str> {
+        let mut reached = BTreeSet::new();
+        while let Some(step) = next.pop() {
+            if reached.insert(step.id.as_str()) {
+                next.extend(self.after(step));
+            }
+        }
+        reached
+    }
+
+    fn after<'w>(&'w self, step: &Step) -> Vec<&'w Step> {
+        step.ways().into_iter().filter_map(|(_, way)| self.step(way?)).collect()
+    }
+
+    /// Whether a step may be taken again after it.
+    pub(super) fn leads_back_to(&self, step: &Step) -> bool {
+        self.reached_from(self.after(step)).contains(step.id.as_str())
     }
 
     /// From every step some way leads to the end.
@@ -148,13 +138,5 @@ impl Workflow {
         let message = format!("from `{}` no way leads to the end: its steps go round for ever", step.id);
         let suggestion = "leave `onSuccess` out where it is done, or have a `condition` lead out of it".to_owned();
         Err(FlowError::of(&step.id, "onSuccess", message).suggest(suggestion))
-    }
-}
-
-/// The name under which a step leaves something.
-fn stored(step: &Step) -> Option<&str> {
-    match &step.what {
-        What::Run(program) => program.store_as.as_deref(),
-        _ => None,
     }
 }

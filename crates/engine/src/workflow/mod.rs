@@ -16,6 +16,7 @@ mod check;
 mod dialect;
 mod habits;
 mod methods;
+mod names;
 mod pattern;
 mod progress;
 
@@ -114,20 +115,7 @@ impl Step {
         }
     }
 
-    /// Whether something happens outside of the log.
-    pub fn runs_a_program(&self) -> bool {
-        matches!(self.what, What::Run(_)) || self.within().iter().any(Self::runs_a_program)
-    }
-
-    /// Whether it may begin again after a crash.
-    pub fn is_idempotent(&self) -> bool {
-        match &self.what {
-            What::Run(program) => program.idempotent,
-            _ => self.within().iter().all(Self::is_idempotent),
-        }
-    }
-
-    /// The expressions of it.
+    /// The expressions of it, without those of steps within it.
     fn formulas(&self) -> Vec<&Formula> {
         match &self.what {
             What::CreateTask(pattern) | What::UpdateTask(pattern) => pattern.formulas(),
@@ -135,8 +123,7 @@ impl Step {
                 std::iter::once(&program.command).chain(&program.args).flat_map(Pattern::formulas).collect()
             }
             What::Choose { predicate, .. } => vec![predicate],
-            What::Parallel { steps, .. } => steps.iter().flat_map(Self::formulas).collect(),
-            What::Nothing => Vec::new(),
+            What::Parallel { .. } | What::Nothing => Vec::new(),
         }
     }
 

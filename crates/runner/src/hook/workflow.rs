@@ -14,9 +14,7 @@ mod verdict;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
-use windlass_engine::workflow::{
-    Branch, Did, Known, Progress, Several, Step, StepEnd, StepResult, Wanted, What, Workflow, check_given,
-};
+use windlass_engine::workflow::{Did, Known, Program, Progress, Step, StepEnd, StepResult, What, Workflow};
 use windlass_engine::{
     ActionRequest, Allowance, Cause, Command, Event, ExpressionFault, HookReport, Limits, Record, Refusal, View,
     in_words,
@@ -51,6 +49,30 @@ struct Doing<'a> {
     flow: &'a Flow<'a>,
     step: &'a Step,
     context: &'a Value,
+    /// Whether programs of it may have run already, in a run that was ended.
+    interrupted: bool,
+}
+
+impl Doing<'_> {
+    /// Whether nobody knows how far a program came, and it may not run again.
+    fn is_lost(&self, program: &Program) -> bool {
+        // A gate judges: it may look again.
+        self.interrupted && !program.idempotent && !self.flow.idempotent && !self.flow.running.role().is_gate()
+    }
+
+    /// Whether a program is run for a step.
+    fn runs_a_program(&self, step: &Step) -> bool {
+        match &step.what {
+            What::Run(program) => !self.is_lost(program),
+            _ => step.within().iter().any(|step| self.runs_a_program(step)),
+        }
+    }
+}
+
+/// What became of a program that was interrupted.
+fn interrupted(step: &Step) -> StepResult {
+    let why = "it was interrupted, and nobody knows how far it came (`idempotent: true` lets it run again)";
+    StepResult::failed(&step.id, why, Duration::ZERO)
 }
 
 /// What came of a step, and where it leads.
@@ -63,20 +85,6 @@ struct Done {
 impl Done {
     fn ended(step: &Step, result: StepResult) -> Self {
         Self { did: Did::Ended(result), stored: Map::new(), on_success: step.on_success.clone() }
-    }
-
-    /// A step that ran programs when its run was ended, and with it those that stand side by side in it.
-    fn interrupted(step: &Step) -> Self {
-        let why = "it was interrupted, and nobody knows how far it came (`idempotent: true` lets it run again)";
-        let failed = |step: &Step| StepResult::failed(&step.id, why, Duration::ZERO);
-        let branches: Vec<Branch> = step.within().iter().map(|step| Branch::Ended(failed(step))).collect();
-        match branches.is_empty() {
-            true => Self::ended(step, failed(step)),
-            false => {
-                let did = Did::Several(Several { branches, wanted: Wanted::All });
-                Self { did, stored: Map::new(), on_success: step.on_success.clone() }
-            }
-        }
     }
 
     fn acting(step: &Step, kind: &str, payload: Result<Value, ExpressionFault>) -> Self {
@@ -153,7 +161,8 @@ impl Dispatch<'_> {
                 }
                 Some(step) => {
                     self.remember(&mut memory, &progress)?;
-                    self.take_step(&Doing { flow, step, context: memory.known.values() }, &progress)?;
+                    let (context, interrupted) = (memory.known.values(), progress.under_way.is_some());
+                    self.take_step(&Doing { flow, step, context, interrupted })?;
                     continue;
                 }
             };
@@ -186,24 +195,18 @@ impl Dispatch<'_> {
         Ok(())
     }
 
-    fn take_step(&mut self, doing: &Doing<'_>, progress: &Progress) -> Result<(), RunError> {
+    fn take_step(&mut self, doing: &Doing<'_>) -> Result<(), RunError> {
         let Doing { flow, step, .. } = doing;
         let (debt, owner, began) = (flow.running.debt, self.owner.clone(), Instant::now());
-        // A gate judges: it may look again.
-        let may_run_again = flow.idempotent || step.is_idempotent() || flow.running.role().is_gate();
-        let done = if progress.under_way.is_some() && !may_run_again {
-            Done::interrupted(step)
-        } else {
-            if let Some(at_once) = self.at_once(doing)
-                && self.end_step(doing, at_once, began)?
-            {
-                return Ok(());
-            }
-            if step.runs_a_program() {
-                self.give(&Command::BeginStep { debt, owner, step: step.id.clone() })?;
-            }
-            self.do_step(doing)?
-        };
+        if let Some(at_once) = self.at_once(doing)
+            && self.end_step(doing, at_once, began)?
+        {
+            return Ok(());
+        }
+        if doing.runs_a_program(step) {
+            self.give(&Command::BeginStep { debt, owner, step: step.id.clone() })?;
+        }
+        let done = self.do_step(doing)?;
         self.end_step(doing, done, began).map(drop)
     }
 
@@ -239,7 +242,8 @@ impl Dispatch<'_> {
         let Some(event) = self.cause_of(&scene.event)? else { return Ok(running.values.clone()) };
         let Scene { session, task, output, promise, call, .. } = scene;
         let (session, task, output) = (session.clone(), task.clone(), output.clone());
-        Ok(Scene { event, session, task, output, promise: *promise, call: call.clone() }.values(running.owed))
+        let scene = Scene { event, session, task, output, promise: *promise, call: call.clone() };
+        Ok(scene.values(running.owed, &self.settings.project))
     }
 
     fn cause_of(&self, event: &Record) -> Result<Option<Record>, RunError> {
@@ -257,7 +261,7 @@ impl Dispatch<'_> {
     }
 
     fn do_step(&mut self, doing: &Doing<'_>) -> Result<Done, RunError> {
-        let Doing { flow, step, context } = doing;
+        let Doing { flow, step, context, .. } = doing;
         Ok(match &step.what {
             What::Nothing => Done::ended(step, StepResult::succeeded(&step.id, None, Duration::ZERO)),
             What::CreateTask(pattern) => Done::acting(step, "create_task", pattern.fill(context)),
@@ -271,6 +275,7 @@ impl Dispatch<'_> {
                     Done { on_success: way.clone().or(step.on_success.clone()), ..Done::ended(step, result) }
                 }
             },
+            What::Run(program) if doing.is_lost(program) => Done::ended(step, interrupted(step)),
             What::Run(program) => {
                 let result = match self.prepared(doing, step, program, &mut Allowance::default()) {
                     Ok(Prepared { spec, papers: _papers, limit }) => {
@@ -293,13 +298,7 @@ fn given(running: &Running<'_>, asked: &Asked) -> Result<Map<String, Value>, Str
         Event::WorkflowTriggered(triggered) => triggered.context.clone(),
         _ => Map::new(),
     };
-    let mut left = Allowance::default();
-    for (name, pattern) in &asked.context {
-        let value =
-            pattern.fill_within(&running.values, &mut left).map_err(|fault| format!("`context.{name}`: {fault}"))?;
-        check_given(name, &value).map_err(|why| format!("`context` {why}"))?;
-        given.insert(name.clone(), value);
-    }
+    given.extend(asked.given(&running.values)?);
     Ok(given)
 }
 

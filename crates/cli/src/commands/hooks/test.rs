@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 use windlass_bridge::Agent;
-use windlass_engine::{ExpressionFault, HookOutcome, HookReport};
+use windlass_engine::{HookOutcome, HookReport};
 use windlass_hooks::{self as hooks, Call, Kind, Mask, Papers, Role, answer, http, ruling};
 use windlass_process::{Control, run as start};
 use windlass_runner::{Called, is_context, is_heard};
@@ -83,7 +83,10 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
             .hint(remedy::HOW_TO_TRUST)
             .into());
     }
-    let Given { values, called } = given(args.payload.as_deref(), args.point, args.agent)?;
+    let Given { mut values, called } = given(args.payload.as_deref(), args.point, args.agent)?;
+    if values["project_dir"] == "" {
+        values["project_dir"] = json!(project.root.to_string_lossy());
+    }
     let kind = args.kind.clone().or_else(|| values["task"]["type"].as_str().map(str::to_owned));
     let who = Who { kind: kind.filter(|kind| !kind.is_empty()), agent: values["agent"].as_str().map(str::to_owned) };
     let registry = plan::pure_rules(&config)?.registry;
@@ -237,16 +240,13 @@ impl Trier<'_> {
                 Ok(HookReport { message, ..HookOutcome::Skip.into() })
             }
             Kind::Workflow(flow) => {
-                let filled = flow.context.iter().map(|(name, value)| Ok((name.clone(), value.fill(call.values)?)));
-                let message = match filled.collect::<Result<Map<_, _>, ExpressionFault>>() {
+                let message = match flow.given(call.values) {
                     Ok(given) if given.is_empty() => format!("`windlass workflow run {}` runs it", flow.id),
                     Ok(given) => {
                         let (id, given) = (&flow.id, Value::Object(given));
                         format!("it would be given {given}; `windlass workflow run {id} --context -` runs it")
                     }
-                    Err(fault) => {
-                        return Ok(HookReport { message: Some(fault.to_string()), ..HookOutcome::Failure.into() });
-                    }
+                    Err(why) => return Ok(HookReport { message: Some(why), ..HookOutcome::Failure.into() }),
                 };
                 Ok(HookReport { message: Some(message), ..HookOutcome::Skip.into() })
             }

@@ -96,7 +96,8 @@ fn given(file: &std::path::Path) -> Result<Map<String, Value>, Failure> {
     };
     read.map_err(|error| Failure::new(Code::NotFound, format!("cannot read `{shown}`")).caused_by(error))?;
     if bytes.len() as u64 > MOST {
-        return Err(Failure::new(Code::Usage, format!("`{shown}` has more than 1 MiB")));
+        return Err(Failure::new(Code::Usage, format!("`{shown}` has more than 1 MiB"))
+            .hint("give the name of a file instead, which a program of a step reads"));
     }
     serde_json::from_slice(&bytes).map_err(|error| {
         Failure::new(Code::Usage, format!("`{shown}` is no JSON object"))

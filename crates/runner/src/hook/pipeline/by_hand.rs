@@ -410,7 +410,7 @@ impl Dispatch<'_> {
     fn is_wanted(&self, debt: &Debt, planned: &Planned) -> Result<bool, RunError> {
         let Some(when) = &planned.when else { return Ok(true) };
         let scene: Scene = self.scene(debt)?;
-        Ok(when.holds(&scene.values(&planned.hook)).unwrap_or(true))
+        Ok(when.holds(&scene.values(&planned.hook, &self.settings.project)).unwrap_or(true))
     }
 
     /// What the forge has made of a change already.

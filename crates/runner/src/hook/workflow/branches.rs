@@ -3,6 +3,9 @@
 //! Where all are waited for, programs run at the same time, and what is done to the graph is done with the end of the step.
 //! Where one is enough, what can be done at once is tried first, in the order of the file; programs are started only where
 //! nothing of that succeeds, and the first one that does calls the others off.
+//!
+//! What is done to the graph is in the log with the end of the step or was never done. So of those that were under way in a
+//! crash, only programs that may not run again have failed; the rest is done then.
 
 use std::time::Duration;
 
@@ -12,7 +15,7 @@ use windlass_engine::{ActionRequest, Allowance};
 use windlass_process::run;
 
 use super::program::{Prepared, came_to, side_by_side, stored};
-use super::{Doing, Done};
+use super::{Doing, Done, interrupted};
 use crate::Dispatch;
 
 impl Dispatch<'_> {
@@ -36,7 +39,7 @@ impl Dispatch<'_> {
         let mut programs: Vec<(usize, &Step, &Program, Prepared)> = Vec::new();
         for (place, step) in steps.iter().enumerate() {
             match &step.what {
-                What::Run(program) => match self.prepared(doing, step, program, &mut left) {
+                What::Run(program) if !doing.is_lost(program) => match self.prepared(doing, step, program, &mut left) {
                     Ok(prepared) => programs.push((place, step, program, prepared)),
                     Err(result) => branches.push((place, Branch::Ended(result))),
                 },
@@ -60,7 +63,7 @@ impl Dispatch<'_> {
     }
 }
 
-/// What a step is that runs no program.
+/// What a step comes to where no program is run for it.
 fn instant(doing: &Doing<'_>, step: &Step, left: &mut Allowance) -> Option<Branch> {
     match &step.what {
         What::CreateTask(pattern) | What::UpdateTask(pattern) => Some(match pattern.fill_within(doing.context, left) {
@@ -70,7 +73,7 @@ fn instant(doing: &Doing<'_>, step: &Step, left: &mut Allowance) -> Option<Branc
             }
             Err(fault) => Branch::Ended(StepResult::failed(&step.id, fault.to_string(), Duration::ZERO)),
         }),
-        What::Run(_) => None,
+        What::Run(program) => doing.is_lost(program).then(|| Branch::Ended(interrupted(step))),
         What::Choose { .. } | What::Parallel { .. } | What::Nothing => {
             Some(Branch::Ended(StepResult::succeeded(&step.id, None, Duration::ZERO)))
         }
