@@ -180,6 +180,18 @@ fn a_no_stops_gates_and_fails_elsewhere() {
 }
 
 #[test]
+fn of_several_words_the_strictest_counts() {
+    for (stdout, outcome) in [
+        (r#"{"action": "continue", "decision": "block", "reason": "red"}"#, Block),
+        (r#"{"status": "failure", "message": "red", "action": "escalate"}"#, Escalate),
+        (r#"{"decision": "block", "reason": "red", "continue": false}"#, Escalate),
+    ] {
+        let report = answer(&hook(false), Stop, &ran(Exit::Code(0), stdout, ""));
+        assert_eq!(report.outcome, outcome, "{stdout}: {report:?}");
+    }
+}
+
+#[test]
 fn an_exit_of_two_blocks_whatever_is_said() {
     let although = |what: &str| format!("exit 2 blocks, although its answer says {what}");
     for (stdout, message, told) in [
