@@ -236,10 +236,32 @@ fn expressions() {
     check(&one("create_task", "{goal: '${task?.id}'}"), "`?.`", "default");
     check(&one("create_task", "{goal: '${}'}"), "must not be empty", "");
     check(&one("condition", "{predicate: task.labels.indexOf('x')}"), "no methods", "`'x' in task.labels`");
-    check(&one("condition", "{predicate: \"context.stepResults.get('later')\"}"), "names `steps.later`", "`a`");
+    check(&one("condition", "{predicate: \"context.stepResults.get('later')\"}"), "names `context.steps.later`", "`a`");
     check(&one("condition", "{predicate: '${iteration} > 2'}"), "is one expression", "`iteration > 2`");
     check(&one("create_task", "{goal: '${steps.a-b.success}'}"), "[a]", "`steps['a-b'].success`");
     check(&one("create_task", "{goal: {fromContext: steps.a-b.data.taskId}}"), "names `context.steps.a-b`", "");
     check(&one("execute_command", "{command: ls, args: ['${nope}']}"), "unknown name `nope`", "");
     check(&one("create_task", "{goal: {fromContext: 'a b'}}"), "", "");
+    check(&one("create_task", "{goal: {fromContext: task.idd}}"), "unknown name `task.idd` [task.idd]", "`task.id`");
+    parse(&one("create_task", "{goal: {fromContext: context.steps.a.data.taskId}}"), "w", false).expect("a path");
+}
+
+/// Whatever is offered can be written, see the engine. Here it stands where it is needed.
+#[test]
+fn words_of_other_languages() {
+    let predicate = |text: &str| one("condition", &format!("{{predicate: \"{text}\"}}"));
+    check(&predicate("task.goal.split(',') == []"), "no methods: `split` [split]", "`task.goal | split(',')`");
+    check(&predicate("task.labels.contains('x')"), "[contains]", "`'x' in task.labels`");
+    check(&predicate("task.labels.includes("), "this `(` is not closed [(]", "close it with `)`");
+    check(&predicate("task.goal == 'x"), "this text is not closed ['x]", "close it with `'`");
+    check(&predicate("parseInt(iteration) > 2"), "unknown function `parseInt` [parseInt]", "`iteration | int`");
+    check(&predicate("new Date() > 2"), "`new` is not part of the language [new]", "`event.timestamp`");
+    check(&predicate("return true"), "`return` is not part of the language [return]", "leave it out");
+    check(&predicate("true;"), "one value [;]", "leave the `;` out");
+    check(&predicate("task instanceof Object"), "[instanceof]", "is mapping");
+    check(&predicate("{{ iteration > 2 }}"), "without braces [{{]", "write `iteration > 2`");
+    check(&predicate("task.goal =~ /x/"), "patterns are not part of the language [=~]", "startingwith");
+    check(&one("create_task", "{goal: '${{ task.id }}'}"), "one pair of braces [{ task.id }]", "write `${task.id}`");
+    parse(&one("create_task", "{goal: x, body: \"${{'a': 1}}\"}"), "w", false).expect("a map");
+    check(&one("create_task", "{goal: \"${task.id || 'x}\"}"), "this text is not closed ['x}]", "close it with `'`");
 }

@@ -5,6 +5,8 @@ use std::ops::Range;
 use minijinja::ErrorKind;
 use minijinja::machinery::Span;
 
+use super::foreign::PATTERNS;
+
 /// Characters of a text, or of a reason, that a message shows.
 const SHOWN: usize = 60;
 const REASON: usize = 200;
@@ -41,6 +43,9 @@ impl ExpressionError {
         // A place at the very end has nothing to mark.
         let range = error.range().filter(|range| range.start < range.end && text.get(range.clone()).is_some());
         let Some(range) = range else { return problem };
+        if text[range.start..].starts_with("=~") {
+            return Self::new("patterns are not part of the language").at(range).suggest(PATTERNS);
+        }
         let meant = match text.as_bytes()[range.start] {
             b'=' => "write `==` to compare",
             b'&' => "write `and`",

@@ -18,6 +18,9 @@ mod habits;
 mod methods;
 mod pattern;
 mod progress;
+#[cfg(test)]
+mod tests;
+mod tokens;
 
 use core::time::Duration;
 
