@@ -246,6 +246,30 @@ fn expressions() {
     parse(&one("create_task", "{goal: {fromContext: context.steps.a.data.taskId}}"), "w", false).expect("a path");
 }
 
+/// What was written in the words of JavaScript is marked where it is wrong, in whichever line that is.
+#[test]
+fn slips_are_marked_where_they_are() {
+    let predicate = |text: &str| one("condition", &format!("\n      predicate: {text}"));
+    let lines = "|\n        !task.goal ||\n        task.labels.includes('x') ||\n        task.gaol === 'x'";
+    let problem = parse(&predicate(lines), "file", false).expect_err(lines);
+    let line = |at: usize| predicate(lines)[..at].matches('\n').count() + 1;
+    assert_eq!(problem.at.map(|at| line(at.start)), Some(9));
+    for text in [
+        lines,
+        ">\n        task.labels &&\n        task.gaol",
+        "\"!task.goal || task.gaol == 'x'\"",
+        "context.a === null && [task.gaol]",
+        "task.labels.includes(task.gaol)",
+        "task.gaol.startsWith('task.gaol') || task.goal",
+        "${task.goal || task.gaol}",
+    ] {
+        check(&predicate(text), "unknown name `task.gaol` [task.gaol]", "did you mean `task.goal`?");
+    }
+    check(&predicate("task.goal || task.id | uper"), "unknown filter `uper` [uper]", "upper");
+    check(&predicate("task.goal || task.id is strng"), "unknown test `strng` [strng]", "string");
+    check(&one("create_task", "{goal: 'Hi ${task.id || task.gaol}'}"), "[task.gaol]", "");
+}
+
 /// Whatever is offered can be written, see the engine. Here it stands where it is needed.
 #[test]
 fn words_of_other_languages() {

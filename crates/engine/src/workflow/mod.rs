@@ -17,6 +17,7 @@ mod dialect;
 mod habits;
 mod methods;
 mod pattern;
+mod place;
 mod progress;
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ use std::fmt::Write;
 use serde_json::{Map, Value};
 
 use super::dialect::{self, Asked};
+use super::place;
 use super::tokens::{open_text, quoted};
 use crate::expression::{Allowance, ExpressionError, ExpressionFault, Formula, Names};
 
@@ -164,8 +165,7 @@ fn formula(text: &str, asked: Asked, names: &Names) -> Result<Formula, Expressio
     let same = ours == text;
     Formula::parse_as(&ours, text.trim(), names).map_err(|error| match same {
         true => error,
-        // Places in what was made of it are of no use.
-        false => ExpressionError { at: None, ..error },
+        false => ExpressionError { at: error.at.and_then(|at| place::written(text, &ours, &at)), ..error },
     })
 }
 
@@ -392,6 +392,7 @@ mod tests {
     #[test]
     fn what_cannot_be_meant_is_refused_with_its_place() {
         let refused = |text: &str| Pattern::parse(&json!(text)).expect_err(text).error;
+        assert_eq!(refused("Hi ${!task.goal ||\n task.gaol}").at, Some(20..29));
         assert_eq!(refused("Hi ${context.who || 'x}").at, Some(20..23));
         assert!(refused("Hi ${context.who || 'x}").message.contains("is not closed"));
         assert_eq!(refused("Hi ${task.gaol}").at, Some(5..14));
