@@ -39,6 +39,9 @@ impl ExpressionError {
     /// What the parser says, in a sentence of ours.
     pub(super) fn syntax(error: &minijinja::Error, text: &str) -> Self {
         let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+        if detail == "unexpected end of string" {
+            return Self::new("a text is not closed").suggest("close it with the quote that it begins with");
+        }
         let problem = Self::new(cut(&detail, REASON));
         // A place at the very end has nothing to mark.
         let range = error.range().filter(|range| range.start < range.end && text.get(range.clone()).is_some());
