@@ -50,7 +50,7 @@ impl ExpressionError {
             return Self::new("patterns are not part of the language").at(range).suggest(PATTERNS);
         }
         let meant = match text.as_bytes()[range.start] {
-            b'=' => "write `==` to compare",
+            b'=' if !text[range.start..].starts_with("==") => "write `==` to compare",
             b'&' => "write `and`",
             b'|' => "write `or`",
             b'!' => "write `not`",

@@ -375,7 +375,6 @@ mod tests {
         check("!!a", "(not ((not (a) | otherwise(false))) | otherwise(false))");
         check("!a | default(false)", "(not (a | default(false)) | otherwise(false))");
         check("!'x' in a", "(not ('x' in a) | otherwise(false))");
-        check("!", "(not )");
     }
 
     #[test]
